@@ -1,0 +1,163 @@
+//! What the content of a history entry must look like, and what is read out of it.
+
+use crate::{Error, Result};
+use serde_json::Value;
+
+const TITLE_CHARS: usize = 40;
+const PREVIEW_CHARS: usize = 200;
+
+/// Whether the format rules of the history channel apply: the caller said `history`, or the content type does.
+pub fn is_checked(channel_given: bool, content_type: &str) -> bool {
+    channel_given || content_type == "history" || content_type.starts_with("history/")
+}
+
+fn is_history_type(content_type: &str) -> bool {
+    content_type == "history" || content_type.strip_prefix("history/").is_some_and(|subtype| !subtype.is_empty())
+}
+
+/// Checks a history entry. The messages are compared literally by existing clients.
+pub fn check_history(content_type: &str, items: &[Value]) -> Result<()> {
+    let wrong = |message: &str| Err(Error::bad_request(message));
+    if !is_history_type(content_type) {
+        return wrong("History channel entries must use 'history' or 'history/<subtype>' as the contentType");
+    }
+    let [item] = items else {
+        return wrong("History channel entries must contain exactly 1 content object");
+    };
+    let Value::Object(item) = item else {
+        return wrong("History channel entries must contain exactly 1 content object");
+    };
+    if !matches!(item.get("role"), Some(Value::String(role)) if role == "USER" || role == "AI") {
+        return wrong("History channel content must have a 'role' field with value 'USER' or 'AI'");
+    }
+    let present = |name: &str| item.get(name).filter(|value| !value.is_null());
+    if present("text").is_none() && present("events").is_none() && present("attachments").is_none() {
+        return wrong("History channel content must have at least one of 'text', 'events', or 'attachments'");
+    }
+    if present("events").is_some_and(|events| !events.is_array()) {
+        return wrong("History channel 'events' field must be an array");
+    }
+    match present("attachments") {
+        None => Ok(()),
+        Some(Value::Array(attachments)) => attachments.iter().enumerate().try_for_each(check_attachment),
+        Some(_) => wrong("History channel 'attachments' field must be an array"),
+    }
+}
+
+fn check_attachment((index, attachment): (usize, &Value)) -> Result<()> {
+    let text = |name: &str| attachment.get(name).is_some_and(Value::is_string);
+    if !text("href") && !text("attachmentId") {
+        return Err(Error::bad_request(format!(
+            "History channel attachment at index {index} must have an 'href' or 'attachmentId' field"
+        )));
+    }
+    if text("href") && !text("contentType") {
+        return Err(Error::bad_request(format!(
+            "History channel attachment at index {index} must have a 'contentType' field"
+        )));
+    }
+    Ok(())
+}
+
+/// The texts of an entry: the string `text` of each item, or the item itself where it is a string.
+fn texts(items: &[Value]) -> impl Iterator<Item = &str> {
+    items
+        .iter()
+        .filter_map(|item| match item {
+            Value::String(text) => Some(text.as_str()),
+            item => item.get("text").and_then(Value::as_str),
+        })
+        .filter(|text| !text.trim().is_empty())
+}
+
+/// A title for a conversation, from its first message.
+pub fn title(items: &[Value]) -> Option<String> {
+    texts(items).next().map(|text| collapsed(text).take(TITLE_CHARS).collect())
+}
+
+/// The beginning of a message, for lists.
+pub fn preview(items: &[Value]) -> Option<String> {
+    let text = texts(items).next()?;
+    let mut chars = collapsed(text);
+    let mut preview: String = chars.by_ref().take(PREVIEW_CHARS).collect();
+    if chars.next().is_some() {
+        preview.push('…');
+    }
+    Some(preview)
+}
+
+/// The searchable text of an entry nobody gave an `indexedContent`.
+pub fn derived_text(items: &[Value]) -> Option<String> {
+    let text: Vec<&str> = texts(items).collect();
+    (!text.is_empty()).then(|| text.join("\n").chars().take(super::MAX_INDEXED_CHARS).collect())
+}
+
+/// The characters of a text, trimmed, every run of white space as one space.
+fn collapsed(text: &str) -> impl Iterator<Item = char> {
+    text.split_whitespace().enumerate().flat_map(|(i, word)| (i > 0).then_some(' ').into_iter().chain(word.chars()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn check(content: Value) -> String {
+        match check_history("history", content.as_array().unwrap()) {
+            Ok(()) => "ok".into(),
+            Err(Error::BadRequest(message)) => message,
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_rule_has_its_sentence() {
+        assert_eq!(check(json!([{"role": "USER", "text": "hi"}])), "ok");
+        assert_eq!(check(json!([{"role": "AI", "events": [], "extra": 1}])), "ok");
+        assert_eq!(check(json!([{"role": "AI", "attachments": [{"attachmentId": "x"}]}])), "ok");
+        let cases = [
+            (json!([]), "exactly 1 content object"),
+            (json!(["text"]), "exactly 1 content object"),
+            (json!([{"text": "hi"}]), "'role' field"),
+            (json!([{"role": "user", "text": "hi"}]), "'role' field"),
+            (json!([{"role": "USER"}]), "at least one of"),
+            (json!([{"role": "USER", "text": null}]), "at least one of"),
+            (json!([{"role": "USER", "events": {}}]), "'events' field must be an array"),
+            (json!([{"role": "USER", "attachments": "x"}]), "'attachments' field must be an array"),
+            (json!([{"role": "USER", "attachments": [{"href": "x", "contentType": "y"}, {}]}]), "index 1 must have an 'href'"),
+            (json!([{"role": "USER", "attachments": [{"href": "x"}]}]), "index 0 must have a 'contentType'"),
+        ];
+        for (content, expected) in cases {
+            assert!(check(content.clone()).contains(expected), "{content}: {}", check(content.clone()));
+        }
+    }
+
+    #[test]
+    fn content_types_of_the_history_channel() {
+        for (content_type, ok) in
+            [("history", true), ("history/lc4j", true), ("history/", false), ("message", false), ("HISTORY", false)]
+        {
+            assert_eq!(check_history(content_type, &[json!({"role": "AI", "text": "x"})]).is_ok(), ok, "{content_type}");
+        }
+    }
+
+    #[test]
+    fn titles_are_cut_on_characters() {
+        let title_of = |text: &str| title(&[json!({ "text": text })]);
+        assert_eq!(
+            title_of("Sensitive information about the new compliance project").unwrap(),
+            "Sensitive information about the new comp"
+        );
+        assert_eq!(title_of("  a \n\t b  ").unwrap(), "a b");
+        assert_eq!(title_of(&"ä".repeat(50)).unwrap(), "ä".repeat(40));
+        assert_eq!(title_of("   "), None);
+        assert_eq!(title(&[json!({"x": 1}), json!("plain")]).unwrap(), "plain");
+    }
+
+    #[test]
+    fn previews_say_when_they_are_cut() {
+        assert_eq!(preview(&[json!({"text": "x".repeat(200)})]).unwrap(), "x".repeat(200));
+        assert_eq!(preview(&[json!({"text": "x".repeat(201)})]).unwrap(), format!("{}…", "x".repeat(200)));
+        assert_eq!(preview(&[json!({"events": []})]), None);
+    }
+}

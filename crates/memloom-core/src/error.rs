@@ -1,0 +1,152 @@
+//! The one error of the domain. Each transport renders it in the shape its contract fixes.
+
+use uuid::Uuid;
+
+/// What every rule and every use case answers with.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// A field of a request that breaks a constraint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// The field as the caller wrote it, e.g. `content` or `limit`.
+    pub field: String,
+    /// What is wrong with it, and what would be right.
+    pub message: String,
+}
+
+/// The kinds of things that can be missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resource {
+    /// A conversation, live and in the caller's tenant.
+    Conversation,
+    /// An entry visible to the caller.
+    Entry,
+    /// A user's membership in a conversation's tree.
+    Membership,
+    /// A pending ownership transfer.
+    Transfer,
+    /// A route of the API.
+    Route,
+}
+
+impl Resource {
+    /// The contract's word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Resource::Conversation => "conversation",
+            Resource::Entry => "entry",
+            Resource::Membership => "membership",
+            Resource::Transfer => "transfer",
+            Resource::Route => "route",
+        }
+    }
+}
+
+/// Everything that can go wrong, as far as a caller can tell it apart.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Error {
+    /// A field breaks a constraint: length, range, enum, malformed cursor.
+    #[error("the request is not valid: {}", first_message(.0))]
+    Invalid(Vec<Violation>),
+    /// The request is well-formed but makes no sense.
+    #[error("{0}")]
+    BadRequest(String),
+    /// An admin call came without the justification this deployment requires.
+    #[error("a justification is required for admin operations")]
+    JustificationRequired,
+    /// Nobody, or nobody valid, is calling.
+    #[error("unauthorized")]
+    Unauthorized,
+    /// The caller is known but may not do this.
+    #[error("{0}")]
+    Forbidden(String),
+    /// What the request names is not there, or not for this caller.
+    #[error("{} not found", .resource.as_str())]
+    NotFound {
+        /// What kind of thing.
+        resource: Resource,
+        /// Its id as the caller wrote it.
+        id: String,
+    },
+    /// The route exists, the method does not.
+    #[error("method not allowed")]
+    MethodNotAllowed,
+    /// The state of the thing does not allow it.
+    #[error("{0}")]
+    Conflict(String),
+    /// A second pending ownership transfer for one tree.
+    #[error("A pending ownership transfer already exists for this conversation")]
+    TransferAlreadyPending {
+        /// The one that is already pending.
+        existing: Uuid,
+    },
+    /// The body is larger than the limit.
+    #[error("the request body is larger than {max_bytes} bytes")]
+    TooLarge {
+        /// The limit that was hit.
+        max_bytes: u64,
+        /// How large it was, where known.
+        actual_bytes: Option<u64>,
+    },
+    /// The body is of a type this endpoint does not read.
+    #[error("unsupported media type: send application/json")]
+    UnsupportedMediaType,
+    /// The request took longer than the server allows.
+    #[error("the request took too long")]
+    Timeout,
+    /// The requested search type is not available here.
+    #[error("search type '{requested}' is not available")]
+    SearchTypeUnavailable {
+        /// What was asked for.
+        requested: &'static str,
+        /// What could be asked for instead.
+        available: Vec<&'static str>,
+    },
+    /// No search type is available at all.
+    #[error("search is disabled on this server")]
+    SearchDisabled,
+    /// Admin statistics need a Prometheus server and none is configured.
+    #[error("no Prometheus server is configured: set prometheus.url")]
+    PrometheusNotConfigured,
+    /// The configured Prometheus server did not answer the query.
+    #[error("the Prometheus server did not answer")]
+    PrometheusUnavailable,
+    /// Too much work is queued; try again.
+    #[error("the server is overloaded, try again in {retry_after_seconds} s")]
+    Overloaded {
+        /// When trying again makes sense.
+        retry_after_seconds: u32,
+    },
+    /// The store cannot take the work now: disk full, read-only, unreachable. Nothing was written.
+    #[error("storage is unavailable: {0}")]
+    StorageUnavailable(String),
+    /// A defect. The text is for the log, never for the caller.
+    #[error("internal error: {0}")]
+    Internal(String),
+}
+
+impl Error {
+    /// One field, one complaint.
+    pub fn invalid(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Error::Invalid(vec![Violation { field: field.into(), message: message.into() }])
+    }
+
+    /// The named thing is not there.
+    pub fn not_found(resource: Resource, id: impl ToString) -> Self {
+        Error::NotFound { resource, id: id.to_string() }
+    }
+
+    /// Well-formed but senseless.
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Error::BadRequest(message.into())
+    }
+
+    /// Known, but not allowed.
+    pub fn forbidden(message: impl Into<String>) -> Self {
+        Error::Forbidden(message.into())
+    }
+}
+
+fn first_message(violations: &[Violation]) -> String {
+    violations.first().map_or_else(String::new, |v| format!("{}: {}", v.field, v.message))
+}

@@ -1,0 +1,86 @@
+//! Newtypes for ids, so that an entry's id can never stand where a conversation's is meant.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use uuid::Uuid;
+
+macro_rules! uuid_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub Uuid);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl From<Uuid> for $name {
+            fn from(id: Uuid) -> Self {
+                Self(id)
+            }
+        }
+
+        impl From<$name> for Uuid {
+            fn from(id: $name) -> Self {
+                id.0
+            }
+        }
+    };
+}
+
+uuid_id!(
+    /// A conversation. Unique inside its tenant; clients may choose it.
+    ConversationId
+);
+uuid_id!(
+    /// An entry. Chosen by the server, unique everywhere.
+    EntryId
+);
+uuid_id!(
+    /// A fork tree: the unit of access, deletion and eviction. Never leaves the server.
+    GroupId
+);
+uuid_id!(
+    /// A pending ownership transfer.
+    TransferId
+);
+
+macro_rules! text_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub String);
+
+        impl $name {
+            /// The id as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(id: &str) -> Self {
+                Self(id.to_owned())
+            }
+        }
+    };
+}
+
+text_id!(
+    /// A person or system outside Memloom, compared byte for byte.
+    UserId
+);
+text_id!(
+    /// An agent, as its API key names it.
+    ClientId
+);

@@ -1,0 +1,19 @@
+//! The domain of Memloom: types, ids and every rule that can be written as a pure function.
+//!
+//! Nothing here knows a transport, a driver or a runtime: no HTTP, no SQL, no async, no clock of its own. A rule that
+//! needs the time or a fresh id is given one (see [`time::Clock`]). To add a rule, put it in the module of the surface
+//! it belongs to and test it as a function; a service calls it inside its unit of work.
+
+pub mod conversations;
+mod error;
+mod id;
+pub mod identity;
+mod json;
+pub mod period;
+pub mod text;
+mod time;
+
+pub use error::{Error, Resource, Result, Violation};
+pub use id::{ClientId, ConversationId, EntryId, GroupId, TransferId, UserId};
+pub use json::{Json, JsonError};
+pub use time::{Clock, SystemClock, Timestamp};

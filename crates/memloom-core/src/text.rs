@@ -1,0 +1,305 @@
+//! How text becomes searchable: words, stems, n-grams, and the fragment that shows why something was found.
+//!
+//! Analysis happens here and not in an engine, so that every engine finds the same things and a highlight marks exactly
+//! what matched. A word is indexed as it is written (folded) and, where it differs, as its stem. Scripts without spaces
+//! are indexed as overlapping pairs of characters.
+
+use rust_stemmers::{Algorithm, Stemmer};
+use std::ops::Range;
+use unicode_normalization::UnicodeNormalization;
+
+/// Fragments shown to people have at most this many words.
+const FRAGMENT_WORDS: usize = 40;
+/// So many words stand before the first match of a fragment.
+const LEAD_WORDS: usize = 8;
+/// Longer words are cut: they are blobs, not words.
+const MAX_WORD_CHARS: usize = 64;
+
+/// Turns text into terms, for documents and queries alike.
+pub struct Analyzer {
+    stemmer: Option<Stemmer>,
+}
+
+/// A query after analysis: for each word the terms that may stand for it.
+pub type Words = Vec<Vec<String>>;
+
+struct Token {
+    /// Where it stands in the text.
+    at: Range<usize>,
+    word: String,
+    stem: Option<String>,
+}
+
+impl Analyzer {
+    /// An analyser for a language named in English (`english`, `german`, …); `none` does not stem. `None` when the
+    /// language is unknown.
+    pub fn new(language: &str) -> Option<Self> {
+        let algorithm = match language.to_ascii_lowercase().as_str() {
+            "none" | "simple" => return Some(Self { stemmer: None }),
+            "arabic" => Algorithm::Arabic,
+            "danish" => Algorithm::Danish,
+            "dutch" => Algorithm::Dutch,
+            "english" => Algorithm::English,
+            "finnish" => Algorithm::Finnish,
+            "french" => Algorithm::French,
+            "german" => Algorithm::German,
+            "greek" => Algorithm::Greek,
+            "hungarian" => Algorithm::Hungarian,
+            "italian" => Algorithm::Italian,
+            "norwegian" => Algorithm::Norwegian,
+            "portuguese" => Algorithm::Portuguese,
+            "romanian" => Algorithm::Romanian,
+            "russian" => Algorithm::Russian,
+            "spanish" => Algorithm::Spanish,
+            "swedish" => Algorithm::Swedish,
+            "tamil" => Algorithm::Tamil,
+            "turkish" => Algorithm::Turkish,
+            _ => return None,
+        };
+        Some(Self { stemmer: Some(Stemmer::create(algorithm)) })
+    }
+
+    /// The terms of a document, separated by spaces.
+    pub fn terms(&self, text: &str) -> String {
+        let mut terms = String::with_capacity(text.len() + text.len() / 4);
+        self.tokens(text, |token| {
+            for term in std::iter::once(&token.word).chain(&token.stem) {
+                terms.push_str(term);
+                terms.push(' ');
+            }
+        });
+        terms
+    }
+
+    /// The words of a query. Empty when nothing in it can be searched for.
+    pub fn query(&self, text: &str) -> Words {
+        let mut words = Vec::new();
+        self.tokens(text, |token| {
+            let alternatives: Vec<String> = std::iter::once(token.word).chain(token.stem).collect();
+            if !words.contains(&alternatives) {
+                words.push(alternatives);
+            }
+        });
+        words
+    }
+
+    /// The part of a text around what a query matched, matches wrapped in `**`.
+    pub fn highlight(&self, text: &str, query: &Words) -> String {
+        let prefixes: Vec<&str> = query.iter().flatten().map(String::as_str).collect();
+        let matches = |term: &String| prefixes.iter().any(|prefix| term.starts_with(prefix));
+        let mut tokens: Vec<(Range<usize>, bool)> = Vec::new();
+        self.tokens(text, |token| {
+            let hit = matches(&token.word) || token.stem.as_ref().is_some_and(matches);
+            tokens.push((token.at, hit));
+        });
+        let first = densest_window(&tokens);
+        let window = &tokens[first..tokens.len().min(first + FRAGMENT_WORDS)];
+        let (Some((start, _)), Some((end, _))) = (window.first(), window.last()) else {
+            return String::new();
+        };
+        // A fragment that reaches an end of the text keeps what stands there: brackets, a full stop.
+        let from = if first == 0 { 0 } else { start.start };
+        let to = if first + window.len() == tokens.len() { text.len() } else { end.end };
+        mark(text, from..to, window)
+    }
+
+    fn tokens(&self, text: &str, mut each: impl FnMut(Token)) {
+        let mut chars = text.char_indices().peekable();
+        while let Some((start, c)) = chars.next() {
+            if !c.is_alphanumeric() {
+                continue;
+            }
+            if is_unspaced(c) {
+                pair(text, start, c, &mut chars, &mut each);
+                continue;
+            }
+            let mut end = start + c.len_utf8();
+            while let Some((at, next)) = chars.next_if(|(_, n)| is_word(*n) && !is_unspaced(*n)) {
+                end = at + next.len_utf8();
+            }
+            if let Some(word) = fold(&text[start..end]) {
+                let stem = self.stem(&word);
+                each(Token { at: start..end, word, stem });
+            }
+        }
+    }
+
+    fn stem(&self, word: &str) -> Option<String> {
+        let stem = self.stemmer.as_ref()?.stem(word);
+        (stem != word && !stem.is_empty()).then(|| stem.into_owned())
+    }
+}
+
+/// Emits each character of a run without spaces together with its successor, and the last one alone: then one
+/// character, as a prefix, finds every place it stands at, and two find exactly their sequence.
+fn pair(
+    text: &str,
+    start: usize,
+    first: char,
+    chars: &mut std::iter::Peekable<std::str::CharIndices<'_>>,
+    each: &mut impl FnMut(Token),
+) {
+    let (mut at, mut end) = (start, start + first.len_utf8());
+    loop {
+        let next = chars.next_if(|(_, n)| n.is_alphanumeric() && is_unspaced(*n));
+        let until = next.map_or(end, |(next_at, next)| next_at + next.len_utf8());
+        if let Some(word) = fold(&text[at..until]) {
+            each(Token { at: at..end, word, stem: None });
+        }
+        match next {
+            Some((next_at, _)) => (at, end) = (next_at, until),
+            None => return,
+        }
+    }
+}
+
+/// Lower case, without the accents that people leave out when they search.
+fn fold(word: &str) -> Option<String> {
+    if word.is_ascii() {
+        let end = word.len().min(MAX_WORD_CHARS);
+        return Some(word[..end].to_ascii_lowercase());
+    }
+    let folded: String = word
+        .nfkd()
+        .filter(|c| !is_accent(*c))
+        .flat_map(char::to_lowercase)
+        .filter(|c| c.is_alphanumeric() || !c.is_ascii())
+        .nfc()
+        .filter(|c| !c.is_whitespace())
+        .take(MAX_WORD_CHARS)
+        .collect();
+    (!folded.is_empty()).then_some(folded)
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || is_accent(c)
+}
+
+fn is_accent(c: char) -> bool {
+    matches!(c, '\u{300}'..='\u{36f}')
+}
+
+/// Scripts that are written without spaces between words.
+fn is_unspaced(c: char) -> bool {
+    matches!(c,
+        '\u{0e00}'..='\u{0eff}'        // Thai, Lao
+        | '\u{1000}'..='\u{109f}'      // Myanmar
+        | '\u{1780}'..='\u{17ff}'      // Khmer
+        | '\u{3040}'..='\u{30ff}'      // Hiragana, Katakana
+        | '\u{31f0}'..='\u{31ff}'
+        | '\u{3400}'..='\u{4dbf}'      // Han
+        | '\u{4e00}'..='\u{9fff}'
+        | '\u{f900}'..='\u{faff}'
+        | '\u{ff66}'..='\u{ff9d}'
+        | '\u{20000}'..='\u{3ffff}')
+}
+
+/// Where the window with the most matches begins; the earliest of equals, with some words of lead.
+fn densest_window(tokens: &[(Range<usize>, bool)]) -> usize {
+    if tokens.len() <= FRAGMENT_WORDS {
+        return 0;
+    }
+    let (mut best, mut best_count) = (0, 0);
+    let mut count = tokens[..FRAGMENT_WORDS].iter().filter(|t| t.1).count();
+    for first in 0..=tokens.len() - FRAGMENT_WORDS {
+        if count > best_count {
+            (best, best_count) = (first, count);
+        }
+        count -= usize::from(tokens[first].1);
+        count += usize::from(tokens.get(first + FRAGMENT_WORDS).is_some_and(|t| t.1));
+    }
+    let hit = tokens[best..].iter().position(|t| t.1).map_or(best, |offset| best + offset);
+    hit.saturating_sub(LEAD_WORDS).min(tokens.len() - FRAGMENT_WORDS).max(best.min(hit.saturating_sub(LEAD_WORDS)))
+}
+
+fn mark(text: &str, part: Range<usize>, tokens: &[(Range<usize>, bool)]) -> String {
+    let mut out = String::with_capacity(part.len() + 16);
+    let mut done = part.start;
+    let mut tokens = tokens.iter().filter(|t| t.1).map(|t| t.0.clone()).peekable();
+    while let Some(mut hit) = tokens.next() {
+        // Neighbouring characters of one run are one match.
+        while let Some(next) = tokens.next_if(|next| next.start <= hit.end) {
+            hit.end = hit.end.max(next.end);
+        }
+        out.push_str(&text[done..hit.start]);
+        out.push_str("**");
+        out.push_str(&text[hit.clone()]);
+        out.push_str("**");
+        done = hit.end;
+    }
+    out.push_str(&text[done..part.end]);
+    out.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn english() -> Analyzer {
+        Analyzer::new("english").unwrap()
+    }
+
+    fn found(document: &str, query: &str) -> bool {
+        let analyzer = english();
+        let terms = analyzer.terms(document);
+        let words = analyzer.query(query);
+        !words.is_empty()
+            && words.iter().all(|alternatives| {
+                terms.split(' ').any(|term| alternatives.iter().any(|prefix| term.starts_with(prefix.as_str())))
+            })
+    }
+
+    #[test]
+    fn words_are_found_by_prefix_stem_and_without_accents() {
+        assert!(found("The runners were running late", "run"));
+        assert!(found("The runners were running late", "runs late"));
+        assert!(found("running", "runni"));
+        assert!(found("Über den Café-Tisch", "uber cafe"));
+        assert!(!found("The runners", "walk"));
+        assert!(!found("The runners were late", "runners early"));
+    }
+
+    #[test]
+    fn operator_characters_mean_nothing() {
+        assert!(found("alpha beta", "\"alpha\" AND* (beta)") == found("alpha beta", "alpha and beta"));
+        assert!(english().query("\"()*:^- +").is_empty());
+    }
+
+    #[test]
+    fn scripts_without_spaces_are_found_by_part() {
+        assert!(found("我们明天去东京开会", "东京"));
+        assert!(found("我们明天去东京开会", "会"));
+        assert!(!found("我们明天去东京开会", "京东"));
+        assert!(found("東京タワー、きれい", "タワー"));
+    }
+
+    #[test]
+    fn a_highlight_marks_what_matched() {
+        let analyzer = english();
+        let highlight = |text: &str, query: &str| analyzer.highlight(text, &analyzer.query(query));
+        assert_eq!(highlight("The runners were running.", "run"), "The **runners** were **running**.");
+        assert_eq!(highlight("我们明天去东京开会", "东京"), "我们明天去**东京**开会");
+        let long = format!("{} needle {}", "hay ".repeat(500), "straw ".repeat(500));
+        let fragment = highlight(&long, "needle");
+        assert!(fragment.contains("**needle**"), "{fragment}");
+        assert!((20..=50).contains(&fragment.split_whitespace().count()), "{fragment}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_breaks_the_analysis(text in "\\PC{0,200}", query in "\\PC{0,20}") {
+            let analyzer = english();
+            let terms = analyzer.terms(&text);
+            prop_assert!(terms.split(' ').all(|t| !t.contains('"')));
+            let words = analyzer.query(&query);
+            let _ = analyzer.highlight(&text, &words);
+        }
+
+        #[test]
+        fn every_document_is_found_by_its_own_words(text in "[a-zA-Zäöü ]{1,60}") {
+            let words = english().query(&text);
+            prop_assert!(words.is_empty() || found(&text, &text));
+        }
+    }
+}

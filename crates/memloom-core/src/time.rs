@@ -1,0 +1,138 @@
+//! Time and fresh ids, injected so that tests can travel and repeat.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+use uuid::Uuid;
+
+/// An instant with microsecond precision: what the store keeps and the wire shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// From microseconds since 1970-01-01T00:00:00Z.
+    pub const fn from_micros(micros: i64) -> Self {
+        Self(micros)
+    }
+
+    /// Microseconds since 1970-01-01T00:00:00Z.
+    pub const fn as_micros(self) -> i64 {
+        self.0
+    }
+
+    /// Reads RFC 3339 text with any offset.
+    pub fn parse(text: &str) -> Option<Self> {
+        text.parse::<jiff::Timestamp>().ok().map(|t| Self(t.as_microsecond()))
+    }
+
+    /// This instant moved by so many microseconds, stopping at the ends of time.
+    pub const fn saturating_add_micros(self, micros: i64) -> Self {
+        Self(self.0.saturating_add(micros))
+    }
+}
+
+impl fmt::Display for Timestamp {
+    /// RFC 3339, UTC, six fractional digits: `2026-01-31T12:00:00.000000Z`.
+    ///
+    /// Written out by hand because a page of entries formats one of these per row, and the general formatter was the
+    /// largest single cost of encoding it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let days = self.0.div_euclid(86_400_000_000);
+        let mut rest = self.0.rem_euclid(86_400_000_000);
+        let (year, month, day) = civil_from_days(days);
+        if !(0..=9999).contains(&year) {
+            return write!(f, "{year}-{month:02}-{day:02}T00:00:00.000000Z");
+        }
+        let mut out = *b"0000-00-00T00:00:00.000000Z";
+        put(&mut out[0..4], year as u64);
+        put(&mut out[5..7], u64::from(month));
+        put(&mut out[8..10], u64::from(day));
+        put(&mut out[20..26], (rest % 1_000_000) as u64);
+        rest /= 1_000_000;
+        put(&mut out[17..19], (rest % 60) as u64);
+        rest /= 60;
+        put(&mut out[14..16], (rest % 60) as u64);
+        put(&mut out[11..13], (rest / 60) as u64);
+        f.write_str(std::str::from_utf8(&out).unwrap_or_default())
+    }
+}
+
+fn put(slot: &mut [u8], mut number: u64) {
+    for digit in slot.iter_mut().rev() {
+        *digit = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+}
+
+/// The Gregorian date of a day number counted from 1970-01-01 (Hinnant's era arithmetic).
+fn civil_from_days(days: i64) -> (i64, u8, u8) {
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let day_of_era = shifted.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_index = (5 * day_of_year + 2) / 153;
+    let day = (day_of_year - (153 * month_index + 2) / 5 + 1) as u8;
+    let month = if month_index < 10 { month_index + 3 } else { month_index - 9 } as u8;
+    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        Timestamp::parse(&text).ok_or_else(|| serde::de::Error::custom("not an RFC 3339 timestamp"))
+    }
+}
+
+/// Where the time and fresh ids come from.
+pub trait Clock: Send + Sync {
+    /// The time now.
+    fn now(&self) -> Timestamp;
+    /// A fresh UUIDv7.
+    fn new_id(&self) -> Uuid;
+}
+
+/// The machine's clock and its random source.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[allow(clippy::disallowed_methods, reason = "this is the one place that asks the machine for the time")]
+    fn now(&self) -> Timestamp {
+        Timestamp(jiff::Timestamp::now().as_microsecond())
+    }
+
+    #[allow(clippy::disallowed_methods, reason = "this is the one place that asks the machine for an id")]
+    fn new_id(&self) -> Uuid {
+        Uuid::now_v7()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_text_of_a_timestamp_names_the_same_instant(micros in -62_000_000_000_000_000i64..250_000_000_000_000_000) {
+            let stamp = Timestamp::from_micros(micros);
+            let text = stamp.to_string();
+            let general = jiff::Timestamp::from_microsecond(micros).unwrap();
+            prop_assert_eq!(&text, &format!("{general:.6}"));
+            prop_assert_eq!(Timestamp::parse(&text), Some(stamp));
+        }
+    }
+
+    #[test]
+    fn offsets_are_read_and_text_is_utc() {
+        let stamp = Timestamp::parse("2026-01-31T14:00:00.5+02:00").unwrap();
+        assert_eq!(stamp.to_string(), "2026-01-31T12:00:00.500000Z");
+        assert_eq!(Timestamp::parse("yesterday"), None);
+    }
+}
