@@ -1,0 +1,357 @@
+//! Entries: append-only, read by the page along a view.
+
+use super::{entry, entry_columns};
+use crate::{StoreError, Tx, TxExt, Value};
+use memloom_core::conversations::forks::{Segment, View};
+use memloom_core::conversations::sync::{Digest, MemoryState};
+use memloom_core::conversations::{Channel, Entry};
+use memloom_core::{ClientId, ConversationId, EntryId, GroupId};
+
+/// Stores an entry. Memory entries bring the state of their epoch.
+pub fn insert(
+    tx: &mut dyn Tx,
+    group: GroupId,
+    entry: &Entry,
+    memory: Option<&MemoryState>,
+) -> Result<(), StoreError> {
+    let client: Value<'_> = entry.client_id.as_ref().map(ClientId::as_str).into();
+    tx.execute(
+        "INSERT INTO entries (group_id, conversation_id, channel, ord, id, user_id, client_id, memory_of, content_type, \
+         created_at, epoch, epoch_start, item_count, chain_digest, uniform_type, request_digest, content) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
+        &[
+            group.0.into(),
+            entry.conversation_id.0.into(),
+            entry.channel.code().into(),
+            entry.ord.into(),
+            entry.id.0.into(),
+            entry.user_id.as_ref().map(|user| user.as_str()).into(),
+            client,
+            if entry.channel == Channel::Memory { client } else { Value::Null },
+            entry.content_type.as_str().into(),
+            entry.created_at.as_micros().into(),
+            entry.epoch.into(),
+            memory.map(|m| m.epoch_start).into(),
+            memory.map(|m| m.item_count as i64).into(),
+            memory.map(|m| m.chain.as_slice()).into(),
+            memory.and_then(|m| m.uniform_type.as_deref()).into(),
+            memory.and_then(|m| m.request.as_ref()).map(Digest::as_slice).into(),
+            entry.content.get().as_bytes().into(),
+        ],
+    )?;
+    Ok(())
+}
+
+/// Where an entry stands, and whose memory it is.
+pub struct Position {
+    /// Its tree.
+    pub group: GroupId,
+    /// The conversation that stores it.
+    pub conversation: ConversationId,
+    /// Its place in the tree.
+    pub ord: i64,
+    /// The client, for memory entries.
+    pub memory_of: Option<ClientId>,
+}
+
+/// Finds an entry by its id, in any tenant: callers compare the group.
+pub fn position(tx: &mut dyn Tx, id: EntryId) -> Result<Option<Position>, StoreError> {
+    tx.first(
+        "SELECT group_id, conversation_id, ord, memory_of FROM entries WHERE id = $1",
+        &[id.0.into()],
+        |row| {
+            Ok(Position {
+                group: GroupId(row.uuid(0)?),
+                conversation: ConversationId(row.uuid(1)?),
+                ord: row.int(2)?,
+                memory_of: row.opt_text(3)?.map(ClientId::from),
+            })
+        },
+    )
+}
+
+/// An entry of a group.
+pub fn get(tx: &mut dyn Tx, group: GroupId, id: EntryId) -> Result<Option<Entry>, StoreError> {
+    tx.first(
+        concat!("SELECT ", entry_columns!(), " FROM entries e WHERE e.id = $1 AND e.group_id = $2"),
+        &[id.0.into(), group.0.into()],
+        entry,
+    )
+}
+
+/// The last entry of a view before `ord`, of any channel and client.
+pub fn last_before(tx: &mut dyn Tx, group: GroupId, view: &View, ord: i64) -> Result<Option<EntryId>, StoreError> {
+    for segment in view.segments() {
+        let newest = |tx: &mut dyn Tx, channel: Channel| {
+            tx.first(
+                "SELECT ord, id FROM entries WHERE group_id = $1 AND conversation_id = $2 AND channel = $3 AND ord <= $4 \
+                 ORDER BY ord DESC LIMIT 1",
+                &[
+                    group.0.into(),
+                    segment.conversation.0.into(),
+                    channel.code().into(),
+                    segment.max_ord.min(ord - 1).into(),
+                ],
+                |row| Ok((row.int(0)?, EntryId(row.uuid(1)?))),
+            )
+        };
+        let found = newest(tx, Channel::History)?.max(newest(tx, Channel::Memory)?);
+        if let Some((_, id)) = found {
+            return Ok(Some(id));
+        }
+    }
+    Ok(None)
+}
+
+/// The state of a client's memory on a view: what its newest row says.
+pub fn memory_state(
+    tx: &mut dyn Tx,
+    group: GroupId,
+    view: &View,
+    client: &ClientId,
+) -> Result<Option<MemoryState>, StoreError> {
+    for segment in view.segments() {
+        let state = tx.first(
+            "SELECT epoch, epoch_start, item_count, chain_digest, uniform_type, request_digest FROM entries \
+             WHERE group_id = $1 AND conversation_id = $2 AND memory_of = $3 AND ord <= $4 ORDER BY ord DESC LIMIT 1",
+            &[group.0.into(), segment.conversation.0.into(), client.as_str().into(), segment.max_ord.into()],
+            |row| {
+                Ok(MemoryState {
+                    epoch: row.int(0)?,
+                    epoch_start: row.int(1)?,
+                    item_count: row.int(2)? as usize,
+                    chain: digest(row.bytes(3)?)?,
+                    uniform_type: row.opt_text(4)?.map(str::to_owned),
+                    request: row.opt_bytes(5)?.map(digest).transpose()?,
+                })
+            },
+        )?;
+        if state.is_some() {
+            return Ok(state);
+        }
+    }
+    Ok(None)
+}
+
+fn digest(bytes: &[u8]) -> Result<Digest, StoreError> {
+    bytes.try_into().map_err(|_| StoreError::Broken("a stored digest has the wrong length".into()))
+}
+
+/// Which entries a page is made of.
+#[derive(Debug, Clone)]
+pub struct Filter {
+    /// The visible transcript.
+    pub history: bool,
+    /// Memory entries, if any.
+    pub memory: Option<MemoryFilter>,
+}
+
+/// Which memory entries a page is made of.
+#[derive(Debug, Clone)]
+pub struct MemoryFilter {
+    /// One client's, or (for admins) everybody's.
+    pub client: Option<ClientId>,
+    /// One epoch's, or all.
+    pub epoch: Option<i64>,
+    /// Only from this place on.
+    pub from_ord: i64,
+}
+
+/// The part of the order a page is taken from, and from which end.
+#[derive(Debug, Clone, Copy)]
+pub struct Range {
+    /// Strictly after this place.
+    pub after: i64,
+    /// Strictly before this place.
+    pub before: i64,
+    /// From the old end or the new one.
+    pub end: End,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// Where a page begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// At the oldest entry of the range.
+    Oldest,
+    /// At the newest entry of the range.
+    Newest,
+}
+
+/// A page of a view, in the direction of its end (newest first for [`End::Newest`]).
+pub fn page(
+    tx: &mut dyn Tx,
+    group: GroupId,
+    view: &View,
+    filter: &Filter,
+    range: Range,
+) -> Result<Vec<Entry>, StoreError> {
+    let mut found = Vec::with_capacity(range.limit.min(256));
+    let mut visit = |tx: &mut dyn Tx, segment: &Segment| {
+        let part = Range {
+            before: range.before.min(segment.max_ord.saturating_add(1)),
+            limit: range.limit - found.len(),
+            ..range
+        };
+        if part.limit > 0 && part.before > part.after + 1 {
+            found.append(&mut segment_page(tx, group, segment.conversation, filter, part)?);
+        }
+        Ok::<(), StoreError>(())
+    };
+    match range.end {
+        End::Oldest => view.segments().iter().rev().try_for_each(|segment| visit(tx, segment))?,
+        End::Newest => view.segments().iter().try_for_each(|segment| visit(tx, segment))?,
+    }
+    Ok(found)
+}
+
+/// A page of one conversation's own entries: one range scan per channel, merged.
+fn segment_page(
+    tx: &mut dyn Tx,
+    group: GroupId,
+    conversation: ConversationId,
+    filter: &Filter,
+    range: Range,
+) -> Result<Vec<Entry>, StoreError> {
+    let history = match filter.history {
+        true => channel_page(tx, group, conversation, Channel::History, None, range)?,
+        false => Vec::new(),
+    };
+    let memory = match &filter.memory {
+        None => Vec::new(),
+        Some(memory) => {
+            let range = Range { after: range.after.max(memory.from_ord - 1), ..range };
+            match &memory.client {
+                Some(client) => memory_page(tx, group, conversation, client, memory.epoch, range)?,
+                None => channel_page(tx, group, conversation, Channel::Memory, memory.epoch, range)?,
+            }
+        }
+    };
+    Ok(merge(history, memory, range))
+}
+
+/// The statements of a page, which differ only in the direction they walk.
+macro_rules! by_end {
+    ($end:expr, $sql:literal) => {
+        match $end {
+            End::Oldest => concat!("SELECT ", entry_columns!(), " FROM entries e WHERE ", $sql, " ORDER BY e.ord LIMIT $1"),
+            End::Newest => {
+                concat!("SELECT ", entry_columns!(), " FROM entries e WHERE ", $sql, " ORDER BY e.ord DESC LIMIT $1")
+            }
+        }
+    };
+}
+
+fn channel_page(
+    tx: &mut dyn Tx,
+    group: GroupId,
+    conversation: ConversationId,
+    channel: Channel,
+    epoch: Option<i64>,
+    range: Range,
+) -> Result<Vec<Entry>, StoreError> {
+    let within: [Value<'_>; 6] = [
+        (range.limit as i64).into(),
+        group.0.into(),
+        conversation.0.into(),
+        channel.code().into(),
+        range.after.into(),
+        range.before.into(),
+    ];
+    match epoch {
+        None => tx.rows(
+            by_end!(range.end, "e.group_id = $2 AND e.conversation_id = $3 AND e.channel = $4 AND e.ord > $5 AND e.ord < $6"),
+            &within,
+            entry,
+        ),
+        Some(epoch) => {
+            let [limit, group, conversation, channel, after, before] = within;
+            tx.rows(
+                by_end!(
+                    range.end,
+                    "e.group_id = $2 AND e.conversation_id = $3 AND e.channel = $4 AND e.ord > $5 AND e.ord < $6 \
+                     AND e.epoch = $7"
+                ),
+                &[limit, group, conversation, channel, after, before, epoch.into()],
+                entry,
+            )
+        }
+    }
+}
+
+fn memory_page(
+    tx: &mut dyn Tx,
+    group: GroupId,
+    conversation: ConversationId,
+    client: &ClientId,
+    epoch: Option<i64>,
+    range: Range,
+) -> Result<Vec<Entry>, StoreError> {
+    let limit: Value<'_> = (range.limit as i64).into();
+    let (after, before): (Value<'_>, Value<'_>) = (range.after.into(), range.before.into());
+    let (group, conversation, client) = (group.0.into(), conversation.0.into(), client.as_str().into());
+    match epoch {
+        None => tx.rows(
+            by_end!(range.end, "e.group_id = $2 AND e.conversation_id = $3 AND e.memory_of = $4 AND e.ord > $5 AND e.ord < $6"),
+            &[limit, group, conversation, client, after, before],
+            entry,
+        ),
+        Some(epoch) => tx.rows(
+            by_end!(
+                range.end,
+                "e.group_id = $2 AND e.conversation_id = $3 AND e.memory_of = $4 AND e.ord > $5 AND e.ord < $6 \
+                 AND e.epoch = $7"
+            ),
+            &[limit, group, conversation, client, after, before, epoch.into()],
+            entry,
+        ),
+    }
+}
+
+fn merge(mut a: Vec<Entry>, mut b: Vec<Entry>, range: Range) -> Vec<Entry> {
+    if b.is_empty() {
+        return a;
+    }
+    if a.is_empty() {
+        return b;
+    }
+    a.append(&mut b);
+    match range.end {
+        End::Oldest => a.sort_unstable_by_key(|entry| entry.ord),
+        End::Newest => a.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.ord)),
+    }
+    a.truncate(range.limit);
+    a
+}
+
+/// A page of everything in a tree, on whichever branch.
+pub fn group_page(
+    tx: &mut dyn Tx,
+    group: GroupId,
+    filter: &Filter,
+    range: Range,
+) -> Result<Vec<Entry>, StoreError> {
+    let memory = filter.memory.as_ref();
+    let client = memory.and_then(|m| m.client.as_ref()).map(ClientId::as_str);
+    tx.rows(
+        by_end!(
+            range.end,
+            "e.group_id = $2 AND e.ord > $3 AND e.ord < $4 AND ((e.channel = 1 AND $5 = 1) OR (e.channel = 2 AND $6 = 1 \
+             AND ($7 = 0 OR e.memory_of = $8) AND ($9 = 0 OR e.epoch = $10)))"
+        ),
+        &[
+            (range.limit as i64).into(),
+            group.0.into(),
+            range.after.into(),
+            range.before.into(),
+            i64::from(filter.history).into(),
+            i64::from(memory.is_some()).into(),
+            i64::from(client.is_some()).into(),
+            client.unwrap_or_default().into(),
+            i64::from(memory.is_some_and(|m| m.epoch.is_some())).into(),
+            memory.and_then(|m| m.epoch).unwrap_or_default().into(),
+        ],
+        entry,
+    )
+}

@@ -1,0 +1,179 @@
+//! What full-text search needs of the tables: who may see which tree, what a hit looks like, what is not indexed yet.
+
+use super::{entry, entry_columns};
+use crate::{StoreError, Tx, TxExt};
+use memloom_core::conversations::{Channel, Entry};
+use memloom_core::identity::Tenant;
+use memloom_core::{ConversationId, EntryId, GroupId, Timestamp, UserId};
+use std::collections::HashSet;
+use uuid::Uuid;
+
+/// Whose trees a search covers.
+#[derive(Debug, Clone)]
+pub enum Scope {
+    /// The live trees a user is a member of.
+    Member(UserId),
+    /// A tenant's trees, for admins.
+    Tenant {
+        /// Only this owner's.
+        owner: Option<UserId>,
+        /// Deleted ones too.
+        with_deleted: bool,
+    },
+}
+
+/// The trees of a scope, if there are at most `limit`: then a search can be confined to them from the start.
+pub fn groups(tx: &mut dyn Tx, tenant: &Tenant, scope: &Scope, limit: usize) -> Result<Option<Vec<Uuid>>, StoreError> {
+    let Scope::Member(user) = scope else { return Ok(None) };
+    let bound = limit as i64 + 1;
+    let params = [tenant.as_str().into(), user.as_str().into(), bound.into()];
+    let mut groups = tx.rows(
+        "SELECT id FROM groups WHERE tenant = $1 AND owner_user_id = $2 AND deleted_at IS NULL LIMIT $3",
+        &params,
+        |row| row.uuid(0),
+    )?;
+    if groups.len() <= limit {
+        groups.append(&mut tx.rows(
+            "SELECT g.id FROM memberships m JOIN groups g ON g.id = m.group_id \
+             WHERE m.tenant = $1 AND m.user_id = $2 AND m.access_level > 1 AND g.deleted_at IS NULL LIMIT $3",
+            &params,
+            |row| row.uuid(0),
+        )?);
+    }
+    Ok((groups.len() <= limit).then_some(groups))
+}
+
+/// Those of the given trees that are in the scope.
+pub fn visible(
+    tx: &mut dyn Tx,
+    tenant: &Tenant,
+    scope: &Scope,
+    candidates: &[Uuid],
+) -> Result<HashSet<Uuid>, StoreError> {
+    let found = match scope {
+        Scope::Member(user) => tx.rows(
+            "SELECT g.id FROM groups g JOIN memberships m ON m.group_id = g.id AND m.user_id = $3 \
+             WHERE g.id = ANY($1) AND g.tenant = $2 AND g.deleted_at IS NULL",
+            &[crate::Value::Uuids(candidates), tenant.as_str().into(), user.as_str().into()],
+            |row| row.uuid(0),
+        )?,
+        Scope::Tenant { owner, with_deleted } => tx.rows(
+            "SELECT id FROM groups WHERE id = ANY($1) AND tenant = $2 AND ($3 = 0 OR owner_user_id = $4) \
+             AND (deleted_at IS NULL OR $5 = 1)",
+            &[
+                crate::Value::Uuids(candidates),
+                tenant.as_str().into(),
+                i64::from(owner.is_some()).into(),
+                owner.as_ref().map_or("", |owner| owner.as_str()).into(),
+                i64::from(*with_deleted).into(),
+            ],
+            |row| row.uuid(0),
+        )?,
+    };
+    Ok(found.into_iter().collect())
+}
+
+/// A hit with everything the answer shows.
+pub struct Hydrated {
+    /// The entry.
+    pub entry: Entry,
+    /// The text that was searched.
+    pub text: String,
+    /// The title of the conversation that stores it.
+    pub conversation_title: Option<String>,
+}
+
+/// Loads all hits of a page at once, in no particular order.
+pub fn hydrate(tx: &mut dyn Tx, tenant: &Tenant, ids: &[Uuid]) -> Result<Vec<Hydrated>, StoreError> {
+    tx.rows(
+        concat!(
+            "SELECT ",
+            entry_columns!(),
+            ", t.text, c.title FROM entries e JOIN texts t ON t.id = e.id \
+             JOIN conversations c ON c.tenant = $2 AND c.id = e.conversation_id AND c.group_id = e.group_id \
+             WHERE e.id = ANY($1)"
+        ),
+        &[crate::Value::Uuids(ids), tenant.as_str().into()],
+        |row| {
+            Ok(Hydrated {
+                entry: entry(row)?,
+                text: row.text(10)?.to_owned(),
+                conversation_title: row.opt_text(11)?.map(str::to_owned),
+            })
+        },
+    )
+}
+
+/// What indexing needs to know of an entry.
+pub struct Indexable {
+    /// Its tree.
+    pub group: GroupId,
+    /// The conversation that stores it.
+    pub conversation: ConversationId,
+    /// Its channel.
+    pub channel: Channel,
+    /// When it was written.
+    pub created_at: Timestamp,
+}
+
+/// Finds an entry of a live tree of this tenant.
+pub fn indexable(tx: &mut dyn Tx, tenant: &Tenant, id: EntryId) -> Result<Option<Indexable>, StoreError> {
+    tx.first(
+        "SELECT e.group_id, e.conversation_id, e.channel, e.created_at FROM entries e JOIN groups g ON g.id = e.group_id \
+         WHERE e.id = $1 AND g.tenant = $2 AND g.deleted_at IS NULL",
+        &[id.0.into(), tenant.as_str().into()],
+        |row| {
+            Ok(Indexable {
+                group: GroupId(row.uuid(0)?),
+                conversation: ConversationId(row.uuid(1)?),
+                channel: Channel::from_code(row.int(2)?).ok_or_else(|| StoreError::Broken("unknown channel".into()))?,
+                created_at: super::timestamp(row, 3)?,
+            })
+        },
+    )
+}
+
+/// Puts a history entry on the indexers' work list.
+pub fn add_unindexed(
+    tx: &mut dyn Tx,
+    tenant: &Tenant,
+    group: GroupId,
+    entry: EntryId,
+    created_at: Timestamp,
+) -> Result<(), StoreError> {
+    tx.execute(
+        "INSERT INTO unindexed (tenant, created_at, entry_id, group_id) VALUES ($1, $2, $3, $4)",
+        &[tenant.as_str().into(), created_at.as_micros().into(), entry.0.into(), group.0.into()],
+    )?;
+    Ok(())
+}
+
+/// Takes an entry off the indexers' work list.
+pub fn remove_unindexed(tx: &mut dyn Tx, tenant: &Tenant, entry: EntryId, created_at: Timestamp) -> Result<(), StoreError> {
+    tx.execute(
+        "DELETE FROM unindexed WHERE tenant = $1 AND created_at = $2 AND entry_id = $3",
+        &[tenant.as_str().into(), created_at.as_micros().into(), entry.0.into()],
+    )?;
+    Ok(())
+}
+
+/// The indexers' work list in live trees, oldest first, after (`created_at`, `id`).
+pub fn unindexed(
+    tx: &mut dyn Tx,
+    tenant: &Tenant,
+    after: Option<(Timestamp, EntryId)>,
+    limit: i64,
+) -> Result<Vec<Entry>, StoreError> {
+    let (created_at, id) = after.map_or((i64::MIN, Uuid::nil()), |(at, id)| (at.as_micros(), id.0));
+    tx.rows(
+        concat!(
+            "SELECT ",
+            entry_columns!(),
+            " FROM unindexed u JOIN groups g ON g.id = u.group_id AND g.deleted_at IS NULL \
+             JOIN entries e ON e.id = u.entry_id \
+             WHERE u.tenant = $1 AND (u.created_at, u.entry_id) > ($2, $3) ORDER BY u.created_at, u.entry_id LIMIT $4"
+        ),
+        &[tenant.as_str().into(), created_at.into(), id.into(), limit.into()],
+        entry,
+    )
+}

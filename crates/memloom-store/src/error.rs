@@ -1,0 +1,33 @@
+//! What an engine can answer instead of a result.
+
+/// Why a unit of work did not happen. Whatever the reason, nothing of it was written.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StoreError {
+    /// The queue is full: the caller should back off and try again.
+    #[error("the store's queue is full")]
+    Overloaded,
+    /// The store cannot work now (disk full, read-only, connection lost); it may later.
+    #[error("{0}")]
+    Unavailable(String),
+    /// A unique or foreign key said no: a race that the caller may resolve by looking again.
+    #[error("constraint violated: {0}")]
+    Constraint(String),
+    /// The stored schema is not one this version can work with.
+    #[error("{0}")]
+    Schema(String),
+    /// A defect, here or in the engine.
+    #[error("{0}")]
+    Broken(String),
+}
+
+impl From<StoreError> for memloom_core::Error {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Overloaded => memloom_core::Error::Overloaded { retry_after_seconds: 1 },
+            StoreError::Unavailable(why) => memloom_core::Error::StorageUnavailable(why),
+            StoreError::Constraint(what) | StoreError::Schema(what) | StoreError::Broken(what) => {
+                memloom_core::Error::Internal(what)
+            }
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Facts about the store itself.
+
+use crate::{StoreError, Tx, TxExt};
+
+/// The value stored under a key; `fresh` is stored and returned if there is none yet.
+pub fn get_or_insert(tx: &mut dyn Tx, key: &str, fresh: &[u8]) -> Result<Vec<u8>, StoreError> {
+    tx.execute(
+        "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING",
+        &[key.into(), fresh.into()],
+    )?;
+    tx.first("SELECT value FROM meta WHERE key = $1", &[key.into()], |row| Ok(row.bytes(0)?.to_vec()))?
+        .ok_or_else(|| StoreError::Broken(format!("the stored fact '{key}' is missing")))
+}

@@ -1,0 +1,248 @@
+//! The port between repositories and engines: one transaction, portable SQL, typed values.
+
+use crate::StoreError;
+use std::ops::ControlFlow;
+use uuid::Uuid;
+
+/// A parameter of a statement.
+#[derive(Debug, Clone, Copy)]
+pub enum Value<'a> {
+    /// SQL NULL.
+    Null,
+    /// A 64-bit integer; instants are microseconds, flags are 0 and 1.
+    Int(i64),
+    /// A double.
+    Real(f64),
+    /// Text.
+    Text(&'a str),
+    /// Bytes.
+    Bytes(&'a [u8]),
+    /// A UUID.
+    Uuid(Uuid),
+    /// Several UUIDs, for `= ANY($n)`.
+    Uuids(&'a [Uuid]),
+}
+
+impl From<i64> for Value<'_> {
+    fn from(value: i64) -> Self {
+        Value::Int(value)
+    }
+}
+
+impl From<Uuid> for Value<'_> {
+    fn from(value: Uuid) -> Self {
+        Value::Uuid(value)
+    }
+}
+
+impl<'a> From<&'a str> for Value<'a> {
+    fn from(value: &'a str) -> Self {
+        Value::Text(value)
+    }
+}
+
+impl<'a> From<&'a [u8]> for Value<'a> {
+    fn from(value: &'a [u8]) -> Self {
+        Value::Bytes(value)
+    }
+}
+
+impl<'a, T: Into<Value<'a>>> From<Option<T>> for Value<'a> {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Value::Null, Into::into)
+    }
+}
+
+/// One row of a result. Columns are counted from 0; a value of another type than asked for is a defect of the schema
+/// or the statement and comes back as [`StoreError::Broken`].
+pub trait Row {
+    /// An integer.
+    fn opt_int(&self, column: usize) -> Result<Option<i64>, StoreError>;
+    /// A double.
+    fn opt_real(&self, column: usize) -> Result<Option<f64>, StoreError>;
+    /// Text, borrowed from the row.
+    fn opt_text(&self, column: usize) -> Result<Option<&str>, StoreError>;
+    /// Bytes, borrowed from the row.
+    fn opt_bytes(&self, column: usize) -> Result<Option<&[u8]>, StoreError>;
+    /// A UUID.
+    fn opt_uuid(&self, column: usize) -> Result<Option<Uuid>, StoreError>;
+
+    /// An integer that is never null.
+    fn int(&self, column: usize) -> Result<i64, StoreError> {
+        self.opt_int(column)?.ok_or_else(|| unexpected_null(column))
+    }
+    /// A double that is never null.
+    fn real(&self, column: usize) -> Result<f64, StoreError> {
+        self.opt_real(column)?.ok_or_else(|| unexpected_null(column))
+    }
+    /// Text that is never null.
+    fn text(&self, column: usize) -> Result<&str, StoreError> {
+        self.opt_text(column)?.ok_or_else(|| unexpected_null(column))
+    }
+    /// Bytes that are never null.
+    fn bytes(&self, column: usize) -> Result<&[u8], StoreError> {
+        self.opt_bytes(column)?.ok_or_else(|| unexpected_null(column))
+    }
+    /// A UUID that is never null.
+    fn uuid(&self, column: usize) -> Result<Uuid, StoreError> {
+        self.opt_uuid(column)?.ok_or_else(|| unexpected_null(column))
+    }
+}
+
+fn unexpected_null(column: usize) -> StoreError {
+    StoreError::Broken(format!("column {column} is null"))
+}
+
+/// What happens to the rows a query reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lock {
+    /// Nothing.
+    None,
+    /// They stay locked until the unit of work ends; others wait. (The embedded engine has one writer, so every write
+    /// already holds this lock.)
+    Rows,
+    /// As `Rows`, but rows that somebody else holds are left out instead of waited for.
+    SkipLocked,
+}
+
+/// A text to be found by full-text search: one row of the `texts` table and its terms in the index.
+#[derive(Debug, Clone)]
+pub struct TextDocument {
+    /// The entry it belongs to; what a hit names.
+    pub id: Uuid,
+    /// The tree it belongs to: searches are confined to trees.
+    pub group: Uuid,
+    /// The conversation that stores the entry: hits may be grouped by it.
+    pub conversation: Uuid,
+    /// The text itself, for highlights.
+    pub text: String,
+    /// The terms of the text, as `memloom_core::text` analyses it, separated by spaces.
+    pub terms: String,
+}
+
+/// A full-text query.
+#[derive(Debug, Clone)]
+pub struct TextQuery {
+    /// Each inner list holds alternatives for one word; a hit has, for every word, a term that starts with one of them.
+    pub words: Vec<Vec<String>>,
+    /// Only documents of these trees; `None` is every tree.
+    pub groups: Option<Vec<Uuid>>,
+}
+
+/// A document that matches.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TextHit {
+    /// The entry.
+    pub id: Uuid,
+    /// Its tree.
+    pub group: Uuid,
+    /// The conversation that stores it.
+    pub conversation: Uuid,
+    /// Relevance; larger is better.
+    pub score: f64,
+}
+
+/// Handles one row; says whether to go on.
+pub type EachRow<'a> = &'a mut dyn FnMut(&dyn Row) -> Result<ControlFlow<()>, StoreError>;
+
+/// A transaction on one connection.
+///
+/// SQL is the portable subset: `$1` placeholders, `ON CONFLICT`, `RETURNING`, recursive CTEs, `= ANY($n)` for
+/// [`Value::Uuids`]. Statements are prepared once per connection and reused.
+pub trait Tx {
+    /// Runs a statement and answers how many rows it changed.
+    fn execute(&mut self, sql: &str, params: &[Value<'_>]) -> Result<u64, StoreError>;
+
+    /// Runs a query and hands over each row until the closure breaks off.
+    fn query(&mut self, sql: &str, params: &[Value<'_>], lock: Lock, each: EachRow<'_>) -> Result<(), StoreError>;
+
+    /// Makes a text findable, replacing what was stored under its id. It is in the index when the unit of work has
+    /// committed; inside the same unit of work searches need not see it.
+    fn index_text(&mut self, document: TextDocument) -> Result<(), StoreError>;
+
+    /// Takes every text of a tree out of the index; same visibility as [`Tx::index_text`].
+    fn unindex_group(&mut self, group: Uuid) -> Result<(), StoreError>;
+
+    /// Hands over every match, in no particular order.
+    fn search_text(
+        &mut self,
+        query: &TextQuery,
+        each: &mut dyn FnMut(TextHit) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError>;
+}
+
+/// The usual shapes of a query, on top of the port.
+pub trait TxExt {
+    /// All rows, mapped.
+    fn rows<T>(
+        &mut self,
+        sql: &str,
+        params: &[Value<'_>],
+        map: impl FnMut(&dyn Row) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError>;
+
+    /// The first row, mapped, if there is one.
+    fn first<T>(
+        &mut self,
+        sql: &str,
+        params: &[Value<'_>],
+        map: impl FnMut(&dyn Row) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError>;
+
+    /// As [`TxExt::first`], and the row stays locked until the unit of work ends.
+    fn first_locked<T>(
+        &mut self,
+        sql: &str,
+        params: &[Value<'_>],
+        map: impl FnMut(&dyn Row) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError>;
+}
+
+impl TxExt for dyn Tx + '_ {
+    fn rows<T>(
+        &mut self,
+        sql: &str,
+        params: &[Value<'_>],
+        mut map: impl FnMut(&dyn Row) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut all = Vec::new();
+        self.query(sql, params, Lock::None, &mut |row| {
+            all.push(map(row)?);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(all)
+    }
+
+    fn first<T>(
+        &mut self,
+        sql: &str,
+        params: &[Value<'_>],
+        map: impl FnMut(&dyn Row) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        first(self, sql, params, Lock::None, map)
+    }
+
+    fn first_locked<T>(
+        &mut self,
+        sql: &str,
+        params: &[Value<'_>],
+        map: impl FnMut(&dyn Row) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        first(self, sql, params, Lock::Rows, map)
+    }
+}
+
+fn first<T>(
+    tx: &mut (dyn Tx + '_),
+    sql: &str,
+    params: &[Value<'_>],
+    lock: Lock,
+    mut map: impl FnMut(&dyn Row) -> Result<T, StoreError>,
+) -> Result<Option<T>, StoreError> {
+    let mut found = None;
+    tx.query(sql, params, lock, &mut |row| {
+        found = Some(map(row)?);
+        Ok(ControlFlow::Break(()))
+    })?;
+    Ok(found)
+}

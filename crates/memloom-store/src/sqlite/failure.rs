@@ -1,0 +1,88 @@
+//! SQLite's errors, as sentences that say what to do.
+
+use crate::StoreError;
+use rusqlite::{Error, ErrorCode};
+use std::path::{Path, PathBuf};
+
+/// Where a database lies; knows how to talk about it.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    pub(super) database: PathBuf,
+}
+
+impl Place {
+    /// The folder that holds the database.
+    pub(super) fn folder(&self) -> &Path {
+        match self.database.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        }
+    }
+
+    /// The file whose lock says that a process uses the database.
+    pub(super) fn lock_file(&self) -> PathBuf {
+        let mut name = self.database.clone().into_os_string();
+        name.push(".lock");
+        name.into()
+    }
+
+    /// What a failure of SQLite means for the caller.
+    pub(super) fn error(&self, error: &Error) -> StoreError {
+        let folder = self.folder().display();
+        match error.sqlite_error_code() {
+            Some(ErrorCode::ConstraintViolation) => StoreError::Constraint(error.to_string()),
+            Some(ErrorCode::DiskFull) => {
+                StoreError::Unavailable(format!("the disk is full: free space in {folder} and try again"))
+            }
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => self.read_only(),
+            Some(ErrorCode::SystemIoFailure) => StoreError::Unavailable(format!(
+                "the disk failed under {folder} ({error}): check it and its free space, then try again"
+            )),
+            Some(ErrorCode::CannotOpen) => StoreError::Unavailable(format!(
+                "cannot open the database {} ({error}): check that the folder exists and may be written",
+                self.database.display()
+            )),
+            Some(
+                ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed,
+            ) => StoreError::Unavailable(format!(
+                "another program holds the database {} ({error}): close it and try again",
+                self.database.display()
+            )),
+            Some(ErrorCode::OutOfMemory) => {
+                StoreError::Unavailable("there is not enough memory for the database: try again later".into())
+            }
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Broken(format!(
+                "the database {} is damaged ({error}): restore a backup",
+                self.database.display()
+            )),
+            _ => StoreError::Broken(error.to_string()),
+        }
+    }
+
+    /// What a failure of the file system means when the database is opened.
+    pub(super) fn io_error(&self, error: &std::io::Error) -> StoreError {
+        use std::io::ErrorKind;
+        let folder = self.folder().display();
+        match error.kind() {
+            ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied => self.read_only(),
+            ErrorKind::StorageFull => {
+                StoreError::Unavailable(format!("the disk is full: free space in {folder} and try again"))
+            }
+            _ => StoreError::Unavailable(format!(
+                "cannot use the data folder {folder} ({error}): check the path, or choose another with --data-dir"
+            )),
+        }
+    }
+
+    fn read_only(&self) -> StoreError {
+        StoreError::Unavailable(format!(
+            "the data folder {} is read-only: make it writable, or choose another with --data-dir",
+            self.folder().display()
+        ))
+    }
+}
+
+/// Whether freeing space would help.
+pub(super) fn is_disk_full(error: &Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DiskFull)
+}

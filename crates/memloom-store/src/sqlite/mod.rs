@@ -1,0 +1,239 @@
+//! The embedded engine: SQLite in one file, one thread that writes, several that read.
+//!
+//! Writes are grouped: the writer takes what is queued, runs each unit of work in a savepoint of one transaction, commits
+//! once, durably, and then answers all of them ([`writer`]). Readers work on snapshots and never wait for it
+//! ([`reader`]). The write-ahead log is moved into the database by a thread of its own ([`checkpoint`]).
+
+mod checkpoint;
+mod connection;
+mod dialect;
+mod failure;
+mod migrations;
+mod reader;
+mod text;
+mod tx;
+mod writer;
+
+use crate::{Engine, Health, Job, StoreError};
+use checkpoint::{Log, LogKeeper};
+use connection::Role;
+use crossbeam_channel::{Sender, TrySendError, bounded};
+use failure::Place;
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread::JoinHandle;
+use tx::SqliteTx;
+use writer::Writer;
+
+/// Where the database is and how much the engine may take on.
+#[derive(Debug, Clone)]
+pub struct SqliteConfig {
+    /// The database file. Its folder is made if it is missing.
+    pub path: PathBuf,
+    /// Threads that read, each with a connection.
+    pub readers: usize,
+    /// Units of work that may wait for the writer; more are answered `Overloaded`.
+    pub write_queue: usize,
+    /// Units of work that may wait for a reader; more are answered `Overloaded`.
+    pub read_queue: usize,
+    /// Units of work that share a commit at most.
+    pub max_batch: usize,
+}
+
+impl Default for SqliteConfig {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        Self {
+            path: PathBuf::from("memloom.db"),
+            readers: cores.clamp(2, 4),
+            write_queue: 4096,
+            read_queue: 4096,
+            max_batch: 512,
+        }
+    }
+}
+
+/// A unit of work in a queue.
+type Work = Box<dyn Job>;
+
+/// What the threads count.
+#[derive(Debug, Default)]
+struct Load {
+    active: AtomicUsize,
+    commits: AtomicU64,
+}
+
+#[derive(Clone)]
+struct Queues {
+    write: Sender<Work>,
+    read: Sender<Work>,
+}
+
+#[derive(Default)]
+struct Threads {
+    readers: Vec<JoinHandle<()>>,
+    writer: Option<JoinHandle<()>>,
+}
+
+/// The embedded engine.
+pub struct SqliteEngine {
+    place: Place,
+    readers: usize,
+    load: Arc<Load>,
+    /// `None` once the engine is closed.
+    queues: RwLock<Option<Queues>>,
+    threads: Mutex<Threads>,
+}
+
+impl SqliteEngine {
+    /// Opens the database, makes or upgrades its schema, and starts the threads. Only one process may have it open.
+    pub fn open(config: SqliteConfig) -> Result<SqliteEngine, StoreError> {
+        let place = Place { database: config.path };
+        let lock = lock(&place)?;
+        let mut writer = connection::open(&place, Role::Writer)?;
+        migrations::migrate(&writer, &place)?;
+        let checkpointer = connection::open(&place, Role::Checkpointer)?;
+        let readers = (0..config.readers.max(1))
+            .map(|_| connection::open(&place, Role::Reader))
+            .collect::<Result<Vec<_>, _>>()?;
+
+        let load = Arc::new(Load::default());
+        let log = Arc::new(Log::default());
+        let (pass, passes) = bounded(1);
+        let (write, writes) = bounded(config.write_queue.max(1));
+        let (read, reads) = bounded(config.read_queue.max(1));
+        let keeper =
+            LogKeeper::watch(&mut writer, Arc::clone(&log), pass).map_err(|error| place.error(&error))?;
+
+        let checkpointer =
+            spawn("memloom-checkpoint", move || checkpoint::run(&checkpointer, &log, &passes))?;
+        let engine = SqliteEngine {
+            place: place.clone(),
+            readers: readers.len(),
+            load: Arc::clone(&load),
+            queues: RwLock::new(Some(Queues { write, read })),
+            threads: Mutex::default(),
+        };
+        // From here on an early return drops the engine, which ends the threads that have started.
+        let mut threads = Threads::default();
+        for (number, connection) in readers.into_iter().enumerate() {
+            let (place, reads, load) = (place.clone(), reads.clone(), Arc::clone(&load));
+            threads.readers.push(spawn(&format!("memloom-reader-{number}"), move || {
+                reader::run(SqliteTx::new(&connection, place, false), &reads, &load);
+            })?);
+        }
+        let (writer_place, max_batch) = (place.clone(), config.max_batch);
+        threads.writer = Some(spawn("memloom-writer", move || {
+            Writer::new(&writer, writer_place, keeper, max_batch).run(&writes, &load);
+            // The writer is gone, so the checkpointer has ended; it must be, for the log to be emptied.
+            let _ = checkpointer.join();
+            checkpoint::empty(&writer);
+            drop(writer);
+            drop(lock);
+        })?);
+        *engine.threads.lock().unwrap_or_else(PoisonError::into_inner) = threads;
+        tracing::info!(database = %place.database.display(), readers = engine.readers, "sqlite opened");
+        Ok(engine)
+    }
+
+    /// Transactions committed since the engine was opened. Far fewer than units of work under load.
+    pub fn commits(&self) -> u64 {
+        self.load.commits.load(Ordering::Relaxed)
+    }
+
+    /// The database file.
+    pub fn path(&self) -> &Path {
+        &self.place.database
+    }
+
+    fn queue(&self, job: Work, choose: impl FnOnce(&Queues) -> &Sender<Work>) {
+        let refused = {
+            let queues = self.queues.read().unwrap_or_else(PoisonError::into_inner);
+            match queues.as_ref() {
+                Some(queues) => choose(queues).try_send(job),
+                None => Err(TrySendError::Disconnected(job)),
+            }
+        };
+        match refused {
+            Ok(()) => {}
+            Err(TrySendError::Full(job)) => job.finish(Err(StoreError::Overloaded)),
+            Err(TrySendError::Disconnected(job)) => {
+                job.finish(Err(StoreError::Unavailable("the store is closed".into())));
+            }
+        }
+    }
+}
+
+impl Engine for SqliteEngine {
+    fn read(&self, job: Box<dyn Job>) {
+        self.queue(job, |queues| &queues.read);
+    }
+
+    fn write(&self, job: Box<dyn Job>) {
+        self.queue(job, |queues| &queues.write);
+    }
+
+    fn health(&self) -> Health {
+        let queues = self.queues.read().unwrap_or_else(PoisonError::into_inner);
+        Health {
+            active: self.load.active.load(Ordering::Relaxed),
+            total: self.readers + 1,
+            queued: queues.as_ref().map_or(0, |queues| queues.write.len() + queues.read.len()),
+        }
+    }
+
+    fn describe(&self) -> String {
+        format!("sqlite at {}", self.place.database.display())
+    }
+
+    fn close(&self) {
+        let queues = self.queues.write().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(Queues { write, read }) = queues else { return };
+        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        // Readers first: the writer empties the log as its last act, and cannot while somebody reads from it.
+        drop(read);
+        threads.readers.into_iter().for_each(join);
+        drop(write);
+        threads.writer.into_iter().for_each(join);
+        tracing::info!(database = %self.place.database.display(), "sqlite closed");
+    }
+}
+
+impl Drop for SqliteEngine {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// Makes the folder and takes the lock that keeps a second process out. It goes with the file handle, however the
+/// process ends.
+fn lock(place: &Place) -> Result<File, StoreError> {
+    let io = |error: std::io::Error| place.io_error(&error);
+    std::fs::create_dir_all(place.folder()).map_err(io)?;
+    let file =
+        File::options().create(true).truncate(false).write(true).open(place.lock_file()).map_err(io)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(StoreError::Unavailable(format!(
+            "another memloom process uses this data folder ({}): stop it, or choose another with --data-dir",
+            place.folder().display()
+        ))),
+        Err(TryLockError::Error(error)) => Err(io(error)),
+    }
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, StoreError> {
+    let thread = std::thread::Builder::new().name(name.into());
+    thread
+        .spawn(work)
+        .map_err(|error| StoreError::Unavailable(format!("cannot start the thread {name}: {error}")))
+}
+
+/// Waits for a thread, unless it is the one that waits: a unit of work may hold the last handle of its own store.
+fn join(thread: JoinHandle<()>) {
+    if thread.thread().id() != std::thread::current().id() && thread.join().is_err() {
+        tracing::error!("a thread of the store panicked");
+    }
+}

@@ -1,0 +1,143 @@
+//! Units of work: a closure in, its result out, one hop each way.
+
+use crate::{StoreError, Tx};
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::sync::oneshot;
+
+/// Work that an engine runs on one of its connection threads.
+pub trait Job: Send {
+    /// Runs the closure. `true` keeps what it wrote, `false` undoes it. An engine may call this again after a
+    /// serialisation failure or a lost connection: nothing of the first run was kept then.
+    fn run(&mut self, tx: &mut dyn Tx) -> bool;
+
+    /// Answers the caller, after the commit (or the reason why there was none).
+    fn finish(self: Box<Self>, outcome: Result<(), StoreError>);
+}
+
+/// What `/health/ready` and the metrics want to know of an engine.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Health {
+    /// Connections that are at work.
+    pub active: usize,
+    /// Connections there are.
+    pub total: usize,
+    /// Work waiting for a connection.
+    pub queued: usize,
+}
+
+/// A storage engine: threads, connections, queues.
+pub trait Engine: Send + Sync {
+    /// Queues work that only reads. It sees every write committed before it was queued.
+    fn read(&self, job: Box<dyn Job>);
+    /// Queues work that reads and writes; it is answered after its commit is durable.
+    fn write(&self, job: Box<dyn Job>);
+    /// Load, for metrics.
+    fn health(&self) -> Health;
+    /// What this engine is, for people: `sqlite at …`.
+    fn describe(&self) -> String;
+    /// Finishes queued work and closes the connections. Work queued afterwards is answered `Unavailable`.
+    fn close(&self);
+}
+
+/// The store, as the use cases see it.
+#[derive(Clone)]
+pub struct Store {
+    engine: Arc<dyn Engine>,
+}
+
+impl Store {
+    /// Wraps an engine.
+    pub fn new(engine: Arc<dyn Engine>) -> Self {
+        Self { engine }
+    }
+
+    /// Runs a closure that only reads. `operation` names it in the metrics.
+    pub async fn read<T, E, F>(&self, operation: &'static str, work: F) -> Result<T, E>
+    where
+        F: Fn(&mut dyn Tx) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        self.submit(operation, work, |engine, job| engine.read(job)).await
+    }
+
+    /// Runs a closure that writes. `Ok` means committed and durable; `Err` means that nothing of it was written.
+    pub async fn write<T, E, F>(&self, operation: &'static str, work: F) -> Result<T, E>
+    where
+        F: Fn(&mut dyn Tx) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        self.submit(operation, work, |engine, job| engine.write(job)).await
+    }
+
+    /// Load, for metrics and readiness.
+    pub fn health(&self) -> Health {
+        self.engine.health()
+    }
+
+    /// What this store is, for people.
+    pub fn describe(&self) -> String {
+        self.engine.describe()
+    }
+
+    /// Finishes queued work and closes the connections.
+    pub fn close(&self) {
+        self.engine.close();
+    }
+
+    async fn submit<T, E, F>(
+        &self,
+        operation: &'static str,
+        work: F,
+        queue: impl FnOnce(&dyn Engine, Box<dyn Job>),
+    ) -> Result<T, E>
+    where
+        F: Fn(&mut dyn Tx) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        let started = Instant::now();
+        let (reply, answer) = oneshot::channel();
+        queue(&*self.engine, Box::new(Unit { work, result: None, reply }));
+        let result = match answer.await {
+            Ok(result) => result,
+            // The engine dropped the job: its thread is gone or the store is closed.
+            Err(_) => Err(StoreError::Unavailable("the store is closed".into()).into()),
+        };
+        metrics::histogram!("memory_store_operation_seconds", "operation" => operation)
+            .record(started.elapsed().as_secs_f64());
+        result
+    }
+}
+
+/// A closure together with the place its result goes to.
+struct Unit<F, T, E> {
+    work: F,
+    result: Option<Result<T, E>>,
+    reply: oneshot::Sender<Result<T, E>>,
+}
+
+impl<F, T, E> Job for Unit<F, T, E>
+where
+    F: Fn(&mut dyn Tx) -> Result<T, E> + Send,
+    T: Send,
+    E: From<StoreError> + Send,
+{
+    fn run(&mut self, tx: &mut dyn Tx) -> bool {
+        self.result.insert((self.work)(tx)).is_ok()
+    }
+
+    fn finish(self: Box<Self>, outcome: Result<(), StoreError>) {
+        let result = match (outcome, self.result) {
+            // The closure's own refusal is the answer even if the engine failed elsewhere: it wrote nothing.
+            (_, Some(Err(error))) => Err(error),
+            (Err(error), _) => Err(error.into()),
+            (Ok(()), Some(Ok(value))) => Ok(value),
+            (Ok(()), None) => Err(StoreError::Broken("the engine answered before it ran the work".into()).into()),
+        };
+        // A caller that went away does not want the answer.
+        let _ = self.reply.send(result);
+    }
+}

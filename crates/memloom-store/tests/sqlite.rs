@@ -1,0 +1,453 @@
+//! The embedded engine: the suite, and what only this engine promises.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use memloom_store::sqlite::{SqliteConfig, SqliteEngine};
+use memloom_store::{Engine, Store, StoreError, TextDocument, TextQuery, Tx, TxExt, Value};
+use memloom_testkit::engine_suite::Fixture;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+/// An engine in a folder that goes away with it.
+struct Sqlite {
+    folder: TempDir,
+    store: Store,
+}
+
+impl Fixture for Sqlite {
+    fn store(&self) -> &Store {
+        &self.store
+    }
+
+    async fn reopen(&mut self) {
+        self.store.close();
+        self.store = Store::new(Arc::new(SqliteEngine::open(config(self.folder.path())).unwrap()));
+    }
+}
+
+async fn open() -> Sqlite {
+    let folder = TempDir::new().unwrap();
+    let store = Store::new(Arc::new(SqliteEngine::open(config(folder.path())).unwrap()));
+    Sqlite { folder, store }
+}
+
+memloom_testkit::engine_suite!(open);
+
+fn config(folder: &Path) -> SqliteConfig {
+    SqliteConfig { path: folder.join("memloom.db"), ..SqliteConfig::default() }
+}
+
+fn open_in(folder: &Path) -> (Arc<SqliteEngine>, Store) {
+    let engine = Arc::new(SqliteEngine::open(config(folder)).unwrap());
+    (Arc::clone(&engine), Store::new(engine))
+}
+
+async fn put(store: &Store, key: String, size: usize) -> Result<(), StoreError> {
+    let put = store.write("test", move |tx| {
+        let value = vec![7; size];
+        tx.execute(
+            "INSERT INTO meta (key, value) VALUES ($1, $2)",
+            &[key.as_str().into(), Value::Bytes(&value)],
+        )?;
+        Ok(())
+    });
+    put.await
+}
+
+async fn number(store: &Store, sql: &'static str) -> i64 {
+    store.read("test", move |tx| tx.first(sql, &[], |row| row.int(0))).await.unwrap().unwrap()
+}
+
+async fn integrity(store: &Store) -> String {
+    let checked =
+        store.read("test", |tx| tx.first("PRAGMA integrity_check", &[], |row| Ok(row.text(0)?.to_owned())));
+    checked.await.unwrap().unwrap()
+}
+
+fn refusal(opened: Result<SqliteEngine, StoreError>) -> StoreError {
+    match opened {
+        Ok(engine) => panic!("{} should not have opened", engine.describe()),
+        Err(error) => error,
+    }
+}
+
+/// A write that holds the writer until the returned sender is dropped.
+async fn block_writer(store: &Store) -> mpsc::Sender<()> {
+    let (release, released) = mpsc::channel::<()>();
+    let (started, starting) = tokio::sync::oneshot::channel();
+    let released = std::sync::Mutex::new(Some((released, started)));
+    let store = store.clone();
+    tokio::spawn(async move {
+        let blocked = store.write("test", move |_| {
+            if let Some((released, started)) = released.lock().unwrap().take() {
+                started.send(()).unwrap();
+                let _ = released.recv();
+            }
+            Ok::<_, StoreError>(())
+        });
+        blocked.await
+    });
+    starting.await.unwrap();
+    release
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_writes_share_a_commit() {
+    let folder = TempDir::new().unwrap();
+    let (engine, store) = open_in(folder.path());
+    let before = engine.commits();
+    let release = block_writer(&store).await;
+    let mut writes = JoinSet::new();
+    for n in 0..1000 {
+        let store = store.clone();
+        writes.spawn(async move { put(&store, format!("key {n}"), 10).await.unwrap() });
+    }
+    while store.health().queued < 1000 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    drop(release);
+    writes.join_all().await;
+    let commits = engine.commits() - before;
+    assert!(commits <= 50, "1000 writes took {commits} commits");
+    assert_eq!(number(&store, "SELECT count(*) FROM meta").await, 1000);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_queue_answers_overloaded_at_once() {
+    let folder = TempDir::new().unwrap();
+    let config = SqliteConfig { write_queue: 4, ..config(folder.path()) };
+    let store = Store::new(Arc::new(SqliteEngine::open(config).unwrap()));
+    let release = block_writer(&store).await;
+    let mut writes = JoinSet::new();
+    for n in 0..20 {
+        let store = store.clone();
+        writes.spawn(async move { put(&store, format!("key {n}"), 10).await });
+    }
+    // Sixteen are refused while the writer is still held.
+    for _ in 0..16 {
+        let refused = writes.join_next().await.unwrap().unwrap();
+        assert!(matches!(refused, Err(StoreError::Overloaded)), "{refused:?}");
+    }
+    assert_eq!(store.health().queued, 4);
+    // Reads have a queue of their own.
+    assert_eq!(number(&store, "SELECT count(*) FROM meta").await, 0);
+    drop(release);
+    while let Some(written) = writes.join_next().await {
+        written.unwrap().unwrap();
+    }
+    assert_eq!(number(&store, "SELECT count(*) FROM meta").await, 4);
+}
+
+#[tokio::test]
+async fn closing_finishes_what_is_queued() {
+    let folder = TempDir::new().unwrap();
+    let (_, store) = open_in(folder.path());
+    let release = block_writer(&store).await;
+    let mut writes = JoinSet::new();
+    for n in 0..20 {
+        let store = store.clone();
+        writes.spawn(async move { put(&store, format!("key {n}"), 10).await });
+    }
+    while store.health().queued < 20 {
+        tokio::task::yield_now().await;
+    }
+    drop(release);
+    store.close();
+    while let Some(written) = writes.join_next().await {
+        written.unwrap().unwrap();
+    }
+    assert!(!folder.path().join("memloom.db-wal").exists(), "the log is emptied and removed");
+    let (_, store) = open_in(folder.path());
+    assert_eq!(number(&store, "SELECT count(*) FROM meta").await, 20);
+}
+
+#[tokio::test]
+async fn a_unit_of_work_may_drop_the_last_handle_of_its_store() {
+    let folder = TempDir::new().unwrap();
+    let (engine, store) = open_in(folder.path());
+    drop(engine);
+    let handle = std::sync::Mutex::new(Some(store.clone()));
+    let (done, wait) = tokio::sync::oneshot::channel();
+    let done = std::sync::Mutex::new(Some(done));
+    let task = tokio::spawn(async move {
+        let written = store.write("test", move |_| {
+            std::thread::sleep(Duration::from_millis(50));
+            drop(handle.lock().unwrap().take());
+            let _ = done.lock().unwrap().take().unwrap().send(());
+            Ok::<_, StoreError>(())
+        });
+        written.await
+    });
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    task.abort();
+    tokio::time::timeout(Duration::from_secs(5), wait).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_second_process_is_kept_out() {
+    let folder = TempDir::new().unwrap();
+    let (engine, store) = open_in(folder.path());
+    let refused = refusal(SqliteEngine::open(config(folder.path())));
+    let expected = format!(
+        "another memloom process uses this data folder ({}): stop it, or choose another with --data-dir",
+        folder.path().display()
+    );
+    assert!(matches!(&refused, StoreError::Unavailable(why) if *why == expected), "{refused}");
+    store.close();
+    drop(engine);
+    SqliteEngine::open(config(folder.path())).unwrap();
+}
+
+#[tokio::test]
+async fn a_missing_folder_is_made() {
+    let folder = TempDir::new().unwrap();
+    let (engine, store) = open_in(&folder.path().join("a/b"));
+    put(&store, "key".into(), 1).await.unwrap();
+    assert!(engine.path().exists());
+}
+
+#[tokio::test]
+async fn a_newer_schema_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let (_, store) = open_in(folder.path());
+    store.close();
+    let database = rusqlite::Connection::open(folder.path().join("memloom.db")).unwrap();
+    database.execute_batch("PRAGMA user_version = 99").unwrap();
+    drop(database);
+    let refused = refusal(SqliteEngine::open(config(folder.path())));
+    assert!(
+        matches!(&refused, StoreError::Schema(why) if why.contains("schema 99")
+        && why.contains("start the newer version") && why.contains("restore a backup")),
+        "{refused}"
+    );
+    // Refusing leaves no lock behind.
+    let refused = refusal(SqliteEngine::open(config(folder.path())));
+    assert!(matches!(refused, StoreError::Schema(_)));
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_database_is_refused() {
+    let folder = TempDir::new().unwrap();
+    std::fs::write(
+        folder.path().join("memloom.db"),
+        "not a database, but long enough to look at it".repeat(50),
+    )
+    .unwrap();
+    let refused = refusal(SqliteEngine::open(config(folder.path())));
+    assert!(refused.to_string().contains("is damaged"), "{refused}");
+}
+
+#[tokio::test]
+async fn the_settings_are_those_that_make_a_commit_durable() {
+    let folder = TempDir::new().unwrap();
+    let (_, store) = open_in(folder.path());
+    let settings = store.write("test", |tx| {
+        Ok::<_, StoreError>((
+            tx.first("PRAGMA journal_mode", &[], |row| Ok(row.text(0)?.to_owned()))?,
+            tx.first("PRAGMA synchronous", &[], |row| row.int(0))?,
+            tx.first("PRAGMA wal_autocheckpoint", &[], |row| row.int(0))?,
+        ))
+    });
+    assert_eq!(settings.await.unwrap(), (Some("wal".into()), Some(2), Some(0)));
+}
+
+/// Fills the database up to a limit on its pages, the same error as a full disk in the midst of a statement.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_may_not_grow_says_so_and_recovers() {
+    let folder = TempDir::new().unwrap();
+    let (_, store) = open_in(folder.path());
+    put(&store, "before".into(), 10).await.unwrap();
+    limit_pages(&store, "PRAGMA max_page_count = 200").await;
+
+    let mut writes = JoinSet::new();
+    for n in 0..64 {
+        let store = store.clone();
+        writes.spawn(async move { (n, put(&store, format!("key {n}"), 100_000).await) });
+    }
+    let (mut stored, mut refused) = (Vec::new(), 0);
+    while let Some(write) = writes.join_next().await {
+        match write.unwrap() {
+            (n, Ok(())) => stored.push(format!("key {n}")),
+            (_, Err(StoreError::Unavailable(why))) => {
+                assert!(why.starts_with("the disk is full: free space in "), "{why}");
+                refused += 1;
+            }
+            (n, answer) => panic!("{n} was answered {answer:?}"),
+        }
+    }
+    assert!(refused > 0 && !stored.is_empty(), "{refused} refused, {} stored", stored.len());
+    // Exactly what was acknowledged is there, also for a small one that still fits.
+    assert_eq!(number(&store, "SELECT count(*) FROM meta").await as usize, stored.len() + 1);
+    assert_eq!(integrity(&store).await, "ok");
+
+    limit_pages(&store, "PRAGMA max_page_count = 1000000").await;
+    put(&store, "after".into(), 100_000).await.unwrap();
+    assert_eq!(integrity(&store).await, "ok");
+}
+
+async fn limit_pages(store: &Store, sql: &'static str) {
+    store.write("test", move |tx| tx.first(sql, &[], |row| row.int(0))).await.unwrap();
+}
+
+/// A file system of a few megabytes; `None` where we may not mount one.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    fn mount(folder: &Path, options: &str) -> Option<SmallDisk> {
+        let point = folder.join("disk");
+        std::fs::create_dir(&point).unwrap();
+        let mounted =
+            Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(&point).output();
+        mounted.is_ok_and(|mounted| mounted.status.success()).then_some(SmallDisk(point))
+    }
+
+    fn remount(&self, options: &str) {
+        let remounted = Command::new("mount").args(["-o", options]).arg(&self.0).status().unwrap();
+        assert!(remounted.success());
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").args(["-l"]).arg(&self.0).status();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_disk_says_so_and_recovers() {
+    let folder = TempDir::new().unwrap();
+    let Some(disk) = SmallDisk::mount(folder.path(), "size=4m") else {
+        eprintln!("skipped: may not mount a small file system here");
+        return;
+    };
+    let (_, store) = open_in(&disk.0);
+    let mut stored = 0;
+    for n in 0..1000 {
+        match put(&store, format!("key {n}"), 20_000).await {
+            Ok(()) => stored += 1,
+            Err(StoreError::Unavailable(why)) => {
+                assert!(why.contains("free space"), "{why}");
+                break;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!((1..1000).contains(&stored), "{stored} were stored");
+    // Reading goes on, and a batch in which nothing fits answers everybody.
+    assert_eq!(number(&store, "SELECT count(*) FROM meta").await, stored);
+    let mut writes = JoinSet::new();
+    for n in 0..50 {
+        let store = store.clone();
+        writes.spawn(async move { put(&store, format!("more {n}"), 500_000).await });
+    }
+    while let Some(written) = writes.join_next().await {
+        assert!(matches!(written.unwrap(), Err(StoreError::Unavailable(_))));
+    }
+    assert_eq!(number(&store, "SELECT count(*) FROM meta").await, stored);
+
+    disk.remount("remount,size=32m");
+    put(&store, "after".into(), 500_000).await.unwrap();
+    assert_eq!(number(&store, "SELECT count(*) FROM meta").await, stored + 1);
+    assert_eq!(integrity(&store).await, "ok");
+    store.close();
+    let (_, store) = open_in(&disk.0);
+    assert_eq!(number(&store, "SELECT count(*) FROM meta").await, stored + 1);
+    store.close();
+}
+
+#[tokio::test]
+async fn a_read_only_folder_says_so() {
+    let folder = TempDir::new().unwrap();
+    let Some(disk) = SmallDisk::mount(folder.path(), "size=4m") else {
+        eprintln!("skipped: may not mount a small file system here");
+        return;
+    };
+    let expected = format!(
+        "the data folder {} is read-only: make it writable, or choose another with --data-dir",
+        disk.0.display()
+    );
+    disk.remount("remount,ro");
+    let refused = refusal(SqliteEngine::open(config(&disk.0)));
+    assert!(matches!(&refused, StoreError::Unavailable(why) if *why == expected), "{refused}");
+
+    disk.remount("remount,rw");
+    let (_, store) = open_in(&disk.0);
+    store.close();
+    // A file that may not be written, as a restored backup may have it. Root may write it all the same.
+    let database = disk.0.join("memloom.db");
+    let mut permissions = std::fs::metadata(&database).unwrap().permissions();
+    permissions.set_readonly(true);
+    std::fs::set_permissions(&database, permissions).unwrap();
+    if let Err(refused) = SqliteEngine::open(config(&disk.0)) {
+        assert!(refused.to_string().contains("read-only"), "{refused}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_log_stays_small_under_sustained_writes() {
+    let folder = TempDir::new().unwrap();
+    let (_, store) = open_in(folder.path());
+    let log = folder.path().join("memloom.db-wal");
+    let mut largest = 0;
+    let mut writes = JoinSet::new();
+    for writer in 0..8 {
+        let store = store.clone();
+        writes.spawn(async move {
+            for n in 0..60 {
+                put(&store, format!("key {writer} {n}"), 400_000).await.unwrap();
+            }
+        });
+    }
+    while !writes.is_empty() {
+        let _ = tokio::time::timeout(Duration::from_millis(5), writes.join_next()).await;
+        largest = largest.max(std::fs::metadata(&log).unwrap().len());
+    }
+    assert_eq!(number(&store, "SELECT count(*) FROM meta").await, 480);
+    assert!(largest < 128 << 20, "192 MB of writes grew the log to {largest} bytes");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_makes_one_segment_of_the_index() {
+    let folder = TempDir::new().unwrap();
+    let (_, store) = open_in(folder.path());
+    let release = block_writer(&store).await;
+    let mut writes = JoinSet::new();
+    for n in 0..100 {
+        let store = store.clone();
+        writes.spawn(async move {
+            let indexed = store.write("test", move |tx| {
+                tx.index_text(TextDocument {
+                    id: Uuid::from_u128(n),
+                    group: Uuid::from_u128(1),
+                    conversation: Uuid::from_u128(2),
+                    text: "some words".into(),
+                    terms: "some words".into(),
+                })
+            });
+            indexed.await.unwrap();
+        });
+    }
+    while store.health().queued < 100 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    drop(release);
+    writes.join_all().await;
+    let segments = number(&store, "SELECT count(DISTINCT segid) FROM text_index_idx").await;
+    assert!(segments <= 2, "100 texts in one or two batches made {segments} segments");
+    let found = store.read("test", |tx: &mut dyn Tx| {
+        let mut found = 0;
+        let query = TextQuery { words: vec![vec!["word".into()]], groups: None };
+        tx.search_text(&query, &mut |_| {
+            found += 1;
+            Ok(())
+        })?;
+        Ok::<_, StoreError>(found)
+    });
+    assert_eq!(found.await.unwrap(), 100);
+}

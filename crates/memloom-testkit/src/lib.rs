@@ -1,0 +1,4 @@
+//! What every test of Memloom shares: the server under test and the suite that every storage engine passes.
+
+pub mod server;
+pub mod engine_suite;
