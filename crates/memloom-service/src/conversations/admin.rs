@@ -1,0 +1,330 @@
+//! What admins and auditors may do with any conversation of their tenant. Every call is in the audit log.
+
+use super::entries::{EntryPage, ListEntries, Walk, check_directions};
+use super::lifecycle::delete_tree;
+use super::search::{AdminSearch, SearchHit, SearchRequest};
+use super::{ChannelFilter, Conversations, EpochFilter, not_found, text};
+use crate::audit::{self, Actor, Change, Kind};
+use crate::page::{self, Page};
+use memloom_core::conversations::{Channel, Conversation, ListMode, Membership};
+use memloom_core::identity::{MAX_USER_ID_CHARS, Principal, Tenant};
+use memloom_core::{ConversationId, EntryId, Error, GroupId, Result, Timestamp, UserId};
+use memloom_store::Tx;
+use memloom_store::conversations::entries::{Filter, MemoryFilter};
+use memloom_store::conversations::groups::{self, Counts};
+use memloom_store::conversations::listing::{self, AdminFilter, Place};
+use memloom_store::conversations::{ancestry, memberships, rows};
+
+/// A request for an admin's list of conversations.
+#[derive(Debug, Clone, Default)]
+pub struct AdminList {
+    /// Which conversations of each tree.
+    pub mode: ListMode,
+    /// Only this owner's.
+    pub owner: Option<String>,
+    /// Deleted ones too.
+    pub include_deleted: bool,
+    /// Deleted ones and no others.
+    pub only_deleted: bool,
+    /// Deleted at or after.
+    pub deleted_after: Option<Timestamp>,
+    /// Deleted before.
+    pub deleted_before: Option<Timestamp>,
+    /// Go on after this conversation.
+    pub after: Option<ConversationId>,
+    /// The size of the page.
+    pub limit: Option<i64>,
+}
+
+/// A request for an admin's page of entries.
+#[derive(Debug, Clone, Default)]
+pub struct AdminEntries {
+    /// Only this channel.
+    pub channel: Option<Channel>,
+    /// Only this epoch, in the memory channel.
+    pub epoch: EpochFilter,
+    /// Everything in the tree instead of one branch.
+    pub all_forks: bool,
+    /// Go on after this entry.
+    pub after: Option<EntryId>,
+    /// The size of the page.
+    pub limit: Option<i64>,
+}
+
+impl Conversations {
+    fn admit(
+        &self,
+        principal: &Principal,
+        kind: Kind,
+        action: &'static str,
+        detail: &[(&str, String)],
+        justification: Option<&str>,
+    ) -> Result<()> {
+        let required = self.cx.settings.require_justification;
+        audit::admit(principal, kind, action, detail, justification, required)
+    }
+
+    /// Admits a call to the admin statistics, which this crate does not answer itself.
+    pub fn admit_stats(&self, principal: &Principal, name: &str, justification: Option<&str>) -> Result<()> {
+        self.admit(principal, Kind::Read, "getStats", &[("name", name.to_owned())], justification)
+    }
+
+    /// The conversations of a tenant.
+    pub async fn admin_list(
+        &self,
+        principal: &Principal,
+        request: AdminList,
+        justification: Option<&str>,
+    ) -> Result<Page<Conversation>> {
+        let detail = [
+            ("mode", format!("{:?}", request.mode)),
+            ("userId", request.owner.clone().unwrap_or_default()),
+            ("includeDeleted", request.include_deleted.to_string()),
+            ("onlyDeleted", request.only_deleted.to_string()),
+        ];
+        self.admit(principal, Kind::Read, "listConversations", &detail, justification)?;
+        let result = self.admin_list_page(principal, request).await;
+        audit::outcome("listConversations", &result);
+        result
+    }
+
+    async fn admin_list_page(&self, principal: &Principal, request: AdminList) -> Result<Page<Conversation>> {
+        let limit = page::limit(request.limit, 100, 1000)?;
+        let owner = request.owner.filter(|owner| !owner.trim().is_empty());
+        if let Some(owner) = &owner {
+            text("userId", owner, MAX_USER_ID_CHARS)?;
+        }
+        let filter = AdminFilter {
+            mode: request.mode,
+            owner: owner.map(UserId),
+            live: !request.only_deleted,
+            deleted: request.include_deleted || request.only_deleted,
+            deleted_from: request.deleted_after,
+            deleted_before: request.deleted_before,
+        };
+        let (tenant, after) = (principal.tenant().clone(), request.after);
+        self.cx
+            .store
+            .read("admin_list_conversations", move |tx| {
+                let place = match after {
+                    None => Place::TOP,
+                    Some(id) => listing::place_of(tx, &tenant, id)?.ok_or_else(|| page::unknown_cursor("after"))?,
+                };
+                let list = listing::all(tx, &tenant, &filter, place, limit + 1)?;
+                Ok(Page::cut(list, limit, |conversation| conversation.id.to_string()))
+            })
+            .await
+    }
+
+    /// Any conversation, deleted or not.
+    pub async fn admin_get(
+        &self,
+        principal: &Principal,
+        id: ConversationId,
+        justification: Option<&str>,
+    ) -> Result<Conversation> {
+        self.admit(principal, Kind::Read, "getConversation", &[("id", id.to_string())], justification)?;
+        let tenant = principal.tenant().clone();
+        let result = self
+            .cx
+            .store
+            .read("admin_get_conversation", move |tx| rows::get_any(tx, &tenant, id)?.ok_or_else(|| not_found(id)))
+            .await;
+        audit::outcome("getConversation", &result);
+        result
+    }
+
+    /// Deletes any tree. Deleting it again changes nothing.
+    pub async fn admin_delete(
+        &self,
+        principal: &Principal,
+        id: ConversationId,
+        justification: Option<&str>,
+    ) -> Result<()> {
+        self.admit(principal, Kind::Write, "deleteConversation", &[("target", id.to_string())], justification)?;
+        let (tenant, now) = (principal.tenant().clone(), self.cx.clock.now());
+        let result: Result<Vec<UserId>> = self
+            .cx
+            .store
+            .write("admin_delete_conversation", move |tx| {
+                let group = rows::group(tx, &tenant, id)?.ok_or_else(|| not_found(id))?;
+                match groups::lock(tx, group)? {
+                    Some(locked) if locked.deleted_at.is_none() => delete_tree(tx, group, now),
+                    _ => Ok(Vec::new()),
+                }
+            })
+            .await;
+        audit::outcome("deleteConversation", &result);
+        let actor = Actor::from(principal);
+        result?.iter().for_each(|member| audit::membership(&actor, id, member, &Change::Remove));
+        Ok(())
+    }
+
+    /// Brings a deleted tree back, with everybody who was in it.
+    pub async fn admin_restore(
+        &self,
+        principal: &Principal,
+        id: ConversationId,
+        justification: Option<&str>,
+    ) -> Result<Conversation> {
+        self.admit(principal, Kind::Write, "restoreConversation", &[("target", id.to_string())], justification)?;
+        let tenant = principal.tenant().clone();
+        let result = self
+            .cx
+            .store
+            .write("admin_restore_conversation", move |tx| {
+                let group = rows::group(tx, &tenant, id)?.ok_or_else(|| not_found(id))?;
+                let locked = groups::lock(tx, group)?.ok_or_else(|| not_found(id))?;
+                if locked.deleted_at.is_none() {
+                    return Err(Error::Conflict("Conversation is not deleted".into()));
+                }
+                groups::set_deleted(tx, group, None)?;
+                rows::get_any(tx, &tenant, id)?.ok_or_else(|| not_found(id))
+            })
+            .await;
+        audit::outcome("restoreConversation", &result);
+        result
+    }
+
+    /// The entries of any conversation: every channel, every client, every epoch.
+    pub async fn admin_entries(
+        &self,
+        principal: &Principal,
+        id: ConversationId,
+        request: AdminEntries,
+        justification: Option<&str>,
+    ) -> Result<EntryPage> {
+        let channel = request.channel.map_or("all", Channel::as_str);
+        let detail = [("id", id.to_string()), ("channel", channel.to_owned())];
+        self.admit(principal, Kind::Read, "getEntries", &detail, justification)?;
+        let result = self.admin_entries_page(principal, id, request).await;
+        audit::outcome("getEntries", &result);
+        result
+    }
+
+    async fn admin_entries_page(
+        &self,
+        principal: &Principal,
+        id: ConversationId,
+        request: AdminEntries,
+    ) -> Result<EntryPage> {
+        let limit = page::limit(request.limit, 50, 1000)?;
+        let epoch = match request.epoch {
+            EpochFilter::Number(epoch) if request.channel == Some(Channel::Memory) => Some(epoch),
+            _ => None,
+        };
+        let everybody = MemoryFilter { client: None, epoch, from_ord: 0 };
+        let filter = Filter {
+            history: request.channel != Some(Channel::Memory),
+            memory: (request.channel != Some(Channel::History)).then_some(everybody),
+        };
+        let list = ListEntries {
+            channel: ChannelFilter::All,
+            all_forks: request.all_forks,
+            after: request.after,
+            ..ListEntries::default()
+        };
+        check_directions(&list)?;
+        let tenant = principal.tenant().clone();
+        self.cx
+            .store
+            .read("admin_list_entries", move |tx| {
+                let conversation = rows::get_any(tx, &tenant, id)?.ok_or_else(|| not_found(id))?;
+                let group = tree(tx, &tenant, id)?;
+                let is_fork = conversation.forked_at_conversation_id.is_some();
+                let view = ancestry::view(tx, group, id, is_fork)?;
+                Walk { group, view, reader: None, request: &list, limit }.page(tx, &filter, i64::MAX)
+            })
+            .await
+    }
+
+    /// The members of any conversation.
+    pub async fn admin_memberships(
+        &self,
+        principal: &Principal,
+        id: ConversationId,
+        after: Option<UserId>,
+        limit: Option<i64>,
+        justification: Option<&str>,
+    ) -> Result<Page<Membership>> {
+        self.admit(principal, Kind::Read, "getMemberships", &[("id", id.to_string())], justification)?;
+        let limit = page::limit(limit, 50, 1000)?;
+        let tenant = principal.tenant().clone();
+        let result = self
+            .cx
+            .store
+            .read("admin_list_memberships", move |tx| {
+                let group = tree(tx, &tenant, id)?;
+                if let Some(after) = &after {
+                    memberships::get(tx, group, after)?.ok_or_else(|| page::unknown_cursor("after"))?;
+                }
+                let list = memberships::list(tx, group, after.as_ref(), limit as i64 + 1)?;
+                Ok(Page::cut(list, limit, |member| member.user_id.0.clone()))
+            })
+            .await;
+        audit::outcome("getMemberships", &result);
+        result
+    }
+
+    /// The branches of any conversation's tree.
+    pub async fn admin_forks(
+        &self,
+        principal: &Principal,
+        id: ConversationId,
+        after: Option<ConversationId>,
+        limit: Option<i64>,
+        justification: Option<&str>,
+    ) -> Result<Page<Conversation>> {
+        self.admit(principal, Kind::Read, "listForks", &[("id", id.to_string())], justification)?;
+        let limit = page::limit(limit, 50, 1000)?;
+        let tenant = principal.tenant().clone();
+        let result = self
+            .cx
+            .store
+            .read("admin_list_forks", move |tx| {
+                let group = tree(tx, &tenant, id)?;
+                if let Some(after) = after
+                    && rows::group(tx, &tenant, after)? != Some(group)
+                {
+                    return Err(page::unknown_cursor("after"));
+                }
+                let list = rows::forks(tx, group, after, limit as i64 + 1, true)?;
+                Ok(Page::cut(list, limit, |conversation| conversation.id.to_string()))
+            })
+            .await;
+        audit::outcome("listForks", &result);
+        result
+    }
+
+    /// Searches every conversation of a tenant.
+    pub async fn admin_search(
+        &self,
+        principal: &Principal,
+        request: SearchRequest,
+        admin: AdminSearch,
+        justification: Option<&str>,
+    ) -> Result<Page<SearchHit>> {
+        let detail = [
+            ("query", request.query.clone().unwrap_or_default()),
+            ("userId", admin.owner.clone().unwrap_or_default()),
+            ("includeDeleted", admin.include_deleted.to_string()),
+        ];
+        self.admit(principal, Kind::Read, "searchConversations", &detail, justification)?;
+        let result = self.search_as_admin(principal.tenant(), request, admin).await;
+        audit::outcome("searchConversations", &result);
+        result
+    }
+
+    /// How much there is in a tenant.
+    pub async fn admin_counts(&self, principal: &Principal, justification: Option<&str>) -> Result<Counts> {
+        self.admit_stats(principal, "summary", justification)?;
+        let tenant = principal.tenant().clone();
+        let result = self.cx.store.read("admin_counts", move |tx| Ok(groups::counts(tx, &tenant)?)).await;
+        audit::outcome("getStats", &result);
+        result
+    }
+}
+
+fn tree(tx: &mut dyn Tx, tenant: &Tenant, id: ConversationId) -> Result<GroupId> {
+    rows::group(tx, tenant, id)?.ok_or_else(|| not_found(id))
+}

@@ -1,0 +1,117 @@
+//! Removing trees for good, some time after they were deleted.
+
+use super::Conversations;
+use crate::audit::{self, Kind};
+use crate::tasks;
+use memloom_core::identity::{Principal, Tenant};
+use memloom_core::{Error, Result, Timestamp, period};
+use memloom_store::conversations::groups;
+use tokio::sync::mpsc;
+
+/// A request to evict.
+#[derive(Debug, Clone, Default)]
+pub struct EvictRequest {
+    /// Trees deleted longer ago than this (ISO 8601) are removed.
+    pub retention_period: Option<String>,
+    /// What to remove: `conversations`.
+    pub resource_types: Option<Vec<String>>,
+    /// Why.
+    pub justification: Option<String>,
+}
+
+/// An eviction that was admitted and may run.
+#[derive(Debug, Clone)]
+pub struct Eviction {
+    tenant: Tenant,
+    cutoff: Timestamp,
+}
+
+impl Conversations {
+    /// Checks and admits an eviction.
+    pub fn admit_eviction(&self, principal: &Principal, request: EvictRequest, header: Option<&str>) -> Result<Eviction> {
+        principal.require(memloom_core::identity::Role::Admin)?;
+        let justification = request.justification.as_deref().or(header);
+        if self.cx.settings.require_justification && justification.is_none_or(|text| text.trim().is_empty()) {
+            return Err(Error::JustificationRequired);
+        }
+        let period_text = request.retention_period.ok_or_else(|| Error::invalid("retentionPeriod", "is required"))?;
+        let retention = period::parse(&period_text).ok_or_else(|| {
+            Error::bad_request("retentionPeriod must be a positive ISO 8601 duration such as P90D or PT24H")
+        })?;
+        let types = request.resource_types.filter(|types| !types.is_empty());
+        let types = types.ok_or_else(|| Error::invalid("resourceTypes", "must name at least one type: conversations"))?;
+        if let Some(unknown) = types.iter().find(|name| !name.eq_ignore_ascii_case("conversations")) {
+            return Err(Error::bad_request(format!("unknown resource type '{unknown}'; known: conversations")));
+        }
+        let detail = [("target", format!("conversations older than {period_text}"))];
+        audit::admit(principal, Kind::Write, "evict", &detail, justification, self.cx.settings.require_justification)?;
+        Ok(self.eviction(principal.tenant().clone(), retention))
+    }
+
+    /// An eviction by the operator of this machine, who needs no role.
+    pub fn eviction(&self, tenant: Tenant, retention_micros: i64) -> Eviction {
+        Eviction { tenant, cutoff: self.cx.clock.now().saturating_add_micros(-retention_micros) }
+    }
+
+    /// Every tenant there is, for operators.
+    pub async fn tenants(&self) -> Result<Vec<Tenant>> {
+        self.cx.store.read("list_tenants", |tx| Ok(groups::tenants(tx)?)).await
+    }
+
+    /// Runs an eviction batch by batch, telling its progress in percent: 0 first, 100 last and only when all is done.
+    /// It stops after the current batch when nobody listens any more. Answers how many trees it removed.
+    pub async fn evict(&self, eviction: &Eviction, progress: mpsc::Sender<u8>) -> Result<usize> {
+        let result = self.evict_batches(eviction, progress).await;
+        audit::outcome("evict", &result);
+        result
+    }
+
+    async fn evict_batches(&self, eviction: &Eviction, progress: mpsc::Sender<u8>) -> Result<usize> {
+        let Eviction { tenant, cutoff } = eviction.clone();
+        let counted = tenant.clone();
+        let estimate: i64 = self
+            .cx
+            .store
+            .read("count_evictable", move |tx| Ok::<_, Error>(groups::count_evictable(tx, &counted, cutoff)?))
+            .await?;
+        let mut listening = progress.send(0).await.is_ok();
+        let mut evicted = 0;
+        while listening {
+            let removed = self.evict_batch(tenant.clone(), cutoff).await?;
+            if removed == 0 {
+                break;
+            }
+            evicted += removed;
+            let percent = (evicted as i64 * 100 / estimate.max(1)).min(99) as u8;
+            listening = progress.send(percent).await.is_ok();
+            if removed < self.cx.settings.eviction_batch_size {
+                break;
+            }
+            tokio::time::sleep(self.cx.settings.eviction_batch_delay).await;
+        }
+        // A listener that is gone does not hear the end either.
+        let _ = progress.send(100).await;
+        Ok(evicted)
+    }
+
+    /// One transaction: choose, note what must be cleaned up elsewhere, remove.
+    async fn evict_batch(&self, tenant: Tenant, cutoff: Timestamp) -> Result<usize> {
+        let (cx, limit) = (self.cx.clone(), self.cx.settings.eviction_batch_size as i64);
+        let removed = self
+            .cx
+            .store
+            .write("evict_conversations", move |tx| {
+                let batch = groups::lock_evictable(tx, &tenant, cutoff, limit)?;
+                for group in &batch {
+                    tasks::enqueue_vector_delete(tx, &cx, *group)?;
+                    groups::evict(tx, &tenant, *group)?;
+                }
+                Ok::<_, Error>(batch.len())
+            })
+            .await?;
+        if removed > 0 {
+            self.cx.tasks.notify_one();
+        }
+        Ok(removed)
+    }
+}

@@ -1,0 +1,101 @@
+//! The background worker: work that must happen some time, at least once, and one failure at a time.
+
+use crate::Context;
+use crate::conversations::IDEMPOTENCY_MICROS;
+use memloom_core::{Error, GroupId, Result, Timestamp};
+use memloom_store::conversations::idempotency;
+use memloom_store::tasks::{self, Task};
+use memloom_store::{StoreError, Tx};
+use std::sync::Arc;
+use std::time::Duration;
+
+const VECTOR_DELETE: &str = "vector_store_delete";
+const VECTOR_INDEX_RETRY: &str = "vector_store_index_retry";
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(6 * 3600);
+
+/// Notes that the vectors of an evicted tree must go too.
+pub(crate) fn enqueue_vector_delete(tx: &mut dyn Tx, cx: &Context, group: GroupId) -> Result<(), StoreError> {
+    let body = format!("{{\"conversationGroupId\":\"{group}\"}}");
+    tasks::enqueue(tx, cx.clock.new_id(), None, VECTOR_DELETE, &body, cx.clock.now())
+}
+
+/// Works until `shutdown` resolves; woken when something is queued, and from time to time.
+pub(crate) async fn run(cx: &Arc<Context>, shutdown: impl Future<Output = ()>) {
+    tokio::pin!(shutdown);
+    loop {
+        if let Err(error) = round(cx).await {
+            tracing::warn!(%error, "the task queue could not be worked on; trying again later");
+        }
+        tokio::select! {
+            () = &mut shutdown => return,
+            () = cx.tasks.notified() => {}
+            () = tokio::time::sleep(cx.settings.task_interval) => {}
+        }
+    }
+}
+
+async fn round(cx: &Arc<Context>) -> Result<()> {
+    let purge_before = cx.clock.now().saturating_add_micros(-IDEMPOTENCY_MICROS);
+    cx.store.write("purge_idempotency_keys", move |tx| Ok::<_, Error>(idempotency::purge(tx, purge_before)?)).await?;
+    loop {
+        let claimed = claim(cx).await?;
+        let full = claimed.len() == cx.settings.task_batch_size;
+        for task in claimed {
+            settle(cx, task).await?;
+        }
+        let (depth, oldest) = cx.store.read("task_backlog", |tx| Ok::<_, Error>(tasks::backlog(tx)?)).await?;
+        let age = oldest.map_or(0, |oldest| cx.clock.now().as_micros() - oldest.as_micros());
+        metrics::gauge!("memory_task_queue_depth").set(depth as f64);
+        metrics::gauge!("memory_task_queue_oldest_seconds").set(age as f64 / 1e6);
+        if !full {
+            return Ok(());
+        }
+    }
+}
+
+async fn claim(cx: &Arc<Context>) -> Result<Vec<Task>> {
+    let now = cx.clock.now();
+    let stale = now.saturating_add_micros(-(cx.settings.task_stale_claim.as_micros() as i64));
+    let limit = cx.settings.task_batch_size as i64;
+    cx.store.write("claim_tasks", move |tx| Ok(tasks::claim(tx, now, stale, limit)?)).await
+}
+
+/// Runs one task, in a transaction of its own.
+async fn settle(cx: &Arc<Context>, task: Task) -> Result<()> {
+    let id = task.id;
+    match execute(&task) {
+        Ok(()) => cx.store.write("complete_task", move |tx| Ok::<_, Error>(tasks::complete(tx, id)?)).await,
+        Err(error) => {
+            metrics::counter!("memory_task_failures_total", "type" => known_type(&task.kind)).increment(1);
+            tracing::warn!(task = %id, kind = task.kind, error, "a task failed and will be tried again");
+            let retry_at = retry_at(cx, &task);
+            cx.store.write("fail_task", move |tx| Ok::<_, Error>(tasks::fail(tx, id, &error, retry_at)?)).await
+        }
+    }
+}
+
+/// Does what a task says. There is no vector store yet, so there is nothing to delete from and nothing to index again.
+fn execute(task: &Task) -> Result<(), String> {
+    match task.kind.as_str() {
+        VECTOR_DELETE | VECTOR_INDEX_RETRY => Ok(()),
+        unknown => Err(format!("this version does not know tasks of type '{unknown}'")),
+    }
+}
+
+/// A label from a bounded set, whatever the table holds.
+fn known_type(kind: &str) -> &'static str {
+    match kind {
+        VECTOR_DELETE => VECTOR_DELETE,
+        VECTOR_INDEX_RETRY => VECTOR_INDEX_RETRY,
+        _ => "unknown",
+    }
+}
+
+/// Twice as long after every failure, spread by up to a quarter so that failures do not march in step.
+fn retry_at(cx: &Context, task: &Task) -> Timestamp {
+    let unknown = known_type(&task.kind) == "unknown";
+    let doubled = cx.settings.task_retry_delay.saturating_mul(1 << task.retry_count.clamp(0, 20));
+    let delay = if unknown { MAX_RETRY_DELAY } else { doubled.min(MAX_RETRY_DELAY) };
+    let spread = u64::from(cx.clock.new_id().as_bytes()[15]) * delay.as_micros() as u64 / 1024;
+    cx.clock.now().saturating_add_micros(delay.as_micros() as i64 + spread as i64)
+}

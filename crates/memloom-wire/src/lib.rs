@@ -1,0 +1,21 @@
+//! The request and response types of Memloom's REST API, shared by server and client.
+//!
+//! Requests are lenient (every member may be missing) because the service says what is wrong with one, in the
+//! contract's words. Responses are exact: clients compare bodies member by member, so a shape never grows by itself.
+
+mod conversations;
+mod enums;
+mod requests;
+
+pub use conversations::{
+    AdminConversation, AdminConversationSummary, AdminEntry, Conversation, ConversationForkSummary,
+    ConversationMembership, ConversationSummary, EntriesPage, Entry, OwnershipTransfer, Page, SearchResult,
+    SyncEntryResponse, UnindexedEntry,
+};
+pub use enums::{AccessLevel, Channel, ChannelFilter, Forks, ListMode, SearchType, TransferRole};
+pub use requests::{
+    AdminSearchRequest, CreateConversationRequest, CreateEntryRequest, CreateOwnershipTransferRequest, EvictRequest,
+    ForkFromEntryRequest, IndexConversationsResponse, IndexEntryRequest, JustificationRequest,
+    SearchConversationsRequest, ShareConversationRequest, StatsSummary, StatsSummaryCount, StatsSummaryGroups,
+    UpdateConversationRequest, UpdateMembershipRequest,
+};
