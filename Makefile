@@ -1,0 +1,39 @@
+# What a contributor runs; `make` lists it.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help run test check bench openapi
+
+export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/memloom/target
+
+# nextest runs tests in parallel and shows slow ones; plain cargo does where it is not installed.
+cargo-test = $(if $(shell command -v cargo-nextest),cargo nextest run --no-fail-fast,cargo test --no-fail-fast --all-targets)
+# A step that fails says which one it was, and nothing after it runs.
+step = @echo "==> $(1)"; $(2) || { echo "make $@: $(1) failed" >&2; exit 1; }
+
+help: ## Lists the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+run: ## Serves Memloom on http://127.0.0.1:7077, data in ./memloom-data
+	cargo run --release -- serve
+
+test: ## Runs everything that must pass: all tests, the API document under fuzzing, the README's tour
+	$(call step,installing what the tests need,scripts/test-deps.sh)
+	$(call step,cargo tests,$(cargo-test) --workspace --locked)
+	$(call step,documentation tests,cargo test --workspace --doc --locked --quiet)
+	$(call step,schemathesis,scripts/schemathesis.sh)
+	$(call step,README tour,scripts/readme-tour.sh)
+
+check: ## Looks at format, lints and documentation and runs the quick tests: before every commit
+	$(call step,format,cargo fmt --all --check)
+	$(call step,lints,cargo clippy --workspace --all-targets --quiet -- -D warnings)
+	$(call step,documentation,RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet)
+	$(call step,quick tests,$(cargo-test) -p memloom-core -p memloom-wire)
+
+bench: ## Measures Memloom against the floor of its own stack (ARGS="--only append"), results in bench/results
+	cargo build --release -p memloom -p memloom-bench
+	cargo build --release -p memloom-store --example commits
+	$(CARGO_TARGET_DIR)/release/memloom-bench $(ARGS)
+
+openapi: ## Writes the API document that clients are generated from, openapi/memloom.json
+	mkdir -p openapi && cargo run --quiet -- openapi >openapi/memloom.json.new && mv openapi/memloom.json.new openapi/memloom.json

@@ -1,0 +1,338 @@
+//! The load generator: keep-alive HTTP/1.1 connections that send prebuilt bytes and read just enough of the answer.
+//!
+//! It shares two cores with the server, so everything it spends is taken from the result. One thread runs all
+//! connections; a request costs one `write`, one `read` and its share of an `epoll_wait`. There is no HTTP library:
+//! an answer is a status, a `Content-Length` and that many bytes.
+//!
+//! The loop is closed: each connection sends its next request when the last answer is in. Latency is what that
+//! connection waited, so it includes queueing behind the other connections.
+
+use crate::dataset::Random;
+use anyhow::{Context as _, Result, bail};
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+/// Prebuilt requests, each the exact bytes that go over the wire.
+pub type Requests = Arc<Vec<Vec<u8>>>;
+
+/// One answer.
+pub struct Answer<'a> {
+    /// The HTTP status.
+    pub status: u16,
+    /// The body.
+    pub body: &'a [u8],
+}
+
+impl Answer<'_> {
+    fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    /// Status and the beginning of the body, for people.
+    fn describe(&self) -> String {
+        let shown = &self.body[..self.body.len().min(300)];
+        format!("{} {}", self.status, String::from_utf8_lossy(shown))
+    }
+}
+
+/// A keep-alive connection and the buffer its answers arrive in.
+pub struct Connection {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+}
+
+impl Connection {
+    /// Connects.
+    pub async fn open(address: SocketAddr) -> Result<Self> {
+        let stream =
+            TcpStream::connect(address).await.with_context(|| format!("cannot connect to {address}"))?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream, buffer: vec![0; 64 * 1024] })
+    }
+
+    /// Sends one request and waits for its whole answer.
+    pub async fn exchange(&mut self, request: &[u8]) -> Result<Answer<'_>> {
+        self.send(request).await?;
+        let mut filled = 0;
+        let head = loop {
+            filled += self.receive(filled).await?;
+            if let Some(head) = Head::parse(&self.buffer[..filled])? {
+                break head;
+            }
+        };
+        let end = head.length + head.body_length;
+        while filled < end {
+            filled += self.receive(filled).await?;
+        }
+        if filled > end {
+            bail!("the server sent {} bytes more than its Content-Length", filled - end);
+        }
+        Ok(Answer { status: head.status, body: &self.buffer[head.length..end] })
+    }
+
+    async fn send(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let sent = poll_fn(|context| Pin::new(&mut self.stream).poll_write(context, bytes)).await?;
+            bytes = &bytes[sent..];
+        }
+        Ok(())
+    }
+
+    /// Reads once, behind what is there already.
+    ///
+    /// `poll_read` rather than `try_read`: after a short read it knows that the socket is empty and waits for the
+    /// next event without asking the kernel again, which saves a system call for every request.
+    async fn receive(&mut self, filled: usize) -> Result<usize> {
+        if filled == self.buffer.len() {
+            self.buffer.resize(filled * 2, 0);
+        }
+        let mut space = ReadBuf::new(&mut self.buffer[filled..]);
+        poll_fn(|context| Pin::new(&mut self.stream).poll_read(context, &mut space)).await?;
+        match space.filled().len() {
+            0 => bail!("the server closed the connection in the middle of an exchange"),
+            received => Ok(received),
+        }
+    }
+}
+
+/// What the generator needs to know of an answer's head.
+#[derive(Debug, PartialEq)]
+struct Head {
+    status: u16,
+    length: usize,
+    body_length: usize,
+}
+
+impl Head {
+    /// `None` while the head is incomplete.
+    fn parse(received: &[u8]) -> Result<Option<Self>> {
+        let Some(end) = received.windows(4).position(|window| window == b"\r\n\r\n") else {
+            return Ok(None);
+        };
+        let mut lines = received[..end].split(|&byte| byte == b'\n');
+        let status: u16 = lines
+            .next()
+            .and_then(|line| std::str::from_utf8(line.get(9..12)?).ok()?.parse().ok())
+            .context("the answer does not begin with an HTTP status line")?;
+        let mut body_length = if status == 204 || status == 304 { Some(0) } else { None };
+        for line in lines {
+            const NAME: &[u8] = b"content-length:";
+            if line.len() > NAME.len() && line[..NAME.len()].eq_ignore_ascii_case(NAME) {
+                let value = std::str::from_utf8(&line[NAME.len()..])?.trim();
+                body_length = Some(value.parse().context("Content-Length is not a number")?);
+            }
+        }
+        let body_length =
+            body_length.context("the answer has no Content-Length: the generator reads no chunks")?;
+        Ok(Some(Self { status, length: end + 4, body_length }))
+    }
+}
+
+/// What a measurement saw; several slices of one can be added up.
+#[derive(Debug, Default, Clone)]
+pub struct Run {
+    /// Nanoseconds of every answered request.
+    nanos: Vec<u32>,
+    /// Requests per second of each slice.
+    pub slices: Vec<f64>,
+    /// Time measured.
+    measured: Duration,
+    /// Processor time the server spent, in seconds.
+    pub server_cpu: f64,
+    /// Processor time the generator spent, in seconds.
+    pub generator_cpu: f64,
+    /// Answers that were not 2xx, and broken connections.
+    pub failures: u64,
+    /// The first of them.
+    pub failure: Option<String>,
+}
+
+impl Run {
+    /// Adds another slice.
+    pub fn add(&mut self, slice: Run) {
+        self.nanos.extend(slice.nanos);
+        self.slices.extend(slice.slices);
+        self.measured += slice.measured;
+        self.server_cpu += slice.server_cpu;
+        self.generator_cpu += slice.generator_cpu;
+        self.failures += slice.failures;
+        self.failure = self.failure.take().or(slice.failure);
+    }
+
+    /// Requests answered.
+    pub fn answered(&self) -> usize {
+        self.nanos.len()
+    }
+
+    /// Requests per second.
+    pub fn throughput(&self) -> f64 {
+        self.nanos.len() as f64 / self.measured.as_secs_f64().max(f64::EPSILON)
+    }
+
+    /// The server's processor time for one request, in microseconds.
+    pub fn server_micros(&self) -> f64 {
+        self.server_cpu * 1e6 / (self.nanos.len().max(1) as f64)
+    }
+
+    /// The generator's processor time for one request, in microseconds. Its one thread is the limit, and the result
+    /// is none, where this times the throughput comes close to a second.
+    pub fn generator_micros(&self) -> f64 {
+        self.generator_cpu * 1e6 / (self.nanos.len().max(1) as f64)
+    }
+
+    /// The latencies that the given shares of all requests stayed within, in milliseconds.
+    pub fn percentiles<const N: usize>(&self, shares: [f64; N]) -> [f64; N] {
+        let mut sorted = self.nanos.clone();
+        sorted.sort_unstable();
+        shares.map(|share| {
+            let rank = ((sorted.len() as f64 * share).ceil() as usize).clamp(1, sorted.len().max(1)) - 1;
+            sorted.get(rank).map_or(f64::NAN, |&nanos| f64::from(nanos) / 1e6)
+        })
+    }
+
+    fn fail(&mut self, what: String) {
+        self.failures += 1;
+        self.failure.get_or_insert(what);
+    }
+}
+
+/// How much load, and for how long.
+#[derive(Debug, Clone, Copy)]
+pub struct Load {
+    /// Connections, each with one request under way.
+    pub connections: usize,
+    /// Time before the measurement starts: connections open, caches and the scheduler settle.
+    pub warm_up: Duration,
+    /// Time measured.
+    pub measure: Duration,
+}
+
+/// Sends random ones of `requests` for as long as `load` says.
+pub async fn drive(address: SocketAddr, requests: &Requests, load: Load) -> Result<Run> {
+    let mut connections = Vec::with_capacity(load.connections);
+    for _ in 0..load.connections {
+        connections.push(Connection::open(address).await?);
+    }
+    let begin = Instant::now() + load.warm_up;
+    let end = begin + load.measure;
+    let mut tasks = JoinSet::new();
+    for (number, connection) in connections.into_iter().enumerate() {
+        let random = Random::new(0xB0A7 + number as u64);
+        tasks.spawn(repeat(connection, Arc::clone(requests), random, begin, end));
+    }
+    let mut run = Run { measured: load.measure, ..Run::default() };
+    while let Some(part) = tasks.join_next().await {
+        let part = part?;
+        run.nanos.extend(part.nanos);
+        run.failures += part.failures;
+        run.failure = run.failure.or(part.failure);
+    }
+    run.slices.push(run.throughput());
+    Ok(run)
+}
+
+/// One connection's share of [`drive`]. A request counts when its answer arrives within the measured time.
+async fn repeat(
+    mut connection: Connection,
+    requests: Requests,
+    mut random: Random,
+    begin: Instant,
+    end: Instant,
+) -> Run {
+    let mut run = Run::default();
+    let mut sent = Instant::now();
+    while sent < end {
+        let request = &requests[random.below(requests.len())];
+        let failure = match connection.exchange(request).await {
+            Ok(answer) if answer.is_success() => None,
+            Ok(answer) => Some(answer.describe()),
+            Err(error) => {
+                // The connection is in an unknown state: this one is over.
+                run.fail(format!("{error:#}"));
+                return run;
+            }
+        };
+        let answered = Instant::now();
+        match failure {
+            Some(what) => run.fail(what),
+            None if (begin..end).contains(&answered) => {
+                run.nanos.push(u32::try_from((answered - sent).as_nanos()).unwrap_or(u32::MAX));
+            }
+            None => {}
+        }
+        sent = answered;
+    }
+    run
+}
+
+/// Sends each request once, many at a time, and returns the bodies of the answers in the order of the requests. The
+/// first answer that is not 2xx ends it. Seeding uses this.
+pub async fn send_all(address: SocketAddr, requests: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+    const CONNECTIONS: usize = 256;
+    let requests = Arc::new(requests);
+    let next = Arc::new(AtomicUsize::new(0));
+    let mut tasks = JoinSet::new();
+    for _ in 0..CONNECTIONS.min(requests.len()) {
+        tasks.spawn(send_share(address, Arc::clone(&requests), Arc::clone(&next)));
+    }
+    let mut bodies = vec![Vec::new(); requests.len()];
+    while let Some(share) = tasks.join_next().await {
+        for (index, body) in share?? {
+            bodies[index] = body;
+        }
+    }
+    Ok(bodies)
+}
+
+async fn send_share(
+    address: SocketAddr,
+    requests: Requests,
+    next: Arc<AtomicUsize>,
+) -> Result<Vec<(usize, Vec<u8>)>> {
+    let mut connection = Connection::open(address).await?;
+    let mut bodies = Vec::new();
+    loop {
+        let index = next.fetch_add(1, Ordering::Relaxed);
+        let Some(request) = requests.get(index) else { return Ok(bodies) };
+        let answer = connection.exchange(request).await?;
+        if !answer.is_success() {
+            let line = request.split(|&byte| byte == b'\r').next().unwrap_or_default();
+            bail!("{} was answered {}", String::from_utf8_lossy(line), answer.describe());
+        }
+        bodies.push((index, answer.body.to_vec()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_is_read_once_it_is_complete() {
+        let answer = b"HTTP/1.1 201 Created\r\nX-A: b\r\nContent-Length: 12\r\n\r\n{\"a\":";
+        assert_eq!(Head::parse(&answer[..40]).unwrap(), None);
+        let head = Head::parse(answer).unwrap().unwrap();
+        assert_eq!(head, Head { status: 201, length: answer.len() - 5, body_length: 12 });
+    }
+
+    #[test]
+    fn an_answer_of_unknown_length_is_refused_unless_it_cannot_have_a_body() {
+        assert!(Head::parse(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").is_err());
+        let head = Head::parse(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap().unwrap();
+        assert_eq!((head.status, head.body_length), (204, 0));
+    }
+
+    #[test]
+    fn percentiles_name_the_request_that_the_share_stayed_within() {
+        let run = Run { nanos: (1..=100).rev().map(|n| n * 1_000_000).collect(), ..Run::default() };
+        assert_eq!(run.percentiles([0.5, 0.99, 1.0]), [50.0, 99.0, 100.0]);
+    }
+}

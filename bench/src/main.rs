@@ -1,0 +1,229 @@
+//! `make bench`: load against a running Memloom, next to the floor of its own stack.
+//!
+//! It starts the release binary on an empty folder, seeds it over HTTP, and measures from this second process. Every
+//! operation is measured in turns with the floor (see [`floor`]), so that noise hits both. This crate knows the
+//! product by its HTTP contract and its shell only; it never opens the store.
+//!
+//! To measure one more operation, see [`scenario`]; one more thing that must not grow, see [`growth`].
+#![allow(clippy::print_stdout, reason = "progress and results are this program's output")]
+
+mod dataset;
+mod floor;
+mod growth;
+mod load;
+mod machine;
+mod report;
+mod scenario;
+mod server;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use clap::Parser;
+use growth::Growth;
+use load::{Load, Requests, Run};
+use machine::Machine;
+use report::{Comparison, Footprint, Grown, Report};
+use scenario::{Operation, World};
+use serde_json::Value;
+use server::{Server, cpu_seconds};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+/// Measures Memloom over HTTP, next to the floor of its own stack.
+#[derive(Debug, Parser)]
+#[command(args_conflicts_with_subcommands = true)]
+struct Options {
+    #[command(subcommand)]
+    process: Option<Process>,
+    /// Seconds measured on each side of a comparison.
+    #[arg(long, default_value_t = 1.5)]
+    seconds: f64,
+    /// Connections to measure with.
+    #[arg(long, value_delimiter = ',', default_values_t = [64, 256])]
+    connections: Vec<usize>,
+    /// Measures only this part; may be repeated.
+    #[arg(long, value_name = "NAME", value_parser = part_names())]
+    only: Vec<String>,
+    /// The memloom binary [default: the one next to this program]
+    #[arg(long, value_name = "PATH")]
+    bin: Option<PathBuf>,
+    /// Where the results are written.
+    #[arg(long, value_name = "FOLDER", default_value = "bench/results")]
+    results: PathBuf,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Process {
+    /// Serves the floor; the benchmark starts it by itself.
+    #[command(hide = true)]
+    Floor(floor::FloorOptions),
+}
+
+/// Slices each side of a comparison is cut into; the sides take turns.
+const SLICES: u32 = 3;
+
+const FOOTPRINT: &str = "footprint";
+const ENGINE: &str = "engine";
+
+fn part_names() -> clap::builder::PossibleValuesParser {
+    let operations = Operation::ALL.map(Operation::name);
+    let growths = Growth::ALL.map(Growth::name);
+    operations.into_iter().chain(growths).chain([FOOTPRINT, ENGINE]).collect::<Vec<_>>().into()
+}
+
+fn main() -> Result<ExitCode> {
+    let options = Options::parse();
+    if let Some(Process::Floor(floor)) = &options.process {
+        floor::serve(floor)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    // One thread for all connections: see `load`.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let report = runtime.block_on(Bench::run(options))?;
+    Ok(if report.failures().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+struct Bench {
+    options: Options,
+    binary: PathBuf,
+    began: Instant,
+}
+
+impl Bench {
+    async fn run(options: Options) -> Result<Report> {
+        ensure!(options.connections.iter().all(|&count| count > 0), "--connections must be at least 1");
+        ensure!(options.seconds > 0.0, "--seconds must be more than 0");
+        let bench = Self { binary: binary(options.bin.as_deref())?, options, began: Instant::now() };
+        let mut report = Report {
+            machine: Machine::inspect(&std::env::temp_dir())?,
+            seconds: bench.options.seconds,
+            comparisons: Vec::new(),
+            grown: Vec::new(),
+            engine: None,
+            footprint: None,
+        };
+        println!("{}", report.machine.describe());
+        if bench.wants(FOOTPRINT) {
+            report.footprint = Some(bench.footprint().await?);
+        }
+        if bench.wants(ENGINE) {
+            report.engine = bench.engine()?;
+        }
+        let server = Server::product(&bench.binary).await?;
+        let mut world = World::new(server.address);
+        bench.compare(&server, &mut world, &mut report).await?;
+        bench.grow(&server, &mut world, &mut report).await?;
+        bench.say(&format!("done; the server now holds {:.0} MB", server.resident_bytes()? as f64 / 1e6));
+        println!("\n{}", report.markdown());
+        println!("Written to {}", report.write(&bench.options.results)?.display());
+        Ok(report)
+    }
+
+    /// Every operation against the floor.
+    async fn compare(&self, server: &Server, world: &mut World, report: &mut Report) -> Result<()> {
+        for operation in Operation::ALL.into_iter().filter(|operation| self.wants(operation.name())) {
+            self.say(&format!("{}: seeding", operation.title()));
+            let workload =
+                world.prepare(operation).await.with_context(|| format!("cannot prepare {operation:?}"))?;
+            let floor = Server::floor(workload.status, &workload.body).await?;
+            for &connections in &self.options.connections {
+                self.say(&format!("{}: {connections} connections", operation.title()));
+                let sides = [(&floor, &workload.requests), (server, &workload.requests)];
+                let [floor, product] = self.measure(connections, sides).await?;
+                report.comparisons.push(Comparison { operation, connections, product, floor });
+            }
+        }
+        Ok(())
+    }
+
+    /// The same request on little and on much.
+    async fn grow(&self, server: &Server, world: &mut World, report: &mut Report) -> Result<()> {
+        let connections = self.options.connections[0];
+        for growth in Growth::ALL.into_iter().filter(|growth| self.wants(growth.name())) {
+            self.say(&format!("{}: seeding", growth.title()));
+            let sides = growth.prepare(world).await.with_context(|| format!("cannot prepare {growth:?}"))?;
+            self.say(&format!("{}: {connections} connections", growth.title()));
+            let [little, much] =
+                self.measure(connections, [(server, &sides.little), (server, &sides.much)]).await?;
+            report.grown.push(Grown { growth, connections, little, much });
+        }
+        Ok(())
+    }
+
+    /// Measures two sides in turns, A B A B …, so that noise hits both.
+    async fn measure(&self, connections: usize, sides: [(&Server, &Requests); 2]) -> Result<[Run; 2]> {
+        let measure = Duration::from_secs_f64(self.options.seconds / f64::from(SLICES));
+        let load = Load { connections, warm_up: Duration::from_millis(100), measure };
+        let mut runs = [Run::default(), Run::default()];
+        for _ in 0..SLICES {
+            for ((server, requests), run) in sides.iter().zip(&mut runs) {
+                let before = [server.cpu_seconds()?, cpu_seconds(std::process::id())?];
+                let mut slice = load::drive(server.address, requests, load).await?;
+                // The counters also saw the warm-up: take its share off.
+                let share = measure.as_secs_f64() / (measure + load.warm_up).as_secs_f64();
+                slice.server_cpu = (server.cpu_seconds()? - before[0]) * share;
+                slice.generator_cpu = (cpu_seconds(std::process::id())? - before[1]) * share;
+                run.add(slice);
+            }
+        }
+        Ok(runs)
+    }
+
+    /// Start and idle memory on an empty folder.
+    async fn footprint(&self) -> Result<Footprint> {
+        self.say("footprint: five starts");
+        let mut starts = Vec::new();
+        let mut resident_bytes = 0;
+        for _ in 0..5 {
+            let server = Server::product(&self.binary).await?;
+            starts.push(server.ready_after.as_secs_f64() * 1e3);
+            // Long enough for start-up work to end and its memory to be counted.
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            resident_bytes = resident_bytes.max(server.resident_bytes()?);
+        }
+        starts.sort_by(f64::total_cmp);
+        Ok(Footprint { resident_bytes, start_millis: starts[starts.len() / 2] })
+    }
+
+    /// Commits per second of the engine without anything around it: what writes could reach at best.
+    fn engine(&self) -> Result<Option<Value>> {
+        let Some(program) = beside_this("examples/commits") else {
+            self.say(
+                "engine: the example `commits` of memloom-store is not built next to this program; left out",
+            );
+            return Ok(None);
+        };
+        self.say("engine: commits per second");
+        let run =
+            Command::new(&program).output().with_context(|| format!("cannot run {}", program.display()))?;
+        ensure!(run.status.success(), "{}: {}", program.display(), String::from_utf8_lossy(&run.stderr));
+        let text = String::from_utf8(run.stdout)?;
+        let json = text.find('{').map_or("", |start| &text[start..]);
+        Ok(Some(serde_json::from_str(json).with_context(|| format!("{} printed {text}", program.display()))?))
+    }
+
+    fn wants(&self, part: &str) -> bool {
+        self.options.only.is_empty() || self.options.only.iter().any(|only| only == part)
+    }
+
+    fn say(&self, what: &str) {
+        println!("[{:5.1} s] {what}", self.began.elapsed().as_secs_f64());
+    }
+}
+
+/// The binary under test, as an absolute path: the server runs in a folder of its own.
+fn binary(given: Option<&Path>) -> Result<PathBuf> {
+    match given {
+        Some(path) => path.canonicalize().with_context(|| format!("there is no binary {}", path.display())),
+        None => match beside_this("memloom") {
+            Some(path) => Ok(path),
+            None => bail!("no memloom binary next to this program: build it, or name one with --bin"),
+        },
+    }
+}
+
+/// A file in the folder this program was built into.
+fn beside_this(name: &str) -> Option<PathBuf> {
+    let path = std::env::current_exe().ok()?.parent()?.join(name);
+    path.is_file().then_some(path)
+}

@@ -1,0 +1,143 @@
+use super::*;
+use http_body_util::BodyExt;
+use memloom_core::Resource;
+
+/// Status, the headers that say something, and the body, byte for byte.
+async fn rendered(error: Error) -> String {
+    let response = ApiError(error).into_response();
+    let mut text = response.status().to_string();
+    for name in [WWW_AUTHENTICATE, RETRY_AFTER] {
+        if let Some(value) = response.headers().get(&name) {
+            text += &format!("\n{name}: {}", value.to_str().unwrap());
+        }
+    }
+    assert_eq!(response.headers()[CONTENT_TYPE], "application/json; charset=utf-8");
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    format!("{text}\n{}", String::from_utf8(body.to_vec()).unwrap())
+}
+
+#[tokio::test]
+async fn invalid() {
+    let error = Error::Invalid(vec![
+    Violation { field: "limit".into(), message: "must be at most 200".into() },
+    Violation { field: "title".into(), message: "must be at most 500 characters".into() },
+]);
+    insta::assert_snapshot!(rendered(error).await, @"");
+}
+
+#[tokio::test]
+async fn bad_request() {
+    let error = Error::bad_request("userId does not match the authenticated user");
+    insta::assert_snapshot!(rendered(error).await, @"");
+}
+
+#[tokio::test]
+async fn justification_required() {
+    let error = Error::JustificationRequired;
+    insta::assert_snapshot!(rendered(error).await, @"");
+}
+
+#[tokio::test]
+async fn unauthorized() {
+    let error = Error::Unauthorized;
+    insta::assert_snapshot!(rendered(error).await, @"");
+}
+
+#[tokio::test]
+async fn forbidden() {
+    let error = Error::forbidden("only the owner may delete");
+    insta::assert_snapshot!(rendered(error).await, @"");
+}
+
+#[tokio::test]
+async fn not_found() {
+    let error = Error::not_found(Resource::Conversation, "not-a-uuid");
+    insta::assert_snapshot!(rendered(error).await, @"");
+}
+
+#[tokio::test]
+async fn method_not_allowed() {
+    let error = Error::MethodNotAllowed;
+    insta::assert_snapshot!(rendered(error).await, @"");
+}
+
+#[tokio::test]
+async fn conflict() {
+    let error = Error::Conflict("the conversation is not deleted".into());
+    insta::assert_snapshot!(rendered(error).await, @"");
+}
+
+#[tokio::test]
+async fn transfer_already_pending() {
+    let error = Error::TransferAlreadyPending { existing: Uuid::from_u128(7) };
+    insta::assert_snapshot!(rendered(error).await, @"");
+}
+
+#[tokio::test]
+async fn too_large() {
+    let error = Error::TooLarge { max_bytes: 10, actual_bytes: Some(11) };
+    insta::assert_snapshot!(rendered(error).await, @"");
+}
+
+#[tokio::test]
+async fn too_large_by_an_unknown_amount() {
+    let error = Error::TooLarge { max_bytes: 10, actual_bytes: None };
+    insta::assert_snapshot!(rendered(error).await, @"");
+}
+
+#[tokio::test]
+async fn unsupported_media_type() {
+    let error = Error::UnsupportedMediaType;
+    insta::assert_snapshot!(rendered(error).await, @"");
+}
+
+#[tokio::test]
+async fn timeout() {
+    let error = Error::Timeout;
+    insta::assert_snapshot!(rendered(error).await, @"");
+}
+
+#[tokio::test]
+async fn search_type_unavailable() {
+    let error = Error::SearchTypeUnavailable {
+    requested: "semantic",
+    available: vec!["fulltext", "auto"],
+};
+    insta::assert_snapshot!(rendered(error).await, @"");
+}
+
+#[tokio::test]
+async fn search_disabled() {
+    let error = Error::SearchDisabled;
+    insta::assert_snapshot!(rendered(error).await, @"");
+}
+
+#[tokio::test]
+async fn prometheus_not_configured() {
+    let error = Error::PrometheusNotConfigured;
+    insta::assert_snapshot!(rendered(error).await, @"");
+}
+
+#[tokio::test]
+async fn prometheus_unavailable() {
+    let error = Error::PrometheusUnavailable;
+    insta::assert_snapshot!(rendered(error).await, @"");
+}
+
+#[tokio::test]
+async fn overloaded() {
+    let error = Error::Overloaded { retry_after_seconds: 3 };
+    insta::assert_snapshot!(rendered(error).await, @"");
+}
+
+#[tokio::test]
+async fn storage_unavailable() {
+    let error = Error::StorageUnavailable("the disk is full".into());
+    insta::assert_snapshot!(rendered(error).await, @"");
+}
+
+#[tokio::test]
+async fn internal_keeps_its_text_to_itself() {
+    let error = Error::Internal("row 7 of secrets".into());
+    insta::assert_snapshot!(rendered(error).await, @"");
+}

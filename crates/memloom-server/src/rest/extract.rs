@@ -1,0 +1,208 @@
+//! What handlers read: the caller, ids in paths, queries and bodies. Whatever is wrong becomes the contract's error.
+
+use super::App;
+use super::error::ApiError;
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
+use http::request::Parts;
+use memloom_core::identity::{Caller, Principal};
+use memloom_core::{ConversationId, EntryId, Error, Resource, Result, TransferId, Violation};
+use serde::de::DeserializeOwned;
+use uuid::Uuid;
+
+/// Whoever presented valid credentials; for admin and indexer endpoints.
+pub(super) struct Authenticated(pub Principal);
+
+impl FromRequestParts<App> for Authenticated {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        Ok(Self(app.0.authenticator.authenticate(&parts.headers).await?))
+    }
+}
+
+/// A user, acting directly or through an agent; for user endpoints.
+pub(super) struct User(pub Caller);
+
+impl FromRequestParts<App> for User {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        Ok(Self(app.0.authenticator.authenticate(&parts.headers).await?.into_caller()?))
+    }
+}
+
+/// The parameters of a path, decoded once. A path that cannot be decoded names nothing.
+pub(super) struct Segments<T>(pub T);
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Segments<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        match Path::from_request_parts(parts, state).await {
+            Ok(Path(segments)) => Ok(Self(segments)),
+            Err(_) => Err(Error::not_found(Resource::Route, parts.uri.path()).into()),
+        }
+    }
+}
+
+/// A conversation's id in a path.
+pub(super) fn conversation_id(text: &str) -> Result<ConversationId> {
+    in_path(Resource::Conversation, text).map(ConversationId)
+}
+
+/// An entry's id in a path.
+pub(super) fn entry_id(text: &str) -> Result<EntryId> {
+    in_path(Resource::Entry, text).map(EntryId)
+}
+
+/// A transfer's id in a path.
+pub(super) fn transfer_id(text: &str) -> Result<TransferId> {
+    in_path(Resource::Transfer, text).map(TransferId)
+}
+
+/// What is no UUID names nothing: 404, not 400.
+fn in_path(resource: Resource, text: &str) -> Result<Uuid> {
+    Uuid::try_parse(text).map_err(|_| Error::not_found(resource, text))
+}
+
+/// The query of a request, as a struct of optional texts. Names that are not in it are ignored.
+pub(super) struct Query<T>(pub T);
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Query<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        let query = parts.uri.query().unwrap_or_default();
+        serde_urlencoded::from_str(query)
+            .map(Self)
+            .map_err(|error| ApiError(Error::invalid("query", format!("the query string is not usable: {error}"))))
+    }
+}
+
+/// A text that counts as absent when it is empty; NUL is refused.
+pub(super) fn given(field: &str, value: Option<String>) -> Result<Option<String>> {
+    match value.filter(|value| !value.is_empty()) {
+        Some(value) if value.contains('\0') => Err(Error::invalid(field, "must not contain NUL characters")),
+        value => Ok(value),
+    }
+}
+
+/// One cursor out of its aliases: they may repeat each other, not contradict.
+pub(super) fn cursor(aliases: impl IntoIterator<Item = (&'static str, Option<String>)>) -> Result<Option<String>> {
+    let mut chosen: Option<String> = None;
+    for (name, value) in aliases {
+        let Some(value) = given(name, value)? else { continue };
+        match &chosen {
+            Some(other) if *other != value => {
+                return Err(Error::invalid(name, "two different cursors were given; send one"));
+            }
+            _ => chosen = Some(value),
+        }
+    }
+    Ok(chosen)
+}
+
+/// A UUID in a query.
+pub(super) fn uuid(field: &str, value: Option<String>) -> Result<Option<Uuid>> {
+    given(field, value)?
+        .map(|text| Uuid::try_parse(&text).map_err(|_| Error::invalid(field, "must be a UUID")))
+        .transpose()
+}
+
+/// A whole number in a query. The service knows its bounds.
+pub(super) fn number(field: &str, value: Option<String>) -> Result<Option<i64>> {
+    given(field, value)?
+        .map(|text| text.parse().map_err(|_| Error::invalid(field, "must be a whole number")))
+        .transpose()
+}
+
+/// A yes or no in a query.
+pub(super) fn flag(field: &str, value: Option<String>) -> Result<bool> {
+    match given(field, value)?.as_deref() {
+        None => Ok(false),
+        Some(text) if text.eq_ignore_ascii_case("true") => Ok(true),
+        Some(text) if text.eq_ignore_ascii_case("false") => Ok(false),
+        Some(_) => Err(Error::invalid(field, "must be true or false")),
+    }
+}
+
+/// A word of the API in a query.
+pub(super) fn word<T>(
+    field: &str,
+    value: Option<String>,
+    parse: fn(&str) -> Option<T>,
+    words: &[&str],
+) -> Result<Option<T>> {
+    given(field, value)?
+        .map(|text| parse(&text).ok_or_else(|| Error::invalid(field, format!("must be one of {}", words.join(", ")))))
+        .transpose()
+}
+
+/// The bytes of a JSON body.
+pub(super) struct Body(pub Bytes);
+
+impl<S: Send + Sync> FromRequest<S> for Body {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let is_json = is_json(request.headers());
+        match Bytes::from_request(request, state).await {
+            Ok(bytes) if bytes.is_empty() || is_json => Ok(Self(bytes)),
+            Ok(_) => Err(Error::UnsupportedMediaType.into()),
+            // The shell knows whether the limit was hit and answers that itself.
+            Err(BytesRejection::FailedToBufferBody(_)) | Err(_) => {
+                Err(Error::bad_request("the body could not be read to its end").into())
+            }
+        }
+    }
+}
+
+impl Body {
+    /// The body as JSON.
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T> {
+        if self.0.is_empty() {
+            return Err(Error::invalid("body", "a JSON body is required"));
+        }
+        serde_json::from_slice(&self.0).map_err(|error| self.explain::<T>(&error))
+    }
+
+    /// The body as JSON, or what an empty one means.
+    pub fn json_or_default<T: DeserializeOwned + Default>(&self) -> Result<T> {
+        if self.0.is_empty() { Ok(T::default()) } else { self.json() }
+    }
+
+    /// Reads the body again to find the member that is wrong: only a refused request pays for that.
+    fn explain<T: DeserializeOwned>(&self, error: &serde_json::Error) -> Error {
+        if error.is_syntax() || error.is_eof() {
+            return Error::invalid("body", format!("is not valid JSON: {error}"));
+        }
+        let mut deserializer = serde_json::Deserializer::from_slice(&self.0);
+        let field = match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
+            Err(located) if !located.path().to_string().is_empty() && located.path().to_string() != "." => {
+                located.path().to_string()
+            }
+            _ => "body".to_owned(),
+        };
+        Error::Invalid(vec![Violation { field, message: error.to_string() }])
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let Some(value) = headers.get(CONTENT_TYPE) else { return true };
+    let Ok(text) = value.to_str() else { return false };
+    let essence = text.split(';').next().unwrap_or_default().trim();
+    essence.eq_ignore_ascii_case("application/json")
+        || (essence.to_ascii_lowercase().starts_with("application/") && essence.to_ascii_lowercase().ends_with("+json"))
+}
+
+/// The text of a header, where it is readable.
+pub(super) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>> {
+    let Some(value) = headers.get(name) else { return Ok(None) };
+    std::str::from_utf8(value.as_bytes())
+        .map(Some)
+        .map_err(|_| Error::invalid(name, "must be UTF-8"))
+}

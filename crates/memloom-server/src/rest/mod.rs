@@ -1,0 +1,78 @@
+//! The REST API: one handler per operation, each of them decode, one call of the service, encode.
+
+mod admin;
+mod conversations;
+mod entries;
+pub mod error;
+mod extract;
+mod memberships;
+mod openapi;
+mod reply;
+mod search;
+pub mod stats;
+mod transfers;
+
+pub use openapi::document;
+
+use crate::auth::Authenticator;
+use axum::Router;
+use memloom_service::Services;
+use stats::Prometheus;
+use std::sync::Arc;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// What handlers work with.
+#[derive(Clone)]
+pub struct App(Arc<Parts>);
+
+struct Parts {
+    services: Services,
+    authenticator: Authenticator,
+    prometheus: Prometheus,
+}
+
+impl App {
+    /// Puts the API on the use cases.
+    pub fn new(services: Services, authenticator: Authenticator, prometheus: Prometheus) -> Self {
+        Self(Arc::new(Parts { services, authenticator, prometheus }))
+    }
+}
+
+/// The routes of the API, on an app.
+pub fn router(app: App) -> Router {
+    routes().with_state(app).split_for_parts().0
+}
+
+/// Every route, with its description. Literal segments win over `{conversationId}`.
+fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(conversations::list_conversations, conversations::create_conversation))
+        .routes(routes!(
+            conversations::get_conversation,
+            conversations::update_conversation,
+            conversations::delete_conversation
+        ))
+        .routes(routes!(conversations::fork_conversation))
+        .routes(routes!(conversations::list_forks))
+        .routes(routes!(entries::list_entries, entries::append_entry))
+        .routes(routes!(entries::sync_entries))
+        .routes(routes!(memberships::list_memberships, memberships::share_conversation))
+        .routes(routes!(memberships::update_membership, memberships::delete_membership))
+        .routes(routes!(transfers::list_transfers, transfers::create_transfer))
+        .routes(routes!(transfers::get_transfer, transfers::delete_transfer))
+        .routes(routes!(transfers::accept_transfer))
+        .routes(routes!(search::search_conversations))
+        .routes(routes!(search::index_conversations))
+        .routes(routes!(search::list_unindexed))
+        .routes(routes!(admin::list_conversations))
+        .routes(routes!(admin::get_conversation, admin::delete_conversation))
+        .routes(routes!(admin::restore_conversation))
+        .routes(routes!(admin::list_entries))
+        .routes(routes!(admin::list_memberships))
+        .routes(routes!(admin::list_forks))
+        .routes(routes!(admin::search_conversations))
+        .routes(routes!(admin::evict))
+        .routes(routes!(admin::stats_summary))
+        .routes(routes!(admin::stats))
+}

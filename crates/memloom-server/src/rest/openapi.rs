@@ -1,0 +1,80 @@
+//! The OpenAPI document, from the routes and types themselves.
+
+use super::error::ErrorBody;
+use utoipa::openapi::content::ContentBuilder;
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::response::ResponseBuilder;
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{OpenApi, Ref, RefOr, SecurityRequirement};
+use utoipa::{OpenApi as _, PartialSchema, ToSchema};
+
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(
+        title = "Memloom",
+        description = "One memory service for every AI agent: conversations with forks, sharing, agent memory and search.",
+        license(name = "Apache-2.0", identifier = "Apache-2.0")
+    ),
+    tags(
+        (name = "conversations", description = "What was said: conversations and their forks"),
+        (name = "entries", description = "Reading, appending and syncing entries"),
+        (name = "sharing", description = "Who may see and do what"),
+        (name = "ownership transfers", description = "Handing a conversation over, in two steps"),
+        (name = "search", description = "Finding entries, and the text they are found by"),
+        (name = "admin", description = "Everything in a tenant, for admins and auditors"),
+        (name = "operations", description = "Health")
+    )
+)]
+struct Head;
+
+/// Errors that any operation may answer with, whatever else it says.
+const COMMON_ERRORS: [(&str, &str); 9] = [
+    ("400", "The request is not valid"),
+    ("401", "No valid credentials"),
+    ("403", "Not allowed"),
+    ("404", "Not found"),
+    ("409", "The state of the thing does not allow it"),
+    ("413", "The body is too large"),
+    ("415", "The body is not JSON"),
+    ("500", "A defect of the server"),
+    ("503", "Overloaded or unavailable; try again after `Retry-After`"),
+];
+
+/// The document of the whole API.
+pub fn document() -> OpenApi {
+    let mut document = Head::openapi();
+    document.info.version = env!("CARGO_PKG_VERSION").to_owned();
+    document.merge(super::routes().split_for_parts().1);
+    for item in document.paths.paths.values_mut() {
+        let operations =
+            [&mut item.get, &mut item.post, &mut item.put, &mut item.patch, &mut item.delete].into_iter().flatten();
+        operations.for_each(add_common_errors);
+    }
+    let components = document.components.get_or_insert_default();
+    let mut schemas = vec![(ErrorBody::name().into_owned(), ErrorBody::schema())];
+    ErrorBody::schemas(&mut schemas);
+    components.schemas.extend(schemas);
+    let bearer = HttpBuilder::new()
+        .scheme(HttpAuthScheme::Bearer)
+        .description(Some("The user: a JWT, or in local mode just the user's name"))
+        .build();
+    let key = ApiKeyValue::with_description("X-API-Key", "The agent");
+    components.add_security_scheme("user", SecurityScheme::Http(bearer));
+    components.add_security_scheme("agent", SecurityScheme::ApiKey(ApiKey::Header(key)));
+    let none: [&str; 0] = [];
+    document.security = Some(vec![
+        SecurityRequirement::new("user", none),
+        SecurityRequirement::new("user", none).add("agent", none),
+        SecurityRequirement::new("agent", none),
+    ]);
+    document
+}
+
+fn add_common_errors(operation: &mut Operation) {
+    let schema = Ref::from_schema_name(ErrorBody::name());
+    for (status, description) in COMMON_ERRORS {
+        let content = ContentBuilder::new().schema(Some(RefOr::Ref(schema.clone()))).build();
+        let response = ResponseBuilder::new().description(description).content("application/json", content).build();
+        operation.responses.responses.entry(status.to_owned()).or_insert(RefOr::T(response));
+    }
+}

@@ -1,0 +1,268 @@
+//! The one middleware: everything that surrounds a handler, in one pass.
+
+use super::body_limit::{self, Overrun};
+use super::meter::{Meter, UNMATCHED};
+use super::request_id::{self, X_REQUEST_ID};
+use super::{ShellConfig, compression};
+use crate::rest::error::ApiError;
+use axum::extract::{MatchedPath, Request};
+use axum::response::{IntoResponse, Response};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderValue, Method};
+use memloom_core::Error;
+use opentelemetry::propagation::Extractor;
+use std::any::Any;
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use tokio::time::Sleep;
+use tower::{Layer, Service};
+use tracing::Span;
+use tracing_opentelemetry::OpenTelemetrySpanExt;
+
+/// Puts [`Shell`] around every endpoint of a router, each with a meter of its own.
+#[derive(Clone)]
+pub(super) struct ShellLayer {
+    settings: Settings,
+}
+
+#[derive(Clone, Copy)]
+struct Settings {
+    body_limit: u64,
+    request_timeout: Duration,
+    compression: bool,
+}
+
+impl ShellLayer {
+    pub(super) fn new(config: &ShellConfig) -> Self {
+        let ShellConfig { body_limit, request_timeout, compression, cors: _ } = *config;
+        Self { settings: Settings { body_limit, request_timeout, compression } }
+    }
+}
+
+impl<S> Layer<S> for ShellLayer {
+    type Service = Shell<S>;
+
+    fn layer(&self, inner: S) -> Shell<S> {
+        Shell { inner, settings: self.settings, meter: Arc::default() }
+    }
+}
+
+/// One endpoint in its shell.
+#[derive(Clone)]
+pub(super) struct Shell<S> {
+    inner: S,
+    settings: Settings,
+    meter: Arc<Meter>,
+}
+
+impl<S> Service<Request> for Shell<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible>,
+    S::Future: Unpin,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Answer<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request) -> Self::Future {
+        let started = Instant::now();
+        let headers = request.headers();
+        let id = request_id::accept_or_generate(headers.get(X_REQUEST_ID));
+        let encoding = if self.settings.compression { compression::wanted(headers) } else { None };
+        let method = request.method().clone();
+        let route = request.extensions().get::<MatchedPath>().cloned();
+        let span = span(&method, route.as_ref(), &id, headers);
+
+        // gRPC has deadlines and message limits of its own, and its streams may outlive ours by hours.
+        let mut time_limit = Some(self.settings.request_timeout);
+        let mut body_limit = Some(self.settings.body_limit);
+        if is_grpc(headers) {
+            (time_limit, body_limit) = (None, None);
+        }
+        let (handler, overrun) = match body_limit.map(|limit| body_limit::apply(&mut request, limit)) {
+            Some(Err(error)) => (Handler::Refused(ready(error)), None),
+            Some(Ok(overrun)) => (Handler::Running(self.inner.call(request)), overrun),
+            None => (Handler::Running(self.inner.call(request)), None),
+        };
+        Answer {
+            handler,
+            time_limit,
+            sleep: None,
+            id: Some(id),
+            about: About { started, method, route, span, meter: self.meter.clone(), encoding, overrun },
+            body_limit: self.settings.body_limit,
+        }
+    }
+}
+
+enum Handler<F> {
+    Running(F),
+    Refused(Ready<Error>),
+    Done,
+}
+
+/// The response head, once there is one.
+pub(super) struct Answer<F> {
+    handler: Handler<F>,
+    time_limit: Option<Duration>,
+    /// Made only when the handler has to wait: most answer on the first poll, and timers are not free.
+    sleep: Option<Pin<Box<Sleep>>>,
+    /// Lent to the thread while the handler runs.
+    id: Option<HeaderValue>,
+    about: About,
+    body_limit: u64,
+}
+
+/// What has to be remembered until the response is there.
+struct About {
+    started: Instant,
+    method: Method,
+    route: Option<MatchedPath>,
+    span: Span,
+    meter: Arc<Meter>,
+    encoding: Option<HeaderValue>,
+    overrun: Option<Overrun>,
+}
+
+impl<F> Future for Answer<F>
+where
+    F: Future<Output = Result<Response, Infallible>> + Unpin,
+{
+    type Output = Result<Response, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Answer { handler, time_limit, sleep, id, about, body_limit } = self.get_mut();
+        let answered = request_id::within(id, || {
+            let _entered = about.span.enter();
+            let Poll::Ready(mut response) = poll_handler(handler, *time_limit, sleep, cx) else {
+                return Poll::Pending;
+            };
+            *handler = Handler::Done;
+            if about.overrun.as_ref().is_some_and(Overrun::happened) {
+                let error = Error::TooLarge { max_bytes: *body_limit, actual_bytes: None };
+                response = ApiError(error).into_response();
+            }
+            Poll::Ready(about.finish(response))
+        });
+        answered.map(|mut response| {
+            if let Some(id) = id.take() {
+                response.headers_mut().insert(X_REQUEST_ID, id);
+            }
+            Ok(response)
+        })
+    }
+}
+
+/// The handler's answer, or the one for its panic or its delay.
+fn poll_handler<F>(
+    handler: &mut Handler<F>,
+    time_limit: Option<Duration>,
+    sleep: &mut Option<Pin<Box<Sleep>>>,
+    cx: &mut Context<'_>,
+) -> Poll<Response>
+where
+    F: Future<Output = Result<Response, Infallible>> + Unpin,
+{
+    let polled = match handler {
+        Handler::Running(future) => catch_unwind(AssertUnwindSafe(|| Pin::new(future).poll(cx))),
+        Handler::Refused(error) => {
+            return Pin::new(error).poll(cx).map(|error| ApiError(error).into_response());
+        }
+        Handler::Done => return Poll::Pending,
+    };
+    match polled {
+        Ok(Poll::Ready(Ok(response))) => return Poll::Ready(response),
+        Ok(Poll::Pending) => {}
+        Err(panic) => {
+            let defect = format!("a handler panicked: {}", panic_message(&*panic));
+            return Poll::Ready(ApiError(Error::Internal(defect)).into_response());
+        }
+    }
+    let Some(time_limit) = time_limit else { return Poll::Pending };
+    let sleep = sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep(time_limit)));
+    sleep.as_mut().poll(cx).map(|()| ApiError(Error::Timeout).into_response())
+}
+
+impl About {
+    /// Counts, logs and, if asked, compresses.
+    fn finish(&self, response: Response) -> Response {
+        let elapsed = self.started.elapsed();
+        let status = response.status();
+        let route = self.route.as_ref().map_or(UNMATCHED, MatchedPath::as_str);
+        self.meter.record(route, &self.method, status, elapsed);
+
+        let (method, micros) = (&self.method, elapsed.as_micros() as u64);
+        if status.is_server_error() {
+            tracing::warn!(target: "memloom::access", %method, route, status = status.as_u16(), micros, "failed");
+        } else {
+            tracing::debug!(target: "memloom::access", %method, route, status = status.as_u16(), micros, "answered");
+        }
+        if !self.span.is_disabled() {
+            self.span.record("http.response.status_code", status.as_u16());
+            if status.is_server_error() {
+                self.span.record("otel.status_code", "ERROR");
+            }
+        }
+        match self.encoding.clone() {
+            Some(accepted) => compression::compress(response, accepted),
+            None => response,
+        }
+    }
+}
+
+/// The span of a request; costs one load where neither OTLP nor the log's filter wants it.
+fn span(method: &Method, route: Option<&MatchedPath>, id: &HeaderValue, headers: &HeaderMap) -> Span {
+    let route = route.map_or(UNMATCHED, MatchedPath::as_str);
+    let span = tracing::debug_span!(
+        target: "memloom::http",
+        "request",
+        otel.name = %format_args!("{method} {route}"),
+        otel.kind = "server",
+        otel.status_code = tracing::field::Empty,
+        http.request.method = %method,
+        http.route = route,
+        http.response.status_code = tracing::field::Empty,
+        request_id = id.to_str().unwrap_or_default(),
+    );
+    if !span.is_disabled() {
+        let parent = opentelemetry::global::get_text_map_propagator(|propagator| {
+            propagator.extract(&TraceHeaders(headers))
+        });
+        // Refused only when no OTLP layer listens; then there is no trace to join.
+        let _ = span.set_parent(parent);
+    }
+    span
+}
+
+struct TraceHeaders<'a>(&'a HeaderMap);
+
+impl Extractor for TraceHeaders<'_> {
+    fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key).and_then(|value| value.to_str().ok())
+    }
+
+    fn keys(&self) -> Vec<&str> {
+        self.0.keys().map(http::HeaderName::as_str).collect()
+    }
+}
+
+fn is_grpc(headers: &HeaderMap) -> bool {
+    headers.get(CONTENT_TYPE).is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"))
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message")
+}

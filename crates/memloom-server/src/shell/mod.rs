@@ -1,0 +1,68 @@
+//! What every request passes through, whatever it asks for: id, limits, timeout, metrics, log, trace, CORS,
+//! compression, panics, and the answers for routes that do not exist.
+//!
+//! It is one middleware and not a stack of ten, because a stack of ten costs more than most of our handlers. It knows
+//! no route: [`shell`] goes around any router, so that a benchmark can put it around an empty one.
+
+mod body_limit;
+mod compression;
+mod cors;
+
+mod meter;
+mod middleware;
+mod operations;
+pub mod request_id;
+mod serve;
+
+pub use cors::{CorsConfig, CorsError, CorsOptions};
+pub use operations::{docs, operations};
+pub use serve::{Limits, run, run_with};
+
+use crate::rest::error::ApiError;
+use axum::Router;
+use http::Uri;
+use memloom_core::{Error, Resource};
+use std::time::Duration;
+
+/// How the shell treats requests.
+#[derive(Debug, Clone)]
+pub struct ShellConfig {
+    /// The most bytes a request body may have.
+    pub body_limit: u64,
+    /// How long a handler may take to its response head. Streams may then go on for as long as they like.
+    pub request_timeout: Duration,
+    /// Whether to compress for clients that ask.
+    pub compression: bool,
+    /// Which web pages may call; none unless configured.
+    pub cors: Option<CorsConfig>,
+}
+
+impl Default for ShellConfig {
+    fn default() -> Self {
+        Self {
+            body_limit: 20 * 1024 * 1024,
+            request_timeout: Duration::from_secs(30),
+            compression: true,
+            cors: None,
+        }
+    }
+}
+
+/// Puts the shell around a router. Its fallbacks for unknown routes and methods replace the router's own.
+pub fn shell(router: Router, config: &ShellConfig) -> Router {
+    let mut router = router.fallback(no_such_route).method_not_allowed_fallback(no_such_method);
+    if let Some(cors) = &config.cors {
+        router = router.layer(cors.0.clone());
+    }
+    // Without `with_state` axum turns handlers into services again for every request, and the shell with them.
+    router.layer(middleware::ShellLayer::new(config)).with_state(())
+}
+
+async fn no_such_route(uri: Uri) -> ApiError {
+    ApiError(Error::not_found(Resource::Route, uri.path()))
+}
+
+/// axum adds the `Allow` header to what this answers.
+async fn no_such_method() -> ApiError {
+    ApiError(Error::MethodNotAllowed)
+}

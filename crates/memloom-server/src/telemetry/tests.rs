@@ -1,0 +1,89 @@
+use super::*;
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+
+#[derive(Clone, Default)]
+struct Buffer(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Buffer {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The lines that `work` logs under `filter`.
+fn logged(format: LogFormat, filter: &str, work: impl FnOnce()) -> String {
+    let buffer = Buffer::default();
+    let config = TelemetryConfig { format, filter: filter.to_owned(), ..TelemetryConfig::default() };
+    let writer = {
+        let buffer = buffer.clone();
+        move || buffer.clone()
+    };
+    let (subscriber, _guard) = subscriber(&config, writer, false).unwrap();
+    tracing::subscriber::with_default(subscriber, work);
+    let bytes = buffer.0.lock().unwrap().clone();
+    String::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn audit_lines_are_logged_even_when_everything_is_off() {
+    let lines = logged(LogFormat::Json, "off,admin.audit=off", || {
+        tracing::info!(target: "admin.audit", "ADMIN_READ user=alice");
+        tracing::info!(target: "membership.audit", "MEMBERSHIP_ADD user=bob");
+        tracing::error!("anything else");
+    });
+    assert!(lines.contains("ADMIN_READ user=alice"), "{lines}");
+    assert!(lines.contains("MEMBERSHIP_ADD user=bob"), "{lines}");
+    assert_eq!(lines.lines().count(), 2, "{lines}");
+}
+
+#[test]
+fn the_filter_selects_by_level_and_target() {
+    let lines = logged(LogFormat::Json, "warn,chatty=debug", || {
+        tracing::debug!(target: "chatty", "one");
+        tracing::info!(target: "quiet", "two");
+        tracing::warn!(target: "quiet", "three");
+    });
+    let seen: Vec<_> = ["one", "two", "three"].into_iter().filter(|word| lines.contains(word)).collect();
+    assert_eq!(seen, ["one", "three"]);
+}
+
+#[test]
+fn a_json_line_is_one_object_whatever_is_logged() {
+    let lines = logged(LogFormat::Json, "info", || {
+        tracing::info!(target: "t", number = 7, flag = true, text = "a\nb\"c", "hello\nworld");
+    });
+    assert_eq!(lines.lines().count(), 1, "{lines}");
+    let line: serde_json::Value = serde_json::from_str(&lines).unwrap();
+    assert!(memloom_core::Timestamp::parse(line["timestamp"].as_str().unwrap()).is_some());
+    insta::assert_json_snapshot!(line, { ".timestamp" => "[now]" }, @r#"
+    {
+      "timestamp": "[now]",
+      "level": "INFO",
+      "target": "t",
+      "message": "hello\nworld",
+      "number": 7,
+      "flag": true,
+      "text": "a\nb\"c"
+    }
+    "#);
+}
+
+#[test]
+fn a_pretty_line_reads_from_left_to_right() {
+    let line = logged(LogFormat::Pretty, "info", || tracing::info!(target: "t", number = 7, "hello"));
+    let (_, rest) = line.split_once(' ').unwrap();
+    assert_eq!(rest, " INFO t: hello number=7\n");
+}
+
+#[test]
+fn a_filter_that_is_none_is_refused_with_its_text() {
+    let config = TelemetryConfig { filter: "memloom=loud".to_owned(), ..TelemetryConfig::default() };
+    let error = subscriber(&config, std::io::stderr, false).err().unwrap().to_string();
+    assert!(error.contains("memloom=loud"), "{error}");
+}

@@ -1,0 +1,405 @@
+//! The configuration: one struct per section of the file, every field with its default and its meaning.
+//!
+//! To add a key, add a documented field with a default. It can then be set in the file, as
+//! `MEMLOOM_SECTION__KEY`, shows up in `memloom doctor`, and a mistyped one is told about it. What cannot be combined is
+//! said in [`Config::problems`].
+
+mod load;
+mod suggest;
+mod values;
+
+pub use load::{CONFIG_VARIABLE, DEFAULT_FILE, Flag, Inputs, LoadError, Loaded, Setting, known_keys};
+use memloom_server::auth::config::{AuthConfig, ConfigProblem, Mode, RolesConfig};
+use memloom_server::shell::{CorsConfig, CorsOptions, ShellConfig};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+pub use values::{Bytes, Listen, Span};
+
+/// Everything that can be configured.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Where and how requests are served.
+    pub server: Server,
+    /// Where data is kept.
+    pub store: Store,
+    /// Who may call, and how they prove it.
+    pub auth: AuthConfig,
+    /// Who holds which role.
+    pub roles: RolesConfig,
+    /// Which web pages may call.
+    pub cors: Cors,
+    /// What is logged.
+    pub log: Log,
+    /// Where traces go.
+    pub telemetry: Telemetry,
+    /// The admin API.
+    pub admin: Admin,
+    /// What a conversation's managers may do.
+    pub policy: Policy,
+    /// Search.
+    pub search: Search,
+    /// What is indexed without being asked.
+    pub indexing: Indexing,
+    /// Background tasks.
+    pub tasks: Tasks,
+    /// Eviction of deleted conversations.
+    pub eviction: Eviction,
+    /// The Prometheus server behind the admin statistics.
+    pub prometheus: Prometheus,
+    /// Limits on what is stored.
+    pub limits: Limits,
+}
+
+/// `[server]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Server {
+    /// The address of every surface. Port 0 picks a free one and prints it.
+    pub listen: Listen,
+    /// Where everything that must survive is kept.
+    pub data_dir: PathBuf,
+    /// The most bytes a request body may have.
+    pub body_limit: Bytes,
+    /// How long a request may take to its response head.
+    pub request_timeout: Span,
+    /// How long requests may go on after the server was told to stop.
+    pub shutdown_grace: Span,
+    /// Whether responses are compressed for clients that ask.
+    pub compression: bool,
+    /// Threads that serve requests; as many as the machine has cores unless set.
+    pub workers: Option<usize>,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            listen: Listen(([127, 0, 0, 1], 7077).into()),
+            data_dir: "./memloom-data".into(),
+            body_limit: Bytes::mebi(20),
+            request_timeout: Span::seconds(30),
+            shutdown_grace: Span::seconds(10),
+            compression: true,
+            workers: None,
+        }
+    }
+}
+
+/// `[store]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Store {
+    /// `sqlite` keeps a database in the data folder, `sqlite:/path` in a file of its own.
+    pub url: String,
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        Self { url: "sqlite".into() }
+    }
+}
+
+/// `[cors]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Cors {
+    /// Whether web pages of other origins may call at all.
+    pub enabled: bool,
+    /// Origins as `https://app.example.com`, or `/regex/` for the whole origin, or `*`.
+    pub origins: Vec<String>,
+    /// Methods they may use; empty means whatever they ask for.
+    pub methods: Vec<String>,
+    /// Headers they may send; empty means whatever they ask for.
+    pub headers: Vec<String>,
+    /// Response headers they may read.
+    pub exposed_headers: Vec<String>,
+    /// Whether cookies and HTTP authentication may be sent along; never together with `*`.
+    pub allow_credentials: bool,
+    /// How long a browser may remember the answer.
+    pub max_age: Option<Span>,
+}
+
+impl Default for Cors {
+    fn default() -> Self {
+        let shell = CorsOptions::default();
+        Self {
+            enabled: false,
+            origins: shell.origins,
+            methods: shell.methods,
+            headers: shell.headers,
+            exposed_headers: shell.exposed_headers,
+            allow_credentials: shell.allow_credentials,
+            max_age: shell.max_age.map(Span),
+        }
+    }
+}
+
+/// `[log]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Log {
+    /// `pretty` for people, `json` for machines.
+    pub format: LogFormat,
+    /// A level (`error`, `warn`, `info`, `debug`, `trace`), or directives such as `info,memloom_store=debug`.
+    pub level: String,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { format: LogFormat::Pretty, level: "info".into() }
+    }
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    Pretty,
+    /// One JSON object per line.
+    Json,
+}
+
+/// `[telemetry]`
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Telemetry {
+    /// An OTLP/HTTP endpoint for traces, e.g. `http://localhost:4318`. None: no traces.
+    pub otlp_endpoint: Option<String>,
+}
+
+/// `[admin]`
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Admin {
+    /// Whether every admin call must say why it is made.
+    pub require_justification: bool,
+}
+
+/// `[policy]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Policy {
+    /// Whether a manager may delete the conversation.
+    pub managers_may_delete: bool,
+    /// Whether a manager may make other members managers.
+    pub managers_may_grant_manager: bool,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self { managers_may_delete: false, managers_may_grant_manager: true }
+    }
+}
+
+/// `[search]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Search {
+    /// Whether words can be searched for.
+    pub fulltext_enabled: bool,
+    /// The language whose word forms are treated as one.
+    pub language: String,
+}
+
+impl Default for Search {
+    fn default() -> Self {
+        Self { fulltext_enabled: true, language: "english".into() }
+    }
+}
+
+/// `[indexing]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Indexing {
+    /// What is indexed of an entry that says nothing about it: its `text`, or nothing (`off`).
+    pub auto_derive: AutoDerive,
+}
+
+impl Default for Indexing {
+    fn default() -> Self {
+        Self { auto_derive: AutoDerive::Text }
+    }
+}
+
+/// What is indexed of an entry that says nothing about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AutoDerive {
+    /// The text of history entries.
+    Text,
+    /// Nothing.
+    Off,
+}
+
+/// `[tasks]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Tasks {
+    /// How long a failed task waits before it is tried again.
+    pub retry_delay: Span,
+    /// How often the queue is looked at.
+    pub processor_interval: Span,
+    /// How many tasks are taken at once.
+    pub batch_size: usize,
+    /// When a task that was taken and never finished is given to somebody else.
+    pub stale_claim_timeout: Span,
+}
+
+impl Default for Tasks {
+    fn default() -> Self {
+        Self {
+            retry_delay: Span::seconds(600),
+            processor_interval: Span::seconds(60),
+            batch_size: 100,
+            stale_claim_timeout: Span::seconds(300),
+        }
+    }
+}
+
+/// `[eviction]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Eviction {
+    /// How many conversation trees one transaction removes.
+    pub batch_size: usize,
+    /// The pause between two of them, for everybody else.
+    pub batch_delay: Span,
+}
+
+impl Default for Eviction {
+    fn default() -> Self {
+        Self { batch_size: 1000, batch_delay: Span::millis(100) }
+    }
+}
+
+/// `[prometheus]`
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Prometheus {
+    /// The Prometheus server that scrapes this one, e.g. `http://localhost:9090`. None: no admin statistics.
+    pub url: Option<String>,
+}
+
+/// `[limits]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// The most bytes the content of one entry may have.
+    pub content_bytes: Bytes,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { content_bytes: Bytes::mebi(16) }
+    }
+}
+
+impl Config {
+    /// Everything that keeps a server from starting with this, each with what to do about it.
+    pub fn problems(&self) -> Vec<ConfigProblem> {
+        let mut found = self.auth.problems();
+        let listen = self.server.listen;
+        if self.auth.mode == Mode::Local && !listen.0.ip().is_loopback() {
+            found.push(ConfigProblem::new(
+                "server.listen",
+                format!("{listen} can be reached from other machines, and auth.mode = \"local\" believes every caller"),
+                "listen on 127.0.0.1, or set auth.mode = \"jwt\" with an issuer or API keys",
+            ));
+        }
+        if let Err(problem) = self.database() {
+            found.push(problem);
+        }
+        if let Err(problem) = self.cors() {
+            found.push(problem);
+        }
+        for (key, url) in [
+            ("telemetry.otlp_endpoint", &self.telemetry.otlp_endpoint),
+            ("prometheus.url", &self.prometheus.url),
+        ] {
+            if let Some(url) =
+                url.as_deref().filter(|url| !url.starts_with("http://") && !url.starts_with("https://"))
+            {
+                found.push(ConfigProblem::new(
+                    key,
+                    format!("'{url}' is not an http(s) address"),
+                    "use http://…",
+                ));
+            }
+        }
+        let positive = [
+            ("server.body_limit", self.server.body_limit.0 > 0),
+            ("server.request_timeout", !self.server.request_timeout.0.is_zero()),
+            ("server.workers", self.server.workers != Some(0)),
+            ("limits.content_bytes", self.limits.content_bytes.0 > 0),
+            ("tasks.batch_size", self.tasks.batch_size > 0),
+            ("tasks.processor_interval", !self.tasks.processor_interval.0.is_zero()),
+            ("eviction.batch_size", self.eviction.batch_size > 0),
+        ];
+        for (key, _) in positive.into_iter().filter(|(_, positive)| !positive) {
+            found.push(ConfigProblem::new(
+                key,
+                "is 0, so nothing could be done",
+                "set at least 1, or remove the key",
+            ));
+        }
+        found
+    }
+
+    /// What a server may start with but somebody should know about.
+    pub fn warnings(&self) -> Vec<String> {
+        self.auth.warnings()
+    }
+
+    /// The file the database is in.
+    pub fn database(&self) -> Result<PathBuf, ConfigProblem> {
+        let url = self.store.url.trim();
+        let problem = |problem: String| {
+            Err(ConfigProblem::new(
+                "store.url",
+                problem,
+                "use \"sqlite\" for a database in the data folder, or \"sqlite:/path/to/file.db\"",
+            ))
+        };
+        match url.split_once(':') {
+            None if url == "sqlite" => Ok(self.server.data_dir.join("memloom.db")),
+            Some(("sqlite", path)) => match path.strip_prefix("//").unwrap_or(path) {
+                "" => problem(format!("'{url}' names no file")),
+                path => Ok(path.into()),
+            },
+            // The rest of such an address may hold a password.
+            Some((scheme @ ("postgres" | "postgresql"), _)) => {
+                problem(format!("'{scheme}:…' asks for PostgreSQL, which is not in this version"))
+            }
+            _ => problem(format!("'{}' is not a kind of store", url.split(':').next().unwrap_or(url))),
+        }
+    }
+
+    /// What the shell around every route needs to know.
+    pub fn shell(&self) -> Result<ShellConfig, ConfigProblem> {
+        Ok(ShellConfig {
+            body_limit: self.server.body_limit.0,
+            request_timeout: self.server.request_timeout.0,
+            compression: self.server.compression,
+            cors: self.cors()?,
+        })
+    }
+
+    fn cors(&self) -> Result<Option<CorsConfig>, ConfigProblem> {
+        let cors = &self.cors;
+        if !cors.enabled {
+            return Ok(None);
+        }
+        let options = CorsOptions {
+            origins: cors.origins.clone(),
+            methods: cors.methods.clone(),
+            headers: cors.headers.clone(),
+            exposed_headers: cors.exposed_headers.clone(),
+            allow_credentials: cors.allow_credentials,
+            max_age: cors.max_age.map(|age| age.0),
+        };
+        CorsConfig::try_from(options)
+            .map(Some)
+            .map_err(|error| ConfigProblem::new("cors", error.to_string(), "or set cors.enabled = false"))
+    }
+}

@@ -1,0 +1,345 @@
+//! `memloom doctor`: the effective configuration, and whether a server could run with it.
+
+use crate::cli::SettingsArgs;
+use crate::config::{Bytes, Config, Loaded, Setting};
+use crate::terminal::{Paint, line};
+use clap::Args;
+use memloom_server::auth::Authenticator;
+use serde::Serialize;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Shown below the help.
+pub const EXAMPLES: &str = "\
+Examples:
+  memloom doctor
+  memloom doctor --config /etc/memloom.toml
+  memloom doctor --json | jq '.checks[] | select(.outcome == \"problem\")'
+
+The exit code is 1 when something keeps a server from running. Nothing is changed.";
+
+/// Less than this is worth a word: SQLite needs room for its log, and a full disk stops every write.
+const LITTLE_SPACE: u64 = 1 << 30;
+/// With less than this writes are about to fail.
+const NO_SPACE: u64 = 64 << 20;
+
+/// Arguments of `memloom doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Where the configuration comes from.
+    #[command(flatten)]
+    pub settings: SettingsArgs,
+}
+
+/// Everything the doctor found.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// Whether a server could run.
+    pub ok: bool,
+    /// The version of this binary.
+    pub version: &'static str,
+    /// The file that was read.
+    pub file: Option<PathBuf>,
+    /// Every key.
+    pub settings: Vec<Setting>,
+    /// Every check, in order.
+    pub checks: Vec<Check>,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+pub struct Check {
+    /// What was looked at.
+    pub name: &'static str,
+    /// How it is.
+    pub outcome: Outcome,
+    /// In words.
+    pub message: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fix: Option<String>,
+}
+
+/// How a check ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// Good.
+    Ok,
+    /// A server can run, but somebody should know.
+    Warning,
+    /// A server cannot run.
+    Problem,
+}
+
+impl Check {
+    fn ok(name: &'static str, message: impl Into<String>) -> Self {
+        Self { name, outcome: Outcome::Ok, message: message.into(), fix: None }
+    }
+
+    fn warning(name: &'static str, message: impl Into<String>) -> Self {
+        Self { name, outcome: Outcome::Warning, message: message.into(), fix: None }
+    }
+
+    fn problem(name: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { name, outcome: Outcome::Problem, message: message.into(), fix: Some(fix.into()) }
+    }
+}
+
+/// Looks at everything and prints what it found.
+pub async fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
+    let loaded = args.settings.load()?;
+    let report = examine(&loaded).await;
+    if args.json {
+        line(serde_json::to_string_pretty(&report)?);
+    } else {
+        print(&report, Paint::for_stdout());
+    }
+    Ok(if report.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn examine(loaded: &Loaded) -> Report {
+    let config = &loaded.config;
+    let mut checks = configuration(config);
+    checks.push(data_folder(&config.server.data_dir));
+    if let Ok(path) = config.database() {
+        checks.push(database(&path));
+    }
+    checks.extend(free_space(&config.server.data_dir));
+    checks.push(port(config.server.listen.0).await);
+    checks.extend(issuer(config).await);
+    Report {
+        ok: checks.iter().all(|check| check.outcome != Outcome::Problem),
+        version: env!("CARGO_PKG_VERSION"),
+        file: loaded.file.clone(),
+        settings: loaded.settings(),
+        checks,
+    }
+}
+
+fn print(report: &Report, paint: Paint) {
+    let file = report.file.as_ref().map_or("no configuration file".into(), |file| file.display().to_string());
+    line(format_args!("{} {}\n", paint.bold(format_args!("memloom {}", report.version)), paint.faint(file)));
+    let widest = |of: fn(&Setting) -> usize| report.settings.iter().map(of).max().unwrap_or(0).min(40);
+    let keys = widest(|setting| setting.key.len());
+    let values = widest(|setting| shown(setting).len());
+    for setting in &report.settings {
+        let source = match setting.source.as_str() {
+            "default" => paint.faint("default"),
+            given => given.to_owned(),
+        };
+        line(format_args!("  {:keys$}  {:values$}  {source}", setting.key, shown(setting)));
+    }
+    line("");
+    for check in &report.checks {
+        let mark = match check.outcome {
+            Outcome::Ok => paint.green("✓"),
+            Outcome::Warning => paint.yellow("!"),
+            Outcome::Problem => paint.red("✗"),
+        };
+        line(format_args!("{mark} {}: {}", check.name, check.message));
+        if let Some(fix) = &check.fix {
+            line(format_args!("  → {fix}"));
+        }
+    }
+}
+
+/// A value as it would be written in the file.
+fn shown(setting: &Setting) -> String {
+    match &setting.value {
+        serde_json::Value::Null => "–".into(),
+        value => value.to_string(),
+    }
+}
+
+fn configuration(config: &Config) -> Vec<Check> {
+    const NAME: &str = "configuration";
+    let problems = config.problems();
+    let mut checks: Vec<Check> = problems
+        .into_iter()
+        .map(|found| Check::problem(NAME, format!("{}: {}", found.key, found.problem), found.fix))
+        .collect();
+    if checks.is_empty() {
+        checks.push(Check::ok(NAME, "can be run with"));
+    }
+    checks.extend(config.warnings().into_iter().map(|warning| Check::warning(NAME, warning)));
+    checks
+}
+
+fn data_folder(folder: &Path) -> Check {
+    const NAME: &str = "data folder";
+    let shown = folder.display();
+    let Some(existing) = nearest_existing(folder) else {
+        return Check::problem(NAME, format!("{shown} cannot be made"), "choose another with --data-dir");
+    };
+    // Permissions, read-only mounts and quotas all show in whether a file can be made, and nowhere else reliably.
+    let probe = existing.join(format!(".memloom-doctor-{}", std::process::id()));
+    let written = File::create_new(&probe);
+    let _ = std::fs::remove_file(&probe);
+    match written {
+        Ok(_) if existing == folder => Check::ok(NAME, format!("{shown} can be written")),
+        Ok(_) => Check::ok(NAME, format!("{shown} is not there yet and will be made")),
+        Err(error) => Check::problem(
+            NAME,
+            format!("{} cannot be written: {error}", existing.display()),
+            "give this user the right to write there, or choose another folder with --data-dir",
+        ),
+    }
+}
+
+/// The folder itself, or the closest one above it that is there.
+fn nearest_existing(folder: &Path) -> Option<&Path> {
+    folder
+        .ancestors()
+        .map(|folder| if folder.as_os_str().is_empty() { Path::new(".") } else { folder })
+        .find(|folder| folder.is_dir())
+}
+
+fn database(path: &Path) -> Check {
+    const NAME: &str = "database";
+    let shown = path.display();
+    let mut lock = path.as_os_str().to_owned();
+    lock.push(".lock");
+    if let Some(holder) = lock_holder(Path::new(&lock)) {
+        let message = format!("{shown} is in use by {holder}");
+        return Check::problem(NAME, message, "stop that process, or choose another folder with --data-dir");
+    }
+    match schema_version(path) {
+        Ok(None) => Check::ok(NAME, format!("{shown} is not there yet and will be made")),
+        Ok(Some(version)) => {
+            Check::ok(NAME, format!("{shown} is a database with schema {version}, used by nobody"))
+        }
+        Err(problem) => {
+            Check::problem(NAME, format!("{shown} {problem}"), "restore a backup, or choose another file")
+        }
+    }
+}
+
+/// Who holds the lock on this file, in words. `None` when it is free.
+fn lock_holder(lock: &Path) -> Option<String> {
+    let file = File::open(lock).ok()?;
+    match file.try_lock_shared() {
+        Ok(()) => None,
+        Err(std::fs::TryLockError::WouldBlock) => Some(match lock_owner(&file) {
+            Some(pid) => format!("process {pid}"),
+            None => "another process".into(),
+        }),
+        Err(std::fs::TryLockError::Error(_)) => None,
+    }
+}
+
+/// The process that holds a lock on this file, from the kernel's own list.
+#[cfg(target_os = "linux")]
+fn lock_owner(file: &File) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt;
+    let inode = format!(":{}", file.metadata().ok()?.ino());
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    locks.lines().find_map(|held| {
+        // 1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF
+        let fields: Vec<&str> = held.split_whitespace().collect();
+        let matches = fields.get(1) == Some(&"FLOCK") && fields.get(5)?.ends_with(&inode);
+        if matches { fields.get(4)?.parse().ok().filter(|pid| *pid != 0) } else { None }
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn lock_owner(_: &File) -> Option<u32> {
+    None
+}
+
+/// The schema version in a database's header, without opening it: opening would upgrade it. `None` when there is no file.
+fn schema_version(path: &Path) -> Result<Option<u32>, String> {
+    let mut header = [0; 64];
+    let read = match File::open(path) {
+        Ok(mut file) => file.read_exact(&mut header),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(format!("cannot be read: {error}")),
+    };
+    match read {
+        Ok(()) if header.starts_with(b"SQLite format 3\0") => {
+            Ok(Some(u32::from_be_bytes([header[60], header[61], header[62], header[63]])))
+        }
+        // A database that was made and never written to has no header yet.
+        Err(_) if path.metadata().is_ok_and(|file| file.len() == 0) => Ok(Some(0)),
+        _ => Err("is not a SQLite database".into()),
+    }
+}
+
+#[cfg(unix)]
+fn free_space(folder: &Path) -> Option<Check> {
+    const NAME: &str = "disk space";
+    let space = rustix::fs::statvfs(nearest_existing(folder)?).ok()?;
+    let free = space.f_bavail.saturating_mul(space.f_frsize);
+    let message = format!("{} free for {}", round(free), folder.display());
+    Some(if free < NO_SPACE {
+        Check::problem(NAME, message, "free some space, or choose another folder with --data-dir")
+    } else if free < LITTLE_SPACE {
+        Check::warning(NAME, message)
+    } else {
+        Check::ok(NAME, message)
+    })
+}
+
+#[cfg(not(unix))]
+fn free_space(_: &Path) -> Option<Check> {
+    None
+}
+
+/// A number of bytes in a unit that a person reads at a glance.
+fn round(bytes: u64) -> String {
+    let unit = if bytes >= 10 << 30 { 30 } else { 20 };
+    Bytes((bytes >> unit) << unit).to_string()
+}
+
+async fn port(listen: SocketAddr) -> Check {
+    const NAME: &str = "port";
+    match TcpListener::bind(listen) {
+        Ok(_) if listen.port() == 0 => Check::ok(NAME, format!("{listen} picks a free one")),
+        Ok(_) => Check::ok(NAME, format!("{listen} is free")),
+        Err(error) if error.kind() == ErrorKind::AddrInUse => {
+            let who = if is_memloom(listen).await { "a Memloom server" } else { "another program" };
+            Check::problem(
+                NAME,
+                format!("{who} listens on {listen}"),
+                "stop it, or choose another port with --listen",
+            )
+        }
+        Err(error) => Check::problem(
+            NAME,
+            format!("cannot listen on {listen}: {error}"),
+            "choose another with --listen",
+        ),
+    }
+}
+
+async fn is_memloom(listen: SocketAddr) -> bool {
+    let ask =
+        reqwest::Client::new().get(format!("http://{listen}/v1/health")).timeout(Duration::from_secs(2));
+    let Ok(response) = ask.send().await else { return false };
+    response.headers().contains_key("x-request-id")
+        && response.text().await.is_ok_and(|body| body.contains("\"ok\""))
+}
+
+async fn issuer(config: &Config) -> Option<Check> {
+    const NAME: &str = "issuer";
+    let name = config.auth.jwt.issuer.clone()?;
+    let probe = Authenticator::new(config.auth.clone()).ok()?.probe_issuer().await?;
+    Some(match probe {
+        Ok(keys) => Check::ok(
+            NAME,
+            format!("{name} publishes {keys} usable {}", if keys == 1 { "key" } else { "keys" }),
+        ),
+        Err(problem) => Check::problem(
+            NAME,
+            problem,
+            "check auth.jwt.issuer (and auth.jwt.discovery_url), and that this machine can reach it",
+        ),
+    })
+}

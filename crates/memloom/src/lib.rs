@@ -1,0 +1,14 @@
+//! The `memloom` binary: command line, configuration, composition root.
+//!
+//! This crate puts the parts together and says nothing about what they do: rules are in `memloom-core`, operations in
+//! `memloom-service`, HTTP in `memloom-server`. It is a library only so that its tests can reach it.
+//!
+//! To add a command: a file with its arguments and a `run`, and a line in [`cli::Command`].
+
+pub mod cli;
+pub mod config;
+pub mod doctor;
+pub mod evict;
+pub mod serve;
+mod terminal;
+pub mod token;

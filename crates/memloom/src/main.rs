@@ -1,0 +1,15 @@
+//! Everything is in the library; this only gives the process its exit code.
+
+use clap::Parser;
+use memloom::cli::Cli;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match Cli::parse().run() {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

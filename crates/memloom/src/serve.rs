@@ -1,0 +1,220 @@
+//! `memloom serve`, and the one place where the parts are put together.
+
+use crate::config::{AutoDerive, Config, LogFormat};
+use crate::terminal::{Paint, line};
+use anyhow::{Context, bail};
+use memloom_core::SystemClock;
+use memloom_server::auth::Authenticator;
+use memloom_server::auth::config::Mode;
+use memloom_server::rest::{self, stats::Prometheus};
+use memloom_server::shell;
+use memloom_server::telemetry::metrics::{DB_POOL_ACTIVE, DB_POOL_AVAILABLE, Metrics};
+use memloom_server::telemetry::{self, TelemetryConfig};
+use memloom_service::{Services, Settings};
+use memloom_store::sqlite::{SqliteConfig, SqliteEngine};
+use memloom_store::{Store, StoreError};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+/// Shown below the help.
+pub const EXAMPLES: &str = "\
+Examples:
+  memloom serve
+  memloom serve --listen 127.0.0.1:0 --data-dir /tmp/try
+  MEMLOOM_LOG__LEVEL=debug memloom serve --config /etc/memloom.toml
+
+Without configuration the server is in local mode: it listens on loopback only and believes every caller. For anything
+else set auth.mode = \"jwt\" with an issuer or API keys.";
+
+/// Serves until SIGINT or SIGTERM.
+pub async fn run(config: &Config) -> anyhow::Result<()> {
+    refuse_problems(config)?;
+    let _telemetry = telemetry::init(&TelemetryConfig {
+        format: match config.log.format {
+            LogFormat::Pretty => telemetry::LogFormat::Pretty,
+            LogFormat::Json => telemetry::LogFormat::Json,
+        },
+        filter: config.log.level.clone(),
+        otlp_endpoint: config.telemetry.otlp_endpoint.clone(),
+        ..TelemetryConfig::default()
+    })?;
+    for warning in config.warnings() {
+        tracing::warn!("{warning}");
+    }
+    let listen = config.server.listen;
+    let listener = TcpListener::bind(listen.0).await.with_context(|| {
+        format!(
+            "cannot listen on {listen}; if something else does, stop it or choose another port with --listen"
+        )
+    })?;
+    let store = open_store(config)?;
+    let address = listener.local_addr()?;
+    let announcement = announcement(config, address, &store.describe(), Paint::for_stdout());
+    launch(config, listener, store, || line(announcement), stop_signal()).await
+}
+
+/// Puts the parts together and serves on `listener` until `stop`. Calls `ready` when the first request can be served.
+pub async fn launch(
+    config: &Config,
+    listener: TcpListener,
+    store: Store,
+    ready: impl FnOnce(),
+    stop: impl Future<Output = ()>,
+) -> anyhow::Result<()> {
+    let clock = Arc::new(SystemClock);
+    let metrics = Metrics::install()?;
+    let services = Services::new(store.clone(), clock.clone(), settings(config)).await?;
+    let authenticator = Authenticator::new(config.auth.clone())?;
+    let prometheus = Prometheus::new(config.prometheus.url.as_deref(), clock)?;
+
+    let health = store.clone();
+    metrics.sample(move || {
+        let health = health.health();
+        metrics::gauge!(DB_POOL_ACTIVE).set(health.active as f64);
+        metrics::gauge!(DB_POOL_AVAILABLE).set(health.total.saturating_sub(health.active) as f64);
+        async {}
+    });
+    let upkeep = tokio::spawn(metrics.clone().upkeep());
+
+    let readiness = store.clone();
+    let operations = shell::operations(
+        move || {
+            let store = readiness.clone();
+            async move { store.read("readiness", |_| Ok(())).await.map_err(|error: StoreError| error.to_string()) }
+        },
+        metrics,
+    );
+    let api = rest::router(rest::App::new(services.clone(), authenticator, prometheus));
+    let router = shell::shell(api.merge(operations).merge(shell::docs(rest::document())), &config.shell()?);
+
+    let (stop_tasks, tasks_stopped) = oneshot::channel::<()>();
+    let tasks = tokio::spawn(async move {
+        // The sender says nothing; being told or being dropped both mean stop.
+        services.run_tasks(async { drop(tasks_stopped.await) }).await;
+    });
+    ready();
+    shell::run(listener, router, stop, config.server.shutdown_grace.0).await;
+
+    drop(stop_tasks);
+    if tasks.await.is_err() {
+        tracing::error!("the task worker panicked");
+    }
+    upkeep.abort();
+    tokio::task::spawn_blocking(move || store.close()).await?;
+    Ok(())
+}
+
+/// The OpenAPI description of the REST API, as JSON.
+pub fn openapi() -> anyhow::Result<String> {
+    Ok(rest::document().to_pretty_json()?)
+}
+
+/// Opens the database that the configuration names, making and upgrading it as needed.
+pub fn open_store(config: &Config) -> anyhow::Result<Store> {
+    let path = config.database()?;
+    let engine = SqliteEngine::open(SqliteConfig { path, ..SqliteConfig::default() })?;
+    Ok(Store::new(Arc::new(engine)))
+}
+
+/// What the use cases need to know of the configuration.
+pub fn settings(config: &Config) -> Settings {
+    Settings {
+        managers_may_delete: config.policy.managers_may_delete,
+        managers_may_grant_manager: config.policy.managers_may_grant_manager,
+        require_justification: config.admin.require_justification,
+        fulltext: config.search.fulltext_enabled,
+        language: config.search.language.clone(),
+        auto_derive: match config.indexing.auto_derive {
+            AutoDerive::Text => memloom_service::AutoDerive::Text,
+            AutoDerive::Off => memloom_service::AutoDerive::Off,
+        },
+        max_content_bytes: usize::try_from(config.limits.content_bytes.0).unwrap_or(usize::MAX),
+        eviction_batch_size: config.eviction.batch_size,
+        eviction_batch_delay: config.eviction.batch_delay.0,
+        task_retry_delay: config.tasks.retry_delay.0,
+        task_interval: config.tasks.processor_interval.0,
+        task_batch_size: config.tasks.batch_size,
+        task_stale_claim: config.tasks.stale_claim_timeout.0,
+    }
+}
+
+fn refuse_problems(config: &Config) -> anyhow::Result<()> {
+    let problems = config.problems();
+    if problems.is_empty() {
+        return Ok(());
+    }
+    let lines: Vec<String> = problems.iter().map(|problem| format!("  {problem}")).collect();
+    bail!("the configuration cannot be run with:\n{}", lines.join("\n"))
+}
+
+/// The lines a start prints: where, what, and something to paste.
+fn announcement(config: &Config, address: SocketAddr, store: &str, paint: Paint) -> String {
+    let url = format!("http://{}", reachable(address));
+    let mode = match config.auth.mode {
+        Mode::Local => paint.yellow("local: every caller is believed; only this machine can call"),
+        Mode::Jwt if config.auth.jwt.hmac_secret.is_some() => {
+            paint.yellow("jwt, tokens signed with auth.jwt.hmac_secret: for tests")
+        }
+        Mode::Jwt => match &config.auth.jwt.issuer {
+            Some(issuer) => format!("jwt, tokens of {issuer}"),
+            None => "jwt, API keys only".to_owned(),
+        },
+    };
+    let create = |credential: &str| {
+        format!(
+            "curl -s {url}/v1/conversations -H {credential} -H 'Content-Type: application/json' -d '{{\"title\":\"Hello\"}}'"
+        )
+    };
+    let example = match config.auth.mode {
+        Mode::Local => create("'Authorization: Bearer alice'"),
+        Mode::Jwt if config.auth.jwt.hmac_secret.is_some() => create("\"$(memloom token --user alice)\""),
+        Mode::Jwt => format!("curl -s {url}/v1/health"),
+    };
+    format!(
+        "{title}\n\n  address  {address}\n  docs     {url}/docs\n  data     {store}\n  mode     {mode}\n\nTry it:\n  {example}\n",
+        title = paint.bold(format_args!("memloom {}", env!("CARGO_PKG_VERSION"))),
+        address = paint.bold(&url),
+    )
+}
+
+/// Where to reach a server on this machine; "every address" is not one that can be called.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+/// Resolves at the first SIGINT or SIGTERM. The second one ends the process at once.
+async fn stop_signal() {
+    next_signal().await;
+    tracing::info!("stopping; requests that are under way may finish, a second signal ends at once");
+    tokio::spawn(async {
+        next_signal().await;
+        std::process::exit(130);
+    });
+}
+
+async fn next_signal() {
+    let interrupted = tokio::signal::ctrl_c();
+    #[cfg(unix)]
+    let terminated = async {
+        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+            Ok(mut signal) => drop(signal.recv().await),
+            Err(error) => {
+                tracing::warn!(%error, "SIGTERM cannot be handled");
+                std::future::pending().await
+            }
+        }
+    };
+    #[cfg(not(unix))]
+    let terminated = std::future::pending::<()>();
+    tokio::select! {
+        _ = interrupted => {}
+        () = terminated => {}
+    }
+}

@@ -1,0 +1,328 @@
+//! Every limit: the last value that is accepted, the first that is not.
+
+use crate::support::*;
+use std::sync::LazyLock;
+
+static SERVER: LazyLock<TestServer> = LazyLock::new(local_server);
+
+const MIB: usize = 1024 * 1024;
+
+fn entries_path(conversation: &str) -> String {
+    format!("/v1/conversations/{conversation}/entries")
+}
+
+/// Lengths count characters, so the widest characters show whether somebody counts bytes or UTF-16 units.
+const WIDE: &str = "😀";
+
+#[test]
+fn a_title_has_at_most_500_characters() {
+    let alice = SERVER.someone("alice");
+
+    let created = alice.post("/v1/conversations", json!({"title": WIDE.repeat(500)})).expect(201);
+    assert_eq!(created.json["title"], WIDE.repeat(500));
+    alice.post("/v1/conversations", json!({"title": "x".repeat(501)})).expect_violation("title");
+    alice.post("/v1/conversations", json!({"title": WIDE.repeat(501)})).expect_violation("title");
+}
+
+#[test]
+fn metadata_has_at_most_50_keys() {
+    let alice = SERVER.someone("alice");
+    let with_keys = |count: usize| {
+        let metadata: serde_json::Map<String, Value> = (0..count).map(|n| (format!("k{n}"), json!(n))).collect();
+        alice.post("/v1/conversations", json!({"metadata": metadata}))
+    };
+
+    with_keys(50).expect(201);
+    with_keys(51).expect_violation("metadata");
+}
+
+#[test]
+fn a_metadata_key_has_at_most_100_characters() {
+    let alice = SERVER.someone("alice");
+    let with_key = |key: String| alice.post("/v1/conversations", json!({"metadata": {key: 1}}));
+
+    with_key("ä".repeat(100)).expect(201);
+    with_key("x".repeat(101)).expect_violation("metadata");
+}
+
+#[test]
+fn metadata_has_at_most_16_kib() {
+    let alice = SERVER.someone("alice");
+    // {"k":"…"} is eight characters around the value.
+    let with_size = |bytes: usize| alice.post("/v1/conversations", json!({"metadata": {"k": "x".repeat(bytes - 8)}}));
+
+    with_size(16 * 1024).expect(201);
+    with_size(16 * 1024 + 1).expect_violation("metadata");
+}
+
+#[test]
+fn a_user_id_has_at_most_255_characters() {
+    let alice = SERVER.someone("alice");
+    let id = start(&alice, "Chat");
+    let path = format!("/v1/conversations/{id}/memberships");
+
+    alice.post(&path, json!({"userId": WIDE.repeat(255), "accessLevel": "reader"})).expect(201);
+    alice.post(&path, json!({"userId": "x".repeat(256), "accessLevel": "reader"})).expect_violation("userId");
+
+    let mut body = history("x");
+    body["userId"] = json!("x".repeat(256));
+    alice.post(&entries_path(&id), body).expect(400);
+}
+
+#[test]
+fn a_caller_with_a_user_id_of_255_characters_is_served() {
+    let name = format!("{}{}", fresh_name("long"), "x".repeat(255));
+    let long = SERVER.as_user(&name[..255]);
+
+    let created = long.post("/v1/conversations", json!({})).expect(201);
+    assert_eq!(created.json["ownerUserId"], name[..255]);
+    SERVER.as_user(&name[..256]).get("/v1/conversations").expect(401);
+}
+
+#[test]
+fn a_content_type_has_at_most_127_characters() {
+    let alice = SERVER.someone("alice");
+    let id = start(&alice, "Chat");
+    let append = |content_type: String| {
+        alice.post(&entries_path(&id), json!({"contentType": content_type, "content": ["x"]}))
+    };
+
+    append("x".repeat(127)).expect(201);
+    append("ä".repeat(127)).expect(201);
+    append("x".repeat(128)).expect_violation("contentType");
+}
+
+#[test]
+fn an_append_has_at_most_1000_items_and_a_sync_at_most_10000() {
+    let agent = SERVER.someone("alice").with_key("agent-a");
+    let id = start(&agent, "Chat");
+    let items = |count: usize| Value::from_iter(0..count);
+
+    agent.post(&entries_path(&id), memory(items(1_000))).expect(201);
+    agent.post(&entries_path(&id), memory(items(1_001))).expect_violation("content");
+    agent
+        .post(&entries_path(&id), json!({"contentType": "message", "content": items(1_001)}))
+        .expect_violation("content");
+
+    assert_eq!(sync(&agent, &id, items(1_001)).expect(200).json["entry"]["content"], json!([1_000]));
+    let answer = sync(&agent, &id, items(10_000)).expect(200);
+    assert_eq!(answer.json["entry"]["content"].as_array().unwrap().len(), 10_000 - 1_001);
+    sync(&agent, &id, items(10_001)).expect_violation("content");
+    assert_eq!(sync(&agent, &id, items(10_000)).expect(200).json["noOp"], true);
+}
+
+#[test]
+fn indexed_content_has_at_most_100000_characters() {
+    let alice = SERVER.someone("alice");
+    let id = start(&alice, "Chat");
+    let append = |text: String| {
+        let mut body = history("x");
+        body["indexedContent"] = json!(text);
+        alice.post(&entries_path(&id), body)
+    };
+
+    let entry = append("ä".repeat(100_000)).expect(201).id();
+    append("x".repeat(100_001)).expect_violation("indexedContent");
+
+    let index = |text: String| {
+        SERVER.as_user("admin").post(
+            "/v1/conversations/index",
+            json!([{"conversationId": id, "entryId": entry, "indexedContent": text}]),
+        )
+    };
+    index("ä".repeat(100_000)).expect(200);
+    index("x".repeat(100_001)).expect_violation("indexedContent");
+}
+
+#[test]
+fn a_list_query_has_at_most_1000_characters() {
+    let alice = SERVER.someone("alice");
+    let list = |query: &str| alice.get(&format!("/v1/conversations?query={query}"));
+
+    list(&"%C3%A4".repeat(1_000)).expect_page();
+    list(&"x".repeat(1_001)).expect_violation("query");
+}
+
+#[test]
+fn an_index_batch_has_at_most_1000_items() {
+    let alice = SERVER.someone("alice");
+    let id = start(&alice, "Chat");
+    let entry = say(&alice, &id, "x");
+    let batch = |count: usize| {
+        let item = json!({"conversationId": id, "entryId": entry, "indexedContent": "x"});
+        SERVER.as_user("admin").post("/v1/conversations/index", json!(vec![item; count]))
+    };
+
+    assert_eq!(batch(1_000).expect(200).json, json!({"indexed": 1_000}));
+    batch(1_001).expect(400);
+}
+
+#[test]
+fn a_justification_has_at_most_1000_characters() {
+    let alice = SERVER.someone("alice");
+    let id = start(&alice, "Chat");
+    let admin = SERVER.as_user("admin");
+    let read = |text: &str| admin.get(&format!("/v1/admin/conversations/{id}?justification={text}"));
+
+    read(&"%C3%A4".repeat(1_000)).expect(200);
+    read(&"x".repeat(1_001)).expect(400);
+    let evict = |text: String| {
+        admin.post(
+            "/v1/admin/evict",
+            json!({"retentionPeriod": "P9Y", "resourceTypes": ["conversations"], "justification": text}),
+        )
+    };
+    evict("x".repeat(1_000)).expect(204);
+    evict("x".repeat(1_001)).expect(400);
+}
+
+/// `levels` nested arrays, or objects, in the text of a `content` member; the outermost is the content array.
+fn nested(levels: usize, objects: bool) -> Body {
+    let inner = levels - 1;
+    let (open, close) = if objects { (r#"{"a":"#, "}") } else { ("[", "]") };
+    let content = format!("[{}1{}]", open.repeat(inner), close.repeat(inner));
+    Body::json_text(format!(r#"{{"channel":"memory","contentType":"deep","content":{content}}}"#))
+}
+
+#[test]
+fn content_is_nested_at_most_64_levels() {
+    let agent = SERVER.someone("alice").with_key("agent-a");
+    let id = start(&agent, "Chat");
+    for objects in [false, true] {
+        for end in ["", "/sync"] {
+            let send = |levels: usize| {
+                agent.send("POST", &format!("{}{end}", entries_path(&id)), nested(levels, objects))
+            };
+            let accepted = send(64);
+            assert!(accepted.status < 300, "{}", accepted.describe());
+            for levels in [65, 66, 127, 129, 5_000, 100_000] {
+                send(levels).expect(400);
+            }
+        }
+    }
+}
+
+#[test]
+fn brackets_in_strings_are_not_nesting() {
+    let agent = SERVER.someone("alice").with_key("agent-a");
+    let id = start(&agent, "Chat");
+
+    remember(&agent, &id, json!(["[".repeat(500), "{\"\\".repeat(500)]));
+}
+
+#[test]
+fn a_body_of_20_mib_is_read_and_one_byte_more_is_not() {
+    let alice = SERVER.someone("alice");
+    let id = start(&alice, "Chat");
+    let body = |bytes: usize| {
+        let mut text = history("small").to_string();
+        text.push_str(&" ".repeat(bytes - text.len()));
+        Body::json_text(text)
+    };
+
+    alice.send("POST", &entries_path(&id), body(20 * MIB)).expect(201);
+    let refused =
+        alice.send("POST", &entries_path(&id), body(20 * MIB + 1)).expect_error(413, "payload_too_large");
+    assert_eq!(refused.json["details"]["maxBytes"], 20 * MIB);
+    assert_eq!(transcript(&alice, &id).len(), 1);
+}
+
+#[test]
+fn a_large_body_of_unknown_length_is_refused_too() {
+    let alice = SERVER.someone("alice");
+    let id = start(&alice, "Chat");
+    let mut chunks = vec![history("small").to_string().into_bytes()];
+    chunks.extend(std::iter::repeat_n(vec![b' '; MIB], 21));
+
+    // The server may answer while the client still sends; a broken pipe is then as good as the answer.
+    let body = Body::Chunked { content_type: "application/json", chunks };
+    if let Ok(answer) = alice.try_send("POST", &entries_path(&id), body) {
+        answer.expect_error(413, "payload_too_large");
+    }
+    assert!(transcript(&alice, &id).is_empty());
+}
+
+#[test]
+fn the_content_of_one_entry_has_at_most_16_mib() {
+    let agent = SERVER.someone("alice").with_key("agent-a");
+    let id = start(&agent, "Chat");
+    // ["…"] is four characters around the text.
+    let content = |bytes: usize| memory(json!(["x".repeat(bytes - 4)]));
+
+    let stored = agent.post(&entries_path(&id), content(16 * MIB)).expect(201);
+    assert_eq!(stored.json["content"][0].as_str().unwrap().len(), 16 * MIB - 4);
+    let refused = agent.post(&entries_path(&id), content(16 * MIB + 1));
+    assert!(matches!(refused.status, 400 | 413), "{}", refused.describe());
+    assert_eq!(entries(&agent, &id, "channel=memory").data.len(), 1);
+}
+
+// ---- NUL
+
+#[test]
+fn nul_characters_are_refused_in_every_string_of_a_body() {
+    let agent = SERVER.someone("alice").with_key("agent-a");
+    let admin = SERVER.as_user("admin");
+    let id = start(&agent, "Chat");
+    let entry = say(&agent, &id, "one");
+    let entries = entries_path(&id);
+    let sync = format!("{entries}/sync");
+    let fork = format!("{entries}/{entry}/fork");
+    let conversation = format!("/v1/conversations/{id}");
+    let memberships = format!("{conversation}/memberships");
+    let mut indexed = history("x");
+    indexed["indexedContent"] = json!("a\0b");
+    let mut typed = history("x");
+    typed["contentType"] = json!("history/a\0b");
+
+    for (who, path, body) in [
+        (&agent, "/v1/conversations", json!({"title": "a\0b"})),
+        (&agent, "/v1/conversations", json!({"title": "\0"})),
+        (&agent, "/v1/conversations", json!({"metadata": {"k": "a\0b"}})),
+        (&agent, "/v1/conversations", json!({"metadata": {"k": {"deep": ["\0"]}}})),
+        (&agent, "/v1/conversations", json!({"metadata": {"a\0b": 1}})),
+        (&agent, entries.as_str(), history("a\0b")),
+        (&agent, entries.as_str(), typed),
+        (&agent, entries.as_str(), indexed),
+        (&agent, entries.as_str(), memory(json!(["a\0b"]))),
+        (&agent, entries.as_str(), memory(json!([{"deep": [{"k": "\0"}]}]))),
+        (&agent, entries.as_str(), memory(json!([{"a\0b": 1}]))),
+        (&agent, entries.as_str(), json!({"contentType": "message", "content": ["\0"]})),
+        (&agent, sync.as_str(), memory(json!(["a\0b"]))),
+        (&agent, fork.as_str(), json!({"title": "a\0b"})),
+        (&agent, memberships.as_str(), json!({"userId": "a\0b", "accessLevel": "reader"})),
+        (&agent, "/v1/ownership-transfers", json!({"conversationId": id, "newOwnerUserId": "a\0b"})),
+        (&agent, "/v1/conversations/search", json!({"query": "a\0b"})),
+        (
+            &admin,
+            "/v1/conversations/index",
+            json!([{"conversationId": id, "entryId": entry, "indexedContent": "a\0b"}]),
+        ),
+        (&admin, "/v1/admin/conversations/search", json!({"query": "a\0b"})),
+        (&admin, "/v1/admin/conversations/search", json!({"query": "a", "userId": "a\0b"})),
+    ] {
+        let answer = who.post(path, body.clone());
+        assert_eq!(answer.status, 400, "{body}: {}", answer.describe());
+    }
+    agent.patch(&conversation, json!({"title": "a\0b"})).expect(400);
+    assert_eq!(view(&agent, &id), ["one"]);
+    assert_eq!(agent.get(&memberships).expect_page().data.len(), 1);
+}
+
+#[test]
+fn nul_characters_are_refused_in_query_parameters_and_paths() {
+    let alice = SERVER.someone("alice");
+    let id = start(&alice, "Chat");
+    let admin = SERVER.as_user("admin");
+
+    alice.get("/v1/conversations?query=a%00b").expect(400);
+    alice.get("/v1/conversations?after=%00").expect(400);
+    alice.get(&format!("/v1/conversations/{id}/memberships?after=a%00b")).expect(400);
+    admin.get("/v1/admin/conversations?userId=a%00b").expect(400);
+    for answer in [
+        alice.patch(&format!("/v1/conversations/{id}/memberships/a%00b"), json!({"accessLevel": "reader"})),
+        alice.delete(&format!("/v1/conversations/{id}/memberships/a%00b")),
+        alice.get("/v1/conversations/a%00b"),
+    ] {
+        assert!(matches!(answer.status, 400 | 404), "{}", answer.describe());
+    }
+}

@@ -1,0 +1,272 @@
+//! What configures the server, what wins, and what the complaints say.
+
+use memloom::config::{AutoDerive, Config, Flag, Inputs, Loaded, known_keys};
+use memloom_server::auth::config::Mode;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The whole of design section 6, as people will paste it.
+const DOCUMENTED: &str = r#"
+[server]
+listen = "127.0.0.1:7077"
+data_dir = "./memloom-data"
+[store]
+url = "sqlite"
+[auth]
+mode = "jwt"
+tenant_claim = "tenant"
+[auth.jwt]
+issuer = "https://idp.example"
+audiences = ["memloom"]
+[auth.api_keys]
+test-agent = ["test-agent-key"]
+gateway = { keys = ["gateway-key"], tenant = "acme" }
+[auth.trusted_clients]
+clients = ["gateway"]
+[roles.admin]
+users = ["alice"]
+[roles.auditor]
+claim_values = ["audit"]
+[roles.indexer]
+clients = ["test-agent"]
+"#;
+
+struct Given {
+    folder: tempfile::TempDir,
+    inputs: Inputs,
+}
+
+fn given(toml: &str) -> Given {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("memloom.toml");
+    std::fs::write(&file, toml).unwrap();
+    Given { folder, inputs: Inputs { file: Some(file), ..Inputs::default() } }
+}
+
+impl Given {
+    fn variable(mut self, name: &str, value: &str) -> Self {
+        self.inputs.environment.push((name.into(), value.into()));
+        self
+    }
+
+    fn flag(mut self, name: &'static str, key: &'static str, value: &str) -> Self {
+        self.inputs.flags.push(Flag { name, key, value: value.into() });
+        self
+    }
+
+    #[track_caller]
+    fn load(&self) -> Loaded {
+        Config::load(&self.inputs).unwrap()
+    }
+
+    #[track_caller]
+    fn complaint(&self) -> String {
+        let text = Config::load(&self.inputs).unwrap_err().to_string();
+        text.replace(&self.folder.path().display().to_string(), "")
+    }
+
+    #[track_caller]
+    fn problems(&self) -> Vec<String> {
+        self.load().config.problems().iter().map(ToString::to_string).collect()
+    }
+}
+
+#[test]
+fn the_defaults_can_be_run_with() {
+    let config = given("").load().config;
+    assert_eq!(config, Config::default());
+    assert_eq!(config.problems(), []);
+    assert_eq!(config.server.listen.to_string(), "127.0.0.1:7077");
+    assert_eq!(config.database().unwrap(), PathBuf::from("./memloom-data/memloom.db"));
+    assert_eq!(config.server.body_limit.0, 20 << 20);
+    assert_eq!(config.limits.content_bytes.0, 16 << 20);
+    assert_eq!(config.tasks.retry_delay.0, Duration::from_secs(600));
+    assert_eq!(config.eviction.batch_delay.0, Duration::from_millis(100));
+    assert_eq!(config.indexing.auto_derive, AutoDerive::Text);
+}
+
+#[test]
+fn the_documented_file_is_read() {
+    let loaded = given(DOCUMENTED).load();
+    assert_eq!(loaded.config.problems(), []);
+    let auth = &loaded.config.auth;
+    assert_eq!(auth.mode, Mode::Jwt);
+    assert_eq!(auth.jwt.issuer.as_deref(), Some("https://idp.example"));
+    assert_eq!(auth.api_keys["gateway"].tenant.as_deref(), Some("acme"));
+    assert_eq!(auth.roles.admin.users, ["alice"]);
+}
+
+#[test]
+fn defaults_lose_to_the_file_it_loses_to_variables_and_they_lose_to_flags() {
+    let file = "[server]\nlisten = \"127.0.0.1:1\"\nshutdown_grace = \"1s\"\nrequest_timeout = 7\n";
+    let loaded = given(file)
+        .variable("MEMLOOM_SERVER__LISTEN", "127.0.0.1:2")
+        .variable("MEMLOOM_SERVER__SHUTDOWN_GRACE", "PT2S")
+        .flag("--listen", "server.listen", "127.0.0.1:3")
+        .load();
+    let server = &loaded.config.server;
+    assert_eq!(server.listen.to_string(), "127.0.0.1:3");
+    assert_eq!(server.shutdown_grace.0, Duration::from_secs(2));
+    assert_eq!(server.request_timeout.0, Duration::from_secs(7));
+
+    assert_eq!(loaded.source("server.listen"), "flag --listen");
+    assert_eq!(loaded.source("server.shutdown_grace"), "environment variable MEMLOOM_SERVER__SHUTDOWN_GRACE");
+    assert!(loaded.source("server.request_timeout").ends_with("memloom.toml"));
+    assert_eq!(loaded.source("server.compression"), "default");
+}
+
+#[test]
+fn variables_hold_numbers_lists_tables_and_keys() {
+    let config = given("")
+        .variable("MEMLOOM_AUTH__MODE", "jwt")
+        .variable("MEMLOOM_AUTH__JWT__AUDIENCES", r#"["a", "b"]"#)
+        .variable("MEMLOOM_AUTH__API_KEYS__MY_AGENT", "key-one,key-two")
+        .variable("MEMLOOM_ROLES__ADMIN__USERS", "[alice, bob]")
+        .variable("MEMLOOM_SERVER__BODY_LIMIT", "1MiB")
+        .variable("MEMLOOM_SERVER__WORKERS", "3")
+        .variable("MEMLOOM_ADMIN__REQUIRE_JUSTIFICATION", "true")
+        .load()
+        .config;
+    assert_eq!(config.auth.jwt.audiences, ["a", "b"]);
+    assert_eq!(config.auth.api_keys["my_agent"].keys.len(), 2);
+    assert_eq!(config.auth.roles.admin.users, ["alice", "bob"]);
+    assert_eq!(config.server.body_limit.0, 1 << 20);
+    assert_eq!(config.server.workers, Some(3));
+    assert!(config.admin.require_justification);
+    assert_eq!(config.problems(), []);
+}
+
+#[test]
+fn a_variable_can_name_the_file_and_others_are_left_alone() {
+    let given = given("[server]\nworkers = 5\n");
+    let file = given.inputs.file.clone().unwrap().display().to_string();
+    let named = Inputs { file: None, ..given.inputs.clone() };
+    let named = Given { folder: given.folder, inputs: named }
+        .variable("MEMLOOM_CONFIG", &file)
+        .variable("MEMLOOM_BIN", "/usr/bin/memloom")
+        .variable("PATH", "/usr/bin");
+    assert_eq!(named.load().config.server.workers, Some(5));
+    let missing = given_missing("/nowhere/memloom.toml");
+    assert!(missing.contains("/nowhere/memloom.toml named by --config is not there"), "{missing}");
+}
+
+fn given_missing(file: &str) -> String {
+    Config::load(&Inputs { file: Some(file.into()), ..Inputs::default() }).unwrap_err().to_string()
+}
+
+#[test]
+fn a_mistyped_key_is_told_the_closest_one() {
+    let check = |toml: &str, wrong: &str, right: &str| {
+        let complaint = given(toml).complaint();
+        let expected = format!("{wrong} is not a setting; did you mean {right}?");
+        assert!(complaint.contains(&expected) && complaint.contains("memloom.toml"), "{complaint}");
+    };
+    check("[server]\nlisten_on = 1\n", "server.listen_on", "server.listen");
+    check("[server]\ndatadir = \"x\"\n", "server.datadir", "server.data_dir");
+    check("listen = \"127.0.0.1:1\"\n", "listen", "server.listen");
+    check("[auth]\nissuer = \"https://x\"\n", "auth.issuer", "auth.jwt.issuer");
+    check("[auth.jwt]\naudience = [\"x\"]\n", "auth.jwt.audience", "auth.jwt.audiences");
+    check("[severs]\nlisten = \"127.0.0.1:1\"\n", "severs", "server");
+    check("[roles.admin]\nuser = [\"x\"]\n", "roles.admin.user", "roles.admin.users");
+
+    let variable = given("").variable("MEMLOOM_SERVER__LISTNE", "127.0.0.1:1").complaint();
+    assert_eq!(
+        variable,
+        "environment variable MEMLOOM_SERVER__LISTNE: server.listne is not a setting; did you mean server.listen?"
+    );
+    let flat = given("").variable("MEMLOOM_SERVER_DATA_DIR", "x").complaint();
+    assert!(flat.contains("write MEMLOOM_SERVER__DATA_DIR"), "{flat}");
+}
+
+#[test]
+fn a_wrong_value_is_told_what_would_be_right() {
+    let check = |toml: &str, expected: &str| {
+        let complaint = given(toml).complaint();
+        assert!(complaint.contains(expected), "{complaint}");
+    };
+    check("[server]\nlisten = \"7077\"\n", "server.listen: '7077' is not an address with a port");
+    check("[server]\nbody_limit = \"20 megs\"\n", "server.body_limit: '20 megs' is not a number of bytes");
+    check("[server]\nrequest_timeout = \"soon\"\n", "server.request_timeout: 'soon' is not a length of time");
+    check("[server]\ncompression = \"yes\"\n", "server.compression must be a boolean");
+    check("[auth]\nmode = \"open\"\n", "auth.mode is 'open', but can only be one of: local, jwt");
+    check("[log]\nformat = \"xml\"\n", "log.format is 'xml', but can only be one of: pretty, json");
+    check("[roles.admin]\nusers = \"alice\"\n", "write a list as [\"a\", \"b\"]");
+    check("[server\n", "memloom.toml");
+}
+
+#[test]
+fn complaints_and_settings_never_show_a_secret() {
+    for toml in [
+        "[auth.jwt]\nhmac_secret = 987654321\n",
+        "[auth]\napi_keys = \"987654321\"\n",
+        "[auth.api_keys]\na = 987654321\n",
+        "[auth.api_keys]\na = [\"x\", 987654321]\n",
+        "[auth.api_keys]\na = { keys = \"987654321\" }\n",
+    ] {
+        let complaint = given(toml).complaint();
+        assert!(!complaint.contains("987654321") && complaint.contains("auth."), "{complaint}");
+    }
+    let loaded = given(&DOCUMENTED.replace("issuer = \"https://idp.example\"", "hmac_secret = \"hush\"")).load();
+    let shown = format!("{:?}{}", loaded, serde_json::to_string(&loaded.settings()).unwrap());
+    assert!(!shown.contains("hush") && !shown.contains("test-agent-key") && !shown.contains("gateway-key"));
+}
+
+#[test]
+fn every_effective_key_is_listed_with_its_source() {
+    let loaded = given(DOCUMENTED).variable("MEMLOOM_LOG__LEVEL", "debug").load();
+    let settings = loaded.settings();
+    let source = |key: &str| &settings.iter().find(|setting| setting.key == key).unwrap().source;
+    assert_eq!(source("log.level"), "environment variable MEMLOOM_LOG__LEVEL");
+    assert!(source("auth.api_keys.test-agent.keys").ends_with("memloom.toml"));
+    assert!(source("auth.jwt.audiences").ends_with("memloom.toml"));
+    assert_eq!(source("search.language"), "default");
+    for key in known_keys().iter().filter(|key| *key != "auth.api_keys") {
+        assert!(settings.iter().any(|setting| setting.key == *key), "{key} is not listed");
+    }
+}
+
+#[test]
+fn contradictions_are_found_and_say_how_to_fix_them() {
+    let check = |toml: &str, expected: &[&str]| {
+        let problems = given(toml).problems();
+        for expected in expected {
+            assert!(problems.iter().any(|problem| problem.contains(expected)), "{expected}: {problems:?}");
+        }
+    };
+    check("[server]\nlisten = \"0.0.0.0:7077\"\n", &["server.listen: 0.0.0.0:7077", "set auth.mode = \"jwt\""]);
+    check("[server]\nlisten = \"[::]:7077\"\n", &["listen on 127.0.0.1"]);
+    check("[auth]\nmode = \"jwt\"\n", &["nobody could call this server"]);
+    check("[auth.jwt]\nissuer = \"https://x.example\"\n", &["auth.mode = \"local\" verifies nothing"]);
+    check(
+        "[auth]\nmode = \"jwt\"\n[auth.jwt]\nissuer = \"https://x.example\"\nhmac_secret = \"s\"\n",
+        &["auth.jwt.hmac_secret: is set next to auth.jwt.issuer"],
+    );
+    check("[auth.api_keys]\na = [\"k\"]\nb = [\"k\"]\n", &["shares a key with client 'a'"]);
+    check(
+        "[auth]\nmode = \"jwt\"\n[auth.api_keys]\na = [\"k\"]\n[auth.trusted_clients]\nclients = [\"b\"]\n",
+        &["'b' has no key"],
+    );
+    check("[cors]\nenabled = true\norigins = [\"*\"]\nallow_credentials = true\n", &["name the origins"]);
+    check("[cors]\nenabled = true\n", &["cors.origins is empty"]);
+    check("[cors]\nenabled = true\norigins = [\"/[/\"]\n", &["not a regular expression"]);
+    check("[store]\nurl = \"postgres://u:secret@db/x\"\n", &["'postgres:…' asks for PostgreSQL", "use \"sqlite\""]);
+    check("[store]\nurl = \"mysql://db\"\n", &["'mysql' is not a kind of store"]);
+    check("[store]\nurl = \"sqlite:\"\n", &["names no file"]);
+    check("[prometheus]\nurl = \"localhost:9090\"\n", &["prometheus.url: 'localhost:9090'"]);
+    check("[eviction]\nbatch_size = 0\n[server]\nworkers = 0\n", &["eviction.batch_size", "server.workers"]);
+    assert!(!given("[store]\nurl = \"postgres://u:secret@db/x\"\n").problems()[0].contains("secret"));
+}
+
+#[test]
+fn jwt_mode_may_listen_everywhere() {
+    let toml = DOCUMENTED.replace("127.0.0.1:7077", "0.0.0.0:7077");
+    assert_eq!(given(&toml).problems(), Vec::<String>::new());
+}
+
+#[test]
+fn a_database_can_be_in_a_file_of_its_own() {
+    let at = |url: &str| given(&format!("[store]\nurl = \"{url}\"\n")).load().config.database().unwrap();
+    assert_eq!(at("sqlite:/var/lib/m.db"), PathBuf::from("/var/lib/m.db"));
+    assert_eq!(at("sqlite:///var/lib/m.db"), PathBuf::from("/var/lib/m.db"));
+    assert_eq!(at("sqlite:m.db"), PathBuf::from("m.db"));
+}

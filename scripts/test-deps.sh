@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Installs what `make test` needs beyond the Rust toolchain, gcc, Python and Node. Run again, it only looks.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# Hypothesis is pinned with Schemathesis because a seed means the same requests only under the same version.
+requirements=(schemathesis==4.32.5 hypothesis==6.170.15)
+venv=${XDG_CACHE_HOME:-$HOME/.cache}/memloom/venv
+
+fail() {
+    echo "test-deps: $*" >&2
+    exit 1
+}
+
+# Debian packages come from whatever mirror the machine is set up for.
+need() {
+    local program=$1 package=$2
+    command -v "$program" >/dev/null && return
+    [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || fail "$program is missing; install the package $package"
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$package"; } >/dev/null \
+        || fail "$program is missing and the package $package cannot be installed"
+}
+
+python_tools() {
+    local stamp=$venv/installed
+    [ -x "$venv/bin/schemathesis" ] && [ "$(cat "$stamp" 2>/dev/null)" = "${requirements[*]}" ] && return
+    echo "test-deps: installing ${requirements[*]} into $venv"
+    # Without pip of its own: Debian leaves that part of venv to another package, and the system's pip can fill it too.
+    rm -rf "$venv"
+    python3 -m venv --without-pip "$venv" || fail "cannot create a Python environment in $venv"
+    python3 -m pip --python "$venv/bin/python" install --quiet --disable-pip-version-check "${requirements[@]}" \
+        || fail "pip cannot install ${requirements[*]}"
+    echo "${requirements[*]}" >"$stamp"
+}
+
+for program in cargo gcc python3 node npm; do
+    command -v "$program" >/dev/null || fail "$program is missing; see CONTRIBUTING.md for what a machine needs"
+done
+need curl curl
+python_tools
+if [ -x scripts/oidc-provider.sh ]; then
+    scripts/oidc-provider.sh install || fail "scripts/oidc-provider.sh install failed"
+fi
+echo "test-deps: everything is there"
