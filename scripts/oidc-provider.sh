@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # A real OpenID Connect provider for tests.
 #   scripts/oidc-provider.sh install      installs it; run again, it only looks
-#   scripts/oidc-provider.sh start PORT   serves on 127.0.0.1:PORT and prints `ready <issuer>`
+#   scripts/oidc-provider.sh start PORT   serves on 127.0.0.1:PORT and prints `ready <issuer>`;
+#                                         with --leash only for as long as its standard input is open
 set -euo pipefail
 here=$(cd "$(dirname "$0")/../crates/memloom-server/tests/oidc" && pwd)
 packages=${XDG_CACHE_HOME:-$HOME/.cache}/memloom/npm/oidc-provider
@@ -33,7 +34,7 @@ install) install ;;
 start)
     [ -n "${2:-}" ] || fail "say which port: $0 start PORT"
     install
-    OIDC_PACKAGES=$packages exec node "$here/provider.mjs" "$2"
+    OIDC_PACKAGES=$packages exec node "$here/provider.mjs" "${@:2}"
     ;;
 *) fail "say install, or start PORT" ;;
 esac

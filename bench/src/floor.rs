@@ -11,6 +11,7 @@ use axum::response::IntoResponse as _;
 use axum::routing::any;
 use memloom_server::shell::{ShellConfig, run, shell};
 use memloom_server::telemetry::metrics::Metrics;
+use memloom_server::telemetry::{self, TelemetryConfig};
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -40,6 +41,7 @@ pub fn serve(options: &FloorOptions) -> Result<()> {
 
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
+        let _telemetry = telemetry::init(&TelemetryConfig::default())?;
         let metrics = Metrics::install()?;
         tokio::spawn(metrics.upkeep());
         let listener = TcpListener::bind("127.0.0.1:0").await?;

@@ -167,11 +167,33 @@ impl Report {
 
     fn write_engine(&self, out: &mut String) {
         let Some(engine) = &self.engine else { return };
-        out.push_str("## The bare engine\n\n");
-        let _ = writeln!(
-            out,
-            "`memloom-store --example commits` on the same file system:\n\n```json\n{engine:#}\n```\n"
+        out.push_str(
+            "## The bare engine\n\n\
+             Rows written durably by `memloom-store`'s example `commits` on the same file system: what writes could\n\
+             reach at best. The share is the operation's throughput with as many connections.\n\n\
+             | writers | rows/s | commits/s | p50 ms | p99 ms | share |\n|--:|--:|--:|--:|--:|---|\n",
         );
+        for level in engine["writes"].as_array().into_iter().flatten() {
+            let number = |name: &str| level[name].as_f64().unwrap_or(f64::NAN);
+            let rows = number("rows_per_second");
+            let shares: Vec<String> = self
+                .comparisons
+                .iter()
+                .filter(|row| row.operation.commits() && row.connections as f64 == number("concurrent"))
+                .map(|row| format!("{} {:.2}", row.operation.name(), row.product.throughput() / rows))
+                .collect();
+            let _ = writeln!(
+                out,
+                "| {} | {} | {} | {:.2} | {:.2} | {} |",
+                number("concurrent"),
+                thousands(rows),
+                thousands(number("commits_per_second")),
+                number("p50_us") / 1e3,
+                number("p99_us") / 1e3,
+                shares.join(", ")
+            );
+        }
+        out.push('\n');
     }
 
     fn write_grown(&self, out: &mut String) {

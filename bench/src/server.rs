@@ -53,7 +53,7 @@ impl Server {
         // From here on `drop` ends the process, whatever goes wrong.
         let mut server = Self {
             child,
-            folder,
+            _folder: folder,
             address: SocketAddr::from(([127, 0, 0, 1], 0)),
             ready_after: Duration::ZERO,
         };

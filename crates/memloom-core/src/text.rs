@@ -15,6 +15,13 @@ const LEAD_WORDS: usize = 8;
 /// Longer words are cut: they are blobs, not words.
 const MAX_WORD_CHARS: usize = 64;
 
+/// How soon more of the same word stops counting.
+const SATURATION: f64 = 1.2;
+/// How much the length of a text counts.
+const LENGTH_WEIGHT: f64 = 0.4;
+/// A text of so many words is neither long nor short.
+const USUAL_LENGTH: f64 = 60.0;
+
 /// Turns text into terms, for documents and queries alike.
 pub struct Analyzer {
     stemmer: Option<Stemmer>,
@@ -83,6 +90,32 @@ impl Analyzer {
         words
     }
 
+    /// How well a text answers a query: 0 where a word of it is missing, towards 1 the more often and the more exactly
+    /// its words are there and the shorter the text is.
+    ///
+    /// Only the text and the query count. Rarity is left out on purpose: every hit has every word, so it would hardly
+    /// change their order, and it would let what others store move everybody's ranking from one page to the next.
+    pub fn score(&self, text: &str, query: &Words) -> f64 {
+        let mut found = vec![0.0; query.len()];
+        let mut length = 0.0;
+        let first_letters = FirstLetters::of(query);
+        spans(text, |_, part| {
+            length += 1.0;
+            let part = &text[part];
+            if !first_letters.may_begin(part) {
+                return;
+            }
+            let Some(word) = fold(part) else { return };
+            let stem = self.stem(&word);
+            for (weight, alternatives) in found.iter_mut().zip(query) {
+                *weight += likeness(&word, stem.as_deref(), alternatives);
+            }
+        });
+        let damping = SATURATION * (1.0 - LENGTH_WEIGHT + LENGTH_WEIGHT * length / USUAL_LENGTH);
+        let sum: f64 = found.iter().map(|weight| weight / (weight + damping)).sum();
+        sum / found.len().max(1) as f64
+    }
+
     /// The part of a text around what a query matched, matches wrapped in `**`.
     pub fn highlight(&self, text: &str, query: &Words) -> String {
         let prefixes: Vec<&str> = query.iter().flatten().map(String::as_str).collect();
@@ -104,24 +137,13 @@ impl Analyzer {
     }
 
     fn tokens(&self, text: &str, mut each: impl FnMut(Token)) {
-        let mut chars = text.char_indices().peekable();
-        while let Some((start, c)) = chars.next() {
-            if !c.is_alphanumeric() {
-                continue;
+        spans(text, |at, part| {
+            if let Some(word) = fold(&text[part.clone()]) {
+                // A pair of characters is no word that could have a stem.
+                let stem = if part == at { self.stem(&word) } else { None };
+                each(Token { at, word, stem });
             }
-            if is_unspaced(c) {
-                pair(text, start, c, &mut chars, &mut each);
-                continue;
-            }
-            let mut end = start + c.len_utf8();
-            while let Some((at, next)) = chars.next_if(|(_, n)| is_word(*n) && !is_unspaced(*n)) {
-                end = at + next.len_utf8();
-            }
-            if let Some(word) = fold(&text[start..end]) {
-                let stem = self.stem(&word);
-                each(Token { at: start..end, word, stem });
-            }
-        }
+        });
     }
 
     fn stem(&self, word: &str) -> Option<String> {
@@ -130,26 +152,63 @@ impl Analyzer {
     }
 }
 
-/// Emits each character of a run without spaces together with its successor, and the last one alone: then one
-/// character, as a prefix, finds every place it stands at, and two find exactly their sequence.
-fn pair(
-    text: &str,
-    start: usize,
-    first: char,
-    chars: &mut std::iter::Peekable<std::str::CharIndices<'_>>,
-    each: &mut impl FnMut(Token),
-) {
-    let (mut at, mut end) = (start, start + first.len_utf8());
-    loop {
-        let next = chars.next_if(|(_, n)| n.is_alphanumeric() && is_unspaced(*n));
-        let until = next.map_or(end, |(next_at, next)| next_at + next.len_utf8());
-        if let Some(word) = fold(&text[at..until]) {
-            each(Token { at: at..end, word, stem: None });
+/// Finds the words of a text: where each stands, and which part of the text makes its term. They differ in runs without
+/// spaces, where each character makes a term together with its successor, and the last one alone: then one character, as
+/// a prefix, finds every place it stands at, and two find exactly their sequence.
+fn spans(text: &str, mut each: impl FnMut(Range<usize>, Range<usize>)) {
+    let mut chars = text.char_indices().peekable();
+    while let Some((start, c)) = chars.next() {
+        if !c.is_alphanumeric() {
+            continue;
         }
-        match next {
-            Some((next_at, _)) => (at, end) = (next_at, until),
-            None => return,
+        let mut end = start + c.len_utf8();
+        if !is_unspaced(c) {
+            while let Some((at, next)) = chars.next_if(|(_, n)| is_word(*n) && !is_unspaced(*n)) {
+                end = at + next.len_utf8();
+            }
+            each(start..end, start..end);
+            continue;
         }
+        let mut at = start;
+        while let Some((next_at, next)) = chars.next_if(|(_, n)| n.is_alphanumeric() && is_unspaced(*n)) {
+            let next_end = next_at + next.len_utf8();
+            each(at..end, at..next_end);
+            (at, end) = (next_at, next_end);
+        }
+        each(at..end, at..end);
+    }
+}
+
+/// How much a word counts towards a query's word: most when it is that word, less when it shares its stem, least when it
+/// only begins like it.
+fn likeness(word: &str, stem: Option<&str>, alternatives: &[String]) -> f64 {
+    let is = |term: &str| alternatives.iter().any(|a| a == term);
+    let begins = |term: &str| alternatives.iter().any(|a| term.starts_with(a.as_str()));
+    match alternatives.first() {
+        Some(asked) if asked == word => 1.0,
+        _ if is(word) || stem.is_some_and(is) => 0.8,
+        _ if begins(word) || stem.is_some_and(begins) => 0.4,
+        _ => 0.0,
+    }
+}
+
+/// The letters a query's terms begin with: most words of a text can be passed over after one look.
+struct FirstLetters([bool; 128]);
+
+impl FirstLetters {
+    fn of(query: &Words) -> Self {
+        let mut letters = [false; 128];
+        for term in query.iter().flatten() {
+            if let Some(letter) = term.bytes().next().and_then(|byte| letters.get_mut(usize::from(byte))) {
+                *letter = true;
+            }
+        }
+        Self(letters)
+    }
+
+    /// Folding changes letters beyond ASCII, so those are never passed over.
+    fn may_begin(&self, word: &str) -> bool {
+        !word.is_ascii() || word.bytes().next().is_none_or(|byte| self.0[usize::from(byte.to_ascii_lowercase())])
     }
 }
 
@@ -286,7 +345,29 @@ mod tests {
         assert!((20..=50).contains(&fragment.split_whitespace().count()), "{fragment}");
     }
 
+    #[test]
+    fn scores_follow_exactness_frequency_and_brevity() {
+        let score = |text: &str, query: &str| english().score(text, &english().query(query));
+        assert_eq!(score("nothing of it", "whale"), 0.0);
+        assert!(score("the whale", "whale") > score("the whales", "whale"), "exact before stem");
+        assert!(score("the whales", "whale") > score("the whalebone", "whale"), "stem before prefix");
+        assert!(score("whale whale song", "whale") > score("whale song here", "whale"), "more often");
+        assert!(score("a whale", "whale") > score(&format!("a whale {}", "filler ".repeat(200)), "whale"), "shorter");
+        assert!(score("whale and ship", "whale ship") > score("whale and boat", "whale ship"));
+        assert!(score("东京塔", "东京") > 0.0);
+    }
+
     proptest! {
+        #[test]
+        fn a_score_is_between_0_and_1_and_positive_for_what_matches(text in "[a-zäöü東京 ]{1,60}", query in "[a-zäö東京]{1,6}") {
+            let words = english().query(&query);
+            let score = english().score(&text, &words);
+            prop_assert!((0.0..1.0).contains(&score));
+            if words.len() == 1 {
+                prop_assert_eq!(score > 0.0, found(&text, &query));
+            }
+        }
+
         #[test]
         fn no_text_breaks_the_analysis(text in "\\PC{0,200}", query in "\\PC{0,20}") {
             let analyzer = english();

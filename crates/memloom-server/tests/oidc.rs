@@ -1,4 +1,5 @@
 //! Authentication against a real OpenID Connect provider (npm `oidc-provider`, started by `scripts/oidc-provider.sh`).
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -35,7 +36,8 @@ impl Provider {
     fn launch(port: u16) -> Child {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/oidc-provider.sh");
         let mut process = Command::new(script)
-            .args(["start", &port.to_string()])
+            .args(["start", &port.to_string(), "--leash"])
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap_or_else(|error| panic!("{script}: {error}"));

@@ -29,7 +29,12 @@ async fn spans_reach_the_collector_and_a_dead_collector_disturbs_nobody() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/things/1", listener.local_addr().unwrap());
     let router = Router::new().route("/things/{id}", get(|| async { "a thing" }));
-    tokio::spawn(run(listener, shell(router, &ShellConfig::default()), std::future::pending(), Duration::ZERO));
+    tokio::spawn(run(
+        listener,
+        shell(router, &ShellConfig::default()),
+        std::future::pending(),
+        Duration::ZERO,
+    ));
 
     // when: more requests come than the exporter's queue holds
     let client = reqwest::Client::new();

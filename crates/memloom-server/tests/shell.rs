@@ -130,7 +130,8 @@ async fn head_is_answered_with_the_length_and_no_body() {
 async fn bodies_up_to_the_limit_pass_and_larger_ones_do_not() {
     let config = ShellConfig { body_limit: 3_000_000, ..ShellConfig::default() };
     let server = Server::start(things(), &config).await;
-    let send = async |body: reqwest::Body| client().post(server.url("/length")).body(body).send().await.unwrap();
+    let send =
+        async |body: reqwest::Body| client().post(server.url("/length")).body(body).send().await.unwrap();
     let chunked = |length: usize| {
         let chunks = vec![Ok::<_, Infallible>(vec![b'x'; 1000]); length / 1000];
         reqwest::Body::wrap_stream(stream::iter(chunks))
@@ -179,7 +180,8 @@ fn ticks(count: usize, every: Duration) -> impl Stream<Item = Result<Event, Infa
 
 #[tokio::test]
 async fn a_stream_may_outlive_the_timeout_and_is_never_compressed() {
-    let router = Router::new().route("/ticks", get(|| async { Sse::new(ticks(10, Duration::from_millis(30))) }));
+    let router =
+        Router::new().route("/ticks", get(|| async { Sse::new(ticks(10, Duration::from_millis(30))) }));
     let config = ShellConfig { request_timeout: Duration::from_millis(50), ..ShellConfig::default() };
     let server = Server::start(router, &config).await;
 
@@ -281,7 +283,12 @@ async fn configured_origins_may_call_and_their_preflight_needs_no_credentials() 
         assert!(!preflight(stranger).await.contains_key("access-control-allow-origin"), "{stranger}");
     }
 
-    let call = client().post(server.url("/locked")).header("origin", "https://app.example.com").send().await.unwrap();
+    let call = client()
+        .post(server.url("/locked"))
+        .header("origin", "https://app.example.com")
+        .send()
+        .await
+        .unwrap();
     assert_eq!(call.status(), StatusCode::UNAUTHORIZED);
     assert_eq!(call.headers()["access-control-allow-origin"], "https://app.example.com");
     let exposed = call.headers()["access-control-expose-headers"].to_str().unwrap();
@@ -290,7 +297,7 @@ async fn configured_origins_may_call_and_their_preflight_needs_no_credentials() 
 
 #[test]
 fn contradictory_cors_options_are_refused_with_a_reason() {
-    let refused = |options| CorsConfig::try_from(options).err().unwrap().to_string();
+    let refused = |options: CorsOptions| CorsConfig::try_from(options).err().unwrap().to_string();
     let any = CorsOptions { origins: vec!["*".into()], allow_credentials: true, ..CorsOptions::default() };
     assert!(refused(any).contains("cannot be combined"));
     assert!(refused(CorsOptions::default()).contains("at least one origin"));
@@ -308,7 +315,8 @@ async fn readiness(ready: bool) -> Result<(), String> {
 #[tokio::test]
 async fn health_is_told_without_credentials() {
     let metrics = Metrics::install().unwrap();
-    let healthy = Server::start(operations(|| readiness(true), metrics.clone()), &ShellConfig::default()).await;
+    let healthy =
+        Server::start(operations(|| readiness(true), metrics.clone()), &ShellConfig::default()).await;
     for path in ["/v1/health", "/health/live", "/health/ready", "/ready"] {
         let response = healthy.get(path).await;
         assert_eq!(response.status(), StatusCode::OK, "{path}");
@@ -318,7 +326,9 @@ async fn health_is_told_without_credentials() {
     assert_eq!((&pointer["name"], &pointer["docs"]), (&json!("memloom"), &json!("/docs")));
 
     let sick = Server::start(operations(|| readiness(false), metrics.clone()), &ShellConfig::default()).await;
-    for (path, status) in [("/health/live", 200), ("/v1/health", 200), ("/health/ready", 503), ("/ready", 503)] {
+    for (path, status) in
+        [("/health/live", 200), ("/v1/health", 200), ("/health/ready", 503), ("/ready", 503)]
+    {
         assert_eq!(sick.get(path).await.status().as_u16(), status, "{path}");
     }
     assert_eq!(
@@ -423,7 +433,9 @@ async fn pipelined_requests_are_answered_in_order() {
     let server = Server::start(router, &ShellConfig::default()).await;
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     stream
-        .write_all(b"GET /a HTTP/1.1\r\nhost: x\r\n\r\nGET /b HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+        .write_all(
+            b"GET /a HTTP/1.1\r\nhost: x\r\n\r\nGET /b HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n",
+        )
         .await
         .unwrap();
     let mut text = String::new();

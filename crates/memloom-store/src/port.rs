@@ -129,17 +129,18 @@ pub struct TextQuery {
     pub groups: Option<Vec<Uuid>>,
 }
 
-/// A document that matches.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct TextHit {
+/// A document that matches. How well is not the engine's to say: `memloom_core::text` scores the text, so that every
+/// engine ranks alike and nobody's ranking moves with what others store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TextHit<'a> {
     /// The entry.
     pub id: Uuid,
     /// Its tree.
     pub group: Uuid,
     /// The conversation that stores it.
     pub conversation: Uuid,
-    /// Relevance; larger is better.
-    pub score: f64,
+    /// The text that was indexed.
+    pub text: &'a str,
 }
 
 /// Handles one row; says whether to go on.
@@ -167,7 +168,7 @@ pub trait Tx {
     fn search_text(
         &mut self,
         query: &TextQuery,
-        each: &mut dyn FnMut(TextHit) -> Result<(), StoreError>,
+        each: &mut dyn FnMut(TextHit<'_>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError>;
 }
 

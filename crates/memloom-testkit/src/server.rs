@@ -33,7 +33,10 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// An id nobody has used yet.
-#[expect(clippy::disallowed_methods, reason = "tests want ids that never repeat, not ids that they can foresee")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests want ids that never repeat, not ids that they can foresee"
+)]
 pub fn fresh_id() -> String {
     Uuid::now_v7().to_string()
 }

@@ -16,27 +16,29 @@ pub struct Cli {
     pub command: Option<Command>,
     /// The settings of `serve`, for when no command is named.
     #[command(flatten)]
-    pub settings: SettingsArgs,
+    pub settings: ServeArgs,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  memloom                                 Serve on 127.0.0.1:7077, data in ./memloom-data
-  memloom serve --listen 127.0.0.1:0      Serve on a free port and print it
-  memloom doctor                          Show the configuration and check that the server can run
+  memloom                             Serve on 127.0.0.1:7077, data in ./memloom-data
+  memloom serve --listen 127.0.0.1:0  Serve on a free port and print it
+  memloom doctor                      Show the settings, check that a server can run
+  memloom evict --older-than P90D     Remove what was deleted 90 days ago or before
   curl -H \"$(memloom token --user alice)\" http://127.0.0.1:7077/v1/conversations
-  memloom evict --older-than P90D         Remove what was deleted more than 90 days ago
 
 Configuration:
-  Every setting can be in memloom.toml, in MEMLOOM_SECTION__KEY (MEMLOOM_SERVER__LISTEN=…) or, for the usual ones, in a
-  flag; later ones win. `memloom doctor` lists every setting with its value and where it came from.";
+  Every setting can be in memloom.toml and in a variable MEMLOOM_SECTION__KEY,
+  e.g. MEMLOOM_SERVER__LISTEN; the usual ones have a flag. Flags win over
+  variables, variables over the file. `memloom doctor` lists every setting with
+  its value and where it came from.";
 
 /// What the binary can do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Serves the API until it is told to stop (Ctrl-C or SIGTERM)
     #[command(after_help = serve::EXAMPLES)]
-    Serve(SettingsArgs),
+    Serve(ServeArgs),
     /// Shows the effective configuration and checks whether a server could run with it
     #[command(after_help = doctor::EXAMPLES)]
     Doctor(doctor::DoctorArgs),
@@ -51,39 +53,73 @@ pub enum Command {
     Openapi,
 }
 
-/// The settings that have a flag.
+/// Where the configuration is read from.
 #[derive(Debug, Clone, Default, Args)]
-pub struct SettingsArgs {
-    /// Configuration file [default: $MEMLOOM_CONFIG, else ./memloom.toml if it is there]
+pub struct FileArgs {
+    /// Configuration file [default: $MEMLOOM_CONFIG or ./memloom.toml]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Address and port to listen on; port 0 picks a free one [default: 127.0.0.1:7077]
-    #[arg(long, value_name = "ADDRESS")]
-    pub listen: Option<String>,
+}
+
+/// The settings of whoever opens the data folder.
+#[derive(Debug, Clone, Default, Args)]
+pub struct StoreArgs {
+    /// See [`FileArgs`].
+    #[command(flatten)]
+    pub file: FileArgs,
     /// Folder for everything that must survive [default: ./memloom-data]
     #[arg(long, value_name = "FOLDER")]
     pub data_dir: Option<String>,
-    /// Where data is kept: sqlite, or sqlite:/path/to/file.db [default: sqlite]
+    /// sqlite, or sqlite:/path/to/file.db [default: sqlite]
     #[arg(long, value_name = "URL")]
     pub store: Option<String>,
 }
 
-impl SettingsArgs {
+/// The settings of a server.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ServeArgs {
+    /// See [`StoreArgs`].
+    #[command(flatten)]
+    pub store: StoreArgs,
+    /// Address to listen on; port 0 is any free one [default: 127.0.0.1:7077]
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<String>,
+}
+
+impl FileArgs {
+    /// The configuration.
+    pub fn load(&self) -> anyhow::Result<Loaded> {
+        self.load_with(vec![])
+    }
+
+    fn load_with(&self, flags: Vec<Flag>) -> anyhow::Result<Loaded> {
+        Ok(Config::load(&Inputs { file: self.config.clone(), flags, ..Inputs::from_environment() })?)
+    }
+}
+
+impl StoreArgs {
     /// The configuration with these flags on top.
     pub fn load(&self) -> anyhow::Result<Loaded> {
-        let flags = [
-            ("--listen", "server.listen", &self.listen),
-            ("--data-dir", "server.data_dir", &self.data_dir),
-            ("--store", "store.url", &self.store),
-        ];
-        let flags = flags.into_iter().filter_map(|(name, key, value)| {
-            let value = value.clone()?;
-            Some(Flag { name, key, value })
-        });
-        let inputs =
-            Inputs { file: self.config.clone(), flags: flags.collect(), ..Inputs::from_environment() };
-        Ok(Config::load(&inputs)?)
+        self.file.load_with(self.flags())
     }
+
+    fn flags(&self) -> Vec<Flag> {
+        let data_dir = flag("--data-dir", "server.data_dir", &self.data_dir);
+        data_dir.into_iter().chain(flag("--store", "store.url", &self.store)).collect()
+    }
+}
+
+impl ServeArgs {
+    /// The configuration with these flags on top.
+    pub fn load(&self) -> anyhow::Result<Loaded> {
+        let mut flags = self.store.flags();
+        flags.extend(flag("--listen", "server.listen", &self.listen));
+        self.store.file.load_with(flags)
+    }
+}
+
+fn flag(name: &'static str, key: &'static str, value: &Option<String>) -> Option<Flag> {
+    value.clone().map(|value| Flag { name, key, value })
 }
 
 impl Cli {

@@ -9,6 +9,7 @@ mod suggest;
 mod values;
 
 pub use load::{CONFIG_VARIABLE, DEFAULT_FILE, Flag, Inputs, LoadError, Loaded, Setting, known_keys};
+use memloom_core::text::Analyzer;
 use memloom_server::auth::config::{AuthConfig, ConfigProblem, Mode, RolesConfig};
 use memloom_server::shell::{CorsConfig, CorsOptions, ShellConfig};
 use serde::{Deserialize, Serialize};
@@ -326,6 +327,11 @@ impl Config {
                     "use http://…",
                 ));
             }
+        }
+        if Analyzer::new(&self.search.language).is_none() {
+            let problem =
+                format!("'{}' is not a language this version knows the words of", self.search.language);
+            found.push(ConfigProblem::new("search.language", problem, "use e.g. \"english\""));
         }
         let positive = [
             ("server.body_limit", self.server.body_limit.0 > 0),

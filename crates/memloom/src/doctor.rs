@@ -1,6 +1,6 @@
 //! `memloom doctor`: the effective configuration, and whether a server could run with it.
 
-use crate::cli::SettingsArgs;
+use crate::cli::ServeArgs;
 use crate::config::{Bytes, Config, Loaded, Setting};
 use crate::terminal::{Paint, line};
 use clap::Args;
@@ -20,7 +20,8 @@ Examples:
   memloom doctor --config /etc/memloom.toml
   memloom doctor --json | jq '.checks[] | select(.outcome == \"problem\")'
 
-The exit code is 1 when something keeps a server from running. Nothing is changed.";
+The exit code is 1 when something keeps a server from running. Nothing is
+changed, so it can be run next to a server that is running.";
 
 /// Less than this is worth a word: SQLite needs room for its log, and a full disk stops every write.
 const LITTLE_SPACE: u64 = 1 << 30;
@@ -35,7 +36,7 @@ pub struct DoctorArgs {
     pub json: bool,
     /// Where the configuration comes from.
     #[command(flatten)]
-    pub settings: SettingsArgs,
+    pub settings: ServeArgs,
 }
 
 /// Everything the doctor found.
@@ -109,11 +110,13 @@ async fn examine(loaded: &Loaded) -> Report {
     let config = &loaded.config;
     let mut checks = configuration(config);
     checks.push(data_folder(&config.server.data_dir));
+    let port = port(config.server.listen.0).await;
     if let Ok(path) = config.database() {
-        checks.push(database(&path));
+        let running = port.outcome == Outcome::Warning;
+        checks.push(database(&path, running));
     }
     checks.extend(free_space(&config.server.data_dir));
-    checks.push(port(config.server.listen.0).await);
+    checks.push(port);
     checks.extend(issuer(config).await);
     Report {
         ok: checks.iter().all(|check| check.outcome != Outcome::Problem),
@@ -202,13 +205,17 @@ fn nearest_existing(folder: &Path) -> Option<&Path> {
         .find(|folder| folder.is_dir())
 }
 
-fn database(path: &Path) -> Check {
+/// `running`: a Memloom server has the port, so it is no surprise that one has the database.
+fn database(path: &Path, running: bool) -> Check {
     const NAME: &str = "database";
     let shown = path.display();
     let mut lock = path.as_os_str().to_owned();
     lock.push(".lock");
     if let Some(holder) = lock_holder(Path::new(&lock)) {
         let message = format!("{shown} is in use by {holder}");
+        if running {
+            return Check::warning(NAME, message);
+        }
         return Check::problem(NAME, message, "stop that process, or choose another folder with --data-dir");
     }
     match schema_version(path) {
@@ -304,12 +311,11 @@ async fn port(listen: SocketAddr) -> Check {
         Ok(_) if listen.port() == 0 => Check::ok(NAME, format!("{listen} picks a free one")),
         Ok(_) => Check::ok(NAME, format!("{listen} is free")),
         Err(error) if error.kind() == ErrorKind::AddrInUse => {
-            let who = if is_memloom(listen).await { "a Memloom server" } else { "another program" };
-            Check::problem(
-                NAME,
-                format!("{who} listens on {listen}"),
-                "stop it, or choose another port with --listen",
-            )
+            if is_memloom(listen).await {
+                return Check::warning(NAME, format!("a Memloom server is already running on {listen}"));
+            }
+            let fix = "stop it, or choose another port with --listen";
+            Check::problem(NAME, format!("another program listens on {listen}"), fix)
         }
         Err(error) => Check::problem(
             NAME,

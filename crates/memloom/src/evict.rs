@@ -1,11 +1,12 @@
 //! `memloom evict`: removes for good what was deleted long ago, through a running server or in the data folder itself.
 
-use crate::cli::SettingsArgs;
+use crate::cli::StoreArgs;
 use crate::{serve, terminal};
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use memloom_core::{SystemClock, period};
+use memloom_server::telemetry::{self, TelemetryConfig};
 use memloom_service::Services;
 use reqwest::header::{ACCEPT, AUTHORIZATION};
 use serde_json::{Value, json};
@@ -16,11 +17,14 @@ use tokio::sync::mpsc;
 /// Shown below the help.
 pub const EXAMPLES: &str = "\
 Examples:
-  memloom evict --older-than P90D                    In the data folder; no server may be running on it
+  memloom evict --older-than P90D
   memloom evict --older-than P90D --url http://127.0.0.1:7077 --token admin
-  memloom evict --older-than PT24H --url https://memory.example --token \"$TOKEN\" --justification 'GDPR request 12'
+  memloom evict --older-than PT24H --url https://memory.example \\
+    --token \"$TOKEN\" --justification 'request 12'
 
-A running server evicts in the tenant of the token; in the data folder it is every tenant, or the one of --tenant.";
+Without --url the data folder is opened directly, which needs that no server
+runs on it, and every tenant is cleaned up. A server cleans up the tenant of the
+token.";
 
 /// Arguments of `memloom evict`.
 #[derive(Debug, Args)]
@@ -31,21 +35,21 @@ pub struct EvictArgs {
     /// The server to ask; without one the data folder is opened directly
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
-    /// Bearer token of an admin; in local mode the user's name
-    #[arg(long, env = "MEMLOOM_TOKEN", hide_env_values = true, requires = "url")]
+    /// With --url: bearer token of an admin; in local mode the user's name
+    #[arg(long, env = "MEMLOOM_TOKEN", hide_env_values = true)]
     pub token: Option<String>,
-    /// API key of a client with the admin role
-    #[arg(long, env = "MEMLOOM_API_KEY", hide_env_values = true, requires = "url")]
+    /// With --url: API key of a client with the admin role
+    #[arg(long, env = "MEMLOOM_API_KEY", hide_env_values = true)]
     pub api_key: Option<String>,
     /// Only this tenant
     #[arg(long)]
     pub tenant: Option<String>,
-    /// Why, for the audit log
+    /// With --url: why, for the audit log
     #[arg(long, requires = "url")]
     pub justification: Option<String>,
     /// Where the configuration comes from.
     #[command(flatten)]
-    pub settings: SettingsArgs,
+    pub settings: StoreArgs,
 }
 
 /// Evicts, showing progress on a terminal.
@@ -68,8 +72,11 @@ fn progress_bar() -> ProgressBar {
 
 async fn in_folder(args: &EvictArgs, micros: i64) -> anyhow::Result<()> {
     let config = args.settings.load()?.config;
+    // Only for the audit log, which has to say that somebody evicted.
+    let _telemetry =
+        telemetry::init(&TelemetryConfig { filter: "warn".into(), ..TelemetryConfig::default() })?;
     let store = serve::open_store(&config)
-        .context("the data folder cannot be opened; is a server running on it? Then use --url")?;
+        .context("the data folder cannot be opened (if a server runs on it, use --url)")?;
     let services = Services::new(store.clone(), Arc::new(SystemClock), serve::settings(&config)).await?;
     let conversations = &services.conversations;
     let mut tenants = conversations.tenants().await?;

@@ -14,6 +14,7 @@ use memloom_service::{Services, Settings};
 use memloom_store::sqlite::{SqliteConfig, SqliteEngine};
 use memloom_store::{Store, StoreError};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -25,12 +26,14 @@ Examples:
   memloom serve --listen 127.0.0.1:0 --data-dir /tmp/try
   MEMLOOM_LOG__LEVEL=debug memloom serve --config /etc/memloom.toml
 
-Without configuration the server is in local mode: it listens on loopback only and believes every caller. For anything
-else set auth.mode = \"jwt\" with an issuer or API keys.";
+Without configuration the server is in local mode: it listens on loopback only
+and believes every caller. For anything else set auth.mode = \"jwt\" with an
+issuer or API keys.";
 
 /// Serves until SIGINT or SIGTERM.
 pub async fn run(config: &Config) -> anyhow::Result<()> {
     refuse_problems(config)?;
+    let signals = StopSignals::listen()?;
     let _telemetry = telemetry::init(&TelemetryConfig {
         format: match config.log.format {
             LogFormat::Pretty => telemetry::LogFormat::Pretty,
@@ -51,8 +54,8 @@ pub async fn run(config: &Config) -> anyhow::Result<()> {
     })?;
     let store = open_store(config)?;
     let address = listener.local_addr()?;
-    let announcement = announcement(config, address, &store.describe(), Paint::for_stdout());
-    launch(config, listener, store, || line(announcement), stop_signal()).await
+    let announcement = announcement(config, address, Paint::for_stdout());
+    launch(config, listener, store, || line(announcement), signals.first()).await
 }
 
 /// Puts the parts together and serves on `listener` until `stop`. Calls `ready` when the first request can be served.
@@ -150,7 +153,9 @@ fn refuse_problems(config: &Config) -> anyhow::Result<()> {
 }
 
 /// The lines a start prints: where, what, and something to paste.
-fn announcement(config: &Config, address: SocketAddr, store: &str, paint: Paint) -> String {
+fn announcement(config: &Config, address: SocketAddr, paint: Paint) -> String {
+    let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path).display().to_string();
+    let data = config.database().map(absolute).unwrap_or_default();
     let url = format!("http://{}", reachable(address));
     let mode = match config.auth.mode {
         Mode::Local => paint.yellow("local: every caller is believed; only this machine can call"),
@@ -173,7 +178,7 @@ fn announcement(config: &Config, address: SocketAddr, store: &str, paint: Paint)
         Mode::Jwt => format!("curl -s {url}/v1/health"),
     };
     format!(
-        "{title}\n\n  address  {address}\n  docs     {url}/docs\n  data     {store}\n  mode     {mode}\n\nTry it:\n  {example}\n",
+        "{title}\n\n  address  {address}\n  docs     {url}/docs\n  data     {data}\n  mode     {mode}\n\nTry it:\n  {example}\n",
         title = paint.bold(format_args!("memloom {}", env!("CARGO_PKG_VERSION"))),
         address = paint.bold(&url),
     )
@@ -189,32 +194,52 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// Resolves at the first SIGINT or SIGTERM. The second one ends the process at once.
-async fn stop_signal() {
-    next_signal().await;
-    tracing::info!("stopping; requests that are under way may finish, a second signal ends at once");
-    tokio::spawn(async {
-        next_signal().await;
-        std::process::exit(130);
-    });
+/// SIGINT and SIGTERM. They are noted from the moment this is made, also while nobody waits for them, so that a signal
+/// during the start is not the end without an ending.
+#[cfg(unix)]
+struct StopSignals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
 }
 
-async fn next_signal() {
-    let interrupted = tokio::signal::ctrl_c();
-    #[cfg(unix)]
-    let terminated = async {
-        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-            Ok(mut signal) => drop(signal.recv().await),
-            Err(error) => {
-                tracing::warn!(%error, "SIGTERM cannot be handled");
-                std::future::pending().await
-            }
+#[cfg(unix)]
+impl StopSignals {
+    fn listen() -> std::io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
         }
-    };
-    #[cfg(not(unix))]
-    let terminated = std::future::pending::<()>();
-    tokio::select! {
-        _ = interrupted => {}
-        () = terminated => {}
+    }
+}
+
+/// Ctrl-C.
+#[cfg(not(unix))]
+struct StopSignals;
+
+#[cfg(not(unix))]
+impl StopSignals {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self)
+    }
+
+    async fn next(&mut self) {
+        let _ = tokio::signal::ctrl_c().await;
+    }
+}
+
+impl StopSignals {
+    /// Resolves at the first signal. The second one ends the process at once.
+    async fn first(mut self) {
+        self.next().await;
+        tracing::info!("stopping; requests that are under way may finish, a second signal ends at once");
+        tokio::spawn(async move {
+            self.next().await;
+            std::process::exit(130);
+        });
     }
 }

@@ -1,6 +1,6 @@
 //! `memloom token`: the `Authorization` header of a user.
 
-use crate::cli::SettingsArgs;
+use crate::cli::FileArgs;
 use crate::config::{Config, Span};
 use crate::terminal;
 use anyhow::{bail, ensure};
@@ -19,8 +19,8 @@ Examples:
   curl -H \"$(memloom token --user alice)\" http://127.0.0.1:7077/v1/conversations
   memloom token --user alice --tenant acme --role auditor --expires-in 15m
 
-In local mode the header is just the user's name. With auth.jwt.hmac_secret it is a signed token. With an issuer, tokens
-come from the issuer and this command refuses.";
+In local mode the header is just the user's name. With auth.jwt.hmac_secret it
+is a signed token. With an issuer, tokens come from there and this refuses.";
 
 /// Arguments of `memloom token`.
 #[derive(Debug, Args)]
@@ -39,7 +39,7 @@ pub struct TokenArgs {
     pub expires_in: Span,
     /// Where the configuration comes from.
     #[command(flatten)]
-    pub settings: SettingsArgs,
+    pub settings: FileArgs,
 }
 
 /// Prints the header.
@@ -145,7 +145,7 @@ mod tests {
             tenant: None,
             roles: vec![],
             expires_in: Span::seconds(60),
-            settings: SettingsArgs::default(),
+            settings: FileArgs::default(),
         }
     }
 

@@ -1,4 +1,5 @@
 //! What configures the server, what wins, and what the complaints say.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use memloom::config::{AutoDerive, Config, Flag, Inputs, Loaded, known_keys};
 use memloom_server::auth::config::Mode;
@@ -206,7 +207,8 @@ fn complaints_and_settings_never_show_a_secret() {
         let complaint = given(toml).complaint();
         assert!(!complaint.contains("987654321") && complaint.contains("auth."), "{complaint}");
     }
-    let loaded = given(&DOCUMENTED.replace("issuer = \"https://idp.example\"", "hmac_secret = \"hush\"")).load();
+    let loaded =
+        given(&DOCUMENTED.replace("issuer = \"https://idp.example\"", "hmac_secret = \"hush\"")).load();
     let shown = format!("{:?}{}", loaded, serde_json::to_string(&loaded.settings()).unwrap());
     assert!(!shown.contains("hush") && !shown.contains("test-agent-key") && !shown.contains("gateway-key"));
 }
@@ -233,7 +235,10 @@ fn contradictions_are_found_and_say_how_to_fix_them() {
             assert!(problems.iter().any(|problem| problem.contains(expected)), "{expected}: {problems:?}");
         }
     };
-    check("[server]\nlisten = \"0.0.0.0:7077\"\n", &["server.listen: 0.0.0.0:7077", "set auth.mode = \"jwt\""]);
+    check(
+        "[server]\nlisten = \"0.0.0.0:7077\"\n",
+        &["server.listen: 0.0.0.0:7077", "set auth.mode = \"jwt\""],
+    );
     check("[server]\nlisten = \"[::]:7077\"\n", &["listen on 127.0.0.1"]);
     check("[auth]\nmode = \"jwt\"\n", &["nobody could call this server"]);
     check("[auth.jwt]\nissuer = \"https://x.example\"\n", &["auth.mode = \"local\" verifies nothing"]);
@@ -249,9 +254,13 @@ fn contradictions_are_found_and_say_how_to_fix_them() {
     check("[cors]\nenabled = true\norigins = [\"*\"]\nallow_credentials = true\n", &["name the origins"]);
     check("[cors]\nenabled = true\n", &["cors.origins is empty"]);
     check("[cors]\nenabled = true\norigins = [\"/[/\"]\n", &["not a regular expression"]);
-    check("[store]\nurl = \"postgres://u:secret@db/x\"\n", &["'postgres:…' asks for PostgreSQL", "use \"sqlite\""]);
+    check(
+        "[store]\nurl = \"postgres://u:secret@db/x\"\n",
+        &["'postgres:…' asks for PostgreSQL", "use \"sqlite\""],
+    );
     check("[store]\nurl = \"mysql://db\"\n", &["'mysql' is not a kind of store"]);
     check("[store]\nurl = \"sqlite:\"\n", &["names no file"]);
+    check("[search]\nlanguage = \"klingon\"\n", &["search.language: 'klingon'"]);
     check("[prometheus]\nurl = \"localhost:9090\"\n", &["prometheus.url: 'localhost:9090'"]);
     check("[eviction]\nbatch_size = 0\n[server]\nworkers = 0\n", &["eviction.batch_size", "server.workers"]);
     assert!(!given("[store]\nurl = \"postgres://u:secret@db/x\"\n").problems()[0].contains("secret"));

@@ -28,7 +28,8 @@ use http::header::{AUTHORIZATION, HeaderName};
 use issuer::Issuer;
 pub use issuer::Pace;
 use memloom_core::identity::{
-    Credentials, IdentityPolicy, Principal, RoleGrant, Trust, VerifiedClient, VerifiedUser, is_user_id, resolve,
+    Credentials, IdentityPolicy, Principal, RoleGrant, Trust, VerifiedClient, VerifiedUser, is_user_id,
+    resolve,
 };
 use memloom_core::{Clock, Error, Result, SystemClock};
 use std::sync::Arc;
@@ -128,7 +129,9 @@ impl Authenticator {
             return Ok(client.clone());
         }
         match (&self.bearer, std::str::from_utf8(key)) {
-            (Bearer::UserName, Ok(id)) if is_user_id(id) => Ok(VerifiedClient { id: id.to_owned(), tenant: None }),
+            (Bearer::UserName, Ok(id)) if is_user_id(id) => {
+                Ok(VerifiedClient { id: id.to_owned(), tenant: None })
+            }
             _ => {
                 tracing::debug!("an API key was refused: it belongs to no client");
                 Err(Error::Unauthorized)

@@ -26,7 +26,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 
 const JUSTIFICATION_HEADER: &str = "X-Justification";
 
@@ -150,7 +150,7 @@ pub(super) async fn delete_conversation(
     body: Body,
 ) -> Result<StatusCode, ApiError> {
     principal.require(Role::Admin)?;
-    let request: Option<wire::JustificationRequest> = body.json_or_default()?;
+    let request: Option<wire::JustificationRequest> = body.optional_object()?;
     let reason = justification(request.and_then(|request| request.justification), &headers)?;
     let id = extract::conversation_id(&id)?;
     app.0.services.conversations.admin_delete(&principal, id, reason.as_deref()).await?;
@@ -170,7 +170,7 @@ pub(super) async fn restore_conversation(
     body: Body,
 ) -> Result<Ok200<wire::AdminConversation>, ApiError> {
     principal.require(Role::Admin)?;
-    let request: Option<wire::JustificationRequest> = body.json_or_default()?;
+    let request: Option<wire::JustificationRequest> = body.optional_object()?;
     let reason = justification(request.and_then(|request| request.justification), &headers)?;
     let id = extract::conversation_id(&id)?;
     let conversation = app.0.services.conversations.admin_restore(&principal, id, reason.as_deref()).await?;
@@ -317,7 +317,7 @@ pub(super) async fn search_conversations(
 ) -> Result<Ok200<wire::Page<wire::SearchResult<wire::AdminEntry>>>, ApiError> {
     principal.require(Role::Auditor)?;
     let reason = justification(query.justification, &headers)?;
-    let request: wire::AdminSearchRequest = body.json()?;
+    let request: wire::AdminSearchRequest = body.object()?;
     let include_entry = request.include_entry.unwrap_or(true);
     let search = SearchRequest {
         query: request.query,
@@ -344,7 +344,7 @@ pub(super) struct EvictQuery {
 #[utoipa::path(post, path = "/v1/admin/evict", tag = "admin", params(EvictQuery),
     request_body = wire::EvictRequest,
     responses((status = 200, description = "With `async=true` or `Accept: text/event-stream`: progress from 0 to 100",
-            content_type = "text/event-stream", body = String),
+            content_type = "text/event-stream", body = ProgressEvent),
         (status = 204, description = "Done")))]
 pub(super) async fn evict(
     Authenticated(principal): Authenticated,
@@ -354,7 +354,7 @@ pub(super) async fn evict(
     body: Body,
 ) -> Result<Response, ApiError> {
     principal.require(Role::Admin)?;
-    let request: wire::EvictRequest = body.json()?;
+    let request: wire::EvictRequest = body.object()?;
     let reason = extract::header(&headers, JUSTIFICATION_HEADER)?;
     let wants_stream = headers.get_all(ACCEPT).iter().any(|value| {
         value.to_str().is_ok_and(|text| text.to_ascii_lowercase().contains("text/event-stream"))
@@ -376,6 +376,17 @@ pub(super) async fn evict(
     let (result, ()) = tokio::join!(run, listen);
     result?;
     Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// One event of an eviction's progress.
+#[derive(ToSchema)]
+#[allow(dead_code, reason = "describes the stream in the OpenAPI document; axum writes the events")]
+pub(super) struct ProgressEvent {
+    /// `error` when the eviction failed; absent otherwise.
+    event: Option<String>,
+    /// `{"progress": 0..100}`, or `{"error": "…"}` with the event `error`.
+    #[schema(content_media_type = "application/json")]
+    data: String,
 }
 
 /// An eviction that runs while somebody listens: dropping this ends it after its current batch.

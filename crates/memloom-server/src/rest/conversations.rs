@@ -59,7 +59,7 @@ pub(super) async fn create_conversation(
     State(app): State<App>,
     body: Body,
 ) -> Result<Created<wire::Conversation>, ApiError> {
-    let request: wire::CreateConversationRequest = body.json()?;
+    let request: wire::CreateConversationRequest = body.object()?;
     let conversation = app.0.services.conversations.create(&caller, request.title, request.metadata).await?;
     Ok(Created(conversation.into()))
 }
@@ -89,7 +89,7 @@ pub(super) async fn update_conversation(
     body: Body,
 ) -> Result<Ok200<wire::Conversation>, ApiError> {
     let id = extract::conversation_id(&id)?;
-    let request: wire::UpdateConversationRequest = body.json()?;
+    let request: wire::UpdateConversationRequest = body.object()?;
     Ok(Ok200(app.0.services.conversations.rename(&caller, id, request.title).await?.into()))
 }
 
@@ -119,7 +119,7 @@ pub(super) async fn fork_conversation(
     body: Body,
 ) -> Result<Created<wire::Conversation>, ApiError> {
     let id = extract::conversation_id(&id)?;
-    let request: Option<wire::ForkFromEntryRequest> = body.json_or_default()?;
+    let request: Option<wire::ForkFromEntryRequest> = body.optional_object()?;
     let conversations = &app.0.services.conversations;
     let entry = match extract::entry_id(&entry) {
         Ok(entry) => entry,

@@ -139,7 +139,7 @@ pub(super) async fn append_entry(
     body: Body,
 ) -> Result<Created<wire::Entry>, ApiError> {
     let id = extract::conversation_id(&id)?;
-    let request = append_request(body.json()?);
+    let request = append_request(body.object()?);
     let conversations = &app.0.services.conversations;
     let idempotency = extract::header(&headers, "Idempotency-Key")?
         .map(|key| Idempotency { key: key.to_owned(), body: conversations.request_digest(&caller, &body.0) });
@@ -162,7 +162,7 @@ pub(super) async fn sync_entries(
     let digest = conversations.request_digest(&caller, &body.0);
     let outcome = match conversations.sync_unchanged(&caller, id, digest).await? {
         Some(unchanged) => unchanged,
-        None => conversations.sync(&caller, id, append_request(body.json()?), digest).await?,
+        None => conversations.sync(&caller, id, append_request(body.object()?), digest).await?,
     };
     let SyncOutcome { epoch, no_op, epoch_incremented, entry } = outcome;
     Ok(Ok200(wire::SyncEntryResponse { epoch, no_op, epoch_incremented, entry: entry.map(Into::into) }))

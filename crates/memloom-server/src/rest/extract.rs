@@ -3,14 +3,15 @@
 use super::App;
 use super::error::ApiError;
 use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use memloom_core::identity::{Caller, Principal};
-use memloom_core::{ConversationId, EntryId, Error, Resource, Result, TransferId, Violation};
+use memloom_core::{ConversationId, EntryId, Error, Resource, Result, TransferId};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 use uuid::Uuid;
 
 /// Whoever presented valid credentials; for admin and indexer endpoints.
@@ -153,41 +154,63 @@ impl<S: Send + Sync> FromRequest<S> for Body {
         match Bytes::from_request(request, state).await {
             Ok(bytes) if bytes.is_empty() || is_json => Ok(Self(bytes)),
             Ok(_) => Err(Error::UnsupportedMediaType.into()),
-            // The shell knows whether the limit was hit and answers that itself.
-            Err(BytesRejection::FailedToBufferBody(_)) | Err(_) => {
-                Err(Error::bad_request("the body could not be read to its end").into())
-            }
+            // Whether the limit was hit is the shell's to know, and then it answers in our place.
+            Err(_) => Err(Error::bad_request("the body could not be read to its end").into()),
         }
     }
 }
 
 impl Body {
-    /// The body as JSON.
-    pub fn json<T: DeserializeOwned>(&self) -> Result<T> {
+    /// The body, which must be a JSON object.
+    pub fn object<T: DeserializeOwned>(&self) -> Result<T> {
         if self.0.is_empty() {
             return Err(Error::invalid("body", "a JSON body is required"));
         }
-        serde_json::from_slice(&self.0).map_err(|error| self.explain::<T>(&error))
+        read("body", &self.0, b'{', "an object")
     }
 
-    /// The body as JSON, or what an empty one means.
-    pub fn json_or_default<T: DeserializeOwned + Default>(&self) -> Result<T> {
-        if self.0.is_empty() { Ok(T::default()) } else { self.json() }
-    }
-
-    /// Reads the body again to find the member that is wrong: only a refused request pays for that.
-    fn explain<T: DeserializeOwned>(&self, error: &serde_json::Error) -> Error {
-        if error.is_syntax() || error.is_eof() {
-            return Error::invalid("body", format!("is not valid JSON: {error}"));
+    /// The body, which may be missing or null.
+    pub fn optional_object<T: DeserializeOwned + Default>(&self) -> Result<T> {
+        match self.0.trim_ascii() {
+            b"" | b"null" => Ok(T::default()),
+            _ => self.object(),
         }
-        let mut deserializer = serde_json::Deserializer::from_slice(&self.0);
-        let field = match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
-            Err(located) if !located.path().to_string().is_empty() && located.path().to_string() != "." => {
-                located.path().to_string()
-            }
-            _ => "body".to_owned(),
-        };
-        Error::Invalid(vec![Violation { field, message: error.to_string() }])
+    }
+
+    /// The body, which must be a JSON array of objects.
+    pub fn objects<T: DeserializeOwned>(&self) -> Result<Vec<T>> {
+        if self.0.is_empty() {
+            return Err(Error::invalid("body", "a JSON body is required"));
+        }
+        let items: Vec<&RawValue> = read("body", &self.0, b'[', "an array")?;
+        let object = |(at, item): (usize, &&RawValue)| read(&format!("[{at}]"), item.get().as_bytes(), b'{', "an object");
+        items.iter().enumerate().map(object).collect()
+    }
+}
+
+/// Reads JSON of one kind. A derived reader would also take an array for an object, member by member.
+fn read<'a, T: Deserialize<'a>>(field: &str, json: &'a [u8], begins: u8, kind: &str) -> Result<T> {
+    match serde_json::from_slice(json) {
+        Err(error) if error.is_syntax() || error.is_eof() => {
+            Err(Error::invalid(field, format!("is not valid JSON: {error}")))
+        }
+        _ if json.trim_ascii_start().first() != Some(&begins) => Err(Error::invalid(field, format!("must be {kind}"))),
+        Ok(value) => Ok(value),
+        Err(error) => Err(Error::invalid(wrong_member::<T>(field, json), error.to_string())),
+    }
+}
+
+/// Reads JSON again to find the member that is wrong: only a refused request pays for that.
+fn wrong_member<'a, T: Deserialize<'a>>(field: &str, json: &'a [u8]) -> String {
+    let mut deserializer = serde_json::Deserializer::from_slice(json);
+    let path = match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
+        Ok(_) => String::new(),
+        Err(error) => error.path().to_string(),
+    };
+    match (field, path.as_str()) {
+        (field, "" | ".") => field.to_owned(),
+        ("body", path) => path.to_owned(),
+        (field, path) => format!("{field}.{path}"),
     }
 }
 

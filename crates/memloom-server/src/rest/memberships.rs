@@ -59,7 +59,7 @@ pub(super) async fn share_conversation(
     body: Body,
 ) -> Result<Created<wire::ConversationMembership>, ApiError> {
     let id = extract::conversation_id(&id)?;
-    let request: wire::ShareConversationRequest = body.json()?;
+    let request: wire::ShareConversationRequest = body.object()?;
     let level = request.access_level.map(Into::into);
     let member = app.0.services.conversations.share(&caller, id, request.user_id, level).await?;
     Ok(Created(wire::ConversationMembership::of(id, member)))
@@ -78,7 +78,7 @@ pub(super) async fn update_membership(
     body: Body,
 ) -> Result<Ok200<wire::ConversationMembership>, ApiError> {
     let id = extract::conversation_id(&id)?;
-    let request: wire::UpdateMembershipRequest = body.json()?;
+    let request: wire::UpdateMembershipRequest = body.object()?;
     let level = request.access_level.map(Into::into);
     let member = app.0.services.conversations.update_membership(&caller, id, UserId(user), level).await?;
     Ok(Ok200(wire::ConversationMembership::of(id, member)))

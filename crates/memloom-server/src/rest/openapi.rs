@@ -1,8 +1,9 @@
 //! The OpenAPI document, from the routes and types themselves.
 
 use super::error::ErrorBody;
+use memloom_wire as wire;
 use utoipa::openapi::content::ContentBuilder;
-use utoipa::openapi::path::Operation;
+use utoipa::openapi::path::{HttpMethod, Operation, OperationBuilder, PathItem};
 use utoipa::openapi::response::ResponseBuilder;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{OpenApi, Ref, RefOr, SecurityRequirement};
@@ -15,6 +16,7 @@ use utoipa::{OpenApi as _, PartialSchema, ToSchema};
         description = "One memory service for every AI agent: conversations with forks, sharing, agent memory and search.",
         license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),
+    components(schemas(wire::ListMode, wire::ChannelFilter, wire::Forks, wire::TransferRole)),
     tags(
         (name = "conversations", description = "What was said: conversations and their forks"),
         (name = "entries", description = "Reading, appending and syncing entries"),
@@ -40,6 +42,14 @@ const COMMON_ERRORS: [(&str, &str); 9] = [
     ("503", "Overloaded or unavailable; try again after `Retry-After`"),
 ];
 
+/// What the shell answers by itself, to anybody: path, id, summary, media type, and what an unhappy answer means.
+const OPERATIONS: [(&str, &str, &str, &str, Option<&str>); 4] = [
+    ("/v1/health", "health", "Says that the service is there.", "application/json", None),
+    ("/health/live", "live", "Says that the process is alive.", "application/json", None),
+    ("/health/ready", "ready", "Says whether requests can be served.", "application/json", Some("Not ready, and why")),
+    ("/metrics", "metrics", "Metrics in the text format of Prometheus.", "text/plain", None),
+];
+
 /// The document of the whole API.
 pub fn document() -> OpenApi {
     let mut document = Head::openapi();
@@ -49,6 +59,9 @@ pub fn document() -> OpenApi {
         let operations =
             [&mut item.get, &mut item.post, &mut item.put, &mut item.patch, &mut item.delete].into_iter().flatten();
         operations.for_each(add_common_errors);
+    }
+    for (path, id, summary, media, unhappy) in OPERATIONS {
+        document.paths.paths.insert(path.to_owned(), PathItem::new(HttpMethod::Get, operation(id, summary, media, unhappy)));
     }
     let components = document.components.get_or_insert_default();
     let mut schemas = vec![(ErrorBody::name().into_owned(), ErrorBody::schema())];
@@ -68,6 +81,23 @@ pub fn document() -> OpenApi {
         SecurityRequirement::new("agent", none),
     ]);
     document
+}
+
+fn operation(id: &str, summary: &str, media: &str, unhappy: Option<&str>) -> Operation {
+    let answer = |description: &str| {
+        ResponseBuilder::new().description(description).content(media, ContentBuilder::new().build()).build()
+    };
+    let nobody: [SecurityRequirement; 1] = [SecurityRequirement::default()];
+    let operation = OperationBuilder::new()
+        .operation_id(Some(id))
+        .summary(Some(summary))
+        .tag("operations")
+        .securities(Some(nobody))
+        .response("200", answer("Yes"));
+    match unhappy {
+        Some(description) => operation.response("503", answer(description)).build(),
+        None => operation.build(),
+    }
 }
 
 fn add_common_errors(operation: &mut Operation) {

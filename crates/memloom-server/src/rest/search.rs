@@ -22,7 +22,7 @@ pub(super) async fn search_conversations(
     State(app): State<App>,
     body: Body,
 ) -> Result<Ok200<wire::Page<wire::SearchResult<wire::Entry>>>, ApiError> {
-    let request: wire::SearchConversationsRequest = body.json()?;
+    let request: wire::SearchConversationsRequest = body.object()?;
     let include_entry = request.include_entry.unwrap_or(true);
     let search = SearchRequest {
         query: request.query,
@@ -64,7 +64,7 @@ pub(super) async fn index_conversations(
     body: Body,
 ) -> Result<Ok200<wire::IndexConversationsResponse>, ApiError> {
     principal.require(memloom_core::identity::Role::Indexer)?;
-    let items: Vec<wire::IndexEntryRequest> = body.json()?;
+    let items: Vec<wire::IndexEntryRequest> = body.objects()?;
     let items = items
         .into_iter()
         .map(|item| IndexItem {

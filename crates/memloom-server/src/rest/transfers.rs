@@ -59,7 +59,7 @@ pub(super) async fn create_transfer(
     State(app): State<App>,
     body: Body,
 ) -> Result<Created<wire::OwnershipTransfer>, ApiError> {
-    let request: wire::CreateOwnershipTransferRequest = body.json()?;
+    let request: wire::CreateOwnershipTransferRequest = body.object()?;
     let conversations = &app.0.services.conversations;
     let transfer = conversations.create_transfer(&caller, request.conversation_id, request.new_owner_user_id).await?;
     Ok(Created(transfer.into()))

@@ -67,7 +67,9 @@ fn a_json_line_is_one_object_whatever_is_logged() {
       "level": "INFO",
       "target": "t",
       "message": "hello\nworld",
-      "number": 7,
+      "number": {
+        "$serde_json::private::Number": "7"
+      },
       "flag": true,
       "text": "a\nb\"c"
     }

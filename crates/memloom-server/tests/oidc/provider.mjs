@@ -1,4 +1,5 @@
 // A real OpenID Connect provider for tests: `node provider.mjs PORT`, with the packages in the folder $OIDC_PACKAGES.
+// With `--leash` it ends when its standard input does, so that it never outlives the test that started it.
 //
 // - Every start makes new keys with new ids, so a restart is a key rotation.
 // - Clients get JWT access tokens through client_credentials. The resource chooses audience and algorithm:
@@ -73,3 +74,7 @@ const server = createServer((request, response) => {
   answer(request, response);
 });
 server.listen(port, '127.0.0.1', () => console.log(`ready ${issuer}`));
+if (process.argv.includes('--leash')) {
+  process.stdin.resume();
+  process.stdin.on('end', () => process.exit());
+}

@@ -9,7 +9,7 @@ use memloom_core::identity::{Caller, MAX_USER_ID_CHARS, Principal, Role, Tenant}
 use memloom_core::text::{Analyzer, Words};
 use memloom_core::{ConversationId, EntryId, Error, Resource, Result, Timestamp, UserId};
 use memloom_store::conversations::search::{self, Scope};
-use memloom_store::{TextDocument, TextHit, TextQuery, Tx};
+use memloom_store::{TextDocument, TextQuery, Tx};
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use uuid::Uuid;
@@ -124,7 +124,7 @@ impl Conversations {
         self.cx
             .store
             .read("search_entries", move |tx| {
-                let mut hits = matches(tx, &tenant, &scope, &words)?;
+                let mut hits = matches(tx, &tenant, &scope, &words, &cx.analyzer)?;
                 if grouped {
                     hits = best_of_each(hits);
                 }
@@ -225,13 +225,23 @@ fn index_one(tx: &mut dyn Tx, tenant: &Tenant, item: &CheckedItem) -> Result<()>
     })?)
 }
 
+/// A match and how good it is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Ranked {
+    id: Uuid,
+    group: Uuid,
+    conversation: Uuid,
+    score: f64,
+}
+
 /// Every match that the scope may see.
-fn matches(tx: &mut dyn Tx, tenant: &Tenant, scope: &Scope, words: &Words) -> Result<Vec<TextHit>> {
+fn matches(tx: &mut dyn Tx, tenant: &Tenant, scope: &Scope, words: &Words, analyzer: &Analyzer) -> Result<Vec<Ranked>> {
     let groups = search::groups(tx, tenant, scope, CONFINED_GROUPS)?;
     let confined = groups.is_some();
     let mut hits = Vec::new();
     tx.search_text(&TextQuery { words: words.clone(), groups }, &mut |hit| {
-        hits.push(hit);
+        let score = analyzer.score(hit.text, words);
+        hits.push(Ranked { id: hit.id, group: hit.group, conversation: hit.conversation, score });
         Ok(())
     })?;
     if !confined {
@@ -245,12 +255,12 @@ fn matches(tx: &mut dyn Tx, tenant: &Tenant, scope: &Scope, words: &Words) -> Re
 }
 
 /// Better first; equals by id.
-fn by_rank(a: &TextHit, b: &TextHit) -> Ordering {
+fn by_rank(a: &Ranked, b: &Ranked) -> Ordering {
     b.score.total_cmp(&a.score).then(a.id.cmp(&b.id))
 }
 
-fn best_of_each(hits: Vec<TextHit>) -> Vec<TextHit> {
-    let mut best: HashMap<(Uuid, Uuid), TextHit> = HashMap::with_capacity(hits.len());
+fn best_of_each(hits: Vec<Ranked>) -> Vec<Ranked> {
+    let mut best: HashMap<(Uuid, Uuid), Ranked> = HashMap::with_capacity(hits.len());
     for hit in hits {
         best.entry((hit.group, hit.conversation))
             .and_modify(|known| {
@@ -263,7 +273,7 @@ fn best_of_each(hits: Vec<TextHit>) -> Vec<TextHit> {
     best.into_values().collect()
 }
 
-fn after_cursor(mut hits: Vec<TextHit>, after: Option<&Cursor>, count: usize) -> Vec<TextHit> {
+fn after_cursor(mut hits: Vec<Ranked>, after: Option<&Cursor>, count: usize) -> Vec<Ranked> {
     if let Some(after) = after {
         hits.retain(|hit| after.score.total_cmp(&hit.score).then(hit.id.cmp(&after.id)).is_gt());
     }
@@ -279,7 +289,7 @@ fn after_cursor(mut hits: Vec<TextHit>, after: Option<&Cursor>, count: usize) ->
 fn hydrated(
     tx: &mut dyn Tx,
     tenant: &Tenant,
-    hits: &[TextHit],
+    hits: &[Ranked],
     words: &Words,
     analyzer: &Analyzer,
 ) -> Result<Vec<SearchHit>> {
@@ -366,13 +376,13 @@ fn malformed() -> Error {
 mod tests {
     use super::*;
 
-    fn hit(id: u128, conversation: u128, score: f64) -> TextHit {
-        TextHit { id: Uuid::from_u128(id), group: Uuid::nil(), conversation: Uuid::from_u128(conversation), score }
+    fn hit(id: u128, conversation: u128, score: f64) -> Ranked {
+        Ranked { id: Uuid::from_u128(id), group: Uuid::nil(), conversation: Uuid::from_u128(conversation), score }
     }
 
     #[test]
     fn pages_never_repeat_and_never_miss() {
-        let hits: Vec<TextHit> = (0..50).map(|n| hit(n * 7919 % 50, n, f64::from((n % 5) as u8))).collect();
+        let hits: Vec<Ranked> = (0..50).map(|n| hit(n * 7919 % 50, n, f64::from((n % 5) as u8))).collect();
         let mut all = hits.clone();
         all.sort_unstable_by(by_rank);
         let mut walked = Vec::new();

@@ -1,11 +1,14 @@
 //! Full text on FTS5. The index holds terms only (`texts` holds the text), and each document's tree as one more term,
-//! so that a search confined to trees intersects two posting lists instead of scoring every tree's matches.
+//! so that a search confined to trees intersects two posting lists instead of visiting every tree's matches.
 
 use super::tx::SqliteTx;
 use crate::{Lock, Row, StoreError, TextDocument, TextHit, TextQuery, Tx, TxExt, Value};
 use std::fmt::Write;
 use std::ops::ControlFlow;
 use uuid::Uuid;
+
+/// Begins the term that names a document's tree. No word begins with it: words are letters and digits.
+const SCOPE: char = '§';
 
 /// A change to the index that waits for the commit.
 pub(super) enum TextChange {
@@ -51,12 +54,11 @@ fn put_text(tx: &mut dyn Tx, document: &TextDocument) -> Result<i64, StoreError>
 
 /// Writes the terms of documents whose rows are written.
 fn put_terms(tx: &mut dyn Tx, documents: &mut Vec<(i64, TextDocument)>) -> Result<(), StoreError> {
-    let mut buffer = Uuid::encode_buffer();
     for (no, document) in documents.drain(..) {
-        let scope = &*document.group.simple().encode_lower(&mut buffer);
+        let terms = format!("{SCOPE}{} {}", document.group.simple(), document.terms);
         tx.execute(
-            "INSERT OR REPLACE INTO text_index (rowid, scope, terms) VALUES ($1, $2, $3)",
-            &[no.into(), scope.into(), document.terms.as_str().into()],
+            "INSERT OR REPLACE INTO text_index (rowid, terms) VALUES ($1, $2)",
+            &[no.into(), terms.as_str().into()],
         )?;
     }
     Ok(())
@@ -79,7 +81,7 @@ const NAMED_GROUPS: usize = 128;
 pub(super) fn search(
     tx: &mut SqliteTx<'_>,
     query: &TextQuery,
-    each: &mut dyn FnMut(TextHit) -> Result<(), StoreError>,
+    each: &mut dyn FnMut(TextHit<'_>) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     let (named, dropped_by) = match query.groups.as_deref() {
         Some(groups) if groups.len() > NAMED_GROUPS => (None, Some(groups)),
@@ -91,14 +93,13 @@ pub(super) fn search(
             id: row.uuid(0)?,
             group: row.uuid(1)?,
             conversation: row.uuid(2)?,
-            // FTS5 gives better matches the smaller number.
-            score: -row.real(3)?,
+            text: row.text(3)?,
         })?;
         Ok(ControlFlow::Continue(()))
     };
     match dropped_by {
         None => tx.query(
-            "SELECT t.id, t.group_id, t.conversation_id, bm25(text_index, 0.0, 1.0)
+            "SELECT t.id, t.group_id, t.conversation_id, t.text
              FROM text_index CROSS JOIN texts t ON t.no = text_index.rowid
              WHERE text_index MATCH $1",
             &[Value::Text(&expression)],
@@ -107,7 +108,7 @@ pub(super) fn search(
         ),
         // `+` keeps the planner from starting at the trees, which would ask FTS5 once for each of their documents.
         Some(groups) => tx.query(
-            "SELECT t.id, t.group_id, t.conversation_id, bm25(text_index, 0.0, 1.0)
+            "SELECT t.id, t.group_id, t.conversation_id, t.text
              FROM text_index CROSS JOIN texts t ON t.no = text_index.rowid
              WHERE text_index MATCH $1 AND +t.group_id = ANY($2)",
             &[Value::Text(&expression), Value::Uuids(groups)],
@@ -121,43 +122,39 @@ pub(super) fn search(
 fn expression(words: &[Vec<String>], groups: Option<&[Uuid]>) -> Option<String> {
     let mut expression = String::new();
     if let Some(groups) = groups {
-        let mut buffer = Uuid::encode_buffer();
-        let mut opened = false;
-        for group in groups {
-            expression.push_str(if opened { " OR \"" } else { "scope : (\"" });
-            expression.push_str(group.simple().encode_lower(&mut buffer));
-            expression.push('"');
-            opened = true;
-        }
-        if !opened {
+        let names: Vec<String> = groups.iter().map(|group| format!("\"{SCOPE}{}\"", group.simple())).collect();
+        if names.is_empty() {
             return None;
         }
-        expression.push(')');
+        expression = format!("({})", names.join(" OR "));
     }
     if words.is_empty() {
         return None;
     }
     for alternatives in words {
+        let alternatives: Vec<String> = alternatives.iter().filter_map(|word| beginning_with(word)).collect();
+        if alternatives.is_empty() {
+            return None;
+        }
         if !expression.is_empty() {
             expression.push_str(" AND ");
         }
-        let mut opened = false;
-        for word in alternatives.iter().filter(|word| !word.is_empty()) {
-            expression.push_str(if opened { " OR " } else { "terms : (" });
-            quote(&mut expression, word);
-            expression.push('*');
-            opened = true;
-        }
-        if !opened {
-            return None;
-        }
-        expression.push(')');
+        // Writing to a `String` cannot fail.
+        let _ = write!(expression, "({})", alternatives.join(" OR "));
     }
     Some(expression)
 }
 
-/// A string of FTS5's language. It ends at a NUL, which separates terms like any other sign that is not a letter.
-fn quote(expression: &mut String, word: &str) {
-    // Writing to a `String` cannot fail.
-    let _ = write!(expression, "\"{}\"", word.replace('"', "\"\"").replace('\0', " "));
+/// The terms that begin with a word, in FTS5's language. The tokenizer cuts at ASCII signs, and so do we: without positions
+/// FTS5 knows no phrases.
+fn beginning_with(word: &str) -> Option<String> {
+    let mut parts: Vec<&str> =
+        word.split(|c: char| c.is_ascii() && !c.is_ascii_alphanumeric()).filter(|part| !part.is_empty()).collect();
+    let last = parts.pop()?;
+    let mut expression = String::from("(");
+    for part in parts {
+        let _ = write!(expression, "\"{part}\" AND ");
+    }
+    let _ = write!(expression, "\"{last}\"*)");
+    Some(expression)
 }

@@ -207,7 +207,7 @@ impl Tx for SqliteTx<'_> {
     fn search_text(
         &mut self,
         query: &TextQuery,
-        each: &mut dyn FnMut(TextHit) -> Result<(), StoreError>,
+        each: &mut dyn FnMut(TextHit<'_>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         text::search(self, query, each)
     }

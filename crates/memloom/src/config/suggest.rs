@@ -21,11 +21,9 @@ pub(super) fn closest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> 
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
+    rows[0] = (0..=b.len()).collect();
     for (i, row) in rows.iter_mut().enumerate() {
         row[0] = i;
-    }
-    for j in 0..=b.len() {
-        rows[0][j] = j;
     }
     for i in 1..=a.len() {
         for j in 1..=b.len() {

@@ -202,7 +202,17 @@ fn an_admin_reads_entries_of_all_channels_clients_and_epochs_with_client_ids() {
     assert_eq!(page.all("clientId"), ["gateway", "gateway", "gateway", "agent-b"]);
     assert_members(
         &page.data[1],
-        &["id", "conversationId", "userId", "clientId", "channel", "epoch", "contentType", "content", "createdAt"],
+        &[
+            "id",
+            "conversationId",
+            "userId",
+            "clientId",
+            "channel",
+            "epoch",
+            "contentType",
+            "content",
+            "createdAt",
+        ],
         "an admin entry of memory",
     );
     assert_eq!(said(&read("channel=history")), ["h1"]);
@@ -270,8 +280,7 @@ fn an_admin_searches_everybodys_entries() {
     say(&t.bob, &gone, "a third walrus");
     delete(&t.bob, &gone);
     let search = |body: Value| {
-        let mut found =
-            t.admin.post(&format!("{LIST}/search"), body).expect_page().all("conversationTitle");
+        let mut found = t.admin.post(&format!("{LIST}/search"), body).expect_page().all("conversationTitle");
         found.sort();
         found
     };
@@ -339,13 +348,16 @@ fn an_auditor_reads_everything_and_changes_nothing() {
         .expect_forbidden();
     ann.get("/v1/conversations/unindexed").expect_forbidden();
     ann.get(&format!("/v1/conversations/{id}")).expect_forbidden();
-    assert!(server.wait_for_log(&["ADMIN_READ", "user=ann", "action=getConversation"]).contains("role=auditor"));
+    assert!(
+        server.wait_for_log(&["ADMIN_READ", "user=ann", "action=getConversation"]).contains("role=auditor")
+    );
 }
 
 // ---- justification
 
-static STRICT: LazyLock<TestServer> =
-    LazyLock::new(|| server_with("[admin]\nrequire_justification = true\n[roles.auditor]\nusers = [\"ann\"]\n"));
+static STRICT: LazyLock<TestServer> = LazyLock::new(|| {
+    server_with("[admin]\nrequire_justification = true\n[roles.auditor]\nusers = [\"ann\"]\n")
+});
 
 #[test]
 fn when_required_a_missing_or_blank_justification_is_refused_before_any_data_is_touched() {
@@ -430,9 +442,14 @@ fn every_admin_call_writes_an_audit_line_with_its_action() {
         .expect(204);
 
     let justification = format!("justification=\"{tag}\"");
-    for action in
-        ["listConversations", "getConversation", "getEntries", "getMemberships", "listForks", "searchConversations"]
-    {
+    for action in [
+        "listConversations",
+        "getConversation",
+        "getEntries",
+        "getMemberships",
+        "listForks",
+        "searchConversations",
+    ] {
         let line = SERVER.wait_for_log(&["ADMIN_READ", &format!("action={action}"), &justification]);
         assert!(line.contains("user=admin") && line.contains("role=admin"), "{line}");
         assert!(line.contains("client=gateway"), "{line}");
@@ -599,9 +616,10 @@ fn statistics_have_the_contracts_shapes() {
     let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
 
     for (name, metric, unit) in SINGLE {
-        let answer = admin.get(&format!("/v1/admin/stats/{name}?{range}")).expect(200).expect_members(&[
-            "metric", "unit", "data",
-        ]);
+        let answer = admin
+            .get(&format!("/v1/admin/stats/{name}?{range}"))
+            .expect(200)
+            .expect_members(&["metric", "unit", "data"]);
         assert_eq!((&answer.json["metric"], &answer.json["unit"]), (&json!(metric), &json!(unit)));
         let data = answer.json["data"].as_array().unwrap();
         assert_eq!(data.len(), 3, "{}", answer.describe());
@@ -613,9 +631,10 @@ fn statistics_have_the_contracts_shapes() {
         }
     }
     for (name, metric, unit) in MULTI {
-        let answer = admin.get(&format!("/v1/admin/stats/{name}?{range}")).expect(200).expect_members(&[
-            "metric", "unit", "series",
-        ]);
+        let answer = admin
+            .get(&format!("/v1/admin/stats/{name}?{range}"))
+            .expect(200)
+            .expect_members(&["metric", "unit", "series"]);
         assert_eq!((&answer.json["metric"], &answer.json["unit"]), (&json!(metric), &json!(unit)));
         let series = answer.json["series"].as_array().unwrap();
         assert_eq!(series.len(), 2, "{}", answer.describe());

@@ -120,18 +120,19 @@ fn a_foreign_conversation_is_forbidden() {
 fn an_unknown_conversation_is_not_found() {
     let id = fresh_id();
 
-    SERVER
-        .someone("alice")
-        .get(&format!("/v1/conversations/{id}"))
-        .expect_not_found("conversation", &id);
+    SERVER.someone("alice").get(&format!("/v1/conversations/{id}")).expect_not_found("conversation", &id);
 }
 
 #[test]
 fn a_malformed_id_is_not_found_and_comes_back_as_it_was_written() {
     let alice = SERVER.someone("alice");
-    for id in ["nonsense", "1234", "00000000-0000-0000-0000-00000000000", "01890000-0000-7000-8000-00000000000g"] {
+    for id in
+        ["nonsense", "1234", "00000000-0000-0000-0000-00000000000", "01890000-0000-7000-8000-00000000000g"]
+    {
         alice.get(&format!("/v1/conversations/{id}")).expect_not_found("conversation", id);
-        alice.patch(&format!("/v1/conversations/{id}"), json!({"title": "x"})).expect_not_found("conversation", id);
+        alice
+            .patch(&format!("/v1/conversations/{id}"), json!({"title": "x"}))
+            .expect_not_found("conversation", id);
         alice.delete(&format!("/v1/conversations/{id}")).expect_not_found("conversation", id);
     }
 }
@@ -200,7 +201,8 @@ fn a_title_change_moves_updated_at_and_nothing_else_in_the_dates() {
     let alice = SERVER.someone("alice");
     let created = alice.post("/v1/conversations", json!({"title": "Before"})).expect(201);
 
-    let changed = alice.patch(&format!("/v1/conversations/{}", created.id()), json!({"title": "After"})).expect(200);
+    let changed =
+        alice.patch(&format!("/v1/conversations/{}", created.id()), json!({"title": "After"})).expect(200);
 
     assert!(changed.text_of("updatedAt") > created.text_of("updatedAt"));
     assert_eq!(changed.json["createdAt"], created.json["createdAt"]);
@@ -353,11 +355,9 @@ fn modes_are_accepted_in_any_letter_case_and_others_refused() {
 fn walking_with_limit_one_yields_each_conversation_once_in_every_mode() {
     let alice = SERVER.someone("alice");
     let (r, f1, f2, s) = two_trees(&alice);
-    for (mode, expected) in [
-        ("all", vec![&s, &f2, &f1, &r]),
-        ("roots", vec![&s, &r]),
-        ("latest-fork", vec![&s, &f2]),
-    ] {
+    for (mode, expected) in
+        [("all", vec![&s, &f2, &f1, &r]), ("roots", vec![&s, &r]), ("latest-fork", vec![&s, &f2])]
+    {
         let walked = walk(&alice, &format!("/v1/conversations?mode={mode}&limit=1"));
         let ids: Vec<&str> = walked.iter().map(|item| item["id"].as_str().unwrap()).collect();
         assert_eq!(ids, expected, "mode {mode}");

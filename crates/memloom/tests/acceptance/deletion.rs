@@ -87,7 +87,10 @@ fn a_deleted_tree_is_not_found_on_every_user_endpoint() {
         owner.get(&at("/forks")),
         owner.get(&at("/memberships")),
         owner.post(&at("/memberships"), json!({"userId": "new", "accessLevel": "reader"})),
-        owner.patch(&at(&format!("/memberships/{}", tree.members[0].1.user())), json!({"accessLevel": "reader"})),
+        owner.patch(
+            &at(&format!("/memberships/{}", tree.members[0].1.user())),
+            json!({"accessLevel": "reader"}),
+        ),
         owner.delete(&at(&format!("/memberships/{}", tree.members[0].1.user()))),
         owner.post(
             "/v1/ownership-transfers",
@@ -115,7 +118,8 @@ fn only_the_owner_deletes() {
 #[test]
 fn managers_may_delete_when_the_policy_says_so() {
     let server = server_with("[policy]\nmanagers_may_delete = true\n");
-    let (alice, manager, writer) = (server.someone("alice"), server.someone("manager"), server.someone("writer"));
+    let (alice, manager, writer) =
+        (server.someone("alice"), server.someone("manager"), server.someone("writer"));
     let id = start(&alice, "Chat");
     share(&alice, &id, &manager, "manager");
     share(&alice, &id, &writer, "writer");
@@ -148,6 +152,25 @@ fn deleting_writes_one_remove_line_per_member() {
             &format!("actor={}", tree.owner.user()),
             &format!("target={}", who.user()),
         ]);
+    }
+}
+
+#[test]
+fn appends_racing_a_deletion_are_written_before_it_or_not_found() {
+    for _ in 0..3 {
+        let alice = SERVER.someone("alice");
+        let id = start(&alice, "Chat");
+        let path = format!("{}/entries", conversation(&id));
+
+        let statuses = at_once(12, |n| match n {
+            6 => alice.delete(&conversation(&id)).expect(204).status,
+            n => alice.post(&path, history(&n.to_string())).status,
+        });
+
+        assert!(statuses.iter().all(|status| matches!(status, 201 | 204 | 404)), "{statuses:?}");
+        alice.get(&path).expect_not_found("conversation", &id);
+        let kept = SERVER.as_user("admin").get(&format!("{}/entries", admin_conversation(&id))).expect_page();
+        assert_eq!(kept.data.len(), statuses.iter().filter(|status| **status == 201).count());
     }
 }
 
@@ -314,6 +337,11 @@ fn evict_removes_the_whole_tree_and_it_cannot_be_restored() {
             .expect_not_found("conversation", id);
     }
     assert!(admin.get("/v1/admin/conversations?includeDeleted=true").expect_page().data.is_empty());
+    // What is evicted was never there: the id can be used again, by anybody, and nothing shines through.
+    let bob = someone_in(&SERVER, "bob", &tenant);
+    say(&bob, &tree.root, "new life");
+    assert_eq!(transcript(&bob, &tree.root), ["new life"]);
+    tree.owner.get(&conversation(&tree.root)).expect_forbidden();
 }
 
 #[test]
@@ -329,9 +357,7 @@ fn evict_stays_in_its_tenant() {
 #[test]
 fn evict_understands_full_iso_8601_durations() {
     let admin = admin_in(&SERVER, &fresh_name("tenant"));
-    for duration in
-        ["P90D", "PT24H", "P1Y", "P1M", "P2W", "P1Y2M3W4DT5H6M7S", "PT0.5S", "P1DT12H", "PT36H"]
-    {
+    for duration in ["P90D", "PT24H", "P1Y", "P1M", "P2W", "P1Y2M3W4DT5H6M7S", "PT0.5S", "P1DT12H", "PT36H"] {
         evict(&admin, duration).expect(204);
     }
 }
@@ -339,7 +365,9 @@ fn evict_understands_full_iso_8601_durations() {
 #[test]
 fn evict_refuses_durations_that_make_no_sense() {
     let admin = admin_in(&SERVER, &fresh_name("tenant"));
-    for duration in ["90 days", "PT0S", "P0D", "-P1D", "P-1D", "", " ", "P", "PT", "90", "P1", "1D", "P1H", "PT1D"] {
+    for duration in
+        ["90 days", "PT0S", "P0D", "-P1D", "P-1D", "", " ", "P", "PT", "90", "P1", "1D", "P1H", "PT1D"]
+    {
         let answer = evict(&admin, duration);
         assert_eq!(answer.status, 400, "{duration:?}: {}", answer.describe());
     }
@@ -355,10 +383,10 @@ fn evict_refuses_durations_that_make_no_sense() {
 #[test]
 fn evict_refuses_unknown_or_missing_resource_types() {
     let admin = admin_in(&SERVER, &fresh_name("tenant"));
-    for types in [json!(null), json!([]), json!(["files"]), json!(["conversations", "files"]), json!("conversations")]
+    for types in
+        [json!(null), json!([]), json!(["files"]), json!(["conversations", "files"]), json!("conversations")]
     {
-        let answer =
-            admin.post("/v1/admin/evict", json!({"retentionPeriod": "P1D", "resourceTypes": types}));
+        let answer = admin.post("/v1/admin/evict", json!({"retentionPeriod": "P1D", "resourceTypes": types}));
         assert_eq!(answer.status, 400, "{types}: {}", answer.describe());
     }
     admin.post("/v1/admin/evict", json!({"retentionPeriod": "P1D"})).expect(400);
@@ -379,7 +407,11 @@ fn evict_streams_progress_when_asked_by_parameter_or_accept_header() {
     let tenant = fresh_name("tenant");
     let (alice, admin) = (someone_in(&SERVER, "alice", &tenant), admin_in(&SERVER, &tenant));
     let body = json!({"retentionPeriod": "PT1S", "resourceTypes": ["conversations"]});
-    assert_eq!(progress(admin.post("/v1/admin/evict?async=true", body.clone())), [0, 100], "nothing to evict");
+    assert_eq!(
+        progress(admin.post("/v1/admin/evict?async=true", body.clone())),
+        [0, 100],
+        "nothing to evict"
+    );
 
     for by_header in [true, false] {
         let ids = deleted_trees(&alice, 3);
@@ -437,4 +469,39 @@ fn three_evictions_at_once_remove_everything_once_and_all_end_well() {
     for id in ids {
         admin.get(&admin_conversation(&id)).expect_not_found("conversation", &id);
     }
+}
+
+#[test]
+fn an_eviction_stops_when_its_caller_goes_away() {
+    use std::io::{Read as _, Write as _};
+    let server = server_with("[eviction]\nbatch_size = 1\nbatch_delay = \"300ms\"\n");
+    let (alice, admin) = (server.someone("alice"), server.as_user("admin"));
+    deleted_trees(&alice, 12);
+    let address = server.url().trim_start_matches("http://").to_owned();
+    let remaining = || admin.get("/v1/admin/conversations?onlyDeleted=true").expect_page().data.len();
+
+    let body = r#"{"retentionPeriod":"PT1S","resourceTypes":["conversations"]}"#;
+    let mut caller = std::net::TcpStream::connect(&address).unwrap();
+    write!(
+        caller,
+        "POST /v1/admin/evict?async=true HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer admin\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    let mut begun = [0; 256];
+    assert!(caller.read(&mut begun).unwrap() > 0, "the stream begins");
+    drop(caller);
+
+    std::thread::sleep(Duration::from_millis(1_500));
+    let soon = remaining();
+    std::thread::sleep(Duration::from_millis(900));
+    assert!(soon > 0, "it went on although nobody listened");
+    assert_eq!(remaining(), soon, "it still goes on");
+    assert_eq!(
+        progress(admin.post("/v1/admin/evict?async=true", serde_json::from_str(body).unwrap())).last(),
+        Some(&100),
+        "and the next one finishes"
+    );
+    assert_eq!(remaining(), 0);
 }

@@ -61,7 +61,8 @@ fn an_agent_appends_memory_with_an_epoch_and_without_a_client_id_in_the_answer()
 fn an_agent_appends_history_for_its_user() {
     let alice = SERVER.someone("alice");
     let id = start(&alice, "Chat");
-    let body = json!({"channel": "history", "contentType": "history", "content": [{"role": "AI", "text": "hi"}]});
+    let body =
+        json!({"channel": "history", "contentType": "history", "content": [{"role": "AI", "text": "hi"}]});
 
     let entry = alice.with_key("agent-a").post(&path(&id), body).expect(201);
 
@@ -592,7 +593,9 @@ fn a_refused_append_creates_no_conversation() {
     let alice = SERVER.someone("alice");
     let id = fresh_id();
 
-    alice.post(&path(&id), json!({"channel": "history", "contentType": "history", "content": []})).expect(400);
+    alice
+        .post(&path(&id), json!({"channel": "history", "contentType": "history", "content": []}))
+        .expect(400);
     alice.post(&path(&id), memory(json!(["x"]))).expect(403);
 
     alice.get(&format!("/v1/conversations/{id}")).expect_not_found("conversation", &id);

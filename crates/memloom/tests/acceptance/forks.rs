@@ -303,14 +303,14 @@ fn an_entry_that_is_not_in_the_view_cannot_be_forked() {
     let unknown = fresh_id();
 
     for (conversation, entry) in [
-        (&right, sibling.as_str()),   // stored in a sibling
-        (&r.id, sibling.as_str()),    // stored in a child
-        (&right, r.entry("D")),       // the parent's, after the boundary
-        (&right, r.entry("F")),       // likewise
-        (&r.id, foreign.as_str()),    // another tree
-        (&r.id, unknown.as_str()),    // nowhere
-        (&r.id, r.id.as_str()),       // not an entry
-        (&r.id, "nonsense"),          // not an id
+        (&right, sibling.as_str()), // stored in a sibling
+        (&r.id, sibling.as_str()),  // stored in a child
+        (&right, r.entry("D")),     // the parent's, after the boundary
+        (&right, r.entry("F")),     // likewise
+        (&r.id, foreign.as_str()),  // another tree
+        (&r.id, unknown.as_str()),  // nowhere
+        (&r.id, r.id.as_str()),     // not an entry
+        (&r.id, "nonsense"),        // not an id
     ] {
         r.agent
             .post_nothing(&format!("/v1/conversations/{conversation}/entries/{entry}/fork"))
@@ -425,9 +425,8 @@ fn a_fork_belongs_to_the_trees_owner_and_shows_the_callers_level() {
     let bob = SERVER.someone("bob");
     share(&r.agent, &r.id, &bob, "writer");
 
-    let made = bob
-        .post_nothing(&format!("/v1/conversations/{}/entries/{}/fork", r.id, r.entry("D")))
-        .expect(201);
+    let made =
+        bob.post_nothing(&format!("/v1/conversations/{}/entries/{}/fork", r.id, r.entry("D"))).expect(201);
     assert_eq!(made.json["ownerUserId"], r.agent.user());
     assert_eq!(made.json["accessLevel"], "writer");
 
@@ -517,7 +516,8 @@ fn memory_on_a_blank_slate_starts_at_epoch_one() {
     let branch = fresh_id();
     fork_by_append(&r.agent, &branch, &r.id, None, "from scratch").expect(201);
 
-    let entry = r.agent.post(&format!("/v1/conversations/{branch}/entries"), memory(json!(["m"]))).expect(201);
+    let entry =
+        r.agent.post(&format!("/v1/conversations/{branch}/entries"), memory(json!(["m"]))).expect(201);
 
     assert_eq!(entry.json["epoch"], 1);
 }
@@ -615,7 +615,8 @@ fn the_list_of_forks_can_be_walked_one_by_one() {
 
 #[test]
 fn a_readers_and_a_strangers_list_of_forks() {
-    let (alice, reader, stranger) = (SERVER.someone("alice"), SERVER.someone("reader"), SERVER.someone("stranger"));
+    let (alice, reader, stranger) =
+        (SERVER.someone("alice"), SERVER.someone("reader"), SERVER.someone("stranger"));
     let root = start(&alice, "Root");
     share(&alice, &root, &reader, "reader");
     let unknown = fresh_id();
@@ -774,7 +775,8 @@ fn a_memory_append_on_a_fork_joins_the_inherited_epoch() {
     let cut = say(&agent, &root, "cut");
     let branch = fork(&agent, &root, &cut);
 
-    let appended = agent.post(&format!("/v1/conversations/{branch}/entries"), memory(json!(["four"]))).expect(201);
+    let appended =
+        agent.post(&format!("/v1/conversations/{branch}/entries"), memory(json!(["four"]))).expect(201);
 
     assert_eq!(appended.json["epoch"], 3);
     assert_eq!(current_memory(&agent, &branch), [json!("three"), json!("four")]);
@@ -820,6 +822,24 @@ fn a_content_type_change_is_noticed_across_the_fork_point() {
     assert_eq!((&answer.json["epoch"], &answer.json["epochIncremented"]), (&json!(2), &json!(true)));
 }
 
+#[test]
+fn memory_grows_along_a_chain_of_forks_and_each_stores_only_its_part() {
+    let agent = SERVER.someone("alice").with_key("agent-a");
+    let mut id = start(&agent, "Root");
+    let mut state = Vec::new();
+    for n in 0..25 {
+        state.push(json!({"n": n}));
+        let answer = sync(&agent, &id, json!(state)).expect(200);
+        assert_eq!(answer.json["entry"]["content"], json!([{"n": n}]), "level {n}");
+        assert_eq!(answer.json["epoch"], 1);
+        assert_eq!(sync(&agent, &id, json!(state)).expect(200).json["noOp"], true);
+        let cut = say(&agent, &id, "cut");
+        sync(&agent, &id, json!(["the parent goes its own way"])).expect(200);
+        id = fork(&agent, &id, &cut);
+    }
+    assert_eq!(current_memory(&agent, &id), state);
+}
+
 // ---- large trees
 
 #[test]
@@ -849,7 +869,8 @@ fn pages_appends_and_memory_of_a_branch_are_the_same_beside_thousands_of_sibling
     let page = entries(&agent, &quiet, "limit=3");
     assert_eq!(said(&page), ["root 0", "root 1", "root 2"]);
     assert_eq!(said(&entries(&agent, &quiet, &format!("after={}", page.after.unwrap()))).len(), 3);
-    let tail = agent.get(&format!("/v1/conversations/{quiet}/entries?tail=true&limit=2")).expect_backward_page();
+    let tail =
+        agent.get(&format!("/v1/conversations/{quiet}/entries?tail=true&limit=2")).expect_backward_page();
     assert_eq!(said(&tail), ["root 4", "quiet 0"]);
     let next = agent.post(&format!("/v1/conversations/{quiet}/entries"), memory(json!(["more"]))).expect(201);
     assert_eq!(next.json["epoch"], 1);
@@ -857,4 +878,31 @@ fn pages_appends_and_memory_of_a_branch_are_the_same_beside_thousands_of_sibling
     let all = entries(&agent, &root, "forks=all&limit=200");
     assert_eq!(all.data.len(), 200);
     assert!(all.after.is_some());
+}
+
+// ---- races
+
+#[test]
+fn a_fork_made_while_its_parent_grows_shows_exactly_the_prefix() {
+    let agent = SERVER.someone("alice").with_key("agent-a");
+    let root = start(&agent, "Root");
+    let first: Vec<String> = (0..10).map(|n| say(&agent, &root, &format!("before {n}"))).collect();
+
+    at_once(12, |n| {
+        if n < 6 {
+            for m in 0..15 {
+                say(&agent, &root, &format!("during {n}-{m}"));
+            }
+            return;
+        }
+        for at in 0..10 {
+            let branch = fork(&agent, &root, &first[at]);
+            let expected: Vec<String> = (0..at).map(|n| format!("before {n}")).collect();
+            assert_eq!(transcript(&agent, &branch), expected);
+            say(&agent, &branch, "own");
+            assert_eq!(transcript(&agent, &branch).len(), at + 1);
+        }
+    });
+
+    assert_eq!(transcript(&agent, &root).len(), 10 + 6 * 15);
 }

@@ -138,7 +138,8 @@ fn a_refused_append_does_not_use_up_its_key() {
     let alice = SERVER.someone("alice");
     let id = start(&alice, "Chat");
 
-    append(&alice, &id, "k1", json!({"channel": "history", "contentType": "history", "content": []})).expect(400);
+    append(&alice, &id, "k1", json!({"channel": "history", "contentType": "history", "content": []}))
+        .expect(400);
     append(&alice, &id, "k1", memory(json!(["no key"]))).expect(403);
 
     append(&alice, &id, "k1", history("hello")).expect(201);
@@ -152,7 +153,10 @@ fn a_repetition_still_needs_access() {
     append(&bob, &id, "k1", history("hello")).expect(201);
 
     alice
-        .patch(&format!("/v1/conversations/{id}/memberships/{}", bob.user()), json!({"accessLevel": "reader"}))
+        .patch(
+            &format!("/v1/conversations/{id}/memberships/{}", bob.user()),
+            json!({"accessLevel": "reader"}),
+        )
         .expect(200);
     append(&bob, &id, "k1", history("hello")).expect_forbidden();
 

@@ -67,7 +67,12 @@ fn user(name: &str) -> Client {
 #[track_caller]
 fn unauthorized(answer: Answer) {
     let answer = answer.expect(401);
-    assert_eq!(answer.json, json!({"error": "Unauthorized", "code": "unauthorized"}), "{}", answer.describe());
+    assert_eq!(
+        answer.json,
+        json!({"error": "Unauthorized", "code": "unauthorized"}),
+        "{}",
+        answer.describe()
+    );
     assert_eq!(answer.header("www-authenticate"), "Bearer", "{}", answer.describe());
 }
 
@@ -139,7 +144,11 @@ fn only_a_bearer_token_counts() {
 fn the_bearer_scheme_is_recognised_in_any_letter_case() {
     let name = fresh_name("alice");
 
-    LOCAL.anonymous().with_header("authorization", &format!("bearer {name}")).get("/v1/conversations").expect(200);
+    LOCAL
+        .anonymous()
+        .with_header("authorization", &format!("bearer {name}"))
+        .get("/v1/conversations")
+        .expect(200);
 }
 
 #[test]
@@ -172,8 +181,10 @@ fn an_asserted_user_does_not_replace_the_one_of_the_token() {
     let (alice, victim) = (LOCAL.someone("alice"), LOCAL.someone("victim"));
     start(&victim, "Private");
 
-    for who in [alice.with_header("x-user-id", victim.user()), alice.with_key("k").with_header("x-user-id", victim.user())]
-    {
+    for who in [
+        alice.with_header("x-user-id", victim.user()),
+        alice.with_key("k").with_header("x-user-id", victim.user()),
+    ] {
         assert!(who.get("/v1/conversations").expect_page().data.is_empty());
         assert_eq!(who.post("/v1/conversations", json!({})).expect(201).json["ownerUserId"], alice.user());
         alice.get("/v1/conversations").expect_page().ids().iter().for_each(|id| {
@@ -223,7 +234,9 @@ fn the_user_is_the_first_of_the_known_claims() {
 
 #[test]
 fn a_token_without_any_user_is_refused() {
-    unauthorized(with_token(&signed(&json!({"exp": get_current_timestamp() + 3_600}))).get("/v1/conversations"));
+    unauthorized(
+        with_token(&signed(&json!({"exp": get_current_timestamp() + 3_600}))).get("/v1/conversations"),
+    );
 }
 
 #[test]
@@ -261,9 +274,13 @@ fn a_token_signed_with_another_secret_is_refused() {
 #[test]
 fn a_token_without_a_signature_is_refused() {
     let payload = BASE64URL.encode(claims("root").to_string());
-    for header in [r#"{"alg":"none"}"#, r#"{"alg":"None","typ":"JWT"}"#, r#"{"alg":"NONE"}"#, r#"{"typ":"JWT"}"#] {
+    for header in
+        [r#"{"alg":"none"}"#, r#"{"alg":"None","typ":"JWT"}"#, r#"{"alg":"NONE"}"#, r#"{"typ":"JWT"}"#]
+    {
         let head = BASE64URL.encode(header);
-        for token in [format!("{head}.{payload}."), format!("{head}.{payload}"), format!("{head}.{payload}.AAAA")] {
+        for token in
+            [format!("{head}.{payload}."), format!("{head}.{payload}"), format!("{head}.{payload}.AAAA")]
+        {
             unauthorized(with_token(&token).get("/v1/conversations"));
         }
     }
@@ -293,6 +310,74 @@ fn an_invalid_token_is_refused_even_beside_a_valid_key() {
 
     unauthorized(answer.get("/v1/conversations"));
     unauthorized(with_token("nonsense").with_key("key-robot").get("/v1/conversations/unindexed"));
+}
+
+#[test]
+fn when_audiences_are_configured_one_must_match() {
+    let server = server_with(&format!(
+        "[auth]\nmode = \"jwt\"\n[auth.jwt]\nhmac_secret = \"{SECRET}\"\naudiences = [\"memloom\", \"other\"]\n"
+    ));
+    let with_audience = |audience: Value| {
+        let mut all = claims("alice");
+        if !audience.is_null() {
+            all["aud"] = audience;
+        }
+        let value = format!("Bearer {}", signed(&all));
+        server.anonymous().with_header("authorization", &value).get("/v1/conversations")
+    };
+
+    with_audience(json!("memloom")).expect(200);
+    with_audience(json!(["account", "memloom"])).expect(200);
+    with_audience(json!("other")).expect(200);
+    unauthorized(with_audience(json!("account")));
+    unauthorized(with_audience(json!(["account"])));
+    unauthorized(with_audience(json!(null)));
+}
+
+// ---- tenants of tokens and keys
+
+/// A user with a valid token that is bound to a tenant.
+fn user_of(tenant: &str, name: &str) -> Client {
+    let mut all = claims(name);
+    all["tenant"] = json!(tenant);
+    with_token(&signed(&all))
+}
+
+#[test]
+fn a_token_is_bound_to_its_tenant() {
+    let (name, one, two) = (fresh_name("alice"), fresh_name("one"), fresh_name("two"));
+    let id = start(&user_of(&one, &name), "In one");
+
+    assert_eq!(user_of(&one, &name).get("/v1/conversations").expect_page().ids(), [id.clone()]);
+    for elsewhere in [user_of(&two, &name), user(&name)] {
+        assert!(elsewhere.get("/v1/conversations").expect_page().data.is_empty());
+        elsewhere.get(&format!("/v1/conversations/{id}")).expect_not_found("conversation", &id);
+    }
+    // Choosing another tenant than the token's never works, not even through a trusted client.
+    for chooser in
+        [user_of(&two, &name), user_of(&two, &name).with_key("key-gateway"), user(&name).with_key("key-a")]
+    {
+        let answer = chooser.in_tenant(&one).get(&format!("/v1/conversations/{id}"));
+        assert!(matches!(answer.status, 403 | 404), "{}", answer.describe());
+    }
+}
+
+#[test]
+fn only_a_trusted_client_chooses_a_tenant() {
+    let (name, tenant) = (fresh_name("alice"), fresh_name("tenant"));
+    let gateway = JWT.anonymous().with_key("key-gateway").with_header("x-user-id", &name);
+
+    let id = start(&gateway.in_tenant(&tenant), "Chosen");
+
+    assert_eq!(user_of(&tenant, &name).get("/v1/conversations").expect_page().ids(), [id.clone()]);
+    assert!(
+        gateway.get("/v1/conversations").expect_page().data.is_empty(),
+        "without a choice: the default tenant"
+    );
+    let indexer = JWT.anonymous().with_key("key-robot").in_tenant(&tenant).get("/v1/conversations/unindexed");
+    assert!(indexer.status == 403 || indexer.json["data"] == json!([]), "{}", indexer.describe());
+    let auditor = user("ann").in_tenant(&tenant).get(&format!("/v1/admin/conversations/{id}"));
+    assert!(matches!(auditor.status, 403 | 404), "{}", auditor.describe());
 }
 
 // ---- keys

@@ -28,7 +28,8 @@ fn a_title_has_at_most_500_characters() {
 fn metadata_has_at_most_50_keys() {
     let alice = SERVER.someone("alice");
     let with_keys = |count: usize| {
-        let metadata: serde_json::Map<String, Value> = (0..count).map(|n| (format!("k{n}"), json!(n))).collect();
+        let metadata: serde_json::Map<String, Value> =
+            (0..count).map(|n| (format!("k{n}"), json!(n))).collect();
         alice.post("/v1/conversations", json!({"metadata": metadata}))
     };
 
@@ -49,7 +50,8 @@ fn a_metadata_key_has_at_most_100_characters() {
 fn metadata_has_at_most_16_kib() {
     let alice = SERVER.someone("alice");
     // {"k":"…"} is eight characters around the value.
-    let with_size = |bytes: usize| alice.post("/v1/conversations", json!({"metadata": {"k": "x".repeat(bytes - 8)}}));
+    let with_size =
+        |bytes: usize| alice.post("/v1/conversations", json!({"metadata": {"k": "x".repeat(bytes - 8)}}));
 
     with_size(16 * 1024).expect(201);
     with_size(16 * 1024 + 1).expect_violation("metadata");
@@ -199,6 +201,25 @@ fn content_is_nested_at_most_64_levels() {
                 send(levels).expect(400);
             }
         }
+    }
+}
+
+#[test]
+fn deep_nesting_anywhere_else_does_no_harm() {
+    let alice = SERVER.someone("alice");
+    for depth in [100, 1_000, 100_000] {
+        let deep = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        for body in [
+            format!(r#"{{"metadata":{{"a":{deep}}}}}"#),
+            format!(r#"{{"metadata":{deep}}}"#),
+            format!(r#"{{"title":{deep}}}"#),
+            deep.clone(),
+        ] {
+            alice.send("POST", "/v1/conversations", Body::json_text(body)).expect(400);
+        }
+        let ignored =
+            alice.send("POST", "/v1/conversations", Body::json_text(format!(r#"{{"unknown":{deep}}}"#)));
+        assert!(matches!(ignored.status, 201 | 400), "{}", ignored.describe());
     }
 }
 

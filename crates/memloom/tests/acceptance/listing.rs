@@ -342,7 +342,8 @@ fn up_to_entry_restricts_to_entries_at_or_before_it() {
     assert_eq!(said(&entries(&alice, &id, &format!("upToEntryId={}", ids[2]))), ["1", "2", "3"]);
     let walked = walk(&alice, &path(&id, &format!("upToEntryId={}&limit=1", ids[2])));
     assert_eq!(walked.len(), 3, "the last page ends at the entry");
-    let tail = alice.get(&path(&id, &format!("upToEntryId={}&tail=true&limit=1", ids[2]))).expect_backward_page();
+    let tail =
+        alice.get(&path(&id, &format!("upToEntryId={}&tail=true&limit=1", ids[2]))).expect_backward_page();
     assert_eq!(said(&tail), ["3"]);
 }
 

@@ -68,7 +68,10 @@ fn lists() -> Vec<List> {
     let entry_aliases: &[&str] = &["after", "afterCursor", "afterEntryId"];
     vec![
         list("conversations", &alice, "/v1/conversations".into(), 200, &[&foreign_conversation, &entry]),
-        List { aliases: entry_aliases, ..list("entries", &alice, of("entries"), 200, &[&foreign_entry, &root]) },
+        List {
+            aliases: entry_aliases,
+            ..list("entries", &alice, of("entries"), 200, &[&foreign_entry, &root])
+        },
         list("forks", &alice, of("forks"), 200, &[&foreign_conversation, &entry]),
         List { malformed: &[], ..list("memberships", &alice, of("memberships"), 200, &[stranger.user()]) },
         list("transfers", &alice, "/v1/ownership-transfers".into(), 200, &[&root]),

@@ -203,6 +203,31 @@ fn characters_with_operator_meaning_are_dropped() {
 }
 
 #[test]
+fn a_word_with_punctuation_finds_the_text_it_was_copied_from() {
+    let (alice, _) = alice_and_indexer();
+    let id = start(&alice, "Chat");
+    let words = [
+        "well-known",
+        "bob@example.org",
+        "snake_case_name",
+        "node.js",
+        "don't",
+        "2024-01-15",
+        "https://example.org/a/b?c=d",
+        "src/main.rs",
+        "key=value",
+        "10:30",
+        "\"quoted\"",
+        "(aside)",
+        "café",
+    ];
+    for (n, word) in words.iter().enumerate() {
+        let entry = say(&alice, &id, &format!("before{n} {word} after{n}"));
+        assert_eq!(found(&alice, &format!("{word} after{n}")), [entry], "query {word:?}");
+    }
+}
+
+#[test]
 fn operator_words_are_ordinary_words() {
     let (alice, _) = alice_and_indexer();
     let id = start(&alice, "Chat");
@@ -415,10 +440,39 @@ fn grouped_hits_are_paged_without_repeats() {
 
     let hits = search_pages(&alice, json!({"query": "walrus", "limit": 2}));
 
-    let mut conversations: Vec<&str> = hits.iter().map(|hit| hit["conversationId"].as_str().unwrap()).collect();
+    let mut conversations: Vec<&str> =
+        hits.iter().map(|hit| hit["conversationId"].as_str().unwrap()).collect();
     conversations.sort_unstable();
     conversations.dedup();
     assert_eq!((hits.len(), conversations.len()), (5, 5));
+}
+
+#[test]
+fn writes_of_others_between_two_pages_do_not_repeat_or_lose_hits() {
+    for grouped in [true, false] {
+        let (alice, _) = alice_and_indexer();
+        let (stranger, neighbour) = (alice_and_indexer().0, SERVER.someone("neighbour").with_key("gateway"));
+        for n in 0..6 {
+            let id = start(&alice, &n.to_string());
+            say(&alice, &id, &format!("walrus {}", "filler ".repeat(n % 3)));
+        }
+        let mut body = json!({"query": "walrus", "groupByConversation": grouped, "limit": 1});
+        let whole = search(&alice, json!({"query": "walrus", "groupByConversation": grouped})).all("entryId");
+
+        let mut walked = Vec::new();
+        loop {
+            let page = search(&alice, body.clone());
+            walked.append(&mut page.all("entryId"));
+            let Some(after) = page.after else { break };
+            assert!(walked.len() < 50, "the pages never end");
+            body["after"] = json!(after);
+            for who in [&stranger, &neighbour] {
+                say(who, &fresh_id(), "a walrus of somebody else, and quite some filler around it");
+            }
+        }
+
+        assert_eq!(walked, whole, "groupByConversation {grouped}");
+    }
 }
 
 #[test]

@@ -69,8 +69,12 @@ fn matrix_reading_a_conversation_and_its_lists() {
     row("list entries", [200, 200, 200, 200, 403], |t| t.caller.get(&t.path("/entries")));
     row("list forks", [200, 200, 200, 200, 403], |t| t.caller.get(&t.path("/forks")));
     row("list memberships", [200, 200, 200, 200, 403], |t| t.caller.get(&t.path("/memberships")));
-    row("read own-client memory", [200, 200, 200, 200, 403], |t| t.caller.get(&t.path("/entries?channel=memory")));
-    row("read everything", [200, 200, 200, 200, 403], |t| t.caller.get(&t.path("/entries?channel=all&forks=all")));
+    row("read own-client memory", [200, 200, 200, 200, 403], |t| {
+        t.caller.get(&t.path("/entries?channel=memory"))
+    });
+    row("read everything", [200, 200, 200, 200, 403], |t| {
+        t.caller.get(&t.path("/entries?channel=all&forks=all"))
+    });
 }
 
 #[test]
@@ -88,7 +92,9 @@ fn matrix_finding_a_conversation() {
 #[test]
 fn matrix_writing() {
     row("append history", [403, 201, 201, 201, 403], |t| t.caller.post(&t.path("/entries"), history("x")));
-    row("append memory", [403, 201, 201, 201, 403], |t| t.caller.post(&t.path("/entries"), memory(json!(["x"]))));
+    row("append memory", [403, 201, 201, 201, 403], |t| {
+        t.caller.post(&t.path("/entries"), memory(json!(["x"])))
+    });
     row("sync", [403, 200, 200, 200, 403], |t| t.caller.post(&t.path("/entries/sync"), memory(json!(["x"]))));
     row("fork", [403, 201, 201, 201, 403], |t| {
         t.caller.post_nothing(&t.path(&format!("/entries/{}/fork", t.entry)))
@@ -98,7 +104,9 @@ fn matrix_writing() {
         body["forkedAtConversationId"] = json!(t.id);
         t.caller.post(&format!("/v1/conversations/{}/entries", fresh_id()), body)
     });
-    row("change the title", [403, 200, 200, 200, 403], |t| t.caller.patch(&t.path(""), json!({"title": "New"})));
+    row("change the title", [403, 200, 200, 200, 403], |t| {
+        t.caller.patch(&t.path(""), json!({"title": "New"}))
+    });
 }
 
 #[test]
@@ -324,7 +332,9 @@ fn an_unknown_member_is_not_found() {
     let id = start(&alice, "Chat");
     let nobody = fresh_name("nobody");
 
-    alice.patch(&membership(&id, &nobody), json!({"accessLevel": "reader"})).expect_not_found("membership", &nobody);
+    alice
+        .patch(&membership(&id, &nobody), json!({"accessLevel": "reader"}))
+        .expect_not_found("membership", &nobody);
     alice.delete(&membership(&id, &nobody)).expect_not_found("membership", &nobody);
 }
 
@@ -415,7 +425,13 @@ fn every_change_of_membership_writes_an_audit_line() {
     let (actor, target, conversation) =
         (format!("actor={}", alice.user()), format!("target={}", bob.user()), format!("conversation={id}"));
     let line = |action: &str| {
-        SERVER.wait_for_log(&["MEMBERSHIP_CHANGE", &actor, &target, &conversation, &format!("action={action}")])
+        SERVER.wait_for_log(&[
+            "MEMBERSHIP_CHANGE",
+            &actor,
+            &target,
+            &conversation,
+            &format!("action={action}"),
+        ])
     };
 
     share(&alice, &id, &bob, "reader");
@@ -436,7 +452,12 @@ fn the_audit_line_names_the_client_when_there_is_one() {
 
     share(&alice, &id, &bob, "reader");
 
-    SERVER.wait_for_log(&["MEMBERSHIP_CHANGE", &format!("conversation={id}"), "client=agent-7", "action=add"]);
+    SERVER.wait_for_log(&[
+        "MEMBERSHIP_CHANGE",
+        &format!("conversation={id}"),
+        "client=agent-7",
+        "action=add",
+    ]);
 }
 
 #[test]

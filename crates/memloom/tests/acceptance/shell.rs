@@ -32,8 +32,12 @@ fn metrics_need_no_credentials_and_have_bounded_labels() {
 
     let metrics = SERVER.anonymous().get("/metrics").expect(200).text;
 
-    for name in ["http_server_requests_seconds", "memory_store_operation_seconds", "db_pool_active", "db_pool_available"]
-    {
+    for name in [
+        "http_server_requests_seconds",
+        "memory_store_operation_seconds",
+        "db_pool_active",
+        "db_pool_available",
+    ] {
         assert!(metrics.contains(name), "no {name} in\n{metrics}");
     }
     assert!(metrics.contains("/v1/conversations/{"), "uri is a template:\n{metrics}");
@@ -108,7 +112,11 @@ fn a_wrong_method_is_answered_in_the_envelope() {
     ] {
         let answer = alice.send(method, &path, Body::None).expect(405);
         assert!(answer.json["error"].is_string() && answer.json["code"].is_string(), "{}", answer.describe());
-        assert!(!answer.header("allow").is_empty(), "405 must name the allowed methods: {:?}", answer.headers);
+        assert!(
+            !answer.header("allow").is_empty(),
+            "405 must name the allowed methods: {:?}",
+            answer.headers
+        );
     }
 }
 
@@ -186,7 +194,8 @@ fn malformed_json_is_a_bad_request() {
 #[test]
 fn a_body_that_is_not_utf_8_is_a_bad_request() {
     let alice = SERVER.someone("alice");
-    let body = Body::Raw { content_type: Some("application/json"), bytes: b"{\"title\":\"\xff\xfe\"}".to_vec() };
+    let body =
+        Body::Raw { content_type: Some("application/json"), bytes: b"{\"title\":\"\xff\xfe\"}".to_vec() };
 
     alice.send("POST", "/v1/conversations", body).expect(400);
 }
@@ -231,7 +240,8 @@ fn a_body_of_another_media_type_is_refused() {
     let mut endpoints = endpoints_with_a_body(&alice);
     endpoints.push(("POST", "/v1/conversations".to_owned()));
     for (method, path) in endpoints {
-        for content_type in ["text/plain", "application/xml", "application/x-www-form-urlencoded", "nonsense"] {
+        for content_type in ["text/plain", "application/xml", "application/x-www-form-urlencoded", "nonsense"]
+        {
             let body = Body::Raw { content_type: Some(content_type), bytes: b"{}".to_vec() };
             alice.send(method, &path, body).expect_error(415, "unsupported_media_type");
         }
@@ -268,7 +278,11 @@ fn internals_never_leak() {
     let alice = SERVER.someone("alice").with_key("agent-a");
     let id = start(&alice, "Chat");
     for answer in [
-        alice.send("POST", &format!("/v1/conversations/{id}/entries"), Body::json_text("{\"content\": 1e999}")),
+        alice.send(
+            "POST",
+            &format!("/v1/conversations/{id}/entries"),
+            Body::json_text("{\"content\": 1e999}"),
+        ),
         alice.get(&format!("/v1/conversations/{id}/entries?after=';drop%20table%20entries;--")),
         alice.get("/v1/conversations?query=%27%22%3B--"),
         alice.post("/v1/conversations/search", json!({"query": "\" OR 1=1 --"})),
@@ -281,6 +295,62 @@ fn internals_never_leak() {
         }
     }
     alice.get(&format!("/v1/conversations/{id}")).expect(200);
+}
+
+#[test]
+fn a_path_that_is_not_utf_8_is_not_found() {
+    let alice = SERVER.someone("alice");
+    for path in ["/v1/conversations/%FF", "/v1/conversations/%C3%28/entries", "/v1/ownership-transfers/%FF"] {
+        let answer = alice.get(path);
+        assert!(matches!(answer.status, 400 | 404), "{}", answer.describe());
+        assert!(answer.json["code"].is_string(), "{}", answer.describe());
+    }
+}
+
+// ---- web pages of other origins
+
+#[test]
+fn a_preflight_is_answered_before_authentication_when_enabled() {
+    let server = server_with("[cors]\nenabled = true\norigins = [\"https://app.example.org\"]\n");
+    let preflight = |origin: &str| {
+        server
+            .anonymous()
+            .with_header("origin", origin)
+            .with_header("access-control-request-method", "POST")
+            .with_header("access-control-request-headers", "authorization, content-type, x-api-key")
+            .send("OPTIONS", "/v1/conversations", Body::None)
+    };
+
+    let allowed = preflight("https://app.example.org");
+    assert!(matches!(allowed.status, 200 | 204), "{}", allowed.describe());
+    assert_eq!(allowed.header("access-control-allow-origin"), "https://app.example.org");
+    assert!(allowed.header("access-control-allow-headers").to_lowercase().contains("x-api-key"));
+    assert_eq!(preflight("https://evil.example.org").header("access-control-allow-origin"), "");
+    let page =
+        server.someone("alice").with_header("origin", "https://app.example.org").get("/v1/conversations");
+    assert_eq!(page.expect(200).header("access-control-allow-origin"), "https://app.example.org");
+    let refused =
+        server.anonymous().with_header("origin", "https://app.example.org").get("/v1/conversations");
+    assert_eq!(refused.expect(401).header("access-control-allow-origin"), "https://app.example.org");
+}
+
+#[test]
+fn by_default_no_other_origin_is_allowed() {
+    let answer =
+        SERVER.someone("alice").with_header("origin", "https://app.example.org").get("/v1/conversations");
+
+    assert_eq!(answer.expect(200).header("access-control-allow-origin"), "");
+}
+
+#[test]
+fn every_origin_with_credentials_stops_the_start() {
+    let failed = Setup::new(env!("CARGO_BIN_EXE_memloom"))
+        .toml("[cors]\nenabled = true\norigins = [\"*\"]\nallow_credentials = true\n")
+        .try_start()
+        .expect_err("* never goes together with credentials");
+
+    assert!(failed.status.is_some_and(|status| !status.success()), "{}", failed.reason);
+    assert!(failed.log.contains("credentials"), "{}", failed.log);
 }
 
 // ---- the process

@@ -496,7 +496,10 @@ fn growing_syncs_at_once_never_store_an_item_twice() {
     let state = current_memory(&agent, &id);
     let expected: Vec<Value> = all[..state.len()].iter().map(|n| json!(n)).collect();
     assert_eq!(state, expected);
-    wrote_nothing(sync(&agent, &id, json!(state)), entries(&agent, &id, "channel=memory").data[0]["epoch"].clone());
+    wrote_nothing(
+        sync(&agent, &id, json!(state)),
+        entries(&agent, &id, "channel=memory").data[0]["epoch"].clone(),
+    );
 }
 
 // ---- sync with fork fields
@@ -520,4 +523,38 @@ fn a_first_sync_with_fork_fields_creates_a_fork_and_stores_only_the_delta() {
     assert_eq!(created.json["forkedAtConversationId"], root);
     assert_eq!(current_memory(&agent, &branch), [json!("a"), json!("b")]);
     assert_eq!(current_memory(&agent, &root), [json!("a"), json!("later")]);
+}
+
+#[test]
+fn a_first_sync_on_a_blank_slate_starts_at_epoch_one_without_increment() {
+    let agent = an_agent();
+    let root = start(&agent, "Root");
+    sync(&agent, &root, json!(["of the root"])).expect(200);
+    let mut body = memory(json!(["a"]));
+    body["forkedAtConversationId"] = json!(root);
+
+    wrote(agent.post(&path(&fresh_id()), body), 1, false, json!(["a"]));
+}
+
+#[test]
+fn nothing_to_remember_makes_no_fork_either() {
+    let agent = an_agent();
+    let root = start(&agent, "Root");
+    let id = fresh_id();
+    let mut body = memory(json!([]));
+    body["forkedAtConversationId"] = json!(root);
+
+    wrote_nothing(agent.post(&path(&id), body), json!(null));
+
+    agent.get(&format!("/v1/conversations/{id}")).expect_not_found("conversation", &id);
+}
+
+#[test]
+fn numbers_of_any_size_are_compared_without_being_spelled_out() {
+    assert!(are_equal("1e1000000000", "10e999999999"));
+    assert!(!are_equal("1e1000000000", "1e1000000001"));
+    assert!(!are_equal("1e-1000000000", "0"));
+    assert!(are_equal("0e1000000000", "0"));
+    assert!(are_equal("1E+2", "100"));
+    assert!(are_equal("123.4500e-2", "1.2345"));
 }

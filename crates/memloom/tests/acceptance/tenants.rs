@@ -39,9 +39,14 @@ fn the_same_id_can_have_memory_memberships_forks_and_transfers_in_both() {
         let cut = say(&alice, &id, "cut");
         sync(&alice, &id, json!([tenant])).expect(200);
         alice
-            .post(&format!("/v1/conversations/{id}/memberships"), json!({"userId": bob, "accessLevel": "reader"}))
+            .post(
+                &format!("/v1/conversations/{id}/memberships"),
+                json!({"userId": bob, "accessLevel": "reader"}),
+            )
             .expect(201);
-        alice.post("/v1/ownership-transfers", json!({"conversationId": id, "newOwnerUserId": bob})).expect(201);
+        alice
+            .post("/v1/ownership-transfers", json!({"conversationId": id, "newOwnerUserId": bob}))
+            .expect(201);
         let branch = fork(&alice, &id, &cut);
 
         assert_eq!(transcript(&alice, &branch), [tenant.clone()]);
@@ -93,7 +98,9 @@ fn nothing_of_one_tenant_can_be_reached_from_another() {
             .expect_not_found("transfer", &transfer);
         assert!(who.get("/v1/ownership-transfers").expect_page().data.is_empty());
         assert!(who.get("/v1/conversations?mode=all").expect_page().data.is_empty());
-        assert!(who.post("/v1/conversations/search", json!({"query": "walrus"})).expect_page().data.is_empty());
+        assert!(
+            who.post("/v1/conversations/search", json!({"query": "walrus"})).expect_page().data.is_empty()
+        );
     }
     let mut body = history("x");
     body["forkedAtConversationId"] = json!(id);
@@ -195,7 +202,11 @@ fn random_actions_in_random_tenants_never_cross() {
             let foreign: Vec<&String> = tenants.iter().filter(|other| *other != tenant).collect();
             let clean = |answer: &Answer| {
                 for mark in &foreign {
-                    assert!(!answer.text.contains(*mark), "seed {seed}: {tenant} reads {}", answer.describe());
+                    assert!(
+                        !answer.text.contains(*mark),
+                        "seed {seed}: {tenant} reads {}",
+                        answer.describe()
+                    );
                 }
             };
             for person in &people {
@@ -204,8 +215,12 @@ fn random_actions_in_random_tenants_never_cross() {
                 clean(&listed);
                 for item in listed.json["data"].as_array().unwrap() {
                     let id = item["id"].as_str().unwrap();
-                    for rest in ["entries?channel=all&limit=200", "entries?forks=all&limit=200", "forks", "memberships"]
-                    {
+                    for rest in [
+                        "entries?channel=all&limit=200",
+                        "entries?forks=all&limit=200",
+                        "forks",
+                        "memberships",
+                    ] {
                         clean(&who.get(&format!("/v1/conversations/{id}/{rest}")).expect(200));
                     }
                 }
@@ -217,7 +232,11 @@ fn random_actions_in_random_tenants_never_cross() {
             let admin = admin_in(&SERVER, tenant);
             clean(&admin.get("/v1/admin/conversations?includeDeleted=true&mode=all&limit=1000").expect(200));
             clean(&admin.get("/v1/conversations/unindexed?limit=200").expect(200));
-            clean(&admin.post("/v1/admin/conversations/search", json!({"query": "mark", "limit": 1000})).expect(200));
+            clean(
+                &admin
+                    .post("/v1/admin/conversations/search", json!({"query": "mark", "limit": 1000}))
+                    .expect(200),
+            );
         }
     }
 }

@@ -6,7 +6,8 @@ use std::sync::LazyLock;
 static SERVER: LazyLock<TestServer> = LazyLock::new(local_server);
 
 const PATH: &str = "/v1/ownership-transfers";
-const TRANSFER: [&str; 6] = ["id", "conversationId", "conversationTitle", "fromUserId", "toUserId", "createdAt"];
+const TRANSFER: [&str; 6] =
+    ["id", "conversationId", "conversationTitle", "fromUserId", "toUserId", "createdAt"];
 
 /// Alice owns a conversation that Bob may read.
 fn alice_and_bob() -> (Client, Client, String) {
@@ -348,7 +349,10 @@ fn a_changed_level_of_the_recipient_does_not_matter() {
     let (alice, bob, id) = alice_and_bob();
     let transfer = offer(&alice, &id, &bob).expect(201).id();
     alice
-        .patch(&format!("/v1/conversations/{id}/memberships/{}", bob.user()), json!({"accessLevel": "manager"}))
+        .patch(
+            &format!("/v1/conversations/{id}/memberships/{}", bob.user()),
+            json!({"accessLevel": "manager"}),
+        )
         .expect(200);
 
     bob.post_nothing(&format!("{PATH}/{transfer}/accept")).expect(204);
@@ -367,7 +371,13 @@ fn of_two_offers_at_once_one_is_made_and_one_is_refused() {
 
         let made: Vec<&Answer> = answers.iter().filter(|a| a.status == 201).collect();
         let refused: Vec<&Answer> = answers.iter().filter(|a| a.status == 409).collect();
-        assert_eq!((made.len(), refused.len()), (1, 1), "{} / {}", answers[0].describe(), answers[1].describe());
+        assert_eq!(
+            (made.len(), refused.len()),
+            (1, 1),
+            "{} / {}",
+            answers[0].describe(),
+            answers[1].describe()
+        );
         assert_eq!(refused[0].json["existingTransferId"], made[0].json["id"]);
         assert_eq!(alice.get(PATH).expect_page().data.len(), 1);
     }

@@ -55,7 +55,34 @@ async fn a_single_statistic_is_one_line_with_nulls_where_it_is_undefined() {
     )
     .await;
     let stats = double.client().stats("request-rate", None, None, None).await.unwrap();
-    insta::assert_json_snapshot!(stats, @"");
+    insta::assert_json_snapshot!(stats, @r#"
+    {
+      "metric": "request_rate",
+      "unit": "requests/sec",
+      "data": [
+        {
+          "timestamp": "2026-01-31T12:00:00.000000Z",
+          "value": 0.5
+        },
+        {
+          "timestamp": "2026-01-31T12:01:00.123000Z",
+          "value": null
+        },
+        {
+          "timestamp": "2026-01-31T12:02:00.000000Z",
+          "value": null
+        },
+        {
+          "timestamp": "2026-01-31T12:03:00.000000Z",
+          "value": null
+        },
+        {
+          "timestamp": "2026-01-31T12:04:00.000000Z",
+          "value": 0.00002
+        }
+      ]
+    }
+    "#);
 }
 
 #[tokio::test]
@@ -68,7 +95,36 @@ async fn a_statistic_by_operation_is_a_line_per_operation() {
     )
     .await;
     let stats = double.client().stats("store-throughput", None, None, None).await.unwrap();
-    insta::assert_json_snapshot!(stats, @"");
+    insta::assert_json_snapshot!(stats, @r#"
+    {
+      "metric": "store_throughput",
+      "unit": "operations/sec",
+      "series": [
+        {
+          "label": "append",
+          "data": [
+            {
+              "timestamp": "2026-01-31T12:00:00.000000Z",
+              "value": 4.0
+            },
+            {
+              "timestamp": "2026-01-31T12:01:00.000000Z",
+              "value": 5.0
+            }
+          ]
+        },
+        {
+          "label": "sync",
+          "data": [
+            {
+              "timestamp": "2026-01-31T12:00:00.000000Z",
+              "value": 3.0
+            }
+          ]
+        }
+      ]
+    }
+    "#);
 }
 
 #[tokio::test]
@@ -88,7 +144,26 @@ async fn the_range_defaults_to_the_last_hour_by_the_minute() {
     double.client().stats("request-rate", None, None, None).await.unwrap();
     let asked: Vec<(String, String)> =
         serde_urlencoded::from_str(&double.queries.lock().unwrap()[0]).unwrap();
-    insta::assert_debug_snapshot!(asked, @"");
+    insta::assert_debug_snapshot!(asked, @r#"
+    [
+        (
+            "query",
+            "sum(rate(http_server_requests_seconds_count[300s]))",
+        ),
+        (
+            "start",
+            "1769857200.000000",
+        ),
+        (
+            "end",
+            "1769860800.000000",
+        ),
+        (
+            "step",
+            "60",
+        ),
+    ]
+    "#);
 }
 
 #[tokio::test]
@@ -101,7 +176,26 @@ async fn a_given_range_is_passed_on() {
         .unwrap();
     let asked: Vec<(String, String)> =
         serde_urlencoded::from_str(&double.queries.lock().unwrap()[0]).unwrap();
-    insta::assert_debug_snapshot!(asked, @"");
+    insta::assert_debug_snapshot!(asked, @r#"
+    [
+        (
+            "query",
+            "100 * (sum(rate(http_server_requests_seconds_count{status=~\"5..\"}[600s])) or vector(0)) / sum(rate(http_server_requests_seconds_count[600s]))",
+        ),
+        (
+            "start",
+            "1769731200.500000",
+        ),
+        (
+            "end",
+            "1769734800.000000",
+        ),
+        (
+            "step",
+            "600",
+        ),
+    ]
+    "#);
 }
 
 #[tokio::test]
@@ -113,9 +207,18 @@ async fn what_is_not_an_answer_is_unavailable() {
         (200, r#"{"status":"success"}"#),
         (200, r#"{"status":"success","data":{"resultType":"vector","result":[]}}"#),
         (200, r#"{"status":"error","errorType":"execution","error":"query timed out"}"#),
-        (200, r#"{"status":"success","data":{"resultType":"matrix","result":[{"metric":{},"values":[[1,"x"]]}]}}"#),
-        (200, r#"{"status":"success","data":{"resultType":"matrix","result":[{"metric":{},"values":[["a","1"]]}]}}"#),
-        (200, r#"{"status":"success","data":{"resultType":"matrix","result":[{"metric":{},"values":[[1]]}]}}"#),
+        (
+            200,
+            r#"{"status":"success","data":{"resultType":"matrix","result":[{"metric":{},"values":[[1,"x"]]}]}}"#,
+        ),
+        (
+            200,
+            r#"{"status":"success","data":{"resultType":"matrix","result":[{"metric":{},"values":[["a","1"]]}]}}"#,
+        ),
+        (
+            200,
+            r#"{"status":"success","data":{"resultType":"matrix","result":[{"metric":{},"values":[[1]]}]}}"#,
+        ),
         (422, r#"{"status":"error","errorType":"execution","error":"too many samples"}"#),
         (503, EMPTY),
         (302, EMPTY),
@@ -151,10 +254,15 @@ fn every_complaint_about_a_range_names_its_field() {
         Err(Error::Invalid(violations)) => violations.into_iter().map(|v| v.field).collect::<Vec<_>>(),
         other => panic!("{other:?}"),
     };
-    assert_eq!(complaints(Some("yesterday"), Some("2026-13-01T00:00:00Z"), Some("fast")), ["end", "start", "step"]);
+    assert_eq!(
+        complaints(Some("yesterday"), Some("2026-13-01T00:00:00Z"), Some("fast")),
+        ["end", "start", "step"]
+    );
     assert_eq!(complaints(Some("2026-01-31T12:00:01Z"), None, None), ["start"]);
     assert_eq!(complaints(Some("2026-01-01T00:00:00Z"), None, Some("1s")), ["step"]);
-    for step in ["0", "0s", "-5s", "5x", "s", "1m 5s", "500ms", "1.5m", "99999999999999999999s", "9999999999999999w"] {
+    for step in
+        ["0", "0s", "-5s", "5x", "s", "1m 5s", "500ms", "1.5m", "99999999999999999999s", "9999999999999999w"]
+    {
         assert_eq!(complaints(None, None, Some(step)), ["step"], "{step}");
     }
 }
@@ -184,5 +292,13 @@ fn the_questions() {
     ];
     let questions: Vec<_> =
         names.iter().map(|name| Stat::named(name).unwrap().query(Duration::from_secs(300))).collect();
-    insta::assert_snapshot!(questions.join("\n"), @"");
+    insta::assert_snapshot!(questions.join("\n"), @r#"
+    sum(rate(http_server_requests_seconds_count[300s]))
+    100 * (sum(rate(http_server_requests_seconds_count{status=~"5.."}[300s])) or vector(0)) / sum(rate(http_server_requests_seconds_count[300s]))
+    histogram_quantile(0.95, sum by (le) (rate(http_server_requests_seconds_bucket[300s])))
+    100 * (sum(rate(memory_entries_cache_hits_total[300s])) or vector(0)) / ((sum(rate(memory_entries_cache_hits_total[300s])) + (sum(rate(memory_entries_cache_misses_total[300s])) or vector(0))) or sum(rate(memory_entries_cache_misses_total[300s])))
+    100 * sum(db_pool_active) / (sum(db_pool_active) + sum(db_pool_available))
+    histogram_quantile(0.95, sum by (le, operation) (rate(memory_store_operation_seconds_bucket[300s])))
+    sum by (operation) (rate(memory_store_operation_seconds_count[300s]))
+    "#);
 }

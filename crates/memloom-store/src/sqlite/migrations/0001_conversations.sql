@@ -109,7 +109,8 @@ CREATE TABLE texts (
     text            TEXT NOT NULL
 ) STRICT;
 CREATE INDEX texts_by_group ON texts (group_id);
-CREATE VIRTUAL TABLE text_index USING fts5 (scope, terms, content='', contentless_delete=1, tokenize='ascii');
+-- Neither positions nor frequencies: FTS5 finds, memloom-core ranks.
+CREATE VIRTUAL TABLE text_index USING fts5 (terms, content='', contentless_delete=1, detail=none, tokenize='ascii');
 
 CREATE TABLE idempotency_keys (
     tenant          TEXT NOT NULL,

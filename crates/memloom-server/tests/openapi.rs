@@ -1,0 +1,32 @@
+//! The API document in the repository is the one the server serves.
+
+use memloom_server::rest;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+const SNAPSHOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../openapi/memloom.json");
+
+#[test]
+fn the_snapshot_is_current() {
+    let stored = std::fs::read_to_string(SNAPSHOT).unwrap_or_default();
+    let current = rest::document().to_pretty_json().unwrap();
+    assert!(stored.trim() == current.trim(), "openapi/memloom.json is out of date: run `make openapi`, look at the difference, commit it");
+}
+
+#[test]
+fn every_operation_is_described() {
+    let document: Value = serde_json::from_str(&rest::document().to_json().unwrap()).unwrap();
+    let mut ids = BTreeSet::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let name = format!("{method} {path}");
+            assert!(operation["summary"].as_str().is_some_and(|s| s.ends_with('.')), "{name} needs a summary");
+            assert!(ids.insert(operation["operationId"].as_str().unwrap().to_owned()), "{name} repeats an operationId");
+            assert_eq!(operation["tags"].as_array().map(Vec::len), Some(1), "{name} needs one tag");
+            for parameter in operation["parameters"].as_array().into_iter().flatten() {
+                assert!(parameter["description"].is_string(), "{name}: {} needs a description", parameter["name"]);
+            }
+        }
+    }
+    assert!(ids.len() > 30, "{ids:?}");
+}

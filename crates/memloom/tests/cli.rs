@@ -1,0 +1,311 @@
+//! The binary as its user sees it: what it prints, what it refuses, how it starts and stops.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+fn memloom(folder: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_memloom"));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("MEMLOOM_")) {
+        command.env_remove(name);
+    }
+    command.current_dir(folder).args(args);
+    command
+}
+
+fn run(folder: &Path, args: &[&str]) -> Output {
+    memloom(folder, args).output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+fn folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+fn folder_with(toml: &str) -> TempDir {
+    let folder = folder();
+    std::fs::write(folder.path().join("memloom.toml"), toml).unwrap();
+    folder
+}
+
+/// A server on a free port. Killed when dropped.
+struct Server {
+    process: Child,
+    printed: String,
+}
+
+impl Server {
+    fn start(folder: &Path, args: &[&str]) -> Self {
+        let mut process = memloom(folder, args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let mut printed = String::new();
+        while !printed.contains("curl") {
+            let line = lines.next().unwrap_or_else(|| panic!("it ended after printing:\n{printed}")).unwrap();
+            printed.push_str(&line);
+            printed.push('\n');
+        }
+        Self { process, printed }
+    }
+
+    fn url(&self) -> String {
+        let at = self.printed.find("http://").unwrap();
+        self.printed[at..].split_whitespace().next().unwrap().to_owned()
+    }
+
+    fn signal(&self, name: &str) {
+        assert!(
+            Command::new("kill").args([name, &self.process.id().to_string()]).status().unwrap().success()
+        );
+    }
+
+    fn wait(&mut self) -> std::process::ExitStatus {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            if let Some(status) = self.process.try_wait().unwrap() {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "it did not end");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn a_start_prints_where_what_and_a_line_to_paste() {
+    let folder = folder();
+    for args in [&["--listen", "127.0.0.1:0"][..], &["serve", "--listen", "localhost:0"]] {
+        let mut server = Server::start(folder.path(), args);
+        let url = server.url();
+        assert!(url.starts_with("http://127.0.0.1:") && !url.ends_with(":0"), "{url}");
+        let data = folder.path().join("memloom-data");
+        assert!(server.printed.contains(data.to_str().unwrap()), "{}", server.printed);
+        assert!(server.printed.contains("mode     local"), "{}", server.printed);
+        assert!(!server.printed.contains('\x1b'), "colours are for terminals");
+
+        let line = server.printed.lines().find(|line| line.trim().starts_with("curl")).unwrap();
+        let pasted =
+            Command::new("sh").args(["-c", &format!("{line} -w ' %{{http_code}}'")]).output().unwrap();
+        assert!(stdout(&pasted).ends_with(" 201"), "{line}\nanswered {}", stdout(&pasted));
+
+        server.signal("-TERM");
+        assert!(server.wait().success());
+    }
+}
+
+#[test]
+fn an_interrupt_ends_it_gracefully_and_the_folder_can_be_used_again() {
+    let folder = folder();
+    for _ in 0..2 {
+        let mut server = Server::start(folder.path(), &["--listen", "127.0.0.1:0"]);
+        server.signal("-INT");
+        assert!(server.wait().success());
+    }
+}
+
+#[test]
+fn contradictions_stop_the_start_with_every_problem() {
+    let folder = folder_with("[server]\nlisten = \"0.0.0.0:0\"\n[store]\nurl = \"postgres://u:hush@db/x\"\n");
+    let refused = run(folder.path(), &["serve"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let complaint = stderr(&refused);
+    assert!(complaint.contains("server.listen") && complaint.contains("auth.mode = \"jwt\""), "{complaint}");
+    assert!(complaint.contains("PostgreSQL, which is not in this version"), "{complaint}");
+    assert!(!complaint.contains("hush"), "{complaint}");
+    assert!(!folder.path().join("memloom-data").exists(), "nothing was made");
+}
+
+#[test]
+fn a_mistyped_key_stops_the_start() {
+    let folder = folder_with("[server]\nlistem = \"127.0.0.1:0\"\n");
+    let refused = run(folder.path(), &["serve"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert_eq!(
+        stderr(&refused),
+        "error: memloom.toml: server.listem is not a setting; did you mean server.listen?\n"
+    );
+}
+
+#[test]
+fn a_taken_port_and_a_taken_folder_are_explained() {
+    let folder = folder();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let refused = run(folder.path(), &["serve", "--listen", &address]);
+    assert!(stderr(&refused).contains("choose another port with --listen"), "{}", stderr(&refused));
+
+    let _server = Server::start(folder.path(), &["--listen", "127.0.0.1:0"]);
+    let refused = run(folder.path(), &["serve", "--listen", "127.0.0.1:0"]);
+    assert!(
+        stderr(&refused).contains("another memloom process uses this data folder"),
+        "{}",
+        stderr(&refused)
+    );
+    let refused = run(folder.path(), &["evict", "--older-than", "P1D"]);
+    assert!(stderr(&refused).contains("use --url"), "{}", stderr(&refused));
+}
+
+#[test]
+fn doctor_shows_every_key_with_its_source_and_no_secret() {
+    let toml = "[auth]\nmode = \"jwt\"\n[auth.jwt]\nhmac_secret = \"hush-hush\"\n[auth.api_keys]\na = [\"hush-key\"]\n";
+    let folder = folder_with(toml);
+    let mut command = memloom(folder.path(), &["doctor", "--listen", "127.0.0.1:0"]);
+    let output = command.env("MEMLOOM_LOG__LEVEL", "debug").output().unwrap();
+    let text = stdout(&output);
+    assert!(output.status.success(), "{text}{}", stderr(&output));
+    let line = |key: &str| text.lines().find(|line| line.trim_start().starts_with(key)).unwrap_or("");
+    assert!(line("server.listen").ends_with("flag --listen"), "{text}");
+    assert!(line("log.level").ends_with("environment variable MEMLOOM_LOG__LEVEL"), "{text}");
+    assert!(line("auth.mode").ends_with("memloom.toml"), "{text}");
+    assert!(line("store.url").ends_with("default"), "{text}");
+    assert!(line("auth.jwt.hmac_secret").contains("[redacted]"), "{text}");
+    assert!(!text.contains("hush"), "{text}");
+    for check in ["✓ configuration", "! configuration", "✓ data folder", "✓ database", "✓ port"] {
+        assert!(text.contains(check), "{check} is missing:\n{text}");
+    }
+    assert!(!folder.path().join("memloom-data").exists(), "the doctor changes nothing");
+}
+
+#[test]
+fn doctor_finds_problems_and_says_what_to_do() {
+    let folder = folder_with(
+        "[auth]\nmode = \"jwt\"\n[auth.jwt]\nissuer = \"http://127.0.0.1:1\"\n[server]\ndata_dir = \"taken\"\n[store]\nurl = \"sqlite:data.db\"\n",
+    );
+    std::fs::write(
+        folder.path().join("data.db"),
+        "this is no database, and long enough to be looked at as one, or not",
+    )
+    .unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listen = taken.local_addr().unwrap().to_string();
+    let output = run(folder.path(), &["doctor", "--json", "--listen", &listen]);
+    assert_eq!(output.status.code(), Some(1));
+    let report: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(report["ok"], false);
+    let check = |name: &str| {
+        let checks = report["checks"].as_array().unwrap();
+        checks
+            .iter()
+            .find(|check| check["name"] == name)
+            .unwrap_or_else(|| panic!("no {name}: {report:#}"))
+            .clone()
+    };
+    assert_eq!(check("configuration")["outcome"], "ok");
+    for (name, message) in [
+        ("database", "is not a SQLite database"),
+        ("port", "another program listens on"),
+        ("issuer", "http://127.0.0.1:1/.well-known/openid-configuration"),
+    ] {
+        let check = check(name);
+        assert_eq!(check["outcome"], "problem", "{check}");
+        assert!(check["message"].as_str().unwrap().contains(message), "{check}");
+        assert!(check["fix"].is_string(), "{check}");
+    }
+}
+
+#[test]
+fn doctor_recognises_a_running_server() {
+    let folder = folder();
+    let server = Server::start(folder.path(), &["--listen", "127.0.0.1:0"]);
+    let listen = server.url().replace("http://", "");
+    let output = run(folder.path(), &["doctor", "--listen", &listen]);
+    let text = stdout(&output);
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains(&format!("in use by process {}", server.process.id())), "{text}");
+    assert!(text.contains("a Memloom server is already running"), "{text}");
+}
+
+#[test]
+fn token_prints_the_header_to_use() {
+    let plain = folder();
+    assert_eq!(stdout(&run(plain.path(), &["token", "--user", "alice"])), "Authorization: Bearer alice\n");
+    let signed = folder_with(
+        "[auth]\nmode = \"jwt\"\n[auth.jwt]\nhmac_secret = \"0123456789abcdef0123456789abcdef\"\n",
+    );
+    let header = stdout(&run(signed.path(), &["token", "--user", "alice", "--expires-in", "5m"]));
+    assert!(header.starts_with("Authorization: Bearer eyJ") && header.matches('.').count() == 2, "{header}");
+
+    let _server = Server::start(signed.path(), &["--listen", "127.0.0.1:0"]);
+    let url = _server.url();
+    let ask = |header: &str| {
+        let asked = Command::new("curl")
+            .args([
+                "-s",
+                "-o",
+                "/dev/null",
+                "-w",
+                "%{http_code}",
+                "-H",
+                header.trim(),
+                &format!("{url}/v1/conversations"),
+            ])
+            .output();
+        stdout(&asked.unwrap())
+    };
+    assert_eq!(ask(&header), "200");
+    assert_eq!(ask("Authorization: Bearer alice"), "401");
+}
+
+#[test]
+fn evict_works_through_a_server_and_in_the_folder() {
+    let folder = folder();
+    let mut server = Server::start(folder.path(), &["--listen", "127.0.0.1:0"]);
+    let url = server.url();
+    let through = |extra: &[&str]| run(folder.path(), &[&["evict", "--url", &url], extra].concat());
+    let done = through(&["--older-than", "P90D", "--token", "admin"]);
+    assert!(done.status.success(), "{}", stderr(&done));
+    let refused = through(&["--older-than", "P90D", "--token", "alice"]);
+    assert!(
+        stderr(&refused).contains("403") && stderr(&refused).contains("Admin role required"),
+        "{}",
+        stderr(&refused)
+    );
+    let refused = through(&["--older-than", "90 days", "--token", "admin"]);
+    assert!(stderr(&refused).contains("P90D"), "{}", stderr(&refused));
+    let refused = through(&["--older-than", "P90D"]);
+    assert!(stderr(&refused).contains("--token"), "{}", stderr(&refused));
+    server.signal("-TERM");
+    assert!(server.wait().success());
+    let done = run(folder.path(), &["evict", "--older-than", "P90D"]);
+    assert_eq!(stdout(&done), "Removed 0 conversation trees.\n", "{}", stderr(&done));
+}
+
+#[test]
+fn openapi_prints_the_document() {
+    let document: serde_json::Value =
+        serde_json::from_slice(&run(folder().path(), &["openapi"]).stdout).unwrap();
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
+    assert!(document["paths"]["/v1/conversations"].is_object());
+}
+
+#[test]
+fn help_teaches_with_examples_and_a_closed_pipe_is_no_error() {
+    for command in ["serve", "doctor", "token", "evict", "openapi"] {
+        let help = stdout(&run(folder().path(), &[command, "--help"]));
+        assert!(help.contains("Example"), "{help}");
+    }
+    let mut doctor =
+        memloom(folder().path(), &["doctor"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(doctor.stdout.take());
+    let mut complaints = String::new();
+    doctor.stderr.take().unwrap().read_to_string(&mut complaints).unwrap();
+    let _ = doctor.wait();
+    assert_eq!(complaints, "");
+}

@@ -1,0 +1,579 @@
+//! What survives: `kill -9` in the middle of concurrent writes, a full disk, a folder that cannot be written.
+//!
+//! `MEMLOOM_CRASH_ROUNDS=200 cargo test --test crash` kills more often than the default three times.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use memloom_testkit::server::{Body, Client, Setup, TestServer, fresh_id, fresh_name};
+use serde_json::{Value, json};
+use std::collections::{HashMap, HashSet};
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+const WORKERS: usize = 32;
+
+fn binary() -> &'static str {
+    env!("CARGO_BIN_EXE_memloom")
+}
+
+// ---- kill -9
+
+/// A write that the server acknowledged.
+#[derive(Debug, Clone)]
+struct Acknowledged {
+    entry: String,
+    conversation: String,
+    content: Value,
+}
+
+/// A fork that the server acknowledged, and what it must show of its parent.
+#[derive(Debug, Clone)]
+struct Fork {
+    id: String,
+    parent: String,
+    inherited: Vec<String>,
+}
+
+/// One agent that writes without pause and remembers what the server promised.
+#[derive(Debug)]
+struct Worker {
+    user: String,
+    key: String,
+    root: String,
+    shared: String,
+    dice: u64,
+    serial: u64,
+    /// Everything ever sent, acknowledged or not, by the label it carries.
+    sent: HashSet<String>,
+    writes: Vec<Acknowledged>,
+    /// The transcript of the root as far as it is certain: entry id and label.
+    transcript: Vec<(String, String)>,
+    forks: Vec<Fork>,
+    /// The last acknowledged memory, and the one that was on its way when the answer did not come.
+    memory: Vec<Value>,
+    memory_in_flight: Option<Vec<Value>>,
+    /// Whether a root append may or may not have been written, so that the transcript is not certain any more.
+    uncertain: bool,
+}
+
+impl Worker {
+    fn new(n: usize, shared: &str) -> Self {
+        Self {
+            user: fresh_name(&format!("worker{n}")),
+            key: format!("agent-{n}"),
+            root: fresh_id(),
+            shared: shared.to_owned(),
+            dice: 0x9E37_79B9_7F4A_7C15 ^ (n as u64 + 1).wrapping_mul(0xBF58_476D_1CE4_E5B9),
+            serial: 0,
+            sent: HashSet::new(),
+            writes: Vec::new(),
+            transcript: Vec::new(),
+            forks: Vec::new(),
+            memory: Vec::new(),
+            memory_in_flight: None,
+            uncertain: false,
+        }
+    }
+
+    fn client(&self, server: &TestServer) -> Client {
+        server.as_user(&self.user).with_key(&self.key)
+    }
+
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.dice ^= self.dice << 13;
+        self.dice ^= self.dice >> 7;
+        self.dice ^= self.dice << 17;
+        self.dice % sides
+    }
+
+    /// A label nobody else uses, so that a duplicate can be recognised.
+    fn label(&mut self) -> String {
+        self.serial += 1;
+        let label = format!("{}#{}", self.user, self.serial);
+        self.sent.insert(label.clone());
+        label
+    }
+
+    /// Writes until the server is gone. `acknowledged` counts over all workers.
+    fn run(&mut self, client: &Client, acknowledged: &AtomicUsize) {
+        loop {
+            let done = match self.roll(10) {
+                0..=3 => self.say(client, self.root.clone()),
+                4 => self.say(client, self.shared.clone()),
+                5 => match self.forks.last().map(|fork| fork.id.clone()) {
+                    Some(fork) => self.say(client, fork),
+                    None => continue,
+                },
+                6 if self.forks.len() < 20 => self.fork(client),
+                _ => self.sync(client),
+            };
+            match done {
+                Some(()) => acknowledged.fetch_add(1, Ordering::Relaxed),
+                None => return,
+            };
+        }
+    }
+
+    /// Sends; `None` when no answer came, which is when the outcome is unknown.
+    fn post(client: &Client, path: &str, body: Body, expected: u16) -> Option<Value> {
+        let answer = client.try_send("POST", path, body).ok()?;
+        assert_eq!(answer.status, expected, "{}", answer.describe());
+        Some(answer.json)
+    }
+
+    fn say(&mut self, client: &Client, conversation: String) -> Option<()> {
+        let label = self.label();
+        let padding = "x".repeat(usize::try_from(self.roll(600)).unwrap());
+        let content = json!([{"role": "USER", "text": label, "padding": padding}]);
+        let body = json!({"channel": "history", "contentType": "history", "content": content});
+        let path = format!("/v1/conversations/{conversation}/entries");
+        let Some(entry) = Self::post(client, &path, Body::Json(body), 201) else {
+            self.uncertain |= conversation == self.root;
+            return None;
+        };
+        let entry = entry["id"].as_str().expect("an id").to_owned();
+        if conversation == self.root {
+            self.transcript.push((entry.clone(), label));
+        }
+        self.writes.push(Acknowledged { entry, conversation, content });
+        Some(())
+    }
+
+    fn sync(&mut self, client: &Client) -> Option<()> {
+        let mut next = self.memory.clone();
+        if self.roll(8) == 0 || next.len() > 40 {
+            next.clear(); // a new epoch
+        }
+        for _ in 0..=self.roll(2) {
+            next.push(json!({"note": self.label()}));
+        }
+        self.memory_in_flight = Some(next.clone());
+        let body = json!({"channel": "memory", "contentType": "crash", "content": next});
+        let path = format!("/v1/conversations/{}/entries/sync", self.root);
+        let answer = Self::post(client, &path, Body::Json(body), 200)?;
+        self.memory = self.memory_in_flight.take().unwrap_or_default();
+        let entry = &answer["entry"];
+        self.writes.push(Acknowledged {
+            entry: entry["id"].as_str().expect("every sync here writes").to_owned(),
+            conversation: self.root.clone(),
+            content: entry["content"].clone(),
+        });
+        Some(())
+    }
+
+    fn fork(&mut self, client: &Client) -> Option<()> {
+        if self.uncertain || self.transcript.is_empty() {
+            return self.say(client, self.root.clone());
+        }
+        let at = usize::try_from(self.roll(self.transcript.len() as u64)).unwrap();
+        let inherited = self.transcript[..at].iter().map(|(_, label)| label.clone()).collect();
+        let path = format!("/v1/conversations/{}/entries/{}/fork", self.root, self.transcript[at].0);
+        let made = Self::post(client, &path, Body::None, 201)?;
+        let id = made["id"].as_str().expect("an id").to_owned();
+        self.forks.push(Fork { id, parent: self.root.clone(), inherited });
+        Some(())
+    }
+
+    /// Everything the server promised is there; nothing is there twice or that was never sent.
+    fn verify(&mut self, server: &TestServer) {
+        let (admin, client) = (server.as_user("admin"), self.client(server));
+        let mut stored: HashMap<String, Value> = HashMap::new();
+        let mut labels: HashMap<String, usize> = HashMap::new();
+        for root in [&self.root, &self.shared] {
+            for entry in every_entry(&admin, root) {
+                for label in labels_of(&entry) {
+                    if label.starts_with(&self.user) {
+                        *labels.entry(label).or_default() += 1;
+                    }
+                }
+                let id = entry["id"].as_str().expect("an id").to_owned();
+                assert!(stored.insert(id, entry).is_none(), "an entry is listed twice");
+            }
+        }
+        for write in &self.writes {
+            let entry = stored
+                .get(&write.entry)
+                .unwrap_or_else(|| panic!("{} lost the acknowledged {write:?}", self.user));
+            assert_eq!(entry["content"], write.content, "{} got back other content", self.user);
+            assert_eq!(entry["conversationId"], write.conversation);
+        }
+        for (label, times) in &labels {
+            assert!(self.sent.contains(label), "{label} was never sent");
+            // A superseded epoch repeats nothing here: a new epoch starts with fresh labels only.
+            assert_eq!(*times, 1, "{label} is stored {times} times");
+        }
+
+        let memory = current_memory(&client, &self.root);
+        let possible = [Some(&self.memory), self.memory_in_flight.as_ref()];
+        assert!(
+            possible.iter().flatten().any(|state| **state == memory),
+            "{} remembers neither what was acknowledged nor what was on its way:\n{memory:?}\n{possible:?}",
+            self.user
+        );
+        self.memory = memory;
+        self.memory_in_flight = None;
+
+        for fork in &self.forks {
+            let read = client.get(&format!("/v1/conversations/{}", fork.id)).expect(200);
+            assert_eq!(read.json["forkedAtConversationId"], fork.parent);
+            let seen: Vec<String> =
+                every_page(&client, &format!("/v1/conversations/{}/entries?limit=200", fork.id))
+                    .iter()
+                    .flat_map(labels_of)
+                    .collect();
+            assert_eq!(seen[..fork.inherited.len()], fork.inherited, "{} inherits something else", fork.id);
+        }
+
+        // From here on the transcript is certain again: it is what the server says.
+        if !self.transcript.is_empty() || self.uncertain {
+            let page = client.try_send("GET", &format!("/v1/conversations/{}", self.root), Body::None);
+            if page.is_ok_and(|answer| answer.status == 200) {
+                let acknowledged = std::mem::take(&mut self.transcript);
+                self.transcript =
+                    every_page(&client, &format!("/v1/conversations/{}/entries?limit=200", self.root))
+                        .iter()
+                        .map(|entry| (entry["id"].as_str().unwrap().to_owned(), labels_of(entry).remove(0)))
+                        .collect();
+                let mut rest = self.transcript.iter();
+                for entry in &acknowledged {
+                    assert!(rest.any(|found| found == entry), "{} is out of order", entry.1);
+                }
+            }
+        }
+        self.uncertain = false;
+    }
+}
+
+/// Walks a list to its end and checks that time never runs backwards in it.
+fn every_page(who: &Client, path: &str) -> Vec<Value> {
+    let mut all: Vec<Value> = Vec::new();
+    let mut page = who.get(path).expect_page();
+    loop {
+        all.append(&mut page.data);
+        let Some(after) = page.after else { break };
+        page = who.get(&format!("{path}&after={after}")).expect_page();
+    }
+    let times: Vec<&str> = all.iter().map(|entry| entry["createdAt"].as_str().unwrap()).collect();
+    assert!(times.is_sorted(), "createdAt decreases in {path}");
+    all
+}
+
+fn every_entry(admin: &Client, root: &str) -> Vec<Value> {
+    let path = format!("/v1/admin/conversations/{root}/entries?forks=all&limit=1000");
+    match admin.get(&format!("/v1/admin/conversations/{root}")).status {
+        404 => Vec::new(), // its first append was never acknowledged
+        _ => every_page(admin, &path),
+    }
+}
+
+fn labels_of(entry: &Value) -> Vec<String> {
+    let items = entry["content"].as_array().cloned().unwrap_or_default();
+    let label = |item: &Value| item["text"].as_str().or(item["note"].as_str()).map(str::to_owned);
+    items.iter().filter_map(label).collect()
+}
+
+fn current_memory(agent: &Client, conversation: &str) -> Vec<Value> {
+    let answer = agent.get(&format!("/v1/conversations/{conversation}/entries?channel=memory&limit=1000"));
+    if answer.status == 404 {
+        return Vec::new();
+    }
+    let page = answer.expect_page();
+    page.data.iter().flat_map(|entry| entry["content"].as_array().cloned().unwrap_or_default()).collect()
+}
+
+/// What SQLite itself thinks of the file that a killed process left behind.
+fn assert_sound(data_dir: &Path) {
+    let file = data_dir.join("memloom.db");
+    let database = rusqlite::Connection::open_with_flags(&file, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY)
+        .unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+    let verdict: String =
+        database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("a verdict");
+    assert_eq!(verdict, "ok");
+    let mut check = database.prepare("PRAGMA foreign_key_check").expect("a statement");
+    let orphans = check.query_map([], |row| row.get::<_, String>(0)).expect("rows").count();
+    assert_eq!(orphans, 0, "rows whose parent is gone");
+}
+
+#[test]
+fn no_acknowledged_write_is_lost_and_none_is_doubled_when_the_process_is_killed() {
+    let rounds: usize = std::env::var("MEMLOOM_CRASH_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(3);
+    let mut server = TestServer::start(binary());
+    let host = server.someone("host");
+    let shared = host.post("/v1/conversations", json!({"title": "Everybody"})).expect(201).id();
+    let mut workers: Vec<Worker> = (0..WORKERS).map(|n| Worker::new(n, &shared)).collect();
+    for worker in &workers {
+        host.post(
+            &format!("/v1/conversations/{shared}/memberships"),
+            json!({"userId": worker.user, "accessLevel": "writer"}),
+        )
+        .expect(201);
+    }
+
+    for round in 1..=rounds {
+        let acknowledged = AtomicUsize::new(0);
+        let clients: Vec<Client> = workers.iter().map(|worker| worker.client(&server)).collect();
+        std::thread::scope(|scope| {
+            for (worker, client) in workers.iter_mut().zip(&clients) {
+                let acknowledged = &acknowledged;
+                scope.spawn(move || worker.run(client, acknowledged));
+            }
+            // Kill in the middle of things, at another moment in every round.
+            let begun = Instant::now();
+            let enough = 200 + 97 * (round % 7);
+            while acknowledged.load(Ordering::Relaxed) < enough && begun.elapsed() < Duration::from_secs(60) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            server.kill();
+        });
+        let count = acknowledged.load(Ordering::Relaxed);
+        assert!(count >= 200, "round {round}: only {count} acknowledged writes, which proves little");
+
+        assert_sound(server.data_dir());
+        server.restart();
+        for worker in &mut workers {
+            worker.verify(&server);
+        }
+    }
+}
+
+// ---- full disk, read-only folder
+
+/// A small file system of its own, when this test may mount one.
+struct Disk {
+    path: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl Disk {
+    /// `None` when mounting is not allowed here; the test then says so and has nothing to test.
+    fn mount(size: &str) -> Option<Self> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("disk");
+        std::fs::create_dir(&path).expect("a mount point");
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"])
+            .arg(&path)
+            .output()
+            .is_ok_and(|output| output.status.success());
+        if !mounted {
+            eprintln!("skipped: only root can mount a small disk for this test");
+            return None;
+        }
+        Some(Self { path, _folder: folder })
+    }
+
+    fn make_read_only(&self) {
+        let status =
+            Command::new("mount").args(["-o", "remount,ro"]).arg(&self.path).status().expect("mount");
+        assert!(status.success(), "remounting {} read-only", self.path.display());
+    }
+
+    /// Writes until there is no room for a single byte more.
+    fn fill(&self) {
+        let mut ballast =
+            OpenOptions::new().create(true).append(true).open(self.path.join("ballast")).expect("a file");
+        for size in [1 << 20, 1 << 12, 1] {
+            while ballast.write_all(&vec![b'x'; size]).is_ok() {}
+        }
+    }
+
+    fn free(&self) {
+        std::fs::remove_file(self.path.join("ballast")).expect("the ballast");
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.path).status();
+    }
+}
+
+fn history(text: &str) -> Value {
+    json!({"channel": "history", "contentType": "history", "content": [{"role": "USER", "text": text}]})
+}
+
+/// Text that does not compress away.
+fn bulky(seed: u64, length: usize) -> String {
+    let mut dice = seed | 1;
+    (0..length)
+        .map(|_| {
+            dice ^= dice << 13;
+            dice ^= dice >> 7;
+            dice ^= dice << 17;
+            char::from(b'!' + u8::try_from(dice % 90).unwrap())
+        })
+        .collect()
+}
+
+#[test]
+fn a_full_disk_refuses_writes_keeps_reads_and_recovers_when_there_is_room_again() {
+    let Some(disk) = Disk::mount("24m") else { return };
+    let mut server = Setup::new(binary()).data_dir(disk.path.join("data")).start();
+    let alice = server.someone("alice");
+    let id = alice.post("/v1/conversations", json!({"title": "Diary"})).expect(201).id();
+    let path = format!("/v1/conversations/{id}/entries");
+    let mut acknowledged = Vec::new();
+    for n in 0..5 {
+        alice.post(&path, history(&format!("walrus {n}"))).expect(201);
+        acknowledged.push(format!("walrus {n}"));
+    }
+    let transcript = |who: &Client| -> Vec<String> {
+        every_page(who, &format!("{path}?limit=200"))
+            .iter()
+            .map(|entry| entry["content"][0]["text"].as_str().unwrap().to_owned())
+            .collect()
+    };
+
+    disk.fill();
+    // What the database has set aside may take a few more; then it must say no.
+    let refused = (0..200).find_map(|n| {
+        let text = bulky(n + 1, 200_000);
+        let answer = alice.post(&path, history(&text));
+        match answer.status {
+            201 => {
+                acknowledged.push(text);
+                None
+            }
+            _ => Some(answer),
+        }
+    });
+    let refused = refused.expect("a full disk takes no 40 MB").expect_error(503, "storage_unavailable");
+    let text = refused.text.to_lowercase();
+    assert!(!text.contains("sqlite") && !text.contains(".rs:"), "leaks internals: {}", refused.describe());
+
+    assert_eq!(transcript(&alice), acknowledged, "reads still work, and nothing refused is there");
+    alice.get("/v1/conversations").expect_page();
+    alice.post("/v1/conversations/search", json!({"query": "walrus"})).expect_page();
+    server.anonymous().get("/v1/health").expect(200);
+    let new = alice.post(&path, history(&bulky(77, 200_000)));
+    new.expect_error(503, "storage_unavailable");
+    alice
+        .post(&format!("/v1/conversations/{}/entries", fresh_id()), history(&bulky(78, 200_000)))
+        .expect_error(503, "storage_unavailable");
+
+    disk.free();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        let answer = alice.post(&path, history("there is room again"));
+        if answer.status == 201 {
+            acknowledged.push("there is room again".to_owned());
+            break;
+        }
+        assert!(Instant::now() < deadline, "still refused: {}", answer.describe());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(transcript(&alice), acknowledged);
+
+    let user = alice.user().to_owned();
+    server.kill();
+    assert_sound(server.data_dir());
+    server.restart();
+    assert_eq!(transcript(&server.as_user(user)), acknowledged);
+}
+
+#[test]
+fn concurrent_writes_on_a_disk_that_fills_up_are_either_kept_or_refused() {
+    let Some(disk) = Disk::mount("24m") else { return };
+    let mut server = Setup::new(binary()).data_dir(disk.path.join("data")).start();
+    let alice = server.someone("alice");
+    let id = fresh_id();
+    let path = format!("/v1/conversations/{id}/entries");
+    let full = AtomicBool::new(false);
+    alice.post(&path, history("start")).expect(201);
+
+    let kept: Vec<String> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8_u64)
+            .map(|n| {
+                let (alice, path, full) = (&alice, &path, &full);
+                scope.spawn(move || {
+                    let mut kept = Vec::new();
+                    for m in 0..400 {
+                        if full.load(Ordering::Relaxed) {
+                            break;
+                        }
+                        let text = bulky(n * 1_000 + m + 1, 30_000);
+                        let answer = alice.post(path, history(&text));
+                        match answer.status {
+                            201 => kept.push(text),
+                            503 => full.store(true, Ordering::Relaxed),
+                            _ => panic!("{}", answer.describe()),
+                        }
+                    }
+                    kept
+                })
+            })
+            .collect();
+        threads.into_iter().flat_map(|thread| thread.join().expect("no thread fails")).collect()
+    });
+    assert!(full.load(Ordering::Relaxed), "the disk never filled up");
+
+    let stored = |who: &Client| -> HashSet<String> {
+        every_page(who, &format!("{path}?limit=50"))
+            .iter()
+            .map(|entry| entry["content"][0]["text"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let expected: HashSet<String> = kept.into_iter().chain(["start".to_owned()]).collect();
+    assert_eq!(stored(&alice).len(), expected.len());
+    assert!(stored(&alice) == expected, "what is stored is not what was acknowledged");
+    let user = alice.user().to_owned();
+    server.kill();
+    assert_sound(server.data_dir());
+    // A restart may need room for a checkpoint; give it some by growing the disk.
+    let grown =
+        Command::new("mount").args(["-o", "remount,size=64m"]).arg(&disk.path).status().expect("mount");
+    assert!(grown.success());
+    server.restart();
+    assert!(stored(&server.as_user(user)) == expected);
+}
+
+/// Requires that the server does not start on this folder and says why in a sentence.
+#[track_caller]
+fn refuses_to_start_on(folder: &Path) {
+    let failed = Setup::new(binary())
+        .data_dir(folder)
+        .try_start()
+        .expect_err("a folder that cannot be written must stop the start");
+    let status = failed.status.unwrap_or_else(|| panic!("it did not end by itself: {}", failed.log));
+    assert!(!status.success(), "{status}");
+    assert!(failed.log.contains(&*folder.to_string_lossy()), "does not name the folder: {}", failed.log);
+    assert!(!failed.log.contains("panicked"), "panics: {}", failed.log);
+    let log = failed.log.to_lowercase();
+    assert!(
+        log.contains("read-only") || log.contains("cannot write") || log.contains("not writable"),
+        "does not say what is wrong: {}",
+        failed.log
+    );
+}
+
+#[test]
+fn a_read_only_data_folder_stops_the_start_with_a_clear_sentence() {
+    let Some(disk) = Disk::mount("16m") else { return };
+    let data = disk.path.join("data");
+    {
+        let server = Setup::new(binary()).data_dir(&data).start();
+        server.someone("alice").post("/v1/conversations", json!({})).expect(201);
+    }
+    std::fs::create_dir(disk.path.join("empty")).expect("a folder");
+    disk.make_read_only();
+
+    refuses_to_start_on(&data);
+    refuses_to_start_on(&disk.path.join("empty"));
+    refuses_to_start_on(&disk.path.join("missing"));
+}
+
+#[test]
+fn a_data_folder_that_is_a_file_stops_the_start_with_a_clear_sentence() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("data");
+    File::create(&path).expect("a file");
+
+    let failed = Setup::new(binary()).data_dir(&path).try_start().expect_err("a file is no folder");
+
+    assert!(failed.status.is_some_and(|status| !status.success()), "{}", failed.reason);
+    assert!(failed.log.contains(&*path.to_string_lossy()), "does not name it: {}", failed.log);
+    assert!(!failed.log.contains("panicked"), "panics: {}", failed.log);
+}
