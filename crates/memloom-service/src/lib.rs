@@ -71,6 +71,11 @@ impl Services {
         &self.context.store
     }
 
+    /// Works on every task that is due now, once.
+    pub async fn run_due_tasks(&self) -> Result<()> {
+        tasks::round(&self.context).await
+    }
+
     /// Works on the task queue until `shutdown` resolves.
     pub async fn run_tasks(&self, shutdown: impl Future<Output = ()>) {
         tasks::run(&self.context, shutdown).await;

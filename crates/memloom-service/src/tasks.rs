@@ -34,7 +34,8 @@ pub(crate) async fn run(cx: &Arc<Context>, shutdown: impl Future<Output = ()>) {
     }
 }
 
-async fn round(cx: &Arc<Context>) -> Result<()> {
+/// Works on everything that is due.
+pub(crate) async fn round(cx: &Arc<Context>) -> Result<()> {
     let purge_before = cx.clock.now().saturating_add_micros(-IDEMPOTENCY_MICROS);
     cx.store.write("purge_idempotency_keys", move |tx| Ok::<_, Error>(idempotency::purge(tx, purge_before)?)).await?;
     loop {

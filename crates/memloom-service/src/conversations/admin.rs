@@ -1,6 +1,6 @@
 //! What admins and auditors may do with any conversation of their tenant. Every call is in the audit log.
 
-use super::entries::{EntryPage, ListEntries, Walk, check_directions};
+use super::entries::{EntryPage, ListEntries, Walk};
 use super::lifecycle::delete_tree;
 use super::search::{AdminSearch, SearchHit, SearchRequest};
 use super::{ChannelFilter, Conversations, EpochFilter, not_found, text};
@@ -224,7 +224,6 @@ impl Conversations {
             after: request.after,
             ..ListEntries::default()
         };
-        check_directions(&list)?;
         let tenant = principal.tenant().clone();
         self.cx
             .store

@@ -433,7 +433,7 @@ impl Conversations {
 }
 
 /// `after`, `before` and `tail` exclude each other.
-pub(super) fn check_directions(request: &ListEntries) -> Result<()> {
+fn check_directions(request: &ListEntries) -> Result<()> {
     let directions =
         usize::from(request.after.is_some()) + usize::from(request.before.is_some()) + usize::from(request.tail);
     if directions > 1 {

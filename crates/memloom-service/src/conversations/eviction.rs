@@ -27,25 +27,17 @@ pub struct Eviction {
 }
 
 impl Conversations {
-    /// Checks and admits an eviction.
+    /// Admits and checks an eviction.
     pub fn admit_eviction(&self, principal: &Principal, request: EvictRequest, header: Option<&str>) -> Result<Eviction> {
-        principal.require(memloom_core::identity::Role::Admin)?;
         let justification = request.justification.as_deref().or(header);
-        if self.cx.settings.require_justification && justification.is_none_or(|text| text.trim().is_empty()) {
-            return Err(Error::JustificationRequired);
-        }
-        let period_text = request.retention_period.ok_or_else(|| Error::invalid("retentionPeriod", "is required"))?;
-        let retention = period::parse(&period_text).ok_or_else(|| {
-            Error::bad_request("retentionPeriod must be a positive ISO 8601 duration such as P90D or PT24H")
-        })?;
-        let types = request.resource_types.filter(|types| !types.is_empty());
-        let types = types.ok_or_else(|| Error::invalid("resourceTypes", "must name at least one type: conversations"))?;
-        if let Some(unknown) = types.iter().find(|name| !name.eq_ignore_ascii_case("conversations")) {
-            return Err(Error::bad_request(format!("unknown resource type '{unknown}'; known: conversations")));
-        }
-        let detail = [("target", format!("conversations older than {period_text}"))];
+        let period = request.retention_period.as_deref().unwrap_or_default();
+        let detail = [("target", format!("conversations deleted longer than {period} ago"))];
         audit::admit(principal, Kind::Write, "evict", &detail, justification, self.cx.settings.require_justification)?;
-        Ok(self.eviction(principal.tenant().clone(), retention))
+        let checked = check(&request).map(|retention| self.eviction(principal.tenant().clone(), retention));
+        if checked.is_err() {
+            audit::outcome("evict", &checked);
+        }
+        checked
     }
 
     /// An eviction by the operator of this machine, who needs no role.
@@ -113,5 +105,19 @@ impl Conversations {
             self.cx.tasks.notify_one();
         }
         Ok(removed)
+    }
+}
+
+/// The retention period in microseconds, if everything about the request is right.
+fn check(request: &EvictRequest) -> Result<i64> {
+    let period = request.retention_period.as_deref().ok_or_else(|| Error::invalid("retentionPeriod", "is required"))?;
+    let retention = period::parse(period).ok_or_else(|| {
+        Error::bad_request("retentionPeriod must be a positive ISO 8601 duration such as P90D or PT24H")
+    })?;
+    let types = request.resource_types.as_deref().filter(|types| !types.is_empty());
+    let types = types.ok_or_else(|| Error::invalid("resourceTypes", "must name at least one type: conversations"))?;
+    match types.iter().find(|name| !name.eq_ignore_ascii_case("conversations")) {
+        Some(unknown) => Err(Error::bad_request(format!("unknown resource type '{unknown}'; known: conversations"))),
+        None => Ok(retention),
     }
 }

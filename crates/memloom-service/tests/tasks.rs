@@ -1,0 +1,130 @@
+//! The task queue: claimed, tried again later, and one failure at a time.
+
+use memloom_core::{Clock, Error};
+use memloom_service::{Services, Settings};
+use memloom_store::sqlite::{SqliteConfig, SqliteEngine};
+use memloom_store::{Store, TxExt, tasks};
+use memloom_testkit::clock::TestClock;
+use std::sync::Arc;
+use std::time::Duration;
+
+const MINUTE: i64 = 60_000_000;
+const HOUR: i64 = 60 * MINUTE;
+
+struct World {
+    services: Services,
+    store: Store,
+    clock: Arc<TestClock>,
+    _folder: tempfile::TempDir,
+}
+
+async fn world() -> World {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("memloom.db");
+    let store = Store::new(Arc::new(SqliteEngine::open(SqliteConfig { path, ..SqliteConfig::default() }).unwrap()));
+    let clock = Arc::new(TestClock::new());
+    let settings = Settings { task_batch_size: 3, task_retry_delay: Duration::from_secs(600), ..Settings::default() };
+    let services = Services::new(store.clone(), clock.clone(), settings).await.unwrap();
+    World { services, store, clock, _folder: folder }
+}
+
+impl World {
+    async fn enqueue(&self, name: Option<&'static str>, kind: &'static str) {
+        let (id, now) = (self.clock.new_id(), self.clock.now());
+        self.store
+            .write("test", move |tx| Ok::<_, Error>(tasks::enqueue(tx, id, name, kind, "{}", now)?))
+            .await
+            .unwrap();
+    }
+
+    /// Kind, failures and microseconds until the next try of every task.
+    async fn queue(&self) -> Vec<(String, i64, i64)> {
+        let now = self.clock.now().as_micros();
+        self.store
+            .read("test", move |tx| {
+                Ok::<_, Error>(tx.rows("SELECT type, retry_count, retry_at FROM tasks ORDER BY created_at, id", &[], |row| {
+                    Ok((row.text(0)?.to_owned(), row.int(1)?, row.int(2)? - now))
+                })?)
+            })
+            .await
+            .unwrap()
+    }
+}
+
+#[tokio::test]
+async fn a_task_that_succeeds_is_gone() {
+    let world = world().await;
+    world.enqueue(None, "vector_store_delete").await;
+    world.services.run_due_tasks().await.unwrap();
+    assert_eq!(world.queue().await, []);
+}
+
+#[tokio::test]
+async fn a_task_with_a_name_exists_once() {
+    let world = world().await;
+    for _ in 0..3 {
+        world.enqueue(Some("vector_store_index_retry"), "vector_store_index_retry").await;
+    }
+    assert_eq!(world.queue().await.len(), 1);
+    world.enqueue(None, "vector_store_delete").await;
+    world.enqueue(None, "vector_store_delete").await;
+    assert_eq!(world.queue().await.len(), 3, "tasks without a name are all different");
+}
+
+#[tokio::test]
+async fn a_poison_task_stays_behind_alone() {
+    let world = world().await;
+    for kind in ["vector_store_delete", "brew_coffee", "vector_store_delete", "vector_store_delete", "vector_store_delete"] {
+        world.enqueue(None, kind).await;
+    }
+    world.services.run_due_tasks().await.unwrap();
+    let queue = world.queue().await;
+    assert_eq!(queue.len(), 1, "{queue:?}");
+    let (kind, failures, wait) = &queue[0];
+    assert_eq!((kind.as_str(), *failures), ("brew_coffee", 1));
+    assert!((6 * HOUR..=8 * HOUR).contains(wait), "an unknown task waits as long as any may: {wait}");
+    world.services.run_due_tasks().await.unwrap();
+    assert_eq!(world.queue().await[0].1, 1, "it is not due yet");
+    world.clock.advance_micros(9 * HOUR);
+    world.services.run_due_tasks().await.unwrap();
+    assert_eq!(world.queue().await[0].1, 2, "it is tried again when it is");
+}
+
+#[tokio::test]
+async fn a_claim_keeps_others_away_until_it_is_stale() {
+    let world = world().await;
+    world.enqueue(None, "vector_store_delete").await;
+    let claim = |at: i64| {
+        let now = world.clock.now().saturating_add_micros(at);
+        let stale = now.saturating_add_micros(-5 * MINUTE);
+        world.store.write("test", move |tx| Ok::<_, Error>(tasks::claim(tx, now, stale, 10)?))
+    };
+    assert_eq!(claim(0).await.unwrap().len(), 1);
+    assert_eq!(claim(MINUTE).await.unwrap().len(), 0, "somebody is at it");
+    assert_eq!(claim(6 * MINUTE).await.unwrap().len(), 1, "whoever it was is gone");
+}
+
+#[tokio::test]
+async fn a_failure_is_tried_again_later_and_later() {
+    let world = world().await;
+    world.enqueue(None, "vector_store_delete").await;
+    let (now, stale) = (world.clock.now(), world.clock.now().saturating_add_micros(-5 * MINUTE));
+    let task = world
+        .store
+        .write("test", move |tx| Ok::<_, Error>(tasks::claim(tx, now, stale, 1)?))
+        .await
+        .unwrap()
+        .remove(0);
+    let retry_at = now.saturating_add_micros(10 * MINUTE);
+    world
+        .store
+        .write("test", move |tx| Ok::<_, Error>(tasks::fail(tx, task.id, "the disk hummed", retry_at)?))
+        .await
+        .unwrap();
+    assert_eq!(world.queue().await, [("vector_store_delete".to_owned(), 1, 10 * MINUTE)]);
+    world.services.run_due_tasks().await.unwrap();
+    assert_eq!(world.queue().await.len(), 1);
+    world.clock.advance_micros(10 * MINUTE);
+    world.services.run_due_tasks().await.unwrap();
+    assert_eq!(world.queue().await, [], "its claim ended with its failure");
+}
