@@ -71,8 +71,17 @@ fn part_names() -> clap::builder::PossibleValuesParser {
     operations.into_iter().chain(growths).chain([FOOTPRINT, ENGINE]).collect::<Vec<_>>().into()
 }
 
-fn main() -> Result<ExitCode> {
-    let options = Options::parse();
+fn main() -> ExitCode {
+    match run(Options::parse()) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: Options) -> Result<ExitCode> {
     if let Some(Process::Floor(floor)) = &options.process {
         floor::serve(floor)?;
         return Ok(ExitCode::SUCCESS);

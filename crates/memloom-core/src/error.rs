@@ -117,9 +117,13 @@ pub enum Error {
         /// When trying again makes sense.
         retry_after_seconds: u32,
     },
-    /// The store cannot take the work now: disk full, read-only, unreachable. Nothing was written.
-    #[error("storage is unavailable: {0}")]
+    /// The store cannot take the work now: disk full, read-only, unreachable. Nothing was written. The text is for the
+    /// log: it names what an operator has to look at.
+    #[error("the store is not available at the moment; nothing was written, try again later")]
     StorageUnavailable(String),
+    /// Whoever could say whether a token is valid does not answer.
+    #[error("the identity provider cannot be reached, so nobody can sign in; try again later")]
+    IdentityProviderUnavailable,
     /// A defect. The text is for the log, never for the caller.
     #[error("internal error: {0}")]
     Internal(String),

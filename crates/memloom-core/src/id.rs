@@ -1,15 +1,27 @@
 //! Newtypes for ids, so that an entry's id can never stand where a conversation's is meant.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 use uuid::Uuid;
+
+/// Reads a UUID in its text form, `8-4-4-4-12` hexadecimal digits in any letter case, and in no other.
+pub fn parse_uuid(text: &str) -> Option<Uuid> {
+    if text.len() == 36 { Uuid::try_parse(text).ok() } else { None }
+}
 
 macro_rules! uuid_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
         #[serde(transparent)]
         pub struct $name(pub Uuid);
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+                parse_uuid(&text).map(Self).ok_or_else(|| serde::de::Error::custom("not a UUID"))
+            }
+        }
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -14,6 +14,6 @@ pub mod text;
 mod time;
 
 pub use error::{Error, Resource, Result, Violation};
-pub use id::{ClientId, ConversationId, EntryId, GroupId, TransferId, UserId};
+pub use id::{ClientId, ConversationId, EntryId, GroupId, TransferId, UserId, parse_uuid};
 pub use json::{Json, JsonError};
 pub use time::{Clock, SystemClock, Timestamp};

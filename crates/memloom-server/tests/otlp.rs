@@ -36,14 +36,14 @@ async fn spans_reach_the_collector_and_a_dead_collector_disturbs_nobody() {
         Duration::ZERO,
     ));
 
-    // when: more requests come than the exporter's queue holds
+    // when: enough requests come for the exporter to try, and to wait for an answer
     let client = reqwest::Client::new();
     let began = Instant::now();
-    for _ in 0..500 {
+    for _ in 0..1500 {
         assert_eq!(client.get(&url).send().await.unwrap().status(), 200);
     }
-    // then: they are answered as if there was no collector
-    assert!(began.elapsed() < Duration::from_secs(3), "500 requests took {:?}", began.elapsed());
+    // then: they are answered sooner than the exporter gives up
+    assert!(began.elapsed() < Duration::from_secs(5), "1500 requests took {:?}", began.elapsed());
 
     // when: the collector comes back and a request belongs to a trace
     let received = Received::default();

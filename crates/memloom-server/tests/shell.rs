@@ -1,5 +1,7 @@
 //! The shell, on a real port, through a real client.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::response::sse::{Event, Sse};
@@ -157,9 +159,16 @@ async fn bodies_up_to_the_limit_pass_and_larger_ones_do_not() {
 }
 
 #[tokio::test]
-async fn a_handler_that_takes_too_long_is_answered_for() {
-    let router = Router::new().route("/slow", get(|| tokio::time::sleep(Duration::from_secs(60))));
-    let config = ShellConfig { request_timeout: Duration::from_millis(50), ..ShellConfig::default() };
+async fn a_handler_that_takes_too_long_is_answered_for_unless_its_route_is_patient() {
+    let slow = |duration| get(move || tokio::time::sleep(duration));
+    let router = Router::new()
+        .route("/slow", slow(Duration::from_secs(60)))
+        .route("/patient/{id}", slow(Duration::from_millis(200)));
+    let config = ShellConfig {
+        request_timeout: Duration::from_millis(50),
+        patient_routes: &["/patient/{id}"],
+        ..ShellConfig::default()
+    };
     let server = Server::start(router, &config).await;
 
     let response = server.get("/slow").await;
@@ -169,6 +178,7 @@ async fn a_handler_that_takes_too_long_is_answered_for() {
         json_of(response).await,
         json!({"error": "Request timed out", "code": "timeout", "details": {"message": "the request took too long"}})
     );
+    assert_eq!(server.get("/patient/1").await.status(), StatusCode::OK);
 }
 
 fn ticks(count: usize, every: Duration) -> impl Stream<Item = Result<Event, Infallible>> {
@@ -210,11 +220,15 @@ async fn a_panic_is_an_internal_error_and_the_connection_survives() {
 
 #[tokio::test]
 async fn text_is_compressed_for_those_who_ask_if_it_is_long_enough() {
-    let long = || async { ([("content-type", "application/json")], "[1,2,3,4]".repeat(1000)) };
+    let long = || async { ([("content-type", "application/json")], "[1,2,3,4]".repeat(3000)) };
+    let medium = || async { ([("content-type", "application/json")], "[1,2,3,4]".repeat(300)) };
     let short = || async { ([("content-type", "application/json")], "[1,2,3,4]") };
-    let picture = || async { ([("content-type", "image/png")], vec![7u8; 9000]) };
-    let router =
-        Router::new().route("/long", get(long)).route("/short", get(short)).route("/picture", get(picture));
+    let picture = || async { ([("content-type", "image/png")], vec![7u8; 90_000]) };
+    let router = Router::new()
+        .route("/long", get(long))
+        .route("/medium", get(medium))
+        .route("/short", get(short))
+        .route("/picture", get(picture));
     let server = Server::start(router, &ShellConfig::default()).await;
     let coding = async |path: &str, accepted: Option<&str>| {
         let mut request = client().get(server.url(path));
@@ -222,6 +236,7 @@ async fn text_is_compressed_for_those_who_ask_if_it_is_long_enough() {
             request = request.header("accept-encoding", accepted);
         }
         let response = request.send().await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
         let coding = response.headers().get("content-encoding").map(|v| v.to_str().unwrap().to_owned());
         (coding, response.bytes().await.unwrap())
     };
@@ -235,9 +250,13 @@ async fn text_is_compressed_for_those_who_ask_if_it_is_long_enough() {
     assert_eq!(&bytes[..4], [0x28, 0xb5, 0x2f, 0xfd]);
 
     let (coding_used, bytes) = coding("/long", None).await;
-    assert_eq!((coding_used, bytes.len()), (None, 9000));
+    assert_eq!((coding_used, bytes.len()), (None, 27_000));
     assert_eq!(coding("/long", Some("gzip;q=0")).await.0, None);
-    assert_eq!(coding("/short", Some("gzip")).await.0, None);
+    assert_eq!(coding("/long", Some("gzip, zstd")).await.0.as_deref(), Some("zstd"));
+    assert_eq!(coding("/medium", Some("gzip, zstd")).await.0.as_deref(), Some("zstd"));
+    assert_eq!(coding("/medium", Some("gzip")).await.0, None);
+    assert_eq!(coding("/medium", Some("gzip, identity;q=0")).await.0, None);
+    assert_eq!(coding("/short", Some("gzip, zstd")).await.0, None);
     assert_eq!(coding("/picture", Some("gzip")).await.0, None);
 
     let off = ShellConfig { compression: false, ..ShellConfig::default() };
@@ -345,7 +364,7 @@ async fn health_is_told_without_credentials() {
 async fn requests_are_counted_by_route_and_never_by_what_callers_invent() {
     let metrics = Metrics::install().unwrap();
     metrics.sample(|| async { metrics::gauge!(DB_POOL_ACTIVE).set(3.0) });
-    metrics.sample(|| std::future::pending());
+    metrics.sample(std::future::pending);
     let router = Router::new()
         .route("/counted/{id}", get(|| async { "ok" }).post(|| async { StatusCode::IM_A_TEAPOT }))
         .merge(operations(|| readiness(true), metrics));

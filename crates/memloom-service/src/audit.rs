@@ -11,21 +11,33 @@ const MAX_JUSTIFICATION_CHARS: usize = 1000;
 
 /// Whether an admin call reads or writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+enum Kind {
     Read,
     Write,
 }
 
-/// Admits an admin call: the role, then the justification, then its line in the log.
-pub(crate) fn admit(
-    principal: &Principal,
+/// An admin call as its line in the log names it.
+pub(crate) struct Call<'a> {
     kind: Kind,
-    action: &'static str,
-    detail: &[(&str, String)],
-    justification: Option<&str>,
-    required: bool,
-) -> Result<()> {
-    principal.require(match kind {
+    pub action: &'static str,
+    detail: &'a [(&'static str, String)],
+}
+
+impl<'a> Call<'a> {
+    /// A call that auditors may make too, with its parameters.
+    pub fn read(action: &'static str, detail: &'a [(&'static str, String)]) -> Self {
+        Self { kind: Kind::Read, action, detail }
+    }
+
+    /// A call that only admins may make, with its target.
+    pub fn write(action: &'static str, detail: &'a [(&'static str, String)]) -> Self {
+        Self { kind: Kind::Write, action, detail }
+    }
+}
+
+/// Admits an admin call: the role, then the justification, then its line in the log.
+pub(crate) fn admit(principal: &Principal, call: &Call<'_>, justification: Option<&str>, required: bool) -> Result<()> {
+    principal.require(match call.kind {
         Kind::Read => Role::Auditor,
         Kind::Write => Role::Admin,
     })?;
@@ -37,7 +49,7 @@ pub(crate) fn admit(
     } else if required {
         return Err(Error::JustificationRequired);
     }
-    let line = admin_line(principal, kind, action, detail, justification);
+    let line = admin_line(principal, call, justification);
     tracing::info!(target: "admin.audit", "{line}");
     Ok(())
 }
@@ -46,35 +58,39 @@ pub(crate) fn admit(
 pub(crate) fn outcome<T>(action: &'static str, result: &Result<T>) {
     match result {
         Ok(_) => tracing::info!(target: "admin.audit", "ADMIN_RESULT action={action} outcome=ok"),
-        Err(error) => tracing::info!(target: "admin.audit", "ADMIN_RESULT action={action} outcome=refused reason=\"{}\"", escape(&error.to_string())),
+        Err(error) => {
+            let reason = escape(&error.to_string());
+            tracing::info!(target: "admin.audit", "ADMIN_RESULT action={action} outcome=refused reason=\"{reason}\"");
+        }
     }
 }
 
-fn admin_line(
-    principal: &Principal,
-    kind: Kind,
-    action: &str,
-    detail: &[(&str, String)],
-    justification: Option<&str>,
-) -> String {
+/// Notes that a call was left by its caller before it was done.
+pub(crate) fn interrupted(action: &'static str, done: usize) {
+    tracing::info!(target: "admin.audit", "ADMIN_RESULT action={action} outcome=interrupted done={done}");
+}
+
+fn admin_line(principal: &Principal, call: &Call<'_>, justification: Option<&str>) -> String {
     let user = principal.user.as_ref().map_or("-", |user| user.as_str());
     let role = if principal.roles.admin { "admin" } else { "auditor" };
-    let verb = match kind {
+    let verb = match call.kind {
         Kind::Read => "ADMIN_READ",
         Kind::Write => "ADMIN_WRITE",
     };
     let mut line = format!("{verb} user={} role={role}", bare(user));
+    // Writing to a `String` cannot fail, here and below.
     if let Some(client) = &principal.client {
         let _ = write!(line, " client={}", bare(client.as_str()));
     }
-    let _ = write!(line, " action={action}");
-    match kind {
+    let _ = write!(line, " action={}", call.action);
+    match call.kind {
         Kind::Read => {
-            let params: Vec<String> = detail.iter().map(|(name, value)| format!("{name}=\"{}\"", escape(value))).collect();
+            let params: Vec<String> =
+                call.detail.iter().map(|(name, value)| format!("{name}=\"{}\"", escape(value))).collect();
             let _ = write!(line, " params={{{}}}", params.join(", "));
         }
         Kind::Write => {
-            for (name, value) in detail {
+            for (name, value) in call.detail {
                 let _ = write!(line, " {name}={}", bare(value));
             }
         }

@@ -286,11 +286,11 @@ impl TestServer {
             if url.is_none() {
                 url = announced_url(&printed);
             }
-            if let Some(url) = &url {
-                if is_ready(url) {
-                    self.running = Some(Running { process, url: Arc::from(url.as_str()), watchdog });
-                    return Ok(());
-                }
+            if let Some(url) = &url
+                && is_ready(url)
+            {
+                self.running = Some(Running { process, url: Arc::from(url.as_str()), watchdog });
+                return Ok(());
             }
             if Instant::now() > deadline {
                 watchdog.dismiss();

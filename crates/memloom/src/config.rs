@@ -386,6 +386,7 @@ impl Config {
         Ok(ShellConfig {
             body_limit: self.server.body_limit.0,
             request_timeout: self.server.request_timeout.0,
+            patient_routes: memloom_server::rest::PATIENT_ROUTES,
             compression: self.server.compression,
             cors: self.cors()?,
         })

@@ -3,7 +3,7 @@
 //! `MEMLOOM_CRASH_ROUNDS=200 cargo test --test crash` kills more often than the default three times.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use memloom_testkit::server::{Body, Client, Setup, TestServer, fresh_id, fresh_name};
+use memloom_testkit::server::{Answer, Body, Client, Setup, TestServer, fresh_id, fresh_name};
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};
@@ -178,24 +178,23 @@ impl Worker {
     }
 
     /// Everything the server promised is there; nothing is there twice or that was never sent.
-    fn verify(&mut self, server: &TestServer) {
-        let (admin, client) = (server.as_user("admin"), self.client(server));
-        let mut stored: HashMap<String, Value> = HashMap::new();
+    fn verify(&mut self, server: &TestServer, shared: &[Value]) {
+        let client = self.client(server);
+        let own = every_entry(server, &self.root);
+        let mut stored: HashMap<&str, &Value> = HashMap::new();
         let mut labels: HashMap<String, usize> = HashMap::new();
-        for root in [&self.root, &self.shared] {
-            for entry in every_entry(&admin, root) {
-                for label in labels_of(&entry) {
-                    if label.starts_with(&self.user) {
-                        *labels.entry(label).or_default() += 1;
-                    }
+        for entry in own.iter().chain(shared) {
+            for label in labels_of(entry) {
+                if label.starts_with(&self.user) {
+                    *labels.entry(label).or_default() += 1;
                 }
-                let id = entry["id"].as_str().expect("an id").to_owned();
-                assert!(stored.insert(id, entry).is_none(), "an entry is listed twice");
             }
+            let id = entry["id"].as_str().expect("an id");
+            assert!(stored.insert(id, entry).is_none(), "an entry is listed twice");
         }
         for write in &self.writes {
             let entry = stored
-                .get(&write.entry)
+                .get(write.entry.as_str())
                 .unwrap_or_else(|| panic!("{} lost the acknowledged {write:?}", self.user));
             assert_eq!(entry["content"], write.content, "{} got back other content", self.user);
             assert_eq!(entry["conversationId"], write.conversation);
@@ -261,11 +260,12 @@ fn every_page(who: &Client, path: &str) -> Vec<Value> {
     all
 }
 
-fn every_entry(admin: &Client, root: &str) -> Vec<Value> {
+fn every_entry(server: &TestServer, root: &str) -> Vec<Value> {
+    let admin = server.as_user("admin");
     let path = format!("/v1/admin/conversations/{root}/entries?forks=all&limit=1000");
     match admin.get(&format!("/v1/admin/conversations/{root}")).status {
         404 => Vec::new(), // its first append was never acknowledged
-        _ => every_page(admin, &path),
+        _ => every_page(&admin, &path),
     }
 }
 
@@ -301,22 +301,14 @@ fn assert_sound(data_dir: &Path) {
 fn no_acknowledged_write_is_lost_and_none_is_doubled_when_the_process_is_killed() {
     let rounds: usize = std::env::var("MEMLOOM_CRASH_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(3);
     let mut server = TestServer::start(binary());
-    let host = server.someone("host");
-    let shared = host.post("/v1/conversations", json!({"title": "Everybody"})).expect(201).id();
-    let mut workers: Vec<Worker> = (0..WORKERS).map(|n| Worker::new(n, &shared)).collect();
-    for worker in &workers {
-        host.post(
-            &format!("/v1/conversations/{shared}/memberships"),
-            json!({"userId": worker.user, "accessLevel": "writer"}),
-        )
-        .expect(201);
-    }
-
+    // Old crews are looked at again at the very end only, so that two hundred rounds stay bearable.
+    let mut retired = Vec::new();
+    let mut crew = Crew::new(&server);
     for round in 1..=rounds {
         let acknowledged = AtomicUsize::new(0);
-        let clients: Vec<Client> = workers.iter().map(|worker| worker.client(&server)).collect();
+        let clients: Vec<Client> = crew.workers.iter().map(|worker| worker.client(&server)).collect();
         std::thread::scope(|scope| {
-            for (worker, client) in workers.iter_mut().zip(&clients) {
+            for (worker, client) in crew.workers.iter_mut().zip(&clients) {
                 let acknowledged = &acknowledged;
                 scope.spawn(move || worker.run(client, acknowledged));
             }
@@ -333,10 +325,197 @@ fn no_acknowledged_write_is_lost_and_none_is_doubled_when_the_process_is_killed(
 
         assert_sound(server.data_dir());
         server.restart();
-        for worker in &mut workers {
-            worker.verify(&server);
+        crew.verify(&server);
+        if round % 8 == 0 {
+            retired.push(std::mem::replace(&mut crew, Crew::new(&server)));
         }
     }
+    retired.iter_mut().for_each(|crew| crew.verify(&server));
+}
+
+/// Workers with a conversation each and one that they share.
+struct Crew {
+    shared: String,
+    workers: Vec<Worker>,
+}
+
+impl Crew {
+    fn new(server: &TestServer) -> Self {
+        let host = server.someone("host");
+        let shared = host.post("/v1/conversations", json!({"title": "Everybody"})).expect(201).id();
+        let workers: Vec<Worker> = (0..WORKERS).map(|n| Worker::new(n, &shared)).collect();
+        for worker in &workers {
+            host.post(
+                &format!("/v1/conversations/{shared}/memberships"),
+                json!({"userId": worker.user, "accessLevel": "writer"}),
+            )
+            .expect(201);
+        }
+        Self { shared, workers }
+    }
+
+    fn verify(&mut self, server: &TestServer) {
+        let shared = every_entry(server, &self.shared);
+        self.workers.iter_mut().for_each(|worker| worker.verify(server, &shared));
+    }
+}
+
+/// A read of everything there is to read about these conversations, as texts.
+fn everything(server: &TestServer, people: &[&str], conversations: &[&str]) -> Vec<String> {
+    let mut answers = Vec::new();
+    let admin = server.as_user("admin");
+    for name in people {
+        let who = server.as_user(*name).with_key("agent-a");
+        answers.push(who.get("/v1/conversations?mode=all").text);
+        answers.push(who.get("/v1/ownership-transfers").text);
+        for query in ["walrus", "oyster"] {
+            let body = json!({"query": query, "groupByConversation": false});
+            answers.push(who.post("/v1/conversations/search", body).text);
+        }
+        for id in conversations {
+            for rest in ["", "/entries", "/entries?channel=all&forks=all", "/forks", "/memberships"] {
+                answers.push(who.get(&format!("/v1/conversations/{id}{rest}")).text);
+            }
+        }
+    }
+    answers.push(admin.get("/v1/admin/conversations?includeDeleted=true&mode=all").text);
+    answers.push(admin.get("/v1/conversations/unindexed").text);
+    for id in conversations {
+        answers.push(admin.get(&format!("/v1/admin/conversations/{id}/entries?forks=all")).text);
+        answers.push(admin.get(&format!("/v1/admin/conversations/{id}/memberships")).text);
+    }
+    answers
+}
+
+#[test]
+fn everything_reads_the_same_after_a_stop_and_after_a_kill() {
+    let mut server = TestServer::start(binary());
+    let (alice, bob) = (server.someone("alice").with_key("agent-a"), server.someone("bob"));
+    let root = alice
+        .post("/v1/conversations", json!({"title": "Zoo", "metadata": {"k": [1, null, "ä"]}}))
+        .expect(201)
+        .id();
+    let entries = format!("/v1/conversations/{root}/entries");
+    alice.post(&entries, history("the walrus")).expect(201);
+    let cut = alice.post(&entries, history("the oyster")).expect(201).id();
+    for items in [json!(["a"]), json!(["a", 1e2]), json!(["x"])] {
+        let body = json!({"channel": "memory", "contentType": "T", "content": items});
+        alice.post(&format!("{entries}/sync"), body).expect(200);
+    }
+    let branch = alice.post(&format!("{entries}/{cut}/fork"), json!({"title": "Branch"})).expect(201).id();
+    alice.post(&format!("/v1/conversations/{branch}/entries"), history("a walrus on the branch")).expect(201);
+    let gone = alice.post("/v1/conversations", json!({"title": "Gone"})).expect(201).id();
+    alice.delete(&format!("/v1/conversations/{gone}")).expect(204);
+    alice
+        .post(
+            &format!("/v1/conversations/{root}/memberships"),
+            json!({"userId": bob.user(), "accessLevel": "writer"}),
+        )
+        .expect(201);
+    alice
+        .post("/v1/ownership-transfers", json!({"conversationId": root, "newOwnerUserId": bob.user()}))
+        .expect(201);
+    server
+        .as_user("admin")
+        .post(
+            "/v1/conversations/index",
+            json!([{"conversationId": root, "entryId": cut, "indexedContent": "an oyster, summarised"}]),
+        )
+        .expect(200);
+    let (people, conversations) = ([alice.user(), bob.user()], [&*root, &*branch, &*gone]);
+    let before = everything(&server, &people, &conversations);
+
+    assert!(server.stop().success());
+    assert_sound(server.data_dir());
+    server.restart();
+    assert_eq!(everything(&server, &people, &conversations), before, "after a stop");
+    server.kill();
+    assert_sound(server.data_dir());
+    server.restart();
+    assert_eq!(everything(&server, &people, &conversations), before, "after a kill");
+}
+
+#[test]
+fn a_second_process_on_the_same_folder_is_refused() {
+    let server = TestServer::start(binary());
+
+    let failed = Setup::new(binary())
+        .data_dir(server.data_dir())
+        .try_start()
+        .expect_err("two processes on one folder would not see each other's writes");
+
+    assert!(failed.status.is_some_and(|status| !status.success()), "{}", failed.reason);
+    assert!(failed.log.contains(&*server.data_dir().to_string_lossy()), "does not name it: {}", failed.log);
+    server.someone("alice").post("/v1/conversations", json!({})).expect(201);
+}
+
+// ---- a database that somebody else holds
+
+/// Nothing in the answer tells a caller how and where the server keeps its data.
+#[track_caller]
+fn assert_keeps_secrets(answer: &Answer, server: &TestServer) {
+    let text = answer.text.to_lowercase();
+    let folder = server.data_dir().to_string_lossy().to_lowercase();
+    for secret in ["sqlite", "memloom.db", ".rs:", "database is", &folder] {
+        assert!(!text.contains(secret), "leaks {secret:?}: {}", answer.describe());
+    }
+}
+
+/// Takes the database's write lock, as a careless person with a database browser would.
+fn hold_the_database(server: &TestServer) -> rusqlite::Connection {
+    let holder = rusqlite::Connection::open(server.data_dir().join("memloom.db")).expect("the database");
+    holder.busy_timeout(Duration::from_secs(5)).expect("a timeout");
+    holder.execute_batch("BEGIN IMMEDIATE").expect("the write lock");
+    holder
+}
+
+#[test]
+fn a_database_that_somebody_else_holds_refuses_writes_keeps_reads_and_recovers() {
+    let server = TestServer::start(binary());
+    let alice = server.someone("alice");
+    let id = fresh_id();
+    let path = format!("/v1/conversations/{id}/entries");
+    alice.post(&path, history("before")).expect(201);
+
+    let holder = hold_the_database(&server);
+    let refused = alice.post(&path, history("meanwhile")).expect_error(503, "storage_unavailable");
+    let page = alice.get(&path).expect_page();
+    drop(holder);
+    alice.post(&path, history("after")).expect(201);
+
+    assert_eq!(page.data.len(), 1, "reads still work");
+    let texts: Vec<Value> =
+        alice.get(&path).expect_page().data.iter().map(|entry| entry["content"][0]["text"].clone()).collect();
+    assert_eq!(texts, ["before", "after"]);
+    assert_keeps_secrets(&refused, &server);
+}
+
+#[test]
+fn an_eviction_that_fails_says_so_in_the_stream_and_never_reports_the_end() {
+    let server = TestServer::start(binary());
+    let (alice, admin) = (server.someone("alice"), server.as_user("admin"));
+    let id = alice.post("/v1/conversations", json!({})).expect(201).id();
+    alice.delete(&format!("/v1/conversations/{id}")).expect(204);
+    std::thread::sleep(Duration::from_millis(1_200));
+    let body = json!({"retentionPeriod": "PT1S", "resourceTypes": ["conversations"]});
+
+    let holder = hold_the_database(&server);
+    let failed = admin.post("/v1/admin/evict?async=true", body.clone()).expect(200);
+    let blocking = admin.post("/v1/admin/evict", body.clone());
+    drop(holder);
+
+    let events: Vec<&str> = failed.text.split("\n\n").filter(|event| !event.trim().is_empty()).collect();
+    assert!(events[0].starts_with("data:") && events[0].contains("\"progress\""), "{}", failed.describe());
+    let last = events[events.len() - 1];
+    let data = last.strip_prefix("event: error\ndata:").unwrap_or_else(|| panic!("{}", failed.describe()));
+    let data: Value = serde_json::from_str(data.trim()).expect("JSON");
+    assert!(data["error"].is_string() && data.as_object().is_some_and(|o| o.len() == 1), "{data}");
+    assert!(!failed.text.contains("100"), "{}", failed.describe());
+    blocking.expect_error(503, "storage_unavailable");
+    admin.get(&format!("/v1/admin/conversations/{id}")).expect(200);
+    admin.post("/v1/admin/evict", body).expect(204);
+    admin.get(&format!("/v1/admin/conversations/{id}")).expect(404);
+    assert_keeps_secrets(&failed, &server);
 }
 
 // ---- full disk, read-only folder
@@ -441,9 +620,6 @@ fn a_full_disk_refuses_writes_keeps_reads_and_recovers_when_there_is_room_again(
         }
     });
     let refused = refused.expect("a full disk takes no 40 MB").expect_error(503, "storage_unavailable");
-    let text = refused.text.to_lowercase();
-    assert!(!text.contains("sqlite") && !text.contains(".rs:"), "leaks internals: {}", refused.describe());
-
     assert_eq!(transcript(&alice), acknowledged, "reads still work, and nothing refused is there");
     alice.get("/v1/conversations").expect_page();
     alice.post("/v1/conversations/search", json!({"query": "walrus"})).expect_page();
@@ -472,6 +648,7 @@ fn a_full_disk_refuses_writes_keeps_reads_and_recovers_when_there_is_room_again(
     assert_sound(server.data_dir());
     server.restart();
     assert_eq!(transcript(&server.as_user(user)), acknowledged);
+    assert_keeps_secrets(&refused, &server);
 }
 
 #[test]

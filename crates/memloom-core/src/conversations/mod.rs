@@ -85,6 +85,13 @@ pub struct Conversation {
     pub deleted_at: Option<Timestamp>,
 }
 
+impl Conversation {
+    /// Whether it has no parent. A fork that started blank has one.
+    pub fn is_root(&self) -> bool {
+        self.forked_at_conversation_id.is_none()
+    }
+}
+
 /// One entry of a conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {

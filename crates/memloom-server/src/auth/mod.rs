@@ -151,7 +151,7 @@ impl Authenticator {
                     Error::Unauthorized
                 }
                 Failure::Unavailable => {
-                    Error::StorageUnavailable("the identity provider cannot be reached".into())
+                    Error::IdentityProviderUnavailable
                 }
             }),
             Bearer::Nothing => {

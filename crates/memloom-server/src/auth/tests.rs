@@ -658,7 +658,7 @@ mod issuer_rules {
         *issuer.state.says.lock().unwrap() = Some("https://evil.example".into());
         let auth = issuer.authenticator(Pace::default());
         let refused = bearer_call(&auth, &issuer.token(&key)).await.unwrap_err();
-        assert!(matches!(refused, Error::StorageUnavailable(_)));
+        assert!(matches!(refused, Error::IdentityProviderUnavailable));
         let problem = auth.probe_issuer().await.unwrap().unwrap_err();
         assert!(problem.contains("evil.example"), "{problem}");
     }
@@ -779,7 +779,7 @@ mod refreshing {
         issuer.fail(true);
         let auth = issuer.authenticator(Pace { no_keys: Duration::ZERO, ..Pace::default() });
         let unavailable = bearer_call(&auth, &issuer.token(&key)).await.unwrap_err();
-        assert!(matches!(unavailable, Error::StorageUnavailable(_)), "{unavailable}");
+        assert!(matches!(unavailable, Error::IdentityProviderUnavailable), "{unavailable}");
         issuer.fail(false);
         assert!(bearer_call(&auth, &issuer.token(&key)).await.is_ok());
     }

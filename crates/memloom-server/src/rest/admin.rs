@@ -420,7 +420,10 @@ impl Stream for Progress {
                 tracing::error!(why, "an eviction failed");
                 "Internal server error".to_owned()
             }
-            Ok(Err(error)) => error.to_string(),
+            Ok(Err(error)) => {
+                tracing::warn!(?error, "an eviction failed");
+                error.to_string()
+            }
             Err(_) => "the eviction was interrupted".to_owned(),
         };
         let body = serde_json::json!({ "error": message }).to_string();
@@ -481,11 +484,11 @@ pub(super) async fn stats(
 ) -> Result<Ok200<StatsResponse>, ApiError> {
     principal.require(Role::Auditor)?;
     let reason = justification(query.justification, &headers)?;
-    app.0.services.conversations.admit_stats(&principal, &name, reason.as_deref())?;
     let plus = |field, value| {
         extract::given(field, value).map(|text: Option<String>| text.map(|text| text.replace(' ', "+")))
     };
     let (start, end) = (plus("start", query.start)?, plus("end", query.end)?);
     let step = extract::given("step", query.step)?;
-    Ok(Ok200(app.0.prometheus.stats(&name, start.as_deref(), end.as_deref(), step.as_deref()).await?))
+    let work = app.0.prometheus.stats(&name, start.as_deref(), end.as_deref(), step.as_deref());
+    Ok(Ok200(app.0.services.conversations.admin_stats(&principal, &name, reason.as_deref(), work).await?))
 }

@@ -11,8 +11,8 @@ use uuid::Uuid;
 /// The media type of every JSON body, as the contract spells it.
 pub const JSON_UTF8: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
 
-/// How long a caller waits before asking an unavailable store again.
-const STORAGE_RETRY_SECONDS: u32 = 5;
+/// How long a caller waits before asking an unavailable store or identity provider again.
+const UNAVAILABLE_RETRY_SECONDS: u32 = 5;
 /// How long a caller waits before repeating a request that ran out of time.
 const TIMEOUT_RETRY_SECONDS: u32 = 1;
 
@@ -183,11 +183,16 @@ impl IntoResponse for ApiError {
                     envelope(StatusCode::SERVICE_UNAVAILABLE, "overloaded", "Overloaded", Some(details));
                 with(response, RETRY_AFTER, retry_after_seconds.into())
             }
-            Error::StorageUnavailable(message) => {
-                tracing::warn!(%message, "storage is unavailable");
+            Error::StorageUnavailable(reason) => {
+                tracing::warn!(%reason, "storage is unavailable");
                 let (code, title) = ("storage_unavailable", "Storage unavailable");
-                let response = envelope(StatusCode::SERVICE_UNAVAILABLE, code, title, said(message));
-                with(response, RETRY_AFTER, STORAGE_RETRY_SECONDS.into())
+                let response = envelope(StatusCode::SERVICE_UNAVAILABLE, code, title, said(text));
+                with(response, RETRY_AFTER, UNAVAILABLE_RETRY_SECONDS.into())
+            }
+            Error::IdentityProviderUnavailable => {
+                let (code, title) = ("identity_provider_unavailable", "Identity provider unavailable");
+                let response = envelope(StatusCode::SERVICE_UNAVAILABLE, code, title, said(text));
+                with(response, RETRY_AFTER, UNAVAILABLE_RETRY_SECONDS.into())
             }
             Error::Internal(defect) => {
                 tracing::error!(%defect, "internal error");

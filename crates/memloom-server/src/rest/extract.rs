@@ -8,7 +8,7 @@ use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use memloom_core::identity::{Caller, Principal};
-use memloom_core::{ConversationId, EntryId, Error, Resource, Result, TransferId};
+use memloom_core::{ConversationId, EntryId, Error, Resource, Result, TransferId, parse_uuid};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -67,7 +67,7 @@ pub(super) fn transfer_id(text: &str) -> Result<TransferId> {
 
 /// What is no UUID names nothing: 404, not 400.
 fn in_path(resource: Resource, text: &str) -> Result<Uuid> {
-    Uuid::try_parse(text).map_err(|_| Error::not_found(resource, text))
+    parse_uuid(text).ok_or_else(|| Error::not_found(resource, text))
 }
 
 /// The query of a request, as a struct of optional texts. Names that are not in it are ignored.
@@ -110,7 +110,7 @@ pub(super) fn cursor(aliases: impl IntoIterator<Item = (&'static str, Option<Str
 /// A UUID in a query.
 pub(super) fn uuid(field: &str, value: Option<String>) -> Result<Option<Uuid>> {
     given(field, value)?
-        .map(|text| Uuid::try_parse(&text).map_err(|_| Error::invalid(field, "must be a UUID")))
+        .map(|text| parse_uuid(&text).ok_or_else(|| Error::invalid(field, "must be a UUID")))
         .transpose()
 }
 

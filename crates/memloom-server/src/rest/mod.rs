@@ -39,6 +39,9 @@ impl App {
     }
 }
 
+/// Routes that may take longer than a request usually may: they work in batches and say so, or answer at the end.
+pub const PATIENT_ROUTES: &[&str] = &["/v1/admin/evict"];
+
 /// The routes of the API, on an app.
 pub fn router(app: App) -> Router {
     routes().with_state(app).split_for_parts().0

@@ -142,9 +142,7 @@ impl Stat {
                 format!("100 * ({hits} or vector(0)) / (({hits} + ({misses} or vector(0))) or {misses})")
             }
             Stat::DbPoolUtilization => {
-                format!(
-                    "100 * sum({DB_POOL_ACTIVE}) / (sum({DB_POOL_ACTIVE}) + sum({DB_POOL_AVAILABLE}))"
-                )
+                format!("100 * sum({DB_POOL_ACTIVE}) / (sum({DB_POOL_ACTIVE}) + sum({DB_POOL_AVAILABLE}))")
             }
             Stat::StoreLatencyP95 => {
                 format!("histogram_quantile(0.95, sum by (le, operation) (rate({store}_bucket[{w}])))")
@@ -178,7 +176,8 @@ impl Range {
         let mut complain = |field: &str, message: String| {
             violations.push(Violation { field: field.to_owned(), message });
         };
-        let given = |text: Option<&str>| text.map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
+        let given =
+            |text: Option<&str>| text.map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
         let rfc3339 = "must be an RFC 3339 timestamp such as 2026-01-31T12:00:00Z";
 
         let end = given(end).map_or(Some(now), |text| Timestamp::parse(&text));
@@ -353,8 +352,7 @@ struct AnswerSeries {
 }
 
 fn parse_matrix(body: &[u8]) -> Result<Vec<StatsSeries>, Failure> {
-    let answer: Answer =
-        serde_json::from_slice(body).map_err(|error| Failure::Garbage(error.to_string()))?;
+    let answer: Answer = serde_json::from_slice(body).map_err(|error| Failure::Garbage(error.to_string()))?;
     let data = match answer.data {
         Some(data) if answer.status == "success" && data.result_type == "matrix" => data,
         _ => return Err(Failure::Garbage(format!("status {}, no matrix", answer.status))),

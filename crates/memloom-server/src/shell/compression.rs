@@ -11,8 +11,10 @@ use tower::{Service, service_fn};
 use tower_http::CompressionLevel;
 use tower_http::compression::Compression;
 
-/// Below this a body travels in one packet anyway.
-const WORTH_IT: u64 = 1024;
+/// From how many bytes on a coding is used. zstd costs some 15 µs to begin with, gzip more than 100 µs, which on most
+/// networks is more than sending a few kilobytes; and most HTTP libraries ask for gzip without being told to.
+const ZSTD_FROM: u64 = 1024;
+const GZIP_FROM: u64 = 16 * 1024;
 
 /// The caller's `Accept-Encoding`, if it names a coding we have.
 pub(super) fn wanted(headers: &HeaderMap) -> Option<HeaderValue> {
@@ -23,37 +25,44 @@ pub(super) fn wanted(headers: &HeaderMap) -> Option<HeaderValue> {
 
 /// Compresses the body as it is sent, if it is worth it.
 pub(super) fn compress(response: Response, accepted: HeaderValue) -> Response {
-    if !is_worth_it(&response) {
+    let length = response.body().size_hint().upper().unwrap_or(u64::MAX);
+    if length < ZSTD_FROM || !is_text(&response) {
         return response;
     }
+    let status = response.status();
     let mut request = Request::new(());
     request.headers_mut().insert(ACCEPT_ENCODING, accepted);
 
     // tower-http only offers this as a service around a service; ours has its answer ready, so nothing waits.
     let mut given = Some(response);
     let answer = service_fn(|_| ready(Ok::<_, Infallible>(given.take().unwrap_or_default())));
-    let mut service =
-        Compression::new(answer).quality(CompressionLevel::Fastest).compress_when(|_, _, _: &_, _: &_| true);
-    match service.call(request).now_or_never() {
+    let mut service = Compression::new(answer)
+        .gzip(length >= GZIP_FROM)
+        .quality(CompressionLevel::Fastest)
+        .compress_when(|_, _, _: &_, _: &_| true);
+    let mut compressed = match service.call(request).now_or_never() {
         Some(Ok(compressed)) => compressed.map(Body::new),
         Some(Err(never)) => match never {},
         None => Response::default(),
-    }
+    };
+    // tower-http answers 406 to those who refuse plain bodies; the work is done by now, so they get what there is.
+    *compressed.status_mut() = status;
+    compressed
 }
 
 /// Streams of events must reach the reader one by one, gRPC compresses by itself, and media are compressed already.
-fn is_worth_it(response: &Response) -> bool {
-    if response.body().size_hint().upper().is_some_and(|length| length < WORTH_IT) {
-        return false;
-    }
+fn is_text(response: &Response) -> bool {
     let Some(media_type) = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()) else {
         return false;
     };
-    let is_text = media_type.starts_with("text/")
-        || media_type.starts_with("application/json")
-        || media_type.starts_with("application/javascript")
-        || media_type.starts_with("application/x-ndjson")
-        || media_type.starts_with("application/problem+json")
-        || media_type.starts_with("image/svg+xml");
-    is_text && !media_type.starts_with("text/event-stream")
+    let prefixes = [
+        "text/",
+        "application/json",
+        "application/problem+json",
+        "application/x-ndjson",
+        "application/javascript",
+        "image/svg+xml",
+    ];
+    prefixes.iter().any(|prefix| media_type.starts_with(prefix))
+        && !media_type.starts_with("text/event-stream")
 }

@@ -5,15 +5,13 @@ use super::meter::{Meter, UNMATCHED};
 use super::request_id::{self, X_REQUEST_ID};
 use super::{ShellConfig, compression};
 use crate::rest::error::ApiError;
+use crate::telemetry::panic_text;
 use axum::extract::{MatchedPath, Request};
 use axum::response::{IntoResponse, Response};
-use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Method};
 use memloom_core::Error;
 use opentelemetry::propagation::Extractor;
-use std::any::Any;
 use std::convert::Infallible;
-use std::future::{Ready, ready};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -34,13 +32,14 @@ pub(super) struct ShellLayer {
 struct Settings {
     body_limit: u64,
     request_timeout: Duration,
+    patient_routes: &'static [&'static str],
     compression: bool,
 }
 
 impl ShellLayer {
     pub(super) fn new(config: &ShellConfig) -> Self {
-        let ShellConfig { body_limit, request_timeout, compression, cors: _ } = *config;
-        Self { settings: Settings { body_limit, request_timeout, compression } }
+        let ShellConfig { body_limit, request_timeout, patient_routes, compression, cors: _ } = *config;
+        Self { settings: Settings { body_limit, request_timeout, patient_routes, compression } }
     }
 }
 
@@ -82,16 +81,12 @@ where
         let route = request.extensions().get::<MatchedPath>().cloned();
         let span = span(&method, route.as_ref(), &id, headers);
 
-        // gRPC has deadlines and message limits of its own, and its streams may outlive ours by hours.
-        let mut time_limit = Some(self.settings.request_timeout);
-        let mut body_limit = Some(self.settings.body_limit);
-        if is_grpc(headers) {
-            (time_limit, body_limit) = (None, None);
-        }
-        let (handler, overrun) = match body_limit.map(|limit| body_limit::apply(&mut request, limit)) {
-            Some(Err(error)) => (Handler::Refused(ready(error)), None),
-            Some(Ok(overrun)) => (Handler::Running(self.inner.call(request)), overrun),
-            None => (Handler::Running(self.inner.call(request)), None),
+        let patient =
+            route.as_ref().is_some_and(|route| self.settings.patient_routes.contains(&route.as_str()));
+        let time_limit = if patient { None } else { Some(self.settings.request_timeout) };
+        let (handler, overrun) = match body_limit::apply(&mut request, self.settings.body_limit) {
+            Err(error) => (Handler::Refused(Some(error)), None),
+            Ok(overrun) => (Handler::Running(self.inner.call(request)), overrun),
         };
         Answer {
             handler,
@@ -106,7 +101,7 @@ where
 
 enum Handler<F> {
     Running(F),
-    Refused(Ready<Error>),
+    Refused(Option<Error>),
     Done,
 }
 
@@ -175,7 +170,7 @@ where
     let polled = match handler {
         Handler::Running(future) => catch_unwind(AssertUnwindSafe(|| Pin::new(future).poll(cx))),
         Handler::Refused(error) => {
-            return Pin::new(error).poll(cx).map(|error| ApiError(error).into_response());
+            return error.take().map_or(Poll::Pending, |error| Poll::Ready(ApiError(error).into_response()));
         }
         Handler::Done => return Poll::Pending,
     };
@@ -183,7 +178,7 @@ where
         Ok(Poll::Ready(Ok(response))) => return Poll::Ready(response),
         Ok(Poll::Pending) => {}
         Err(panic) => {
-            let defect = format!("a handler panicked: {}", panic_message(&*panic));
+            let defect = format!("a handler panicked: {}", panic_text(&*panic));
             return Poll::Ready(ApiError(Error::Internal(defect)).into_response());
         }
     }
@@ -253,16 +248,4 @@ impl Extractor for TraceHeaders<'_> {
     fn keys(&self) -> Vec<&str> {
         self.0.keys().map(http::HeaderName::as_str).collect()
     }
-}
-
-fn is_grpc(headers: &HeaderMap) -> bool {
-    headers.get(CONTENT_TYPE).is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"))
-}
-
-fn panic_message(panic: &(dyn Any + Send)) -> &str {
-    panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no message")
 }

@@ -31,6 +31,8 @@ pub struct ShellConfig {
     pub body_limit: u64,
     /// How long a handler may take to its response head. Streams may then go on for as long as they like.
     pub request_timeout: Duration,
+    /// Routes whose handlers may take as long as they need.
+    pub patient_routes: &'static [&'static str],
     /// Whether to compress for clients that ask.
     pub compression: bool,
     /// Which web pages may call; none unless configured.
@@ -42,6 +44,7 @@ impl Default for ShellConfig {
         Self {
             body_limit: 20 * 1024 * 1024,
             request_timeout: Duration::from_secs(30),
+            patient_routes: &[],
             compression: true,
             cors: None,
         }

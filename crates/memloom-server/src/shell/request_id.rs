@@ -17,7 +17,8 @@ thread_local! {
 
 /// The id of the request whose handler is running on this thread, if one is.
 pub fn current() -> Option<String> {
-    CURRENT.with_borrow(|id| id.as_ref().and_then(|id| id.to_str().ok()).map(str::to_owned))
+    // Fails only while the thread ends, when somebody logs from a destructor.
+    CURRENT.try_with(|id| id.borrow().as_ref().and_then(|id| id.to_str().ok()).map(str::to_owned)).ok()?
 }
 
 /// Runs `work` as part of the request `id` belongs to. The id is moved in and out rather than copied, because this

@@ -10,6 +10,7 @@ use opentelemetry_otlp::{ExporterBuildError, Protocol, SpanExporter, WithExportC
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{BatchConfigBuilder, BatchSpanProcessor, SdkTracerProvider};
+use std::any::Any;
 use std::io::IsTerminal;
 use std::time::Duration;
 use tracing::Subscriber;
@@ -124,10 +125,11 @@ where
         .event_format(LogLines(config.format))
         .with_filter(filter.or(audit));
 
-    let provider = match config.otlp_endpoint.as_deref().map(str::trim).filter(|endpoint| !endpoint.is_empty()) {
-        Some(endpoint) => Some(tracer_provider(endpoint, &config.service_name)?),
-        None => None,
-    };
+    let provider =
+        match config.otlp_endpoint.as_deref().map(str::trim).filter(|endpoint| !endpoint.is_empty()) {
+            Some(endpoint) => Some(tracer_provider(endpoint, &config.service_name)?),
+            None => None,
+        };
     let spans = provider.as_ref().map(|provider| {
         opentelemetry::global::set_text_map_propagator(TraceContextPropagator::new());
         tracing_opentelemetry::layer()
@@ -173,9 +175,18 @@ fn tracer_provider(endpoint: &str, service_name: &str) -> Result<SdkTracerProvid
 fn log_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let location = panic.location().map(ToString::to_string).unwrap_or_default();
-        let message = panic.payload_as_str().unwrap_or("no message");
-        tracing::error!(target: "memloom::panic", location, message, "panicked");
+        let reason = panic_text(panic.payload());
+        tracing::error!(target: "memloom::panic", location, reason, "panicked");
     }));
+}
+
+/// What a panic said, if it said it in words.
+pub(crate) fn panic_text(payload: &(dyn Any + Send)) -> &str {
+    payload
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message")
 }
 
 #[cfg(test)]

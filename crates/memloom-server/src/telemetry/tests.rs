@@ -89,3 +89,50 @@ fn a_filter_that_is_none_is_refused_with_its_text() {
     let error = subscriber(&config, std::io::stderr, false).err().unwrap().to_string();
     assert!(error.contains("memloom=loud"), "{error}");
 }
+
+#[test]
+fn lines_of_a_request_carry_its_id_even_when_spans_are_off() {
+    use crate::shell::{ShellConfig, shell};
+    use axum::{Router, body::Body, routing::get};
+    use tower::ServiceExt;
+
+    async fn handler() -> &'static str {
+        tracing::info!(target: "t", "first");
+        tokio::task::yield_now().await;
+        tracing::info!(target: "t", "second");
+        "done"
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    for format in [LogFormat::Json, LogFormat::Pretty] {
+        let lines = logged(format, "info", || {
+            let router = shell(Router::new().route("/", get(handler)), &ShellConfig::default());
+            let request =
+                http::Request::get("/").header("x-request-id", "abc-123").body(Body::empty()).unwrap();
+            runtime.block_on(router.oneshot(request)).unwrap();
+            tracing::info!(target: "t", "afterwards");
+        });
+        let with_id: Vec<bool> = lines.lines().map(|line| line.contains("abc-123")).collect();
+        assert_eq!(with_id, [true, true, false], "{lines}");
+    }
+}
+
+#[test]
+fn a_line_per_request_appears_when_asked_for() {
+    use crate::shell::{ShellConfig, shell};
+    use axum::{Router, body::Body, routing::get};
+    use tower::ServiceExt;
+
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let ask = |filter: &str| {
+        logged(LogFormat::Json, filter, || {
+            let router =
+                shell(Router::new().route("/things/{id}", get(async || "ok")), &ShellConfig::default());
+            let request = http::Request::get("/things/7").body(Body::empty()).unwrap();
+            runtime.block_on(router.oneshot(request)).unwrap();
+        })
+    };
+    assert_eq!(ask("info"), "");
+    let line: serde_json::Value = serde_json::from_str(&ask("info,memloom::access=debug")).unwrap();
+    assert_eq!((&line["route"], &line["status"]), (&"/things/{id}".into(), &200.into()));
+    assert!(line["request_id"].is_string());
+}

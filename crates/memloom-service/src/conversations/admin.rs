@@ -3,8 +3,8 @@
 use super::entries::{EntryPage, ListEntries, Walk};
 use super::lifecycle::delete_tree;
 use super::search::{AdminSearch, SearchHit, SearchRequest};
-use super::{ChannelFilter, Conversations, EpochFilter, not_found, text};
-use crate::audit::{self, Actor, Change, Kind};
+use super::{ChannelFilter, Conversations, EpochFilter, forks, not_found, sharing, text};
+use crate::audit::{self, Actor, Call, Change};
 use crate::page::{self, Page};
 use memloom_core::conversations::{Channel, Conversation, ListMode, Membership};
 use memloom_core::identity::{MAX_USER_ID_CHARS, Principal, Tenant};
@@ -13,7 +13,7 @@ use memloom_store::Tx;
 use memloom_store::conversations::entries::{Filter, MemoryFilter};
 use memloom_store::conversations::groups::{self, Counts};
 use memloom_store::conversations::listing::{self, AdminFilter, Place};
-use memloom_store::conversations::{ancestry, memberships, rows};
+use memloom_store::conversations::{ancestry, rows};
 
 /// A request for an admin's list of conversations.
 #[derive(Debug, Clone, Default)]
@@ -52,21 +52,29 @@ pub struct AdminEntries {
 }
 
 impl Conversations {
-    fn admit(
+    /// Runs an admin call between its two lines in the audit log, if it is admitted at all.
+    async fn audited<T>(
         &self,
         principal: &Principal,
-        kind: Kind,
-        action: &'static str,
-        detail: &[(&str, String)],
+        call: Call<'_>,
         justification: Option<&str>,
-    ) -> Result<()> {
-        let required = self.cx.settings.require_justification;
-        audit::admit(principal, kind, action, detail, justification, required)
+        work: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        audit::admit(principal, &call, justification, self.cx.settings.require_justification)?;
+        let result = work.await;
+        audit::outcome(call.action, &result);
+        result
     }
 
-    /// Admits a call to the admin statistics, which this crate does not answer itself.
-    pub fn admit_stats(&self, principal: &Principal, name: &str, justification: Option<&str>) -> Result<()> {
-        self.admit(principal, Kind::Read, "getStats", &[("name", name.to_owned())], justification)
+    /// A statistic of the service, which somebody else computes.
+    pub async fn admin_stats<T>(
+        &self,
+        principal: &Principal,
+        name: &str,
+        justification: Option<&str>,
+        work: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        self.audited(principal, Call::read("getStats", &[("name", name.to_owned())]), justification, work).await
     }
 
     /// The conversations of a tenant.
@@ -82,10 +90,8 @@ impl Conversations {
             ("includeDeleted", request.include_deleted.to_string()),
             ("onlyDeleted", request.only_deleted.to_string()),
         ];
-        self.admit(principal, Kind::Read, "listConversations", &detail, justification)?;
-        let result = self.admin_list_page(principal, request).await;
-        audit::outcome("listConversations", &result);
-        result
+        let work = self.admin_list_page(principal, request);
+        self.audited(principal, Call::read("listConversations", &detail), justification, work).await
     }
 
     async fn admin_list_page(&self, principal: &Principal, request: AdminList) -> Result<Page<Conversation>> {
@@ -123,15 +129,13 @@ impl Conversations {
         id: ConversationId,
         justification: Option<&str>,
     ) -> Result<Conversation> {
-        self.admit(principal, Kind::Read, "getConversation", &[("id", id.to_string())], justification)?;
         let tenant = principal.tenant().clone();
-        let result = self
+        let work = self
             .cx
             .store
-            .read("admin_get_conversation", move |tx| rows::get_any(tx, &tenant, id)?.ok_or_else(|| not_found(id)))
-            .await;
-        audit::outcome("getConversation", &result);
-        result
+            .read("admin_get_conversation", move |tx| rows::get_any(tx, &tenant, id)?.ok_or_else(|| not_found(id)));
+        let detail = [("id", id.to_string())];
+        self.audited(principal, Call::read("getConversation", &detail), justification, work).await
     }
 
     /// Deletes any tree. Deleting it again changes nothing.
@@ -141,22 +145,18 @@ impl Conversations {
         id: ConversationId,
         justification: Option<&str>,
     ) -> Result<()> {
-        self.admit(principal, Kind::Write, "deleteConversation", &[("target", id.to_string())], justification)?;
         let (tenant, now) = (principal.tenant().clone(), self.cx.clock.now());
-        let result: Result<Vec<UserId>> = self
-            .cx
-            .store
-            .write("admin_delete_conversation", move |tx| {
-                let group = rows::group(tx, &tenant, id)?.ok_or_else(|| not_found(id))?;
-                match groups::lock(tx, group)? {
-                    Some(locked) if locked.deleted_at.is_none() => delete_tree(tx, group, now),
-                    _ => Ok(Vec::new()),
-                }
-            })
-            .await;
-        audit::outcome("deleteConversation", &result);
+        let work = self.cx.store.write("admin_delete_conversation", move |tx| {
+            let group = tree(tx, &tenant, id)?;
+            match groups::lock(tx, group)? {
+                Some(locked) if locked.deleted_at.is_none() => delete_tree(tx, group, now),
+                _ => Ok(Vec::new()),
+            }
+        });
+        let detail = [("target", id.to_string())];
+        let members = self.audited(principal, Call::write("deleteConversation", &detail), justification, work).await?;
         let actor = Actor::from(principal);
-        result?.iter().for_each(|member| audit::membership(&actor, id, member, &Change::Remove));
+        members.iter().for_each(|member| audit::membership(&actor, id, member, &Change::Remove));
         Ok(())
     }
 
@@ -167,23 +167,18 @@ impl Conversations {
         id: ConversationId,
         justification: Option<&str>,
     ) -> Result<Conversation> {
-        self.admit(principal, Kind::Write, "restoreConversation", &[("target", id.to_string())], justification)?;
         let tenant = principal.tenant().clone();
-        let result = self
-            .cx
-            .store
-            .write("admin_restore_conversation", move |tx| {
-                let group = rows::group(tx, &tenant, id)?.ok_or_else(|| not_found(id))?;
-                let locked = groups::lock(tx, group)?.ok_or_else(|| not_found(id))?;
-                if locked.deleted_at.is_none() {
-                    return Err(Error::Conflict("Conversation is not deleted".into()));
-                }
-                groups::set_deleted(tx, group, None)?;
-                rows::get_any(tx, &tenant, id)?.ok_or_else(|| not_found(id))
-            })
-            .await;
-        audit::outcome("restoreConversation", &result);
-        result
+        let work = self.cx.store.write("admin_restore_conversation", move |tx| {
+            let group = tree(tx, &tenant, id)?;
+            let locked = groups::lock(tx, group)?.ok_or_else(|| not_found(id))?;
+            if locked.deleted_at.is_none() {
+                return Err(Error::Conflict("Conversation is not deleted".into()));
+            }
+            groups::set_deleted(tx, group, None)?;
+            rows::get_any(tx, &tenant, id)?.ok_or_else(|| not_found(id))
+        });
+        let detail = [("target", id.to_string())];
+        self.audited(principal, Call::write("restoreConversation", &detail), justification, work).await
     }
 
     /// The entries of any conversation: every channel, every client, every epoch.
@@ -196,10 +191,8 @@ impl Conversations {
     ) -> Result<EntryPage> {
         let channel = request.channel.map_or("all", Channel::as_str);
         let detail = [("id", id.to_string()), ("channel", channel.to_owned())];
-        self.admit(principal, Kind::Read, "getEntries", &detail, justification)?;
-        let result = self.admin_entries_page(principal, id, request).await;
-        audit::outcome("getEntries", &result);
-        result
+        let work = self.admin_entries_page(principal, id, request);
+        self.audited(principal, Call::read("getEntries", &detail), justification, work).await
     }
 
     async fn admin_entries_page(
@@ -230,8 +223,7 @@ impl Conversations {
             .read("admin_list_entries", move |tx| {
                 let conversation = rows::get_any(tx, &tenant, id)?.ok_or_else(|| not_found(id))?;
                 let group = tree(tx, &tenant, id)?;
-                let is_fork = conversation.forked_at_conversation_id.is_some();
-                let view = ancestry::view(tx, group, id, is_fork)?;
+                let view = ancestry::view(tx, group, id, !conversation.is_root())?;
                 Walk { group, view, reader: None, request: &list, limit }.page(tx, &filter, i64::MAX)
             })
             .await
@@ -246,23 +238,17 @@ impl Conversations {
         limit: Option<i64>,
         justification: Option<&str>,
     ) -> Result<Page<Membership>> {
-        self.admit(principal, Kind::Read, "getMemberships", &[("id", id.to_string())], justification)?;
-        let limit = page::limit(limit, 50, 1000)?;
         let tenant = principal.tenant().clone();
-        let result = self
-            .cx
-            .store
-            .read("admin_list_memberships", move |tx| {
+        let work = async {
+            let limit = page::limit(limit, 50, 1000)?;
+            let members = move |tx: &mut dyn Tx| {
                 let group = tree(tx, &tenant, id)?;
-                if let Some(after) = &after {
-                    memberships::get(tx, group, after)?.ok_or_else(|| page::unknown_cursor("after"))?;
-                }
-                let list = memberships::list(tx, group, after.as_ref(), limit as i64 + 1)?;
-                Ok(Page::cut(list, limit, |member| member.user_id.0.clone()))
-            })
-            .await;
-        audit::outcome("getMemberships", &result);
-        result
+                sharing::list(tx, group, after.as_ref(), limit)
+            };
+            self.cx.store.read("admin_list_memberships", members).await
+        };
+        let detail = [("id", id.to_string())];
+        self.audited(principal, Call::read("getMemberships", &detail), justification, work).await
     }
 
     /// The branches of any conversation's tree.
@@ -274,25 +260,17 @@ impl Conversations {
         limit: Option<i64>,
         justification: Option<&str>,
     ) -> Result<Page<Conversation>> {
-        self.admit(principal, Kind::Read, "listForks", &[("id", id.to_string())], justification)?;
-        let limit = page::limit(limit, 50, 1000)?;
         let tenant = principal.tenant().clone();
-        let result = self
-            .cx
-            .store
-            .read("admin_list_forks", move |tx| {
+        let work = async {
+            let limit = page::limit(limit, 50, 1000)?;
+            let branches = move |tx: &mut dyn Tx| {
                 let group = tree(tx, &tenant, id)?;
-                if let Some(after) = after
-                    && rows::group(tx, &tenant, after)? != Some(group)
-                {
-                    return Err(page::unknown_cursor("after"));
-                }
-                let list = rows::forks(tx, group, after, limit as i64 + 1, true)?;
-                Ok(Page::cut(list, limit, |conversation| conversation.id.to_string()))
-            })
-            .await;
-        audit::outcome("listForks", &result);
-        result
+                forks::list(tx, &tenant, group, after, limit, true)
+            };
+            self.cx.store.read("admin_list_forks", branches).await
+        };
+        let detail = [("id", id.to_string())];
+        self.audited(principal, Call::read("listForks", &detail), justification, work).await
     }
 
     /// Searches every conversation of a tenant.
@@ -308,19 +286,15 @@ impl Conversations {
             ("userId", admin.owner.clone().unwrap_or_default()),
             ("includeDeleted", admin.include_deleted.to_string()),
         ];
-        self.admit(principal, Kind::Read, "searchConversations", &detail, justification)?;
-        let result = self.search_as_admin(principal.tenant(), request, admin).await;
-        audit::outcome("searchConversations", &result);
-        result
+        let work = self.search_as_admin(principal.tenant(), request, admin);
+        self.audited(principal, Call::read("searchConversations", &detail), justification, work).await
     }
 
     /// How much there is in a tenant.
     pub async fn admin_counts(&self, principal: &Principal, justification: Option<&str>) -> Result<Counts> {
-        self.admit_stats(principal, "summary", justification)?;
         let tenant = principal.tenant().clone();
-        let result = self.cx.store.read("admin_counts", move |tx| Ok(groups::counts(tx, &tenant)?)).await;
-        audit::outcome("getStats", &result);
-        result
+        let work = self.cx.store.read("admin_counts", move |tx| Ok(groups::counts(tx, &tenant)?));
+        self.admin_stats(principal, "summary", justification, work).await
     }
 }
 

@@ -1,7 +1,7 @@
 //! Removing trees for good, some time after they were deleted.
 
 use super::Conversations;
-use crate::audit::{self, Kind};
+use crate::audit::{self, Call};
 use crate::tasks;
 use memloom_core::identity::{Principal, Tenant};
 use memloom_core::{Error, Result, Timestamp, period};
@@ -32,7 +32,7 @@ impl Conversations {
         let justification = request.justification.as_deref().or(header);
         let period = request.retention_period.as_deref().unwrap_or_default();
         let detail = [("target", format!("conversations deleted longer than {period} ago"))];
-        audit::admit(principal, Kind::Write, "evict", &detail, justification, self.cx.settings.require_justification)?;
+        audit::admit(principal, &Call::write("evict", &detail), justification, self.cx.settings.require_justification)?;
         let checked = check(&request).map(|retention| self.eviction(principal.tenant().clone(), retention));
         if checked.is_err() {
             audit::outcome("evict", &checked);
@@ -53,12 +53,15 @@ impl Conversations {
     /// Runs an eviction batch by batch, telling its progress in percent: 0 first, 100 last and only when all is done.
     /// It stops after the current batch when nobody listens any more. Answers how many trees it removed.
     pub async fn evict(&self, eviction: &Eviction, progress: mpsc::Sender<u8>) -> Result<usize> {
-        let result = self.evict_batches(eviction, progress).await;
-        audit::outcome("evict", &result);
+        let result = self.evict_batches(eviction, &progress).await;
+        match &result {
+            Ok(evicted) if progress.is_closed() => audit::interrupted("evict", *evicted),
+            result => audit::outcome("evict", result),
+        }
         result
     }
 
-    async fn evict_batches(&self, eviction: &Eviction, progress: mpsc::Sender<u8>) -> Result<usize> {
+    async fn evict_batches(&self, eviction: &Eviction, progress: &mpsc::Sender<u8>) -> Result<usize> {
         let Eviction { tenant, cutoff } = eviction.clone();
         let counted = tenant.clone();
         let estimate: i64 = self

@@ -4,8 +4,8 @@ use super::lifecycle::{empty_object, visible};
 use super::{Conversations, not_found, open, title};
 use crate::page::{self, Page};
 use memloom_core::conversations::{AccessLevel, Conversation};
-use memloom_core::identity::Caller;
-use memloom_core::{ConversationId, EntryId, Error, Resource, Result, Timestamp};
+use memloom_core::identity::{Caller, Tenant};
+use memloom_core::{ConversationId, EntryId, Error, GroupId, Resource, Result, Timestamp};
 use memloom_store::Tx;
 use memloom_store::conversations::rows::{self, Head, NewConversation};
 use memloom_store::conversations::{ancestry, entries, groups};
@@ -55,15 +55,28 @@ impl Conversations {
             .store
             .read("list_forks", move |tx| {
                 let head = open(tx, &caller, id, AccessLevel::Reader)?;
-                if let Some(after) = after {
-                    let cursor = rows::head(tx, caller.tenant(), &caller.user, after)?;
-                    cursor.filter(|c| c.group == head.group).ok_or_else(|| page::unknown_cursor("after"))?;
-                }
-                let list = rows::forks(tx, head.group, after, limit as i64 + 1, false)?;
-                Ok(Page::cut(list, limit, |conversation| conversation.id.to_string()))
+                list(tx, caller.tenant(), head.group, after, limit, false)
             })
             .await
     }
+}
+
+/// A page of a tree's conversations.
+pub(super) fn list(
+    tx: &mut dyn Tx,
+    tenant: &Tenant,
+    group: GroupId,
+    after: Option<ConversationId>,
+    limit: usize,
+    with_deleted: bool,
+) -> Result<Page<Conversation>> {
+    if let Some(after) = after
+        && rows::group(tx, tenant, after)? != Some(group)
+    {
+        return Err(page::unknown_cursor("after"));
+    }
+    let list = rows::forks(tx, group, after, limit as i64 + 1, with_deleted)?;
+    Ok(Page::cut(list, limit, |conversation| conversation.id.to_string()))
 }
 
 /// Makes `id` a fork. No entry is copied: the fork gets one row, and one per ancestor.

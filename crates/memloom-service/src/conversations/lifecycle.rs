@@ -113,6 +113,7 @@ impl Conversations {
                 let mut place = match after {
                     None => Place::TOP,
                     Some(id) => rows::get(tx, caller.tenant(), &caller.user, id)?
+                        .filter(|conversation| mode != ListMode::Roots || conversation.is_root())
                         .map(|conversation| Place::after(&conversation))
                         .ok_or_else(|| page::unknown_cursor("after"))?,
                 };

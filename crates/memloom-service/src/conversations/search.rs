@@ -113,7 +113,7 @@ impl Conversations {
         }
         text("query", &query, MAX_QUERY_CHARS)?;
         let limit = page::limit(request.limit, 20, max_limit)?;
-        let list = fingerprint(&query, request.group_by_conversation);
+        let list = fingerprint(&query, request.search_type, request.group_by_conversation);
         let after = request.after.map(|cursor| Cursor::decode(&cursor, list)).transpose()?;
         self.check_available(request.search_type)?;
         let words = self.cx.analyzer.query(&query);
@@ -307,9 +307,9 @@ fn hydrated(
 }
 
 /// Ties a cursor to the list it belongs to.
-fn fingerprint(query: &str, grouped: bool) -> [u8; 8] {
+fn fingerprint(query: &str, search_type: SearchType, grouped: bool) -> [u8; 8] {
     let mut hasher = blake3::Hasher::new();
-    hasher.update(&[u8::from(grouped)]);
+    hasher.update(&[search_type as u8, u8::from(grouped)]);
     hasher.update(query.as_bytes());
     let mut short = [0; 8];
     short.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
@@ -407,10 +407,11 @@ mod tests {
     #[test]
     fn a_cursor_belongs_to_its_search() {
         let cursor = Cursor { score: 1.25, id: Uuid::from_u128(7) };
-        let list = fingerprint("cats", true);
+        let list = fingerprint("cats", SearchType::Auto, true);
         assert_eq!(Cursor::decode(&cursor.encode(list), list), Ok(cursor));
-        assert!(Cursor::decode(&cursor.encode(list), fingerprint("cats", false)).is_err());
-        assert!(Cursor::decode(&cursor.encode(list), fingerprint("dogs", true)).is_err());
+        assert!(Cursor::decode(&cursor.encode(list), fingerprint("cats", SearchType::Auto, false)).is_err());
+        assert!(Cursor::decode(&cursor.encode(list), fingerprint("dogs", SearchType::Auto, true)).is_err());
+        assert!(Cursor::decode(&cursor.encode(list), fingerprint("cats", SearchType::FullText, true)).is_err());
         assert!(Cursor::decode("garbage!", list).is_err());
         assert!(Cursor::decode(&"A".repeat(101), list).is_err());
     }

@@ -5,7 +5,7 @@ use crate::audit::{self, Actor, Change};
 use crate::page::{self, Page};
 use memloom_core::conversations::{AccessLevel, Membership};
 use memloom_core::identity::{Caller, is_user_id};
-use memloom_core::{ConversationId, Error, Resource, Result, UserId};
+use memloom_core::{ConversationId, Error, GroupId, Resource, Result, UserId};
 use memloom_store::Tx;
 use memloom_store::conversations::rows::Head;
 use memloom_store::conversations::{groups, memberships, transfers};
@@ -25,7 +25,7 @@ impl Conversations {
             .store
             .read("list_memberships", move |tx| {
                 let head = open(tx, &caller, id, AccessLevel::Reader)?;
-                list(tx, &head, after.as_ref(), limit)
+                list(tx, head.group, after.as_ref(), limit)
             })
             .await
     }
@@ -114,11 +114,12 @@ impl Conversations {
     }
 }
 
-pub(super) fn list(tx: &mut dyn Tx, head: &Head, after: Option<&UserId>, limit: usize) -> Result<Page<Membership>> {
+/// A page of a tree's members.
+pub(super) fn list(tx: &mut dyn Tx, group: GroupId, after: Option<&UserId>, limit: usize) -> Result<Page<Membership>> {
     if let Some(after) = after {
-        memberships::get(tx, head.group, after)?.ok_or_else(|| page::unknown_cursor("after"))?;
+        memberships::get(tx, group, after)?.ok_or_else(|| page::unknown_cursor("after"))?;
     }
-    let list = memberships::list(tx, head.group, after, limit as i64 + 1)?;
+    let list = memberships::list(tx, group, after, limit as i64 + 1)?;
     Ok(Page::cut(list, limit, |member| member.user_id.0.clone()))
 }
 

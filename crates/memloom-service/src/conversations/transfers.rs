@@ -40,7 +40,12 @@ impl Conversations {
                 let from = match after {
                     None => Uuid::nil(),
                     Some(id) => {
-                        participant(tx, &caller, id)?.ok_or_else(|| page::unknown_cursor("after"))?;
+                        let listed = |transfer: &Transfer| match role {
+                            TransferRole::Sender => transfer.from_user_id == caller.user,
+                            TransferRole::Recipient => transfer.to_user_id == caller.user,
+                            TransferRole::All => true,
+                        };
+                        participant(tx, &caller, id)?.filter(listed).ok_or_else(|| page::unknown_cursor("after"))?;
                         Uuid::from_u128(id.0.as_u128().saturating_add(1))
                     }
                 };

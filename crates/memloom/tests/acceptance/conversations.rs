@@ -324,7 +324,7 @@ fn a_blank_slate_fork_is_not_a_root() {
     body["forkedAtConversationId"] = json!(root);
     alice.post(&format!("/v1/conversations/{blank}/entries"), body).expect(201);
 
-    assert_eq!(alice.get("/v1/conversations?mode=roots").expect_page().ids(), [root.clone()]);
+    assert_eq!(alice.get("/v1/conversations?mode=roots").expect_page().ids(), [root.as_str()]);
     assert_eq!(alice.get("/v1/conversations?mode=all").expect_page().ids(), [blank, root]);
 }
 

@@ -608,7 +608,7 @@ fn a_hundred_concurrent_first_appends_make_one_conversation_with_a_hundred_order
 
     let appended = at_once(100, |n| say(&alice, &id, &n.to_string()));
 
-    assert_eq!(alice.get("/v1/conversations?mode=all").expect_page().ids(), [id.clone()]);
+    assert_eq!(alice.get("/v1/conversations?mode=all").expect_page().ids(), [id.as_str()]);
     let listed = walk(&alice, &format!("{}?limit=7", path(&id)));
     let mut ids: Vec<&str> = listed.iter().map(|entry| entry["id"].as_str().unwrap()).collect();
     let times: Vec<&str> = listed.iter().map(|entry| entry["createdAt"].as_str().unwrap()).collect();

@@ -895,8 +895,8 @@ fn a_fork_made_while_its_parent_grows_shows_exactly_the_prefix() {
             }
             return;
         }
-        for at in 0..10 {
-            let branch = fork(&agent, &root, &first[at]);
+        for (at, entry) in first.iter().enumerate() {
+            let branch = fork(&agent, &root, entry);
             let expected: Vec<String> = (0..at).map(|n| format!("before {n}")).collect();
             assert_eq!(transcript(&agent, &branch), expected);
             say(&agent, &branch, "own");

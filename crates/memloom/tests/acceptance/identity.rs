@@ -348,7 +348,7 @@ fn a_token_is_bound_to_its_tenant() {
     let (name, one, two) = (fresh_name("alice"), fresh_name("one"), fresh_name("two"));
     let id = start(&user_of(&one, &name), "In one");
 
-    assert_eq!(user_of(&one, &name).get("/v1/conversations").expect_page().ids(), [id.clone()]);
+    assert_eq!(user_of(&one, &name).get("/v1/conversations").expect_page().ids(), [id.as_str()]);
     for elsewhere in [user_of(&two, &name), user(&name)] {
         assert!(elsewhere.get("/v1/conversations").expect_page().data.is_empty());
         elsewhere.get(&format!("/v1/conversations/{id}")).expect_not_found("conversation", &id);
@@ -369,7 +369,7 @@ fn only_a_trusted_client_chooses_a_tenant() {
 
     let id = start(&gateway.in_tenant(&tenant), "Chosen");
 
-    assert_eq!(user_of(&tenant, &name).get("/v1/conversations").expect_page().ids(), [id.clone()]);
+    assert_eq!(user_of(&tenant, &name).get("/v1/conversations").expect_page().ids(), [id.as_str()]);
     assert!(
         gateway.get("/v1/conversations").expect_page().data.is_empty(),
         "without a choice: the default tenant"

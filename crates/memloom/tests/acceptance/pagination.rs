@@ -211,3 +211,47 @@ fn a_finished_transfer_is_no_cursor_any_more() {
 
     alice.get(&format!("/v1/ownership-transfers?after={transfer}")).expect(400);
 }
+
+#[test]
+fn without_a_limit_pages_have_the_contracts_size() {
+    let tenant = fresh_name("tenant");
+    let (alice, bob) = (someone_in(&SERVER, "alice", &tenant), someone_in(&SERVER, "bob", &tenant));
+    let admin = admin_in(&SERVER, &tenant);
+    let root = start(&alice, "Root");
+    let first = say(&alice, &root, "0");
+    spread(101, |n| {
+        say(&alice, &root, "walrus");
+        let id = start(&bob, &n.to_string());
+        if n < 51 {
+            share(&bob, &id, &alice, "reader");
+            bob.post(
+                "/v1/ownership-transfers",
+                json!({"conversationId": id, "newOwnerUserId": alice.user()}),
+            )
+            .expect(201);
+            share(&alice, &root, &someone_in(&SERVER, "member", &tenant), "reader");
+            fork(&alice, &root, &first);
+        }
+    });
+    let search = json!({"query": "walrus", "groupByConversation": false});
+
+    for (who, path, size) in [
+        (&bob, "/v1/conversations".to_owned(), 20),
+        (&alice, format!("/v1/conversations/{root}/entries"), 50),
+        (&alice, format!("/v1/conversations/{root}/forks"), 50),
+        (&alice, format!("/v1/conversations/{root}/memberships"), 50),
+        (&alice, "/v1/ownership-transfers".to_owned(), 50),
+        (&admin, "/v1/conversations/unindexed".to_owned(), 100),
+        (&admin, "/v1/admin/conversations".to_owned(), 100),
+        (&admin, format!("/v1/admin/conversations/{root}/entries"), 50),
+        (&admin, format!("/v1/admin/conversations/{root}/forks"), 50),
+        (&admin, format!("/v1/admin/conversations/{root}/memberships"), 50),
+    ] {
+        let page = who.get(&path).expect_page();
+        assert_eq!(page.data.len(), size, "{path}");
+        assert!(page.after.is_some(), "{path}");
+    }
+    for (who, path) in [(&alice, "/v1/conversations/search"), (&admin, "/v1/admin/conversations/search")] {
+        assert_eq!(who.post(path, search.clone()).expect_page().data.len(), 20, "{path}");
+    }
+}

@@ -460,7 +460,7 @@ fn fifty_identical_first_syncs_at_once_create_and_write_once() {
 
     assert_eq!(answers.iter().filter(|answer| answer.json["noOp"] == false).count(), 1);
     assert_eq!(answers.iter().filter(|answer| answer.json["epochIncremented"] == true).count(), 1);
-    assert_eq!(agent.get("/v1/conversations").expect_page().ids(), [id.clone()]);
+    assert_eq!(agent.get("/v1/conversations").expect_page().ids(), [id.as_str()]);
     assert_eq!(current_memory(&agent, &id), [json!("a")]);
 }
 

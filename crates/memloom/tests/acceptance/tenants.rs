@@ -49,7 +49,7 @@ fn the_same_id_can_have_memory_memberships_forks_and_transfers_in_both() {
             .expect(201);
         let branch = fork(&alice, &id, &cut);
 
-        assert_eq!(transcript(&alice, &branch), [tenant.clone()]);
+        assert_eq!(transcript(&alice, &branch), [tenant.as_str()]);
         assert_eq!(current_memory(&alice, &id), [json!(tenant)]);
         assert_eq!(alice.get("/v1/ownership-transfers").expect_page().data.len(), 1);
         assert_eq!(alice.get(&format!("/v1/conversations/{id}/memberships")).expect_page().data.len(), 2);

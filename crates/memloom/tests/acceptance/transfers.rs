@@ -43,7 +43,7 @@ fn a_transfer_has_exactly_the_contracts_members() {
     assert_timestamp(&made.json["createdAt"]);
     for who in [&alice, &bob] {
         assert_eq!(who.get(&format!("{PATH}/{}", made.id())).expect(200).json, made.json);
-        assert_eq!(who.get(PATH).expect_page().data, [made.json.clone()]);
+        assert_eq!(who.get(PATH).expect_page().data, std::slice::from_ref(&made.json));
     }
 }
 
@@ -266,7 +266,7 @@ fn transfers_are_listed_by_role_in_any_letter_case() {
 
     let listed = |query: &str| alice.get(&format!("{PATH}?{query}")).expect_page().ids();
 
-    assert_eq!(listed("role=sender"), [sent.clone()]);
+    assert_eq!(listed("role=sender"), [sent.as_str()]);
     assert_eq!(listed("role=SENDER"), [sent]);
     assert_eq!(listed("role=Recipient"), [received]);
     assert_eq!(listed("role=all"), both);
@@ -414,5 +414,49 @@ fn accepting_and_cancelling_at_once_leave_exactly_one_owner() {
         let accepted = answers[0].status == 204;
         assert_eq!(level(&bob, &id), if accepted { "owner" } else { "reader" });
         assert_eq!(level(&alice, &id), if accepted { "manager" } else { "owner" });
+    }
+}
+
+#[test]
+fn whatever_happens_at_once_there_is_exactly_one_owner_and_all_forks_agree_on_him() {
+    for round in 0..4 {
+        let people: Vec<Client> = (0..4).map(|n| SERVER.someone(&format!("p{n}"))).collect();
+        let root = start(&people[0], "Hot potato");
+        let entry = say(&people[0], &root, "one");
+        let branch = fork(&people[0], &root, &entry);
+        for member in &people[1..] {
+            share(&people[0], &root, member, "manager");
+        }
+
+        at_once(8, |n| {
+            let me = &people[n % 4];
+            for step in 0..6 {
+                let other = &people[(n + step + 1) % 4];
+                let answer = match (n + step) % 4 {
+                    0 => offer(me, &root, other),
+                    1 => match me.get(&format!("{PATH}?role=recipient")).expect_page().ids().first() {
+                        Some(transfer) => me.post_nothing(&format!("{PATH}/{transfer}/accept")),
+                        None => continue,
+                    },
+                    2 => me.patch(
+                        &format!("/v1/conversations/{branch}/memberships/{}", other.user()),
+                        json!({"accessLevel": "manager"}),
+                    ),
+                    _ => me.post(
+                        &format!("/v1/conversations/{root}/memberships"),
+                        json!({"userId": other.user(), "accessLevel": "manager"}),
+                    ),
+                };
+                assert!(answer.status < 500, "{}", answer.describe());
+            }
+        });
+
+        let page = people[0].get(&format!("/v1/conversations/{root}/memberships")).expect_page();
+        let owners: Vec<&Value> = page.data.iter().filter(|m| m["accessLevel"] == "owner").collect();
+        assert_eq!(owners.len(), 1, "round {round}: {:?}", page.data);
+        for id in [&root, &branch] {
+            let read = people[0].get(&format!("/v1/conversations/{id}")).expect(200);
+            assert_eq!(read.json["ownerUserId"], owners[0]["userId"], "round {round}");
+        }
     }
 }

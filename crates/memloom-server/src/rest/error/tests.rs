@@ -186,11 +186,20 @@ async fn overloaded() {
 
 #[tokio::test]
 async fn storage_unavailable() {
-    let error = Error::StorageUnavailable("the disk is full".into());
+    let error = Error::StorageUnavailable("the disk is full: free space in /var/lib/memloom".into());
     insta::assert_snapshot!(rendered(error).await, @r#"
     503 Service Unavailable
     retry-after: 5
-    {"error":"Storage unavailable","code":"storage_unavailable","details":{"message":"the disk is full"}}
+    {"error":"Storage unavailable","code":"storage_unavailable","details":{"message":"the store is not available at the moment; nothing was written, try again later"}}
+    "#);
+}
+
+#[tokio::test]
+async fn an_identity_provider_that_is_away_is_not_the_callers_fault() {
+    insta::assert_snapshot!(rendered(Error::IdentityProviderUnavailable).await, @r#"
+    503 Service Unavailable
+    retry-after: 5
+    {"error":"Identity provider unavailable","code":"identity_provider_unavailable","details":{"message":"the identity provider cannot be reached, so nobody can sign in; try again later"}}
     "#);
 }
 
