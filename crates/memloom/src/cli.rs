@@ -128,7 +128,7 @@ impl Cli {
         match self.command.unwrap_or(Command::Serve(self.settings)) {
             Command::Serve(args) => {
                 let loaded = args.load()?;
-                runtime(loaded.config.server.workers)?.block_on(serve::run(&loaded.config))?;
+                runtime(loaded.config.server.workers)?.block_on(serve::run(loaded.config))?;
                 Ok(ExitCode::SUCCESS)
             }
             Command::Doctor(args) => runtime(Some(1))?.block_on(doctor::run(&args)),

@@ -5,6 +5,7 @@ use crate::config::{Bytes, Config, Loaded, Setting};
 use crate::terminal::{Paint, line};
 use clap::Args;
 use memloom_server::auth::Authenticator;
+use memloom_store::sqlite;
 use serde::Serialize;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -220,6 +221,11 @@ fn database(path: &Path, running: bool) -> Check {
     }
     match schema_version(path) {
         Ok(None) => Check::ok(NAME, format!("{shown} is not there yet and will be made")),
+        Ok(Some(version)) if i64::from(version) > sqlite::known_schema() => Check::problem(
+            NAME,
+            format!("{shown} has schema {version}, and this version of memloom knows up to {}", sqlite::known_schema()),
+            "start the newer version that wrote it, or restore a backup made before the upgrade",
+        ),
         Ok(Some(version)) => {
             Check::ok(NAME, format!("{shown} is a database with schema {version}, used by nobody"))
         }

@@ -8,7 +8,7 @@ use memloom_server::auth::Authenticator;
 use memloom_server::auth::config::Mode;
 use memloom_server::rest::{self, stats::Prometheus};
 use memloom_server::shell;
-use memloom_server::telemetry::metrics::{DB_POOL_ACTIVE, DB_POOL_AVAILABLE, Metrics};
+use memloom_server::telemetry::metrics::{DB_POOL_ACTIVE, DB_POOL_AVAILABLE, DB_QUEUE_LENGTH, Metrics};
 use memloom_server::telemetry::{self, TelemetryConfig};
 use memloom_service::{Services, Settings};
 use memloom_store::sqlite::{SqliteConfig, SqliteEngine};
@@ -31,8 +31,8 @@ and believes every caller. For anything else set auth.mode = \"jwt\" with an
 issuer or API keys.";
 
 /// Serves until SIGINT or SIGTERM.
-pub async fn run(config: &Config) -> anyhow::Result<()> {
-    refuse_problems(config)?;
+pub async fn run(config: Config) -> anyhow::Result<()> {
+    refuse_problems(&config)?;
     let signals = StopSignals::listen()?;
     let _telemetry = telemetry::init(&TelemetryConfig {
         format: match config.log.format {
@@ -52,15 +52,15 @@ pub async fn run(config: &Config) -> anyhow::Result<()> {
             "cannot listen on {listen}; if something else does, stop it or choose another port with --listen"
         )
     })?;
-    let store = open_store(config)?;
+    let store = open_store(&config)?;
     let address = listener.local_addr()?;
-    let announcement = announcement(config, address, Paint::for_stdout());
+    let announcement = announcement(&config, address, Paint::for_stdout());
     launch(config, listener, store, || line(announcement), signals.first()).await
 }
 
 /// Puts the parts together and serves on `listener` until `stop`. Calls `ready` when the first request can be served.
 pub async fn launch(
-    config: &Config,
+    mut config: Config,
     listener: TcpListener,
     store: Store,
     ready: impl FnOnce(),
@@ -68,14 +68,16 @@ pub async fn launch(
 ) -> anyhow::Result<()> {
     let clock = Arc::new(SystemClock);
     let metrics = Metrics::install()?;
-    let services = Services::new(store.clone(), clock.clone(), settings(config)).await?;
-    let authenticator = Authenticator::new(config.auth.clone())?;
+    let services = Services::new(store.clone(), clock.clone(), settings(&config)).await?;
+    // Taken out, so that its keys and secrets are gone from memory once they are digested.
+    let authenticator = Authenticator::new(std::mem::take(&mut config.auth))?;
     let prometheus = Prometheus::new(config.prometheus.url.as_deref(), clock)?;
 
     let health = store.clone();
     metrics.sample(move || {
         let health = health.health();
         metrics::gauge!(DB_POOL_ACTIVE).set(health.active as f64);
+        metrics::gauge!(DB_QUEUE_LENGTH).set(health.queued as f64);
         metrics::gauge!(DB_POOL_AVAILABLE).set(health.total.saturating_sub(health.active) as f64);
         async {}
     });
@@ -85,7 +87,13 @@ pub async fn launch(
     let operations = shell::operations(
         move || {
             let store = readiness.clone();
-            async move { store.read("readiness", |_| Ok(())).await.map_err(|error: StoreError| error.to_string()) }
+            async move {
+                store.read("readiness", |_| Ok(())).await.map_err(|reason: StoreError| {
+                    // Anybody may ask whether we are ready; where our files lie is for the log.
+                    tracing::warn!(%reason, "not ready");
+                    "the store is not available".to_owned()
+                })
+            }
         },
         metrics,
     );

@@ -8,6 +8,7 @@ use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use zeroize::Zeroizing;
 
 /// Who may call, and how they prove it: `[auth]`, together with `[roles]`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -139,14 +140,14 @@ pub struct ClientKeys {
     pub tenant: Option<String>,
 }
 
-/// A text that is never printed, logged or serialised.
+/// A text that is never printed, logged or serialised, and wiped from memory when it is dropped.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
+pub struct Secret(Zeroizing<String>);
 
 impl Secret {
     /// Wraps a secret.
     pub fn new(secret: impl Into<String>) -> Self {
-        Self(secret.into())
+        Self(Zeroizing::new(secret.into()))
     }
 
     /// The secret itself, for the code that needs it.

@@ -50,7 +50,7 @@ pub struct CorsConfig(pub(super) CorsLayer);
 #[derive(Debug, thiserror::Error)]
 pub enum CorsError {
     /// `*` would hand every page on the web the user's credentials.
-    #[error("cors.origins = \"*\" cannot be combined with cors.allow-credentials: name the origins")]
+    #[error("cors.origins = \"*\" cannot be combined with cors.allow_credentials: name the origins")]
     AnyOriginWithCredentials,
     /// No origin, so nobody could call.
     #[error("cors is enabled but cors.origins is empty: name at least one origin, or disable cors")]
@@ -126,7 +126,7 @@ impl TryFrom<CorsOptions> for CorsConfig {
         };
         let methods: Vec<Method> = entries("methods", &options.methods)?;
         let headers: Vec<HeaderName> = entries("headers", &options.headers)?;
-        let exposed: Vec<HeaderName> = entries("exposed-headers", &options.exposed_headers)?;
+        let exposed: Vec<HeaderName> = entries("exposed_headers", &options.exposed_headers)?;
 
         let mut layer = CorsLayer::new()
             .allow_origin(allow_origin)

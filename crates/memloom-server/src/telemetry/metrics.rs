@@ -13,6 +13,8 @@ pub const STORE_OPERATION: &str = "memory_store_operation_seconds";
 pub const DB_POOL_ACTIVE: &str = "db_pool_active";
 /// Store connections waiting for work.
 pub const DB_POOL_AVAILABLE: &str = "db_pool_available";
+/// Gauge: units of work that wait for a connection.
+pub const DB_QUEUE_LENGTH: &str = "db_queue_length";
 /// Background tasks waiting.
 pub const TASK_QUEUE_DEPTH: &str = "memory_task_queue_depth";
 /// Age of the oldest background task that waits.
@@ -89,6 +91,7 @@ fn describe() {
     metrics::describe_histogram!(STORE_OPERATION, metrics::Unit::Seconds, "Time of one store operation.");
     metrics::describe_gauge!(DB_POOL_ACTIVE, "Store connections at work.");
     metrics::describe_gauge!(DB_POOL_AVAILABLE, "Store connections waiting for work.");
+    metrics::describe_gauge!(DB_QUEUE_LENGTH, "Units of work waiting for a store connection.");
     metrics::describe_gauge!(TASK_QUEUE_DEPTH, "Background tasks waiting.");
     metrics::describe_gauge!(
         TASK_QUEUE_OLDEST,

@@ -9,11 +9,16 @@ use rusqlite::Connection;
 const MIGRATIONS: &[(&str, &str)] =
     &[("0001_conversations", include_str!("migrations/0001_conversations.sql"))];
 
+/// The number of the newest step.
+pub(super) fn known() -> i64 {
+    MIGRATIONS.len() as i64
+}
+
 /// Brings the database to this version's schema, each step in a transaction of its own.
 pub(super) fn migrate(connection: &Connection, place: &Place) -> Result<(), StoreError> {
     let sqlite = |error: rusqlite::Error| place.error(&error);
     let applied: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(sqlite)?;
-    let known = MIGRATIONS.len() as i64;
+    let known = known();
     if !(0..=known).contains(&applied) {
         return Err(StoreError::Schema(format!(
             "the database {} has schema {applied}, and this version of memloom knows up to {known}: \

@@ -211,7 +211,7 @@ impl Drop for SqliteEngine {
 /// process ends.
 fn lock(place: &Place) -> Result<File, StoreError> {
     let io = |error: std::io::Error| place.io_error(&error);
-    std::fs::create_dir_all(place.folder()).map_err(io)?;
+    make_folder(place.folder()).map_err(io)?;
     let file =
         File::options().create(true).truncate(false).write(true).open(place.lock_file()).map_err(io)?;
     match file.try_lock() {
@@ -222,6 +222,19 @@ fn lock(place: &Place) -> Result<File, StoreError> {
         ))),
         Err(TryLockError::Error(error)) => Err(io(error)),
     }
+}
+
+/// Makes the folder for its owner alone: what people said to each other is in it. One that is there keeps its mode.
+fn make_folder(folder: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(folder)
+}
+
+/// The schema a database of this version has.
+pub fn known_schema() -> i64 {
+    migrations::known()
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, StoreError> {
