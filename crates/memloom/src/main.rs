@@ -4,6 +4,10 @@ use clap::Parser;
 use memloom::cli::Cli;
 use std::process::ExitCode;
 
+/// What a reader thread allocates, a runtime thread frees: this one is made for that.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     match Cli::parse().run() {
         Ok(code) => code,

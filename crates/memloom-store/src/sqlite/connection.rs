@@ -3,6 +3,7 @@
 use super::failure::Place;
 use crate::StoreError;
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 use std::time::Duration;
 
 /// What a connection is for.
@@ -27,6 +28,9 @@ pub(super) fn open(place: &Place, role: Role) -> Result<Connection, StoreError> 
 
 fn configure(connection: &Connection, role: Role) -> rusqlite::Result<()> {
     connection.busy_timeout(PATIENCE)?;
+    // Without this SQLite prepares a statement again for every new value that a partial index might depend on: a third of
+    // the time of a page.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     // `foreign_keys`: the schema has none, and the check would cost a lookup per statement if it had.
     // `fullfsync`: without it a Mac acknowledges writes that still sit in the drive's cache; no effect elsewhere.
     // `journal_size_limit`: a log that grew large for once gives its space back when it starts over.
