@@ -1,13 +1,14 @@
 //! JSON text that is known to be well-formed, and the rules that look at its values.
 
-use serde::{Deserialize, Serialize};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
+use std::ops::Range;
 
 /// One JSON value, kept as the text it arrived as. It is copied to the wire as it is: stored content is never parsed
 /// and re-serialised on its way out.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Json(Box<RawValue>);
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Json(Box<str>);
 
 /// Why text is not acceptable JSON.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -21,22 +22,33 @@ pub enum JsonError {
     /// Contains U+0000.
     #[error("must not contain NUL characters")]
     Nul,
+    /// Has a member whose name our JSON library keeps for itself: it would be read as something else.
+    #[error("must not have members whose names begin with '{RESERVED}'")]
+    Reserved,
 }
+
+const RESERVED: &str = "$serde_json::private::";
 
 impl Json {
     /// Takes JSON text, checking that it is well-formed.
     pub fn parse(text: String) -> Result<Self, JsonError> {
-        RawValue::from_string(text).map(Self).map_err(|e| JsonError::Syntax(e.to_string()))
+        serde_json::from_str::<IgnoredAny>(&text).map_err(|e| JsonError::Syntax(e.to_string()))?;
+        Ok(Self::stored(text))
+    }
+
+    /// Takes JSON text that was checked when it was stored.
+    pub fn stored(text: String) -> Self {
+        Self(text.into_boxed_str())
     }
 
     /// The text.
     pub fn get(&self) -> &str {
-        self.0.get()
+        &self.0
     }
 
     /// Writes a value as JSON text.
     pub fn of<T: Serialize>(value: &T) -> Result<Self, JsonError> {
-        serde_json::value::to_raw_value(value).map(Self).map_err(|e| JsonError::Syntax(e.to_string()))
+        serde_json::to_string(value).map(Self::stored).map_err(|e| JsonError::Syntax(e.to_string()))
     }
 
     /// The parsed value.
@@ -49,11 +61,12 @@ impl Json {
         serde_json::from_str(self.get()).map_err(|e| JsonError::Syntax(e.to_string()))
     }
 
-    /// Checks what every stored value must fulfil: no deeper than `levels`, no NUL in any string.
+    /// Checks what every stored value must fulfil: no deeper than `levels`, no NUL in any string, no reserved name.
     pub fn check(&self, levels: usize) -> Result<(), JsonError> {
-        let mut depth = 0usize;
-        let mut bytes = self.get().bytes();
-        while let Some(byte) = bytes.next() {
+        let text = self.get();
+        let (mut depth, mut at) = (0usize, 0usize);
+        while let Some(byte) = text.as_bytes().get(at) {
+            at += 1;
             match byte {
                 b'[' | b'{' => {
                     depth += 1;
@@ -61,8 +74,12 @@ impl Json {
                         return Err(JsonError::TooDeep(levels));
                     }
                 }
-                b']' | b'}' => depth -= 1,
-                b'"' => skip_string(&mut bytes)?,
+                b']' | b'}' => depth = depth.saturating_sub(1),
+                b'"' => {
+                    let end = end_of_string(text, at);
+                    check_string(text, at - 1..end)?;
+                    at = end;
+                }
                 _ => {}
             }
         }
@@ -70,32 +87,42 @@ impl Json {
     }
 }
 
-impl PartialEq for Json {
-    fn eq(&self, other: &Self) -> bool {
-        self.get() == other.get()
+impl Serialize for Json {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let raw: &RawValue = serde_json::from_str(self.get()).map_err(serde::ser::Error::custom)?;
+        raw.serialize(serializer)
     }
 }
 
-/// Walks to the closing quote. Well-formed JSON can hold U+0000 only as the escape `\u0000`.
-fn skip_string(bytes: &mut std::str::Bytes<'_>) -> Result<(), JsonError> {
-    while let Some(byte) = bytes.next() {
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Box::<RawValue>::deserialize(deserializer).map(|raw| Self(raw.into()))
+    }
+}
+
+/// The place after the closing quote of a string whose content begins at `from`.
+fn end_of_string(text: &str, from: usize) -> usize {
+    let mut escaped = false;
+    for (offset, byte) in text.as_bytes()[from..].iter().enumerate() {
         match byte {
-            b'"' => return Ok(()),
-            b'\\' => {
-                if bytes.next() == Some(b'u') {
-                    let mut code = [0u8; 4];
-                    for slot in &mut code {
-                        *slot = bytes.next().unwrap_or_default();
-                    }
-                    if &code == b"0000" {
-                        return Err(JsonError::Nul);
-                    }
-                }
-            }
-            _ => {}
+            b'"' if !escaped => return from + offset + 1,
+            b'\\' => escaped = !escaped,
+            _ => escaped = false,
         }
     }
-    Ok(())
+    text.len()
+}
+
+/// Checks one string, quotes included. Only one with escapes has to be read to know what it says.
+fn check_string(text: &str, at: Range<usize>) -> Result<(), JsonError> {
+    let quoted = &text[at.clone()];
+    let decoded: Option<String> = if quoted.contains("\\u") { serde_json::from_str(quoted).ok() } else { None };
+    let content = decoded.as_deref().unwrap_or_else(|| quoted.trim_matches('"'));
+    if content.contains('\0') {
+        return Err(JsonError::Nul);
+    }
+    let is_name = || text.as_bytes()[at.end..].trim_ascii_start().first() == Some(&b':');
+    if content.starts_with(RESERVED) && is_name() { Err(JsonError::Reserved) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -110,6 +137,15 @@ mod tests {
         assert_eq!(check(r#"["a\u0000"]"#), Err(JsonError::Nul));
         assert_eq!(check(r#"["a\\u0000"]"#), Ok(()), "an escaped backslash followed by text");
         assert_eq!(check(r#"{"a\"[[[[":1}"#), Ok(()));
+        assert_eq!(check(r#"["\\","[[[["]"#), Ok(()));
+    }
+
+    #[test]
+    fn names_that_mean_something_to_our_json_library_are_refused() {
+        let check = |text: &str| Json::parse(text.to_owned()).unwrap().check(3);
+        assert_eq!(check(r#"[{"$serde_json::private::Number":"1"}]"#), Err(JsonError::Reserved));
+        assert_eq!(check(r#"[{"\u0024serde_json::private::RawValue" : "1"}]"#), Err(JsonError::Reserved));
+        assert_eq!(check(r#"["$serde_json::private::Number"]"#), Ok(()), "as a value it is a text like any other");
     }
 
     #[test]

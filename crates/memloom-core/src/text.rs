@@ -12,6 +12,8 @@ use unicode_normalization::UnicodeNormalization;
 const FRAGMENT_WORDS: usize = 40;
 /// So many words stand before the first match of a fragment.
 const LEAD_WORDS: usize = 8;
+/// More words make a search slower, not better.
+const MAX_QUERY_WORDS: usize = 32;
 /// Longer words are cut: they are blobs, not words.
 const MAX_WORD_CHARS: usize = 64;
 
@@ -78,10 +80,13 @@ impl Analyzer {
         terms
     }
 
-    /// The words of a query. Empty when nothing in it can be searched for.
+    /// The words of a query, at most 32 of them. Empty when nothing in it can be searched for.
     pub fn query(&self, text: &str) -> Words {
         let mut words = Vec::new();
         self.tokens(text, |token| {
+            if words.len() == MAX_QUERY_WORDS {
+                return;
+            }
             let alternatives: Vec<String> = std::iter::once(token.word).chain(token.stem).collect();
             if !words.contains(&alternatives) {
                 words.push(alternatives);

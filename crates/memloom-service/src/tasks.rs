@@ -23,8 +23,12 @@ pub(crate) fn enqueue_vector_delete(tx: &mut dyn Tx, cx: &Context, group: GroupI
 pub(crate) async fn run(cx: &Arc<Context>, shutdown: impl Future<Output = ()>) {
     tokio::pin!(shutdown);
     loop {
-        if let Err(error) = round(cx).await {
-            tracing::warn!(%error, "the task queue could not be worked on; trying again later");
+        // Whatever a round has not come to is still in the queue: claims of a process that is gone become stale.
+        tokio::select! {
+            () = &mut shutdown => return,
+            result = round(cx) => if let Err(error) = result {
+                tracing::warn!(%error, "the task queue could not be worked on; trying again later");
+            },
         }
         tokio::select! {
             () = &mut shutdown => return,
@@ -41,8 +45,8 @@ pub(crate) async fn round(cx: &Arc<Context>) -> Result<()> {
     loop {
         let claimed = claim(cx).await?;
         let full = claimed.len() == cx.settings.task_batch_size;
-        for task in claimed {
-            settle(cx, task).await?;
+        if !claimed.is_empty() {
+            settle(cx, claimed).await?;
         }
         let (depth, oldest) = cx.store.read("task_backlog", |tx| Ok::<_, Error>(tasks::backlog(tx)?)).await?;
         let age = oldest.map_or(0, |oldest| cx.clock.now().as_micros() - oldest.as_micros());
@@ -61,18 +65,31 @@ async fn claim(cx: &Arc<Context>) -> Result<Vec<Task>> {
     cx.store.write("claim_tasks", move |tx| Ok(tasks::claim(tx, now, stale, limit)?)).await
 }
 
-/// Runs one task, in a transaction of its own.
-async fn settle(cx: &Arc<Context>, task: Task) -> Result<()> {
-    let id = task.id;
-    match execute(&task) {
-        Ok(()) => cx.store.write("complete_task", move |tx| Ok::<_, Error>(tasks::complete(tx, id)?)).await,
-        Err(error) => {
-            metrics::counter!("memory_task_failures_total", "type" => known_type(&task.kind)).increment(1);
-            tracing::warn!(task = %id, kind = task.kind, error, "a task failed and will be tried again");
-            let retry_at = retry_at(cx, &task);
-            cx.store.write("fail_task", move |tx| Ok::<_, Error>(tasks::fail(tx, id, &error, retry_at)?)).await
+/// Runs each task by itself, so that a poison task fails alone, and writes down what became of them at once.
+async fn settle(cx: &Arc<Context>, claimed: Vec<Task>) -> Result<()> {
+    let mut done = Vec::new();
+    let mut failed = Vec::new();
+    for task in claimed {
+        match execute(&task) {
+            Ok(()) => done.push(task.id),
+            Err(error) => {
+                metrics::counter!("memory_task_failures_total", "type" => known_type(&task.kind)).increment(1);
+                tracing::warn!(task = %task.id, kind = task.kind, error, "a task failed and will be tried again");
+                failed.push((task.id, error, retry_at(cx, &task)));
+            }
         }
     }
+    cx.store
+        .write("settle_tasks", move |tx| {
+            for id in &done {
+                tasks::complete(tx, *id)?;
+            }
+            for (id, error, retry_at) in &failed {
+                tasks::fail(tx, *id, error, *retry_at)?;
+            }
+            Ok(())
+        })
+        .await
 }
 
 /// Does what a task says. There is no vector store yet, so there is nothing to delete from and nothing to index again.

@@ -2,6 +2,11 @@
 
 use crate::{StoreError, Tx, TxExt};
 
+/// Reads something, to know that reading works.
+pub fn probe(tx: &mut dyn Tx) -> Result<(), StoreError> {
+    tx.first("SELECT COUNT(*) FROM meta", &[], |row| row.int(0)).map(drop)
+}
+
 /// The value stored under a key; `fresh` is stored and returned if there is none yet.
 pub fn get_or_insert(tx: &mut dyn Tx, key: &str, fresh: &[u8]) -> Result<Vec<u8>, StoreError> {
     tx.execute(

@@ -110,6 +110,8 @@ pub enum Lock {
 pub struct TextDocument {
     /// The entry it belongs to; what a hit names.
     pub id: Uuid,
+    /// The tenant it belongs to: no search leaves it.
+    pub tenant: String,
     /// The tree it belongs to: searches are confined to trees.
     pub group: Uuid,
     /// The conversation that stores the entry: hits may be grouped by it.
@@ -123,6 +125,8 @@ pub struct TextDocument {
 /// A full-text query.
 #[derive(Debug, Clone)]
 pub struct TextQuery {
+    /// Only documents of this tenant.
+    pub tenant: String,
     /// Each inner list holds alternatives for one word; a hit has, for every word, a term that starts with one of them.
     pub words: Vec<Vec<String>>,
     /// Only documents of these trees; `None` is every tree.

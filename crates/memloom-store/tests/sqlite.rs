@@ -295,16 +295,42 @@ async fn limit_pages(store: &Store, sql: &'static str) {
     store.write("test", move |tx| tx.first(sql, &[], |row| row.int(0))).await.unwrap();
 }
 
-/// A file system of a few megabytes; `None` where we may not mount one.
+/// A file system of a few megabytes, or one file of it.
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
+    /// Fails where mounting is not allowed. `None` if that was expected (`MEMLOOM_ALLOW_SKIPS=1`): the test then says
+    /// that it was left out.
+    #[track_caller]
     fn mount(folder: &Path, options: &str) -> Option<SmallDisk> {
         let point = folder.join("disk");
         std::fs::create_dir(&point).unwrap();
         let mounted =
-            Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(&point).output();
-        mounted.is_ok_and(|mounted| mounted.status.success()).then_some(SmallDisk(point))
+            Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(&point).output().unwrap();
+        if mounted.status.success() {
+            return Some(SmallDisk(point));
+        }
+        let why = String::from_utf8_lossy(&mounted.stderr).trim().to_owned();
+        assert!(
+            std::env::var("MEMLOOM_ALLOW_SKIPS").is_ok_and(|allowed| allowed == "1"),
+            "this test needs a small disk, which only root may mount ({why}): run it as root, or set \
+             MEMLOOM_ALLOW_SKIPS=1 to leave it out"
+        );
+        eprintln!("skipped, because a small disk cannot be mounted here: {why}");
+        None
+    }
+
+    /// Makes one file of it read-only, for root too, until the answer is dropped.
+    fn protect(&self, file: &str) -> SmallDisk {
+        let file = self.0.join(file);
+        let mount = |args: &[&str]| {
+            let status = Command::new("mount").args(args).arg(&file).status().unwrap();
+            assert!(status.success(), "mount {args:?} {}", file.display());
+        };
+        mount(&["--bind", file.to_str().unwrap()]);
+        let protected = SmallDisk(file.clone());
+        mount(&["-o", "remount,bind,ro"]);
+        protected
     }
 
     fn remount(&self, options: &str) {
@@ -322,10 +348,7 @@ impl Drop for SmallDisk {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_says_so_and_recovers() {
     let folder = TempDir::new().unwrap();
-    let Some(disk) = SmallDisk::mount(folder.path(), "size=4m") else {
-        eprintln!("skipped: may not mount a small file system here");
-        return;
-    };
+    let Some(disk) = SmallDisk::mount(folder.path(), "size=4m") else { return };
     let (_, store) = open_in(&disk.0);
     let mut stored = 0;
     for n in 0..1000 {
@@ -364,10 +387,7 @@ async fn a_full_disk_says_so_and_recovers() {
 #[tokio::test]
 async fn a_read_only_folder_says_so() {
     let folder = TempDir::new().unwrap();
-    let Some(disk) = SmallDisk::mount(folder.path(), "size=4m") else {
-        eprintln!("skipped: may not mount a small file system here");
-        return;
-    };
+    let Some(disk) = SmallDisk::mount(folder.path(), "size=4m") else { return };
     let expected = format!(
         "the data folder {} is read-only: make it writable, or choose another with --data-dir",
         disk.0.display()
@@ -379,14 +399,14 @@ async fn a_read_only_folder_says_so() {
     disk.remount("remount,rw");
     let (_, store) = open_in(&disk.0);
     store.close();
-    // A file that may not be written, as a restored backup may have it. Root may write it all the same.
-    let database = disk.0.join("memloom.db");
-    let mut permissions = std::fs::metadata(&database).unwrap().permissions();
-    permissions.set_readonly(true);
-    std::fs::set_permissions(&database, permissions).unwrap();
-    if let Err(refused) = SqliteEngine::open(config(&disk.0)) {
-        assert!(refused.to_string().contains("read-only"), "{refused}");
-    }
+    // A file that may not be written, in a folder that may: as a restored backup can have it.
+    let protected = disk.protect("memloom.db");
+    let refused = refusal(SqliteEngine::open(config(&disk.0)));
+    assert!(refused.to_string().contains("read-only"), "{refused}");
+    drop(protected);
+    let (_, store) = open_in(&disk.0);
+    put(&store, "after".into(), 10).await.unwrap();
+    store.close();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -423,6 +443,7 @@ async fn a_batch_makes_one_segment_of_the_index() {
         writes.spawn(async move {
             let indexed = store.write("test", move |tx| {
                 tx.index_text(TextDocument {
+                    tenant: "test".into(),
                     id: Uuid::from_u128(n),
                     group: Uuid::from_u128(1),
                     conversation: Uuid::from_u128(2),
@@ -442,7 +463,7 @@ async fn a_batch_makes_one_segment_of_the_index() {
     assert!(segments <= 2, "100 texts in one or two batches made {segments} segments");
     let found = store.read("test", |tx: &mut dyn Tx| {
         let mut found = 0;
-        let query = TextQuery { words: vec![vec!["word".into()]], groups: None };
+        let query = TextQuery { tenant: "test".into(), words: vec![vec!["word".into()]], groups: None };
         tx.search_text(&query, &mut |_| {
             found += 1;
             Ok(())

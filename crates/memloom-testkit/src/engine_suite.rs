@@ -69,6 +69,7 @@ macro_rules! engine_suite {
             search_wants_every_word,
             search_takes_any_alternative,
             search_is_confined_to_trees,
+            search_never_leaves_its_tenant,
             search_among_very_many_trees,
             search_without_words_finds_nothing,
             search_finds_terms_beyond_ascii,
@@ -681,6 +682,7 @@ pub async fn locked_rows_can_be_read_and_written(fixture: impl Fixture) {
 fn text(number: u128, group: u128, terms: &str) -> TextDocument {
     TextDocument {
         id: id(number),
+        tenant: "suite".into(),
         group: id(1_000_000 + group),
         conversation: id(2_000_000 + number),
         text: format!("the text of {terms}"),
@@ -711,6 +713,7 @@ async fn hits(store: &Store, query: TextQuery) -> Vec<Hit> {
 /// The numbers of the documents that have all the words, where `a|b` gives alternatives.
 async fn find(store: &Store, words: &[&str], groups: Option<&[u128]>) -> BTreeSet<u128> {
     let query = TextQuery {
+        tenant: "suite".into(),
         words: words.iter().map(|word| word.split('|').map(str::to_owned).collect()).collect(),
         groups: groups.map(|groups| groups.iter().map(|group| id(1_000_000 + group)).collect()),
     };
@@ -728,7 +731,7 @@ pub async fn search_finds_terms_by_their_beginning(fixture: impl Fixture) {
     assert_eq!(find(store, &["we"], None).await, set([1, 2, 3]));
     assert_eq!(find(store, &["weathered"], None).await, set([2]));
     assert_eq!(find(store, &["eather"], None).await, set([]));
-    let found = hits(store, TextQuery { words: vec![vec!["forecast".into()]], groups: None }).await;
+    let found = hits(store, TextQuery { tenant: "suite".into(), words: vec![vec!["forecast".into()]], groups: None }).await;
     assert_eq!(found, [(id(1), id(1_000_001), id(2_000_001), "the text of weather forecast".to_owned())]);
 }
 
@@ -759,6 +762,16 @@ pub async fn search_is_confined_to_trees(fixture: impl Fixture) {
     // A tree's id is not a word that a text could have.
     let name = id(1_000_001).simple().to_string();
     assert_eq!(find(store, &[&name], None).await, set([]));
+}
+
+pub async fn search_never_leaves_its_tenant(fixture: impl Fixture) {
+    let store = fixture.store();
+    let other = TextDocument { tenant: "other".into(), ..text(2, 2, "secret plan") };
+    index(store, vec![text(1, 1, "secret plan"), other]).await;
+    assert_eq!(find(store, &["secret"], None).await, set([1]));
+    // Not even when its trees are very many, or named.
+    let many: Vec<u128> = (0..500).collect();
+    assert_eq!(find(store, &["plan"], Some(&many)).await, set([1]));
 }
 
 pub async fn search_among_very_many_trees(fixture: impl Fixture) {

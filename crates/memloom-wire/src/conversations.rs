@@ -4,6 +4,7 @@ use crate::{AccessLevel, Channel};
 use memloom_core::conversations as domain;
 use memloom_core::{ClientId, ConversationId, EntryId, Json, Timestamp, TransferId, UserId};
 use serde::{Deserialize, Serialize};
+use std::io::Write as _;
 use utoipa::ToSchema;
 
 /// A part of a list.
@@ -29,6 +30,76 @@ pub struct EntriesPage<T> {
     #[schema(value_type = Option<Uuid>)]
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub before_cursor: Option<Option<EntryId>>,
+}
+
+impl EntriesPage<Entry> {
+    /// The page as JSON, the same as its `Serialize` gives. Pages of entries are what agents read most, and most of the
+    /// cost of encoding one was looking for characters to escape in names and ids that have none.
+    pub fn to_json(&self) -> Vec<u8> {
+        let size: usize = self.data.iter().map(|entry| entry.content.get().len() + 320).sum();
+        let mut out = Vec::with_capacity(size + 128);
+        out.extend_from_slice(b"{\"data\":[");
+        for (i, entry) in self.data.iter().enumerate() {
+            if i > 0 {
+                out.push(b',');
+            }
+            entry.write_json(&mut out);
+        }
+        out.extend_from_slice(b"],\"afterCursor\":");
+        write_cursor(&mut out, self.after_cursor);
+        if let Some(before) = self.before_cursor {
+            out.extend_from_slice(b",\"beforeCursor\":");
+            write_cursor(&mut out, before);
+        }
+        out.push(b'}');
+        out
+    }
+}
+
+impl Entry {
+    fn write_json(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"id\":\"");
+        write_uuid(out, self.id.0);
+        out.extend_from_slice(b"\",\"conversationId\":\"");
+        write_uuid(out, self.conversation_id.0);
+        if let Some(user) = &self.user_id {
+            out.extend_from_slice(b"\",\"userId\":");
+            write_text(out, user.as_str());
+            out.extend_from_slice(b",\"channel\":\"");
+        } else {
+            out.extend_from_slice(b"\",\"channel\":\"");
+        }
+        out.extend_from_slice(self.channel.as_str().as_bytes());
+        out.push(b'"');
+        // Writing to a Vec cannot fail, here and below.
+        if let Some(epoch) = self.epoch {
+            let _ = write!(out, ",\"epoch\":{epoch}");
+        }
+        out.extend_from_slice(b",\"contentType\":");
+        write_text(out, &self.content_type);
+        out.extend_from_slice(b",\"content\":");
+        out.extend_from_slice(self.content.get().as_bytes());
+        let _ = write!(out, ",\"createdAt\":\"{}\"}}", self.created_at);
+    }
+}
+
+fn write_cursor(out: &mut Vec<u8>, cursor: Option<EntryId>) {
+    match cursor {
+        None => out.extend_from_slice(b"null"),
+        Some(id) => {
+            out.push(b'"');
+            write_uuid(out, id.0);
+            out.push(b'"');
+        }
+    }
+}
+
+fn write_uuid(out: &mut Vec<u8>, id: uuid::Uuid) {
+    out.extend_from_slice(id.hyphenated().encode_lower(&mut uuid::Uuid::encode_buffer()).as_bytes());
+}
+
+fn write_text(out: &mut Vec<u8>, text: &str) {
+    let _ = serde_json::to_writer(out, text);
 }
 
 macro_rules! conversation_shape {
@@ -349,4 +420,35 @@ pub struct UnindexedEntry {
     pub conversation_id: ConversationId,
     /// The entry.
     pub entry: Entry,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_written_as_serde_would_write_it() {
+        let entry = |user: Option<&str>, epoch: Option<i64>| Entry {
+            id: EntryId(uuid::Uuid::from_u128(7)),
+            conversation_id: ConversationId(uuid::Uuid::from_u128(u128::MAX)),
+            user_id: user.map(UserId::from),
+            channel: if epoch.is_some() { Channel::Memory } else { Channel::History },
+            epoch,
+            content_type: "history/\"x\"\n".into(),
+            content: Json::parse(r#"[{"b":1.10,"a":"\u00e9"}]"#.into()).unwrap(),
+            created_at: Timestamp::from_micros(1_767_225_600_000_001),
+        };
+        let entries = [entry(Some("al\"ice\u{7}é"), None), entry(None, Some(3))];
+        for count in 0..=2 {
+            for before_cursor in [None, Some(None), Some(Some(EntryId(uuid::Uuid::nil())))] {
+                let page = EntriesPage {
+                    data: entries[..count].iter().map(|e| Entry { content_type: e.content_type.clone(), content: e.content.clone(), user_id: e.user_id.clone(), ..*e }).collect(),
+                    after_cursor: before_cursor.flatten(),
+                    before_cursor,
+                };
+                let ours = String::from_utf8(page.to_json()).unwrap();
+                assert_eq!(ours, serde_json::to_string(&page).unwrap());
+            }
+        }
+    }
 }

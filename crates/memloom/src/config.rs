@@ -288,11 +288,13 @@ pub struct Prometheus {
 pub struct Limits {
     /// The most bytes the content of one entry may have.
     pub content_bytes: Bytes,
+    /// The most bytes the bodies of all requests under way may have together.
+    pub bodies: Bytes,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { content_bytes: Bytes::mebi(16) }
+        Self { content_bytes: Bytes::mebi(16), bodies: Bytes::mebi(256) }
     }
 }
 
@@ -338,6 +340,7 @@ impl Config {
             ("server.request_timeout", !self.server.request_timeout.0.is_zero()),
             ("server.workers", self.server.workers != Some(0)),
             ("limits.content_bytes", self.limits.content_bytes.0 > 0),
+            ("limits.bodies", self.limits.bodies.0 > 0),
             ("tasks.batch_size", self.tasks.batch_size > 0),
             ("tasks.processor_interval", !self.tasks.processor_interval.0.is_zero()),
             ("eviction.batch_size", self.eviction.batch_size > 0),
@@ -386,6 +389,7 @@ impl Config {
         Ok(ShellConfig {
             body_limit: self.server.body_limit.0,
             request_timeout: self.server.request_timeout.0,
+            bodies_limit: self.limits.bodies.0,
             patient_routes: memloom_server::rest::PATIENT_ROUTES,
             compression: self.server.compression,
             cors: self.cors()?,

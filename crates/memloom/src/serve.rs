@@ -12,7 +12,7 @@ use memloom_server::telemetry::metrics::{DB_POOL_ACTIVE, DB_POOL_AVAILABLE, DB_Q
 use memloom_server::telemetry::{self, TelemetryConfig};
 use memloom_service::{Services, Settings};
 use memloom_store::sqlite::{SqliteConfig, SqliteEngine};
-use memloom_store::{Store, StoreError};
+use memloom_store::{Store, StoreError, meta};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -88,7 +88,9 @@ pub async fn launch(
         move || {
             let store = readiness.clone();
             async move {
-                store.read("readiness", |_| Ok(())).await.map_err(|reason: StoreError| {
+                let read = store.read("readiness", |tx| meta::probe(tx)).await;
+                let wrote = store.write("readiness", |_| Ok(())).await;
+                read.and(wrote).map_err(|reason: StoreError| {
                     // Anybody may ask whether we are ready; where our files lie is for the log.
                     tracing::warn!(%reason, "not ready");
                     "the store is not available".to_owned()

@@ -24,7 +24,7 @@ use api_keys::ApiKeys;
 pub use config::{AuthConfig, ConfigProblem, Secret};
 use config::{Mode, RoleConfig};
 use http::HeaderMap;
-use http::header::{AUTHORIZATION, HeaderName};
+use http::header::{AUTHORIZATION, HOST, HeaderName};
 use issuer::Issuer;
 pub use issuer::Pace;
 use memloom_core::identity::{
@@ -32,6 +32,7 @@ use memloom_core::identity::{
     resolve,
 };
 use memloom_core::{Clock, Error, Result, SystemClock};
+use std::net::IpAddr;
 use std::sync::Arc;
 use token::{Failure, TokenVerifier};
 
@@ -98,6 +99,9 @@ impl Authenticator {
     /// [`Error::Unauthorized`] when nobody is named or a credential is wrong: a wrong one is never ignored because
     /// another one is right.
     pub async fn authenticate(&self, headers: &HeaderMap) -> Result<Principal> {
+        if matches!(self.bearer, Bearer::UserName) {
+            require_loopback_host(headers)?;
+        }
         let bearer = bearer(headers)?;
         let client = match only_value(headers, &X_API_KEY).map_err(|_| Error::Unauthorized)? {
             Some(key) => Some(self.client(key)?),
@@ -150,9 +154,7 @@ impl Authenticator {
                     tracing::debug!(reason, "a bearer token was refused");
                     Error::Unauthorized
                 }
-                Failure::Unavailable => {
-                    Error::IdentityProviderUnavailable
-                }
+                Failure::Unavailable => Error::IdentityProviderUnavailable,
             }),
             Bearer::Nothing => {
                 tracing::debug!("a bearer token was refused: neither an issuer nor a secret is configured");
@@ -191,6 +193,24 @@ fn policy(config: &AuthConfig) -> IdentityPolicy {
         auditor: grant(&config.roles.auditor),
         indexer: grant(&config.roles.indexer),
     }
+}
+
+/// In local mode every caller is believed, so a web page must not be one: a page whose own name was pointed at this
+/// machine would call from the browser as if it belonged here. What it cannot change is the name it calls.
+fn require_loopback_host(headers: &HeaderMap) -> Result<()> {
+    let Some(host) = headers.get(HOST) else { return Ok(()) };
+    let host = host.to_str().unwrap_or_default();
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    };
+    let loopback = name.eq_ignore_ascii_case("localhost")
+        || name.to_ascii_lowercase().ends_with(".localhost")
+        || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    if loopback {
+        return Ok(());
+    }
+    Err(Error::forbidden("local mode answers to localhost only; set auth.mode = \"jwt\" to serve under another name"))
 }
 
 /// The credential of the one `Authorization: Bearer` header. Another scheme is a credential that cannot be verified.

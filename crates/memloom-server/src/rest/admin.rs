@@ -318,17 +318,17 @@ pub(super) async fn search_conversations(
     principal.require(Role::Auditor)?;
     let reason = justification(query.justification, &headers)?;
     let request: wire::AdminSearchRequest = body.object()?;
-    let include_entry = request.include_entry.unwrap_or(true);
     let search = SearchRequest {
         query: request.query,
         search_type: search_type(request.search_type),
         after: extract::cursor([("after", request.after), ("afterCursor", request.after_cursor)])?,
         limit: request.limit,
         group_by_conversation: request.group_by_conversation.unwrap_or(true),
+        include_entry: request.include_entry.unwrap_or(true),
     };
     let admin = AdminSearch { owner: request.user_id, include_deleted: request.include_deleted.unwrap_or(false) };
     let hits = app.0.services.conversations.admin_search(&principal, search, admin, reason.as_deref()).await?;
-    Ok(Ok200(page(hits, |hit| result(hit, include_entry))))
+    Ok(Ok200(page(hits, result)))
 }
 
 #[derive(Deserialize, IntoParams)]

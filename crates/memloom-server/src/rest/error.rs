@@ -13,8 +13,6 @@ pub const JSON_UTF8: HeaderValue = HeaderValue::from_static("application/json; c
 
 /// How long a caller waits before asking an unavailable store or identity provider again.
 const UNAVAILABLE_RETRY_SECONDS: u32 = 5;
-/// How long a caller waits before repeating a request that ran out of time.
-const TIMEOUT_RETRY_SECONDS: u32 = 1;
 
 /// A domain error on its way out over REST. Handlers return `Result<_, ApiError>` and use `?`.
 #[derive(Debug)]
@@ -155,8 +153,8 @@ impl IntoResponse for ApiError {
             }
             Error::Timeout => {
                 let title = "Request timed out";
-                let response = envelope(StatusCode::SERVICE_UNAVAILABLE, "timeout", title, said(text));
-                with(response, RETRY_AFTER, TIMEOUT_RETRY_SECONDS.into())
+                // No Retry-After: what timed out may have happened, and clients repeat by themselves what asks for it.
+                envelope(StatusCode::GATEWAY_TIMEOUT, "timeout", title, said(text))
             }
             Error::SearchTypeUnavailable { requested: _, available } => {
                 let body = SearchTypeUnavailableBody {

@@ -30,7 +30,7 @@ use utoipa::{OpenApi as _, PartialSchema, ToSchema};
 struct Head;
 
 /// Errors that any operation may answer with, whatever else it says.
-const COMMON_ERRORS: [(&str, &str); 9] = [
+const COMMON_ERRORS: [(&str, &str); 10] = [
     ("400", "The request is not valid"),
     ("401", "No valid credentials"),
     ("403", "Not allowed"),
@@ -39,7 +39,8 @@ const COMMON_ERRORS: [(&str, &str); 9] = [
     ("413", "The body is too large"),
     ("415", "The body is not JSON"),
     ("500", "A defect of the server"),
-    ("503", "Overloaded or unavailable; try again after `Retry-After`"),
+    ("503", "Overloaded or unavailable, nothing was done; try again after `Retry-After`"),
+    ("504", "Took too long; it may have been done"),
 ];
 
 /// What the shell answers by itself, to anybody: path, id, summary, media type, and what an unhappy answer means.

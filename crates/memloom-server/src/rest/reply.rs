@@ -15,6 +15,15 @@ pub(super) struct Ok200<T>(pub T);
 /// 201 with a JSON body.
 pub(super) struct Created<T>(pub T);
 
+/// 200 with a body that already is JSON.
+pub(super) struct Written(pub Vec<u8>);
+
+impl IntoResponse for Written {
+    fn into_response(self) -> Response {
+        (StatusCode::OK, [(CONTENT_TYPE, JSON_UTF8)], self.0).into_response()
+    }
+}
+
 impl<T: Serialize> IntoResponse for Ok200<T> {
     fn into_response(self) -> Response {
         json(StatusCode::OK, &self.0)

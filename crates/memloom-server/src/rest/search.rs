@@ -23,16 +23,16 @@ pub(super) async fn search_conversations(
     body: Body,
 ) -> Result<Ok200<wire::Page<wire::SearchResult<wire::Entry>>>, ApiError> {
     let request: wire::SearchConversationsRequest = body.object()?;
-    let include_entry = request.include_entry.unwrap_or(true);
     let search = SearchRequest {
         query: request.query,
         search_type: search_type(request.search_type),
         after: extract::cursor([("after", request.after), ("afterCursor", request.after_cursor)])?,
         limit: request.limit,
         group_by_conversation: request.group_by_conversation.unwrap_or(true),
+        include_entry: request.include_entry.unwrap_or(true),
     };
     let hits = app.0.services.conversations.search(&caller, search).await?;
-    Ok(Ok200(page(hits, |hit| result(hit, include_entry))))
+    Ok(Ok200(page(hits, result)))
 }
 
 pub(super) fn search_type(asked: Option<wire::SearchType>) -> SearchType {
@@ -43,14 +43,14 @@ pub(super) fn search_type(asked: Option<wire::SearchType>) -> SearchType {
     }
 }
 
-pub(super) fn result<E: From<Entry>>(hit: SearchHit, include_entry: bool) -> wire::SearchResult<E> {
+pub(super) fn result<E: From<Entry>>(hit: SearchHit) -> wire::SearchResult<E> {
     wire::SearchResult {
-        conversation_id: hit.entry.conversation_id,
+        conversation_id: hit.conversation_id,
         conversation_title: hit.conversation_title,
-        entry_id: hit.entry.id,
+        entry_id: hit.entry_id,
         score: hit.score,
         highlights: hit.highlights,
-        entry: include_entry.then(|| hit.entry.into()),
+        entry: hit.entry.map(Into::into),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The one middleware: everything that surrounds a handler, in one pass.
 
+use super::bodies::{Bodies, Share};
 use super::body_limit::{self, Overrun};
 use super::meter::{Meter, UNMATCHED};
 use super::request_id::{self, X_REQUEST_ID};
@@ -8,7 +9,7 @@ use crate::rest::error::ApiError;
 use crate::telemetry::panic_text;
 use axum::extract::{MatchedPath, Request};
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderValue, Method};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use memloom_core::Error;
 use opentelemetry::propagation::Extractor;
 use std::convert::Infallible;
@@ -26,6 +27,7 @@ use tracing_opentelemetry::OpenTelemetrySpanExt;
 #[derive(Clone)]
 pub(super) struct ShellLayer {
     settings: Settings,
+    bodies: Bodies,
 }
 
 #[derive(Clone, Copy)]
@@ -38,8 +40,11 @@ struct Settings {
 
 impl ShellLayer {
     pub(super) fn new(config: &ShellConfig) -> Self {
-        let ShellConfig { body_limit, request_timeout, patient_routes, compression, cors: _ } = *config;
-        Self { settings: Settings { body_limit, request_timeout, patient_routes, compression } }
+        let ShellConfig { body_limit, bodies_limit, request_timeout, patient_routes, compression, cors: _ } = *config;
+        Self {
+            settings: Settings { body_limit, request_timeout, patient_routes, compression },
+            bodies: Bodies::new(bodies_limit),
+        }
     }
 }
 
@@ -47,7 +52,7 @@ impl<S> Layer<S> for ShellLayer {
     type Service = Shell<S>;
 
     fn layer(&self, inner: S) -> Shell<S> {
-        Shell { inner, settings: self.settings, meter: Arc::default() }
+        Shell { inner, settings: self.settings, bodies: self.bodies.clone(), meter: Arc::default() }
     }
 }
 
@@ -56,13 +61,14 @@ impl<S> Layer<S> for ShellLayer {
 pub(super) struct Shell<S> {
     inner: S,
     settings: Settings,
+    bodies: Bodies,
     meter: Arc<Meter>,
 }
 
 impl<S> Service<Request> for Shell<S>
 where
     S: Service<Request, Response = Response, Error = Infallible>,
-    S::Future: Unpin,
+    S::Future: Unpin + Send + 'static,
 {
     type Response = Response;
     type Error = Infallible;
@@ -84,8 +90,12 @@ where
         let patient =
             route.as_ref().is_some_and(|route| self.settings.patient_routes.contains(&route.as_str()));
         let time_limit = if patient { None } else { Some(self.settings.request_timeout) };
+        let bodies = self.bodies.admit(&request);
         let (handler, overrun) = match body_limit::apply(&mut request, self.settings.body_limit) {
             Err(error) => (Handler::Refused(Some(error)), None),
+            Ok(_) if bodies.is_none() => {
+                (Handler::Refused(Some(Error::Overloaded { retry_after_seconds: 1 })), None)
+            }
             Ok(overrun) => (Handler::Running(self.inner.call(request)), overrun),
         };
         Answer {
@@ -93,7 +103,16 @@ where
             time_limit,
             sleep: None,
             id: Some(id),
-            about: About { started, method, route, span, meter: self.meter.clone(), encoding, overrun },
+            about: About {
+                started,
+                method,
+                route,
+                span,
+                meter: self.meter.clone(),
+                encoding,
+                overrun,
+                _bodies: bodies,
+            },
             body_limit: self.settings.body_limit,
         }
     }
@@ -106,7 +125,10 @@ enum Handler<F> {
 }
 
 /// The response head, once there is one.
-pub(super) struct Answer<F> {
+pub(super) struct Answer<F>
+where
+    F: Future<Output = Result<Response, Infallible>> + Unpin + Send + 'static,
+{
     handler: Handler<F>,
     time_limit: Option<Duration>,
     /// Made only when the handler has to wait: most answer on the first poll, and timers are not free.
@@ -126,11 +148,13 @@ struct About {
     meter: Arc<Meter>,
     encoding: Option<HeaderValue>,
     overrun: Option<Overrun>,
+    /// Its share of what all bodies may take.
+    _bodies: Option<Share>,
 }
 
 impl<F> Future for Answer<F>
 where
-    F: Future<Output = Result<Response, Infallible>> + Unpin,
+    F: Future<Output = Result<Response, Infallible>> + Unpin + Send + 'static,
 {
     type Output = Result<Response, Infallible>;
 
@@ -141,20 +165,52 @@ where
             let Poll::Ready(mut response) = poll_handler(handler, *time_limit, sleep, cx) else {
                 return Poll::Pending;
             };
-            *handler = Handler::Done;
+            let late = std::mem::replace(handler, Handler::Done);
             if about.overrun.as_ref().is_some_and(Overrun::happened) {
                 let error = Error::TooLarge { max_bytes: *body_limit, actual_bytes: None };
                 response = ApiError(error).into_response();
             }
-            Poll::Ready(about.finish(response))
+            Poll::Ready((about.finish(response), late))
         });
-        answered.map(|mut response| {
+        answered.map(|(mut response, late)| {
+            if let Handler::Running(late) = late {
+                run_out(late, id.clone(), about);
+            }
             if let Some(id) = id.take() {
                 response.headers_mut().insert(X_REQUEST_ID, id);
             }
             Ok(response)
         })
     }
+}
+
+/// A caller that hangs up is counted, and what it began is done all the same: a change that may be committed must also
+/// be audited.
+impl<F> Drop for Answer<F>
+where
+    F: Future<Output = Result<Response, Infallible>> + Unpin + Send + 'static,
+{
+    fn drop(&mut self) {
+        if let Handler::Running(left) = std::mem::replace(&mut self.handler, Handler::Done) {
+            self.about.abandoned();
+            run_out(left, self.id.take(), &self.about);
+        }
+    }
+}
+
+/// Lets a handler that nobody waits for come to its end, unless it only reads.
+fn run_out<F>(mut handler: F, mut id: Option<HeaderValue>, about: &About)
+where
+    F: Future<Output = Result<Response, Infallible>> + Unpin + Send + 'static,
+{
+    // Without a runtime the process is ending.
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+    if about.method.is_safe() {
+        return;
+    }
+    runtime.spawn(std::future::poll_fn(move |cx| {
+        request_id::within(&mut id, || Pin::new(&mut handler).poll(cx).map(drop))
+    }));
 }
 
 /// The handler's answer, or the one for its panic or its delay.
@@ -175,9 +231,13 @@ where
         Handler::Done => return Poll::Pending,
     };
     match polled {
-        Ok(Poll::Ready(Ok(response))) => return Poll::Ready(response),
+        Ok(Poll::Ready(Ok(response))) => {
+            *handler = Handler::Done;
+            return Poll::Ready(response);
+        }
         Ok(Poll::Pending) => {}
         Err(panic) => {
+            *handler = Handler::Done;
             let defect = format!("a handler panicked: {}", panic_text(&*panic));
             return Poll::Ready(ApiError(Error::Internal(defect)).into_response());
         }
@@ -188,6 +248,14 @@ where
 }
 
 impl About {
+    /// Counts a request whose caller hung up. 499 is what others count it as.
+    fn abandoned(&self) {
+        let route = self.route.as_ref().map_or(UNMATCHED, MatchedPath::as_str);
+        let status = StatusCode::from_u16(499).unwrap_or(StatusCode::BAD_REQUEST);
+        self.meter.record(route, &self.method, status, self.started.elapsed());
+        tracing::debug!(target: "memloom::access", method = %self.method, route, "the caller hung up");
+    }
+
     /// Counts, logs and, if asked, compresses.
     fn finish(&self, response: Response) -> Response {
         let elapsed = self.started.elapsed();

@@ -4,6 +4,7 @@
 //! It is one middleware and not a stack of ten, because a stack of ten costs more than most of our handlers. It knows
 //! no route: [`shell`] goes around any router, so that a benchmark can put it around an empty one.
 
+mod bodies;
 mod body_limit;
 mod compression;
 mod cors;
@@ -29,6 +30,8 @@ use std::time::Duration;
 pub struct ShellConfig {
     /// The most bytes a request body may have.
     pub body_limit: u64,
+    /// The most bytes the bodies of all requests under way may have together; beyond, callers are told to wait.
+    pub bodies_limit: u64,
     /// How long a handler may take to its response head. Streams may then go on for as long as they like.
     pub request_timeout: Duration,
     /// Routes whose handlers may take as long as they need.
@@ -43,6 +46,7 @@ impl Default for ShellConfig {
     fn default() -> Self {
         Self {
             body_limit: 20 * 1024 * 1024,
+            bodies_limit: 256 * 1024 * 1024,
             request_timeout: Duration::from_secs(30),
             patient_routes: &[],
             compression: true,

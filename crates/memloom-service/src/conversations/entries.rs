@@ -12,7 +12,7 @@ use memloom_core::conversations::{
 };
 use memloom_core::identity::{Caller, MAX_USER_ID_CHARS};
 use memloom_core::{ClientId, ConversationId, EntryId, Error, GroupId, Json, Resource, Result, Timestamp};
-use memloom_store::conversations::entries::{End, Filter, MemoryFilter, Range};
+use memloom_store::conversations::entries::{End, Filter, MemoryFilter, Part, Range};
 use memloom_store::conversations::rows::{self, Head};
 use memloom_store::conversations::{ancestry, entries, groups, idempotency, search};
 use memloom_store::{TextDocument, Tx};
@@ -279,6 +279,7 @@ fn append_history(
     if let Some(text) = &checked.text {
         tx.index_text(TextDocument {
             id: entry_id.0,
+            tenant: caller.tenant().as_str().to_owned(),
             group: head.group.0,
             conversation: id.0,
             text: text.text.clone(),
@@ -492,6 +493,14 @@ impl Walk<'_> {
         Ok(Filter { history, memory: Some(memory) })
     }
 
+    /// The page of what was fetched (one more than the limit, where there is more), and whether there is more.
+    fn cut(&self, part: Part) -> (Vec<Entry>, bool) {
+        let Part { entries: mut data, cut } = part;
+        let more = cut || data.len() > self.limit;
+        data.truncate(self.limit);
+        (data, more)
+    }
+
     /// Fetches the page; `up_to` bounds a walk along a whole tree, whose view does not.
     pub fn page(&self, tx: &mut dyn Tx, filter: &Filter, up_to: i64) -> Result<EntryPage> {
         let bound = up_to.saturating_add(1);
@@ -506,9 +515,7 @@ impl Walk<'_> {
                 None => -1,
             };
             let range = Range { after, before: bound, end: End::Oldest, limit: self.limit + 1 };
-            let mut data = fetch(tx, range)?;
-            let more = data.len() > self.limit;
-            data.truncate(self.limit);
+            let (data, more) = self.cut(fetch(tx, range)?);
             let after = if more { data.last().map(|entry| entry.id) } else { None };
             return Ok(EntryPage { data, after, before: None });
         }
@@ -516,15 +523,14 @@ impl Walk<'_> {
             Some(id) => self.place(tx, "before", id)?.min(bound),
             None => bound,
         };
-        let mut data = fetch(tx, Range { after: -1, before, end: End::Newest, limit: self.limit + 1 })?;
-        let more = data.len() > self.limit;
-        data.truncate(self.limit);
+        let range = Range { after: -1, before, end: End::Newest, limit: self.limit + 1 };
+        let (mut data, more) = self.cut(fetch(tx, range)?);
         data.reverse();
         let newest = data.last().map(|entry| (entry.ord, entry.id));
         let after = match newest {
             Some((ord, id)) if self.request.before.is_some() => {
                 let newer = Range { after: ord, before: bound, end: End::Oldest, limit: 1 };
-                (!fetch(tx, newer)?.is_empty()).then_some(id)
+                (!fetch(tx, newer)?.entries.is_empty()).then_some(id)
             }
             _ => None,
         };

@@ -8,6 +8,9 @@ use memloom_core::{Error, Result, Timestamp, period};
 use memloom_store::conversations::groups;
 use tokio::sync::mpsc;
 
+/// A batch ends after so many entries, however few trees had them: nobody else can write meanwhile.
+const BATCH_ENTRIES: u64 = 5_000;
+
 /// A request to evict.
 #[derive(Debug, Clone, Default)]
 pub struct EvictRequest {
@@ -79,9 +82,6 @@ impl Conversations {
             evicted += removed;
             let percent = (evicted as i64 * 100 / estimate.max(1)).min(99) as u8;
             listening = progress.send(percent).await.is_ok();
-            if removed < self.cx.settings.eviction_batch_size {
-                break;
-            }
             tokio::time::sleep(self.cx.settings.eviction_batch_delay).await;
         }
         // A listener that is gone does not hear the end either.
@@ -96,12 +96,16 @@ impl Conversations {
             .cx
             .store
             .write("evict_conversations", move |tx| {
-                let batch = groups::lock_evictable(tx, &tenant, cutoff, limit)?;
-                for group in &batch {
-                    tasks::enqueue_vector_delete(tx, &cx, *group)?;
-                    groups::evict(tx, &tenant, *group)?;
+                let (mut removed, mut entries) = (0, 0);
+                for group in groups::lock_evictable(tx, &tenant, cutoff, limit)? {
+                    tasks::enqueue_vector_delete(tx, &cx, group)?;
+                    entries += groups::evict(tx, &tenant, group)?;
+                    removed += 1;
+                    if entries >= BATCH_ENTRIES {
+                        break;
+                    }
                 }
-                Ok::<_, Error>(batch.len())
+                Ok::<_, Error>(removed)
             })
             .await?;
         if removed > 0 {

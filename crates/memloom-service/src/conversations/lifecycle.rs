@@ -205,10 +205,10 @@ pub(super) fn empty_object() -> Result<Json> {
 
 fn check_metadata(metadata: Json) -> Result<Json> {
     let wrong = |message: String| Error::invalid("metadata", message);
+    metadata.check(memloom_core::conversations::MAX_NESTING).map_err(|e| wrong(e.to_string()))?;
     let Ok(Value::Object(members)) = metadata.value() else {
         return Err(wrong("must be a JSON object".into()));
     };
-    metadata.check(memloom_core::conversations::MAX_NESTING).map_err(|e| wrong(e.to_string()))?;
     if members.len() > MAX_METADATA_KEYS {
         return Err(wrong(format!("must have at most {MAX_METADATA_KEYS} keys")));
     }

@@ -45,6 +45,8 @@ pub struct SearchRequest {
     pub limit: Option<i64>,
     /// Only the best entry of each conversation.
     pub group_by_conversation: bool,
+    /// Whether hits bring their whole entries.
+    pub include_entry: bool,
 }
 
 /// What an admin's search adds.
@@ -59,8 +61,12 @@ pub struct AdminSearch {
 /// An entry that was found.
 #[derive(Debug, Clone)]
 pub struct SearchHit {
-    /// The entry.
-    pub entry: Entry,
+    /// The entry's id.
+    pub entry_id: EntryId,
+    /// The conversation that stores it.
+    pub conversation_id: ConversationId,
+    /// The whole entry, where asked for.
+    pub entry: Option<Entry>,
     /// The title of the conversation that stores it.
     pub conversation_title: Option<String>,
     /// How well it matches; larger is better.
@@ -121,6 +127,7 @@ impl Conversations {
             return Ok(Page { data: Vec::new(), after: None });
         }
         let (cx, tenant, grouped) = (self.cx.clone(), tenant.clone(), request.group_by_conversation);
+        let include_entry = request.include_entry;
         self.cx
             .store
             .read("search_entries", move |tx| {
@@ -131,7 +138,7 @@ impl Conversations {
                 let hits = after_cursor(hits, after.as_ref(), limit + 1);
                 let more = hits.len() > limit;
                 let hits = &hits[..hits.len().min(limit)];
-                let data = hydrated(tx, &tenant, hits, &words, &cx.analyzer)?;
+                let data = hydrated(tx, &tenant, hits, include_entry, &words, &cx.analyzer)?;
                 let after = hits.last().filter(|_| more).map(|last| Cursor { score: last.score, id: last.id }.encode(list));
                 Ok(Page { data, after })
             })
@@ -218,6 +225,7 @@ fn index_one(tx: &mut dyn Tx, tenant: &Tenant, item: &CheckedItem) -> Result<()>
     search::remove_unindexed(tx, tenant, item.entry, entry.created_at)?;
     Ok(tx.index_text(TextDocument {
         id: item.entry.0,
+        tenant: tenant.as_str().to_owned(),
         group: entry.group.0,
         conversation: entry.conversation.0,
         text: item.text.clone(),
@@ -239,7 +247,7 @@ fn matches(tx: &mut dyn Tx, tenant: &Tenant, scope: &Scope, words: &Words, analy
     let groups = search::groups(tx, tenant, scope, CONFINED_GROUPS)?;
     let confined = groups.is_some();
     let mut hits = Vec::new();
-    tx.search_text(&TextQuery { words: words.clone(), groups }, &mut |hit| {
+    tx.search_text(&TextQuery { tenant: tenant.as_str().to_owned(), words: words.clone(), groups }, &mut |hit| {
         let score = analyzer.score(hit.text, words);
         hits.push(Ranked { id: hit.id, group: hit.group, conversation: hit.conversation, score });
         Ok(())
@@ -290,18 +298,26 @@ fn hydrated(
     tx: &mut dyn Tx,
     tenant: &Tenant,
     hits: &[Ranked],
+    include_entry: bool,
     words: &Words,
     analyzer: &Analyzer,
 ) -> Result<Vec<SearchHit>> {
     let ids: Vec<Uuid> = hits.iter().map(|hit| hit.id).collect();
     let mut found: HashMap<Uuid, search::Hydrated> =
-        search::hydrate(tx, tenant, &ids)?.into_iter().map(|hit| (hit.entry.id.0, hit)).collect();
+        search::hydrate(tx, tenant, &ids, include_entry)?.into_iter().map(|hit| (hit.id.0, hit)).collect();
     Ok(hits
         .iter()
         .filter_map(|hit| {
-            let search::Hydrated { entry, text, conversation_title } = found.remove(&hit.id)?;
+            let search::Hydrated { id, entry, text, conversation_title } = found.remove(&hit.id)?;
             let highlights = Some(analyzer.highlight(&text, words)).filter(|text| !text.is_empty());
-            Some(SearchHit { entry, conversation_title, score: hit.score, highlights })
+            Some(SearchHit {
+                entry_id: id,
+                conversation_id: ConversationId(hit.conversation),
+                entry,
+                conversation_title,
+                score: hit.score,
+                highlights,
+            })
         })
         .collect())
 }

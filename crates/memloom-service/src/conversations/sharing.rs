@@ -79,7 +79,8 @@ impl Conversations {
                 let own = authorise(&head, AccessLevel::Manager)?;
                 groups::lock(tx, head.group)?;
                 let before = existing(tx, &head, &user)?;
-                check_change(own, Some(before.access_level), Some(level), managers_may)?;
+                let lowers_itself = user == caller.user && level < own;
+                check_change(own, Some(before.access_level), Some(level), managers_may || lowers_itself)?;
                 memberships::set_level(tx, head.group, &user, level)?;
                 let from = before.access_level;
                 Ok::<_, Error>((Membership { access_level: level, ..before }, from))

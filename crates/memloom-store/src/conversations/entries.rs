@@ -1,11 +1,12 @@
 //! Entries: append-only, read by the page along a view.
 
-use super::{entry, entry_columns};
-use crate::{StoreError, Tx, TxExt, Value};
+use super::{CONTENT_COLUMN, entry, entry_columns};
+use crate::{Lock, StoreError, Tx, TxExt, Value};
 use memloom_core::conversations::forks::{Segment, View};
 use memloom_core::conversations::sync::{Digest, MemoryState};
 use memloom_core::conversations::{Channel, Entry};
 use memloom_core::{ClientId, ConversationId, EntryId, GroupId};
+use std::ops::ControlFlow;
 
 /// Stores an entry. Memory entries bring the state of their epoch.
 pub fn insert(
@@ -170,6 +171,24 @@ pub struct Range {
     pub limit: usize,
 }
 
+/// A page holds at most so many bytes of content, unless its first entry alone has more.
+const PAGE_BYTES: usize = 32 * 1024 * 1024;
+
+/// Entries in the direction of a range's end (newest first for [`End::Newest`]).
+#[derive(Debug, Default)]
+pub struct Part {
+    /// The entries.
+    pub entries: Vec<Entry>,
+    /// More would follow, but the content of these is enough.
+    pub cut: bool,
+}
+
+impl Part {
+    fn bytes(&self) -> usize {
+        self.entries.iter().map(|entry| entry.content.get().len()).sum()
+    }
+}
+
 /// Where a page begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
@@ -179,52 +198,71 @@ pub enum End {
     Newest,
 }
 
-/// A page of a view, in the direction of its end (newest first for [`End::Newest`]).
-pub fn page(
-    tx: &mut dyn Tx,
-    group: GroupId,
-    view: &View,
-    filter: &Filter,
-    range: Range,
-) -> Result<Vec<Entry>, StoreError> {
-    let mut found = Vec::with_capacity(range.limit.min(256));
-    let mut visit = |tx: &mut dyn Tx, segment: &Segment| {
-        let part = Range {
+/// A page of a view.
+pub fn page(tx: &mut dyn Tx, group: GroupId, view: &View, filter: &Filter, range: Range) -> Result<Part, StoreError> {
+    let mut page = Part::default();
+    let mut visit = |segment: &Segment| {
+        let rest = Range {
             before: range.before.min(segment.max_ord.saturating_add(1)),
-            limit: range.limit - found.len(),
+            limit: range.limit - page.entries.len(),
             ..range
         };
-        if part.limit > 0 && part.before > part.after + 1 {
-            found.append(&mut segment_page(tx, group, segment.conversation, filter, part)?);
+        if !page.cut && rest.limit > 0 && rest.before > rest.after + 1 {
+            let mut part = segment_page(tx, group, segment.conversation, filter, rest, page.bytes())?;
+            page.entries.append(&mut part.entries);
+            page.cut = part.cut;
         }
         Ok::<(), StoreError>(())
     };
     match range.end {
-        End::Oldest => view.segments().iter().rev().try_for_each(|segment| visit(tx, segment))?,
-        End::Newest => view.segments().iter().try_for_each(|segment| visit(tx, segment))?,
+        End::Oldest => view.segments().iter().rev().try_for_each(&mut visit)?,
+        End::Newest => view.segments().iter().try_for_each(&mut visit)?,
     }
-    Ok(found)
+    Ok(page)
 }
 
-/// A page of one conversation's own entries: one range scan per channel, merged.
+/// A page of everything in a tree, on whichever branch: the branches' pages, merged. Once there are enough entries, what
+/// lies beyond the last of them need not be looked at.
+pub fn group_page(tx: &mut dyn Tx, group: GroupId, filter: &Filter, range: Range) -> Result<Part, StoreError> {
+    let branches = tx.rows(
+        "SELECT id FROM conversations WHERE group_id = $1",
+        &[group.0.into()],
+        |row| row.uuid(0).map(ConversationId),
+    )?;
+    let (mut page, mut window) = (Part::default(), range);
+    for branch in branches {
+        let part = segment_page(tx, group, branch, filter, window, 0)?;
+        page = merge(page, part, range);
+        if let Some(last) = page.entries.last().filter(|_| page.cut || page.entries.len() == range.limit) {
+            match range.end {
+                End::Oldest => window.before = last.ord,
+                End::Newest => window.after = last.ord,
+            }
+        }
+    }
+    Ok(page)
+}
+
+/// A page of one conversation's own entries: one range scan per channel, merged. `taken` bytes of the page are taken.
 fn segment_page(
     tx: &mut dyn Tx,
     group: GroupId,
     conversation: ConversationId,
     filter: &Filter,
     range: Range,
-) -> Result<Vec<Entry>, StoreError> {
+    taken: usize,
+) -> Result<Part, StoreError> {
     let history = match filter.history {
-        true => channel_page(tx, group, conversation, Channel::History, None, range)?,
-        false => Vec::new(),
+        true => channel_page(tx, group, conversation, Channel::History, None, range, taken)?,
+        false => Part::default(),
     };
     let memory = match &filter.memory {
-        None => Vec::new(),
+        None => Part::default(),
         Some(memory) => {
             let range = Range { after: range.after.max(memory.from_ord - 1), ..range };
             match &memory.client {
-                Some(client) => memory_page(tx, group, conversation, client, memory.epoch, range)?,
-                None => channel_page(tx, group, conversation, Channel::Memory, memory.epoch, range)?,
+                Some(client) => memory_page(tx, group, conversation, client, memory.epoch, range, taken)?,
+                None => channel_page(tx, group, conversation, Channel::Memory, memory.epoch, range, taken)?,
             }
         }
     };
@@ -250,7 +288,8 @@ fn channel_page(
     channel: Channel,
     epoch: Option<i64>,
     range: Range,
-) -> Result<Vec<Entry>, StoreError> {
+    taken: usize,
+) -> Result<Part, StoreError> {
     let within: [Value<'_>; 6] = [
         (range.limit as i64).into(),
         group.0.into(),
@@ -260,21 +299,23 @@ fn channel_page(
         range.before.into(),
     ];
     match epoch {
-        None => tx.rows(
+        None => read(
+            tx,
             by_end!(range.end, "e.group_id = $2 AND e.conversation_id = $3 AND e.channel = $4 AND e.ord > $5 AND e.ord < $6"),
             &within,
-            entry,
+            taken,
         ),
         Some(epoch) => {
             let [limit, group, conversation, channel, after, before] = within;
-            tx.rows(
+            read(
+                tx,
                 by_end!(
                     range.end,
                     "e.group_id = $2 AND e.conversation_id = $3 AND e.channel = $4 AND e.ord > $5 AND e.ord < $6 \
                      AND e.epoch = $7"
                 ),
                 &[limit, group, conversation, channel, after, before, epoch.into()],
-                entry,
+                taken,
             )
         }
     }
@@ -287,71 +328,76 @@ fn memory_page(
     client: &ClientId,
     epoch: Option<i64>,
     range: Range,
-) -> Result<Vec<Entry>, StoreError> {
+    taken: usize,
+) -> Result<Part, StoreError> {
     let limit: Value<'_> = (range.limit as i64).into();
     let (after, before): (Value<'_>, Value<'_>) = (range.after.into(), range.before.into());
     let (group, conversation, client) = (group.0.into(), conversation.0.into(), client.as_str().into());
     match epoch {
-        None => tx.rows(
+        None => read(
+            tx,
             by_end!(range.end, "e.group_id = $2 AND e.conversation_id = $3 AND e.memory_of = $4 AND e.ord > $5 AND e.ord < $6"),
             &[limit, group, conversation, client, after, before],
-            entry,
+            taken,
         ),
-        Some(epoch) => tx.rows(
+        Some(epoch) => read(
+            tx,
             by_end!(
                 range.end,
                 "e.group_id = $2 AND e.conversation_id = $3 AND e.memory_of = $4 AND e.ord > $5 AND e.ord < $6 \
                  AND e.epoch = $7"
             ),
             &[limit, group, conversation, client, after, before, epoch.into()],
-            entry,
+            taken,
         ),
     }
 }
 
-fn merge(mut a: Vec<Entry>, mut b: Vec<Entry>, range: Range) -> Vec<Entry> {
-    if b.is_empty() {
+/// Reads entries until there are enough bytes. Only an entry that begins a page may have more than a page holds.
+fn read(tx: &mut dyn Tx, sql: &str, params: &[Value<'_>], taken: usize) -> Result<Part, StoreError> {
+    let (mut part, mut bytes) = (Part::default(), taken);
+    tx.query(sql, params, Lock::None, &mut |row| {
+        bytes += row.bytes(CONTENT_COLUMN)?.len();
+        if bytes > PAGE_BYTES && (taken > 0 || !part.entries.is_empty()) {
+            part.cut = true;
+            return Ok(ControlFlow::Break(()));
+        }
+        part.entries.push(entry(row)?);
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(part)
+}
+
+/// Two parts of one range as one, in its direction. Where one was cut, what the other has beyond its end does not count:
+/// something may be missing in between.
+fn merge(mut a: Part, mut b: Part, range: Range) -> Part {
+    if b.entries.is_empty() && !b.cut {
         return a;
     }
-    if a.is_empty() {
+    if a.entries.is_empty() && !a.cut {
         return b;
     }
-    a.append(&mut b);
+    let beyond = |ord: i64, end: i64| match range.end {
+        End::Oldest => ord > end,
+        End::Newest => ord < end,
+    };
+    let ends: Vec<i64> = [&a, &b]
+        .into_iter()
+        .filter(|part| part.cut)
+        .filter_map(|part| part.entries.last().map(|entry| entry.ord))
+        .collect();
+    let mut merged = Part { entries: Vec::new(), cut: a.cut || b.cut };
+    merged.entries.append(&mut a.entries);
+    merged.entries.append(&mut b.entries);
+    merged.entries.retain(|entry| !ends.iter().any(|end| beyond(entry.ord, *end)));
     match range.end {
-        End::Oldest => a.sort_unstable_by_key(|entry| entry.ord),
-        End::Newest => a.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.ord)),
+        End::Oldest => merged.entries.sort_unstable_by_key(|entry| entry.ord),
+        End::Newest => merged.entries.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.ord)),
     }
-    a.truncate(range.limit);
-    a
-}
-
-/// A page of everything in a tree, on whichever branch.
-pub fn group_page(
-    tx: &mut dyn Tx,
-    group: GroupId,
-    filter: &Filter,
-    range: Range,
-) -> Result<Vec<Entry>, StoreError> {
-    let memory = filter.memory.as_ref();
-    let client = memory.and_then(|m| m.client.as_ref()).map(ClientId::as_str);
-    tx.rows(
-        by_end!(
-            range.end,
-            "e.group_id = $2 AND e.ord > $3 AND e.ord < $4 AND ((e.channel = 1 AND $5 = 1) OR (e.channel = 2 AND $6 = 1 \
-             AND ($7 = 0 OR e.memory_of = $8) AND ($9 = 0 OR e.epoch = $10)))"
-        ),
-        &[
-            (range.limit as i64).into(),
-            group.0.into(),
-            range.after.into(),
-            range.before.into(),
-            i64::from(filter.history).into(),
-            i64::from(memory.is_some()).into(),
-            i64::from(client.is_some()).into(),
-            client.unwrap_or_default().into(),
-            i64::from(memory.is_some_and(|m| m.epoch.is_some())).into(),
-            memory.and_then(|m| m.epoch).unwrap_or_default().into(),
-        ],
-        entry,
-    )
+    merged.entries.truncate(range.limit);
+    while merged.entries.len() > 1 && merged.bytes() > PAGE_BYTES {
+        merged.entries.pop();
+        merged.cut = true;
+    }
+    merged
 }

@@ -124,8 +124,8 @@ pub fn lock_evictable(
     Ok(groups)
 }
 
-/// Removes a tree and everything in it, for good.
-pub fn evict(tx: &mut dyn Tx, tenant: &Tenant, id: GroupId) -> Result<(), StoreError> {
+/// Removes a tree and everything in it, for good; says how many entries that were.
+pub fn evict(tx: &mut dyn Tx, tenant: &Tenant, id: GroupId) -> Result<u64, StoreError> {
     let in_tenant = [tenant.as_str().into(), id.0.into()];
     tx.execute(
         "DELETE FROM unindexed WHERE tenant = $1 AND (created_at, entry_id) IN \
@@ -138,8 +138,8 @@ pub fn evict(tx: &mut dyn Tx, tenant: &Tenant, id: GroupId) -> Result<(), StoreE
         &in_tenant,
     )?;
     tx.unindex_group(id.0)?;
+    let entries = tx.execute("DELETE FROM entries WHERE group_id = $1", &[id.0.into()])?;
     for sql in [
-        "DELETE FROM entries WHERE group_id = $1",
         "DELETE FROM ancestry WHERE group_id = $1",
         "DELETE FROM transfers WHERE group_id = $1",
         "DELETE FROM memberships WHERE group_id = $1",
@@ -148,7 +148,7 @@ pub fn evict(tx: &mut dyn Tx, tenant: &Tenant, id: GroupId) -> Result<(), StoreE
     ] {
         tx.execute(sql, &[id.0.into()])?;
     }
-    Ok(())
+    Ok(entries)
 }
 
 /// Every tenant that has a conversation, for jobs that visit them all.

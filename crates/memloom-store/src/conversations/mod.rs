@@ -42,7 +42,7 @@ fn conversation(row: &dyn Row) -> Result<Conversation, StoreError> {
         last_message_preview: row.opt_text(5)?.map(str::to_owned),
         forked_at_conversation_id: row.opt_uuid(6)?.map(ConversationId),
         forked_at_entry_id: row.opt_uuid(7)?.map(EntryId),
-        metadata: json(row.text(8)?.to_owned())?,
+        metadata: Json::stored(row.text(8)?.to_owned()),
         deleted_at: row.opt_int(9)?.map(Timestamp::from_micros),
         access_level: access_level(row.int(ACCESS_COLUMN)?)?,
     })
@@ -57,8 +57,11 @@ macro_rules! entry_columns {
 }
 pub(crate) use entry_columns;
 
+/// Where [`entry_columns`] names the content.
+const CONTENT_COLUMN: usize = 9;
+
 fn entry(row: &dyn Row) -> Result<Entry, StoreError> {
-    let content = std::str::from_utf8(row.bytes(9)?).map_err(|e| StoreError::Broken(format!("stored content: {e}")))?;
+    let content = std::str::from_utf8(row.bytes(CONTENT_COLUMN)?).map_err(|e| StoreError::Broken(format!("stored content: {e}")))?;
     Ok(Entry {
         id: EntryId(row.uuid(0)?),
         conversation_id: ConversationId(row.uuid(1)?),
@@ -69,7 +72,7 @@ fn entry(row: &dyn Row) -> Result<Entry, StoreError> {
         epoch: row.opt_int(6)?,
         content_type: row.text(7)?.to_owned(),
         created_at: timestamp(row, 8)?,
-        content: json(content.to_owned())?,
+        content: Json::stored(content.to_owned()),
     })
 }
 
@@ -79,8 +82,4 @@ fn timestamp(row: &dyn Row, column: usize) -> Result<Timestamp, StoreError> {
 
 fn access_level(code: i64) -> Result<AccessLevel, StoreError> {
     AccessLevel::from_code(code).ok_or_else(|| StoreError::Broken(format!("unknown access level {code}")))
-}
-
-fn json(text: String) -> Result<Json, StoreError> {
-    Json::parse(text).map_err(|e| StoreError::Broken(format!("stored JSON {e}")))
 }

@@ -75,8 +75,10 @@ pub fn visible(
 
 /// A hit with everything the answer shows.
 pub struct Hydrated {
-    /// The entry.
-    pub entry: Entry,
+    /// The entry's id.
+    pub id: EntryId,
+    /// The entry itself, where asked for.
+    pub entry: Option<Entry>,
     /// The text that was searched.
     pub text: String,
     /// The title of the conversation that stores it.
@@ -84,7 +86,24 @@ pub struct Hydrated {
 }
 
 /// Loads all hits of a page at once, in no particular order.
-pub fn hydrate(tx: &mut dyn Tx, tenant: &Tenant, ids: &[Uuid]) -> Result<Vec<Hydrated>, StoreError> {
+pub fn hydrate(tx: &mut dyn Tx, tenant: &Tenant, ids: &[Uuid], with_entries: bool) -> Result<Vec<Hydrated>, StoreError> {
+    let params = [crate::Value::Uuids(ids), tenant.as_str().into()];
+    if !with_entries {
+        return tx.rows(
+            "SELECT t.id, t.text, c.title FROM texts t \
+             JOIN conversations c ON c.tenant = $2 AND c.id = t.conversation_id AND c.group_id = t.group_id \
+             WHERE t.id = ANY($1)",
+            &params,
+            |row| {
+                Ok(Hydrated {
+                    id: EntryId(row.uuid(0)?),
+                    entry: None,
+                    text: row.text(1)?.to_owned(),
+                    conversation_title: row.opt_text(2)?.map(str::to_owned),
+                })
+            },
+        );
+    }
     tx.rows(
         concat!(
             "SELECT ",
@@ -93,10 +112,12 @@ pub fn hydrate(tx: &mut dyn Tx, tenant: &Tenant, ids: &[Uuid]) -> Result<Vec<Hyd
              JOIN conversations c ON c.tenant = $2 AND c.id = e.conversation_id AND c.group_id = e.group_id \
              WHERE e.id = ANY($1)"
         ),
-        &[crate::Value::Uuids(ids), tenant.as_str().into()],
+        &params,
         |row| {
+            let entry = entry(row)?;
             Ok(Hydrated {
-                entry: entry(row)?,
+                id: entry.id,
+                entry: Some(entry),
                 text: row.text(10)?.to_owned(),
                 conversation_title: row.opt_text(11)?.map(str::to_owned),
             })

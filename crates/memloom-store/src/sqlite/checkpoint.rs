@@ -13,12 +13,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Pages (of 4 KiB) the log grows by between two passes.
-const PASS_PAGES: usize = 1024;
+/// Pages (of 4 KiB) the log grows by between two passes: 32 MiB. Busy pages are in the log many times and are copied
+/// once per pass, so that rare passes copy less.
+const PASS_PAGES: usize = 8 * 1024;
 /// Pages from which on the log is worth starting over.
-const RESTART_PAGES: usize = 4 * PASS_PAGES;
+const RESTART_PAGES: usize = 2 * PASS_PAGES;
 /// Pages beyond which writers wait for the log to be started over: 256 MiB.
-const HARD_PAGES: usize = 64 * PASS_PAGES;
+const HARD_PAGES: usize = 8 * PASS_PAGES;
 /// What a pass may leave behind for the writer to copy.
 const SMALL_REST: usize = 128;
 

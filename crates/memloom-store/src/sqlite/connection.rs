@@ -42,10 +42,10 @@ fn configure(connection: &Connection, role: Role) -> rusqlite::Result<()> {
          PRAGMA foreign_keys = OFF;
          PRAGMA temp_store = MEMORY;
          PRAGMA wal_autocheckpoint = 0;
-         PRAGMA journal_size_limit = 67108864;",
+         PRAGMA journal_size_limit = 134217728;",
     )?;
     match role {
-        Role::Writer => connection.execute_batch("PRAGMA cache_size = -16384;")?,
+        Role::Writer => connection.execute_batch("PRAGMA cache_size = -65536;")?,
         Role::Reader => connection.execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -4096;")?,
         Role::Checkpointer => connection.execute_batch("PRAGMA cache_size = -64;")?,
     }

@@ -77,6 +77,9 @@ struct Threads {
     writer: Option<JoinHandle<()>>,
 }
 
+/// The first release whose log survives a checkpoint from another connection in every case.
+const OLDEST_SQLITE: i32 = 3_051_003;
+
 /// The embedded engine.
 pub struct SqliteEngine {
     place: Place,
@@ -91,6 +94,12 @@ impl SqliteEngine {
     /// Opens the database, makes or upgrades its schema, and starts the threads. Only one process may have it open.
     pub fn open(config: SqliteConfig) -> Result<SqliteEngine, StoreError> {
         let place = Place { database: config.path };
+        if rusqlite::version_number() < OLDEST_SQLITE {
+            return Err(StoreError::Schema(format!(
+                "SQLite {} can damage a log that is checkpointed while it is written: build with 3.51.3 or newer",
+                rusqlite::version()
+            )));
+        }
         let lock = lock(&place)?;
         let mut writer = connection::open(&place, Role::Writer)?;
         migrations::migrate(&writer, &place)?;

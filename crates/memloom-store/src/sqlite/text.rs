@@ -10,6 +10,11 @@ use uuid::Uuid;
 /// Begins the term that names a document's tree. No word begins with it: words are letters and digits.
 const SCOPE: char = '§';
 
+/// The term that names a document's tenant.
+fn tenant(name: &str) -> String {
+    format!("{SCOPE}t{}", blake3::hash(name.as_bytes()).to_hex())
+}
+
 /// A change to the index that waits for the commit.
 pub(super) enum TextChange {
     Index(TextDocument),
@@ -55,7 +60,7 @@ fn put_text(tx: &mut dyn Tx, document: &TextDocument) -> Result<i64, StoreError>
 /// Writes the terms of documents whose rows are written.
 fn put_terms(tx: &mut dyn Tx, documents: &mut Vec<(i64, TextDocument)>) -> Result<(), StoreError> {
     for (no, document) in documents.drain(..) {
-        let terms = format!("{SCOPE}{} {}", document.group.simple(), document.terms);
+        let terms = format!("{} {SCOPE}{} {}", tenant(&document.tenant), document.group.simple(), document.terms);
         tx.execute(
             "INSERT OR REPLACE INTO text_index (rowid, terms) VALUES ($1, $2)",
             &[no.into(), terms.as_str().into()],
@@ -64,12 +69,15 @@ fn put_terms(tx: &mut dyn Tx, documents: &mut Vec<(i64, TextDocument)>) -> Resul
     Ok(())
 }
 
+/// The index itself knows a tree's documents, by the term that names the tree.
 fn unindex_group(tx: &mut dyn Tx, group: Uuid) -> Result<(), StoreError> {
-    tx.execute(
-        "DELETE FROM text_index WHERE rowid IN (SELECT no FROM texts WHERE group_id = $1)",
-        &[group.into()],
-    )?;
-    tx.execute("DELETE FROM texts WHERE group_id = $1", &[group.into()])?;
+    let tree = format!("\"{SCOPE}{}\"", group.simple());
+    for sql in [
+        "DELETE FROM texts WHERE no IN (SELECT rowid FROM text_index WHERE text_index MATCH $1)",
+        "DELETE FROM text_index WHERE rowid IN (SELECT rowid FROM text_index WHERE text_index MATCH $1)",
+    ] {
+        tx.execute(sql, &[tree.as_str().into()])?;
+    }
     Ok(())
 }
 
@@ -87,7 +95,7 @@ pub(super) fn search(
         Some(groups) if groups.len() > NAMED_GROUPS => (None, Some(groups)),
         groups => (groups, None),
     };
-    let Some(expression) = expression(&query.words, named) else { return Ok(()) };
+    let Some(expression) = expression(&query.tenant, &query.words, named) else { return Ok(()) };
     let mut hit = |row: &dyn Row| {
         each(TextHit {
             id: row.uuid(0)?,
@@ -119,13 +127,14 @@ pub(super) fn search(
 }
 
 /// The query in FTS5's language; `None` when nothing can match.
-fn expression(words: &[Vec<String>], groups: Option<&[Uuid]>) -> Option<String> {
-    let mut expression = String::new();
+fn expression(of_tenant: &str, words: &[Vec<String>], groups: Option<&[Uuid]>) -> Option<String> {
+    let mut expression = format!("\"{}\"", tenant(of_tenant));
     if let Some(groups) = groups {
         let names: Vec<String> = groups.iter().map(|group| format!("\"{SCOPE}{}\"", group.simple())).collect();
         if names.is_empty() {
             return None;
         }
+        // A tree has one tenant, so its name says both.
         expression = format!("({})", names.join(" OR "));
     }
     if words.is_empty() {
@@ -136,11 +145,8 @@ fn expression(words: &[Vec<String>], groups: Option<&[Uuid]>) -> Option<String> 
         if alternatives.is_empty() {
             return None;
         }
-        if !expression.is_empty() {
-            expression.push_str(" AND ");
-        }
         // Writing to a `String` cannot fail.
-        let _ = write!(expression, "({})", alternatives.join(" OR "));
+        let _ = write!(expression, " AND ({})", alternatives.join(" OR "));
     }
     Some(expression)
 }

@@ -577,3 +577,48 @@ fn token_mode_without_anything_to_verify_with_stops_the_start() {
 fn an_unknown_mode_stops_the_start() {
     does_not_start("[auth]\nmode = \"trust-everybody\"\n");
 }
+
+// ---- names of this machine
+
+#[test]
+fn local_mode_answers_to_names_of_this_machine_only() {
+    let port = LOCAL.url().rsplit(':').next().unwrap_or_default().to_owned();
+    let alice = LOCAL.someone("alice");
+    let admin = LOCAL.as_user("admin");
+
+    // A page of another site whose name was made to point here is the same origin as the server: nothing else stops it.
+    for host in [
+        "evil.example".to_owned(),
+        format!("evil.example:{port}"),
+        format!("localhost.evil.example:{port}"),
+        format!("127.0.0.1.evil.example:{port}"),
+        format!("192.0.2.7:{port}"),
+        format!("[2001:db8::7]:{port}"),
+    ] {
+        alice.with_header("host", &host).get("/v1/conversations").expect_error(403, "forbidden");
+        alice
+            .with_header("host", &host)
+            .post("/v1/conversations", json!({"title": "from afar"}))
+            .expect_error(403, "forbidden");
+        admin.with_header("host", &host).get("/v1/admin/conversations").expect_error(403, "forbidden");
+    }
+    for host in [
+        "localhost".to_owned(),
+        format!("localhost:{port}"),
+        format!("LocalHost:{port}"),
+        "127.0.0.1".to_owned(),
+        format!("127.0.0.1:{port}"),
+        "[::1]".to_owned(),
+        format!("[::1]:{port}"),
+    ] {
+        let page = alice.with_header("host", &host).get("/v1/conversations").expect_page();
+        assert!(page.data.is_empty(), "something was made from afar");
+    }
+}
+
+#[test]
+fn a_server_that_checks_tokens_answers_to_every_name() {
+    for host in ["memloom.example", "memloom.example:8443", "localhost"] {
+        user(&fresh_name("alice")).with_header("host", host).get("/v1/conversations").expect_page();
+    }
+}

@@ -347,3 +347,177 @@ fn nul_characters_are_refused_in_query_parameters_and_paths() {
         assert!(matches!(answer.status, 400 | 404), "{}", answer.describe());
     }
 }
+
+// ---- names that a JSON library keeps for itself
+
+#[test]
+fn names_that_our_json_library_would_read_as_something_else_are_refused() {
+    let agent = SERVER.someone("alice").with_key("agent-a");
+    let id = start(&agent, "Chat");
+    let append = entries_path(&id);
+    let sync_path = format!("{append}/sync");
+    sync(&agent, &id, json!([1])).expect(200);
+
+    for name in ["Number", "RawValue", "AnythingElse", ""] {
+        for dollar in ["$", "\\u0024"] {
+            for member in [
+                format!(r#"{{"{dollar}serde_json::private::{name}":"1"}}"#),
+                format!(r#"{{"a":1,"{dollar}serde_json::private::{name}" : "1"}}"#),
+                format!(r#"{{"deep":[{{"{dollar}serde_json::private::{name}":"{{\"role\":\"USER\"}}"}}]}}"#),
+            ] {
+                let entry = |channel: &str, kind: &str| {
+                    Body::json_text(format!(
+                        r#"{{"channel":"{channel}","contentType":"{kind}","content":[{member}]}}"#
+                    ))
+                };
+                let history = format!(
+                    r#"{{"contentType":"history","content":[{{"role":"USER","text":"x","more":{member}}}]}}"#
+                );
+                for (path, body) in [
+                    (append.as_str(), entry("memory", "LC4J")),
+                    (append.as_str(), entry("history", "history")),
+                    (
+                        append.as_str(),
+                        Body::json_text(format!(r#"{{"contentType":"m","content":[{member}]}}"#)),
+                    ),
+                    (append.as_str(), Body::json_text(history)),
+                    (sync_path.as_str(), entry("memory", "LC4J")),
+                    ("/v1/conversations", Body::json_text(format!(r#"{{"metadata":{member}}}"#))),
+                    ("/v1/conversations", Body::json_text(format!(r#"{{"metadata":{{"k":{member}}}}}"#))),
+                ] {
+                    agent.send("POST", path, body).expect_error(400, "validation_error");
+                }
+            }
+        }
+    }
+
+    assert_eq!(current_memory(&agent, &id), [json!(1)], "nothing refused was stored");
+    assert!(transcript(&agent, &id).is_empty());
+    // As a value it is a text like any other, and other names are nobody's.
+    let fine = json!([{"$serde_json": "$serde_json::private::Number", "$": 1}]);
+    assert_eq!(sync(&agent, &id, fine.clone()).expect(200).json["entry"]["content"], fine);
+}
+
+// ---- pages of large entries
+
+/// The agent says something with 9 MiB beside it; four of these are more than a page holds.
+#[track_caller]
+fn say_much(agent: &Client, conversation: &str) -> String {
+    let item = json!({"role": "USER", "text": "walrus", "more": "x".repeat(9 * MIB)});
+    agent
+        .post(&entries_path(conversation), json!({"contentType": "history", "content": [item]}))
+        .expect(201)
+        .id()
+}
+
+/// Follows the pages in one direction; how many entries each had, and the ids of all of them, oldest first.
+#[track_caller]
+fn pages(who: &Client, path: &str, backwards: bool) -> (Vec<usize>, Vec<String>) {
+    let (mut sizes, mut ids) = (Vec::new(), Vec::new());
+    let mut place = if backwards { "&tail=true".to_owned() } else { String::new() };
+    loop {
+        let answer = who.get(&format!("{path}{place}"));
+        let page = if backwards { answer.expect_backward_page() } else { answer.expect_page() };
+        assert!(!page.data.is_empty(), "{path}{place} is an empty page");
+        sizes.push(page.data.len());
+        // The feed has its entries one level deeper.
+        let id = |item: &Value| item["id"].as_str().or(item["entry"]["id"].as_str()).unwrap().to_owned();
+        let here = page.data.iter().map(id);
+        let next = if backwards {
+            ids.splice(0..0, here);
+            page.before.map(|cursor| format!("&before={cursor}"))
+        } else {
+            ids.extend(here);
+            page.after.map(|cursor| format!("&after={cursor}"))
+        };
+        let Some(next) = next else { return (sizes, ids) };
+        assert!(sizes.len() < 100, "{path} never ends");
+        place = next;
+    }
+}
+
+#[test]
+fn a_page_ends_early_when_its_entries_are_large_and_the_next_one_goes_on() {
+    // A server to itself, because nobody else should wait for this much.
+    let server = local_server();
+    let agent = server.someone("alice").with_key("agent-a");
+    let id = start(&agent, "Chat");
+    let said: Vec<String> = (0..5).map(|_| say_much(&agent, &id)).collect();
+    let remembered: Vec<String> =
+        (0..5).map(|_| remember(&agent, &id, json!(["x".repeat(9 * MIB)]))).collect();
+    let everything: Vec<String> = said.iter().chain(&remembered).cloned().collect();
+
+    let path = entries_path(&id);
+    for (query, expected) in [
+        ("channel=history", &said),
+        ("channel=memory", &remembered),
+        ("channel=all", &everything),
+        ("channel=history&forks=all", &said),
+    ] {
+        for backwards in [false, true] {
+            let (sizes, ids) = pages(&agent, &format!("{path}?{query}&limit=50"), backwards);
+            assert_eq!(&ids, expected, "{query}, backwards: {backwards}, in pages of {sizes:?}");
+            assert!(
+                sizes.iter().all(|size| *size <= 4),
+                "{query}, backwards: {backwards}: pages of {sizes:?} entries of 9 MiB each"
+            );
+        }
+    }
+
+    let admin = server.as_user("admin");
+    let (sizes, ids) =
+        pages(&admin, &format!("/v1/admin/conversations/{id}/entries?forks=all&limit=1000"), false);
+    assert_eq!(ids, everything, "an admin, in pages of {sizes:?}");
+    assert!(sizes.iter().all(|size| *size <= 4), "an admin gets pages of {sizes:?} entries of 9 MiB each");
+}
+
+#[test]
+fn a_page_that_ends_early_leaves_nothing_out_where_branches_and_channels_meet() {
+    let server = local_server();
+    let agent = server.someone("alice").with_key("agent-a");
+    let root = start(&agent, "Chat");
+    let mut expected: Vec<String> = (0..3).map(|_| say_much(&agent, &root)).collect();
+    let cut = say(&agent, &root, "replaced");
+    let branch = fork(&agent, &root, &cut);
+    // The inherited part leaves no room for the first of these, and enough for the second.
+    expected.push(say_much(&agent, &branch));
+    expected.push(remember(&agent, &branch, json!(["small"])));
+    expected.push(say(&agent, &branch, "small"));
+    expected.push(remember(&agent, &branch, json!(["x".repeat(9 * MIB)])));
+    let whole: Vec<String> = expected[..3].iter().chain([&cut]).chain(&expected[3..]).cloned().collect();
+
+    for backwards in [false, true] {
+        let path = format!("{}?channel=all&limit=50", entries_path(&branch));
+        let (sizes, ids) = pages(&agent, &path, backwards);
+        assert_eq!(ids, expected, "the branch, backwards: {backwards}, in pages of {sizes:?}");
+        let (sizes, ids) = pages(&agent, &format!("{path}&forks=all"), backwards);
+        assert_eq!(ids, whole, "the tree, backwards: {backwards}, in pages of {sizes:?}");
+    }
+}
+
+#[test]
+fn a_page_of_hits_or_of_the_feed_ends_early_too_when_its_entries_are_large() {
+    let server = local_server();
+    let agent = server.someone("alice").with_key("agent-a");
+    let id = start(&agent, "Chat");
+    let said: Vec<String> = (0..5).map(|_| say_much(&agent, &id)).collect();
+
+    let (sizes, ids) = pages(&server.as_user("admin"), "/v1/conversations/unindexed?limit=50", false);
+    assert_eq!(ids, said, "the feed, in pages of {sizes:?}");
+    assert!(sizes.iter().all(|size| *size <= 4), "pages of {sizes:?} entries of 9 MiB each");
+
+    let mut found = Vec::new();
+    let mut body = json!({"query": "walrus", "groupByConversation": false, "limit": 50});
+    loop {
+        let page = agent.post("/v1/conversations/search", body.clone()).expect_page();
+        assert!((1..=4).contains(&page.data.len()), "a page of {} hits of 9 MiB each", page.data.len());
+        found.extend(page.all("entryId"));
+        let Some(after) = page.after else { break };
+        body["after"] = json!(after);
+    }
+    found.sort();
+    assert_eq!(found, said, "a search finds each of them once");
+    let body = json!({"query": "walrus", "groupByConversation": false, "includeEntry": false, "limit": 50});
+    let slim = agent.post("/v1/conversations/search", body).expect_page();
+    assert_eq!(slim.data.len(), 5, "without their entries they fit on one page");
+}

@@ -699,3 +699,31 @@ fn the_feed_can_be_walked_without_losing_entries_of_the_same_moment() {
         assert_eq!(entries, appended, "limit {limit}");
     }
 }
+
+// ---- long queries
+
+/// Words of which none begins with another, and whose forms no stemmer takes for one.
+fn distinct_words(count: usize) -> Vec<String> {
+    let letters = ['b', 'd', 'k', 'm', 'p', 't', 'x'];
+    (0..count).map(|n| format!("zor{}{}k", letters[n / 7], letters[n % 7])).collect()
+}
+
+#[test]
+fn the_first_32_words_of_a_query_count_and_the_rest_are_ignored() {
+    let (alice, _) = alice_and_indexer();
+    let id = start(&alice, "Chat");
+    let words = distinct_words(40);
+    let entry = say(&alice, &id, &words[..32].join(" "));
+    say(&alice, &id, &words[..31].join(" "));
+
+    assert_eq!(found(&alice, &words[..32].join(" ")), [entry.as_str()], "the 32nd word counts");
+    assert_eq!(found(&alice, &words.join(" ")), [entry.as_str()], "the 33rd does not");
+    let repeated = format!("{} {}", format!("{} ", words[0]).repeat(40), words.join(" "));
+    assert_eq!(found(&alice, &repeated), [entry.as_str()], "a word that is said again is not another one");
+
+    let page = search(&alice, json!({"query": words.join(" "), "includeEntry": false}));
+    assert_eq!(page.all("entryId"), [entry.as_str()]);
+    assert!(page.data[0].get("entry").is_none());
+    let most = (0..500).map(|n| char::from(b'a' + u8::try_from(n % 26).unwrap()).to_string());
+    found(&alice, &most.collect::<Vec<_>>().join(" "));
+}

@@ -1,7 +1,11 @@
 //! Memberships: the access matrix, the invariants of ownership, the audit lines.
 
 use crate::support::*;
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::net::TcpStream;
 use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 
 static SERVER: LazyLock<TestServer> = LazyLock::new(local_server);
 
@@ -416,6 +420,40 @@ fn concurrent_grants_to_one_user_leave_one_membership() {
     assert_eq!(alice.get(&memberships(&id)).expect_page().data.len(), 2);
 }
 
+// ---- the policy that only owners make managers
+
+#[test]
+fn where_only_owners_make_managers_a_manager_may_still_lower_himself() {
+    let server = server_with("[policy]\nmanagers_may_grant_manager = false\n");
+    let (alice, bob, carol) = (server.someone("alice"), server.someone("bob"), server.someone("carol"));
+    let id = start(&alice, "Chat");
+    share(&alice, &id, &bob, "manager");
+    share(&alice, &id, &carol, "manager");
+    let grant = json!({"userId": fresh_name("new"), "accessLevel": "manager"});
+
+    // What the policy forbids: managers making, changing and removing managers.
+    bob.post(&memberships(&id), grant).expect_forbidden();
+    bob.patch(&membership(&id, carol.user()), json!({"accessLevel": "writer"})).expect_forbidden();
+    bob.post(&memberships(&id), json!({"userId": carol.user(), "accessLevel": "reader"})).expect_forbidden();
+    bob.delete(&membership(&id, carol.user())).expect_forbidden();
+    // What it does not: going down, and leaving.
+    let lowered = bob.patch(&membership(&id, bob.user()), json!({"accessLevel": "writer"})).expect(200);
+    assert_eq!(lowered.json["accessLevel"], "writer");
+    bob.patch(&membership(&id, bob.user()), json!({"accessLevel": "manager"})).expect_forbidden();
+    bob.post(&format!("/v1/conversations/{id}/entries"), history("still here")).expect(201);
+    carol.delete(&membership(&id, carol.user())).expect(204);
+
+    let members: BTreeSet<(String, String)> = alice
+        .get(&memberships(&id))
+        .expect_page()
+        .data
+        .iter()
+        .map(|m| (m["userId"].as_str().unwrap().to_owned(), m["accessLevel"].as_str().unwrap().to_owned()))
+        .collect();
+    let expected = [(alice.user(), "owner"), (bob.user(), "writer")];
+    assert_eq!(members, expected.map(|(who, level)| (who.to_owned(), level.to_owned())).into());
+}
+
 // ---- audit
 
 #[test]
@@ -494,5 +532,54 @@ fn a_user_name_cannot_forge_an_audit_line() {
     for line in lines {
         assert!(line.contains(&format!("actor={}", alice.user())), "a forged line: {line}");
         assert!(!line.contains('\u{1b}'), "a raw escape character: {line:?}");
+    }
+}
+
+#[test]
+fn a_change_is_audited_even_if_whoever_made_it_hung_up_at_once() {
+    let alice = SERVER.someone("alice");
+    let id = start(&alice, "Chat");
+    let address = SERVER.url().strip_prefix("http://").unwrap();
+    for n in 0..30 {
+        let body = json!({"userId": fresh_name("guest"), "accessLevel": "reader"}).to_string();
+        let request = format!(
+            "POST {} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {}\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            memberships(&id),
+            alice.user(),
+            body.len()
+        );
+        let mut socket = TcpStream::connect(address).expect("a connection");
+        socket.write_all(request.as_bytes()).expect("the request is sent");
+        // Some hang up before the change is made, some while it is made, some before the answer.
+        std::thread::sleep(Duration::from_micros(250 * (n % 12)));
+        drop(socket);
+    }
+
+    let conversation = format!("conversation={id}");
+    let audited = |guest: &str| {
+        let target = format!("target={guest}");
+        SERVER.log_lines(&["MEMBERSHIP_CHANGE", "action=add", &conversation, &target]).len()
+    };
+    // Requests may still be under way, and logging may lag behind: settled is what stays the same for a while.
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let (mut guests, mut since) = (BTreeSet::new(), Instant::now());
+    loop {
+        let page = alice.get(&format!("{}?limit=200", memberships(&id))).expect_page();
+        let now: BTreeSet<String> =
+            page.all("userId").into_iter().filter(|user| user.starts_with("guest-")).collect();
+        if now != guests {
+            (guests, since) = (now, Instant::now());
+        }
+        let silent: Vec<&String> = guests.iter().filter(|guest| audited(guest) != 1).collect();
+        if silent.is_empty() && !guests.is_empty() && since.elapsed() > Duration::from_secs(1) {
+            return;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "of {} memberships these were made without exactly one line in the audit log: {silent:?}",
+            guests.len()
+        );
+        std::thread::sleep(Duration::from_millis(100));
     }
 }

@@ -88,7 +88,6 @@ CREATE TABLE entries (
     PRIMARY KEY (group_id, conversation_id, channel, ord)
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX entries_by_id ON entries (id);
-CREATE UNIQUE INDEX entries_by_group ON entries (group_id, ord);
 CREATE INDEX entries_memory ON entries (group_id, conversation_id, memory_of, ord, epoch) WHERE memory_of IS NOT NULL;
 
 -- History entries that nobody has given an indexedContent yet: the indexers' work list.
@@ -108,7 +107,6 @@ CREATE TABLE texts (
     conversation_id BLOB NOT NULL,
     text            TEXT NOT NULL
 ) STRICT;
-CREATE INDEX texts_by_group ON texts (group_id);
 -- Neither positions nor frequencies: FTS5 finds, memloom-core ranks.
 CREATE VIRTUAL TABLE text_index USING fts5 (terms, content='', contentless_delete=1, detail=none, tokenize='ascii');
 
