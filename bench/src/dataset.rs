@@ -122,6 +122,11 @@ pub fn request(method: &str, path: &str, user: &str, body: Option<&str>) -> Vec<
     head.into_bytes()
 }
 
+/// Creates a conversation without entries.
+pub fn create(user: &str, title: &str) -> Vec<u8> {
+    request("POST", "/v1/conversations", user, Some(&format!(r#"{{"title":"{title}"}}"#)))
+}
+
 /// Appends a history entry; creates the conversation when there is none of this id.
 pub fn append(user: &str, conversation: &str, text: &str) -> Vec<u8> {
     let body = format!(

@@ -67,9 +67,9 @@ impl Growth {
                 (pages(&lone), pages(&forks[..100]))
             }
             Self::Conversations => {
-                world.seed_chats(&users("few", 1), 100, 1).await?;
-                world.seed_chats(&users("many", 1), 100_000, 1).await?;
-                (vec![dataset::list(&users("few", 1)[0])], vec![dataset::list(&users("many", 1)[0])])
+                world.seed_empty("few-", 100).await?;
+                world.seed_empty("many", 100_000).await?;
+                (vec![dataset::list("few-")], vec![dataset::list("many")])
             }
             Self::ForkLength => {
                 let short = world.seed_chats(&users("short", 4), 1, 10).await?;

@@ -29,6 +29,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
+/// The product's allocator, because the floor is the product's stack.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Measures Memloom over HTTP, next to the floor of its own stack.
 #[derive(Debug, Parser)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -36,7 +40,7 @@ struct Options {
     #[command(subcommand)]
     process: Option<Process>,
     /// Seconds measured on each side of a comparison.
-    #[arg(long, default_value_t = 1.5)]
+    #[arg(long, default_value_t = 1.2)]
     seconds: f64,
     /// Connections to measure with.
     #[arg(long, value_delimiter = ',', default_values_t = [64, 256])]

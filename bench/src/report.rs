@@ -64,8 +64,9 @@ const RESIDENT_GOAL_MB: f64 = 40.0;
 const START_GOAL_MILLIS: f64 = 150.0;
 
 impl Comparison {
+    /// The product's share of the floor's throughput.
     fn ratio(&self) -> f64 {
-        self.product.throughput() / self.floor.throughput()
+        ratio(&self.product, &self.floor)
     }
 
     fn verdicts(&self) -> String {
@@ -88,7 +89,7 @@ impl Comparison {
 impl Grown {
     /// How many times as long a request takes on much.
     fn ratio(&self) -> f64 {
-        self.little.throughput() / self.much.throughput()
+        ratio(&self.little, &self.much)
     }
 }
 
@@ -122,8 +123,9 @@ impl Report {
         let _ = writeln!(
             out,
             "{}\n\nThe *floor* is the product's own HTTP shell around a handler that reads the body and returns a\n\
-             prebuilt answer of the same size, measured in turns with the product. Generator and server share the\n\
-             cores. {} s on each side of a comparison; a closed loop, so latency includes queueing.\n",
+             prebuilt answer of the same size, measured in turns with the product; ratios are medians over the turns.\n\
+             Generator and server share the cores. {} s on each side of a comparison; a closed loop, so latency\n\
+             includes queueing.\n",
             self.machine.describe(),
             self.seconds
         );
@@ -277,6 +279,13 @@ impl Report {
         fs::write(folder.join(format!("{stem}.json")), format!("{:#}\n", self.json()))?;
         Ok(table)
     }
+}
+
+/// How two sides that took turns compare: the median over the turns, because a burst of foreign load seldom hits two.
+fn ratio(one: &Run, other: &Run) -> f64 {
+    let mut turns: Vec<f64> = one.slices.iter().zip(&other.slices).map(|(one, other)| one / other).collect();
+    turns.sort_by(f64::total_cmp);
+    turns.get(turns.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 fn run_json(run: &Run) -> Value {

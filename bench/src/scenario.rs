@@ -175,6 +175,13 @@ impl World {
         Ok(chats)
     }
 
+    /// Creates so many conversations without entries.
+    pub async fn seed_empty(&mut self, user: &str, count: usize) -> Result<()> {
+        let creations = (0..count).map(|_| dataset::create(user, &self.writer.text(40))).collect();
+        load::send_all(self.address, creations).await?;
+        Ok(())
+    }
+
     /// Appends so many entries to each conversation, and creates those that do not exist.
     pub async fn append_to_each(&mut self, chats: &[Chat], entries: usize) -> Result<()> {
         // Round by round, so that requests under way at the same time go to different conversations. In pieces, so

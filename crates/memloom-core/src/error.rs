@@ -92,7 +92,9 @@ pub enum Error {
     #[error("unsupported media type: send application/json")]
     UnsupportedMediaType,
     /// The request took longer than the server allows.
-    #[error("the request took too long; it may have been carried out, so repeat it with the same Idempotency-Key or look first")]
+    #[error(
+        "the request took too long; it may have been carried out, so repeat it with the same Idempotency-Key or look first"
+    )]
     Timeout,
     /// The requested search type is not available here.
     #[error("search type '{requested}' is not available")]

@@ -218,8 +218,11 @@ pub fn resolve(credentials: Credentials, policy: &IdentityPolicy) -> Result<Prin
             grant.users.contains(&user.id) || user.role_values.iter().any(|v| grant.claim_values.contains(v))
         }) || client.as_ref().is_some_and(|client| grant.clients.contains(&client.id))
     };
-    let roles =
-        Roles { admin: holds(&policy.admin), auditor: holds(&policy.auditor), indexer: holds(&policy.indexer) };
+    let roles = Roles {
+        admin: holds(&policy.admin),
+        auditor: holds(&policy.auditor),
+        indexer: holds(&policy.indexer),
+    };
 
     let user_bound = user.as_ref().and_then(|u| u.tenant.as_deref());
     let client_bound = client.as_ref().and_then(|c| c.tenant.as_deref());
@@ -232,7 +235,9 @@ pub fn resolve(credentials: Credentials, policy: &IdentityPolicy) -> Result<Prin
     let tenant = match (bound, asserted_tenant.as_deref().filter(|t| !t.is_empty())) {
         (Some(bound), None) => bound,
         (Some(bound), Some(asked)) if asked == bound => bound,
-        (Some(_), Some(_)) => return Err(Error::forbidden("X-Tenant-Id contradicts the credential's tenant")),
+        (Some(_), Some(_)) => {
+            return Err(Error::forbidden("X-Tenant-Id contradicts the credential's tenant"));
+        }
         (None, Some(asked)) if asked == policy.default_tenant || trusted || roles.admin => asked,
         (None, Some(_)) => {
             return Err(Error::forbidden("X-Tenant-Id is honoured for trusted clients and admins only"));
@@ -240,7 +245,10 @@ pub fn resolve(credentials: Credentials, policy: &IdentityPolicy) -> Result<Prin
         (None, None) => &policy.default_tenant,
     };
     if !is_tenant(tenant) {
-        return Err(Error::invalid("X-Tenant-Id", "must be 1..256 bytes without control characters, not blank"));
+        return Err(Error::invalid(
+            "X-Tenant-Id",
+            "must be 1..256 bytes without control characters, not blank",
+        ));
     }
     let tenant = Tenant(tenant.to_owned());
 
@@ -337,7 +345,11 @@ mod tests {
 
     #[test]
     fn an_unbound_user_cannot_choose_a_tenant() {
-        let asking = |who| Credentials { user: user(who), asserted_tenant: Some("acme".into()), ..Credentials::default() };
+        let asking = |who| Credentials {
+            user: user(who),
+            asserted_tenant: Some("acme".into()),
+            ..Credentials::default()
+        };
         assert!(matches!(resolve(asking("bob"), &policy()), Err(Error::Forbidden(_))));
         assert_eq!(resolve(asking("alice"), &policy()).unwrap().tenant().as_str(), "acme", "an admin may");
     }

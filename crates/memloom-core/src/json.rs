@@ -116,7 +116,8 @@ fn end_of_string(text: &str, from: usize) -> usize {
 /// Checks one string, quotes included. Only one with escapes has to be read to know what it says.
 fn check_string(text: &str, at: Range<usize>) -> Result<(), JsonError> {
     let quoted = &text[at.clone()];
-    let decoded: Option<String> = if quoted.contains("\\u") { serde_json::from_str(quoted).ok() } else { None };
+    let decoded: Option<String> =
+        if quoted.contains("\\u") { serde_json::from_str(quoted).ok() } else { None };
     let content = decoded.as_deref().unwrap_or_else(|| quoted.trim_matches('"'));
     if content.contains('\0') {
         return Err(JsonError::Nul);
@@ -145,7 +146,11 @@ mod tests {
         let check = |text: &str| Json::parse(text.to_owned()).unwrap().check(3);
         assert_eq!(check(r#"[{"$serde_json::private::Number":"1"}]"#), Err(JsonError::Reserved));
         assert_eq!(check(r#"[{"\u0024serde_json::private::RawValue" : "1"}]"#), Err(JsonError::Reserved));
-        assert_eq!(check(r#"["$serde_json::private::Number"]"#), Ok(()), "as a value it is a text like any other");
+        assert_eq!(
+            check(r#"["$serde_json::private::Number"]"#),
+            Ok(()),
+            "as a value it is a text like any other"
+        );
     }
 
     #[test]

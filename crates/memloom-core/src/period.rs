@@ -64,12 +64,34 @@ mod tests {
             assert_eq!(parse(text), Some(expected), "{text}");
         }
         assert_eq!(parse("PT0.5S"), Some(500_000));
-        assert_eq!(parse("P1Y2M3W4DT5H6M7S").map(|m| m / 1_000_000), Some((365 + 60 + 21 + 4) * 86_400 + 5 * 3600 + 367));
+        assert_eq!(
+            parse("P1Y2M3W4DT5H6M7S").map(|m| m / 1_000_000),
+            Some((365 + 60 + 21 + 4) * 86_400 + 5 * 3600 + 367)
+        );
     }
 
     #[test]
     fn what_is_no_positive_duration() {
-        for text in ["", "P", "PT", "P1", "1D", "90 days", "PT0S", "P0D", "-P1D", "P-1D", "P1H", "PT1D", "P1D1Y", "P1.5D2W", "P.D", "P1DT", "P9999999999999999999Y", "P1é"] {
+        for text in [
+            "",
+            "P",
+            "PT",
+            "P1",
+            "1D",
+            "90 days",
+            "PT0S",
+            "P0D",
+            "-P1D",
+            "P-1D",
+            "P1H",
+            "PT1D",
+            "P1D1Y",
+            "P1.5D2W",
+            "P.D",
+            "P1DT",
+            "P9999999999999999999Y",
+            "P1é",
+        ] {
             assert_eq!(parse(text), None, "{text}");
         }
     }

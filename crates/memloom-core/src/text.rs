@@ -95,30 +95,10 @@ impl Analyzer {
         words
     }
 
-    /// How well a text answers a query: 0 where a word of it is missing, towards 1 the more often and the more exactly
-    /// its words are there and the shorter the text is.
-    ///
-    /// Only the text and the query count. Rarity is left out on purpose: every hit has every word, so it would hardly
-    /// change their order, and it would let what others store move everybody's ranking from one page to the next.
-    pub fn score(&self, text: &str, query: &Words) -> f64 {
-        let mut found = vec![0.0; query.len()];
-        let mut length = 0.0;
-        let first_letters = FirstLetters::of(query);
-        spans(text, |_, part| {
-            length += 1.0;
-            let part = &text[part];
-            if !first_letters.may_begin(part) {
-                return;
-            }
-            let Some(word) = fold(part) else { return };
-            let stem = self.stem(&word);
-            for (weight, alternatives) in found.iter_mut().zip(query) {
-                *weight += likeness(&word, stem.as_deref(), alternatives);
-            }
-        });
-        let damping = SATURATION * (1.0 - LENGTH_WEIGHT + LENGTH_WEIGHT * length / USUAL_LENGTH);
-        let sum: f64 = found.iter().map(|weight| weight / (weight + damping)).sum();
-        sum / found.len().max(1) as f64
+    /// Judges how well texts answer a query.
+    pub fn scorer<'a>(&'a self, query: &'a Words) -> Scorer<'a> {
+        let beginnings = query.iter().flatten().filter_map(|term| Beginning::of(term)).collect();
+        Scorer { analyzer: self, query, beginnings }
     }
 
     /// The part of a text around what a query matched, matches wrapped in `**`.
@@ -197,23 +177,57 @@ fn likeness(word: &str, stem: Option<&str>, alternatives: &[String]) -> f64 {
     }
 }
 
-/// The letters a query's terms begin with: most words of a text can be passed over after one look.
-struct FirstLetters([bool; 128]);
+/// Judges how well texts answer one query.
+pub struct Scorer<'a> {
+    analyzer: &'a Analyzer,
+    query: &'a Words,
+    beginnings: Vec<Beginning>,
+}
 
-impl FirstLetters {
-    fn of(query: &Words) -> Self {
-        let mut letters = [false; 128];
-        for term in query.iter().flatten() {
-            if let Some(letter) = term.bytes().next().and_then(|byte| letters.get_mut(usize::from(byte))) {
-                *letter = true;
+impl Scorer<'_> {
+    /// 0 where no word of the query is there, towards 1 the more often and the more exactly its words are there and the
+    /// shorter the text is.
+    ///
+    /// Only the text and the query count. Rarity is left out on purpose: every hit has every word, so it would hardly
+    /// change their order, and it would let what others store move everybody's ranking from one page to the next.
+    pub fn score(&self, text: &str) -> f64 {
+        let mut found = vec![0.0; self.query.len()];
+        let mut length = 0.0;
+        spans(text, |_, part| {
+            length += 1.0;
+            let part = &text[part];
+            // Most words can be passed over after a look at how they begin.
+            if !self.beginnings.iter().any(|beginning| beginning.fits(part)) {
+                return;
             }
-        }
-        Self(letters)
+            let Some(word) = fold(part) else { return };
+            let stem = self.analyzer.stem(&word);
+            for (weight, alternatives) in found.iter_mut().zip(self.query) {
+                *weight += likeness(&word, stem.as_deref(), alternatives);
+            }
+        });
+        let damping = SATURATION * (1.0 - LENGTH_WEIGHT + LENGTH_WEIGHT * length / USUAL_LENGTH);
+        let sum: f64 = found.iter().map(|weight| weight / (weight + damping)).sum();
+        sum / found.len().max(1) as f64
+    }
+}
+
+/// The first two letters of a term. A stem keeps those of its word, but for a handful of words like "dying".
+struct Beginning(u8, Option<u8>);
+
+impl Beginning {
+    fn of(term: &str) -> Option<Self> {
+        let mut bytes = term.bytes();
+        Some(Self(bytes.next()?, bytes.next()))
     }
 
-    /// Folding changes letters beyond ASCII, so those are never passed over.
-    fn may_begin(&self, word: &str) -> bool {
-        !word.is_ascii() || word.bytes().next().is_none_or(|byte| self.0[usize::from(byte.to_ascii_lowercase())])
+    /// Folding changes letters beyond ASCII, so those words are never passed over.
+    fn fits(&self, word: &str) -> bool {
+        let mut bytes = word.bytes();
+        let (first, second) = (bytes.next().unwrap_or_default(), bytes.next().unwrap_or_default());
+        !word.is_ascii()
+            || (first.to_ascii_lowercase() == self.0
+                && self.1.is_none_or(|wanted| second.to_ascii_lowercase() == wanted))
     }
 }
 
@@ -273,7 +287,9 @@ fn densest_window(tokens: &[(Range<usize>, bool)]) -> usize {
         count += usize::from(tokens.get(first + FRAGMENT_WORDS).is_some_and(|t| t.1));
     }
     let hit = tokens[best..].iter().position(|t| t.1).map_or(best, |offset| best + offset);
-    hit.saturating_sub(LEAD_WORDS).min(tokens.len() - FRAGMENT_WORDS).max(best.min(hit.saturating_sub(LEAD_WORDS)))
+    hit.saturating_sub(LEAD_WORDS)
+        .min(tokens.len() - FRAGMENT_WORDS)
+        .max(best.min(hit.saturating_sub(LEAD_WORDS)))
 }
 
 fn mark(text: &str, part: Range<usize>, tokens: &[(Range<usize>, bool)]) -> String {
@@ -310,7 +326,9 @@ mod tests {
         let words = analyzer.query(query);
         !words.is_empty()
             && words.iter().all(|alternatives| {
-                terms.split(' ').any(|term| alternatives.iter().any(|prefix| term.starts_with(prefix.as_str())))
+                terms
+                    .split(' ')
+                    .any(|term| alternatives.iter().any(|prefix| term.starts_with(prefix.as_str())))
             })
     }
 
@@ -352,12 +370,15 @@ mod tests {
 
     #[test]
     fn scores_follow_exactness_frequency_and_brevity() {
-        let score = |text: &str, query: &str| english().score(text, &english().query(query));
+        let score = |text: &str, query: &str| english().scorer(&english().query(query)).score(text);
         assert_eq!(score("nothing of it", "whale"), 0.0);
         assert!(score("the whale", "whale") > score("the whales", "whale"), "exact before stem");
         assert!(score("the whales", "whale") > score("the whalebone", "whale"), "stem before prefix");
         assert!(score("whale whale song", "whale") > score("whale song here", "whale"), "more often");
-        assert!(score("a whale", "whale") > score(&format!("a whale {}", "filler ".repeat(200)), "whale"), "shorter");
+        assert!(
+            score("a whale", "whale") > score(&format!("a whale {}", "filler ".repeat(200)), "whale"),
+            "shorter"
+        );
         assert!(score("whale and ship", "whale ship") > score("whale and boat", "whale ship"));
         assert!(score("东京塔", "东京") > 0.0);
     }
@@ -366,7 +387,7 @@ mod tests {
         #[test]
         fn a_score_is_between_0_and_1_and_positive_for_what_matches(text in "[a-zäöü東京 ]{1,60}", query in "[a-zäö東京]{1,6}") {
             let words = english().query(&query);
-            let score = english().score(&text, &words);
+            let score = english().scorer(&words).score(&text);
             prop_assert!((0.0..1.0).contains(&score));
             if words.len() == 1 {
                 prop_assert_eq!(score > 0.0, found(&text, &query));

@@ -231,6 +231,9 @@ async fn known_keys_outlive_the_provider() {
     assert!(present(&known, &alice).await.is_ok());
     assert!(present(&known, &bob).await.is_ok(), "verified with a key that was fetched before");
     let unknown = present(&fresh, &alice).await.unwrap_err();
-    assert!(matches!(unknown, Error::IdentityProviderUnavailable), "without keys nothing can be said: {unknown:?}");
+    assert!(
+        matches!(unknown, Error::IdentityProviderUnavailable),
+        "without keys nothing can be said: {unknown:?}"
+    );
     assert!(known.probe_issuer().await.unwrap().is_err());
 }

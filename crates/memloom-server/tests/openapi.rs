@@ -10,7 +10,10 @@ const SNAPSHOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../openapi/memlo
 fn the_snapshot_is_current() {
     let stored = std::fs::read_to_string(SNAPSHOT).unwrap_or_default();
     let current = rest::document().to_pretty_json().unwrap();
-    assert!(stored.trim() == current.trim(), "openapi/memloom.json is out of date: run `make openapi`, look at the difference, commit it");
+    assert!(
+        stored.trim() == current.trim(),
+        "openapi/memloom.json is out of date: run `make openapi`, look at the difference, commit it"
+    );
 }
 
 #[test]
@@ -20,11 +23,21 @@ fn every_operation_is_described() {
     for (path, item) in document["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
             let name = format!("{method} {path}");
-            assert!(operation["summary"].as_str().is_some_and(|s| s.ends_with('.')), "{name} needs a summary");
-            assert!(ids.insert(operation["operationId"].as_str().unwrap().to_owned()), "{name} repeats an operationId");
+            assert!(
+                operation["summary"].as_str().is_some_and(|s| s.ends_with('.')),
+                "{name} needs a summary"
+            );
+            assert!(
+                ids.insert(operation["operationId"].as_str().unwrap().to_owned()),
+                "{name} repeats an operationId"
+            );
             assert_eq!(operation["tags"].as_array().map(Vec::len), Some(1), "{name} needs one tag");
             for parameter in operation["parameters"].as_array().into_iter().flatten() {
-                assert!(parameter["description"].is_string(), "{name}: {} needs a description", parameter["name"]);
+                assert!(
+                    parameter["description"].is_string(),
+                    "{name}: {} needs a description",
+                    parameter["name"]
+                );
             }
         }
     }

@@ -36,7 +36,12 @@ impl<'a> Call<'a> {
 }
 
 /// Admits an admin call: the role, then the justification, then its line in the log.
-pub(crate) fn admit(principal: &Principal, call: &Call<'_>, justification: Option<&str>, required: bool) -> Result<()> {
+pub(crate) fn admit(
+    principal: &Principal,
+    call: &Call<'_>,
+    justification: Option<&str>,
+    required: bool,
+) -> Result<()> {
     principal.require(match call.kind {
         Kind::Read => Role::Auditor,
         Kind::Write => Role::Admin,
@@ -114,7 +119,9 @@ pub(crate) enum Change {
 pub(crate) fn membership(actor: &Actor, conversation: ConversationId, target: &UserId, change: &Change) {
     let (action, levels) = match change {
         Change::Add(level) => ("add", format!(" accessLevel={}", level.as_str())),
-        Change::Update { from, to } => ("update", format!(" fromLevel={} toLevel={}", from.as_str(), to.as_str())),
+        Change::Update { from, to } => {
+            ("update", format!(" fromLevel={} toLevel={}", from.as_str(), to.as_str()))
+        }
         Change::Remove => ("remove", String::new()),
         Change::TransferOwnership => ("transfer_ownership", String::new()),
     };

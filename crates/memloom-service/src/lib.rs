@@ -43,8 +43,9 @@ pub struct Services {
 impl Services {
     /// Puts the use cases on a store.
     pub async fn new(store: Store, clock: Arc<dyn Clock>, settings: Settings) -> Result<Self> {
-        let analyzer = Analyzer::new(&settings.language)
-            .ok_or_else(|| Error::invalid("search.language", format!("'{}' is not a known language", settings.language)))?;
+        let analyzer = Analyzer::new(&settings.language).ok_or_else(|| {
+            Error::invalid("search.language", format!("'{}' is not a known language", settings.language))
+        })?;
         let mut fresh = [0u8; 32];
         for half in fresh.chunks_exact_mut(16) {
             half.copy_from_slice(clock.new_id().as_bytes());
@@ -52,9 +53,13 @@ impl Services {
         // The ids are 74 random bits each; hashing them together makes a key of full width.
         let fresh = *blake3::hash(&fresh).as_bytes();
         let key: Vec<u8> = store
-            .write("digest_key", move |tx| Ok::<_, Error>(memloom_store::meta::get_or_insert(tx, "digest_key", &fresh)?))
+            .write("digest_key", move |tx| {
+                Ok::<_, Error>(memloom_store::meta::get_or_insert(tx, "digest_key", &fresh)?)
+            })
             .await?;
-        let key = key.try_into().map_err(|_| Error::Internal("the stored digest key has the wrong length".into()))?;
+        let key = key
+            .try_into()
+            .map_err(|_| Error::Internal("the stored digest key has the wrong length".into()))?;
         let context = Arc::new(Context {
             store,
             clock,

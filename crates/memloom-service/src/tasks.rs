@@ -41,7 +41,9 @@ pub(crate) async fn run(cx: &Arc<Context>, shutdown: impl Future<Output = ()>) {
 /// Works on everything that is due.
 pub(crate) async fn round(cx: &Arc<Context>) -> Result<()> {
     let purge_before = cx.clock.now().saturating_add_micros(-IDEMPOTENCY_MICROS);
-    cx.store.write("purge_idempotency_keys", move |tx| Ok::<_, Error>(idempotency::purge(tx, purge_before)?)).await?;
+    cx.store
+        .write("purge_idempotency_keys", move |tx| Ok::<_, Error>(idempotency::purge(tx, purge_before)?))
+        .await?;
     loop {
         let claimed = claim(cx).await?;
         let full = claimed.len() == cx.settings.task_batch_size;
@@ -73,7 +75,8 @@ async fn settle(cx: &Arc<Context>, claimed: Vec<Task>) -> Result<()> {
         match execute(&task) {
             Ok(()) => done.push(task.id),
             Err(error) => {
-                metrics::counter!("memory_task_failures_total", "type" => known_type(&task.kind)).increment(1);
+                metrics::counter!("memory_task_failures_total", "type" => known_type(&task.kind))
+                    .increment(1);
                 tracing::warn!(task = %task.id, kind = task.kind, error, "a task failed and will be tried again");
                 failed.push((task.id, error, retry_at(cx, &task)));
             }

@@ -2,7 +2,9 @@
 //! random trees, random appends, random syncs, two agents, and a clock that sometimes runs backwards.
 
 use memloom_core::conversations::{Channel, Entry};
-use memloom_core::identity::{Caller, Credentials, IdentityPolicy, RoleGrant, Trust, VerifiedClient, VerifiedUser, resolve};
+use memloom_core::identity::{
+    Caller, Credentials, IdentityPolicy, RoleGrant, Trust, VerifiedClient, VerifiedUser, resolve,
+};
 use memloom_core::{Clock, ConversationId, EntryId, Json};
 use memloom_service::conversations::{AppendRequest, ChannelFilter, EpochFilter, ListEntries};
 use memloom_service::{Services, Settings};
@@ -78,9 +80,14 @@ struct World {
 
 async fn world() -> World {
     let folder = tempfile::tempdir().unwrap();
-    let engine = SqliteEngine::open(SqliteConfig { path: folder.path().join("memloom.db"), ..SqliteConfig::default() }).unwrap();
+    let engine = SqliteEngine::open(SqliteConfig {
+        path: folder.path().join("memloom.db"),
+        ..SqliteConfig::default()
+    })
+    .unwrap();
     let clock = Arc::new(TestClock::new());
-    let services = Services::new(Store::new(Arc::new(engine)), clock.clone(), Settings::default()).await.unwrap();
+    let services =
+        Services::new(Store::new(Arc::new(engine)), clock.clone(), Settings::default()).await.unwrap();
     World {
         services,
         clock,
@@ -118,8 +125,9 @@ fn request(channel: Channel, content_type: &str, items: &[Value]) -> AppendReque
 fn remembered(entry: &Entry) -> Remembered {
     Remembered {
         id: entry.id,
-        agent: (entry.channel == Channel::Memory)
-            .then(|| AGENTS.iter().position(|a| entry.client_id.as_ref().is_some_and(|c| c.as_str() == *a)).unwrap()),
+        agent: (entry.channel == Channel::Memory).then(|| {
+            AGENTS.iter().position(|a| entry.client_id.as_ref().is_some_and(|c| c.as_str() == *a)).unwrap()
+        }),
         epoch: entry.epoch,
         content_type: entry.content_type.clone(),
         items: serde_json::from_str(entry.content.get()).unwrap(),
@@ -135,7 +143,10 @@ impl World {
             Step::History { conversation } => {
                 let (id, view) = &mut model.conversations[conversation % count];
                 let items = [json!({"role": "USER", "text": "hi"})];
-                let entry = api.append(&self.user, *id, request(Channel::History, "history", &items), None).await.unwrap();
+                let entry = api
+                    .append(&self.user, *id, request(Channel::History, "history", &items), None)
+                    .await
+                    .unwrap();
                 view.push(remembered(&entry));
             }
             Step::Memory { conversation, agent, items } => {
@@ -143,8 +154,10 @@ impl World {
                 let expected = model.latest(conversation, agent).0.unwrap_or(1);
                 let (id, view) = &mut model.conversations[conversation];
                 let items: Vec<Value> = items.iter().map(|n| json!(n)).collect();
-                let entry =
-                    api.append(&self.agents[agent], *id, request(Channel::Memory, "T", &items), None).await.unwrap();
+                let entry = api
+                    .append(&self.agents[agent], *id, request(Channel::Memory, "T", &items), None)
+                    .await
+                    .unwrap();
                 prop_assert_eq!(entry.epoch, Some(expected));
                 view.push(remembered(&entry));
             }
@@ -191,7 +204,8 @@ impl World {
         let (epoch, stored) = model.latest(conversation, agent);
         let flat: Vec<Value> = stored.iter().flat_map(|e| e.items.clone()).collect();
         let mixed = stored.iter().any(|e| e.content_type != content_type);
-        let mut incoming: Vec<Value> = flat.iter().take(keep.max(flat.len().saturating_sub(keep))).cloned().collect();
+        let mut incoming: Vec<Value> =
+            flat.iter().take(keep.max(flat.len().saturating_sub(keep))).cloned().collect();
         incoming.extend(more.iter().map(|n| json!(n)));
 
         // The contract's algorithm, on whole values.
@@ -231,10 +245,14 @@ impl World {
                 let visible: Vec<Remembered> =
                     view.iter().filter(|e| e.agent.is_none_or(|owner| owner == agent)).cloned().collect();
                 let list = |request: ListEntries| api.list_entries(caller, *id, request);
-                let all = ListEntries { channel: ChannelFilter::All, limit: Some(200), ..ListEntries::default() };
+                let all =
+                    ListEntries { channel: ChannelFilter::All, limit: Some(200), ..ListEntries::default() };
                 let page = list(all.clone()).await.unwrap();
                 prop_assert_eq!(page.data.iter().map(remembered).collect::<Vec<_>>(), visible.clone());
-                prop_assert!(page.data.is_sorted_by_key(|e| e.created_at), "time never runs backwards in a tree");
+                prop_assert!(
+                    page.data.is_sorted_by_key(|e| e.created_at),
+                    "time never runs backwards in a tree"
+                );
 
                 let latest = ListEntries {
                     channel: ChannelFilter::Memory,
@@ -243,7 +261,10 @@ impl World {
                     ..ListEntries::default()
                 };
                 let expected: Vec<Remembered> = model.latest(n, agent).1.into_iter().cloned().collect();
-                prop_assert_eq!(list(latest).await.unwrap().data.iter().map(remembered).collect::<Vec<_>>(), expected);
+                prop_assert_eq!(
+                    list(latest).await.unwrap().data.iter().map(remembered).collect::<Vec<_>>(),
+                    expected
+                );
 
                 prop_assert_eq!(self.walk(caller, *id, true).await, ids(&visible));
                 prop_assert_eq!(self.walk(caller, *id, false).await, ids(&visible));
@@ -254,7 +275,12 @@ impl World {
 
     /// All ids by pages of three, forwards or backwards.
     async fn walk(&self, caller: &Caller, id: ConversationId, forwards: bool) -> Vec<EntryId> {
-        let mut request = ListEntries { channel: ChannelFilter::All, limit: Some(3), tail: !forwards, ..ListEntries::default() };
+        let mut request = ListEntries {
+            channel: ChannelFilter::All,
+            limit: Some(3),
+            tail: !forwards,
+            ..ListEntries::default()
+        };
         let mut found = Vec::new();
         loop {
             let page = self.services.conversations.list_entries(caller, id, request.clone()).await.unwrap();

@@ -21,9 +21,11 @@ struct World {
 async fn world() -> World {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("memloom.db");
-    let store = Store::new(Arc::new(SqliteEngine::open(SqliteConfig { path, ..SqliteConfig::default() }).unwrap()));
+    let store =
+        Store::new(Arc::new(SqliteEngine::open(SqliteConfig { path, ..SqliteConfig::default() }).unwrap()));
     let clock = Arc::new(TestClock::new());
-    let settings = Settings { task_batch_size: 3, task_retry_delay: Duration::from_secs(600), ..Settings::default() };
+    let settings =
+        Settings { task_batch_size: 3, task_retry_delay: Duration::from_secs(600), ..Settings::default() };
     let services = Services::new(store.clone(), clock.clone(), settings).await.unwrap();
     World { services, store, clock, _folder: folder }
 }
@@ -42,9 +44,11 @@ impl World {
         let now = self.clock.now().as_micros();
         self.store
             .read("test", move |tx| {
-                Ok::<_, Error>(tx.rows("SELECT type, retry_count, retry_at FROM tasks ORDER BY created_at, id", &[], |row| {
-                    Ok((row.text(0)?.to_owned(), row.int(1)?, row.int(2)? - now))
-                })?)
+                Ok::<_, Error>(tx.rows(
+                    "SELECT type, retry_count, retry_at FROM tasks ORDER BY created_at, id",
+                    &[],
+                    |row| Ok((row.text(0)?.to_owned(), row.int(1)?, row.int(2)? - now)),
+                )?)
             })
             .await
             .unwrap()
@@ -74,7 +78,13 @@ async fn a_task_with_a_name_exists_once() {
 #[tokio::test]
 async fn a_poison_task_stays_behind_alone() {
     let world = world().await;
-    for kind in ["vector_store_delete", "brew_coffee", "vector_store_delete", "vector_store_delete", "vector_store_delete"] {
+    for kind in [
+        "vector_store_delete",
+        "brew_coffee",
+        "vector_store_delete",
+        "vector_store_delete",
+        "vector_store_delete",
+    ] {
         world.enqueue(None, kind).await;
     }
     world.services.run_due_tasks().await.unwrap();

@@ -26,7 +26,8 @@ struct World {
 async fn world() -> World {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("memloom.db");
-    let store = Store::new(Arc::new(SqliteEngine::open(SqliteConfig { path, ..SqliteConfig::default() }).unwrap()));
+    let store =
+        Store::new(Arc::new(SqliteEngine::open(SqliteConfig { path, ..SqliteConfig::default() }).unwrap()));
     let clock = Arc::new(TestClock::new());
     let services = Services::new(store.clone(), clock.clone(), Settings::default()).await.unwrap();
     World { services, store, clock, _folder: folder }
@@ -58,8 +59,8 @@ impl World {
             ..AppendRequest::default()
         };
         let api = &self.services.conversations;
-        let idempotency =
-            key.map(|key| Idempotency { key: key.into(), body: api.request_digest(&alice(), text.as_bytes()) });
+        let idempotency = key
+            .map(|key| Idempotency { key: key.into(), body: api.request_digest(&alice(), text.as_bytes()) });
         Ok(api.append(&alice(), id, request, idempotency).await?.id)
     }
 
@@ -86,11 +87,19 @@ async fn a_tie_on_the_update_time_gives_one_latest_fork() {
     assert_eq!(all.iter().map(|c| c.id).collect::<Vec<_>>(), ids, "equals are ordered by id, descending");
     world.say(root, "two", None).await.unwrap();
     let listed = api.list(&alice(), ListMode::LatestFork, None, None, None).await.unwrap().data;
-    assert_eq!(listed.iter().map(|c| c.id).collect::<Vec<_>>(), [ids[0]], "the tie still goes to the greatest id");
+    assert_eq!(
+        listed.iter().map(|c| c.id).collect::<Vec<_>>(),
+        [ids[0]],
+        "the tie still goes to the greatest id"
+    );
     world.clock.advance_micros(1);
     world.say(root, "three", None).await.unwrap();
     let listed = api.list(&alice(), ListMode::LatestFork, None, None, None).await.unwrap().data;
-    assert_eq!(listed.iter().map(|c| c.id).collect::<Vec<_>>(), [root], "and time decides where there is no tie");
+    assert_eq!(
+        listed.iter().map(|c| c.id).collect::<Vec<_>>(),
+        [root],
+        "and time decides where there is no tie"
+    );
 }
 
 #[tokio::test]
@@ -141,7 +150,9 @@ async fn eviction_removes_what_was_deleted_before_the_retention_period_and_leave
     assert_eq!((percent.first(), percent.last()), (Some(&0), Some(&100)));
 
     let tasks = world.store.read("test", |tx| {
-        Ok::<_, Error>(tx.rows("SELECT type, body FROM tasks", &[], |row| Ok((row.text(0)?.to_owned(), row.text(1)?.to_owned())))?)
+        Ok::<_, Error>(tx.rows("SELECT type, body FROM tasks", &[], |row| {
+            Ok((row.text(0)?.to_owned(), row.text(1)?.to_owned()))
+        })?)
     });
     let tasks = tasks.await.unwrap();
     assert_eq!(tasks.len(), 1);
@@ -149,9 +160,17 @@ async fn eviction_removes_what_was_deleted_before_the_retention_period_and_leave
     let body: serde_json::Value = serde_json::from_str(&tasks[0].1).unwrap();
     assert!(body["conversationGroupId"].as_str().is_some_and(|id| id.len() == 36), "{body}");
 
-    for (table, rows) in [("groups", 2), ("conversations", 2), ("entries", 2), ("memberships", 2), ("texts", 2), ("unindexed", 2)] {
+    for (table, rows) in [
+        ("groups", 2),
+        ("conversations", 2),
+        ("entries", 2),
+        ("memberships", 2),
+        ("texts", 2),
+        ("unindexed", 2),
+    ] {
         let sql = format!("SELECT COUNT(*) FROM {table}");
-        let count = world.store.read("test", move |tx| Ok::<_, Error>(tx.first(&sql, &[], |row| row.int(0))?));
+        let count =
+            world.store.read("test", move |tx| Ok::<_, Error>(tx.first(&sql, &[], |row| row.int(0))?));
         assert_eq!(count.await.unwrap(), Some(rows), "{table}");
     }
 }
@@ -162,12 +181,14 @@ async fn a_transfer_whose_sender_no_longer_owns_is_refused_and_removed() {
     let id = world.fresh();
     world.say(id, "mine", None).await.unwrap();
     let api = &world.services.conversations;
-    api.share(&alice(), id, Some("bob".into()), Some(memloom_core::conversations::AccessLevel::Writer)).await.unwrap();
+    api.share(&alice(), id, Some("bob".into()), Some(memloom_core::conversations::AccessLevel::Writer))
+        .await
+        .unwrap();
     let transfer = api.create_transfer(&alice(), Some(id), Some("bob".into())).await.unwrap();
     // Somebody else became the owner behind its back.
-    let moved = world.store.write("test", |tx| {
-        Ok::<_, Error>(tx.execute("UPDATE groups SET owner_user_id = 'carol'", &[])?)
-    });
+    let moved = world
+        .store
+        .write("test", |tx| Ok::<_, Error>(tx.execute("UPDATE groups SET owner_user_id = 'carol'", &[])?));
     moved.await.unwrap();
     let bob = principal("bob").into_caller().unwrap();
     assert!(matches!(api.accept_transfer(&bob, transfer.id).await, Err(Error::Conflict(_))));

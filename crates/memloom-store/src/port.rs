@@ -159,7 +159,13 @@ pub trait Tx {
     fn execute(&mut self, sql: &str, params: &[Value<'_>]) -> Result<u64, StoreError>;
 
     /// Runs a query and hands over each row until the closure breaks off.
-    fn query(&mut self, sql: &str, params: &[Value<'_>], lock: Lock, each: EachRow<'_>) -> Result<(), StoreError>;
+    fn query(
+        &mut self,
+        sql: &str,
+        params: &[Value<'_>],
+        lock: Lock,
+        each: EachRow<'_>,
+    ) -> Result<(), StoreError>;
 
     /// Makes a text findable, replacing what was stored under its id. It is in the index when the unit of work has
     /// committed; inside the same unit of work searches need not see it.

@@ -141,7 +141,9 @@ where
             (_, Some(Err(error))) => Err(error),
             (Err(error), _) => Err(error.into()),
             (Ok(()), Some(Ok(value))) => Ok(value),
-            (Ok(()), None) => Err(StoreError::Broken("the engine answered before it ran the work".into()).into()),
+            (Ok(()), None) => {
+                Err(StoreError::Broken("the engine answered before it ran the work".into()).into())
+            }
         };
         // A caller that went away does not want the answer.
         let _ = self.reply.send(result);

@@ -54,7 +54,10 @@ pub fn claim(tx: &mut dyn Tx, now: Timestamp, stale: Timestamp, limit: i64) -> R
         },
     )?;
     for task in &tasks {
-        tx.execute("UPDATE tasks SET claimed_at = $2 WHERE id = $1", &[task.id.into(), now.as_micros().into()])?;
+        tx.execute(
+            "UPDATE tasks SET claimed_at = $2 WHERE id = $1",
+            &[task.id.into(), now.as_micros().into()],
+        )?;
     }
     Ok(tasks)
 }

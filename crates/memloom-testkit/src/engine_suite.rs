@@ -731,7 +731,9 @@ pub async fn search_finds_terms_by_their_beginning(fixture: impl Fixture) {
     assert_eq!(find(store, &["we"], None).await, set([1, 2, 3]));
     assert_eq!(find(store, &["weathered"], None).await, set([2]));
     assert_eq!(find(store, &["eather"], None).await, set([]));
-    let found = hits(store, TextQuery { tenant: "suite".into(), words: vec![vec!["forecast".into()]], groups: None }).await;
+    let found =
+        hits(store, TextQuery { tenant: "suite".into(), words: vec![vec!["forecast".into()]], groups: None })
+            .await;
     assert_eq!(found, [(id(1), id(1_000_001), id(2_000_001), "the text of weather forecast".to_owned())]);
 }
 

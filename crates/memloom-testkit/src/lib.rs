@@ -1,5 +1,5 @@
 //! What every test of Memloom shares: the server under test and the suite that every storage engine passes.
 
-pub mod server;
 pub mod clock;
 pub mod engine_suite;
+pub mod server;

@@ -442,7 +442,15 @@ mod tests {
         for count in 0..=2 {
             for before_cursor in [None, Some(None), Some(Some(EntryId(uuid::Uuid::nil())))] {
                 let page = EntriesPage {
-                    data: entries[..count].iter().map(|e| Entry { content_type: e.content_type.clone(), content: e.content.clone(), user_id: e.user_id.clone(), ..*e }).collect(),
+                    data: entries[..count]
+                        .iter()
+                        .map(|e| Entry {
+                            content_type: e.content_type.clone(),
+                            content: e.content.clone(),
+                            user_id: e.user_id.clone(),
+                            ..*e
+                        })
+                        .collect(),
                     after_cursor: before_cursor.flatten(),
                     before_cursor,
                 };

@@ -14,8 +14,8 @@ pub use conversations::{
 };
 pub use enums::{AccessLevel, Channel, ChannelFilter, Forks, ListMode, SearchType, TransferRole};
 pub use requests::{
-    AdminSearchRequest, CreateConversationRequest, CreateEntryRequest, CreateOwnershipTransferRequest, EvictRequest,
-    ForkFromEntryRequest, IndexConversationsResponse, IndexEntryRequest, JustificationRequest,
-    SearchConversationsRequest, ShareConversationRequest, StatsSummary, StatsSummaryCount, StatsSummaryGroups,
-    UpdateConversationRequest, UpdateMembershipRequest,
+    AdminSearchRequest, CreateConversationRequest, CreateEntryRequest, CreateOwnershipTransferRequest,
+    EvictRequest, ForkFromEntryRequest, IndexConversationsResponse, IndexEntryRequest, JustificationRequest,
+    SearchConversationsRequest, ShareConversationRequest, StatsSummary, StatsSummaryCount,
+    StatsSummaryGroups, UpdateConversationRequest, UpdateMembershipRequest,
 };

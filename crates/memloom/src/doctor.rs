@@ -223,7 +223,10 @@ fn database(path: &Path, running: bool) -> Check {
         Ok(None) => Check::ok(NAME, format!("{shown} is not there yet and will be made")),
         Ok(Some(version)) if i64::from(version) > sqlite::known_schema() => Check::problem(
             NAME,
-            format!("{shown} has schema {version}, and this version of memloom knows up to {}", sqlite::known_schema()),
+            format!(
+                "{shown} has schema {version}, and this version of memloom knows up to {}",
+                sqlite::known_schema()
+            ),
             "start the newer version that wrote it, or restore a backup made before the upgrade",
         ),
         Ok(Some(version)) => {

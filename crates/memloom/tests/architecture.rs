@@ -13,8 +13,12 @@ fn direct(metadata: &Metadata) -> BTreeMap<String, BTreeSet<String>> {
         .workspace_packages()
         .iter()
         .map(|package| {
-            let names =
-                package.dependencies.iter().filter(|d| d.kind == DependencyKind::Normal).map(|d| d.name.clone()).collect();
+            let names = package
+                .dependencies
+                .iter()
+                .filter(|d| d.kind == DependencyKind::Normal)
+                .map(|d| d.name.clone())
+                .collect();
             (package.name.to_string(), names)
         })
         .collect()
@@ -25,8 +29,12 @@ fn everything_below(metadata: &Metadata, name: &str) -> BTreeSet<String> {
     let resolve = metadata.resolve.as_ref().unwrap();
     let name_of = |id: &cargo_metadata::PackageId| metadata[id].name.to_string();
     let mut seen = BTreeSet::new();
-    let mut open: Vec<_> =
-        metadata.workspace_packages().iter().filter(|p| p.name.as_str() == name).map(|p| p.id.clone()).collect();
+    let mut open: Vec<_> = metadata
+        .workspace_packages()
+        .iter()
+        .filter(|p| p.name.as_str() == name)
+        .map(|p| p.id.clone())
+        .collect();
     while let Some(id) = open.pop() {
         let node = resolve.nodes.iter().find(|node| node.id == id).unwrap();
         for dependency in &node.deps {
@@ -42,7 +50,8 @@ fn everything_below(metadata: &Metadata, name: &str) -> BTreeSet<String> {
 #[test]
 fn the_domain_knows_no_transport_no_driver_and_no_runtime() {
     let below = everything_below(&metadata(), "memloom-core");
-    for forbidden in ["axum", "hyper", "http", "tonic", "rusqlite", "postgres", "tokio", "reqwest", "tracing"] {
+    for forbidden in ["axum", "hyper", "http", "tonic", "rusqlite", "postgres", "tokio", "reqwest", "tracing"]
+    {
         assert!(!below.contains(forbidden), "memloom-core must not depend on {forbidden}");
     }
 }
@@ -50,7 +59,9 @@ fn the_domain_knows_no_transport_no_driver_and_no_runtime() {
 #[test]
 fn the_store_knows_no_transport_and_no_use_case() {
     let below = everything_below(&metadata(), "memloom-store");
-    for forbidden in ["axum", "hyper", "http", "tonic", "reqwest", "memloom-service", "memloom-wire", "memloom-server"] {
+    for forbidden in
+        ["axum", "hyper", "http", "tonic", "reqwest", "memloom-service", "memloom-wire", "memloom-server"]
+    {
         assert!(!below.contains(forbidden), "memloom-store must not depend on {forbidden}");
     }
 }
@@ -59,10 +70,14 @@ fn the_store_knows_no_transport_and_no_use_case() {
 fn the_use_cases_know_no_transport() {
     let metadata = metadata();
     let below = everything_below(&metadata, "memloom-service");
-    for forbidden in ["axum", "hyper", "http", "tonic", "reqwest", "utoipa", "memloom-wire", "memloom-server"] {
+    for forbidden in ["axum", "hyper", "http", "tonic", "reqwest", "utoipa", "memloom-wire", "memloom-server"]
+    {
         assert!(!below.contains(forbidden), "memloom-service must not depend on {forbidden}");
     }
-    assert!(!direct(&metadata)["memloom-service"].contains("rusqlite"), "SQL and drivers stay in memloom-store");
+    assert!(
+        !direct(&metadata)["memloom-service"].contains("rusqlite"),
+        "SQL and drivers stay in memloom-store"
+    );
 }
 
 #[test]

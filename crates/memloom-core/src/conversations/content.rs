@@ -12,7 +12,8 @@ pub fn is_checked(channel_given: bool, content_type: &str) -> bool {
 }
 
 fn is_history_type(content_type: &str) -> bool {
-    content_type == "history" || content_type.strip_prefix("history/").is_some_and(|subtype| !subtype.is_empty())
+    content_type == "history"
+        || content_type.strip_prefix("history/").is_some_and(|subtype| !subtype.is_empty())
 }
 
 /// Checks a history entry. The messages are compared literally by existing clients.
@@ -94,7 +95,9 @@ pub fn derived_text(items: &[Value]) -> Option<String> {
 
 /// The characters of a text, trimmed, every run of white space as one space.
 fn collapsed(text: &str) -> impl Iterator<Item = char> {
-    text.split_whitespace().enumerate().flat_map(|(i, word)| (i > 0).then_some(' ').into_iter().chain(word.chars()))
+    text.split_whitespace()
+        .enumerate()
+        .flat_map(|(i, word)| (i > 0).then_some(' ').into_iter().chain(word.chars()))
 }
 
 #[cfg(test)]
@@ -124,7 +127,10 @@ mod tests {
             (json!([{"role": "USER", "text": null}]), "at least one of"),
             (json!([{"role": "USER", "events": {}}]), "'events' field must be an array"),
             (json!([{"role": "USER", "attachments": "x"}]), "'attachments' field must be an array"),
-            (json!([{"role": "USER", "attachments": [{"href": "x", "contentType": "y"}, {}]}]), "index 1 must have an 'href'"),
+            (
+                json!([{"role": "USER", "attachments": [{"href": "x", "contentType": "y"}, {}]}]),
+                "index 1 must have an 'href'",
+            ),
             (json!([{"role": "USER", "attachments": [{"href": "x"}]}]), "index 0 must have a 'contentType'"),
         ];
         for (content, expected) in cases {
@@ -134,10 +140,18 @@ mod tests {
 
     #[test]
     fn content_types_of_the_history_channel() {
-        for (content_type, ok) in
-            [("history", true), ("history/lc4j", true), ("history/", false), ("message", false), ("HISTORY", false)]
-        {
-            assert_eq!(check_history(content_type, &[json!({"role": "AI", "text": "x"})]).is_ok(), ok, "{content_type}");
+        for (content_type, ok) in [
+            ("history", true),
+            ("history/lc4j", true),
+            ("history/", false),
+            ("message", false),
+            ("HISTORY", false),
+        ] {
+            assert_eq!(
+                check_history(content_type, &[json!({"role": "AI", "text": "x"})]).is_ok(),
+                ok,
+                "{content_type}"
+            );
         }
     }
 

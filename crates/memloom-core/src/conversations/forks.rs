@@ -41,8 +41,7 @@ impl View {
 
     /// The view up to and including `ord`.
     pub fn up_to(&self, ord: i64) -> Self {
-        let segments =
-            self.segments.iter().map(|s| Segment { max_ord: s.max_ord.min(ord), ..*s }).collect();
+        let segments = self.segments.iter().map(|s| Segment { max_ord: s.max_ord.min(ord), ..*s }).collect();
         Self { segments }
     }
 

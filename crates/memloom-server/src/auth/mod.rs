@@ -210,7 +210,9 @@ fn require_loopback_host(headers: &HeaderMap) -> Result<()> {
     if loopback {
         return Ok(());
     }
-    Err(Error::forbidden("local mode answers to localhost only; set auth.mode = \"jwt\" to serve under another name"))
+    Err(Error::forbidden(
+        "local mode answers to localhost only; set auth.mode = \"jwt\" to serve under another name",
+    ))
 }
 
 /// The credential of the one `Authorization: Bearer` header. Another scheme is a credential that cannot be verified.

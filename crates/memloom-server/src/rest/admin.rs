@@ -15,10 +15,10 @@ use http::header::ACCEPT;
 use http::{HeaderMap, StatusCode};
 use memloom_core::identity::Role;
 use memloom_core::{ConversationId, EntryId, Error, Result as CoreResult, Timestamp, UserId};
+use memloom_service::Conversations;
 use memloom_service::conversations::{
     AdminEntries, AdminList, AdminSearch, EvictRequest, Eviction, SearchRequest,
 };
-use memloom_service::Conversations;
 use memloom_wire as wire;
 use serde::Deserialize;
 use std::convert::Infallible;
@@ -105,8 +105,9 @@ fn instant(field: &str, value: Option<String>) -> CoreResult<Option<Timestamp>> 
     extract::given(field, value)?
         .map(|text| {
             // A plus sign in a query is a space once decoded; nobody means a space in a timestamp.
-            Timestamp::parse(&text.replace(' ', "+"))
-                .ok_or_else(|| Error::invalid(field, "must be an RFC 3339 timestamp such as 2026-01-31T12:00:00Z"))
+            Timestamp::parse(&text.replace(' ', "+")).ok_or_else(|| {
+                Error::invalid(field, "must be an RFC 3339 timestamp such as 2026-01-31T12:00:00Z")
+            })
         })
         .transpose()
 }
@@ -223,7 +224,8 @@ pub(super) async fn list_entries(
     principal.require(Role::Auditor)?;
     let reason = justification(query.justification, &headers)?;
     let id = extract::conversation_id(&id)?;
-    let channel = extract::word("channel", query.channel, wire::ChannelFilter::parse, wire::ChannelFilter::WORDS)?;
+    let channel =
+        extract::word("channel", query.channel, wire::ChannelFilter::parse, wire::ChannelFilter::WORDS)?;
     let channel = match channel {
         None | Some(wire::ChannelFilter::All) => None,
         Some(wire::ChannelFilter::History) => Some(memloom_core::conversations::Channel::History),
@@ -241,7 +243,8 @@ pub(super) async fn list_entries(
         after: extract::uuid("after", after)?.map(EntryId),
         limit: extract::number("limit", query.limit)?,
     };
-    let entries = app.0.services.conversations.admin_entries(&principal, id, request, reason.as_deref()).await?;
+    let entries =
+        app.0.services.conversations.admin_entries(&principal, id, request, reason.as_deref()).await?;
     Ok(Ok200(entries_page(entries)))
 }
 
@@ -299,7 +302,8 @@ pub(super) async fn list_forks(
     let after = extract::cursor([("after", query.after), ("afterCursor", query.after_cursor)])?;
     let after = extract::uuid("after", after)?.map(ConversationId);
     let limit = extract::number("limit", query.limit)?;
-    let forks = app.0.services.conversations.admin_forks(&principal, id, after, limit, reason.as_deref()).await?;
+    let forks =
+        app.0.services.conversations.admin_forks(&principal, id, after, limit, reason.as_deref()).await?;
     Ok(Ok200(page(forks, Into::into)))
 }
 
@@ -326,8 +330,10 @@ pub(super) async fn search_conversations(
         group_by_conversation: request.group_by_conversation.unwrap_or(true),
         include_entry: request.include_entry.unwrap_or(true),
     };
-    let admin = AdminSearch { owner: request.user_id, include_deleted: request.include_deleted.unwrap_or(false) };
-    let hits = app.0.services.conversations.admin_search(&principal, search, admin, reason.as_deref()).await?;
+    let admin =
+        AdminSearch { owner: request.user_id, include_deleted: request.include_deleted.unwrap_or(false) };
+    let hits =
+        app.0.services.conversations.admin_search(&principal, search, admin, reason.as_deref()).await?;
     Ok(Ok200(page(hits, result)))
 }
 

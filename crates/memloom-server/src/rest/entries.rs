@@ -72,7 +72,8 @@ pub(super) async fn list_entries(
 
 impl EntriesQuery {
     fn read(self) -> CoreResult<ListEntries> {
-        let channel = extract::word("channel", self.channel, wire::ChannelFilter::parse, wire::ChannelFilter::WORDS)?;
+        let channel =
+            extract::word("channel", self.channel, wire::ChannelFilter::parse, wire::ChannelFilter::WORDS)?;
         let channel = match channel {
             None | Some(wire::ChannelFilter::History) => ChannelFilter::History,
             Some(wire::ChannelFilter::Memory) => ChannelFilter::Memory,
@@ -117,7 +118,9 @@ pub(super) fn all_forks(forks: Option<String>, all_forks: Option<String>) -> Cor
     Ok(extract::flag("allForks", all_forks)? || forks == Some(wire::Forks::All))
 }
 
-pub(super) fn entries_page<E: From<memloom_core::conversations::Entry>>(page: EntryPage) -> wire::EntriesPage<E> {
+pub(super) fn entries_page<E: From<memloom_core::conversations::Entry>>(
+    page: EntryPage,
+) -> wire::EntriesPage<E> {
     wire::EntriesPage {
         data: page.data.into_iter().map(E::from).collect(),
         after_cursor: page.after,

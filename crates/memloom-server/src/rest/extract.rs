@@ -78,9 +78,9 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Query<T
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         let query = parts.uri.query().unwrap_or_default();
-        serde_urlencoded::from_str(query)
-            .map(Self)
-            .map_err(|error| ApiError(Error::invalid("query", format!("the query string is not usable: {error}"))))
+        serde_urlencoded::from_str(query).map(Self).map_err(|error| {
+            ApiError(Error::invalid("query", format!("the query string is not usable: {error}")))
+        })
     }
 }
 
@@ -93,7 +93,9 @@ pub(super) fn given(field: &str, value: Option<String>) -> Result<Option<String>
 }
 
 /// One cursor out of its aliases: they may repeat each other, not contradict.
-pub(super) fn cursor(aliases: impl IntoIterator<Item = (&'static str, Option<String>)>) -> Result<Option<String>> {
+pub(super) fn cursor(
+    aliases: impl IntoIterator<Item = (&'static str, Option<String>)>,
+) -> Result<Option<String>> {
     let mut chosen: Option<String> = None;
     for (name, value) in aliases {
         let Some(value) = given(name, value)? else { continue };
@@ -139,7 +141,9 @@ pub(super) fn word<T>(
     words: &[&str],
 ) -> Result<Option<T>> {
     given(field, value)?
-        .map(|text| parse(&text).ok_or_else(|| Error::invalid(field, format!("must be one of {}", words.join(", ")))))
+        .map(|text| {
+            parse(&text).ok_or_else(|| Error::invalid(field, format!("must be one of {}", words.join(", "))))
+        })
         .transpose()
 }
 
@@ -183,7 +187,9 @@ impl Body {
             return Err(Error::invalid("body", "a JSON body is required"));
         }
         let items: Vec<&RawValue> = read("body", &self.0, b'[', "an array")?;
-        let object = |(at, item): (usize, &&RawValue)| read(&format!("[{at}]"), item.get().as_bytes(), b'{', "an object");
+        let object = |(at, item): (usize, &&RawValue)| {
+            read(&format!("[{at}]"), item.get().as_bytes(), b'{', "an object")
+        };
         items.iter().enumerate().map(object).collect()
     }
 }
@@ -194,7 +200,9 @@ fn read<'a, T: Deserialize<'a>>(field: &str, json: &'a [u8], begins: u8, kind: &
         Err(error) if error.is_syntax() || error.is_eof() => {
             Err(Error::invalid(field, format!("is not valid JSON: {error}")))
         }
-        _ if json.trim_ascii_start().first() != Some(&begins) => Err(Error::invalid(field, format!("must be {kind}"))),
+        _ if json.trim_ascii_start().first() != Some(&begins) => {
+            Err(Error::invalid(field, format!("must be {kind}")))
+        }
         Ok(value) => Ok(value),
         Err(error) => Err(Error::invalid(wrong_member::<T>(field, json), error.to_string())),
     }
@@ -219,13 +227,12 @@ fn is_json(headers: &HeaderMap) -> bool {
     let Ok(text) = value.to_str() else { return false };
     let essence = text.split(';').next().unwrap_or_default().trim();
     essence.eq_ignore_ascii_case("application/json")
-        || (essence.to_ascii_lowercase().starts_with("application/") && essence.to_ascii_lowercase().ends_with("+json"))
+        || (essence.to_ascii_lowercase().starts_with("application/")
+            && essence.to_ascii_lowercase().ends_with("+json"))
 }
 
 /// The text of a header, where it is readable.
 pub(super) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>> {
     let Some(value) = headers.get(name) else { return Ok(None) };
-    std::str::from_utf8(value.as_bytes())
-        .map(Some)
-        .map_err(|_| Error::invalid(name, "must be UTF-8"))
+    std::str::from_utf8(value.as_bytes()).map(Some).map_err(|_| Error::invalid(name, "must be UTF-8"))
 }

@@ -47,7 +47,13 @@ const COMMON_ERRORS: [(&str, &str); 10] = [
 const OPERATIONS: [(&str, &str, &str, &str, Option<&str>); 4] = [
     ("/v1/health", "health", "Says that the service is there.", "application/json", None),
     ("/health/live", "live", "Says that the process is alive.", "application/json", None),
-    ("/health/ready", "ready", "Says whether requests can be served.", "application/json", Some("Not ready, and why")),
+    (
+        "/health/ready",
+        "ready",
+        "Says whether requests can be served.",
+        "application/json",
+        Some("Not ready, and why"),
+    ),
     ("/metrics", "metrics", "Metrics in the text format of Prometheus.", "text/plain", None),
 ];
 
@@ -57,12 +63,16 @@ pub fn document() -> OpenApi {
     document.info.version = env!("CARGO_PKG_VERSION").to_owned();
     document.merge(super::routes().split_for_parts().1);
     for item in document.paths.paths.values_mut() {
-        let operations =
-            [&mut item.get, &mut item.post, &mut item.put, &mut item.patch, &mut item.delete].into_iter().flatten();
+        let operations = [&mut item.get, &mut item.post, &mut item.put, &mut item.patch, &mut item.delete]
+            .into_iter()
+            .flatten();
         operations.for_each(add_common_errors);
     }
     for (path, id, summary, media, unhappy) in OPERATIONS {
-        document.paths.paths.insert(path.to_owned(), PathItem::new(HttpMethod::Get, operation(id, summary, media, unhappy)));
+        document
+            .paths
+            .paths
+            .insert(path.to_owned(), PathItem::new(HttpMethod::Get, operation(id, summary, media, unhappy)));
     }
     let components = document.components.get_or_insert_default();
     let mut schemas = vec![(ErrorBody::name().into_owned(), ErrorBody::schema())];
@@ -105,7 +115,8 @@ fn add_common_errors(operation: &mut Operation) {
     let schema = Ref::from_schema_name(ErrorBody::name());
     for (status, description) in COMMON_ERRORS {
         let content = ContentBuilder::new().schema(Some(RefOr::Ref(schema.clone()))).build();
-        let response = ResponseBuilder::new().description(description).content("application/json", content).build();
+        let response =
+            ResponseBuilder::new().description(description).content("application/json", content).build();
         operation.responses.responses.entry(status.to_owned()).or_insert(RefOr::T(response));
     }
 }

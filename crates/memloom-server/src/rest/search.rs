@@ -97,7 +97,11 @@ pub(super) struct UnindexedQuery {
 
 impl UnindexedQuery {
     fn read(self) -> CoreResult<(Option<String>, Option<i64>)> {
-        let after = extract::cursor([("after", self.after), ("afterCursor", self.after_cursor), ("cursor", self.cursor)])?;
+        let after = extract::cursor([
+            ("after", self.after),
+            ("afterCursor", self.after_cursor),
+            ("cursor", self.cursor),
+        ])?;
         Ok((after, extract::number("limit", self.limit)?))
     }
 }
@@ -113,5 +117,8 @@ pub(super) async fn list_unindexed(
     principal.require(memloom_core::identity::Role::Indexer)?;
     let (after, limit) = query.read()?;
     let entries = app.0.services.conversations.unindexed(&principal, after, limit).await?;
-    Ok(Ok200(page(entries, |entry| wire::UnindexedEntry { conversation_id: entry.conversation_id, entry: entry.into() })))
+    Ok(Ok200(page(entries, |entry| wire::UnindexedEntry {
+        conversation_id: entry.conversation_id,
+        entry: entry.into(),
+    })))
 }

@@ -38,7 +38,8 @@ pub(super) async fn list_transfers(
     Query(query): Query<TransfersQuery>,
     State(app): State<App>,
 ) -> Result<Ok200<wire::Page<wire::OwnershipTransfer>>, ApiError> {
-    let role = match extract::word("role", query.role, wire::TransferRole::parse, wire::TransferRole::WORDS)? {
+    let role = match extract::word("role", query.role, wire::TransferRole::parse, wire::TransferRole::WORDS)?
+    {
         None | Some(wire::TransferRole::All) => TransferRole::All,
         Some(wire::TransferRole::Sender) => TransferRole::Sender,
         Some(wire::TransferRole::Recipient) => TransferRole::Recipient,
@@ -61,7 +62,8 @@ pub(super) async fn create_transfer(
 ) -> Result<Created<wire::OwnershipTransfer>, ApiError> {
     let request: wire::CreateOwnershipTransferRequest = body.object()?;
     let conversations = &app.0.services.conversations;
-    let transfer = conversations.create_transfer(&caller, request.conversation_id, request.new_owner_user_id).await?;
+    let transfer =
+        conversations.create_transfer(&caller, request.conversation_id, request.new_owner_user_id).await?;
     Ok(Created(transfer.into()))
 }
 

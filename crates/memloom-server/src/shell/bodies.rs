@@ -6,9 +6,6 @@ use axum::extract::Request;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a body of unknown length counts as.
-const UNKNOWN: u64 = 1024 * 1024;
-
 /// The bodies of requests under way.
 #[derive(Debug, Clone)]
 pub(super) struct Bodies {
@@ -29,8 +26,9 @@ impl Bodies {
     }
 
     /// Makes room for a body; `None` when there is none. A lone body always fits.
-    pub(super) fn admit(&self, request: &Request) -> Option<Share> {
-        let part = request.body().size_hint().upper().unwrap_or(UNKNOWN);
+    /// A body of unknown length may have as much as any.
+    pub(super) fn admit(&self, request: &Request, longest: u64) -> Option<Share> {
+        let part = request.body().size_hint().upper().unwrap_or(longest);
         let share = Share { bytes: Arc::clone(&self.bytes), part };
         let before = self.bytes.fetch_add(part, Ordering::Relaxed);
         (part == 0 || before == 0 || before + part <= self.limit).then_some(share)
@@ -52,14 +50,14 @@ mod tests {
     fn bodies_share_a_limit_and_give_it_back() {
         let bodies = Bodies::new(100);
         let request = |size: usize| Request::new(Body::from(vec![0; size]));
-        let first = bodies.admit(&request(80)).unwrap();
-        assert!(bodies.admit(&request(30)).is_none());
-        assert!(bodies.admit(&request(0)).is_some(), "a request without a body always fits");
-        let second = bodies.admit(&request(20)).unwrap();
+        let first = bodies.admit(&request(80), 100).unwrap();
+        assert!(bodies.admit(&request(30), 100).is_none());
+        assert!(bodies.admit(&request(0), 100).is_some(), "a request without a body always fits");
+        let second = bodies.admit(&request(20), 100).unwrap();
         drop(first);
-        assert!(bodies.admit(&request(80)).is_some());
+        assert!(bodies.admit(&request(80), 100).is_some());
         drop(second);
-        assert!(bodies.admit(&request(5000)).is_some(), "a lone body has its own limit");
+        assert!(bodies.admit(&request(5000), 100).is_some(), "a lone body has its own limit");
         assert_eq!(bodies.bytes.load(Ordering::Relaxed), 0);
     }
 }

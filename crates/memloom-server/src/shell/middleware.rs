@@ -40,7 +40,8 @@ struct Settings {
 
 impl ShellLayer {
     pub(super) fn new(config: &ShellConfig) -> Self {
-        let ShellConfig { body_limit, bodies_limit, request_timeout, patient_routes, compression, cors: _ } = *config;
+        let ShellConfig { body_limit, bodies_limit, request_timeout, patient_routes, compression, cors: _ } =
+            *config;
         Self {
             settings: Settings { body_limit, request_timeout, patient_routes, compression },
             bodies: Bodies::new(bodies_limit),
@@ -90,7 +91,7 @@ where
         let patient =
             route.as_ref().is_some_and(|route| self.settings.patient_routes.contains(&route.as_str()));
         let time_limit = if patient { None } else { Some(self.settings.request_timeout) };
-        let bodies = self.bodies.admit(&request);
+        let bodies = self.bodies.admit(&request, self.settings.body_limit);
         let (handler, overrun) = match body_limit::apply(&mut request, self.settings.body_limit) {
             Err(error) => (Handler::Refused(Some(error)), None),
             Ok(_) if bodies.is_none() => {
@@ -111,7 +112,7 @@ where
                 meter: self.meter.clone(),
                 encoding,
                 overrun,
-                _bodies: bodies,
+                bodies,
             },
             body_limit: self.settings.body_limit,
         }
@@ -149,7 +150,7 @@ struct About {
     encoding: Option<HeaderValue>,
     overrun: Option<Overrun>,
     /// Its share of what all bodies may take.
-    _bodies: Option<Share>,
+    bodies: Option<Share>,
 }
 
 impl<F> Future for Answer<F>
@@ -174,7 +175,7 @@ where
         });
         answered.map(|(mut response, late)| {
             if let Handler::Running(late) = late {
-                run_out(late, id.clone(), about);
+                run_out(late, id.clone(), &about.method, about.bodies.take());
             }
             if let Some(id) = id.take() {
                 response.headers_mut().insert(X_REQUEST_ID, id);
@@ -193,22 +194,23 @@ where
     fn drop(&mut self) {
         if let Handler::Running(left) = std::mem::replace(&mut self.handler, Handler::Done) {
             self.about.abandoned();
-            run_out(left, self.id.take(), &self.about);
+            run_out(left, self.id.take(), &self.about.method, self.about.bodies.take());
         }
     }
 }
 
 /// Lets a handler that nobody waits for come to its end, unless it only reads.
-fn run_out<F>(mut handler: F, mut id: Option<HeaderValue>, about: &About)
+fn run_out<F>(mut handler: F, mut id: Option<HeaderValue>, method: &Method, bodies: Option<Share>)
 where
     F: Future<Output = Result<Response, Infallible>> + Unpin + Send + 'static,
 {
     // Without a runtime the process is ending.
     let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-    if about.method.is_safe() {
+    if method.is_safe() {
         return;
     }
     runtime.spawn(std::future::poll_fn(move |cx| {
+        let _held_until_the_end = &bodies;
         request_id::within(&mut id, || Pin::new(&mut handler).poll(cx).map(drop))
     }));
 }

@@ -74,7 +74,8 @@ impl Conversations {
         justification: Option<&str>,
         work: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        self.audited(principal, Call::read("getStats", &[("name", name.to_owned())]), justification, work).await
+        self.audited(principal, Call::read("getStats", &[("name", name.to_owned())]), justification, work)
+            .await
     }
 
     /// The conversations of a tenant.
@@ -114,7 +115,9 @@ impl Conversations {
             .read("admin_list_conversations", move |tx| {
                 let place = match after {
                     None => Place::TOP,
-                    Some(id) => listing::place_of(tx, &tenant, id)?.ok_or_else(|| page::unknown_cursor("after"))?,
+                    Some(id) => {
+                        listing::place_of(tx, &tenant, id)?.ok_or_else(|| page::unknown_cursor("after"))?
+                    }
                 };
                 let list = listing::all(tx, &tenant, &filter, place, limit + 1)?;
                 Ok(Page::cut(list, limit, |conversation| conversation.id.to_string()))
@@ -130,10 +133,9 @@ impl Conversations {
         justification: Option<&str>,
     ) -> Result<Conversation> {
         let tenant = principal.tenant().clone();
-        let work = self
-            .cx
-            .store
-            .read("admin_get_conversation", move |tx| rows::get_any(tx, &tenant, id)?.ok_or_else(|| not_found(id)));
+        let work = self.cx.store.read("admin_get_conversation", move |tx| {
+            rows::get_any(tx, &tenant, id)?.ok_or_else(|| not_found(id))
+        });
         let detail = [("id", id.to_string())];
         self.audited(principal, Call::read("getConversation", &detail), justification, work).await
     }
@@ -154,7 +156,8 @@ impl Conversations {
             }
         });
         let detail = [("target", id.to_string())];
-        let members = self.audited(principal, Call::write("deleteConversation", &detail), justification, work).await?;
+        let members =
+            self.audited(principal, Call::write("deleteConversation", &detail), justification, work).await?;
         let actor = Actor::from(principal);
         members.iter().for_each(|member| audit::membership(&actor, id, member, &Change::Remove));
         Ok(())

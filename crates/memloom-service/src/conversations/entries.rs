@@ -8,7 +8,8 @@ use crate::settings::AutoDerive;
 use memloom_core::conversations::forks::View;
 use memloom_core::conversations::sync::{Digest, EMPTY_CHAIN, MemoryState};
 use memloom_core::conversations::{
-    AccessLevel, Channel, Entry, MAX_APPEND_ITEMS, MAX_CONTENT_TYPE_CHARS, MAX_INDEXED_CHARS, MAX_NESTING, content,
+    AccessLevel, Channel, Entry, MAX_APPEND_ITEMS, MAX_CONTENT_TYPE_CHARS, MAX_INDEXED_CHARS, MAX_NESTING,
+    content,
 };
 use memloom_core::identity::{Caller, MAX_USER_ID_CHARS};
 use memloom_core::{ClientId, ConversationId, EntryId, Error, GroupId, Json, Resource, Result, Timestamp};
@@ -113,7 +114,17 @@ impl Conversations {
                         let view = ancestry::view(tx, head.group, id, head.is_fork)?;
                         let state = entries::memory_state(tx, head.group, &view, client)?;
                         let next = extended(&cx.digester, state, &checked);
-                        append_memory(tx, &caller, id, head.group, entry_id, &checked, &checked.content, next, now)
+                        append_memory(
+                            tx,
+                            &caller,
+                            id,
+                            head.group,
+                            entry_id,
+                            &checked,
+                            &checked.content,
+                            next,
+                            now,
+                        )
                     }
                 }
             })
@@ -201,7 +212,10 @@ impl Conversations {
         }
         let max_bytes = self.cx.settings.max_content_bytes;
         if content.get().len() > max_bytes {
-            return Err(Error::TooLarge { max_bytes: max_bytes as u64, actual_bytes: Some(content.get().len() as u64) });
+            return Err(Error::TooLarge {
+                max_bytes: max_bytes as u64,
+                actual_bytes: Some(content.get().len() as u64),
+            });
         }
         content.check(MAX_NESTING).map_err(|e| wrong(e.to_string()))?;
         let items: Vec<&RawValue> = content.items().map_err(|e| wrong(e.to_string()))?;
@@ -240,7 +254,12 @@ pub(super) fn open_or_create(
     }
 }
 
-fn repeated(tx: &mut dyn Tx, group: GroupId, first: &idempotency::Remembered, body: &Digest) -> Result<Entry> {
+fn repeated(
+    tx: &mut dyn Tx,
+    group: GroupId,
+    first: &idempotency::Remembered,
+    body: &Digest,
+) -> Result<Entry> {
     if first.body != *body {
         return Err(Error::Conflict("this Idempotency-Key was already used with a different request".into()));
     }
@@ -321,7 +340,10 @@ fn extended(
 pub(super) const NEW_EPOCH: i64 = -1;
 
 /// Writes a memory entry that leaves its epoch in the state `next`.
-#[allow(clippy::too_many_arguments, reason = "one row has many columns, and append and sync fill them differently")]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "one row has many columns, and append and sync fill them differently"
+)]
 pub(super) fn append_memory(
     tx: &mut dyn Tx,
     caller: &Caller,
@@ -411,7 +433,12 @@ pub struct EntryPage {
 
 impl Conversations {
     /// A page of the entries visible on a conversation.
-    pub async fn list_entries(&self, caller: &Caller, id: ConversationId, request: ListEntries) -> Result<EntryPage> {
+    pub async fn list_entries(
+        &self,
+        caller: &Caller,
+        id: ConversationId,
+        request: ListEntries,
+    ) -> Result<EntryPage> {
         let max = if request.channel == ChannelFilter::Memory { 1000 } else { 200 };
         let limit = page::limit(request.limit, 50, max)?;
         check_directions(&request)?;
@@ -424,7 +451,13 @@ impl Conversations {
             .read("list_entries", move |tx| {
                 let head = open(tx, &caller, id, AccessLevel::Reader)?;
                 let view = ancestry::view(tx, head.group, id, head.is_fork)?;
-                let walk = Walk { group: head.group, view, reader: Some(caller.client.as_ref()), request: &request, limit };
+                let walk = Walk {
+                    group: head.group,
+                    view,
+                    reader: Some(caller.client.as_ref()),
+                    request: &request,
+                    limit,
+                };
                 let (walk, up_to) = walk.bounded(tx)?;
                 let filter = walk.filter(tx)?;
                 walk.page(tx, &filter, up_to)
@@ -435,8 +468,9 @@ impl Conversations {
 
 /// `after`, `before` and `tail` exclude each other.
 fn check_directions(request: &ListEntries) -> Result<()> {
-    let directions =
-        usize::from(request.after.is_some()) + usize::from(request.before.is_some()) + usize::from(request.tail);
+    let directions = usize::from(request.after.is_some())
+        + usize::from(request.before.is_some())
+        + usize::from(request.tail);
     if directions > 1 {
         return Err(Error::invalid("after", "after, before and tail exclude each other"));
     }
@@ -467,7 +501,9 @@ impl Walk<'_> {
         entries::position(tx, id)?
             .filter(|p| p.group == self.group)
             .filter(|p| self.request.all_forks || self.view.contains(p.conversation, p.ord))
-            .filter(|p| self.reader.is_none_or(|reader| p.memory_of.as_ref().is_none_or(|of| Some(of) == reader)))
+            .filter(|p| {
+                self.reader.is_none_or(|reader| p.memory_of.as_ref().is_none_or(|of| Some(of) == reader))
+            })
             .map(|p| p.ord)
             .ok_or_else(|| page::unknown_cursor(field))
     }
@@ -480,8 +516,12 @@ impl Walk<'_> {
         let client = self.reader.flatten().cloned();
         let mut memory = MemoryFilter { client, epoch: None, from_ord: 0 };
         match self.request.epoch {
-            EpochFilter::Number(epoch) if self.request.channel == ChannelFilter::Memory => memory.epoch = Some(epoch),
-            EpochFilter::Latest if self.request.channel == ChannelFilter::Memory && !self.request.all_forks => {
+            EpochFilter::Number(epoch) if self.request.channel == ChannelFilter::Memory => {
+                memory.epoch = Some(epoch)
+            }
+            EpochFilter::Latest
+                if self.request.channel == ChannelFilter::Memory && !self.request.all_forks =>
+            {
                 if let Some(client) = &memory.client {
                     // Epochs never go down along a path, so the latest is everything from its first entry on.
                     let state = entries::memory_state(tx, self.group, &self.view, client)?;
@@ -496,7 +536,7 @@ impl Walk<'_> {
     /// The page of what was fetched (one more than the limit, where there is more), and whether there is more.
     fn cut(&self, part: Part) -> (Vec<Entry>, bool) {
         let Part { entries: mut data, cut } = part;
-        let more = cut || data.len() > self.limit;
+        let more = cut.is_some() || data.len() > self.limit;
         data.truncate(self.limit);
         (data, more)
     }

@@ -31,11 +31,21 @@ pub struct Eviction {
 
 impl Conversations {
     /// Admits and checks an eviction.
-    pub fn admit_eviction(&self, principal: &Principal, request: EvictRequest, header: Option<&str>) -> Result<Eviction> {
+    pub fn admit_eviction(
+        &self,
+        principal: &Principal,
+        request: EvictRequest,
+        header: Option<&str>,
+    ) -> Result<Eviction> {
         let justification = request.justification.as_deref().or(header);
         let period = request.retention_period.as_deref().unwrap_or_default();
         let detail = [("target", format!("conversations deleted longer than {period} ago"))];
-        audit::admit(principal, &Call::write("evict", &detail), justification, self.cx.settings.require_justification)?;
+        audit::admit(
+            principal,
+            &Call::write("evict", &detail),
+            justification,
+            self.cx.settings.require_justification,
+        )?;
         let checked = check(&request).map(|retention| self.eviction(principal.tenant().clone(), retention));
         if checked.is_err() {
             audit::outcome("evict", &checked);
@@ -117,14 +127,20 @@ impl Conversations {
 
 /// The retention period in microseconds, if everything about the request is right.
 fn check(request: &EvictRequest) -> Result<i64> {
-    let period = request.retention_period.as_deref().ok_or_else(|| Error::invalid("retentionPeriod", "is required"))?;
+    let period = request
+        .retention_period
+        .as_deref()
+        .ok_or_else(|| Error::invalid("retentionPeriod", "is required"))?;
     let retention = period::parse(period).ok_or_else(|| {
         Error::bad_request("retentionPeriod must be a positive ISO 8601 duration such as P90D or PT24H")
     })?;
     let types = request.resource_types.as_deref().filter(|types| !types.is_empty());
-    let types = types.ok_or_else(|| Error::invalid("resourceTypes", "must name at least one type: conversations"))?;
+    let types =
+        types.ok_or_else(|| Error::invalid("resourceTypes", "must name at least one type: conversations"))?;
     match types.iter().find(|name| !name.eq_ignore_ascii_case("conversations")) {
-        Some(unknown) => Err(Error::bad_request(format!("unknown resource type '{unknown}'; known: conversations"))),
+        Some(unknown) => {
+            Err(Error::bad_request(format!("unknown resource type '{unknown}'; known: conversations")))
+        }
         None => Ok(retention),
     }
 }

@@ -117,8 +117,17 @@ pub(super) fn fork_tree(
         now,
     };
     if !rows::insert_if_absent(tx, caller.tenant(), &new)? {
-        return Err(Error::Conflict("a conversation with this id was made at the same time; try again".into()));
+        return Err(Error::Conflict(
+            "a conversation with this id was made at the same time; try again".into(),
+        ));
     }
     ancestry::insert(tx, parent.group, id, &view.fork_at(excluded))?;
-    Ok(Head { group: parent.group, is_fork: true, has_history: false, title, deleted: false, access: parent.access })
+    Ok(Head {
+        group: parent.group,
+        is_fork: true,
+        has_history: false,
+        title,
+        deleted: false,
+        access: parent.access,
+    })
 }

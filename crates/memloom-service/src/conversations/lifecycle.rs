@@ -22,7 +22,12 @@ const FILTER_STRIDE: usize = 500;
 
 impl Conversations {
     /// Makes a conversation that the caller owns.
-    pub async fn create(&self, caller: &Caller, given_title: Option<String>, metadata: Option<Json>) -> Result<Conversation> {
+    pub async fn create(
+        &self,
+        caller: &Caller,
+        given_title: Option<String>,
+        metadata: Option<Json>,
+    ) -> Result<Conversation> {
         let title = title(given_title)?;
         let metadata = match metadata {
             Some(metadata) => check_metadata(metadata)?,
@@ -52,7 +57,12 @@ impl Conversations {
     }
 
     /// Changes the title: `Some(None)` clears it, `None` leaves everything as it is.
-    pub async fn rename(&self, caller: &Caller, id: ConversationId, new: Option<Option<String>>) -> Result<Conversation> {
+    pub async fn rename(
+        &self,
+        caller: &Caller,
+        id: ConversationId,
+        new: Option<Option<String>>,
+    ) -> Result<Conversation> {
         let new = new.map(title).transpose()?;
         let (now, caller) = (self.cx.clock.now(), caller.clone());
         self.cx
@@ -124,7 +134,8 @@ impl Conversations {
                 };
                 let mut found = Vec::new();
                 loop {
-                    let part = listing::visible(tx, caller.tenant(), &caller.user, mode, place, FILTER_STRIDE)?;
+                    let part =
+                        listing::visible(tx, caller.tenant(), &caller.user, mode, place, FILTER_STRIDE)?;
                     let Some(last) = part.last() else { break };
                     place = Place::after(last);
                     let exhausted = part.len() < FILTER_STRIDE;

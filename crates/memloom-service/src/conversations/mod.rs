@@ -41,7 +41,10 @@ impl Conversations {
     /// Whether the caller may write here; for transports that find a fault of their own in what it wants to write.
     pub async fn require_writer(&self, caller: &Caller, id: ConversationId) -> Result<()> {
         let caller = caller.clone();
-        self.cx.store.read("require_writer", move |tx| open(tx, &caller, id, AccessLevel::Writer).map(drop)).await
+        self.cx
+            .store
+            .read("require_writer", move |tx| open(tx, &caller, id, AccessLevel::Writer).map(drop))
+            .await
     }
 }
 

@@ -136,10 +136,17 @@ impl Conversations {
                     hits = best_of_each(hits);
                 }
                 let hits = after_cursor(hits, after.as_ref(), limit + 1);
-                let more = hits.len() > limit;
-                let hits = &hits[..hits.len().min(limit)];
+                let mut fit = hits.len().min(limit);
+                if include_entry {
+                    fit = fitting(tx, &hits[..fit])?;
+                }
+                let more = hits.len() > fit;
+                let hits = &hits[..fit];
                 let data = hydrated(tx, &tenant, hits, include_entry, &words, &cx.analyzer)?;
-                let after = hits.last().filter(|_| more).map(|last| Cursor { score: last.score, id: last.id }.encode(list));
+                let after = hits
+                    .last()
+                    .filter(|_| more)
+                    .map(|last| Cursor { score: last.score, id: last.id }.encode(list));
                 Ok(Page { data, after })
             })
             .await
@@ -167,7 +174,8 @@ impl Conversations {
             return Err(Error::invalid("body", format!("must have at most {MAX_INDEX_ITEMS} items")));
         }
         let count = items.len();
-        let items: Vec<_> = items.into_iter().enumerate().map(|(i, item)| self.check_item(i, item)).collect::<Result<_>>()?;
+        let items: Vec<_> =
+            items.into_iter().enumerate().map(|(i, item)| self.check_item(i, item)).collect::<Result<_>>()?;
         let tenant = principal.tenant().clone();
         self.cx
             .store
@@ -193,7 +201,12 @@ impl Conversations {
     }
 
     /// History entries that nobody has given a text yet, oldest first.
-    pub async fn unindexed(&self, principal: &Principal, after: Option<String>, limit: Option<i64>) -> Result<Page<Entry>> {
+    pub async fn unindexed(
+        &self,
+        principal: &Principal,
+        after: Option<String>,
+        limit: Option<i64>,
+    ) -> Result<Page<Entry>> {
         principal.require(Role::Indexer)?;
         let limit = page::limit(limit, 100, 200)?;
         let after = after.as_deref().map(decode_feed_cursor).transpose()?;
@@ -201,8 +214,10 @@ impl Conversations {
         self.cx
             .store
             .read("list_unindexed", move |tx| {
-                let list = search::unindexed(tx, &tenant, after, limit as i64 + 1)?;
-                Ok(Page::cut(list, limit, |entry| encode_feed_cursor(entry.created_at, entry.id)))
+                let (data, more) = search::unindexed(tx, &tenant, after, limit)?;
+                let last = data.last().filter(|_| more);
+                let after = last.map(|entry| encode_feed_cursor(entry.created_at, entry.id));
+                Ok(Page { data, after })
             })
             .await
     }
@@ -243,15 +258,25 @@ struct Ranked {
 }
 
 /// Every match that the scope may see.
-fn matches(tx: &mut dyn Tx, tenant: &Tenant, scope: &Scope, words: &Words, analyzer: &Analyzer) -> Result<Vec<Ranked>> {
+fn matches(
+    tx: &mut dyn Tx,
+    tenant: &Tenant,
+    scope: &Scope,
+    words: &Words,
+    analyzer: &Analyzer,
+) -> Result<Vec<Ranked>> {
     let groups = search::groups(tx, tenant, scope, CONFINED_GROUPS)?;
     let confined = groups.is_some();
+    let scorer = analyzer.scorer(words);
     let mut hits = Vec::new();
-    tx.search_text(&TextQuery { tenant: tenant.as_str().to_owned(), words: words.clone(), groups }, &mut |hit| {
-        let score = analyzer.score(hit.text, words);
-        hits.push(Ranked { id: hit.id, group: hit.group, conversation: hit.conversation, score });
-        Ok(())
-    })?;
+    tx.search_text(
+        &TextQuery { tenant: tenant.as_str().to_owned(), words: words.clone(), groups },
+        &mut |hit| {
+            let score = scorer.score(hit.text);
+            hits.push(Ranked { id: hit.id, group: hit.group, conversation: hit.conversation, score });
+            Ok(())
+        },
+    )?;
     if !confined {
         let mut candidates: Vec<Uuid> = hits.iter().map(|hit| hit.group).collect();
         candidates.sort_unstable();
@@ -291,6 +316,18 @@ fn after_cursor(mut hits: Vec<Ranked>, after: Option<&Cursor>, count: usize) -> 
     }
     hits.sort_unstable_by(by_rank);
     hits
+}
+
+/// How many of these hits a page may hold, by the content of their entries: at least one.
+fn fitting(tx: &mut dyn Tx, hits: &[Ranked]) -> Result<usize> {
+    let ids: Vec<Uuid> = hits.iter().map(|hit| hit.id).collect();
+    let sizes: HashMap<Uuid, usize> = search::content_bytes(tx, &ids)?.into_iter().collect();
+    let mut bytes = 0;
+    let fit = hits.iter().take_while(|hit| {
+        bytes += sizes.get(&hit.id).copied().unwrap_or_default();
+        bytes <= search::HITS_BYTES
+    });
+    Ok(fit.count().max(1).min(hits.len()))
 }
 
 /// Loads the entries of a page in one query and puts them in the order of their hits.
@@ -393,7 +430,12 @@ mod tests {
     use super::*;
 
     fn hit(id: u128, conversation: u128, score: f64) -> Ranked {
-        Ranked { id: Uuid::from_u128(id), group: Uuid::nil(), conversation: Uuid::from_u128(conversation), score }
+        Ranked {
+            id: Uuid::from_u128(id),
+            group: Uuid::nil(),
+            conversation: Uuid::from_u128(conversation),
+            score,
+        }
     }
 
     #[test]
@@ -427,7 +469,9 @@ mod tests {
         assert_eq!(Cursor::decode(&cursor.encode(list), list), Ok(cursor));
         assert!(Cursor::decode(&cursor.encode(list), fingerprint("cats", SearchType::Auto, false)).is_err());
         assert!(Cursor::decode(&cursor.encode(list), fingerprint("dogs", SearchType::Auto, true)).is_err());
-        assert!(Cursor::decode(&cursor.encode(list), fingerprint("cats", SearchType::FullText, true)).is_err());
+        assert!(
+            Cursor::decode(&cursor.encode(list), fingerprint("cats", SearchType::FullText, true)).is_err()
+        );
         assert!(Cursor::decode("garbage!", list).is_err());
         assert!(Cursor::decode(&"A".repeat(101), list).is_err());
     }

@@ -116,7 +116,12 @@ impl Conversations {
 }
 
 /// A page of a tree's members.
-pub(super) fn list(tx: &mut dyn Tx, group: GroupId, after: Option<&UserId>, limit: usize) -> Result<Page<Membership>> {
+pub(super) fn list(
+    tx: &mut dyn Tx,
+    group: GroupId,
+    after: Option<&UserId>,
+    limit: usize,
+) -> Result<Page<Membership>> {
     if let Some(after) = after {
         memberships::get(tx, group, after)?.ok_or_else(|| page::unknown_cursor("after"))?;
     }

@@ -33,7 +33,12 @@ impl Conversations {
     ///
     /// `None` means that this shortcut does not apply, for whatever reason: then [`Conversations::sync`] decides, and
     /// gives every error in its order.
-    pub async fn sync_unchanged(&self, caller: &Caller, id: ConversationId, request: Digest) -> Result<Option<SyncOutcome>> {
+    pub async fn sync_unchanged(
+        &self,
+        caller: &Caller,
+        id: ConversationId,
+        request: Digest,
+    ) -> Result<Option<SyncOutcome>> {
         let caller = caller.clone();
         self.cx
             .store
@@ -45,7 +50,9 @@ impl Conversations {
                 }
                 let view = ancestry::view(tx, head.group, id, head.is_fork)?;
                 let state = entries::memory_state(tx, head.group, &view, client)?;
-                Ok(state.filter(|state| state.request == Some(request)).map(|state| SyncOutcome::no_op(Some(state.epoch))))
+                Ok(state
+                    .filter(|state| state.request == Some(request))
+                    .map(|state| SyncOutcome::no_op(Some(state.epoch))))
             })
             .await
     }
@@ -108,7 +115,8 @@ impl Conversations {
                     request: Some(digest),
                 };
                 let epoch = next.epoch;
-                let delta = if stored == 0 { checked.content.clone() } else { rest_of(&checked.content, stored)? };
+                let delta =
+                    if stored == 0 { checked.content.clone() } else { rest_of(&checked.content, stored)? };
                 let entry =
                     append_memory(tx, &caller, id, head.group, entry_id, &checked, &delta, next, now)?;
                 Ok(SyncOutcome {

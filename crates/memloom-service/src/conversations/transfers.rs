@@ -7,8 +7,8 @@ use crate::page::{self, Page};
 use memloom_core::conversations::{AccessLevel, Transfer};
 use memloom_core::identity::Caller;
 use memloom_core::{ConversationId, Error, Resource, Result, TransferId};
-use memloom_store::conversations::{groups, memberships, transfers};
 use memloom_store::Tx;
+use memloom_store::conversations::{groups, memberships, transfers};
 use uuid::Uuid;
 
 /// From which side a list of transfers is seen.
@@ -45,7 +45,9 @@ impl Conversations {
                             TransferRole::Recipient => transfer.to_user_id == caller.user,
                             TransferRole::All => true,
                         };
-                        participant(tx, &caller, id)?.filter(listed).ok_or_else(|| page::unknown_cursor("after"))?;
+                        participant(tx, &caller, id)?
+                            .filter(listed)
+                            .ok_or_else(|| page::unknown_cursor("after"))?;
                         Uuid::from_u128(id.0.as_u128().saturating_add(1))
                     }
                 };
@@ -72,7 +74,8 @@ impl Conversations {
     ) -> Result<Transfer> {
         let id = conversation.ok_or_else(|| Error::invalid("conversationId", "is required"))?;
         let to = required_user("newOwnerUserId", new_owner)?;
-        let (transfer_id, now, caller) = (TransferId(self.cx.clock.new_id()), self.cx.clock.now(), caller.clone());
+        let (transfer_id, now, caller) =
+            (TransferId(self.cx.clock.new_id()), self.cx.clock.now(), caller.clone());
         self.cx
             .store
             .write("create_transfer", move |tx| {
@@ -82,7 +85,9 @@ impl Conversations {
                     return Err(Error::bad_request("you already own this conversation"));
                 }
                 if memberships::get(tx, head.group, &to)?.is_none() {
-                    return Err(Error::bad_request("the new owner must be a member of the conversation; share it first"));
+                    return Err(Error::bad_request(
+                        "the new owner must be a member of the conversation; share it first",
+                    ));
                 }
                 let transfer = Transfer {
                     id: transfer_id,
@@ -133,7 +138,8 @@ impl Conversations {
             .cx
             .store
             .write("accept_transfer", move |tx| {
-                let (transfer, group_id) = transfers::get(tx, caller.tenant(), id)?.ok_or_else(|| missing(id))?;
+                let (transfer, group_id) =
+                    transfers::get(tx, caller.tenant(), id)?.ok_or_else(|| missing(id))?;
                 if transfer.to_user_id != caller.user {
                     return Err(Error::forbidden("only the recipient may accept a transfer"));
                 }
@@ -146,7 +152,14 @@ impl Conversations {
                     return Ok(None);
                 }
                 memberships::set_level(tx, group_id, &transfer.from_user_id, AccessLevel::Manager)?;
-                memberships::upsert(tx, caller.tenant(), group_id, &transfer.to_user_id, AccessLevel::Owner, now)?;
+                memberships::upsert(
+                    tx,
+                    caller.tenant(),
+                    group_id,
+                    &transfer.to_user_id,
+                    AccessLevel::Owner,
+                    now,
+                )?;
                 groups::set_owner(tx, group_id, &transfer.to_user_id)?;
                 Ok(Some(transfer.conversation_id))
             })

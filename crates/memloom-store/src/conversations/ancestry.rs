@@ -18,7 +18,12 @@ pub fn view(tx: &mut dyn Tx, group: GroupId, id: ConversationId, is_fork: bool) 
 }
 
 /// Stores the ancestors of a new fork, nearest first.
-pub fn insert(tx: &mut dyn Tx, group: GroupId, fork: ConversationId, ancestors: &[Segment]) -> Result<(), StoreError> {
+pub fn insert(
+    tx: &mut dyn Tx,
+    group: GroupId,
+    fork: ConversationId,
+    ancestors: &[Segment],
+) -> Result<(), StoreError> {
     for (depth, segment) in (1i64..).zip(ancestors) {
         tx.execute(
             "INSERT INTO ancestry (group_id, descendant, depth, ancestor, max_ord) VALUES ($1, $2, $3, $4, $5)",

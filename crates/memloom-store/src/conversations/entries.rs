@@ -1,6 +1,6 @@
 //! Entries: append-only, read by the page along a view.
 
-use super::{CONTENT_COLUMN, entry, entry_columns};
+use super::{CONTENT_COLUMN, ORD_COLUMN, entry, entry_columns};
 use crate::{Lock, StoreError, Tx, TxExt, Value};
 use memloom_core::conversations::forks::{Segment, View};
 use memloom_core::conversations::sync::{Digest, MemoryState};
@@ -81,7 +81,12 @@ pub fn get(tx: &mut dyn Tx, group: GroupId, id: EntryId) -> Result<Option<Entry>
 }
 
 /// The last entry of a view before `ord`, of any channel and client.
-pub fn last_before(tx: &mut dyn Tx, group: GroupId, view: &View, ord: i64) -> Result<Option<EntryId>, StoreError> {
+pub fn last_before(
+    tx: &mut dyn Tx,
+    group: GroupId,
+    view: &View,
+    ord: i64,
+) -> Result<Option<EntryId>, StoreError> {
     for segment in view.segments() {
         let newest = |tx: &mut dyn Tx, channel: Channel| {
             tx.first(
@@ -172,15 +177,15 @@ pub struct Range {
 }
 
 /// A page holds at most so many bytes of content, unless its first entry alone has more.
-const PAGE_BYTES: usize = 32 * 1024 * 1024;
+pub(super) const PAGE_BYTES: usize = 32 * 1024 * 1024;
 
 /// Entries in the direction of a range's end (newest first for [`End::Newest`]).
 #[derive(Debug, Default)]
 pub struct Part {
     /// The entries.
     pub entries: Vec<Entry>,
-    /// More would follow, but the content of these is enough.
-    pub cut: bool,
+    /// More would follow, but the content of these is enough: the place of the first entry left out.
+    pub cut: Option<i64>,
 }
 
 impl Part {
@@ -199,7 +204,13 @@ pub enum End {
 }
 
 /// A page of a view.
-pub fn page(tx: &mut dyn Tx, group: GroupId, view: &View, filter: &Filter, range: Range) -> Result<Part, StoreError> {
+pub fn page(
+    tx: &mut dyn Tx,
+    group: GroupId,
+    view: &View,
+    filter: &Filter,
+    range: Range,
+) -> Result<Part, StoreError> {
     let mut page = Part::default();
     let mut visit = |segment: &Segment| {
         let rest = Range {
@@ -207,7 +218,7 @@ pub fn page(tx: &mut dyn Tx, group: GroupId, view: &View, filter: &Filter, range
             limit: range.limit - page.entries.len(),
             ..range
         };
-        if !page.cut && rest.limit > 0 && rest.before > rest.after + 1 {
+        if page.cut.is_none() && rest.limit > 0 && rest.before > rest.after + 1 {
             let mut part = segment_page(tx, group, segment.conversation, filter, rest, page.bytes())?;
             page.entries.append(&mut part.entries);
             page.cut = part.cut;
@@ -223,20 +234,24 @@ pub fn page(tx: &mut dyn Tx, group: GroupId, view: &View, filter: &Filter, range
 
 /// A page of everything in a tree, on whichever branch: the branches' pages, merged. Once there are enough entries, what
 /// lies beyond the last of them need not be looked at.
-pub fn group_page(tx: &mut dyn Tx, group: GroupId, filter: &Filter, range: Range) -> Result<Part, StoreError> {
-    let branches = tx.rows(
-        "SELECT id FROM conversations WHERE group_id = $1",
-        &[group.0.into()],
-        |row| row.uuid(0).map(ConversationId),
-    )?;
+pub fn group_page(
+    tx: &mut dyn Tx,
+    group: GroupId,
+    filter: &Filter,
+    range: Range,
+) -> Result<Part, StoreError> {
+    let branches = tx.rows("SELECT id FROM conversations WHERE group_id = $1", &[group.0.into()], |row| {
+        row.uuid(0).map(ConversationId)
+    })?;
     let (mut page, mut window) = (Part::default(), range);
     for branch in branches {
         let part = segment_page(tx, group, branch, filter, window, 0)?;
-        page = merge(page, part, range);
-        if let Some(last) = page.entries.last().filter(|_| page.cut || page.entries.len() == range.limit) {
+        page = merge(page, part, range, 0);
+        let full = page.entries.last().filter(|_| page.entries.len() == range.limit).map(|last| last.ord);
+        if let Some(end) = page.cut.or(full) {
             match range.end {
-                End::Oldest => window.before = last.ord,
-                End::Newest => window.after = last.ord,
+                End::Oldest => window.before = end,
+                End::Newest => window.after = end,
             }
         }
     }
@@ -266,16 +281,28 @@ fn segment_page(
             }
         }
     };
-    Ok(merge(history, memory, range))
+    Ok(merge(history, memory, range, taken))
 }
 
 /// The statements of a page, which differ only in the direction they walk.
 macro_rules! by_end {
     ($end:expr, $sql:literal) => {
         match $end {
-            End::Oldest => concat!("SELECT ", entry_columns!(), " FROM entries e WHERE ", $sql, " ORDER BY e.ord LIMIT $1"),
+            End::Oldest => concat!(
+                "SELECT ",
+                entry_columns!(),
+                " FROM entries e WHERE ",
+                $sql,
+                " ORDER BY e.ord LIMIT $1"
+            ),
             End::Newest => {
-                concat!("SELECT ", entry_columns!(), " FROM entries e WHERE ", $sql, " ORDER BY e.ord DESC LIMIT $1")
+                concat!(
+                    "SELECT ",
+                    entry_columns!(),
+                    " FROM entries e WHERE ",
+                    $sql,
+                    " ORDER BY e.ord DESC LIMIT $1"
+                )
             }
         }
     };
@@ -301,7 +328,10 @@ fn channel_page(
     match epoch {
         None => read(
             tx,
-            by_end!(range.end, "e.group_id = $2 AND e.conversation_id = $3 AND e.channel = $4 AND e.ord > $5 AND e.ord < $6"),
+            by_end!(
+                range.end,
+                "e.group_id = $2 AND e.conversation_id = $3 AND e.channel = $4 AND e.ord > $5 AND e.ord < $6"
+            ),
             &within,
             taken,
         ),
@@ -336,7 +366,10 @@ fn memory_page(
     match epoch {
         None => read(
             tx,
-            by_end!(range.end, "e.group_id = $2 AND e.conversation_id = $3 AND e.memory_of = $4 AND e.ord > $5 AND e.ord < $6"),
+            by_end!(
+                range.end,
+                "e.group_id = $2 AND e.conversation_id = $3 AND e.memory_of = $4 AND e.ord > $5 AND e.ord < $6"
+            ),
             &[limit, group, conversation, client, after, before],
             taken,
         ),
@@ -359,7 +392,7 @@ fn read(tx: &mut dyn Tx, sql: &str, params: &[Value<'_>], taken: usize) -> Resul
     tx.query(sql, params, Lock::None, &mut |row| {
         bytes += row.bytes(CONTENT_COLUMN)?.len();
         if bytes > PAGE_BYTES && (taken > 0 || !part.entries.is_empty()) {
-            part.cut = true;
+            part.cut = Some(row.int(ORD_COLUMN)?);
             return Ok(ControlFlow::Break(()));
         }
         part.entries.push(entry(row)?);
@@ -368,36 +401,31 @@ fn read(tx: &mut dyn Tx, sql: &str, params: &[Value<'_>], taken: usize) -> Resul
     Ok(part)
 }
 
-/// Two parts of one range as one, in its direction. Where one was cut, what the other has beyond its end does not count:
-/// something may be missing in between.
-fn merge(mut a: Part, mut b: Part, range: Range) -> Part {
-    if b.entries.is_empty() && !b.cut {
-        return a;
-    }
-    if a.entries.is_empty() && !a.cut {
-        return b;
-    }
-    let beyond = |ord: i64, end: i64| match range.end {
-        End::Oldest => ord > end,
-        End::Newest => ord < end,
+/// Two parts of one range as one, in its direction. What lies beyond the place where one was cut does not count: something
+/// may be missing in between. `taken` bytes of the page are taken.
+fn merge(mut a: Part, mut b: Part, range: Range, taken: usize) -> Part {
+    let sooner = |one: i64, other: i64| match range.end {
+        End::Oldest => one < other,
+        End::Newest => one > other,
     };
-    let ends: Vec<i64> = [&a, &b]
-        .into_iter()
-        .filter(|part| part.cut)
-        .filter_map(|part| part.entries.last().map(|entry| entry.ord))
-        .collect();
-    let mut merged = Part { entries: Vec::new(), cut: a.cut || b.cut };
-    merged.entries.append(&mut a.entries);
-    merged.entries.append(&mut b.entries);
-    merged.entries.retain(|entry| !ends.iter().any(|end| beyond(entry.ord, *end)));
+    let mut cut = match (a.cut, b.cut) {
+        (Some(one), Some(other)) => Some(if sooner(one, other) { one } else { other }),
+        (one, other) => one.or(other),
+    };
+    let mut entries = Vec::with_capacity(a.entries.len() + b.entries.len());
+    entries.append(&mut a.entries);
+    entries.append(&mut b.entries);
     match range.end {
-        End::Oldest => merged.entries.sort_unstable_by_key(|entry| entry.ord),
-        End::Newest => merged.entries.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.ord)),
+        End::Oldest => entries.sort_unstable_by_key(|entry| entry.ord),
+        End::Newest => entries.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.ord)),
     }
-    merged.entries.truncate(range.limit);
-    while merged.entries.len() > 1 && merged.bytes() > PAGE_BYTES {
-        merged.entries.pop();
-        merged.cut = true;
+    entries.retain(|entry| cut.is_none_or(|cut| sooner(entry.ord, cut)));
+    entries.truncate(range.limit);
+    let mut page = Part { entries, cut: None };
+    let least = usize::from(taken == 0);
+    while page.entries.len() > least && taken + page.bytes() > PAGE_BYTES {
+        cut = page.entries.pop().map(|entry| entry.ord);
     }
-    merged
+    page.cut = cut;
+    page
 }

@@ -75,7 +75,10 @@ pub struct Group {
 /// Locks a group until the unit of work ends.
 pub fn lock(tx: &mut dyn Tx, id: GroupId) -> Result<Option<Group>, StoreError> {
     tx.first_locked("SELECT owner_user_id, deleted_at FROM groups WHERE id = $1", &[id.0.into()], |row| {
-        Ok(Group { owner: UserId(row.text(0)?.to_owned()), deleted_at: row.opt_int(1)?.map(Timestamp::from_micros) })
+        Ok(Group {
+            owner: UserId(row.text(0)?.to_owned()),
+            deleted_at: row.opt_int(1)?.map(Timestamp::from_micros),
+        })
     })
 }
 
@@ -90,7 +93,10 @@ pub fn set_deleted(tx: &mut dyn Tx, id: GroupId, at: Option<Timestamp>) -> Resul
 /// Gives a tree and every conversation of it to another owner.
 pub fn set_owner(tx: &mut dyn Tx, id: GroupId, owner: &UserId) -> Result<(), StoreError> {
     tx.execute("UPDATE groups SET owner_user_id = $2 WHERE id = $1", &[id.0.into(), owner.as_str().into()])?;
-    tx.execute("UPDATE conversations SET owner_user_id = $2 WHERE group_id = $1", &[id.0.into(), owner.as_str().into()])?;
+    tx.execute(
+        "UPDATE conversations SET owner_user_id = $2 WHERE group_id = $1",
+        &[id.0.into(), owner.as_str().into()],
+    )?;
     Ok(())
 }
 
@@ -153,7 +159,9 @@ pub fn evict(tx: &mut dyn Tx, tenant: &Tenant, id: GroupId) -> Result<u64, Store
 
 /// Every tenant that has a conversation, for jobs that visit them all.
 pub fn tenants(tx: &mut dyn Tx) -> Result<Vec<Tenant>, StoreError> {
-    tx.rows("SELECT DISTINCT tenant FROM groups ORDER BY tenant", &[], |row| Ok(Tenant::listed(row.text(0)?.to_owned())))
+    tx.rows("SELECT DISTINCT tenant FROM groups ORDER BY tenant", &[], |row| {
+        Ok(Tenant::listed(row.text(0)?.to_owned()))
+    })
 }
 
 /// How many there are of everything.
@@ -179,12 +187,15 @@ pub fn counts(tx: &mut dyn Tx, tenant: &Tenant) -> Result<Counts, StoreError> {
             |row| Ok((row.int(0)?, row.int(1)?, row.opt_int(2)?.map(Timestamp::from_micros))),
         )?
         .unwrap_or_default();
-    let mut count = |sql: &str| tx.first(sql, &[tenant.as_str().into()], |row| row.int(0)).map(Option::unwrap_or_default);
+    let mut count =
+        |sql: &str| tx.first(sql, &[tenant.as_str().into()], |row| row.int(0)).map(Option::unwrap_or_default);
     Ok(Counts {
         groups,
         deleted_groups,
         oldest_deleted_at,
         conversations: count("SELECT COUNT(*) FROM conversations WHERE tenant = $1")?,
-        entries: count("SELECT COUNT(*) FROM groups g JOIN entries e ON e.group_id = g.id WHERE g.tenant = $1")?,
+        entries: count(
+            "SELECT COUNT(*) FROM groups g JOIN entries e ON e.group_id = g.id WHERE g.tenant = $1",
+        )?,
     })
 }

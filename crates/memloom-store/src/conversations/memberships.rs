@@ -56,7 +56,12 @@ pub fn list(
 }
 
 /// Changes the level of a member.
-pub fn set_level(tx: &mut dyn Tx, group: GroupId, user: &UserId, level: AccessLevel) -> Result<(), StoreError> {
+pub fn set_level(
+    tx: &mut dyn Tx,
+    group: GroupId,
+    user: &UserId,
+    level: AccessLevel,
+) -> Result<(), StoreError> {
     tx.execute(
         "UPDATE memberships SET access_level = $3 WHERE group_id = $1 AND user_id = $2",
         &[group.0.into(), user.as_str().into(), level.code().into()],

@@ -59,16 +59,20 @@ pub(crate) use entry_columns;
 
 /// Where [`entry_columns`] names the content.
 const CONTENT_COLUMN: usize = 9;
+/// Where it names the place.
+const ORD_COLUMN: usize = 2;
 
 fn entry(row: &dyn Row) -> Result<Entry, StoreError> {
-    let content = std::str::from_utf8(row.bytes(CONTENT_COLUMN)?).map_err(|e| StoreError::Broken(format!("stored content: {e}")))?;
+    let content = std::str::from_utf8(row.bytes(CONTENT_COLUMN)?)
+        .map_err(|e| StoreError::Broken(format!("stored content: {e}")))?;
     Ok(Entry {
         id: EntryId(row.uuid(0)?),
         conversation_id: ConversationId(row.uuid(1)?),
         ord: row.int(2)?,
         user_id: row.opt_text(3)?.map(UserId::from),
         client_id: row.opt_text(4)?.map(ClientId::from),
-        channel: Channel::from_code(row.int(5)?).ok_or_else(|| StoreError::Broken("unknown channel".into()))?,
+        channel: Channel::from_code(row.int(5)?)
+            .ok_or_else(|| StoreError::Broken("unknown channel".into()))?,
         epoch: row.opt_int(6)?,
         content_type: row.text(7)?.to_owned(),
         created_at: timestamp(row, 8)?,

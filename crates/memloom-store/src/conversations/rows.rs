@@ -24,7 +24,12 @@ pub struct Head {
 }
 
 /// Finds a conversation, deleted or not, together with a user's access to it.
-pub fn head(tx: &mut dyn Tx, tenant: &Tenant, user: &UserId, id: ConversationId) -> Result<Option<Head>, StoreError> {
+pub fn head(
+    tx: &mut dyn Tx,
+    tenant: &Tenant,
+    user: &UserId,
+    id: ConversationId,
+) -> Result<Option<Head>, StoreError> {
     tx.first(
         "SELECT c.group_id, c.parent_id, c.has_history, c.title, c.deleted_at, m.access_level FROM conversations c \
          LEFT JOIN memberships m ON m.group_id = c.group_id AND m.user_id = $3 WHERE c.tenant = $1 AND c.id = $2",
@@ -52,7 +57,12 @@ pub fn group(tx: &mut dyn Tx, tenant: &Tenant, id: ConversationId) -> Result<Opt
 }
 
 /// A live conversation as a member sees it.
-pub fn get(tx: &mut dyn Tx, tenant: &Tenant, user: &UserId, id: ConversationId) -> Result<Option<Conversation>, StoreError> {
+pub fn get(
+    tx: &mut dyn Tx,
+    tenant: &Tenant,
+    user: &UserId,
+    id: ConversationId,
+) -> Result<Option<Conversation>, StoreError> {
     tx.first(
         concat!(
             "SELECT ",
@@ -66,9 +76,17 @@ pub fn get(tx: &mut dyn Tx, tenant: &Tenant, user: &UserId, id: ConversationId) 
 }
 
 /// A conversation, deleted or not, as an admin sees it.
-pub fn get_any(tx: &mut dyn Tx, tenant: &Tenant, id: ConversationId) -> Result<Option<Conversation>, StoreError> {
+pub fn get_any(
+    tx: &mut dyn Tx,
+    tenant: &Tenant,
+    id: ConversationId,
+) -> Result<Option<Conversation>, StoreError> {
     tx.first(
-        concat!("SELECT ", conversation_columns!(), ", 1 FROM conversations c WHERE c.tenant = $1 AND c.id = $2"),
+        concat!(
+            "SELECT ",
+            conversation_columns!(),
+            ", 1 FROM conversations c WHERE c.tenant = $1 AND c.id = $2"
+        ),
         &[tenant.as_str().into(), id.0.into()],
         conversation,
     )
@@ -93,7 +111,11 @@ pub struct NewConversation<'a> {
 }
 
 /// Stores a conversation, unless its id is taken; says whether it did.
-pub fn insert_if_absent(tx: &mut dyn Tx, tenant: &Tenant, new: &NewConversation<'_>) -> Result<bool, StoreError> {
+pub fn insert_if_absent(
+    tx: &mut dyn Tx,
+    tenant: &Tenant,
+    new: &NewConversation<'_>,
+) -> Result<bool, StoreError> {
     let inserted = tx.execute(
         "INSERT INTO conversations (tenant, id, group_id, owner_user_id, parent_id, fork_entry_id, has_history, \
          created_at, updated_at, title, metadata) VALUES ($1, $2, $3, $4, $5, $6, 0, $7, $7, $8, $9) \
@@ -114,7 +136,12 @@ pub fn insert_if_absent(tx: &mut dyn Tx, tenant: &Tenant, new: &NewConversation<
 }
 
 /// Makes a conversation the latest of its tree, unless it already is. For changes that are no entries.
-pub fn touch_group(tx: &mut dyn Tx, group: GroupId, id: ConversationId, now: Timestamp) -> Result<Timestamp, StoreError> {
+pub fn touch_group(
+    tx: &mut dyn Tx,
+    group: GroupId,
+    id: ConversationId,
+    now: Timestamp,
+) -> Result<Timestamp, StoreError> {
     tx.first(
         "UPDATE groups SET \
          last_created_at = CASE WHEN $2 > last_created_at THEN $2 ELSE last_created_at END, \

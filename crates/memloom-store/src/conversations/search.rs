@@ -1,11 +1,13 @@
 //! What full-text search needs of the tables: who may see which tree, what a hit looks like, what is not indexed yet.
 
-use super::{entry, entry_columns};
-use crate::{StoreError, Tx, TxExt};
+use super::entries::PAGE_BYTES;
+use super::{CONTENT_COLUMN, entry, entry_columns};
+use crate::{Lock, StoreError, Tx, TxExt};
 use memloom_core::conversations::{Channel, Entry};
 use memloom_core::identity::Tenant;
 use memloom_core::{ConversationId, EntryId, GroupId, Timestamp, UserId};
 use std::collections::HashSet;
+use std::ops::ControlFlow;
 use uuid::Uuid;
 
 /// Whose trees a search covers.
@@ -23,7 +25,12 @@ pub enum Scope {
 }
 
 /// The trees of a scope, if there are at most `limit`: then a search can be confined to them from the start.
-pub fn groups(tx: &mut dyn Tx, tenant: &Tenant, scope: &Scope, limit: usize) -> Result<Option<Vec<Uuid>>, StoreError> {
+pub fn groups(
+    tx: &mut dyn Tx,
+    tenant: &Tenant,
+    scope: &Scope,
+    limit: usize,
+) -> Result<Option<Vec<Uuid>>, StoreError> {
     let Scope::Member(user) = scope else { return Ok(None) };
     let bound = limit as i64 + 1;
     let params = [tenant.as_str().into(), user.as_str().into(), bound.into()];
@@ -86,7 +93,12 @@ pub struct Hydrated {
 }
 
 /// Loads all hits of a page at once, in no particular order.
-pub fn hydrate(tx: &mut dyn Tx, tenant: &Tenant, ids: &[Uuid], with_entries: bool) -> Result<Vec<Hydrated>, StoreError> {
+pub fn hydrate(
+    tx: &mut dyn Tx,
+    tenant: &Tenant,
+    ids: &[Uuid],
+    with_entries: bool,
+) -> Result<Vec<Hydrated>, StoreError> {
     let params = [crate::Value::Uuids(ids), tenant.as_str().into()];
     if !with_entries {
         return tx.rows(
@@ -170,7 +182,12 @@ pub fn add_unindexed(
 }
 
 /// Takes an entry off the indexers' work list.
-pub fn remove_unindexed(tx: &mut dyn Tx, tenant: &Tenant, entry: EntryId, created_at: Timestamp) -> Result<(), StoreError> {
+pub fn remove_unindexed(
+    tx: &mut dyn Tx,
+    tenant: &Tenant,
+    entry: EntryId,
+    created_at: Timestamp,
+) -> Result<(), StoreError> {
     tx.execute(
         "DELETE FROM unindexed WHERE tenant = $1 AND created_at = $2 AND entry_id = $3",
         &[tenant.as_str().into(), created_at.as_micros().into(), entry.0.into()],
@@ -178,15 +195,17 @@ pub fn remove_unindexed(tx: &mut dyn Tx, tenant: &Tenant, entry: EntryId, create
     Ok(())
 }
 
-/// The indexers' work list in live trees, oldest first, after (`created_at`, `id`).
+/// The indexers' work list in live trees, oldest first, after (`created_at`, `id`): at most `limit`, and no more content
+/// than a page holds. The answer also says whether there is more.
 pub fn unindexed(
     tx: &mut dyn Tx,
     tenant: &Tenant,
     after: Option<(Timestamp, EntryId)>,
-    limit: i64,
-) -> Result<Vec<Entry>, StoreError> {
+    limit: usize,
+) -> Result<(Vec<Entry>, bool), StoreError> {
     let (created_at, id) = after.map_or((i64::MIN, Uuid::nil()), |(at, id)| (at.as_micros(), id.0));
-    tx.rows(
+    let (mut entries, mut bytes, mut more) = (Vec::new(), 0, false);
+    tx.query(
         concat!(
             "SELECT ",
             entry_columns!(),
@@ -194,7 +213,29 @@ pub fn unindexed(
              JOIN entries e ON e.id = u.entry_id \
              WHERE u.tenant = $1 AND (u.created_at, u.entry_id) > ($2, $3) ORDER BY u.created_at, u.entry_id LIMIT $4"
         ),
-        &[tenant.as_str().into(), created_at.into(), id.into(), limit.into()],
-        entry,
+        &[tenant.as_str().into(), created_at.into(), id.into(), (limit as i64 + 1).into()],
+        Lock::None,
+        &mut |row| {
+            bytes += row.bytes(CONTENT_COLUMN)?.len();
+            if entries.len() == limit || (bytes > PAGE_BYTES && !entries.is_empty()) {
+                more = true;
+                return Ok(ControlFlow::Break(()));
+            }
+            entries.push(entry(row)?);
+            Ok(ControlFlow::Continue(()))
+        },
+    )?;
+    Ok((entries, more))
+}
+
+/// How many bytes of content each of these entries has.
+pub fn content_bytes(tx: &mut dyn Tx, ids: &[Uuid]) -> Result<Vec<(Uuid, usize)>, StoreError> {
+    tx.rows(
+        "SELECT id, LENGTH(content) FROM entries WHERE id = ANY($1)",
+        &[crate::Value::Uuids(ids)],
+        |row| Ok((row.uuid(0)?, row.int(1)? as usize)),
     )
 }
+
+/// The most bytes of content a page of hits may hold, unless its first hit alone has more.
+pub const HITS_BYTES: usize = PAGE_BYTES;

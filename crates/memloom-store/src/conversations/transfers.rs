@@ -17,7 +17,12 @@ macro_rules! select {
 }
 
 /// Stores a transfer, unless its tree has one pending; says whether it did.
-pub fn insert_if_none(tx: &mut dyn Tx, tenant: &Tenant, group: GroupId, transfer: &Transfer) -> Result<bool, StoreError> {
+pub fn insert_if_none(
+    tx: &mut dyn Tx,
+    tenant: &Tenant,
+    group: GroupId,
+    transfer: &Transfer,
+) -> Result<bool, StoreError> {
     let inserted = tx.execute(
         "INSERT INTO transfers (id, tenant, group_id, conversation_id, from_user_id, to_user_id, created_at) \
          VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (group_id) DO NOTHING",
@@ -36,18 +41,30 @@ pub fn insert_if_none(tx: &mut dyn Tx, tenant: &Tenant, group: GroupId, transfer
 
 /// The pending transfer of a tree.
 pub fn of_group(tx: &mut dyn Tx, group: GroupId) -> Result<Option<TransferId>, StoreError> {
-    tx.first("SELECT id FROM transfers WHERE group_id = $1", &[group.0.into()], |row| row.uuid(0).map(TransferId))
+    tx.first("SELECT id FROM transfers WHERE group_id = $1", &[group.0.into()], |row| {
+        row.uuid(0).map(TransferId)
+    })
 }
 
 /// A transfer and its tree. Trees that are deleted have none.
-pub fn get(tx: &mut dyn Tx, tenant: &Tenant, id: TransferId) -> Result<Option<(Transfer, GroupId)>, StoreError> {
+pub fn get(
+    tx: &mut dyn Tx,
+    tenant: &Tenant,
+    id: TransferId,
+) -> Result<Option<(Transfer, GroupId)>, StoreError> {
     tx.first(select!("WHERE t.id = $1 AND t.tenant = $2"), &[id.0.into(), tenant.as_str().into()], |row| {
         Ok((transfer(row)?, GroupId(row.uuid(6)?)))
     })
 }
 
 /// The transfers a user sent, in the order of their ids, from `from` on.
-pub fn sent(tx: &mut dyn Tx, tenant: &Tenant, user: &UserId, from: Uuid, limit: i64) -> Result<Vec<Transfer>, StoreError> {
+pub fn sent(
+    tx: &mut dyn Tx,
+    tenant: &Tenant,
+    user: &UserId,
+    from: Uuid,
+    limit: i64,
+) -> Result<Vec<Transfer>, StoreError> {
     tx.rows(
         select!("WHERE t.tenant = $1 AND t.from_user_id = $2 AND t.id >= $3 ORDER BY t.id LIMIT $4"),
         &[tenant.as_str().into(), user.as_str().into(), from.into(), limit.into()],
@@ -56,7 +73,13 @@ pub fn sent(tx: &mut dyn Tx, tenant: &Tenant, user: &UserId, from: Uuid, limit: 
 }
 
 /// The transfers a user may accept, in the order of their ids, from `from` on.
-pub fn received(tx: &mut dyn Tx, tenant: &Tenant, user: &UserId, from: Uuid, limit: i64) -> Result<Vec<Transfer>, StoreError> {
+pub fn received(
+    tx: &mut dyn Tx,
+    tenant: &Tenant,
+    user: &UserId,
+    from: Uuid,
+    limit: i64,
+) -> Result<Vec<Transfer>, StoreError> {
     tx.rows(
         select!("WHERE t.tenant = $1 AND t.to_user_id = $2 AND t.id >= $3 ORDER BY t.id LIMIT $4"),
         &[tenant.as_str().into(), user.as_str().into(), from.into(), limit.into()],

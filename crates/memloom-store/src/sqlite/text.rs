@@ -60,7 +60,8 @@ fn put_text(tx: &mut dyn Tx, document: &TextDocument) -> Result<i64, StoreError>
 /// Writes the terms of documents whose rows are written.
 fn put_terms(tx: &mut dyn Tx, documents: &mut Vec<(i64, TextDocument)>) -> Result<(), StoreError> {
     for (no, document) in documents.drain(..) {
-        let terms = format!("{} {SCOPE}{} {}", tenant(&document.tenant), document.group.simple(), document.terms);
+        let terms =
+            format!("{} {SCOPE}{} {}", tenant(&document.tenant), document.group.simple(), document.terms);
         tx.execute(
             "INSERT OR REPLACE INTO text_index (rowid, terms) VALUES ($1, $2)",
             &[no.into(), terms.as_str().into()],
@@ -130,7 +131,8 @@ pub(super) fn search(
 fn expression(of_tenant: &str, words: &[Vec<String>], groups: Option<&[Uuid]>) -> Option<String> {
     let mut expression = format!("\"{}\"", tenant(of_tenant));
     if let Some(groups) = groups {
-        let names: Vec<String> = groups.iter().map(|group| format!("\"{SCOPE}{}\"", group.simple())).collect();
+        let names: Vec<String> =
+            groups.iter().map(|group| format!("\"{SCOPE}{}\"", group.simple())).collect();
         if names.is_empty() {
             return None;
         }
@@ -154,8 +156,10 @@ fn expression(of_tenant: &str, words: &[Vec<String>], groups: Option<&[Uuid]>) -
 /// The terms that begin with a word, in FTS5's language. The tokenizer cuts at ASCII signs, and so do we: without positions
 /// FTS5 knows no phrases.
 fn beginning_with(word: &str) -> Option<String> {
-    let mut parts: Vec<&str> =
-        word.split(|c: char| c.is_ascii() && !c.is_ascii_alphanumeric()).filter(|part| !part.is_empty()).collect();
+    let mut parts: Vec<&str> = word
+        .split(|c: char| c.is_ascii() && !c.is_ascii_alphanumeric())
+        .filter(|part| !part.is_empty())
+        .collect();
     let last = parts.pop()?;
     let mut expression = String::from("(");
     for part in parts {
