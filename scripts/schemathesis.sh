@@ -104,7 +104,7 @@ fuzz() {
 }
 
 # The administrator first: the other pass deletes.
-fuzz admin 40 --include-path-regex '^/v1/(admin/|conversations/(index|unindexed)$)'
-fuzz fuzz 40
+fuzz admin 100 --include-path-regex '^/v1/(admin/|conversations/(index|unindexed)$)'
+fuzz fuzz 120
 kill -0 "$server" 2>/dev/null || { cat "$folder/log" >&2; echo "schemathesis: the server died" >&2; exit 1; }
 echo "schemathesis: both passes conform to the document"

@@ -132,9 +132,8 @@ async fn unsupported_media_type() {
 async fn timeout() {
     let error = Error::Timeout;
     insta::assert_snapshot!(rendered(error).await, @r#"
-    503 Service Unavailable
-    retry-after: 1
-    {"error":"Request timed out","code":"timeout","details":{"message":"the request took too long"}}
+    504 Gateway Timeout
+    {"error":"Request timed out","code":"timeout","details":{"message":"the request took too long; it may have been carried out, so repeat it with the same Idempotency-Key or look first"}}
     "#);
 }
 
