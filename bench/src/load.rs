@@ -8,6 +8,7 @@
 //! connection waited, so it includes queueing behind the other connections.
 
 use crate::dataset::Random;
+use crate::server::{Server, cpu_time};
 use anyhow::{Context as _, Result, bail};
 use std::future::poll_fn;
 use std::io;
@@ -145,10 +146,10 @@ pub struct Run {
     pub slices: Vec<f64>,
     /// Time measured.
     measured: Duration,
-    /// Processor time the server spent, in seconds.
-    pub server_cpu: f64,
-    /// Processor time the generator spent, in seconds.
-    pub generator_cpu: f64,
+    /// Processor time the server spent.
+    server_cpu: Duration,
+    /// Processor time the generator spent.
+    generator_cpu: Duration,
     /// Answers that were not 2xx, and broken connections.
     pub failures: u64,
     /// The first of them.
@@ -179,13 +180,13 @@ impl Run {
 
     /// The server's processor time for one request, in microseconds.
     pub fn server_micros(&self) -> f64 {
-        self.server_cpu * 1e6 / (self.nanos.len().max(1) as f64)
+        self.server_cpu.as_secs_f64() * 1e6 / (self.nanos.len().max(1) as f64)
     }
 
     /// The generator's processor time for one request, in microseconds. Its one thread is the limit, and the result
     /// is none, where this times the throughput comes close to a second.
     pub fn generator_micros(&self) -> f64 {
-        self.generator_cpu * 1e6 / (self.nanos.len().max(1) as f64)
+        self.generator_cpu.as_secs_f64() * 1e6 / (self.nanos.len().max(1) as f64)
     }
 
     /// The latencies that the given shares of all requests stayed within, in milliseconds.
@@ -215,11 +216,11 @@ pub struct Load {
     pub measure: Duration,
 }
 
-/// Sends random ones of `requests` for as long as `load` says.
-pub async fn drive(address: SocketAddr, requests: &Requests, load: Load) -> Result<Run> {
+/// Sends random ones of `requests` to a server for as long as `load` says.
+pub async fn drive(server: &Server, requests: &Requests, load: Load) -> Result<Run> {
     let mut connections = Vec::with_capacity(load.connections);
     for _ in 0..load.connections {
-        connections.push(Connection::open(address).await?);
+        connections.push(Connection::open(server.address).await?);
     }
     let begin = Instant::now() + load.warm_up;
     let end = begin + load.measure;
@@ -228,7 +229,9 @@ pub async fn drive(address: SocketAddr, requests: &Requests, load: Load) -> Resu
         let random = Random::new(0xB0A7 + number as u64);
         tasks.spawn(repeat(connection, Arc::clone(requests), random, begin, end));
     }
-    let mut run = Run { measured: load.measure, ..Run::default() };
+    let processes = [server.id(), std::process::id()];
+    let [server_cpu, generator_cpu] = cpu_between(processes, begin, end).await?;
+    let mut run = Run { measured: load.measure, server_cpu, generator_cpu, ..Run::default() };
     while let Some(part) = tasks.join_next().await {
         let part = part?;
         run.nanos.extend(part.nanos);
@@ -237,6 +240,16 @@ pub async fn drive(address: SocketAddr, requests: &Requests, load: Load) -> Resu
     }
     run.slices.push(run.throughput());
     Ok(run)
+}
+
+/// Processor time that processes spend between two instants.
+async fn cpu_between(processes: [u32; 2], begin: Instant, end: Instant) -> Result<[Duration; 2]> {
+    let used = || Ok::<_, anyhow::Error>([cpu_time(processes[0])?, cpu_time(processes[1])?]);
+    tokio::time::sleep_until(begin.into()).await;
+    let before = used()?;
+    tokio::time::sleep_until(end.into()).await;
+    let after = used()?;
+    Ok([after[0].saturating_sub(before[0]), after[1].saturating_sub(before[1])])
 }
 
 /// One connection's share of [`drive`]. A request counts when its answer arrives within the measured time.

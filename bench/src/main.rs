@@ -24,7 +24,7 @@ use machine::Machine;
 use report::{Comparison, Footprint, Grown, Report};
 use scenario::{Operation, World};
 use serde_json::Value;
-use server::{Server, cpu_seconds};
+use server::Server;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
@@ -170,13 +170,7 @@ impl Bench {
         let mut runs = [Run::default(), Run::default()];
         for _ in 0..SLICES {
             for ((server, requests), run) in sides.iter().zip(&mut runs) {
-                let before = [server.cpu_seconds()?, cpu_seconds(std::process::id())?];
-                let mut slice = load::drive(server.address, requests, load).await?;
-                // The counters also saw the warm-up: take its share off.
-                let share = measure.as_secs_f64() / (measure + load.warm_up).as_secs_f64();
-                slice.server_cpu = (server.cpu_seconds()? - before[0]) * share;
-                slice.generator_cpu = (cpu_seconds(std::process::id())? - before[1]) * share;
-                run.add(slice);
+                run.add(load::drive(server, requests, load).await?);
             }
         }
         Ok(runs)

@@ -105,21 +105,22 @@ impl Server {
         Ok(kilobytes * 1024)
     }
 
-    /// Processor time the process has used so far, in seconds.
-    pub fn cpu_seconds(&self) -> Result<f64> {
-        cpu_seconds(self.child.id())
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 }
 
-/// Processor time a process has used so far, in seconds.
-pub fn cpu_seconds(process: u32) -> Result<f64> {
-    // Linux counts in hundredths of a second for every process that asks.
-    const TICKS_PER_SECOND: f64 = 100.0;
-    let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
-    // The command name may hold spaces: fields are counted from the closing parenthesis.
-    let (_, fields) = stat.rsplit_once(") ").context("unexpected /proc/PID/stat")?;
-    let ticks: f64 = fields.split(' ').skip(11).take(2).filter_map(|field| field.parse::<f64>().ok()).sum();
-    Ok(ticks / TICKS_PER_SECOND)
+/// Processor time that the threads of a process have used so far. Finer than `/proc/PID/stat`, which counts hundredths of
+/// a second.
+pub fn cpu_time(process: u32) -> Result<Duration> {
+    let mut nanos = 0;
+    for thread in fs::read_dir(format!("/proc/{process}/task"))? {
+        // A thread may end between listing and reading; the ones that matter live as long as the process.
+        let text = fs::read_to_string(thread?.path().join("schedstat")).unwrap_or_default();
+        nanos += text.split(' ').next().and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
+    }
+    Ok(Duration::from_nanos(nanos))
 }
 
 impl Drop for Server {

@@ -204,10 +204,8 @@ pub fn resolve(credentials: Credentials, policy: &IdentityPolicy) -> Result<Prin
     if user.is_none() && client.is_none() {
         return Err(Error::Unauthorized);
     }
-    if let Some(user) = &user {
-        if !is_user_id(&user.id) {
-            return Err(Error::Unauthorized);
-        }
+    if user.as_ref().is_some_and(|user| !is_user_id(&user.id)) {
+        return Err(Error::Unauthorized);
     }
     let trusted = client.as_ref().is_some_and(|client| match &policy.trust {
         Trust::EveryClient => true,

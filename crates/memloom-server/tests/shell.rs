@@ -175,7 +175,10 @@ async fn a_handler_that_takes_too_long_is_answered_for_unless_its_route_is_patie
 
     let response = server.get("/slow").await;
     assert_eq!(response.status(), StatusCode::GATEWAY_TIMEOUT);
-    assert!(!response.headers().contains_key("retry-after"), "what may have happened must not be repeated blindly");
+    assert!(
+        !response.headers().contains_key("retry-after"),
+        "what may have happened must not be repeated blindly"
+    );
     assert_eq!(json_of(response).await["code"], "timeout");
     assert_eq!(server.get("/patient/1").await.status(), StatusCode::OK);
 }

@@ -1,6 +1,8 @@
 //! The whole service on a real store, against the contract's definitions written down as plainly as possible:
 //! random trees, random appends, random syncs, two agents, and a clock that sometimes runs backwards.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use memloom_core::conversations::{Channel, Entry};
 use memloom_core::identity::{
     Caller, Credentials, IdentityPolicy, RoleGrant, Trust, VerifiedClient, VerifiedUser, resolve,

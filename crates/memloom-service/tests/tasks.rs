@@ -1,5 +1,7 @@
 //! The task queue: claimed, tried again later, and one failure at a time.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use memloom_core::{Clock, Error};
 use memloom_service::{Services, Settings};
 use memloom_store::sqlite::{SqliteConfig, SqliteEngine};

@@ -1,5 +1,7 @@
 //! What depends on the clock: ties, expiry, retention.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use memloom_core::conversations::{Channel, ListMode};
 use memloom_core::identity::{
     Caller, Credentials, IdentityPolicy, Principal, RoleGrant, Trust, VerifiedUser, resolve,

@@ -1,5 +1,7 @@
 //! The crates know only what they are meant to know. `ARCHITECTURE.md` says why; this says so in red.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 use std::collections::{BTreeMap, BTreeSet};
 
