@@ -171,7 +171,7 @@ fn configuration(config: &Config) -> Vec<Check> {
         .map(|found| Check::problem(NAME, format!("{}: {}", found.key, found.problem), found.fix))
         .collect();
     if checks.is_empty() {
-        checks.push(Check::ok(NAME, "can be run with"));
+        checks.push(Check::ok(NAME, "valid"));
     }
     checks.extend(config.warnings().into_iter().map(|warning| Check::warning(NAME, warning)));
     checks
@@ -189,7 +189,7 @@ fn data_folder(folder: &Path) -> Check {
     let _ = std::fs::remove_file(&probe);
     match written {
         Ok(_) if existing == folder => Check::ok(NAME, format!("{shown} can be written")),
-        Ok(_) => Check::ok(NAME, format!("{shown} is not there yet and will be made")),
+        Ok(_) => Check::ok(NAME, format!("{shown} is not there yet and will be created")),
         Err(error) => Check::problem(
             NAME,
             format!("{} cannot be written: {error}", existing.display()),
@@ -220,7 +220,7 @@ fn database(path: &Path, running: bool) -> Check {
         return Check::problem(NAME, message, "stop that process, or choose another folder with --data-dir");
     }
     match schema_version(path) {
-        Ok(None) => Check::ok(NAME, format!("{shown} is not there yet and will be made")),
+        Ok(None) => Check::ok(NAME, format!("{shown} is not there yet and will be created")),
         Ok(Some(version)) if i64::from(version) > sqlite::known_schema() => Check::problem(
             NAME,
             format!(

@@ -75,6 +75,8 @@ async fn in_folder(args: &EvictArgs, micros: i64) -> anyhow::Result<()> {
     // Only for the audit log, which has to say that somebody evicted.
     let _telemetry =
         telemetry::init(&TelemetryConfig { filter: "warn".into(), ..TelemetryConfig::default() })?;
+    let database = config.database()?;
+    ensure!(database.exists(), "there is no database at {}: check --data-dir", database.display());
     let store = serve::open_store(&config)
         .context("the data folder cannot be opened (if a server runs on it, use --url)")?;
     let services = Services::new(store.clone(), Arc::new(SystemClock), serve::settings(&config)).await?;

@@ -159,7 +159,7 @@ fn refuse_problems(config: &Config) -> anyhow::Result<()> {
         return Ok(());
     }
     let lines: Vec<String> = problems.iter().map(|problem| format!("  {problem}")).collect();
-    bail!("the configuration cannot be run with:\n{}", lines.join("\n"))
+    bail!("the configuration is invalid:\n{}", lines.join("\n"))
 }
 
 /// The lines a start prints: where, what, and something to paste.
@@ -179,13 +179,13 @@ fn announcement(config: &Config, address: SocketAddr, paint: Paint) -> String {
     };
     let create = |credential: &str| {
         format!(
-            "curl -s {url}/v1/conversations -H {credential} -H 'Content-Type: application/json' -d '{{\"title\":\"Hello\"}}'"
+            "curl -sS {url}/v1/conversations -H {credential} -H 'Content-Type: application/json' -d '{{\"title\":\"Hello\"}}'"
         )
     };
     let example = match config.auth.mode {
         Mode::Local => create("'Authorization: Bearer alice'"),
         Mode::Jwt if config.auth.jwt.hmac_secret.is_some() => create("\"$(memloom token --user alice)\""),
-        Mode::Jwt => format!("curl -s {url}/v1/health"),
+        Mode::Jwt => format!("curl -sS {url}/v1/health"),
     };
     format!(
         "{title}\n\n  address  {address}\n  docs     {url}/docs\n  data     {data}\n  mode     {mode}\n\nTry it:\n  {example}\n",
