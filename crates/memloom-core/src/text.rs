@@ -5,6 +5,8 @@
 //! are indexed as overlapping pairs of characters.
 
 use rust_stemmers::{Algorithm, Stemmer};
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::ops::Range;
 use unicode_normalization::UnicodeNormalization;
 
@@ -27,7 +29,40 @@ const USUAL_LENGTH: f64 = 60.0;
 /// Turns text into terms, for documents and queries alike.
 pub struct Analyzer {
     stemmer: Option<Stemmer>,
+    language: Option<&'static str>,
 }
+
+/// How many stems a thread remembers.
+const REMEMBERED_STEMS: usize = 4096;
+
+/// The stems of one language.
+type Stems = (Option<&'static str>, HashMap<Box<str>, Option<Box<str>>>);
+
+thread_local! {
+    static STEMS: RefCell<Stems> = RefCell::default();
+}
+
+/// The languages that have stems.
+const LANGUAGES: [(&str, Algorithm); 18] = [
+    ("arabic", Algorithm::Arabic),
+    ("danish", Algorithm::Danish),
+    ("dutch", Algorithm::Dutch),
+    ("english", Algorithm::English),
+    ("finnish", Algorithm::Finnish),
+    ("french", Algorithm::French),
+    ("german", Algorithm::German),
+    ("greek", Algorithm::Greek),
+    ("hungarian", Algorithm::Hungarian),
+    ("italian", Algorithm::Italian),
+    ("norwegian", Algorithm::Norwegian),
+    ("portuguese", Algorithm::Portuguese),
+    ("romanian", Algorithm::Romanian),
+    ("russian", Algorithm::Russian),
+    ("spanish", Algorithm::Spanish),
+    ("swedish", Algorithm::Swedish),
+    ("tamil", Algorithm::Tamil),
+    ("turkish", Algorithm::Turkish),
+];
 
 /// A query after analysis: for each word the terms that may stand for it.
 pub type Words = Vec<Vec<String>>;
@@ -43,29 +78,12 @@ impl Analyzer {
     /// An analyser for a language named in English (`english`, `german`, …); `none` does not stem. `None` when the
     /// language is unknown.
     pub fn new(language: &str) -> Option<Self> {
-        let algorithm = match language.to_ascii_lowercase().as_str() {
-            "none" | "simple" => return Some(Self { stemmer: None }),
-            "arabic" => Algorithm::Arabic,
-            "danish" => Algorithm::Danish,
-            "dutch" => Algorithm::Dutch,
-            "english" => Algorithm::English,
-            "finnish" => Algorithm::Finnish,
-            "french" => Algorithm::French,
-            "german" => Algorithm::German,
-            "greek" => Algorithm::Greek,
-            "hungarian" => Algorithm::Hungarian,
-            "italian" => Algorithm::Italian,
-            "norwegian" => Algorithm::Norwegian,
-            "portuguese" => Algorithm::Portuguese,
-            "romanian" => Algorithm::Romanian,
-            "russian" => Algorithm::Russian,
-            "spanish" => Algorithm::Spanish,
-            "swedish" => Algorithm::Swedish,
-            "tamil" => Algorithm::Tamil,
-            "turkish" => Algorithm::Turkish,
-            _ => return None,
-        };
-        Some(Self { stemmer: Some(Stemmer::create(algorithm)) })
+        if ["none", "simple"].iter().any(|none| language.eq_ignore_ascii_case(none)) {
+            return Some(Self { stemmer: None, language: None });
+        }
+        let (language, algorithm) =
+            LANGUAGES.into_iter().find(|(name, _)| language.eq_ignore_ascii_case(name))?;
+        Some(Self { stemmer: Some(Stemmer::create(algorithm)), language: Some(language) })
     }
 
     /// The terms of a document, separated by spaces.
@@ -103,12 +121,13 @@ impl Analyzer {
 
     /// The part of a text around what a query matched, matches wrapped in `**`.
     pub fn highlight(&self, text: &str, query: &Words) -> String {
-        let prefixes: Vec<&str> = query.iter().flatten().map(String::as_str).collect();
-        let matches = |term: &String| prefixes.iter().any(|prefix| term.starts_with(prefix));
+        let scorer = self.scorer(query);
         let mut tokens: Vec<(Range<usize>, bool)> = Vec::new();
-        self.tokens(text, |token| {
-            let hit = matches(&token.word) || token.stem.as_ref().is_some_and(matches);
-            tokens.push((token.at, hit));
+        spans(text, |at, part| {
+            let hit = scorer.terms(&text[part]).is_some_and(|(word, stem)| {
+                query.iter().any(|alternatives| likeness(&word, stem.as_deref(), alternatives) > 0.0)
+            });
+            tokens.push((at, hit));
         });
         let first = densest_window(&tokens);
         let window = &tokens[first..tokens.len().min(first + FRAGMENT_WORDS)];
@@ -131,9 +150,23 @@ impl Analyzer {
         });
     }
 
+    /// The stem of a word, where it differs. Few words make most of every text, so the last ones are remembered: stemming
+    /// was a tenth of the cost of an append.
     fn stem(&self, word: &str) -> Option<String> {
-        let stem = self.stemmer.as_ref()?.stem(word);
-        (stem != word && !stem.is_empty()).then(|| stem.into_owned())
+        let stemmer = self.stemmer.as_ref()?;
+        STEMS.with_borrow_mut(|(language, stems)| {
+            if *language != self.language || stems.len() > REMEMBERED_STEMS {
+                stems.clear();
+                *language = self.language;
+            }
+            if let Some(stem) = stems.get(word) {
+                return stem.as_deref().map(str::to_owned);
+            }
+            let stem = stemmer.stem(word);
+            let stem = (stem != word && !stem.is_empty()).then(|| stem.into_owned());
+            stems.insert(word.into(), stem.as_deref().map(Into::into));
+            stem
+        })
     }
 }
 
@@ -195,20 +228,27 @@ impl Scorer<'_> {
         let mut length = 0.0;
         spans(text, |_, part| {
             length += 1.0;
-            let part = &text[part];
-            // Most words can be passed over after a look at how they begin.
-            if !self.beginnings.iter().any(|beginning| beginning.fits(part)) {
-                return;
-            }
-            let Some(word) = fold(part) else { return };
-            let stem = self.analyzer.stem(&word);
-            for (weight, alternatives) in found.iter_mut().zip(self.query) {
-                *weight += likeness(&word, stem.as_deref(), alternatives);
+            if let Some((word, stem)) = self.terms(&text[part]) {
+                for (weight, alternatives) in found.iter_mut().zip(self.query) {
+                    *weight += likeness(&word, stem.as_deref(), alternatives);
+                }
             }
         });
         let damping = SATURATION * (1.0 - LENGTH_WEIGHT + LENGTH_WEIGHT * length / USUAL_LENGTH);
         let sum: f64 = found.iter().map(|weight| weight / (weight + damping)).sum();
         sum / found.len().max(1) as f64
+    }
+}
+
+impl Scorer<'_> {
+    /// The terms of a word, unless its beginning already says that it cannot match: most words are passed over so.
+    fn terms(&self, word: &str) -> Option<(String, Option<String>)> {
+        if !self.beginnings.iter().any(|beginning| beginning.fits(word)) {
+            return None;
+        }
+        let word = fold(word)?;
+        let stem = self.analyzer.stem(&word);
+        Some((word, stem))
     }
 }
 
