@@ -6,6 +6,9 @@ SHELL := bash
 
 export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/memloom/target
 
+# A test that fails must not leave its new snapshot in the tree; `cargo insta` is for that.
+test check: export INSTA_UPDATE = no
+
 # nextest runs tests in parallel and shows slow ones; plain cargo does where it is not installed.
 cargo-test = $(if $(shell command -v cargo-nextest),cargo nextest run --no-fail-fast,cargo test --no-fail-fast --all-targets)
 # A step that fails says which one it was, and nothing after it runs.
