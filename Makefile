@@ -11,6 +11,8 @@ test check: export INSTA_UPDATE = no
 
 # nextest runs tests in parallel and shows slow ones; plain cargo does where it is not installed.
 cargo-test = $(if $(shell command -v cargo-nextest),cargo nextest run --no-fail-fast,cargo test --no-fail-fast --all-targets)
+# Documentation is for contributors: private items are in it, and public ones may link to them.
+rustdoc-flags = -D warnings -A rustdoc::private_intra_doc_links
 # A step that fails says which one it was, and nothing after it runs.
 step = @echo "==> $(1)"; $(2) || { echo "make $@: $(1) failed" >&2; exit 1; }
 
@@ -30,7 +32,7 @@ test: ## Runs everything that must pass: all tests, the API document under fuzzi
 check: ## Looks at format, lints and documentation and runs the quick tests: before every commit
 	$(call step,format,cargo fmt --all --check)
 	$(call step,lints,cargo clippy --workspace --all-targets --quiet -- -D warnings)
-	$(call step,documentation,RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet)
+	$(call step,documentation,RUSTDOCFLAGS="$(rustdoc-flags)" cargo doc --workspace --no-deps --document-private-items --quiet)
 	$(call step,quick tests,$(cargo-test) -p memloom-core -p memloom-wire)
 
 bench: ## Measures Memloom against the floor of its own stack (ARGS="--only append"), results in bench/results

@@ -68,8 +68,6 @@ const LANGUAGES: [(&str, Algorithm); 18] = [
 pub type Words = Vec<Vec<String>>;
 
 struct Token {
-    /// Where it stands in the text.
-    at: Range<usize>,
     word: String,
     stem: Option<String>,
 }
@@ -145,7 +143,7 @@ impl Analyzer {
             if let Some(word) = fold(&text[part.clone()]) {
                 // A pair of characters is no word that could have a stem.
                 let stem = if part == at { self.stem(&word) } else { None };
-                each(Token { at, word, stem });
+                each(Token { word, stem });
             }
         });
     }

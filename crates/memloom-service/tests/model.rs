@@ -3,20 +3,19 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod world;
+
 use memloom_core::conversations::{Channel, Entry};
-use memloom_core::identity::{
-    Caller, Credentials, IdentityPolicy, RoleGrant, Trust, VerifiedClient, VerifiedUser, resolve,
-};
+use memloom_core::identity::Caller;
 use memloom_core::{Clock, ConversationId, EntryId, Json};
 use memloom_service::conversations::{AppendRequest, ChannelFilter, EpochFilter, ListEntries};
 use memloom_service::{Services, Settings};
-use memloom_store::Store;
-use memloom_store::sqlite::{SqliteConfig, SqliteEngine};
 use memloom_testkit::clock::TestClock;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use world::caller;
 
 const AGENTS: [&str; 2] = ["agent-a", "agent-b"];
 
@@ -77,42 +76,19 @@ struct World {
     clock: Arc<TestClock>,
     user: Caller,
     agents: Vec<Caller>,
-    _folder: tempfile::TempDir,
+    /// The store and its folder live as long as this.
+    _world: world::World,
 }
 
 async fn world() -> World {
-    let folder = tempfile::tempdir().unwrap();
-    let engine = SqliteEngine::open(SqliteConfig {
-        path: folder.path().join("memloom.db"),
-        ..SqliteConfig::default()
-    })
-    .unwrap();
-    let clock = Arc::new(TestClock::new());
-    let services =
-        Services::new(Store::new(Arc::new(engine)), clock.clone(), Settings::default()).await.unwrap();
+    let world = world::World::new(Settings::default()).await;
     World {
-        services,
-        clock,
-        user: caller(None),
-        agents: AGENTS.iter().map(|agent| caller(Some(agent))).collect(),
-        _folder: folder,
+        services: world.services.clone(),
+        clock: world.clock.clone(),
+        user: caller("alice", None),
+        agents: AGENTS.iter().map(|agent| caller("alice", Some(agent))).collect(),
+        _world: world,
     }
-}
-
-fn caller(agent: Option<&str>) -> Caller {
-    let policy = IdentityPolicy {
-        default_tenant: "default".into(),
-        trust: Trust::EveryClient,
-        admin: RoleGrant::default(),
-        auditor: RoleGrant::default(),
-        indexer: RoleGrant::default(),
-    };
-    let credentials = Credentials {
-        user: Some(VerifiedUser { id: "alice".into(), ..VerifiedUser::default() }),
-        client: agent.map(|id| VerifiedClient { id: id.into(), tenant: None }),
-        ..Credentials::default()
-    };
-    resolve(credentials, &policy).unwrap().into_caller().unwrap()
 }
 
 fn request(channel: Channel, content_type: &str, items: &[Value]) -> AppendRequest {

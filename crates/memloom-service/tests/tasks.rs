@@ -3,36 +3,32 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use memloom_core::{Clock, Error};
-use memloom_service::{Services, Settings};
-use memloom_store::sqlite::{SqliteConfig, SqliteEngine};
-use memloom_store::{Store, TxExt, tasks};
-use memloom_testkit::clock::TestClock;
-use std::sync::Arc;
+mod world;
+
+use memloom_service::Settings;
+use memloom_store::{TxExt, tasks};
 use std::time::Duration;
+use world::World;
 
 const MINUTE: i64 = 60_000_000;
 const HOUR: i64 = 60 * MINUTE;
 
-struct World {
-    services: Services,
-    store: Store,
-    clock: Arc<TestClock>,
-    _folder: tempfile::TempDir,
-}
-
 async fn world() -> World {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("memloom.db");
-    let store =
-        Store::new(Arc::new(SqliteEngine::open(SqliteConfig { path, ..SqliteConfig::default() }).unwrap()));
-    let clock = Arc::new(TestClock::new());
-    let settings =
-        Settings { task_batch_size: 3, task_retry_delay: Duration::from_secs(600), ..Settings::default() };
-    let services = Services::new(store.clone(), clock.clone(), settings).await.unwrap();
-    World { services, store, clock, _folder: folder }
+    World::new(Settings {
+        task_batch_size: 3,
+        task_retry_delay: Duration::from_secs(600),
+        ..Settings::default()
+    })
+    .await
 }
 
-impl World {
+trait Queue {
+    async fn enqueue(&self, name: Option<&'static str>, kind: &'static str);
+    /// Kind, failures and microseconds until the next try of every task.
+    async fn queue(&self) -> Vec<(String, i64, i64)>;
+}
+
+impl Queue for World {
     async fn enqueue(&self, name: Option<&'static str>, kind: &'static str) {
         let (id, now) = (self.clock.new_id(), self.clock.now());
         self.store
@@ -41,7 +37,6 @@ impl World {
             .unwrap();
     }
 
-    /// Kind, failures and microseconds until the next try of every task.
     async fn queue(&self) -> Vec<(String, i64, i64)> {
         let now = self.clock.now().as_micros();
         self.store

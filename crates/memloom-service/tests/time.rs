@@ -2,56 +2,33 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod world;
+
 use memloom_core::conversations::{Channel, ListMode};
-use memloom_core::identity::{
-    Caller, Credentials, IdentityPolicy, Principal, RoleGrant, Trust, VerifiedUser, resolve,
-};
+use memloom_core::identity::Caller;
 use memloom_core::{Clock, ConversationId, EntryId, Error, Json, Timestamp};
+use memloom_service::Settings;
 use memloom_service::conversations::{AppendRequest, EvictRequest, Idempotency};
-use memloom_service::{Services, Settings};
-use memloom_store::sqlite::{SqliteConfig, SqliteEngine};
-use memloom_store::{Store, TxExt};
-use memloom_testkit::clock::TestClock;
-use std::collections::HashSet;
-use std::sync::Arc;
+use memloom_store::TxExt;
 use tokio::sync::mpsc;
+use world::{World, caller, principal};
 
 const HOUR: i64 = 3_600_000_000;
 
-struct World {
-    services: Services,
-    store: Store,
-    clock: Arc<TestClock>,
-    _folder: tempfile::TempDir,
-}
-
 async fn world() -> World {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("memloom.db");
-    let store =
-        Store::new(Arc::new(SqliteEngine::open(SqliteConfig { path, ..SqliteConfig::default() }).unwrap()));
-    let clock = Arc::new(TestClock::new());
-    let services = Services::new(store.clone(), clock.clone(), Settings::default()).await.unwrap();
-    World { services, store, clock, _folder: folder }
-}
-
-fn principal(user: &str) -> Principal {
-    let policy = IdentityPolicy {
-        default_tenant: "default".into(),
-        trust: Trust::EveryClient,
-        admin: RoleGrant { users: HashSet::from(["admin".to_owned()]), ..RoleGrant::default() },
-        auditor: RoleGrant::default(),
-        indexer: RoleGrant::default(),
-    };
-    let user = Some(VerifiedUser { id: user.into(), ..VerifiedUser::default() });
-    resolve(Credentials { user, ..Credentials::default() }, &policy).unwrap()
+    World::new(Settings::default()).await
 }
 
 fn alice() -> Caller {
-    principal("alice").into_caller().unwrap()
+    caller("alice", None)
 }
 
-impl World {
+trait Talk {
+    async fn say(&self, id: ConversationId, text: &str, key: Option<&str>) -> Result<EntryId, Error>;
+    fn fresh(&self) -> ConversationId;
+}
+
+impl Talk for World {
     async fn say(&self, id: ConversationId, text: &str, key: Option<&str>) -> Result<EntryId, Error> {
         let content = Json::of(&[serde_json::json!({"role": "USER", "text": text})]).unwrap();
         let request = AppendRequest {
@@ -142,7 +119,7 @@ async fn eviction_removes_what_was_deleted_before_the_retention_period_and_leave
         resource_types: Some(vec!["conversations".into()]),
         justification: None,
     };
-    let eviction = api.admit_eviction(&principal("admin"), request, None).unwrap();
+    let eviction = api.admit_eviction(&principal("admin", None), request, None).unwrap();
     let (progress, mut heard) = mpsc::channel(100);
     assert_eq!(api.evict(&eviction, progress).await.unwrap(), 1);
     let mut percent = Vec::new();
@@ -192,7 +169,7 @@ async fn a_transfer_whose_sender_no_longer_owns_is_refused_and_removed() {
         .store
         .write("test", |tx| Ok::<_, Error>(tx.execute("UPDATE groups SET owner_user_id = 'carol'", &[])?));
     moved.await.unwrap();
-    let bob = principal("bob").into_caller().unwrap();
+    let bob = caller("bob", None);
     assert!(matches!(api.accept_transfer(&bob, transfer.id).await, Err(Error::Conflict(_))));
     assert!(matches!(api.get_transfer(&alice(), transfer.id).await, Err(Error::NotFound { .. })));
 }

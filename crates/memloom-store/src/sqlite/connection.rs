@@ -23,7 +23,13 @@ pub(super) fn open(place: &Place, role: Role) -> Result<Connection, StoreError> 
         configure(&connection, role)?;
         Ok(connection)
     });
-    opened.map_err(|error| place.error(&error))
+    let connection = opened.map_err(|error| place.error(&error))?;
+    // SQLite opens a file it may not write all the same, and would only say so at the first write.
+    match connection.is_readonly(rusqlite::MAIN_DB) {
+        Ok(false) => Ok(connection),
+        Ok(true) => Err(place.read_only()),
+        Err(error) => Err(place.error(&error)),
+    }
 }
 
 fn configure(connection: &Connection, role: Role) -> rusqlite::Result<()> {

@@ -74,7 +74,7 @@ impl Place {
         }
     }
 
-    fn read_only(&self) -> StoreError {
+    pub(super) fn read_only(&self) -> StoreError {
         StoreError::Unavailable(format!(
             "the data folder {} is read-only: make it writable, or choose another with --data-dir",
             self.folder().display()

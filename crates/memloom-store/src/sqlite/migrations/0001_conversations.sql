@@ -88,7 +88,11 @@ CREATE TABLE entries (
     PRIMARY KEY (group_id, conversation_id, channel, ord)
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX entries_by_id ON entries (id);
-CREATE INDEX entries_memory ON entries (group_id, conversation_id, memory_of, ord, epoch) WHERE memory_of IS NOT NULL;
+-- Holds all that a sync decides by: looking at the row itself would read its whole content, since a row of this kind of
+-- table is compared with everything it has.
+CREATE INDEX entries_memory ON entries (
+    group_id, conversation_id, memory_of, ord, epoch, epoch_start, item_count, chain_digest, uniform_type, request_digest
+) WHERE memory_of IS NOT NULL;
 
 -- History entries that nobody has given an indexedContent yet: the indexers' work list.
 CREATE TABLE unindexed (
@@ -109,6 +113,8 @@ CREATE TABLE texts (
 ) STRICT;
 -- Neither positions nor frequencies: FTS5 finds, memloom-core ranks.
 CREATE VIRTUAL TABLE text_index USING fts5 (terms, content='', contentless_delete=1, detail=none, tokenize='ascii');
+-- Merges fewer, larger segments: the writer has better things to do.
+INSERT INTO text_index (text_index, rank) VALUES ('automerge', 16);
 
 CREATE TABLE idempotency_keys (
     tenant          TEXT NOT NULL,
