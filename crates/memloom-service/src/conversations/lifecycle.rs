@@ -150,7 +150,7 @@ impl Conversations {
     }
 }
 
-/// Stores a root conversation with its tree and its owner; an id that is taken is a conflict of the caller's making.
+/// Stores a root conversation with its tree and its owner, unless its id is taken; says whether it did.
 pub(super) fn create_root(
     tx: &mut dyn Tx,
     caller: &Caller,
