@@ -1,5 +1,6 @@
 //! The one error of the domain. Each transport renders it in the shape its contract fixes.
 
+use crate::files::{Code, Refusal};
 use uuid::Uuid;
 
 /// What every rule and every use case answers with.
@@ -60,6 +61,15 @@ pub enum Error {
     /// The caller is known but may not do this.
     #[error("{0}")]
     Forbidden(String),
+    /// The caller is known, but not in the tenant it names.
+    #[error("{0}")]
+    TenantForbidden(String),
+    /// A refusal of the files surface, in its contract's words.
+    #[error("{}", .0.message)]
+    Refused(Box<Refusal>),
+    /// A caller uses more than its quota allows.
+    #[error("the quota for {} is used up; try again in {} s", .0.resource, .0.retry_after_seconds)]
+    QuotaExceeded(Box<Quota>),
     /// What the request names is not there, or not for this caller.
     #[error("{} not found", .resource.as_str())]
     NotFound {
@@ -131,7 +141,33 @@ pub enum Error {
     Internal(String),
 }
 
+/// A quota that a request would exceed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Quota {
+    /// Whose: `user` or `service`.
+    pub scope: &'static str,
+    /// What of: `reads`, `writes`, `files` or `events`.
+    pub resource: &'static str,
+    /// How many are allowed.
+    pub limit: u64,
+    /// In how many seconds; 0 where it is not a matter of time.
+    pub window_seconds: u64,
+    /// When trying again makes sense.
+    pub retry_after_seconds: u32,
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        Error::Refused(Box::new(refusal))
+    }
+}
+
 impl Error {
+    /// A refusal of the files surface without details.
+    pub fn refused(code: Code, message: impl Into<String>) -> Self {
+        Refusal::new(code, message).into()
+    }
+
     /// One field, one complaint.
     pub fn invalid(field: impl Into<String>, message: impl Into<String>) -> Self {
         Error::Invalid(vec![Violation { field: field.into(), message: message.into() }])

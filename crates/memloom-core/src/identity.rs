@@ -57,6 +57,12 @@ pub struct Roles {
     pub auditor: bool,
     /// See [`Role::Indexer`].
     pub indexer: bool,
+    /// May read the files of the scopes it may act on.
+    pub reader: bool,
+    /// May change the files of the scopes it may act on.
+    pub writer: bool,
+    /// May read the audit trail of the scopes it may act on.
+    pub scope_auditor: bool,
 }
 
 impl Roles {
@@ -137,6 +143,10 @@ pub struct IdentityPolicy {
     pub auditor: RoleGrant,
     /// Who is indexer.
     pub indexer: RoleGrant,
+    /// Who may read files; everybody unless somebody is named.
+    pub reader: Option<RoleGrant>,
+    /// Who may change files; everybody unless somebody is named.
+    pub writer: Option<RoleGrant>,
 }
 
 /// Somebody who presented valid credentials: a user, a client, or both.
@@ -149,6 +159,8 @@ pub struct Principal {
     pub asserted_user: Option<UserId>,
     /// The client of the API key, if there was one.
     pub client: Option<ClientId>,
+    /// Whether that client may speak for every user.
+    pub trusted: bool,
     /// What the token's user and the key's client hold.
     pub roles: Roles,
 }
@@ -157,6 +169,16 @@ impl Principal {
     /// The tenant this principal acts in.
     pub fn tenant(&self) -> &Tenant {
         &self.tenant
+    }
+
+    /// Who this is, for the audit trail and for quotas: `client:robot`, `user:alice`, or both.
+    pub fn name(&self) -> String {
+        match (&self.client, &self.user) {
+            (Some(client), Some(user)) => format!("client:{client} user:{user}"),
+            (Some(client), None) => format!("client:{client}"),
+            (None, Some(user)) => format!("user:{user}"),
+            (None, None) => "nobody".to_owned(),
+        }
     }
 
     /// Requires a role, for admin and indexer endpoints.
@@ -216,17 +238,26 @@ pub fn resolve(credentials: Credentials, policy: &IdentityPolicy) -> Result<Prin
             grant.users.contains(&user.id) || user.role_values.iter().any(|v| grant.claim_values.contains(v))
         }) || client.as_ref().is_some_and(|client| grant.clients.contains(&client.id))
     };
+    let admin = holds(&policy.admin);
+    let unless_restricted = |grant: &Option<RoleGrant>| admin || grant.as_ref().is_none_or(holds);
+    let auditor = holds(&policy.auditor);
     let roles = Roles {
-        admin: holds(&policy.admin),
-        auditor: holds(&policy.auditor),
+        admin,
+        auditor,
         indexer: holds(&policy.indexer),
+        reader: unless_restricted(&policy.reader),
+        writer: unless_restricted(&policy.writer),
+        // Where every caller is believed, every caller holds the roles of files.
+        scope_auditor: admin || auditor || policy.trust == Trust::EveryClient,
     };
 
     let user_bound = user.as_ref().and_then(|u| u.tenant.as_deref());
     let client_bound = client.as_ref().and_then(|c| c.tenant.as_deref());
     let bound = match (user_bound, client_bound) {
         (Some(a), Some(b)) if a != b => {
-            return Err(Error::forbidden("the token and the API key belong to different tenants"));
+            return Err(Error::TenantForbidden(
+                "the token and the API key belong to different tenants".into(),
+            ));
         }
         (a, b) => a.or(b),
     };
@@ -234,11 +265,11 @@ pub fn resolve(credentials: Credentials, policy: &IdentityPolicy) -> Result<Prin
         (Some(bound), None) => bound,
         (Some(bound), Some(asked)) if asked == bound => bound,
         (Some(_), Some(_)) => {
-            return Err(Error::forbidden("X-Tenant-Id contradicts the credential's tenant"));
+            return Err(Error::TenantForbidden("these credentials belong to another tenant".into()));
         }
         (None, Some(asked)) if asked == policy.default_tenant || trusted || roles.admin => asked,
         (None, Some(_)) => {
-            return Err(Error::forbidden("X-Tenant-Id is honoured for trusted clients and admins only"));
+            return Err(Error::TenantForbidden("only trusted clients and admins may choose a tenant".into()));
         }
         (None, None) => &policy.default_tenant,
     };
@@ -264,6 +295,7 @@ pub fn resolve(credentials: Credentials, policy: &IdentityPolicy) -> Result<Prin
         user: user.map(|u| UserId(u.id)),
         asserted_user,
         client: client.map(|c| ClientId(c.id)),
+        trusted,
         roles,
     })
 }
@@ -287,6 +319,8 @@ mod tests {
             trust: Trust::Clients(HashSet::from(["gateway".to_owned()])),
             admin: RoleGrant { users: HashSet::from(["alice".to_owned()]), ..RoleGrant::default() },
             auditor: RoleGrant { claim_values: HashSet::from(["audit".to_owned()]), ..RoleGrant::default() },
+            reader: None,
+            writer: None,
             indexer: RoleGrant { clients: HashSet::from(["robot".to_owned()]), ..RoleGrant::default() },
         }
     }
@@ -338,7 +372,7 @@ mod tests {
         };
         assert_eq!(resolve(bound(None), &policy()).unwrap().tenant().as_str(), "acme");
         assert_eq!(resolve(bound(Some("acme")), &policy()).unwrap().tenant().as_str(), "acme");
-        assert!(matches!(resolve(bound(Some("evil")), &policy()), Err(Error::Forbidden(_))));
+        assert!(matches!(resolve(bound(Some("evil")), &policy()), Err(Error::TenantForbidden(_))));
     }
 
     #[test]
@@ -348,7 +382,7 @@ mod tests {
             asserted_tenant: Some("acme".into()),
             ..Credentials::default()
         };
-        assert!(matches!(resolve(asking("bob"), &policy()), Err(Error::Forbidden(_))));
+        assert!(matches!(resolve(asking("bob"), &policy()), Err(Error::TenantForbidden(_))));
         assert_eq!(resolve(asking("alice"), &policy()).unwrap().tenant().as_str(), "acme", "an admin may");
     }
 
@@ -364,5 +398,25 @@ mod tests {
             ..Credentials::default()
         });
         assert!(auditor.has(Role::Auditor) && !auditor.has(Role::Admin));
+    }
+
+    #[test]
+    fn everybody_reads_and_writes_until_somebody_is_named() {
+        let roles = |id: &str, policy: &IdentityPolicy| {
+            resolve(Credentials { client: client(id), ..Credentials::default() }, policy).unwrap().roles
+        };
+        let open = roles("robot", &policy());
+        assert!(open.reader && open.writer);
+
+        let named = RoleGrant { clients: HashSet::from(["robot".to_owned()]), ..RoleGrant::default() };
+        let restricted =
+            IdentityPolicy { reader: Some(RoleGrant::default()), writer: Some(named), ..policy() };
+        let robot = roles("robot", &restricted);
+        assert!(!robot.reader && robot.writer, "a writer need not be a reader");
+        let other = roles("other", &restricted);
+        assert!(!other.reader && !other.writer);
+        let alice = Credentials { user: user("alice"), ..Credentials::default() };
+        let alice = resolve(alice, &restricted).unwrap().roles;
+        assert!(alice.reader && alice.writer, "an admin holds every role");
     }
 }

@@ -23,11 +23,12 @@ pub enum JsonError {
     #[error("must not contain NUL characters")]
     Nul,
     /// Has a member whose name our JSON library keeps for itself: it would be read as something else.
-    #[error("must not have members whose names begin with '{RESERVED}'")]
+    #[error("must not have members whose names begin with '{RESERVED_NAMES}'")]
     Reserved,
 }
 
-const RESERVED: &str = "$serde_json::private::";
+/// How the names begin that `serde_json` gives a meaning of their own.
+pub(crate) const RESERVED_NAMES: &str = "$serde_json::private::";
 
 impl Json {
     /// Takes JSON text, checking that it is well-formed.
@@ -76,7 +77,7 @@ impl Json {
                 }
                 b']' | b'}' => depth = depth.saturating_sub(1),
                 b'"' => {
-                    let end = end_of_string(text, at);
+                    let end = end_of_string(text, at).unwrap_or(text.len());
                     check_string(text, at - 1..end)?;
                     at = end;
                 }
@@ -100,17 +101,15 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
-/// The place after the closing quote of a string whose content begins at `from`.
-fn end_of_string(text: &str, from: usize) -> usize {
-    let mut escaped = false;
-    for (offset, byte) in text.as_bytes()[from..].iter().enumerate() {
-        match byte {
-            b'"' if !escaped => return from + offset + 1,
-            b'\\' => escaped = !escaped,
-            _ => escaped = false,
+/// The place after the closing quote of a string whose content begins at `from`, if it is closed.
+pub(crate) fn end_of_string(text: &str, mut from: usize) -> Option<usize> {
+    loop {
+        let found = from + memchr::memchr2(b'"', b'\\', text.as_bytes().get(from..)?)?;
+        if text.as_bytes()[found] == b'"' {
+            return Some(found + 1);
         }
+        from = found + 2;
     }
-    text.len()
 }
 
 /// Checks one string, quotes included. Only one with escapes has to be read to know what it says.
@@ -123,7 +122,7 @@ fn check_string(text: &str, at: Range<usize>) -> Result<(), JsonError> {
         return Err(JsonError::Nul);
     }
     let is_name = || text.as_bytes()[at.end..].trim_ascii_start().first() == Some(&b':');
-    if content.starts_with(RESERVED) && is_name() { Err(JsonError::Reserved) } else { Ok(()) }
+    if content.starts_with(RESERVED_NAMES) && is_name() { Err(JsonError::Reserved) } else { Ok(()) }
 }
 
 #[cfg(test)]

@@ -4,8 +4,10 @@
 //! needs the time or a fresh id is given one (see [`time::Clock`]). To add a rule, put it in the module of the surface
 //! it belongs to and test it as a function; a service calls it inside its unit of work.
 
+pub mod changes;
 pub mod conversations;
 mod error;
+pub mod files;
 mod id;
 pub mod identity;
 mod json;
@@ -13,7 +15,7 @@ pub mod period;
 pub mod text;
 mod time;
 
-pub use error::{Error, Resource, Result, Violation};
+pub use error::{Error, Quota, Resource, Result, Violation};
 pub use id::{ClientId, ConversationId, EntryId, GroupId, TransferId, UserId, parse_uuid};
 pub use json::{Json, JsonError};
 pub use time::{Clock, SystemClock, Timestamp};

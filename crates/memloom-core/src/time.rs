@@ -24,6 +24,25 @@ impl Timestamp {
         text.parse::<jiff::Timestamp>().ok().map(|t| Self(t.as_microsecond()))
     }
 
+    /// The instant at year, month, day, hour, minute and second in UTC, if there is such a date and time. A leap second is
+    /// the second before it.
+    pub(crate) fn of_civil([year, month, day, hour, minute, second]: [u32; 6]) -> Option<Self> {
+        let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+        let days = match month {
+            1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
+            4 | 6 | 9 | 11 => 30,
+            2 if leap => 29,
+            2 => 28,
+            _ => return None,
+        };
+        if !(1..=days).contains(&day) || hour > 23 || minute > 59 || second > 60 {
+            return None;
+        }
+        let of_day = i64::from(hour) * 3600 + i64::from(minute) * 60 + i64::from(second.min(59));
+        let days = days_from_civil(i64::from(year), i64::from(month), i64::from(day));
+        Some(Self((days * 86_400 + of_day) * 1_000_000))
+    }
+
     /// This instant moved by so many microseconds, stopping at the ends of time.
     pub const fn saturating_add_micros(self, micros: i64) -> Self {
         Self(self.0.saturating_add(micros))
@@ -76,6 +95,17 @@ fn civil_from_days(days: i64) -> (i64, u8, u8) {
     (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 
+/// The inverse of [`civil_from_days`].
+fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+    let shifted_year = if month <= 2 { year - 1 } else { year };
+    let era = shifted_year.div_euclid(400);
+    let year_of_era = shifted_year.rem_euclid(400);
+    let month_index = if month > 2 { month - 3 } else { month + 9 };
+    let day_of_year = (153 * month_index + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    era * 146_097 + day_of_era - 719_468
+}
+
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
@@ -126,6 +156,7 @@ mod tests {
             let general = jiff::Timestamp::from_microsecond(micros).unwrap();
             prop_assert_eq!(&text, &format!("{general:.6}"));
             prop_assert_eq!(Timestamp::parse(&text), Some(stamp));
+            prop_assert_eq!(crate::files::body::timestamp(&text), Some(stamp));
         }
     }
 

@@ -1,0 +1,129 @@
+//! Request bodies: JSON that keeps the order of its members and the spelling of its numbers.
+
+mod parser;
+
+use super::{Code, Refusal};
+use crate::{Error, Result, Timestamp};
+use parser::Fault;
+use serde_json::{Map, Value};
+
+/// How deep a body may be nested.
+pub const MAX_DEPTH: usize = 128;
+
+/// Reads a body. What was stored as JSON text is to be read with this too, or its numbers may change their spelling.
+pub fn parse(bytes: &[u8]) -> Result<Value> {
+    let not_json = |fault: &str| Error::refused(Code::InvalidJson, format!("the body {fault}"));
+    let text = std::str::from_utf8(bytes).map_err(|_| not_json("is not UTF-8"))?;
+    if text.trim_ascii().is_empty() {
+        return Err(not_json("is missing"));
+    }
+    parser::parse(text, MAX_DEPTH).map_err(|fault| match fault {
+        Fault::Syntax(at) => not_json(&format!("is not valid JSON at byte {at}")),
+        Fault::TooDeep => not_json(&format!("is nested deeper than {MAX_DEPTH} levels")),
+    })
+}
+
+/// Reads a body that has to be an object.
+pub fn object(bytes: &[u8]) -> Result<Map<String, Value>> {
+    match parse(bytes)? {
+        Value::Object(members) => Ok(members),
+        _ => Err(Error::refused(Code::InvalidRequest, "the body must be a JSON object")),
+    }
+}
+
+/// A member's value; `null` is as good as absent.
+pub fn member<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    members.get(name).filter(|value| !value.is_null())
+}
+
+/// An optional member that is a text.
+pub fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>> {
+    typed(members, name, "a string", Value::as_str)
+}
+
+/// An optional member that is an array.
+pub fn array<'a>(members: &'a Map<String, Value>, name: &str) -> Result<Option<&'a [Value]>> {
+    typed(members, name, "an array", |value| value.as_array().map(Vec::as_slice))
+}
+
+/// An optional member that is an integer; see [`as_integer`].
+pub fn integer(members: &Map<String, Value>, name: &str) -> Result<Option<i64>> {
+    typed(members, name, "an integer", as_integer)
+}
+
+/// An optional member that is an RFC 3339 timestamp.
+pub fn instant(members: &Map<String, Value>, name: &str) -> Result<Option<Timestamp>> {
+    typed(members, name, "an RFC 3339 timestamp with an offset", |value| value.as_str().and_then(timestamp))
+}
+
+fn typed<'a, T>(
+    members: &'a Map<String, Value>,
+    name: &str,
+    kind: &str,
+    read: impl FnOnce(&'a Value) -> Option<T>,
+) -> Result<Option<T>> {
+    let Some(value) = member(members, name) else { return Ok(None) };
+    match read(value) {
+        Some(value) => Ok(Some(value)),
+        None => Err(Refusal::new(Code::InvalidRequest, format!("'{name}' must be {kind}"))
+            .with("field", name)
+            .into()),
+    }
+}
+
+/// The integer a value is, if it is written as one: `1.0` is not. One too large for the type becomes the type's end,
+/// because nothing here has a range that reaches so far: it is out of range, not malformed.
+pub fn as_integer(value: &Value) -> Option<i64> {
+    let digits = value.as_number()?.as_str();
+    let (negative, magnitude) = digits.strip_prefix('-').map_or((false, digits), |rest| (true, rest));
+    if !magnitude.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    Some(digits.parse().unwrap_or(if negative { i64::MIN } else { i64::MAX }))
+}
+
+/// Reads a timestamp, strictly as RFC 3339 has it: date, `T`, time with seconds, optional fraction, offset.
+pub fn timestamp(text: &str) -> Option<Timestamp> {
+    let (date_time, rest) = text.split_at_checked("0000-00-00T00:00:00".len())?;
+    let shaped = date_time.bytes().zip(*b"0000-00-00T00:00:00").all(|(byte, shape)| match shape {
+        b'0' => byte.is_ascii_digit(),
+        _ => byte.eq_ignore_ascii_case(&shape),
+    });
+    let (fraction, offset) = rest.split_at(rest.find(['Z', 'z', '+', '-'])?);
+    (shaped && is_fraction(fraction) && is_offset(offset)).then_some(())?;
+    let number = |range: std::ops::Range<usize>| date_time[range].parse::<u32>().ok();
+    let civil =
+        [number(0..4)?, number(5..7)?, number(8..10)?, number(11..13)?, number(14..16)?, number(17..19)?];
+    let micros: i64 = format!("{:0<6.6}", fraction.strip_prefix('.').unwrap_or_default()).parse().ok()?;
+    let offset_minutes: i64 = match offset.as_bytes()[0] {
+        b'Z' | b'z' => 0,
+        sign => {
+            let minutes = offset[1..3].parse::<i64>().ok()? * 60 + offset[4..6].parse::<i64>().ok()?;
+            if sign == b'-' { -minutes } else { minutes }
+        }
+    };
+    // Not through jiff, whose time ends a day before 9999-12-31, which people write for "never".
+    let local = Timestamp::of_civil(civil)?;
+    Some(local.saturating_add_micros(micros - offset_minutes * 60_000_000))
+}
+
+fn is_fraction(text: &str) -> bool {
+    match text.strip_prefix('.') {
+        Some(digits) => !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()),
+        None => text.is_empty(),
+    }
+}
+
+fn is_offset(text: &str) -> bool {
+    match text.as_bytes() {
+        [b'Z' | b'z'] => true,
+        [b'+' | b'-', h, hh, b':', m, mm] => {
+            let digits = [h, hh, m, mm].iter().all(|byte| byte.is_ascii_digit());
+            digits && &text[1..3] <= "23" && &text[4..6] <= "59"
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,159 @@
+//! Versions of a file, and what `If-Match` makes of them.
+
+use super::{Code, Refusal};
+use crate::{Error, Result};
+use std::fmt;
+use uuid::Uuid;
+
+/// One version of a file. The change's id makes it unique for ever: a file that is recreated after it was forgotten
+/// counts its revisions from the beginning again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ETag {
+    /// How many changes led to this version.
+    pub revision: i64,
+    /// The change that made it.
+    pub change: Uuid,
+}
+
+impl ETag {
+    /// Whether a header names exactly this version. A weak validator, a list, or one without quotes never does.
+    pub fn matches(&self, header: &str) -> bool {
+        header.trim() == self.to_string()
+    }
+}
+
+impl fmt::Display for ETag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}-{}\"", self.revision, self.change.simple())
+    }
+}
+
+/// What a mutation expects of the file it is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Precondition {
+    /// `*`: that there is none yet. (The usual meaning of `If-Match: *` is the opposite.)
+    CreateNew,
+    /// That it is at this version.
+    Matches(String),
+}
+
+/// What a `PUT` whose precondition holds does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Put {
+    /// The file is not there and shall be made.
+    Create,
+    /// The file is at the version the caller knows and shall be replaced.
+    Replace,
+}
+
+impl Precondition {
+    /// Reads `If-Match`, which no mutation goes without.
+    pub fn read(header: Option<&str>) -> Result<Self> {
+        match header.map(str::trim) {
+            None | Some("") => Err(Error::refused(
+                Code::MissingIfMatch,
+                "If-Match is required: the ETag of the version to change, or * to create the file",
+            )),
+            Some("*") => Ok(Self::CreateNew),
+            Some(etag) => Ok(Self::Matches(etag.to_owned())),
+        }
+    }
+
+    /// Decides a `PUT` on a file that is at `current`, or missing.
+    pub fn put(&self, current: Option<ETag>) -> Result<Put> {
+        match (self, current) {
+            (Self::CreateNew, None) => Ok(Put::Create),
+            (Self::Matches(header), Some(etag)) if etag.matches(header) => Ok(Put::Replace),
+            _ => Err(mismatch(current)),
+        }
+    }
+
+    /// Decides a `PATCH` on a file that is at `current`, or missing.
+    pub fn patch(&self, current: Option<ETag>) -> Result<()> {
+        match (self, current) {
+            (_, None) => Err(Error::refused(Code::DocumentNotFound, "there is no such file")),
+            (Self::Matches(header), Some(etag)) if etag.matches(header) => Ok(()),
+            _ => Err(mismatch(current)),
+        }
+    }
+}
+
+fn mismatch(current: Option<ETag>) -> Error {
+    match current {
+        Some(etag) => {
+            Refusal::new(Code::EtagMismatch, "the file is at another version than If-Match expects")
+                .with("latest_etag", etag)
+        }
+        None => Refusal::new(Code::EtagMismatch, "If-Match names a version, but there is no such file"),
+    }
+    .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::testing::{code, detail};
+
+    fn etag(revision: i64) -> ETag {
+        ETag { revision, change: Uuid::from_u128(0xABCD << 64 | revision as u128) }
+    }
+
+    fn if_match(header: &str) -> Precondition {
+        Precondition::read(Some(header)).unwrap()
+    }
+
+    #[test]
+    fn an_etag_is_quoted_and_matches_nothing_but_itself() {
+        let etag = etag(7);
+        let text = etag.to_string();
+        assert_eq!(text, "\"7-000000000000abcd0000000000000007\"");
+        assert!(etag.matches(&text) && etag.matches(&format!(" {text}\t")));
+        let others = [
+            format!("W/{text}"),
+            format!("{text}, {text}"),
+            text.to_uppercase(),
+            text.trim_matches('"').to_owned(),
+            "*".to_owned(),
+            String::new(),
+        ];
+        for other in others {
+            assert!(!etag.matches(&other), "{other}");
+        }
+    }
+
+    #[test]
+    fn if_match_is_required() {
+        for header in [None, Some(""), Some(" \t")] {
+            assert_eq!(code(Precondition::read(header)), "MISSING_IF_MATCH");
+        }
+        assert_eq!(if_match(" * "), Precondition::CreateNew);
+        assert_eq!(if_match(" \"x\" "), Precondition::Matches("\"x\"".to_owned()));
+    }
+
+    #[test]
+    fn put_creates_with_a_star_and_replaces_the_version_it_names() {
+        let (current, other) = (etag(2), etag(1).to_string());
+        assert_eq!(if_match("*").put(None), Ok(Put::Create));
+        assert_eq!(if_match(&current.to_string()).put(Some(current)), Ok(Put::Replace));
+        for header in ["*", other.as_str()] {
+            let refused = if_match(header).put(Some(current)).unwrap_err();
+            assert_eq!(detail(&refused, "latest_etag").unwrap(), current.to_string());
+            assert_eq!(code::<()>(Err(refused)), "ETAG_MISMATCH");
+        }
+        let refused = if_match(&other).put(None).unwrap_err();
+        assert_eq!(detail(&refused, "latest_etag"), None);
+        assert_eq!(code::<()>(Err(refused)), "ETAG_MISMATCH");
+    }
+
+    #[test]
+    fn patch_needs_the_file_and_its_version() {
+        let (current, other) = (etag(2), etag(1).to_string());
+        assert_eq!(if_match(&current.to_string()).patch(Some(current)), Ok(()));
+        for header in ["*", other.as_str()] {
+            assert_eq!(code(if_match(header).patch(None)), "DOCUMENT_NOT_FOUND");
+            let refused = if_match(header).patch(Some(current)).unwrap_err();
+            assert_eq!(detail(&refused, "latest_etag").unwrap(), current.to_string());
+            assert_eq!(code::<()>(Err(refused)), "ETAG_MISMATCH");
+        }
+    }
+}

@@ -1,0 +1,254 @@
+use super::*;
+
+const NOW: Timestamp = Timestamp::from_micros(1_769_860_800_000_000);
+
+fn read(event: Value) -> Result<Event> {
+    Event::read(Some(event), "acme", "alice", "planner", NOW)
+}
+
+/// The smallest event there is, with some members changed or added.
+fn event(changes: Value) -> Value {
+    let mut event = json!({"event_id": "e1", "tenant_id": "acme", "user_id": "alice", "digest": "d"});
+    for (name, value) in changes.as_object().unwrap() {
+        event[name] = value.clone();
+    }
+    event
+}
+
+fn refusal<T: std::fmt::Debug>(result: Result<T>) -> (Code, String) {
+    match result {
+        Err(Error::Refused(refusal)) => (refusal.code, refusal.details["field"].as_str().unwrap().to_owned()),
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+fn search(body: Value) -> Result<EventQuery> {
+    EventQuery::read(body.as_object().unwrap())
+}
+
+fn query_tokens(query: &str) -> Vec<String> {
+    search(json!({"query": query})).unwrap().tokens
+}
+
+#[test]
+fn what_an_event_leaves_out_is_filled_in_after_what_it_says() {
+    let stored = read(event(json!({}))).unwrap();
+    assert_eq!(
+        stored.json,
+        r#"{"event_id":"e1","tenant_id":"acme","user_id":"alice","digest":"d","service_id":"planner","source_type":"unknown","timestamp":"2026-01-31T12:00:00.000000Z","keywords":[],"project_ids":[]}"#
+    );
+    assert_eq!((stored.id.as_str(), stored.timestamp), ("e1", NOW));
+}
+
+#[test]
+fn null_is_filled_in_where_it_stands() {
+    let sent = r#"{"keywords":null,"snapshot_uri":null,"event_id":"e1","timestamp":null,"tenant_id":"acme",
+        "service_id":null,"user_id":"alice","project_ids":null,"digest":"d","source_type":null}"#;
+    assert_eq!(
+        read(body::parse(sent.as_bytes()).unwrap()).unwrap().json,
+        r#"{"keywords":[],"event_id":"e1","timestamp":"2026-01-31T12:00:00.000000Z","tenant_id":"acme","service_id":"planner","user_id":"alice","project_ids":[],"digest":"d","source_type":"unknown"}"#
+    );
+}
+
+#[test]
+fn a_full_event_is_stored_as_it_was_sent() {
+    let sent = r#"{"z":1.10,"event_id":"e 1","tenant_id":"acme","user_id":"alice","service_id":"S","source_type":"","timestamp":"2026-01-31T14:00:00+02:00","project_ids":["P"],"digest":"Ärger","keywords":["K",""],"evidence":{"b":[1E400,null],"a":123456789012345678901234567890},"snapshot_uri":"blob://x","extra":null}"#;
+    let stored = read(body::parse(sent.as_bytes()).unwrap()).unwrap();
+    assert_eq!(stored.json, sent);
+    assert_eq!(
+        stored.searchable,
+        Searchable {
+            id: "e 1".to_owned(),
+            timestamp: NOW,
+            service: "s".to_owned(),
+            source: String::new(),
+            projects: vec!["p".to_owned()],
+            digest: "ärger".to_owned(),
+            keywords: vec!["k".to_owned(), String::new()],
+        }
+    );
+    assert_eq!(Event::stored(&stored.json), Some(stored.searchable));
+}
+
+#[test]
+fn something_other_than_an_object_is_no_event() {
+    for event in [None, Some(Value::Null), Some(json!([])), Some(json!("e1"))] {
+        let result = Event::read(event, "acme", "alice", "planner", NOW);
+        assert_eq!(refusal(result), (Code::InvalidEvent, "event".to_owned()));
+    }
+}
+
+#[test]
+fn the_scope_is_judged_first_and_exactly() {
+    for scope in ["tenant_id", "user_id"] {
+        for other in [json!("Acme"), json!("Alice"), json!("alice "), json!(""), json!(1), json!(null)] {
+            let result = read(event(json!({scope: other, "event_id": "", "digest": 7})));
+            assert_eq!(refusal(result), (Code::EventScopeMismatch, scope.to_owned()));
+        }
+    }
+    assert_eq!(refusal(read(json!({}))).0, Code::EventScopeMismatch, "absent is different");
+}
+
+#[test]
+fn members_of_the_wrong_shape_make_no_event() {
+    let cases = [
+        (
+            "event_id",
+            json!(["", " \t", null, 1, "a/b", "a\\b", "..", "a..b", "a\u{0}", "a\u{85}", "é".repeat(101)]),
+        ),
+        ("digest", json!(["", " \n", null, 1, ["d"]])),
+        ("keywords", json!(["k", {}, 1, [1], [null], ["k", ["k"]]])),
+        ("project_ids", json!(["p", {}, 1, [1], [null]])),
+        ("service_id", json!([1, []])),
+        ("source_type", json!([false, {}])),
+        (
+            "timestamp",
+            json!(["", "yesterday", 1, "2026-01-31", "2026-01-31T12:00:00", "2026-02-30T00:00:00Z"]),
+        ),
+        ("snapshot_uri", json!([1, {}])),
+    ];
+    for (name, values) in cases {
+        for value in values.as_array().unwrap() {
+            let result = read(event(json!({name: value})));
+            assert_eq!(refusal(result), (Code::InvalidEvent, name.to_owned()), "{name}: {value}");
+        }
+    }
+    for name in ["event_id", "digest"] {
+        let mut event = event(json!({}));
+        event.as_object_mut().unwrap().remove(name);
+        assert_eq!(refusal(read(event)), (Code::InvalidEvent, name.to_owned()));
+    }
+}
+
+#[test]
+fn ids_may_be_anything_harmless() {
+    for id in [".", "a.b", "a:b", "é".repeat(100).as_str(), "日本 語", "%2e%2e"] {
+        assert_eq!(read(event(json!({"event_id": id}))).unwrap().id, id);
+    }
+}
+
+#[test]
+fn caps_count_characters_and_entries() {
+    let allowed = [
+        ("digest", json!("é".repeat(10_000))),
+        ("keywords", json!(vec!["k"; 50])),
+        ("project_ids", json!(vec!["p"; 20])),
+    ];
+    for (name, value) in allowed {
+        assert!(read(event(json!({name: value}))).is_ok(), "{name}");
+    }
+    let refused = [
+        ("digest", json!("é".repeat(10_001))),
+        ("keywords", json!(vec!["k"; 51])),
+        ("project_ids", json!(vec!["p"; 21])),
+    ];
+    for (name, value) in refused {
+        let result = read(event(json!({name: value})));
+        assert_eq!(refusal(result), (Code::EventMetadataTooLarge, name.to_owned()));
+    }
+    let both = event(json!({"keywords": vec!["k"; 51], "timestamp": "never"}));
+    assert_eq!(refusal(read(both)).0, Code::InvalidEvent, "the shape is judged before the size");
+}
+
+#[test]
+fn a_malformed_stored_event_is_none() {
+    let stored = read(event(json!({}))).unwrap().json;
+    assert!(Event::stored(&stored).is_some());
+    for malformed in [
+        String::new(),
+        "null".to_owned(),
+        "[]".to_owned(),
+        stored[..stored.len() - 1].to_owned(),
+        stored.replace(r#""keywords":[]"#, r#""keywords":null"#),
+        stored.replace("digest", "digset"),
+    ] {
+        assert_eq!(Event::stored(&malformed), None, "{malformed}");
+    }
+}
+
+#[test]
+fn an_event_as_deep_as_a_body_may_be_is_read_again() {
+    let evidence: Value = body::parse(format!("{}{}", "[".repeat(126), "]".repeat(126)).as_bytes()).unwrap();
+    let stored = read(event(json!({"evidence": evidence}))).unwrap();
+    assert_eq!(Event::stored(&stored.json), Some(stored.searchable));
+}
+
+#[test]
+fn a_search_for_nothing_in_particular_finds_ten() {
+    let all = EventQuery {
+        tokens: Vec::new(),
+        has_query: false,
+        service: None,
+        source: None,
+        project: None,
+        from: None,
+        to: None,
+        top_k: 10,
+    };
+    assert_eq!(search(json!({})).unwrap(), all);
+    let blank = json!({"query": " \t\u{3000}", "service_id": "", "source_type": " ", "project_id": "\n"});
+    assert_eq!(search(blank).unwrap(), all);
+    let null = json!({"query": null, "service_id": null, "source_type": null, "project_id": null,
+        "from": null, "to": null, "top_k": null, "unknown": 1});
+    assert_eq!(search(null).unwrap(), all);
+}
+
+#[test]
+fn filters_are_lower_case_and_not_trimmed() {
+    let query = search(json!({"service_id": " Ä", "source_type": "CHAT", "project_id": "P1",
+        "from": "2026-01-31T14:00:00+02:00", "to": "2026-01-31T12:00:00.000001Z"}))
+    .unwrap();
+    assert_eq!(query.service.as_deref(), Some(" ä"));
+    assert_eq!(query.source.as_deref(), Some("chat"));
+    assert_eq!(query.project.as_deref(), Some("p1"));
+    assert_eq!((query.from, query.to), (Some(NOW), Some(NOW.saturating_add_micros(1))));
+}
+
+#[test]
+fn tokens_are_trimmed_words_each_once() {
+    assert_eq!(query_tokens("Alpha, beta;ALPHA\u{3000}(gamma)"), ["alpha", "beta", "gamma"]);
+    assert_eq!(query_tokens("v1.2-rc! --x-- \"it's\""), ["v1.2-rc", "x", "it's"]);
+    assert_eq!(query_tokens("日本語、ノート"), ["日本語、ノート"], "only white space, ',' and ';' separate");
+}
+
+#[test]
+fn a_query_without_words_is_still_a_query() {
+    for query in ["!!!", ",;", "- -"] {
+        let query = search(json!({"query": query})).unwrap();
+        assert!(query.has_query && query.tokens.is_empty());
+    }
+}
+
+#[test]
+fn the_words_of_a_query_are_limited() {
+    let query: String = (0..1000).map(|n| format!("w{n} ")).collect();
+    assert_eq!(query_tokens(&query).len(), MAX_TOKENS);
+}
+
+#[test]
+fn top_k_is_brought_into_range() {
+    let cases = [("0", 10), ("-1", 10), ("-99999999999999999999", 10), ("1", 1), ("500", 500), ("501", 500)];
+    for (wanted, top_k) in cases.into_iter().chain([("99999999999999999999", 500)]) {
+        let wanted: Value = serde_json::from_str(wanted).unwrap();
+        assert_eq!(search(json!({"top_k": wanted})).unwrap().top_k, top_k, "{wanted}");
+    }
+}
+
+#[test]
+fn a_search_of_the_wrong_shape_is_refused() {
+    let cases = [
+        ("query", json!([1, [], {}])),
+        ("service_id", json!([1])),
+        ("source_type", json!([true])),
+        ("project_id", json!([["p"]])),
+        ("from", json!(["", "yesterday", 1, "2026-01-31T12:00:00"])),
+        ("to", json!(["", "2026-01-31", {}])),
+        ("top_k", json!(["10", 1.5, [], true])),
+    ];
+    for (name, values) in cases {
+        for value in values.as_array().unwrap() {
+            let result = search(json!({name: value}));
+            assert_eq!(refusal(result), (Code::InvalidRequest, name.to_owned()), "{name}: {value}");
+        }
+    }
+}

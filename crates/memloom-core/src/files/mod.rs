@@ -1,0 +1,24 @@
+//! The files surface: documents with ETags, text edits and patches, event digests, all as pure rules.
+
+pub mod assembly;
+pub mod blocks;
+pub mod body;
+pub mod canonical;
+pub mod edits;
+pub mod envelope;
+pub mod etag;
+mod events;
+pub mod patch;
+pub mod path;
+mod refusal;
+mod scope;
+
+pub use etag::ETag;
+pub use events::{Event, EventQuery, Searchable};
+pub use patch::Patch;
+pub use path::FilePath;
+pub use refusal::{Code, Refusal};
+pub use scope::{FileRole, Scope, ScopedCaller, UNKNOWN_SERVICE};
+
+#[cfg(test)]
+mod testing;

@@ -1,0 +1,90 @@
+//! Patches: RFC 6902 operations on an envelope, then edits of its text.
+
+mod equality;
+mod operation;
+mod pointer;
+
+use super::edits::{self, TextEdit};
+use super::{Code, Refusal};
+use crate::{Error, Result};
+use operation::Operation;
+use serde_json::{Map, Value};
+
+/// How many operations and edits a patch may have.
+const MAX_CHANGES: usize = 100;
+
+/// What a `PATCH` asks for. Its shape is known to be right; whether it fits the document shows when it is applied.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Patch {
+    ops: Vec<Value>,
+    edits: Vec<Value>,
+    text_edits: Vec<TextEdit>,
+}
+
+impl Patch {
+    /// Reads the members `ops` and `edits` of a body.
+    pub fn read(ops: Option<&Value>, edits: Option<&Value>) -> Result<Self> {
+        let (ops, edits) = (list(ops, "ops")?, list(edits, "edits")?);
+        for (index, op) in ops.iter().enumerate() {
+            if !["op", "path"].iter().all(|name| op.get(name).is_some_and(Value::is_string)) {
+                let message = format!("operation {index} must be a JSON object with strings 'op' and 'path'");
+                return Err(Refusal::new(Code::InvalidRequest, message).with("op_index", index).into());
+            }
+        }
+        let text_edits = edits::read(edits)?;
+        if ops.is_empty() && edits.is_empty() {
+            return Err(Error::refused(Code::InvalidPatch, "a patch needs at least one operation or edit"));
+        }
+        if ops.len() + edits.len() > MAX_CHANGES {
+            let message = format!("a patch must not have more than {MAX_CHANGES} operations and edits");
+            return Err(Error::refused(Code::PatchTooLarge, message));
+        }
+        Ok(Self { ops: ops.to_vec(), edits: edits.to_vec(), text_edits })
+    }
+
+    /// The operations as given.
+    pub fn ops_json(&self) -> &[Value] {
+        &self.ops
+    }
+
+    /// The edits as given.
+    pub fn edits_json(&self) -> &[Value] {
+        &self.edits
+    }
+
+    /// Applies the operations, then the edits. After an error the envelope is of no use: give it a private copy.
+    pub fn apply(&self, envelope: &mut Map<String, Value>) -> Result<()> {
+        let mut root = Value::Object(std::mem::take(envelope));
+        for (index, op) in self.ops.iter().enumerate() {
+            Operation::read(op)
+                .and_then(|operation| operation.apply(&mut root))
+                .map_err(|fault| fault.at(index, op))?;
+        }
+        if !self.text_edits.is_empty() {
+            let Some(Value::String(text)) = root.pointer_mut("/content/text") else {
+                return Err(Error::refused(
+                    Code::PatchTextNotFound,
+                    "the document has no string 'content.text'",
+                ));
+            };
+            *text = edits::apply(text, &self.text_edits)?;
+        }
+        if let Value::Object(members) = root {
+            *envelope = members;
+        }
+        Ok(())
+    }
+}
+
+fn list<'a>(value: Option<&'a Value>, name: &str) -> Result<&'a [Value]> {
+    match value {
+        None | Some(Value::Null) => Ok(&[]),
+        Some(Value::Array(items)) => Ok(items),
+        Some(_) => Err(Refusal::new(Code::InvalidRequest, format!("'{name}' must be an array"))
+            .with("field", name)
+            .into()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

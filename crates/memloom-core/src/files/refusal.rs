@@ -1,0 +1,120 @@
+//! How the files surface says no: a code of its contract, a sentence, and what a program needs to go on.
+
+use serde_json::{Map, Value};
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
+        /// The codes of the files contract that the rules and use cases answer with.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Code {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Code {
+            /// Every code there is.
+            pub const ALL: &[Code] = &[$(Code::$name,)*];
+
+            /// The contract's word for it.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Code::$name => $text,)*
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    /// The body is no JSON, or is nested too deeply.
+    InvalidJson = "INVALID_JSON",
+    /// The body is JSON of the wrong shape.
+    InvalidRequest = "INVALID_REQUEST",
+    /// A file path breaks the rules of paths.
+    InvalidPath = "INVALID_PATH",
+    /// A tenant or user id breaks the rules of ids.
+    InvalidPathSegment = "INVALID_PATH_SEGMENT",
+    /// A prefix to list by contains `..`.
+    InvalidPathPrefix = "INVALID_PATH_PREFIX",
+    /// A limit is no number, or out of range.
+    InvalidLimit = "INVALID_LIMIT",
+    /// A mutation came without `If-Match`.
+    MissingIfMatch = "MISSING_IF_MATCH",
+    /// A patch with neither operations nor edits.
+    InvalidPatch = "INVALID_PATCH",
+    /// A text edit of the wrong shape.
+    InvalidTextPatch = "INVALID_TEXT_PATCH",
+    /// An assembly that names no files.
+    MissingAssemblyTargets = "MISSING_ASSEMBLY_TARGETS",
+    /// An assembly that names files and a profile.
+    InvalidAssemblyMode = "INVALID_ASSEMBLY_MODE",
+    /// An event of the wrong shape.
+    InvalidEvent = "INVALID_EVENT",
+    /// A number of days out of range.
+    InvalidRetentionValue = "INVALID_RETENTION_VALUE",
+    /// Some of the three numbers of days are missing.
+    IncompleteRetentionRules = "INCOMPLETE_RETENTION_RULES",
+    /// All of them are.
+    MissingRetentionRules = "MISSING_RETENTION_RULES",
+    /// An `Idempotency-Key` that is too long, empty or not visible ASCII.
+    InvalidIdempotencyKey = "INVALID_IDEMPOTENCY_KEY",
+    /// There is no such file.
+    DocumentNotFound = "DOCUMENT_NOT_FOUND",
+    /// There is no such audit record.
+    AuditNotFound = "AUDIT_NOT_FOUND",
+    /// There is no such job.
+    JobNotFound = "JOB_NOT_FOUND",
+    /// The key was used for another request.
+    IdempotencyConflict = "IDEMPOTENCY_CONFLICT",
+    /// The audit trail cannot prove the version that was asked for.
+    AuditChainIncomplete = "AUDIT_CHAIN_INCOMPLETE",
+    /// The file is not at the version the caller expects.
+    EtagMismatch = "ETAG_MISMATCH",
+    /// An envelope that breaks the rules of envelopes.
+    InvalidDocument = "INVALID_DOCUMENT",
+    /// An envelope with too many characters.
+    DocumentSizeExceeded = "DOCUMENT_SIZE_EXCEEDED",
+    /// More than a hundred operations and edits.
+    PatchTooLarge = "PATCH_TOO_LARGE",
+    /// The document has no text to edit.
+    PatchTextNotFound = "PATCH_TEXT_NOT_FOUND",
+    /// The text to replace is not there.
+    PatchMatchNotFound = "PATCH_MATCH_NOT_FOUND",
+    /// The text to replace is there more than once.
+    PatchMatchAmbiguous = "PATCH_MATCH_AMBIGUOUS",
+    /// The text to replace is not there so often.
+    PatchOccurrenceOutOfRange = "PATCH_OCCURRENCE_OUT_OF_RANGE",
+    /// An operation that is none.
+    InvalidPatchOp = "INVALID_PATCH_OP",
+    /// A pointer that is none, or leads nowhere.
+    InvalidPatchPath = "INVALID_PATCH_PATH",
+    /// A `test` that failed.
+    PatchTestFailed = "PATCH_TEST_FAILED",
+    /// An event that names another scope than its route.
+    EventScopeMismatch = "EVENT_SCOPE_MISMATCH",
+    /// An event whose digest, keywords or projects are too many.
+    EventMetadataTooLarge = "EVENT_METADATA_TOO_LARGE",
+}
+
+/// A refusal in the words of the files contract.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Refusal {
+    /// What went wrong, for programs.
+    pub code: Code,
+    /// What went wrong, for people: never stored content.
+    pub message: String,
+    /// What a program needs to go on.
+    pub details: Map<String, Value>,
+}
+
+impl Refusal {
+    /// A refusal without details.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), details: Map::new() }
+    }
+
+    /// Adds a detail; the files layer's are texts.
+    pub fn with(mut self, name: &str, value: impl ToString) -> Self {
+        self.details.insert(name.to_owned(), Value::String(value.to_string()));
+        self
+    }
+}
