@@ -371,7 +371,8 @@ async fn health_is_told_without_credentials() {
         assert_eq!(json_of(response).await, json!({"status": "ok"}), "{path}");
     }
     let pointer = json_of(healthy.get("/").await).await;
-    assert_eq!((&pointer["name"], &pointer["docs"]), (&json!("memloom"), &json!("/docs")));
+    assert_eq!((&pointer["service"], &pointer["status"]), (&json!("memloom"), &json!("ok")));
+    assert_eq!(pointer["docs"], json!("/docs"));
 
     let sick = Server::start(operations(|| readiness(false), metrics.clone()), &ShellConfig::default()).await;
     for (path, status) in

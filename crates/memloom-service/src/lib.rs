@@ -5,21 +5,28 @@
 //! pure functions in `memloom-core`, the statements it needs as functions in `memloom-store`.
 
 mod audit;
+pub mod changes;
 pub mod conversations;
+pub mod files;
+pub mod files_metrics;
 mod page;
+pub mod quota;
 mod settings;
 pub mod tasks;
 
+pub use changes::Changes;
 pub use conversations::Conversations;
+pub use files::Files;
 pub use page::Page;
-pub use settings::{AutoDerive, Settings};
+pub use quota::Quotas;
+pub use settings::{AutoDerive, RetentionSettings, Settings};
 
 use memloom_core::conversations::sync::Digester;
 use memloom_core::text::Analyzer;
 use memloom_core::{Clock, Error, Result};
 use memloom_store::Store;
 use std::sync::Arc;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, RwLock};
 
 /// What every use case works with.
 pub(crate) struct Context {
@@ -28,6 +35,9 @@ pub(crate) struct Context {
     pub settings: Settings,
     pub digester: Digester,
     pub analyzer: Analyzer,
+    pub quotas: Quotas,
+    /// Held for reading while a user is forgotten, so that the task worker does not do half of it unseen.
+    pub forgetting: RwLock<()>,
     /// Wakes the task worker.
     pub tasks: Notify,
 }
@@ -37,6 +47,10 @@ pub(crate) struct Context {
 pub struct Services {
     /// The conversations surface.
     pub conversations: Conversations,
+    /// The files surface.
+    pub files: Files,
+    /// The change feed.
+    pub changes: Changes,
     context: Arc<Context>,
 }
 
@@ -60,15 +74,23 @@ impl Services {
         let key = key
             .try_into()
             .map_err(|_| Error::Internal("the stored digest key has the wrong length".into()))?;
+        let quotas = Quotas::new(settings.quotas.clone(), clock.clone());
         let context = Arc::new(Context {
             store,
             clock,
             settings,
             digester: Digester::new(key),
             analyzer,
+            quotas,
+            forgetting: RwLock::default(),
             tasks: Notify::new(),
         });
-        Ok(Self { conversations: Conversations::new(context.clone()), context })
+        Ok(Self {
+            conversations: Conversations::new(context.clone()),
+            changes: Changes::new(context.clone()),
+            files: Files::new(context.clone()),
+            context,
+        })
     }
 
     /// The store under all of it, for health and metrics.
@@ -81,8 +103,16 @@ impl Services {
         tasks::round(&self.context).await
     }
 
-    /// Works on the task queue until `shutdown` resolves.
+    /// Works on the task queue, and applies retention from time to time, until `shutdown` resolves.
     pub async fn run_tasks(&self, shutdown: impl Future<Output = ()>) {
-        tasks::run(&self.context, shutdown).await;
+        tokio::select! {
+            () = tasks::run(&self.context, shutdown) => {}
+            never = tasks::run_retention(&self.context, &self.files) => match never {},
+        }
+    }
+
+    /// Sets the metrics that nothing keeps up to date, for whoever is about to look at them.
+    pub async fn sample_metrics(&self) {
+        files_metrics::sample(&self.context).await;
     }
 }

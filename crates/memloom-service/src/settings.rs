@@ -1,5 +1,6 @@
 //! What a deployment decides about the use cases.
 
+use crate::quota::QuotaSettings;
 use std::time::Duration;
 
 /// Whether entries without an `indexedContent` are searchable by their own text.
@@ -9,6 +10,23 @@ pub enum AutoDerive {
     Text,
     /// No: only what an agent or an indexer supplies is searchable.
     Off,
+}
+
+/// How long the files surface keeps what it need not keep for ever. `None` keeps it until somebody deletes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetentionSettings {
+    /// Events whose time is longer ago are deleted.
+    pub events_days: Option<u32>,
+    /// Audit records that are older are deleted.
+    pub audit_days: Option<u32>,
+    /// How often that is done, from the start on.
+    pub interval: Duration,
+}
+
+impl Default for RetentionSettings {
+    fn default() -> Self {
+        Self { events_days: None, audit_days: None, interval: Duration::from_secs(24 * 3600) }
+    }
 }
 
 /// Decisions of the deployment. The defaults are those of the contract.
@@ -40,6 +58,14 @@ pub struct Settings {
     pub task_batch_size: usize,
     /// After so long a claim counts as abandoned.
     pub task_stale_claim: Duration,
+    /// How long the change feed keeps what it told.
+    pub changes_retention: Duration,
+    /// How much users and services may ask of the files surface.
+    pub quotas: QuotaSettings,
+    /// How long the files surface remembers an `Idempotency-Key`.
+    pub idempotency_retention: Duration,
+    /// See [`RetentionSettings`].
+    pub retention: RetentionSettings,
 }
 
 impl Default for Settings {
@@ -58,6 +84,10 @@ impl Default for Settings {
             task_interval: Duration::from_secs(60),
             task_batch_size: 100,
             task_stale_claim: Duration::from_secs(300),
+            changes_retention: Duration::from_secs(7 * 24 * 3600),
+            quotas: QuotaSettings::default(),
+            idempotency_retention: Duration::from_secs(24 * 3600),
+            retention: RetentionSettings::default(),
         }
     }
 }

@@ -1,11 +1,13 @@
 //! The background worker: work that must happen some time, at least once, and one failure at a time.
 
-use crate::Context;
 use crate::conversations::IDEMPOTENCY_MICROS;
+use crate::{Context, Files, changes, files, files_metrics};
 use memloom_core::{Error, GroupId, Result, Timestamp};
 use memloom_store::conversations::idempotency;
+use memloom_store::files::idempotency as file_idempotency;
 use memloom_store::tasks::{self, Task};
 use memloom_store::{StoreError, Tx};
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,10 +42,10 @@ pub(crate) async fn run(cx: &Arc<Context>, shutdown: impl Future<Output = ()>) {
 
 /// Works on everything that is due.
 pub(crate) async fn round(cx: &Arc<Context>) -> Result<()> {
-    let purge_before = cx.clock.now().saturating_add_micros(-IDEMPOTENCY_MICROS);
-    cx.store
-        .write("purge_idempotency_keys", move |tx| Ok::<_, Error>(idempotency::purge(tx, purge_before)?))
-        .await?;
+    purge_idempotency_keys(cx).await?;
+    changes::trim(cx).await?;
+    files::purge_jobs(cx).await?;
+    files::finish_forgetting(cx).await?;
     loop {
         let claimed = claim(cx).await?;
         let full = claimed.len() == cx.settings.task_batch_size;
@@ -60,6 +62,42 @@ pub(crate) async fn round(cx: &Arc<Context>) -> Result<()> {
     }
 }
 
+/// Applies the deployment's retention, at once and then every interval, for as long as it is polled. Beside the queue and not
+/// in it: a walk through everybody's events must not hold up tasks.
+pub(crate) async fn run_retention(cx: &Context, files: &Files) -> Infallible {
+    loop {
+        let pause = match files.sweep().await {
+            Ok((events, audit)) => {
+                if events + audit > 0 {
+                    tracing::info!(target: "files.operator", events, audit, "the configured retention was applied");
+                }
+                cx.settings.retention.interval
+            }
+            Err(error) => {
+                tracing::warn!(%error, "retention could not be applied everywhere; trying again later");
+                cx.settings.retention.interval.min(cx.settings.task_retry_delay)
+            }
+        };
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// Forgets the keys of requests that are too old to count as repeated.
+async fn purge_idempotency_keys(cx: &Context) -> Result<()> {
+    let before = |age: i64| cx.clock.now().saturating_add_micros(-age);
+    let conversations = before(IDEMPOTENCY_MICROS);
+    let files = before(cx.settings.idempotency_retention.as_micros() as i64);
+    let expired = cx
+        .store
+        .write("purge_idempotency_keys", move |tx| {
+            idempotency::purge(tx, conversations)?;
+            Ok::<_, Error>(file_idempotency::purge(tx, files)?)
+        })
+        .await?;
+    files_metrics::deleted("idempotency", "expiry", expired);
+    Ok(())
+}
+
 async fn claim(cx: &Arc<Context>) -> Result<Vec<Task>> {
     let now = cx.clock.now();
     let stale = now.saturating_add_micros(-(cx.settings.task_stale_claim.as_micros() as i64));
@@ -72,7 +110,7 @@ async fn settle(cx: &Arc<Context>, claimed: Vec<Task>) -> Result<()> {
     let mut done = Vec::new();
     let mut failed = Vec::new();
     for task in claimed {
-        match execute(&task) {
+        match execute(cx, &task).await {
             Ok(()) => done.push(task.id),
             Err(error) => {
                 metrics::counter!("memory_task_failures_total", "type" => known_type(&task.kind))
@@ -96,9 +134,10 @@ async fn settle(cx: &Arc<Context>, claimed: Vec<Task>) -> Result<()> {
 }
 
 /// Does what a task says. There is no vector store yet, so there is nothing to delete from and nothing to index again.
-fn execute(task: &Task) -> Result<(), String> {
+async fn execute(cx: &Arc<Context>, task: &Task) -> Result<(), String> {
     match task.kind.as_str() {
         VECTOR_DELETE | VECTOR_INDEX_RETRY => Ok(()),
+        files::REINDEX => files::work_on_reindex(cx, task).await.map_err(|error| error.to_string()),
         unknown => Err(format!("this version does not know tasks of type '{unknown}'")),
     }
 }
@@ -108,6 +147,7 @@ fn known_type(kind: &str) -> &'static str {
     match kind {
         VECTOR_DELETE => VECTOR_DELETE,
         VECTOR_INDEX_RETRY => VECTOR_INDEX_RETRY,
+        files::REINDEX => files::REINDEX,
         _ => "unknown",
     }
 }

@@ -3,16 +3,20 @@
 //! A [`Store`] owns threads, each thread owns a connection, and work is a plain synchronous closure over a [`Tx`]. The
 //! repositories ([`conversations`], [`tasks`], …) are written once, in portable SQL against that port; what really
 //! differs between engines (schema, full text, row locks, array parameters) sits behind [`Tx`] in the engine's module.
+//! What people wrote is sealed before it is stored and opened after it was read, by the [`vault`].
 //! This crate knows no transport and no use case. To add a table: a migration in every engine, a repository module
 //! here, and its behaviours in the testkit's engine suite.
 
+pub mod changes;
 pub mod conversations;
 mod error;
+pub mod files;
 pub mod meta;
 mod port;
 pub mod sqlite;
 mod store;
 pub mod tasks;
+pub mod vault;
 
 pub use error::StoreError;
 pub use port::{Lock, Row, TextDocument, TextHit, TextQuery, Tx, TxExt, Value};

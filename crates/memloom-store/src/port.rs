@@ -1,7 +1,9 @@
 //! The port between repositories and engines: one transaction, portable SQL, typed values.
 
 use crate::StoreError;
+use crate::vault::Vault;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use uuid::Uuid;
 
 /// A parameter of a statement.
@@ -155,6 +157,9 @@ pub type EachRow<'a> = &'a mut dyn FnMut(&dyn Row) -> Result<ControlFlow<()>, St
 /// SQL is the portable subset: `$1` placeholders, `ON CONFLICT`, `RETURNING`, recursive CTEs, `= ANY($n)` for
 /// [`Value::Uuids`]. Statements are prepared once per connection and reused.
 pub trait Tx {
+    /// What seals and opens content of this store; used through [`crate::vault::seal`] and [`crate::vault::open`].
+    fn vault(&self) -> &Arc<Vault>;
+
     /// Runs a statement and answers how many rows it changed.
     fn execute(&mut self, sql: &str, params: &[Value<'_>]) -> Result<u64, StoreError>;
 
@@ -171,8 +176,15 @@ pub trait Tx {
     /// committed; inside the same unit of work searches need not see it.
     fn index_text(&mut self, document: TextDocument) -> Result<(), StoreError>;
 
+    /// Takes a text out of the index, if it is there; same visibility as [`Tx::index_text`].
+    fn unindex_text(&mut self, id: Uuid) -> Result<(), StoreError>;
+
     /// Takes every text of a tree out of the index; same visibility as [`Tx::index_text`].
     fn unindex_group(&mut self, group: Uuid) -> Result<(), StoreError>;
+
+    /// Does a bounded part of rewriting the index without what was taken out of it; `false` when there was nothing left
+    /// to do. Terms of what is gone may stand in the index's files until then.
+    fn compact_texts(&mut self) -> Result<bool, StoreError>;
 
     /// Hands over every match, in no particular order.
     fn search_text(

@@ -3,7 +3,10 @@
 use crate::{StoreError, Tx};
 use std::sync::Arc;
 use std::time::Instant;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
+
+/// After so many steps rewriting the full-text index ends in any case.
+const MAX_COMPACT_STEPS: usize = 4096;
 
 /// Work that an engine runs on one of its connection threads.
 pub trait Job: Send {
@@ -34,6 +37,8 @@ pub trait Engine: Send + Sync {
     fn write(&self, job: Box<dyn Job>);
     /// Load, for metrics.
     fn health(&self) -> Health;
+    /// Sees to it that what was deleted is not in the engine's log any more either. Blocks for as long as that takes.
+    fn empty_log(&self) -> Result<(), StoreError>;
     /// What this engine is, for people: `sqlite at …`.
     fn describe(&self) -> String;
     /// Finishes queued work and closes the connections. Work queued afterwards is answered `Unavailable`.
@@ -44,12 +49,13 @@ pub trait Engine: Send + Sync {
 #[derive(Clone)]
 pub struct Store {
     engine: Arc<dyn Engine>,
+    commits: Arc<watch::Sender<u64>>,
 }
 
 impl Store {
     /// Wraps an engine.
     pub fn new(engine: Arc<dyn Engine>) -> Self {
-        Self { engine }
+        Self { engine, commits: Arc::default() }
     }
 
     /// Runs a closure that only reads. `operation` names it in the metrics.
@@ -59,7 +65,7 @@ impl Store {
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
-        self.submit(operation, work, true, |engine, job| engine.read(job)).await
+        self.submit(operation, work, None, |engine, job| engine.read(job)).await
     }
 
     /// Runs a closure that writes. `Ok` means committed and durable; `Err` means that nothing of it was written.
@@ -69,7 +75,31 @@ impl Store {
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
-        self.submit(operation, work, false, |engine, job| engine.write(job)).await
+        let commits = Some(Arc::clone(&self.commits));
+        self.submit(operation, work, commits, |engine, job| engine.write(job)).await
+    }
+
+    /// Changes after every commit that goes through this store: for those who wait for something to be written. What
+    /// was committed before this call is not announced, it can be read.
+    pub fn commits(&self) -> watch::Receiver<u64> {
+        self.commits.subscribe()
+    }
+
+    /// Removes from the disk what was deleted before: from the log and, where texts were taken out of the full-text
+    /// index, from that too.
+    pub async fn scrub(&self, texts: bool) -> Result<(), StoreError> {
+        let mut steps = 0;
+        while texts && self.write("compact_texts", |tx| tx.compact_texts()).await? {
+            steps += 1;
+            // While others write there is always a little more to do.
+            if steps == MAX_COMPACT_STEPS {
+                tracing::warn!("the full-text index is too large to be rewritten at once; parts of it were");
+                break;
+            }
+        }
+        let engine = Arc::clone(&self.engine);
+        let emptied = tokio::task::spawn_blocking(move || engine.empty_log()).await;
+        emptied.unwrap_or_else(|_| Err(StoreError::Unavailable("the process is ending".into())))
     }
 
     /// Load, for metrics and readiness.
@@ -91,7 +121,7 @@ impl Store {
         &self,
         operation: &'static str,
         work: F,
-        only_reads: bool,
+        commits: Option<Arc<watch::Sender<u64>>>,
         queue: impl FnOnce(&dyn Engine, Box<dyn Job>),
     ) -> Result<T, E>
     where
@@ -101,7 +131,7 @@ impl Store {
     {
         let started = Instant::now();
         let (reply, answer) = oneshot::channel();
-        queue(&*self.engine, Box::new(Unit { work, only_reads, result: None, reply }));
+        queue(&*self.engine, Box::new(Unit { work, commits, result: None, reply }));
         let result = match answer.await {
             Ok(result) => result,
             // The engine dropped the job: its thread is gone or the store is closed.
@@ -116,7 +146,8 @@ impl Store {
 /// A closure together with the place its result goes to.
 struct Unit<F, T, E> {
     work: F,
-    only_reads: bool,
+    /// Where its commit is announced; work that only reads has none.
+    commits: Option<Arc<watch::Sender<u64>>>,
     result: Option<Result<T, E>>,
     reply: oneshot::Sender<Result<T, E>>,
 }
@@ -129,7 +160,7 @@ where
 {
     fn run(&mut self, tx: &mut dyn Tx) -> bool {
         // Nobody waits for this any more. Under overload most of the queue is like that.
-        if self.only_reads && self.reply.is_closed() {
+        if self.commits.is_none() && self.reply.is_closed() {
             return false;
         }
         self.result.insert((self.work)(tx)).is_ok()
@@ -140,7 +171,13 @@ where
             // The closure's own refusal is the answer even if the engine failed elsewhere: it wrote nothing.
             (_, Some(Err(error))) => Err(error),
             (Err(error), _) => Err(error.into()),
-            (Ok(()), Some(Ok(value))) => Ok(value),
+            (Ok(()), Some(Ok(value))) => {
+                // Mostly nobody listens. Whoever begins to only now finds the commit by reading.
+                if let Some(commits) = self.commits.filter(|commits| commits.receiver_count() > 0) {
+                    commits.send_modify(|count| *count += 1);
+                }
+                Ok(value)
+            }
             (Ok(()), None) => {
                 Err(StoreError::Broken("the engine answered before it ran the work".into()).into())
             }

@@ -60,6 +60,9 @@ async fn put(store: &Store, key: String, size: usize) -> Result<(), StoreError> 
     put.await
 }
 
+/// How often [`put`] was heard; the engine keeps facts of its own there too.
+const WRITTEN: &str = "SELECT count(*) FROM meta WHERE key <> 'plain_content'";
+
 async fn number(store: &Store, sql: &'static str) -> i64 {
     store.read("test", move |tx| tx.first(sql, &[], |row| row.int(0))).await.unwrap().unwrap()
 }
@@ -115,7 +118,7 @@ async fn many_writes_share_a_commit() {
     writes.join_all().await;
     let commits = engine.commits() - before;
     assert!(commits <= 50, "1000 writes took {commits} commits");
-    assert_eq!(number(&store, "SELECT count(*) FROM meta").await, 1000);
+    assert_eq!(number(&store, WRITTEN).await, 1000);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -136,12 +139,12 @@ async fn a_full_queue_answers_overloaded_at_once() {
     }
     assert_eq!(store.health().queued, 4);
     // Reads have a queue of their own.
-    assert_eq!(number(&store, "SELECT count(*) FROM meta").await, 0);
+    assert_eq!(number(&store, WRITTEN).await, 0);
     drop(release);
     while let Some(written) = writes.join_next().await {
         written.unwrap().unwrap();
     }
-    assert_eq!(number(&store, "SELECT count(*) FROM meta").await, 4);
+    assert_eq!(number(&store, WRITTEN).await, 4);
 }
 
 #[tokio::test]
@@ -164,7 +167,7 @@ async fn closing_finishes_what_is_queued() {
     }
     assert!(!folder.path().join("memloom.db-wal").exists(), "the log is emptied and removed");
     let (_, store) = open_in(folder.path());
-    assert_eq!(number(&store, "SELECT count(*) FROM meta").await, 20);
+    assert_eq!(number(&store, WRITTEN).await, 20);
 }
 
 #[tokio::test]
@@ -283,7 +286,7 @@ async fn a_database_that_may_not_grow_says_so_and_recovers() {
     }
     assert!(refused > 0 && !stored.is_empty(), "{refused} refused, {} stored", stored.len());
     // Exactly what was acknowledged is there, also for a small one that still fits.
-    assert_eq!(number(&store, "SELECT count(*) FROM meta").await as usize, stored.len() + 1);
+    assert_eq!(number(&store, WRITTEN).await as usize, stored.len() + 1);
     assert_eq!(integrity(&store).await, "ok");
 
     limit_pages(&store, "PRAGMA max_page_count = 1000000").await;
@@ -363,7 +366,7 @@ async fn a_full_disk_says_so_and_recovers() {
     }
     assert!((1..1000).contains(&stored), "{stored} were stored");
     // Reading goes on, and a batch in which nothing fits answers everybody.
-    assert_eq!(number(&store, "SELECT count(*) FROM meta").await, stored);
+    assert_eq!(number(&store, WRITTEN).await, stored);
     let mut writes = JoinSet::new();
     for n in 0..50 {
         let store = store.clone();
@@ -372,15 +375,15 @@ async fn a_full_disk_says_so_and_recovers() {
     while let Some(written) = writes.join_next().await {
         assert!(matches!(written.unwrap(), Err(StoreError::Unavailable(_))));
     }
-    assert_eq!(number(&store, "SELECT count(*) FROM meta").await, stored);
+    assert_eq!(number(&store, WRITTEN).await, stored);
 
     disk.remount("remount,size=32m");
     put(&store, "after".into(), 500_000).await.unwrap();
-    assert_eq!(number(&store, "SELECT count(*) FROM meta").await, stored + 1);
+    assert_eq!(number(&store, WRITTEN).await, stored + 1);
     assert_eq!(integrity(&store).await, "ok");
     store.close();
     let (_, store) = open_in(&disk.0);
-    assert_eq!(number(&store, "SELECT count(*) FROM meta").await, stored + 1);
+    assert_eq!(number(&store, WRITTEN).await, stored + 1);
     store.close();
 }
 
@@ -437,7 +440,7 @@ async fn the_log_stays_small_under_sustained_writes() {
         let _ = tokio::time::timeout(Duration::from_millis(5), writes.join_next()).await;
         largest = largest.max(std::fs::metadata(&log).unwrap().len());
     }
-    assert_eq!(number(&store, "SELECT count(*) FROM meta").await, 480);
+    assert_eq!(number(&store, WRITTEN).await, 480);
     assert!(largest < 128 << 20, "192 MB of writes grew the log to {largest} bytes");
 }
 

@@ -13,6 +13,9 @@
 #![allow(missing_docs, reason = "the name of a behaviour says what it is")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod changes;
+
+pub use changes::*;
 use memloom_store::{Lock, Row, Store, StoreError, TextDocument, TextHit, TextQuery, TxExt, Value};
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -76,9 +79,17 @@ macro_rules! engine_suite {
             search_takes_quotes_and_operators_as_text,
             an_indexed_text_replaces_its_predecessor,
             indexing_twice_in_one_unit_keeps_the_last,
+            unindexing_a_text_leaves_the_others,
             unindexing_a_tree_leaves_the_others,
             undone_texts_leave_no_trace,
             many_concurrent_texts_are_all_found,
+            a_change_comes_back_as_it_was_recorded,
+            every_tenant_has_a_feed_of_its_own,
+            changes_are_numbered_in_the_order_of_the_commits_whatever_fails,
+            numbers_are_never_used_twice,
+            trimming_removes_the_oldest_in_batches,
+            forgetting_a_user_blanks_its_changes_step_by_step,
+            a_commit_is_announced_to_those_who_listen,
             committed_data_survives_a_restart,
             a_closed_store_says_so,
         );
@@ -852,6 +863,20 @@ pub async fn indexing_twice_in_one_unit_keeps_the_last(fixture: impl Fixture) {
     index(store, vec![text(1, 1, "first"), text(1, 1, "second"), text(1, 1, "third")]).await;
     assert_eq!(find(store, &["first|second"], None).await, set([]));
     assert_eq!(find(store, &["third"], None).await, set([1]));
+}
+
+pub async fn unindexing_a_text_leaves_the_others(fixture: impl Fixture) {
+    let store = fixture.store();
+    index(store, vec![text(1, 1, "word"), text(2, 1, "word")]).await;
+    let unindexed = store.write("suite", |tx| {
+        tx.index_text(text(3, 1, "word"))?;
+        tx.unindex_text(id(3))?;
+        tx.unindex_text(id(1))?;
+        tx.unindex_text(id(999))
+    });
+    unindexed.await.unwrap();
+    assert_eq!(find(store, &["word"], None).await, set([2]));
+    assert_eq!(count(store, "SELECT count(*) FROM texts").await, 1);
 }
 
 pub async fn unindexing_a_tree_leaves_the_others(fixture: impl Fixture) {

@@ -3,10 +3,13 @@
 //! Requests are lenient (every member may be missing) because the service says what is wrong with one, in the
 //! contract's words. Responses are exact: clients compare bodies member by member, so a shape never grows by itself.
 
+mod changes;
 mod conversations;
 mod enums;
+pub mod files;
 mod requests;
 
+pub use changes::{Change, ChangesGap, ChangesPage};
 pub use conversations::{
     AdminConversation, AdminConversationSummary, AdminEntry, Conversation, ConversationForkSummary,
     ConversationMembership, ConversationSummary, EntriesPage, Entry, OwnershipTransfer, Page, SearchResult,

@@ -1,7 +1,7 @@
 //! The command line: what can be asked for, and which key each flag sets.
 
 use crate::config::{Config, Flag, Inputs, Loaded};
-use crate::{doctor, evict, serve, terminal, token};
+use crate::{doctor, evict, reindex, rotate_keys, serve, terminal, token};
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -48,6 +48,12 @@ pub enum Command {
     /// Removes for good what was deleted long ago
     #[command(after_help = evict::EXAMPLES)]
     Evict(evict::EvictArgs),
+    /// Rebuilds the index that searches among events look at
+    #[command(after_help = reindex::EXAMPLES)]
+    Reindex(reindex::ReindexArgs),
+    /// Encrypts everything anew, or for the first time, or decrypts it
+    #[command(after_help = rotate_keys::EXAMPLES)]
+    RotateKeys(rotate_keys::RotateKeysArgs),
     /// Prints the OpenAPI description of the REST API
     #[command(after_help = "Example:\n  memloom openapi > memloom.json")]
     Openapi,
@@ -134,6 +140,8 @@ impl Cli {
             Command::Doctor(args) => runtime(Some(1))?.block_on(doctor::run(&args)),
             Command::Token(args) => token::run(&args),
             Command::Evict(args) => runtime(Some(1))?.block_on(evict::run(&args)),
+            Command::Reindex(args) => runtime(Some(1))?.block_on(reindex::run(&args)),
+            Command::RotateKeys(args) => runtime(Some(1))?.block_on(rotate_keys::run(&args)),
             Command::Openapi => {
                 terminal::line(serve::openapi()?);
                 Ok(ExitCode::SUCCESS)

@@ -4,16 +4,22 @@
 //! `MEMLOOM_SECTION__KEY`, shows up in `memloom doctor`, and a mistyped one is told about it. What cannot be combined is
 //! said in [`Config::problems`].
 
+mod encryption;
 mod load;
+mod quotas;
 mod suggest;
 mod values;
 
+pub use encryption::{Dek, Encryption, Provider};
 pub use load::{CONFIG_VARIABLE, DEFAULT_FILE, Flag, Inputs, LoadError, Loaded, Setting, known_keys};
 use memloom_core::text::Analyzer;
 use memloom_server::auth::config::{AuthConfig, ConfigProblem, Mode, RolesConfig};
 use memloom_server::shell::{CorsConfig, CorsOptions, ShellConfig};
+pub use quotas::{Quotas, Rate, TenantQuotas};
 use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::time::Duration;
 pub use values::{Bytes, Listen, Span};
 
 /// Everything that can be configured.
@@ -24,6 +30,8 @@ pub struct Config {
     pub server: Server,
     /// Where data is kept.
     pub store: Store,
+    /// Whether content is encrypted where it is kept.
+    pub encryption: Encryption,
     /// Who may call, and how they prove it.
     pub auth: AuthConfig,
     /// Who holds which role.
@@ -46,10 +54,18 @@ pub struct Config {
     pub tasks: Tasks,
     /// Eviction of deleted conversations.
     pub eviction: Eviction,
+    /// The change feed.
+    pub changes: Changes,
     /// The Prometheus server behind the admin statistics.
     pub prometheus: Prometheus,
     /// Limits on what is stored.
     pub limits: Limits,
+    /// How much users and services may ask of the files surface.
+    pub quotas: Quotas,
+    /// What is remembered of requests that may be repeated.
+    pub idempotency: Idempotency,
+    /// How long the files surface keeps what it need not keep for ever.
+    pub retention: Retention,
 }
 
 /// `[server]`
@@ -210,17 +226,12 @@ impl Default for Search {
 }
 
 /// `[indexing]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Indexing {
-    /// What is indexed of an entry that says nothing about it: its `text`, or nothing (`off`).
-    pub auto_derive: AutoDerive,
-}
-
-impl Default for Indexing {
-    fn default() -> Self {
-        Self { auto_derive: AutoDerive::Text }
-    }
+    /// What is indexed of an entry that says nothing about it: its `text`, or nothing (`off`). Unless set, `text`, and `off`
+    /// where content is encrypted: what is indexed is not.
+    pub auto_derive: Option<AutoDerive>,
 }
 
 /// What is indexed of an entry that says nothing about it.
@@ -274,6 +285,20 @@ impl Default for Eviction {
     }
 }
 
+/// `[changes]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Changes {
+    /// How long the feed keeps what it told; whoever was away for longer must look at everything anew.
+    pub retention: Span,
+}
+
+impl Default for Changes {
+    fn default() -> Self {
+        Self { retention: Span::hours(7 * 24) }
+    }
+}
+
 /// `[prometheus]`
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -288,15 +313,56 @@ pub struct Prometheus {
 pub struct Limits {
     /// The most bytes the content of one entry may have.
     pub content_bytes: Bytes,
+    /// The most bytes a request to the files surface may have; a document of the largest size may need 4 MiB.
+    pub files_body: Bytes,
     /// The most bytes the bodies of all requests under way may have together.
     pub bodies: Bytes,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { content_bytes: Bytes::mebi(16), bodies: Bytes::mebi(256) }
+        Self { content_bytes: Bytes::mebi(16), files_body: Bytes::mebi(8), bodies: Bytes::mebi(256) }
     }
 }
+
+/// `[idempotency]`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Idempotency {
+    /// How long the files surface remembers an `Idempotency-Key`, from an hour to a week.
+    pub retention: Span,
+}
+
+impl Default for Idempotency {
+    fn default() -> Self {
+        Self { retention: Span::hours(24) }
+    }
+}
+
+/// The shortest and the longest time an `Idempotency-Key` may be remembered.
+const IDEMPOTENCY_RETENTION: RangeInclusive<Duration> =
+    Duration::from_secs(3600)..=Duration::from_secs(7 * 24 * 3600);
+
+/// `[retention]`. Nothing is deleted unless it is set.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Retention {
+    /// Events whose time is so many days ago are deleted.
+    pub events_days: Option<u32>,
+    /// Audit records that are so many days old are deleted.
+    pub audit_days: Option<u32>,
+    /// How often that is done, from the start on.
+    pub interval: Span,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { events_days: None, audit_days: None, interval: Span::hours(24) }
+    }
+}
+
+/// What `retention:apply` takes too, but for 0: whoever writes that here rather means "never".
+const RETENTION_DAYS: RangeInclusive<u32> = 1..=36_500;
 
 impl Config {
     /// Everything that keeps a server from starting with this, each with what to do about it.
@@ -344,6 +410,8 @@ impl Config {
             ("tasks.batch_size", self.tasks.batch_size > 0),
             ("tasks.processor_interval", !self.tasks.processor_interval.0.is_zero()),
             ("eviction.batch_size", self.eviction.batch_size > 0),
+            ("changes.retention", !self.changes.retention.0.is_zero()),
+            ("retention.interval", !self.retention.interval.0.is_zero()),
         ];
         for (key, _) in positive.into_iter().filter(|(_, positive)| !positive) {
             found.push(ConfigProblem::new(
@@ -352,12 +420,51 @@ impl Config {
                 "set at least 1, or remove the key",
             ));
         }
+        found.extend(self.encryption.problems(self.server.listen));
+        found.extend(self.quotas.problems());
+        found.extend(self.retention_problems());
+        found
+    }
+
+    fn retention_problems(&self) -> Vec<ConfigProblem> {
+        let Retention { events_days, audit_days, interval: _ } = self.retention;
+        let days = [("retention.events_days", events_days), ("retention.audit_days", audit_days)];
+        let mut found: Vec<ConfigProblem> = days
+            .into_iter()
+            .filter_map(|(key, days)| Some((key, days.filter(|days| !RETENTION_DAYS.contains(days))?)))
+            .map(|(key, days)| {
+                let fix = "use 1 to 36500 days, or remove the key to keep them until somebody deletes them";
+                ConfigProblem::new(key, format!("is {days}"), fix)
+            })
+            .collect();
+        let remembered = self.idempotency.retention;
+        if !IDEMPOTENCY_RETENTION.contains(&remembered.0) {
+            found.push(ConfigProblem::new(
+                "idempotency.retention",
+                format!("is {remembered}"),
+                "use 1h to 7d: shorter than a retry takes is useless, longer is not promised to anybody",
+            ));
+        }
         found
     }
 
     /// What a server may start with but somebody should know about.
     pub fn warnings(&self) -> Vec<String> {
-        self.auth.warnings()
+        let mut warnings = self.auth.warnings();
+        if self.encryption.is_on() && self.auto_derive() == AutoDerive::Text {
+            warnings.push(
+                "indexing.auto_derive is \"text\": the text of history entries is kept readable for search, next to \
+                 the encrypted entries"
+                    .into(),
+            );
+        }
+        warnings
+    }
+
+    /// What is indexed of an entry that says nothing about it.
+    pub fn auto_derive(&self) -> AutoDerive {
+        let unless_set = if self.encryption.is_on() { AutoDerive::Off } else { AutoDerive::Text };
+        self.indexing.auto_derive.unwrap_or(unless_set)
     }
 
     /// The file the database is in.
@@ -389,6 +496,7 @@ impl Config {
         Ok(ShellConfig {
             body_limit: self.server.body_limit.0,
             request_timeout: self.server.request_timeout.0,
+            files_body_limit: self.limits.files_body.0,
             bodies_limit: self.limits.bodies.0,
             patient_routes: memloom_server::rest::PATIENT_ROUTES,
             compression: self.server.compression,

@@ -1,7 +1,7 @@
 //! `memloom doctor`: the effective configuration, and whether a server could run with it.
 
 use crate::cli::ServeArgs;
-use crate::config::{Bytes, Config, Loaded, Setting};
+use crate::config::{Bytes, Config, Loaded, Provider, Setting};
 use crate::terminal::{Paint, line};
 use clap::Args;
 use memloom_server::auth::Authenticator;
@@ -110,6 +110,7 @@ pub async fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
 async fn examine(loaded: &Loaded) -> Report {
     let config = &loaded.config;
     let mut checks = configuration(config);
+    checks.extend(encryption(config));
     checks.push(data_folder(&config.server.data_dir));
     let port = port(config.server.listen.0).await;
     if let Ok(path) = config.database() {
@@ -175,6 +176,21 @@ fn configuration(config: &Config) -> Vec<Check> {
     }
     checks.extend(config.warnings().into_iter().map(|warning| Check::warning(NAME, warning)));
     checks
+}
+
+/// What a valid configuration means for content; one that is not is told about elsewhere.
+fn encryption(config: &Config) -> Option<Check> {
+    const NAME: &str = "encryption";
+    let encryption = &config.encryption;
+    encryption.vault().ok()?;
+    let message = match encryption.keys().ok()?.filter(|_| encryption.is_on()) {
+        None => "content is stored as plain text".to_owned(),
+        Some(keys) if encryption.providers().contains(&Provider::Plain) => {
+            format!("content is encrypted with the key {}, plain content is read too", keys.current().id())
+        }
+        Some(keys) => format!("content is encrypted with the key {}", keys.current().id()),
+    };
+    Some(Check::ok(NAME, message))
 }
 
 fn data_folder(folder: &Path) -> Check {

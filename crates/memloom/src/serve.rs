@@ -10,8 +10,9 @@ use memloom_server::rest::{self, stats::Prometheus};
 use memloom_server::shell;
 use memloom_server::telemetry::metrics::{DB_POOL_ACTIVE, DB_POOL_AVAILABLE, DB_QUEUE_LENGTH, Metrics};
 use memloom_server::telemetry::{self, TelemetryConfig};
-use memloom_service::{Services, Settings};
+use memloom_service::{RetentionSettings, Services, Settings};
 use memloom_store::sqlite::{SqliteConfig, SqliteEngine};
+use memloom_store::vault::{self, Vault};
 use memloom_store::{Store, StoreError, meta};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -68,6 +69,7 @@ pub async fn launch(
 ) -> anyhow::Result<()> {
     let clock = Arc::new(SystemClock);
     let metrics = Metrics::install()?;
+    vault::announce_metrics();
     let services = Services::new(store.clone(), clock.clone(), settings(&config)).await?;
     // Taken out, so that its keys and secrets are gone from memory once they are digested.
     let authenticator = Authenticator::new(std::mem::take(&mut config.auth))?;
@@ -80,6 +82,11 @@ pub async fn launch(
         metrics::gauge!(DB_QUEUE_LENGTH).set(health.queued as f64);
         metrics::gauge!(DB_POOL_AVAILABLE).set(health.total.saturating_sub(health.active) as f64);
         async {}
+    });
+    let sampled = services.clone();
+    metrics.sample(move || {
+        let services = sampled.clone();
+        async move { services.sample_metrics().await }
     });
     let upkeep = tokio::spawn(metrics.clone().upkeep());
 
@@ -102,6 +109,11 @@ pub async fn launch(
     let api = rest::router(rest::App::new(services.clone(), authenticator, prometheus));
     let router = shell::shell(api.merge(operations).merge(shell::docs(rest::document())), &config.shell()?);
 
+    let changes = services.changes.clone();
+    let stop = async move {
+        stop.await;
+        changes.close();
+    };
     let (stop_tasks, tasks_stopped) = oneshot::channel::<()>();
     let tasks = tokio::spawn(async move {
         // The sender says nothing; being told or being dropped both mean stop.
@@ -127,7 +139,13 @@ pub fn openapi() -> anyhow::Result<String> {
 /// Opens the database that the configuration names, making and upgrading it as needed.
 pub fn open_store(config: &Config) -> anyhow::Result<Store> {
     let path = config.database()?;
-    let engine = SqliteEngine::open(SqliteConfig { path, ..SqliteConfig::default() })?;
+    let vault = config.encryption.vault()?;
+    open_sqlite(path, vault)
+}
+
+pub(crate) fn open_sqlite(path: PathBuf, vault: Vault) -> anyhow::Result<Store> {
+    let vault = Arc::new(vault);
+    let engine = SqliteEngine::open(SqliteConfig { path, vault, ..SqliteConfig::default() })?;
     Ok(Store::new(Arc::new(engine)))
 }
 
@@ -139,7 +157,7 @@ pub fn settings(config: &Config) -> Settings {
         require_justification: config.admin.require_justification,
         fulltext: config.search.fulltext_enabled,
         language: config.search.language.clone(),
-        auto_derive: match config.indexing.auto_derive {
+        auto_derive: match config.auto_derive() {
             AutoDerive::Text => memloom_service::AutoDerive::Text,
             AutoDerive::Off => memloom_service::AutoDerive::Off,
         },
@@ -150,6 +168,14 @@ pub fn settings(config: &Config) -> Settings {
         task_interval: config.tasks.processor_interval.0,
         task_batch_size: config.tasks.batch_size,
         task_stale_claim: config.tasks.stale_claim_timeout.0,
+        changes_retention: config.changes.retention.0,
+        quotas: config.quotas.settings(),
+        idempotency_retention: config.idempotency.retention.0,
+        retention: RetentionSettings {
+            events_days: config.retention.events_days,
+            audit_days: config.retention.audit_days,
+            interval: config.retention.interval.0,
+        },
     }
 }
 

@@ -1,11 +1,18 @@
 //! What is printed for people and for pipes.
 
+use indicatif::{ProgressBar, ProgressStyle};
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 
 /// Prints a line to standard output. A reader that went away (`| head`) is no reason to fail.
 pub(crate) fn line(text: impl Display) {
     let _ = writeln!(std::io::stdout().lock(), "{text}");
+}
+
+/// A bar on standard error that shows how far something is; nothing where that is no terminal.
+pub(crate) fn progress_bar(template: &str, length: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(length).with_style(style)
 }
 
 /// Colours, where standard output is a terminal and nobody asked for none.

@@ -1,7 +1,7 @@
 //! The binary as its user sees it: what it prints, what it refuses, how it starts and stops.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -287,6 +287,83 @@ fn evict_works_through_a_server_and_in_the_folder() {
     assert_eq!(stdout(&done), "Removed 0 conversation trees.\n", "{}", stderr(&done));
 }
 
+/// What a server in local mode answers an agent.
+fn post(url: &str, body: &str) -> String {
+    let json = ["-H", "Content-Type: application/json", "-d", body];
+    let output =
+        Command::new("curl").args(["-sS", "-f", url, "-H", "X-API-Key: agent"]).args(json).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    stdout(&output)
+}
+
+#[test]
+fn reindex_works_through_a_server_and_in_the_folder() {
+    let folder = folder();
+    let mut server = Server::start(folder.path(), &["--listen", "127.0.0.1:0"]);
+    let url = server.url();
+    for (tenant, id) in [("default", "one"), ("default", "two"), ("acme", "three")] {
+        let event =
+            format!(r#"{{"event_id":"{id}","tenant_id":"{tenant}","user_id":"alice","digest":"walrus"}}"#);
+        post(&format!("{url}/v1/tenants/{tenant}/users/alice/events"), &format!(r#"{{"event":{event}}}"#));
+    }
+    let through = |extra: &[&str]| run(folder.path(), &[&["reindex", "--url", &url], extra].concat());
+    let done = through(&["--token", "admin", "--justification", "the log said so"]);
+    assert_eq!(stdout(&done), "Indexed 2 events.\n", "{}", stderr(&done));
+    let done = through(&["--token", "admin", "--tenant", "acme"]);
+    assert_eq!(stdout(&done), "Indexed 1 event.\n", "{}", stderr(&done));
+    let refused = through(&["--token", "alice"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        stderr(&refused).contains("403") && stderr(&refused).contains("Admin role required"),
+        "{}",
+        stderr(&refused)
+    );
+    assert!(stderr(&through(&[])).contains("--token"));
+    assert!(stderr(&run(folder.path(), &["reindex"])).contains("use --url"));
+    server.signal("-TERM");
+    assert!(server.wait().success());
+
+    let database = rusqlite::Connection::open(folder.path().join("memloom-data/memloom.db")).unwrap();
+    assert_eq!(database.execute("UPDATE event_blocks SET body = x'00'", []).unwrap(), 2);
+    drop(database);
+    let done = run(folder.path(), &["reindex", "--tenant", "acme"]);
+    assert_eq!(stdout(&done), "Indexed 1 event.\n", "{}", stderr(&done));
+    let done = run(folder.path(), &["reindex"]);
+    assert_eq!(stdout(&done), "Indexed 3 events.\n", "{}", stderr(&done));
+    let server = Server::start(folder.path(), &["--listen", "127.0.0.1:0"]);
+    let found = post(&format!("{}/v1/tenants/acme/users/alice/events:search", server.url()), "{}");
+    assert!(found.contains("three"), "{found}");
+}
+
+#[test]
+fn reindex_fails_with_what_a_server_says_went_wrong() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let answers = [
+        r#"{"job_id":"7"}"#,
+        r#"{"job_id":"7","kind":"events_reindex","status":"running","processed":1,"total":3,"errors":[]}"#,
+        r#"{"job_id":"7","kind":"events_reindex","status":"failed","processed":2,"total":3,"errors":["a","b"]}"#,
+    ];
+    let server = std::thread::spawn(move || {
+        answers.map(|body| {
+            let (mut connection, _) = listener.accept().unwrap();
+            let asked = BufReader::new(connection.try_clone().unwrap()).lines().next().unwrap().unwrap();
+            let length = body.len();
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n");
+            connection.write_all((head + body).as_bytes()).unwrap();
+            asked
+        })
+    });
+
+    let failed = run(folder().path(), &["reindex", "--url", &url, "--token", "admin"]);
+
+    assert_eq!(failed.status.code(), Some(1));
+    let said = "error: the index could not be rebuilt as a whole:\n  a\n  b\n";
+    assert_eq!(stderr(&failed), said);
+    let look = "GET /v1/admin/jobs/7 HTTP/1.1";
+    assert_eq!(server.join().unwrap(), ["POST /v1/admin/reindex HTTP/1.1", look, look]);
+}
+
 #[test]
 fn openapi_prints_the_document() {
     let document: serde_json::Value =
@@ -297,7 +374,7 @@ fn openapi_prints_the_document() {
 
 #[test]
 fn help_teaches_with_examples_and_a_closed_pipe_is_no_error() {
-    for command in ["serve", "doctor", "token", "evict", "openapi"] {
+    for command in ["serve", "doctor", "token", "evict", "reindex", "rotate-keys", "openapi"] {
         let help = stdout(&run(folder().path(), &[command, "--help"]));
         assert!(help.contains("Example"), "{help}");
     }

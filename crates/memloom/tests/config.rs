@@ -1,8 +1,9 @@
 //! What configures the server, what wins, and what the complaints say.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use memloom::config::{AutoDerive, Config, Flag, Inputs, Loaded, known_keys};
-use memloom_server::auth::config::Mode;
+use memloom::config::{AutoDerive, Config, Flag, Inputs, Loaded, Provider, known_keys};
+use memloom_server::auth::config::{Mode, RoleConfig};
+use memloom_service::quota::{QuotaLimits, QuotaSettings, Rate};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -83,7 +84,12 @@ fn the_defaults_can_be_run_with() {
     assert_eq!(config.limits.content_bytes.0, 16 << 20);
     assert_eq!(config.tasks.retry_delay.0, Duration::from_secs(600));
     assert_eq!(config.eviction.batch_delay.0, Duration::from_millis(100));
-    assert_eq!(config.indexing.auto_derive, AutoDerive::Text);
+    assert_eq!((config.auto_derive(), config.encryption.is_on()), (AutoDerive::Text, false));
+    assert_eq!(config.quotas.settings(), QuotaSettings::default());
+    assert_eq!(config.idempotency.retention.0, Duration::from_secs(24 * 3600));
+    assert_eq!((config.retention.events_days, config.retention.audit_days), (None, None));
+    assert_eq!(config.retention.interval.0, Duration::from_secs(24 * 3600));
+    assert_eq!((&config.roles.reader, &config.roles.writer), (&None, &None));
 }
 
 #[test]
@@ -263,12 +269,74 @@ fn contradictions_are_found_and_say_how_to_fix_them() {
     check("[search]\nlanguage = \"klingon\"\n", &["search.language: 'klingon'"]);
     check("[prometheus]\nurl = \"localhost:9090\"\n", &["prometheus.url: 'localhost:9090'"]);
     check("[eviction]\nbatch_size = 0\n[server]\nworkers = 0\n", &["eviction.batch_size", "server.workers"]);
+    check(
+        "[quotas]\nmax_files = 0\nuser_reads = { limit = 0, window = \"1m\" }\n",
+        &["quotas.max_files: is 0", "quotas.user_reads.limit: is 0", "set at least 1, or remove the quota"],
+    );
+    check(
+        "[quotas]\nservice_reads = { limit = 1, window = \"0s\" }\n\
+         [quotas.tenants.\"acme\"]\nuser_writes = { limit = 1, window = \"1500ms\" }\n",
+        &[
+            "quotas.service_reads.window: is 0ms",
+            "quotas.tenants.acme.user_writes.window: is 1500ms",
+            "use whole seconds between 1s and 1d",
+        ],
+    );
+    check("[quotas]\nuser_reads = { limit = 1, window = \"25h\" }\n", &["quotas.user_reads.window: is 25h"]);
+    check("[idempotency]\nretention = \"59m\"\n", &["idempotency.retention: is 59m; use 1h to 7d"]);
+    check("[idempotency]\nretention = \"8d\"\n", &["idempotency.retention: is 8d"]);
+    check(
+        "[retention]\nevents_days = 0\naudit_days = 36501\ninterval = 0\n",
+        &["retention.events_days: is 0", "retention.audit_days: is 36501", "retention.interval: is 0"],
+    );
     assert!(!given("[store]\nurl = \"postgres://u:secret@db/x\"\n").problems()[0].contains("secret"));
 }
 
 #[test]
+fn quotas_are_for_all_and_for_tenants() {
+    let file = "[quotas]\nuser_reads = { limit = 600, window = \"1m\" }\nmax_files = 100\n\
+                [quotas.tenants.\"acme.example\"]\nuser_reads = { limit = 6, window = 1 }\nmax_events = 7\n";
+    let loaded = given(file).variable("MEMLOOM_QUOTAS__SERVICE_WRITES", "{limit=5,window=\"10s\"}").load();
+    assert_eq!(loaded.config.problems(), []);
+    let rate = |limit, seconds| Some(Rate { limit, window: Duration::from_secs(seconds) });
+    let acme = QuotaLimits { user_reads: rate(6, 1), max_events: Some(7), ..QuotaLimits::default() };
+    let expected = QuotaSettings {
+        everywhere: QuotaLimits {
+            user_reads: rate(600, 60),
+            service_writes: rate(5, 10),
+            max_files: Some(100),
+            ..QuotaLimits::default()
+        },
+        tenants: [("acme.example".to_owned(), acme)].into(),
+    };
+    assert_eq!(loaded.config.quotas.settings(), expected);
+
+    let settings = loaded.settings();
+    let shown = |key: &str| settings.iter().find(|setting| setting.key == key).unwrap();
+    assert_eq!(shown("quotas.user_reads.window").value, "1m");
+    assert!(shown("quotas.tenants.acme.example.max_events").source.ends_with("memloom.toml"));
+    assert!(shown("quotas.service_writes.limit").source.contains("MEMLOOM_QUOTAS__SERVICE_WRITES"));
+    let complaint = given("[quotas]\nuser_reads = 600\n").complaint();
+    assert!(
+        complaint.contains("quotas.user_reads must be so many calls in so much time: { limit = 600,"),
+        "{complaint}"
+    );
+    let complaint = given("[quotas]\nuser_reads = { limit = 600 }\n").complaint();
+    assert!(complaint.contains("quotas.user_reads lacks 'window'"), "{complaint}");
+}
+
+#[test]
+fn readers_and_writers_are_everybody_until_somebody_is_named() {
+    let config = given("[roles.writer]\nclients = [\"agent\"]\n[roles.reader]\n").load().config;
+    assert_eq!(config.auth.roles.writer.unwrap().clients, ["agent"]);
+    assert_eq!(config.auth.roles.reader, Some(RoleConfig::default()));
+    let unknown = given(&format!("{DOCUMENTED}[roles.writer]\nclients = [\"ghost\"]\n")).load().config;
+    assert!(unknown.warnings().iter().any(|warning| warning.contains("roles.writer.clients names 'ghost'")));
+}
+
+#[test]
 fn jwt_mode_may_listen_everywhere() {
-    let toml = DOCUMENTED.replace("127.0.0.1:7077", "0.0.0.0:7077");
+    let toml = DOCUMENTED.replace("127.0.0.1:7077", "0.0.0.0:7077") + "[encryption]\nallow_plain = true\n";
     assert_eq!(given(&toml).problems(), Vec::<String>::new());
 }
 
@@ -278,4 +346,64 @@ fn a_database_can_be_in_a_file_of_its_own() {
     assert_eq!(at("sqlite:/var/lib/m.db"), PathBuf::from("/var/lib/m.db"));
     assert_eq!(at("sqlite:///var/lib/m.db"), PathBuf::from("/var/lib/m.db"));
     assert_eq!(at("sqlite:m.db"), PathBuf::from("m.db"));
+}
+
+#[test]
+fn one_key_turns_encryption_on() {
+    let key = "A".repeat(43) + "=";
+    let config = given("").variable("MEMLOOM_ENCRYPTION__DEK__KEY", &key).load().config;
+    assert_eq!(config.problems(), []);
+    assert_eq!(config.encryption.providers(), [Provider::Dek]);
+    assert_eq!((config.encryption.is_on(), config.auto_derive()), (true, AutoDerive::Off));
+    assert_eq!(config.warnings().len(), Config::default().warnings().len());
+
+    let chosen = format!(
+        "[encryption]\nproviders = [\"plain\", \"dek\"]\n[encryption.dek]\nkey = \"{key}\"\ndecryption_keys = [\"{key}\"]\n\
+         [indexing]\nauto_derive = \"text\"\n"
+    );
+    let loaded = given(&chosen).load();
+    assert_eq!(loaded.config.problems(), []);
+    assert_eq!((loaded.config.encryption.is_on(), loaded.config.auto_derive()), (false, AutoDerive::Text));
+    assert!(!format!("{:?}{:?}", loaded.settings(), loaded.config).contains(&key), "a key is a secret");
+
+    let on = chosen.replace("[\"plain\", \"dek\"]", "[\"dek\", \"plain\"]");
+    let warnings = given(&on).load().config.warnings();
+    assert!(warnings.iter().any(|warning| warning.contains("auto_derive")), "{warnings:?}");
+}
+
+#[test]
+fn encryption_that_cannot_work_stops_the_start() {
+    let check = |toml: &str, expected: &[&str]| {
+        let problems = given(toml).problems().join("\n");
+        for part in expected {
+            assert!(problems.contains(part), "{toml}\n{part:?} is not in:\n{problems}");
+        }
+    };
+    let key = "A".repeat(43) + "=";
+    check(
+        "[encryption]\nproviders = [\"dek\"]\n",
+        &["encryption.dek.key: is missing", "openssl rand -base64 32"],
+    );
+    check("[encryption]\nproviders = [\"plain\", \"dek\"]\n", &["encryption.dek.key: is missing"]);
+    check("[encryption]\nproviders = []\n", &["encryption.providers: is empty"]);
+    check("[encryption.dek]\nkey = \"hush!\"\n", &["encryption.dek.key: is not base64"]);
+    check("[encryption.dek]\nkey = \"aHVzaA==\"\n", &["encryption.dek.key: has 4 bytes instead of 32"]);
+    check(
+        &format!("[encryption.dek]\nkey = \"{key}\"\ndecryption_keys = [\"aHVzaA==\"]\n"),
+        &["encryption.dek.decryption_keys: has 4 bytes"],
+    );
+    check(
+        &format!("[encryption]\nproviders = [\"plain\"]\n[encryption.dek]\nkey = \"{key}\"\n"),
+        &["encryption.providers: does not name \"dek\""],
+    );
+    let complaint = given("[encryption.dek]\nkey = 12345\n").complaint();
+    assert!(complaint.contains("encryption.dek.key") && !complaint.contains("12345"), "{complaint}");
+
+    let public = "[server]\nlisten = \"0.0.0.0:7077\"\n[auth]\nmode = \"jwt\"\n[auth.jwt]\nissuer = \"https://idp.example\"\n";
+    check(public, &["plain text by a server on 0.0.0.0:7077", "encryption.allow_plain = true"]);
+    for allowed in
+        ["[encryption]\nallow_plain = true\n".into(), format!("[encryption.dek]\nkey = \"{key}\"\n")]
+    {
+        assert_eq!(given(&format!("{public}{allowed}")).problems(), [""; 0]);
+    }
 }

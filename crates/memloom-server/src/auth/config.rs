@@ -109,6 +109,10 @@ pub struct RolesConfig {
     pub auditor: RoleConfig,
     /// May index entries.
     pub indexer: RoleConfig,
+    /// May read the files and events of whom it may act for. Everybody, unless this is set.
+    pub reader: Option<RoleConfig>,
+    /// May change the files and events of whom it may act for. Everybody, unless this is set.
+    pub writer: Option<RoleConfig>,
 }
 
 /// Who holds one role: `[roles.admin]` and its siblings.
@@ -244,9 +248,15 @@ impl AuthConfig {
                 );
             }
         }
-        for (role, grant) in
-            [("admin", &self.roles.admin), ("auditor", &self.roles.auditor), ("indexer", &self.roles.indexer)]
-        {
+        let RolesConfig { admin, auditor, indexer, reader, writer } = &self.roles;
+        let roles = [
+            ("admin", Some(admin)),
+            ("auditor", Some(auditor)),
+            ("indexer", Some(indexer)),
+            ("reader", reader.as_ref()),
+            ("writer", writer.as_ref()),
+        ];
+        for (role, grant) in roles.into_iter().filter_map(|(role, grant)| Some((role, grant?))) {
             for client in grant.clients.iter().filter(|client| !self.api_keys.contains_key(*client)) {
                 found.push(format!(
                     "roles.{role}.clients names '{client}', which has no key under [auth.api_keys]"

@@ -99,6 +99,15 @@ impl Authenticator {
     /// [`Error::Unauthorized`] when nobody is named or a credential is wrong: a wrong one is never ignored because
     /// another one is right.
     pub async fn authenticate(&self, headers: &HeaderMap) -> Result<Principal> {
+        self.identify(headers, None).await
+    }
+
+    /// Who sent these headers, for a route that names its tenant: the credentials must be good for that one.
+    pub async fn authenticate_in(&self, headers: &HeaderMap, tenant: &str) -> Result<Principal> {
+        self.identify(headers, Some(tenant)).await
+    }
+
+    async fn identify(&self, headers: &HeaderMap, route_tenant: Option<&str>) -> Result<Principal> {
         if matches!(self.bearer, Bearer::UserName) {
             require_loopback_host(headers)?;
         }
@@ -115,7 +124,13 @@ impl Authenticator {
             Some(client) if user.is_none() && self.trusts(client) => text(headers, &X_USER_ID, "X-User-ID")?,
             _ => None,
         };
-        let asserted_tenant = text(headers, &X_TENANT_ID, "X-Tenant-Id")?;
+        let header = text(headers, &X_TENANT_ID, "X-Tenant-Id")?.filter(|tenant| !tenant.is_empty());
+        let asserted_tenant = match (header, route_tenant) {
+            (Some(header), Some(route)) if header != route => {
+                return Err(Error::TenantForbidden("X-Tenant-Id names another tenant than the path".into()));
+            }
+            (header, route) => route.map(str::to_owned).or(header),
+        };
         resolve(Credentials { user, client, asserted_user, asserted_tenant }, &self.policy)
     }
 
@@ -192,6 +207,8 @@ fn policy(config: &AuthConfig) -> IdentityPolicy {
         admin,
         auditor: grant(&config.roles.auditor),
         indexer: grant(&config.roles.indexer),
+        reader: config.roles.reader.as_ref().map(grant),
+        writer: config.roles.writer.as_ref().map(grant),
     }
 }
 

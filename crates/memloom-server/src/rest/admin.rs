@@ -11,7 +11,6 @@ use axum::extract::State;
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::Stream;
-use http::header::ACCEPT;
 use http::{HeaderMap, StatusCode};
 use memloom_core::identity::Role;
 use memloom_core::{ConversationId, EntryId, Error, Result as CoreResult, Timestamp, UserId};
@@ -362,10 +361,7 @@ pub(super) async fn evict(
     principal.require(Role::Admin)?;
     let request: wire::EvictRequest = body.object()?;
     let reason = extract::header(&headers, JUSTIFICATION_HEADER)?;
-    let wants_stream = headers.get_all(ACCEPT).iter().any(|value| {
-        value.to_str().is_ok_and(|text| text.to_ascii_lowercase().contains("text/event-stream"))
-    });
-    let stream = extract::flag("async", query.stream)? || wants_stream;
+    let stream = extract::flag("async", query.stream)? || extract::wants_events(&headers);
     let request = EvictRequest {
         retention_period: request.retention_period,
         resource_types: request.resource_types,

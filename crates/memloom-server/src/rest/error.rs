@@ -125,6 +125,19 @@ impl IntoResponse for ApiError {
             Error::Forbidden(message) => {
                 envelope(StatusCode::FORBIDDEN, "forbidden", "Forbidden", said(message))
             }
+            Error::TenantForbidden(message) => {
+                envelope(StatusCode::FORBIDDEN, "forbidden", "Forbidden", said(message))
+            }
+            // Rules of the files surface answer so, on its own routes; here they would be a plain refusal.
+            Error::Refused(refusal) => {
+                envelope(StatusCode::BAD_REQUEST, "bad_request", "Bad request", said(refusal.message))
+            }
+            Error::QuotaExceeded(quota) => {
+                let details = ErrorDetails::Retry { retry_after_seconds: quota.retry_after_seconds };
+                let (code, title) = ("quota_exceeded", "Quota exceeded");
+                let response = envelope(StatusCode::TOO_MANY_REQUESTS, code, title, Some(details));
+                with(response, RETRY_AFTER, quota.retry_after_seconds.into())
+            }
             Error::NotFound { resource, id } => {
                 let details = ErrorDetails::Missing { resource: resource.as_str().to_owned(), id };
                 envelope(StatusCode::NOT_FOUND, "not_found", "Not found", Some(details))

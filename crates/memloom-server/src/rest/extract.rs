@@ -5,7 +5,7 @@ use super::error::ApiError;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use http::HeaderMap;
-use http::header::CONTENT_TYPE;
+use http::header::{ACCEPT, CONTENT_TYPE};
 use http::request::Parts;
 use memloom_core::identity::{Caller, Principal};
 use memloom_core::{ConversationId, EntryId, Error, Resource, Result, TransferId, parse_uuid};
@@ -229,6 +229,14 @@ fn is_json(headers: &HeaderMap) -> bool {
     essence.eq_ignore_ascii_case("application/json")
         || (essence.to_ascii_lowercase().starts_with("application/")
             && essence.to_ascii_lowercase().ends_with("+json"))
+}
+
+/// Whether the caller would rather have events as they happen.
+pub(super) fn wants_events(headers: &HeaderMap) -> bool {
+    headers
+        .get_all(ACCEPT)
+        .iter()
+        .any(|value| value.to_str().is_ok_and(|text| text.to_ascii_lowercase().contains("text/event-stream")))
 }
 
 /// The text of a header, where it is readable.

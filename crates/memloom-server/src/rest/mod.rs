@@ -1,21 +1,26 @@
 //! The REST API: one handler per operation, each of them decode, one call of the service, encode.
 
 mod admin;
+mod changes;
 mod conversations;
 mod entries;
 pub mod error;
 mod extract;
+pub mod files;
 mod memberships;
 mod openapi;
 mod reply;
 mod search;
 pub mod stats;
+pub mod surface;
 mod transfers;
 
 pub use openapi::document;
 
 use crate::auth::Authenticator;
 use axum::Router;
+use axum::routing::get;
+use files::documents::no_path;
 use memloom_service::Services;
 use stats::Prometheus;
 use std::sync::Arc;
@@ -40,11 +45,17 @@ impl App {
 }
 
 /// Routes that may take longer than a request usually may: they work in batches and say so, or answer at the end.
-pub const PATIENT_ROUTES: &[&str] = &["/v1/admin/evict"];
+pub const PATIENT_ROUTES: &[&str] =
+    &["/v1/tenants/{tenant_id}/users/{user_id}/memory", "/v1/users:forget", "/v1/admin/evict"];
 
 /// The routes of the API, on an app.
 pub fn router(app: App) -> Router {
-    routes().with_state(app).split_for_parts().0
+    let no_path = || get(no_path).put(no_path).patch(no_path);
+    let router: Router<App> = routes().split_for_parts().0;
+    router
+        .route("/v1/tenants/{tenant_id}/users/{user_id}/files", no_path())
+        .route("/v1/tenants/{tenant_id}/users/{user_id}/files/", no_path())
+        .with_state(app)
 }
 
 /// Every route, with its description. Literal segments win over `{conversationId}`.
@@ -68,6 +79,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(search::search_conversations))
         .routes(routes!(search::index_conversations))
         .routes(routes!(search::list_unindexed))
+        .routes(routes!(changes::list_changes))
         .routes(routes!(admin::list_conversations))
         .routes(routes!(admin::get_conversation, admin::delete_conversation))
         .routes(routes!(admin::restore_conversation))
@@ -78,4 +90,18 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(admin::evict))
         .routes(routes!(admin::stats_summary))
         .routes(routes!(admin::stats))
+        .routes(routes!(files::documents::list_files))
+        .routes(routes!(files::documents::get_file, files::documents::put_file, files::documents::patch_file))
+        .routes(routes!(files::documents::assemble_context))
+        .routes(routes!(files::events::write_event))
+        .routes(routes!(files::events::search_events))
+        .routes(routes!(files::jobs::reindex_events))
+        .routes(routes!(files::jobs::reindex_tenant))
+        .routes(routes!(files::jobs::get_job))
+        .routes(routes!(files::audit::list_audit))
+        .routes(routes!(files::audit::get_audit))
+        .routes(routes!(files::audit::reconstruct_version))
+        .routes(routes!(files::lifecycle::apply_retention))
+        .routes(routes!(files::lifecycle::forget_user))
+        .routes(routes!(files::lifecycle::forget_user_by_id))
 }

@@ -1,6 +1,8 @@
 //! The OpenAPI document, from the routes and types themselves.
 
 use super::error::ErrorBody;
+use super::files::FilesErrorBody;
+use super::surface::Surface;
 use memloom_wire as wire;
 use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::path::{HttpMethod, Operation, OperationBuilder, PathItem};
@@ -13,16 +15,21 @@ use utoipa::{OpenApi as _, PartialSchema, ToSchema};
 #[openapi(
     info(
         title = "Memloom",
-        description = "One memory service for every AI agent: conversations with forks, sharing, agent memory and search.",
+        description = "One memory service for every AI agent: conversations with forks, sharing, agent memory and search; files with versions, edits and an audit trail; events; forgetting.",
         license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),
-    components(schemas(wire::ListMode, wire::ChannelFilter, wire::Forks, wire::TransferRole)),
+    components(schemas(wire::ListMode, wire::ChannelFilter, wire::ChangesGap, wire::Forks, wire::TransferRole)),
     tags(
         (name = "conversations", description = "What was said: conversations and their forks"),
         (name = "entries", description = "Reading, appending and syncing entries"),
         (name = "sharing", description = "Who may see and do what"),
         (name = "ownership transfers", description = "Handing a conversation over, in two steps"),
         (name = "search", description = "Finding entries, and the text they are found by"),
+        (name = "changes", description = "What happened, in order, for webhooks, caches and streams"),
+        (name = "files", description = "Documents with versions: read, write, edit, assemble"),
+        (name = "events", description = "What happened, in short, and finding it again"),
+        (name = "audit", description = "Who changed what, and every version proved"),
+        (name = "lifecycle", description = "Retention, and forgetting a user"),
         (name = "admin", description = "Everything in a tenant, for admins and auditors"),
         (name = "operations", description = "Health")
     )
@@ -62,11 +69,15 @@ pub fn document() -> OpenApi {
     let mut document = Head::openapi();
     document.info.version = env!("CARGO_PKG_VERSION").to_owned();
     document.merge(super::routes().split_for_parts().1);
-    for item in document.paths.paths.values_mut() {
+    // The router's spelling of a path that may contain slashes.
+    document.paths.paths =
+        document.paths.paths.into_iter().map(|(path, item)| (path.replace("{*", "{"), item)).collect();
+    for (path, item) in &mut document.paths.paths {
+        let surface = Surface::of(path);
         let operations = [&mut item.get, &mut item.post, &mut item.put, &mut item.patch, &mut item.delete]
             .into_iter()
             .flatten();
-        operations.for_each(add_common_errors);
+        operations.for_each(|operation| add_common_errors(operation, surface));
     }
     for (path, id, summary, media, unhappy) in OPERATIONS {
         document
@@ -75,8 +86,12 @@ pub fn document() -> OpenApi {
             .insert(path.to_owned(), PathItem::new(HttpMethod::Get, operation(id, summary, media, unhappy)));
     }
     let components = document.components.get_or_insert_default();
-    let mut schemas = vec![(ErrorBody::name().into_owned(), ErrorBody::schema())];
+    let mut schemas = vec![
+        (ErrorBody::name().into_owned(), ErrorBody::schema()),
+        (FilesErrorBody::name().into_owned(), FilesErrorBody::schema()),
+    ];
     ErrorBody::schemas(&mut schemas);
+    FilesErrorBody::schemas(&mut schemas);
     components.schemas.extend(schemas);
     let bearer = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
@@ -111,9 +126,15 @@ fn operation(id: &str, summary: &str, media: &str, unhappy: Option<&str>) -> Ope
     }
 }
 
-fn add_common_errors(operation: &mut Operation) {
-    let schema = Ref::from_schema_name(ErrorBody::name());
-    for (status, description) in COMMON_ERRORS {
+fn add_common_errors(operation: &mut Operation, surface: Surface) {
+    let (schema, too_many) = match surface {
+        Surface::Conversations => (ErrorBody::name(), None),
+        Surface::Files => {
+            (FilesErrorBody::name(), Some(("429", "A quota is used up; try again after `Retry-After`")))
+        }
+    };
+    let schema = Ref::from_schema_name(schema);
+    for (status, description) in COMMON_ERRORS.into_iter().chain(too_many) {
         let content = ContentBuilder::new().schema(Some(RefOr::Ref(schema.clone()))).build();
         let response =
             ResponseBuilder::new().description(description).content("application/json", content).build();

@@ -1,7 +1,8 @@
-//! The request histogram, with its handles looked up once per route, method and status.
+//! The request histograms, with their handles looked up once per route, method and status.
 
-use crate::telemetry::metrics::HTTP_SERVER_REQUESTS;
+use crate::telemetry::metrics::{FILES_ROUTES, HTTP_SERVER_REQUESTS};
 use http::{Method, StatusCode};
+use memloom_service::files_metrics::REQUEST_DURATION;
 use metrics::Histogram;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -14,12 +15,12 @@ const METHODS: [Method; 7] =
     [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::HEAD, Method::OPTIONS];
 
 /// The statuses whose handles are kept. Others work too, they only cost a lookup in the recorder.
-const STATUSES: [u16; 22] = [
-    200, 201, 202, 204, 206, 207, 302, 303, 304, 307, 400, 401, 403, 404, 405, 409, 412, 413, 415, 429, 500,
-    503,
+const STATUSES: [u16; 23] = [
+    200, 201, 202, 204, 206, 207, 302, 303, 304, 307, 400, 401, 403, 404, 405, 409, 412, 413, 415, 422, 429,
+    500, 503,
 ];
 
-type PerStatus = [OnceLock<Histogram>; STATUSES.len()];
+type PerStatus = [OnceLock<Series>; STATUSES.len()];
 
 /// The handles of one endpoint. The shell makes one per endpoint when the router is built, so reading is lock-free
 /// and nothing is hashed.
@@ -38,19 +39,41 @@ impl Meter {
         match (method_index, status_index) {
             (Some(m), Some(s)) if &**own_route == route => {
                 let per_status = self.per_method[m].get_or_init(Box::default);
-                per_status[s].get_or_init(|| histogram(route, method, status)).record(elapsed);
+                per_status[s].get_or_init(|| Series::new(route, method, status)).record(elapsed);
             }
-            _ => histogram(route, method, status).record(elapsed),
+            _ => Series::new(route, method, status).record(elapsed),
         }
     }
 }
 
-fn histogram(route: &str, method: &Method, status: StatusCode) -> Histogram {
-    let method = if METHODS.contains(method) { method.as_str().to_owned() } else { "OTHER".to_owned() };
-    metrics::histogram!(
-        HTTP_SERVER_REQUESTS,
-        "method" => method,
-        "uri" => route.to_owned(),
-        "status" => status.as_str().to_owned(),
-    )
+/// Where answers with one status are recorded: among all requests and, where they belong to it, of the files surface.
+struct Series {
+    all: Histogram,
+    files: Option<Histogram>,
+}
+
+impl Series {
+    fn new(route: &str, method: &Method, status: StatusCode) -> Self {
+        let method = if METHODS.contains(method) { method.as_str() } else { "OTHER" };
+        let labels = |route_label: &'static str| {
+            [
+                ("method", method.to_owned()),
+                (route_label, route.to_owned()),
+                ("status", status.as_str().to_owned()),
+            ]
+        };
+        Self {
+            all: metrics::histogram!(HTTP_SERVER_REQUESTS, &labels("uri")),
+            files: route
+                .starts_with(FILES_ROUTES)
+                .then(|| metrics::histogram!(REQUEST_DURATION, &labels("route"))),
+        }
+    }
+
+    fn record(&self, elapsed: Duration) {
+        self.all.record(elapsed);
+        if let Some(files) = &self.files {
+            files.record(elapsed);
+        }
+    }
 }

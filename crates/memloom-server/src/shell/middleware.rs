@@ -1,14 +1,15 @@
 //! The one middleware: everything that surrounds a handler, in one pass.
 
+use super::access::{Noted, Scope};
 use super::bodies::{Bodies, Share};
 use super::body_limit::{self, Overrun};
 use super::meter::{Meter, UNMATCHED};
 use super::request_id::{self, X_REQUEST_ID};
 use super::{ShellConfig, compression};
-use crate::rest::error::ApiError;
+use crate::rest::surface::Surface;
 use crate::telemetry::panic_text;
 use axum::extract::{MatchedPath, Request};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use memloom_core::Error;
 use opentelemetry::propagation::Extractor;
@@ -33,6 +34,7 @@ pub(super) struct ShellLayer {
 #[derive(Clone, Copy)]
 struct Settings {
     body_limit: u64,
+    files_body_limit: u64,
     request_timeout: Duration,
     patient_routes: &'static [&'static str],
     compression: bool,
@@ -40,11 +42,12 @@ struct Settings {
 
 impl ShellLayer {
     pub(super) fn new(config: &ShellConfig) -> Self {
-        let ShellConfig { body_limit, bodies_limit, request_timeout, patient_routes, compression, cors: _ } =
-            *config;
+        let ShellConfig {
+            body_limit, files_body_limit, request_timeout, patient_routes, compression, ..
+        } = *config;
         Self {
-            settings: Settings { body_limit, request_timeout, patient_routes, compression },
-            bodies: Bodies::new(bodies_limit),
+            settings: Settings { body_limit, files_body_limit, request_timeout, patient_routes, compression },
+            bodies: Bodies::new(config.bodies_limit),
         }
     }
 }
@@ -82,7 +85,8 @@ where
     fn call(&mut self, mut request: Request) -> Self::Future {
         let started = Instant::now();
         let headers = request.headers();
-        let id = request_id::accept_or_generate(headers.get(X_REQUEST_ID));
+        let surface = Surface::of(request.uri().path());
+        let id = request_id::accept_or_generate(headers.get(X_REQUEST_ID), surface);
         let encoding = if self.settings.compression { compression::wanted(headers) } else { None };
         let method = request.method().clone();
         let route = request.extensions().get::<MatchedPath>().cloned();
@@ -91,8 +95,17 @@ where
         let patient =
             route.as_ref().is_some_and(|route| self.settings.patient_routes.contains(&route.as_str()));
         let time_limit = if patient { None } else { Some(self.settings.request_timeout) };
-        let bodies = self.bodies.admit(&request, self.settings.body_limit);
-        let (handler, overrun) = match body_limit::apply(&mut request, self.settings.body_limit) {
+        let body_limit = match surface {
+            Surface::Conversations => self.settings.body_limit,
+            Surface::Files => self.settings.files_body_limit,
+        };
+        let bodies = self.bodies.admit(&request, body_limit);
+        let noted = if surface == Surface::Files { Noted::if_wanted() } else { None };
+        let noted = noted.map(|noted| {
+            request.extensions_mut().insert(noted.clone());
+            (noted, request.uri().path().to_owned())
+        });
+        let (handler, overrun) = match body_limit::apply(&mut request, body_limit) {
             Err(error) => (Handler::Refused(Some(error)), None),
             Ok(_) if bodies.is_none() => {
                 (Handler::Refused(Some(Error::Overloaded { retry_after_seconds: 1 })), None)
@@ -106,6 +119,8 @@ where
             id: Some(id),
             about: About {
                 started,
+                surface,
+                noted,
                 method,
                 route,
                 span,
@@ -114,7 +129,7 @@ where
                 overrun,
                 bodies,
             },
-            body_limit: self.settings.body_limit,
+            body_limit,
         }
     }
 }
@@ -143,6 +158,9 @@ where
 /// What has to be remembered until the response is there.
 struct About {
     started: Instant,
+    surface: Surface,
+    /// For the log: what the handler said, and the path.
+    noted: Option<(Noted, String)>,
     method: Method,
     route: Option<MatchedPath>,
     span: Span,
@@ -163,13 +181,14 @@ where
         let Answer { handler, time_limit, sleep, id, about, body_limit } = self.get_mut();
         let answered = request_id::within(id, || {
             let _entered = about.span.enter();
-            let Poll::Ready(mut response) = poll_handler(handler, *time_limit, sleep, cx) else {
+            let Poll::Ready(mut response) = poll_handler(handler, about.surface, *time_limit, sleep, cx)
+            else {
                 return Poll::Pending;
             };
             let late = std::mem::replace(handler, Handler::Done);
             if about.overrun.as_ref().is_some_and(Overrun::happened) {
                 let error = Error::TooLarge { max_bytes: *body_limit, actual_bytes: None };
-                response = ApiError(error).into_response();
+                response = about.surface.answer(error);
             }
             Poll::Ready((about.finish(response), late))
         });
@@ -218,6 +237,7 @@ where
 /// The handler's answer, or the one for its panic or its delay.
 fn poll_handler<F>(
     handler: &mut Handler<F>,
+    surface: Surface,
     time_limit: Option<Duration>,
     sleep: &mut Option<Pin<Box<Sleep>>>,
     cx: &mut Context<'_>,
@@ -228,7 +248,7 @@ where
     let polled = match handler {
         Handler::Running(future) => catch_unwind(AssertUnwindSafe(|| Pin::new(future).poll(cx))),
         Handler::Refused(error) => {
-            return error.take().map_or(Poll::Pending, |error| Poll::Ready(ApiError(error).into_response()));
+            return error.take().map_or(Poll::Pending, |error| Poll::Ready(surface.answer(error)));
         }
         Handler::Done => return Poll::Pending,
     };
@@ -241,12 +261,12 @@ where
         Err(panic) => {
             *handler = Handler::Done;
             let defect = format!("a handler panicked: {}", panic_text(&*panic));
-            return Poll::Ready(ApiError(Error::Internal(defect)).into_response());
+            return Poll::Ready(surface.answer(Error::Internal(defect)));
         }
     }
     let Some(time_limit) = time_limit else { return Poll::Pending };
     let sleep = sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep(time_limit)));
-    sleep.as_mut().poll(cx).map(|()| ApiError(Error::Timeout).into_response())
+    sleep.as_mut().poll(cx).map(|()| surface.answer(Error::Timeout))
 }
 
 impl About {
@@ -268,6 +288,13 @@ impl About {
         let (method, micros) = (&self.method, elapsed.as_micros() as u64);
         if status.is_server_error() {
             tracing::warn!(target: "memloom::access", %method, route, status = status.as_u16(), micros, "failed");
+        } else if let Some((noted, path)) = &self.noted
+            && let Some(Scope { tenant, user, actor }) = noted.read()
+        {
+            tracing::debug!(
+                target: "memloom::access",
+                %method, route, tenant, user, path, actor, status = status.as_u16(), micros, "answered"
+            );
         } else {
             tracing::debug!(target: "memloom::access", %method, route, status = status.as_u16(), micros, "answered");
         }

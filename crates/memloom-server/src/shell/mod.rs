@@ -4,6 +4,7 @@
 //! It is one middleware and not a stack of ten, because a stack of ten costs more than most of our handlers. It knows
 //! no route: [`shell`] goes around any router, so that a benchmark can put it around an empty one.
 
+pub(crate) mod access;
 mod bodies;
 mod body_limit;
 mod compression;
@@ -19,10 +20,11 @@ pub use cors::{CorsConfig, CorsError, CorsOptions};
 pub use operations::{docs, operations};
 pub use serve::{Limits, run, run_with};
 
-use crate::rest::error::ApiError;
+use crate::rest::surface::{self, Surface};
 use axum::Router;
+use axum::response::Response;
 use http::Uri;
-use memloom_core::{Error, Resource};
+use memloom_core::Error;
 use std::time::Duration;
 
 /// How the shell treats requests.
@@ -30,6 +32,8 @@ use std::time::Duration;
 pub struct ShellConfig {
     /// The most bytes a request body may have.
     pub body_limit: u64,
+    /// The most bytes a request body of the files surface may have.
+    pub files_body_limit: u64,
     /// The most bytes the bodies of all requests under way may have together; beyond, callers are told to wait.
     pub bodies_limit: u64,
     /// How long a handler may take to its response head. Streams may then go on for as long as they like.
@@ -46,6 +50,7 @@ impl Default for ShellConfig {
     fn default() -> Self {
         Self {
             body_limit: 20 * 1024 * 1024,
+            files_body_limit: 8 * 1024 * 1024,
             bodies_limit: 256 * 1024 * 1024,
             request_timeout: Duration::from_secs(30),
             patient_routes: &[],
@@ -65,11 +70,11 @@ pub fn shell(router: Router, config: &ShellConfig) -> Router {
     router.layer(middleware::ShellLayer::new(config)).with_state(())
 }
 
-async fn no_such_route(uri: Uri) -> ApiError {
-    ApiError(Error::not_found(Resource::Route, uri.path()))
+async fn no_such_route(uri: Uri) -> Response {
+    surface::no_such_route(uri.path())
 }
 
 /// axum adds the `Allow` header to what this answers.
-async fn no_such_method() -> ApiError {
-    ApiError(Error::MethodNotAllowed)
+async fn no_such_method(uri: Uri) -> Response {
+    Surface::of(uri.path()).answer(Error::MethodNotAllowed)
 }

@@ -69,7 +69,8 @@ async fn render(metrics: Metrics) -> Response {
 
 async fn pointer() -> Response {
     let text = json!({
-        "name": "memloom",
+        "service": "memloom",
+        "status": "ok",
         "version": env!("CARGO_PKG_VERSION"),
         "docs": "/docs",
         "openapi": "/openapi.json",

@@ -1,5 +1,6 @@
 //! The id that ties a response, its log lines and its trace together.
 
+use crate::rest::surface::Surface;
 use http::{HeaderName, HeaderValue};
 use memloom_core::{Clock, SystemClock};
 use std::cell::RefCell;
@@ -36,16 +37,21 @@ pub(super) fn within<T>(id: &mut Option<HeaderValue>, work: impl FnOnce() -> T) 
 }
 
 /// The caller's id if it is one we would repeat, else a fresh one.
-pub(super) fn accept_or_generate(offered: Option<&HeaderValue>) -> HeaderValue {
+pub(super) fn accept_or_generate(offered: Option<&HeaderValue>, surface: Surface) -> HeaderValue {
     match offered {
-        Some(id) if is_acceptable(id.as_bytes()) => id.clone(),
+        Some(id) if is_acceptable(id.as_bytes(), surface) => id.clone(),
         _ => generate(),
     }
 }
 
-fn is_acceptable(id: &[u8]) -> bool {
-    (1..=LONGEST).contains(&id.len())
-        && id.iter().all(|c| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'_' | b'-'))
+/// The contracts differ in one sign.
+fn is_acceptable(id: &[u8], surface: Surface) -> bool {
+    let fits = |c: &u8| {
+        c.is_ascii_alphanumeric()
+            || matches!(c, b'.' | b'_' | b'-')
+            || (*c == b':' && surface == Surface::Files)
+    };
+    (1..=LONGEST).contains(&id.len()) && id.iter().all(fits)
 }
 
 /// A per-process random prefix and a counter: unique without asking the system for randomness per request.
@@ -73,7 +79,10 @@ mod tests {
 
     #[test]
     fn an_offered_id_is_kept_only_if_it_is_short_and_plain() {
-        let kept = |id: &[u8]| accept_or_generate(HeaderValue::from_bytes(id).ok().as_ref()).as_bytes() == id;
+        let kept = |id: &[u8]| {
+            accept_or_generate(HeaderValue::from_bytes(id).ok().as_ref(), Surface::Conversations).as_bytes()
+                == id
+        };
         assert!(kept(b"a"));
         assert!(kept(b"Trace-01_x.y"));
         assert!(kept(&[b'x'; 128]));
@@ -87,7 +96,7 @@ mod tests {
     #[test]
     fn generated_ids_are_acceptable_and_differ() {
         let (one, other) = (generate(), generate());
-        assert!(is_acceptable(one.as_bytes()));
+        assert!(is_acceptable(one.as_bytes(), Surface::Conversations));
         assert_ne!(one, other);
     }
 

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 /// Requests answered, by route template; recorded by the shell.
 pub const HTTP_SERVER_REQUESTS: &str = "http_server_requests_seconds";
+/// Requests to routes that begin so belong to the files surface, which has a histogram of its own beside the one of all.
+pub const FILES_ROUTES: &str = "/v1/tenants/";
 /// Store operations, by `operation`.
 pub const STORE_OPERATION: &str = "memory_store_operation_seconds";
 /// Store connections at work.
@@ -98,4 +100,7 @@ fn describe() {
         metrics::Unit::Seconds,
         "Age of the oldest background task that waits."
     );
+    memloom_service::files_metrics::announce();
+    memloom_service::changes::announce_metrics();
+    memloom_store::vault::announce_metrics();
 }

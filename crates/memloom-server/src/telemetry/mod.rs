@@ -21,7 +21,7 @@ use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
 /// Targets of log lines that no filter can silence: who did what with other people's data.
-const AUDIT_TARGETS: [&str; 2] = ["admin.audit", "membership.audit"];
+const AUDIT_TARGETS: [&str; 3] = ["admin.audit", "membership.audit", "files.operator"];
 
 /// A collector that does not answer costs at most this, and only in the exporter's own thread.
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);

@@ -35,11 +35,13 @@ fn audit_lines_are_logged_even_when_everything_is_off() {
     let lines = logged(LogFormat::Json, "off,admin.audit=off", || {
         tracing::info!(target: "admin.audit", "ADMIN_READ user=alice");
         tracing::info!(target: "membership.audit", "MEMBERSHIP_ADD user=bob");
+        tracing::info!(target: "files.operator", "a user was forgotten");
         tracing::error!("anything else");
     });
     assert!(lines.contains("ADMIN_READ user=alice"), "{lines}");
     assert!(lines.contains("MEMBERSHIP_ADD user=bob"), "{lines}");
-    assert_eq!(lines.lines().count(), 2, "{lines}");
+    assert!(lines.contains("a user was forgotten"), "{lines}");
+    assert_eq!(lines.lines().count(), 3, "{lines}");
 }
 
 #[test]

@@ -3,13 +3,14 @@
 use super::entries::{EntryPage, ListEntries, Walk};
 use super::lifecycle::delete_tree;
 use super::search::{AdminSearch, SearchHit, SearchRequest};
-use super::{ChannelFilter, Conversations, EpochFilter, forks, not_found, sharing, text};
+use super::{ChannelFilter, Conversations, EpochFilter, forks, not_found, publish, sharing, text};
 use crate::audit::{self, Actor, Call, Change};
 use crate::page::{self, Page};
 use memloom_core::conversations::{Channel, Conversation, ListMode, Membership};
 use memloom_core::identity::{MAX_USER_ID_CHARS, Principal, Tenant};
 use memloom_core::{ConversationId, EntryId, Error, GroupId, Result, Timestamp, UserId};
 use memloom_store::Tx;
+use memloom_store::changes::ChangeKind;
 use memloom_store::conversations::entries::{Filter, MemoryFilter};
 use memloom_store::conversations::groups::{self, Counts};
 use memloom_store::conversations::listing::{self, AdminFilter, Place};
@@ -147,11 +148,15 @@ impl Conversations {
         id: ConversationId,
         justification: Option<&str>,
     ) -> Result<()> {
-        let (tenant, now) = (principal.tenant().clone(), self.cx.clock.now());
+        let (tenant, now, user) = (principal.tenant().clone(), self.cx.clock.now(), principal.user.clone());
         let work = self.cx.store.write("admin_delete_conversation", move |tx| {
             let group = tree(tx, &tenant, id)?;
             match groups::lock(tx, group)? {
-                Some(locked) if locked.deleted_at.is_none() => delete_tree(tx, group, now),
+                Some(locked) if locked.deleted_at.is_none() => {
+                    let kind = ChangeKind::ConversationDeleted;
+                    publish(tx, &tenant, kind, user.as_ref(), id, None, now)?;
+                    delete_tree(tx, group, now)
+                }
                 _ => Ok(Vec::new()),
             }
         });
@@ -170,7 +175,7 @@ impl Conversations {
         id: ConversationId,
         justification: Option<&str>,
     ) -> Result<Conversation> {
-        let tenant = principal.tenant().clone();
+        let (tenant, now, user) = (principal.tenant().clone(), self.cx.clock.now(), principal.user.clone());
         let work = self.cx.store.write("admin_restore_conversation", move |tx| {
             let group = tree(tx, &tenant, id)?;
             let locked = groups::lock(tx, group)?.ok_or_else(|| not_found(id))?;
@@ -178,6 +183,7 @@ impl Conversations {
                 return Err(Error::Conflict("Conversation is not deleted".into()));
             }
             groups::set_deleted(tx, group, None)?;
+            publish(tx, &tenant, ChangeKind::ConversationRestored, user.as_ref(), id, None, now)?;
             rows::get_any(tx, &tenant, id)?.ok_or_else(|| not_found(id))
         });
         let detail = [("target", id.to_string())];

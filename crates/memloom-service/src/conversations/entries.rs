@@ -2,7 +2,7 @@
 
 use super::forks::{ForkPoint, fork_tree};
 use super::lifecycle::{head_for_writing, open_or_create_root};
-use super::{Conversations, authorise, open, text};
+use super::{Conversations, authorise, open, publish, text};
 use crate::page;
 use crate::settings::AutoDerive;
 use memloom_core::conversations::forks::View;
@@ -13,6 +13,7 @@ use memloom_core::conversations::{
 };
 use memloom_core::identity::{Caller, MAX_USER_ID_CHARS};
 use memloom_core::{ClientId, ConversationId, EntryId, Error, GroupId, Json, Resource, Result, Timestamp};
+use memloom_store::changes::ChangeKind;
 use memloom_store::conversations::entries::{End, Filter, MemoryFilter, Part, Range};
 use memloom_store::conversations::rows::{self, Head};
 use memloom_store::conversations::{ancestry, entries, groups, idempotency, search};
@@ -288,7 +289,7 @@ fn append_history(
         content: checked.content.clone(),
         created_at: place.created_at,
     };
-    entries::insert(tx, head.group, &entry, None)?;
+    entries::insert(tx, caller.tenant(), head.group, &entry, None)?;
     let title = if head.has_history { None } else { checked.title.as_deref() };
     rows::set_latest_message(tx, caller.tenant(), id, place.created_at, checked.preview.as_deref(), title)?;
     let explicit = checked.text.as_ref().is_some_and(|text| text.explicit);
@@ -305,6 +306,8 @@ fn append_history(
             terms: text.terms.clone(),
         })?;
     }
+    let user = Some(&caller.user);
+    publish(tx, caller.tenant(), ChangeKind::EntryAppended, user, id, Some(entry_id.0), now)?;
     Ok(entry)
 }
 
@@ -371,7 +374,9 @@ pub(super) fn append_memory(
         content: content.clone(),
         created_at: place.created_at,
     };
-    entries::insert(tx, group, &entry, Some(&next))?;
+    entries::insert(tx, caller.tenant(), group, &entry, Some(&next))?;
+    let user = Some(&caller.user);
+    publish(tx, caller.tenant(), ChangeKind::MemoryAppended, user, id, Some(entry_id.0), now)?;
     Ok(entry)
 }
 

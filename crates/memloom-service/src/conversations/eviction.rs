@@ -1,10 +1,11 @@
 //! Removing trees for good, some time after they were deleted.
 
-use super::Conversations;
+use super::{Conversations, publish};
 use crate::audit::{self, Call};
 use crate::tasks;
 use memloom_core::identity::{Principal, Tenant};
 use memloom_core::{Error, Result, Timestamp, period};
+use memloom_store::changes::ChangeKind;
 use memloom_store::conversations::groups;
 use tokio::sync::mpsc;
 
@@ -102,6 +103,7 @@ impl Conversations {
     /// One transaction: choose, note what must be cleaned up elsewhere, remove.
     async fn evict_batch(&self, tenant: Tenant, cutoff: Timestamp) -> Result<usize> {
         let (cx, limit) = (self.cx.clone(), self.cx.settings.eviction_batch_size as i64);
+        let now = cx.clock.now();
         let removed = self
             .cx
             .store
@@ -109,6 +111,9 @@ impl Conversations {
                 let (mut removed, mut entries) = (0, 0);
                 for group in groups::lock_evictable(tx, &tenant, cutoff, limit)? {
                     tasks::enqueue_vector_delete(tx, &cx, group)?;
+                    if let Some(root) = groups::root(tx, group)? {
+                        publish(tx, &tenant, ChangeKind::ConversationEvicted, None, root, None, now)?;
+                    }
                     entries += groups::evict(tx, &tenant, group)?;
                     removed += 1;
                     if entries >= BATCH_ENTRIES {

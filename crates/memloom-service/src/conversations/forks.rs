@@ -1,12 +1,13 @@
 //! Forking conversations and listing the branches of a tree.
 
 use super::lifecycle::{empty_object, visible};
-use super::{Conversations, not_found, open, title};
+use super::{Conversations, not_found, open, publish, title};
 use crate::page::{self, Page};
 use memloom_core::conversations::{AccessLevel, Conversation};
 use memloom_core::identity::{Caller, Tenant};
 use memloom_core::{ConversationId, EntryId, Error, GroupId, Resource, Result, Timestamp};
 use memloom_store::Tx;
+use memloom_store::changes::ChangeKind;
 use memloom_store::conversations::rows::{self, Head, NewConversation};
 use memloom_store::conversations::{ancestry, entries, groups};
 
@@ -75,7 +76,7 @@ pub(super) fn list(
     {
         return Err(page::unknown_cursor("after"));
     }
-    let list = rows::forks(tx, group, after, limit as i64 + 1, with_deleted)?;
+    let list = rows::forks(tx, tenant, group, after, limit as i64 + 1, with_deleted)?;
     Ok(Page::cut(list, limit, |conversation| conversation.id.to_string()))
 }
 
@@ -105,7 +106,10 @@ pub(super) fn fork_tree(
         Some(ord) => entries::last_before(tx, parent.group, &view, ord)?,
         None => None,
     };
-    let title = title.map(str::to_owned).or_else(|| parent.title.clone());
+    let title = match title {
+        Some(title) => Some(title.to_owned()),
+        None => rows::title(tx, caller.tenant(), point.conversation)?,
+    };
     let now = rows::touch_group(tx, parent.group, id, now)?;
     let new = NewConversation {
         id,
@@ -122,12 +126,6 @@ pub(super) fn fork_tree(
         ));
     }
     ancestry::insert(tx, parent.group, id, &view.fork_at(excluded))?;
-    Ok(Head {
-        group: parent.group,
-        is_fork: true,
-        has_history: false,
-        title,
-        deleted: false,
-        access: parent.access,
-    })
+    publish(tx, caller.tenant(), ChangeKind::ConversationCreated, Some(&caller.user), id, None, now)?;
+    Ok(Head { group: parent.group, is_fork: true, has_history: false, deleted: false, access: parent.access })
 }

@@ -1,12 +1,13 @@
 //! Making, reading, listing, renaming and deleting conversations.
 
-use super::{Conversations, authorise, not_found, open, text, title};
+use super::{Conversations, authorise, not_found, open, publish, text, title};
 use crate::audit::{self, Actor, Change};
 use crate::page::{self, Page};
 use memloom_core::conversations::{AccessLevel, Conversation, ListMode};
 use memloom_core::identity::{Caller, Tenant};
 use memloom_core::{ConversationId, Error, GroupId, Json, Result, Timestamp, UserId};
 use memloom_store::Tx;
+use memloom_store::changes::ChangeKind;
 use memloom_store::conversations::listing::{self, Place};
 use memloom_store::conversations::rows::{self, NewConversation};
 use memloom_store::conversations::{groups, memberships, transfers};
@@ -70,10 +71,12 @@ impl Conversations {
             .write("update_conversation", move |tx| {
                 let head = open(tx, &caller, id, AccessLevel::Writer)?;
                 if let Some(title) = &new
-                    && *title != head.title
+                    && *title != rows::title(tx, caller.tenant(), id)?
                 {
                     let at = rows::touch_group(tx, head.group, id, now)?;
                     rows::set_title(tx, caller.tenant(), id, title.as_deref(), at)?;
+                    let user = Some(&caller.user);
+                    publish(tx, caller.tenant(), ChangeKind::ConversationUpdated, user, id, None, now)?;
                 }
                 visible(tx, &caller, id)
             })
@@ -94,6 +97,8 @@ impl Conversations {
             .write("delete_conversation", move |tx| {
                 let head = open(tx, &caller, id, needed)?;
                 groups::lock(tx, head.group)?;
+                let user = Some(&caller.user);
+                publish(tx, caller.tenant(), ChangeKind::ConversationDeleted, user, id, None, now)?;
                 delete_tree(tx, head.group, now)
             })
             .await?;
@@ -167,6 +172,7 @@ pub(super) fn create_root(
     }
     groups::insert(tx, caller.tenant(), group, id, owner, now)?;
     memberships::upsert(tx, caller.tenant(), group, owner, AccessLevel::Owner, now)?;
+    publish(tx, caller.tenant(), ChangeKind::ConversationCreated, Some(owner), id, None, now)?;
     Ok(true)
 }
 

@@ -21,11 +21,13 @@ pub use transfers::TransferRole;
 
 use crate::Context;
 use memloom_core::conversations::{AccessLevel, MAX_TITLE_CHARS};
-use memloom_core::identity::Caller;
-use memloom_core::{ConversationId, Error, Resource, Result};
+use memloom_core::identity::{Caller, Tenant};
+use memloom_core::{ConversationId, Error, Resource, Result, Timestamp, UserId};
 use memloom_store::Tx;
+use memloom_store::changes::{self, Change, ChangeKind};
 use memloom_store::conversations::rows::{self, Head};
 use std::sync::Arc;
+use uuid::Uuid;
 
 /// The use cases of conversations.
 #[derive(Clone)]
@@ -66,6 +68,21 @@ fn authorise(head: &Head, needed: AccessLevel) -> Result<AccessLevel> {
 
 fn not_found(id: ConversationId) -> Error {
     Error::not_found(Resource::Conversation, id)
+}
+
+/// Tells the change feed what became of a conversation; `part` is the entry or the transfer it is about.
+fn publish(
+    tx: &mut dyn Tx,
+    tenant: &Tenant,
+    kind: ChangeKind,
+    user: Option<&UserId>,
+    id: ConversationId,
+    part: Option<Uuid>,
+    at: Timestamp,
+) -> Result<()> {
+    let (user, part) = (user.map(UserId::as_str), part.map(|part| part.to_string()));
+    let change = Change { kind, user, resource: &id.to_string(), version: part.as_deref() };
+    Ok(changes::record(tx, tenant, at, &change)?)
 }
 
 /// A title as it is stored: blank is none.

@@ -1,12 +1,13 @@
 //! Who may see and do what: memberships.
 
-use super::{Conversations, authorise, open};
+use super::{Conversations, authorise, open, publish};
 use crate::audit::{self, Actor, Change};
 use crate::page::{self, Page};
 use memloom_core::conversations::{AccessLevel, Membership};
 use memloom_core::identity::{Caller, is_user_id};
 use memloom_core::{ConversationId, Error, GroupId, Resource, Result, UserId};
 use memloom_store::Tx;
+use memloom_store::changes::ChangeKind;
 use memloom_store::conversations::rows::Head;
 use memloom_store::conversations::{groups, memberships, transfers};
 
@@ -53,6 +54,13 @@ impl Conversations {
                 check_change(own, before, Some(level), managers_may)?;
                 let membership = memberships::upsert(tx, caller.tenant(), head.group, &user, level, now)?;
                 let change = before.map_or(Change::Add(level), |from| Change::Update { from, to: level });
+                if before != Some(level) {
+                    let kind = match before {
+                        None => ChangeKind::MembershipAdded,
+                        Some(_) => ChangeKind::MembershipUpdated,
+                    };
+                    publish(tx, caller.tenant(), kind, Some(&user), id, None, now)?;
+                }
                 Ok::<_, Error>((membership, change))
             })
             .await?;
@@ -69,7 +77,7 @@ impl Conversations {
         level: Option<AccessLevel>,
     ) -> Result<Membership> {
         let level = required_level(level)?;
-        let actor = Actor::from(caller);
+        let (now, actor) = (self.cx.clock.now(), Actor::from(caller));
         let (caller, managers_may) = (caller.clone(), self.cx.settings.managers_may_grant_manager);
         let (membership, from) = self
             .cx
@@ -83,6 +91,10 @@ impl Conversations {
                 check_change(own, Some(before.access_level), Some(level), managers_may || lowers_itself)?;
                 memberships::set_level(tx, head.group, &user, level)?;
                 let from = before.access_level;
+                if from != level {
+                    let kind = ChangeKind::MembershipUpdated;
+                    publish(tx, caller.tenant(), kind, Some(&user), id, None, now)?;
+                }
                 Ok::<_, Error>((Membership { access_level: level, ..before }, from))
             })
             .await?;
@@ -92,7 +104,7 @@ impl Conversations {
 
     /// Takes somebody out. Everybody but the owner may take out themselves.
     pub async fn delete_membership(&self, caller: &Caller, id: ConversationId, user: UserId) -> Result<()> {
-        let actor = Actor::from(caller);
+        let (now, actor) = (self.cx.clock.now(), Actor::from(caller));
         let (caller, managers_may) = (caller.clone(), self.cx.settings.managers_may_grant_manager);
         let removed = user.clone();
         self.cx
@@ -107,7 +119,7 @@ impl Conversations {
                 check_change(own, Some(before.access_level), None, managers_may || leaving)?;
                 memberships::delete(tx, head.group, &user)?;
                 transfers::delete_to(tx, head.group, &user)?;
-                Ok::<_, Error>(())
+                publish(tx, caller.tenant(), ChangeKind::MembershipRemoved, Some(&user), id, None, now)
             })
             .await?;
         audit::membership(&actor, id, &removed, &Change::Remove);

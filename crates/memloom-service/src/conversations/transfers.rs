@@ -1,14 +1,15 @@
 //! Handing a tree over to another owner, in two steps.
 
 use super::sharing::required_user;
-use super::{Conversations, open};
+use super::{Conversations, open, publish};
 use crate::audit::{self, Actor, Change};
 use crate::page::{self, Page};
 use memloom_core::conversations::{AccessLevel, Transfer};
 use memloom_core::identity::Caller;
-use memloom_core::{ConversationId, Error, Resource, Result, TransferId};
+use memloom_core::{ConversationId, Error, Resource, Result, Timestamp, TransferId};
 use memloom_store::Tx;
-use memloom_store::conversations::{groups, memberships, transfers};
+use memloom_store::changes::ChangeKind;
+use memloom_store::conversations::{groups, memberships, rows, transfers};
 use uuid::Uuid;
 
 /// From which side a list of transfers is seen.
@@ -92,7 +93,7 @@ impl Conversations {
                 let transfer = Transfer {
                     id: transfer_id,
                     conversation_id: id,
-                    conversation_title: head.title,
+                    conversation_title: rows::title(tx, caller.tenant(), id)?,
                     from_user_id: caller.user.clone(),
                     to_user_id: to.clone(),
                     created_at: now,
@@ -101,6 +102,7 @@ impl Conversations {
                     let existing = transfers::of_group(tx, head.group)?.map_or(Uuid::nil(), |id| id.0);
                     return Err(Error::TransferAlreadyPending { existing });
                 }
+                tell(tx, &caller, ChangeKind::TransferCreated, &transfer, now)?;
                 Ok(transfer)
             })
             .await
@@ -117,7 +119,7 @@ impl Conversations {
 
     /// Takes a transfer back, or turns it down.
     pub async fn delete_transfer(&self, caller: &Caller, id: TransferId) -> Result<()> {
-        let caller = caller.clone();
+        let (now, caller) = (self.cx.clock.now(), caller.clone());
         self.cx
             .store
             .write("delete_transfer", move |tx| {
@@ -125,7 +127,8 @@ impl Conversations {
                 if transfer.from_user_id != caller.user && transfer.to_user_id != caller.user {
                     return Err(Error::forbidden("only the sender or the recipient may end a transfer"));
                 }
-                Ok(transfers::delete(tx, id)?)
+                transfers::delete(tx, id)?;
+                tell(tx, &caller, ChangeKind::TransferDeleted, &transfer, now)
             })
             .await
     }
@@ -149,6 +152,7 @@ impl Conversations {
                 transfers::delete(tx, id)?;
                 if !stands {
                     // Committed all the same: a stale transfer must not stay pending.
+                    tell(tx, &caller, ChangeKind::TransferDeleted, &transfer, now)?;
                     return Ok(None);
                 }
                 memberships::set_level(tx, group_id, &transfer.from_user_id, AccessLevel::Manager)?;
@@ -161,6 +165,7 @@ impl Conversations {
                     now,
                 )?;
                 groups::set_owner(tx, group_id, &transfer.to_user_id)?;
+                tell(tx, &caller, ChangeKind::OwnershipTransferred, &transfer, now)?;
                 Ok(Some(transfer.conversation_id))
             })
             .await?;
@@ -173,6 +178,18 @@ impl Conversations {
 fn participant(tx: &mut dyn Tx, caller: &Caller, id: TransferId) -> Result<Option<Transfer>> {
     let found = transfers::get(tx, caller.tenant(), id)?.map(|(transfer, _)| transfer);
     Ok(found.filter(|transfer| transfer.from_user_id == caller.user || transfer.to_user_id == caller.user))
+}
+
+/// Tells the change feed what became of a transfer.
+fn tell(
+    tx: &mut dyn Tx,
+    caller: &Caller,
+    kind: ChangeKind,
+    transfer: &Transfer,
+    now: Timestamp,
+) -> Result<()> {
+    let (recipient, part) = (Some(&transfer.to_user_id), Some(transfer.id.0));
+    publish(tx, caller.tenant(), kind, recipient, transfer.conversation_id, part, now)
 }
 
 fn missing(id: TransferId) -> Error {

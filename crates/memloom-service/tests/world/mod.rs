@@ -38,6 +38,8 @@ pub fn principal(user: &str, agent: Option<&str>) -> Principal {
         admin: RoleGrant { users: HashSet::from(["admin".to_owned()]), ..RoleGrant::default() },
         auditor: RoleGrant::default(),
         indexer: RoleGrant::default(),
+        reader: None,
+        writer: None,
     };
     let credentials = Credentials {
         user: Some(VerifiedUser { id: user.into(), ..VerifiedUser::default() }),

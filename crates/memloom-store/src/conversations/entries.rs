@@ -1,20 +1,24 @@
 //! Entries: append-only, read by the page along a view.
 
-use super::{CONTENT_COLUMN, ORD_COLUMN, entry, entry_columns};
+use super::{CONTENT_COLUMN, ORD_COLUMN, entry, entry_columns, opened};
+use crate::vault::{self, places};
 use crate::{Lock, StoreError, Tx, TxExt, Value};
 use memloom_core::conversations::forks::{Segment, View};
 use memloom_core::conversations::sync::{Digest, MemoryState};
 use memloom_core::conversations::{Channel, Entry};
+use memloom_core::identity::Tenant;
 use memloom_core::{ClientId, ConversationId, EntryId, GroupId};
 use std::ops::ControlFlow;
 
 /// Stores an entry. Memory entries bring the state of their epoch.
 pub fn insert(
     tx: &mut dyn Tx,
+    tenant: &Tenant,
     group: GroupId,
     entry: &Entry,
     memory: Option<&MemoryState>,
 ) -> Result<(), StoreError> {
+    let content = vault::seal(tx, tenant, &places::entry_content(entry.id), entry.content.get().as_bytes())?;
     let client: Value<'_> = entry.client_id.as_ref().map(ClientId::as_str).into();
     tx.execute(
         "INSERT INTO entries (group_id, conversation_id, channel, ord, id, user_id, client_id, memory_of, content_type, \
@@ -37,7 +41,7 @@ pub fn insert(
             memory.map(|m| m.chain.as_slice()).into(),
             memory.and_then(|m| m.uniform_type.as_deref()).into(),
             memory.and_then(|m| m.request.as_ref()).map(Digest::as_slice).into(),
-            entry.content.get().as_bytes().into(),
+            (*content).into(),
         ],
     )?;
     Ok(())
@@ -73,11 +77,12 @@ pub fn position(tx: &mut dyn Tx, id: EntryId) -> Result<Option<Position>, StoreE
 
 /// An entry of a group.
 pub fn get(tx: &mut dyn Tx, group: GroupId, id: EntryId) -> Result<Option<Entry>, StoreError> {
-    tx.first(
+    let found = tx.first(
         concat!("SELECT ", entry_columns!(), " FROM entries e WHERE e.id = $1 AND e.group_id = $2"),
         &[id.0.into(), group.0.into()],
         entry,
-    )
+    )?;
+    found.map(|open| open(tx)).transpose()
 }
 
 /// The last entry of a view before `ord`, of any channel and client.
@@ -388,17 +393,18 @@ fn memory_page(
 
 /// Reads entries until there are enough bytes. Only an entry that begins a page may have more than a page holds.
 fn read(tx: &mut dyn Tx, sql: &str, params: &[Value<'_>], taken: usize) -> Result<Part, StoreError> {
-    let (mut part, mut bytes) = (Part::default(), taken);
+    let (mut found, mut cut, mut bytes) = (Vec::new(), None, taken);
     tx.query(sql, params, Lock::None, &mut |row| {
-        bytes += row.bytes(CONTENT_COLUMN)?.len();
-        if bytes > PAGE_BYTES && (taken > 0 || !part.entries.is_empty()) {
-            part.cut = Some(row.int(ORD_COLUMN)?);
+        let content = row.bytes(CONTENT_COLUMN)?;
+        bytes += vault::plain_length(content, content.len());
+        if bytes > PAGE_BYTES && (taken > 0 || !found.is_empty()) {
+            cut = Some(row.int(ORD_COLUMN)?);
             return Ok(ControlFlow::Break(()));
         }
-        part.entries.push(entry(row)?);
+        found.push(entry(row)?);
         Ok(ControlFlow::Continue(()))
     })?;
-    Ok(part)
+    Ok(Part { entries: opened(tx, found)?, cut })
 }
 
 /// Two parts of one range as one, in its direction. What lies beyond the place where one was cut does not count: something

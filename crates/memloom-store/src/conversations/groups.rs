@@ -130,6 +130,15 @@ pub fn lock_evictable(
     Ok(groups)
 }
 
+/// The conversation a tree began with.
+pub fn root(tx: &mut dyn Tx, id: GroupId) -> Result<Option<ConversationId>, StoreError> {
+    tx.first(
+        "SELECT id FROM conversations WHERE group_id = $1 AND parent_id IS NULL",
+        &[id.0.into()],
+        |row| row.uuid(0).map(ConversationId),
+    )
+}
+
 /// Removes a tree and everything in it, for good; says how many entries that were.
 pub fn evict(tx: &mut dyn Tx, tenant: &Tenant, id: GroupId) -> Result<u64, StoreError> {
     let in_tenant = [tenant.as_str().into(), id.0.into()];
@@ -149,6 +158,7 @@ pub fn evict(tx: &mut dyn Tx, tenant: &Tenant, id: GroupId) -> Result<u64, Store
         "DELETE FROM ancestry WHERE group_id = $1",
         "DELETE FROM transfers WHERE group_id = $1",
         "DELETE FROM memberships WHERE group_id = $1",
+        "DELETE FROM past_members WHERE group_id = $1",
         "DELETE FROM conversations WHERE group_id = $1",
         "DELETE FROM groups WHERE id = $1",
     ] {

@@ -3,12 +3,11 @@
 //! What a user owns is one walk along an index, however much that is. What others shared with it is found through its
 //! memberships and sorted: people own thousands of conversations and are invited to dozens.
 
-use super::{conversation, conversation_columns};
-use crate::{Lock, StoreError, Tx, TxExt, Value};
+use super::{conversation, conversation_columns, opened};
+use crate::{StoreError, Tx, TxExt, Value};
 use memloom_core::conversations::{Conversation, ListMode};
 use memloom_core::identity::Tenant;
 use memloom_core::{ConversationId, Timestamp, UserId};
-use std::ops::ControlFlow;
 use uuid::Uuid;
 
 /// A place in a list: everything before it has a greater (updated_at, id).
@@ -99,8 +98,9 @@ pub fn visible(
             ),
         ),
     };
-    let mut list = tx.rows(owned, &params, conversation)?;
-    let mut shared = tx.rows(shared, &params, conversation)?;
+    let owned = tx.rows(owned, &params, |row| conversation(row, tenant))?;
+    let shared = tx.rows(shared, &params, |row| conversation(row, tenant))?;
+    let (mut list, mut shared) = (opened(tx, owned)?, opened(tx, shared)?);
     if !shared.is_empty() {
         list.append(&mut shared);
         list.sort_unstable_by_key(|c| std::cmp::Reverse((c.updated_at, c.id)));
@@ -168,8 +168,7 @@ pub fn all(
         ),
         false => (i64::MAX, i64::MIN),
     };
-    let mut list = Vec::new();
-    tx.query(
+    let found = tx.rows(
         sql,
         &[
             tenant.as_str().into(),
@@ -182,13 +181,9 @@ pub fn all(
             place.id.into(),
             (limit as i64).into(),
         ],
-        Lock::None,
-        &mut |row| {
-            list.push(conversation(row)?);
-            Ok(ControlFlow::Continue(()))
-        },
+        |row| conversation(row, tenant),
     )?;
-    Ok(list)
+    opened(tx, found)
 }
 
 /// The place of a conversation that an admin's list named as its last.

@@ -69,12 +69,15 @@ pub fn set_level(
     Ok(())
 }
 
-/// Removes a member.
+/// Removes a member. That it was one stays known: what it wrote is still there.
 pub fn delete(tx: &mut dyn Tx, group: GroupId, user: &UserId) -> Result<(), StoreError> {
+    let member = [group.0.into(), user.as_str().into()];
     tx.execute(
-        "DELETE FROM memberships WHERE group_id = $1 AND user_id = $2",
-        &[group.0.into(), user.as_str().into()],
+        "INSERT INTO past_members (group_id, user_id, tenant) SELECT group_id, user_id, tenant FROM memberships \
+         WHERE group_id = $1 AND user_id = $2 ON CONFLICT (group_id, user_id) DO NOTHING",
+        &member,
     )?;
+    tx.execute("DELETE FROM memberships WHERE group_id = $1 AND user_id = $2", &member)?;
     Ok(())
 }
 

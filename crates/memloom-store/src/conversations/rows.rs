@@ -1,6 +1,7 @@
 //! Conversations, one at a time.
 
-use super::{conversation, conversation_columns};
+use super::{conversation, conversation_columns, open_text, opened, seal_text, stored};
+use crate::vault::places;
 use crate::{StoreError, Tx, TxExt, Value};
 use memloom_core::conversations::{AccessLevel, Conversation};
 use memloom_core::identity::Tenant;
@@ -15,8 +16,6 @@ pub struct Head {
     pub is_fork: bool,
     /// Whether an entry was ever appended to its history.
     pub has_history: bool,
-    /// Its title.
-    pub title: Option<String>,
     /// Whether its tree is deleted.
     pub deleted: bool,
     /// What the user may do, if it is a member.
@@ -31,7 +30,7 @@ pub fn head(
     id: ConversationId,
 ) -> Result<Option<Head>, StoreError> {
     tx.first(
-        "SELECT c.group_id, c.parent_id, c.has_history, c.title, c.deleted_at, m.access_level FROM conversations c \
+        "SELECT c.group_id, c.parent_id, c.has_history, c.deleted_at, m.access_level FROM conversations c \
          LEFT JOIN memberships m ON m.group_id = c.group_id AND m.user_id = $3 WHERE c.tenant = $1 AND c.id = $2",
         &[tenant.as_str().into(), id.0.into(), user.as_str().into()],
         |row| {
@@ -39,9 +38,8 @@ pub fn head(
                 group: GroupId(row.uuid(0)?),
                 is_fork: row.opt_uuid(1)?.is_some(),
                 has_history: row.int(2)? != 0,
-                title: row.opt_text(3)?.map(str::to_owned),
-                deleted: row.opt_int(4)?.is_some(),
-                access: row.opt_int(5)?.map(super::access_level).transpose()?,
+                deleted: row.opt_int(3)?.is_some(),
+                access: row.opt_int(4)?.map(super::access_level).transpose()?,
             })
         },
     )
@@ -56,6 +54,16 @@ pub fn group(tx: &mut dyn Tx, tenant: &Tenant, id: ConversationId) -> Result<Opt
     )
 }
 
+/// The title of a conversation.
+pub fn title(tx: &mut dyn Tx, tenant: &Tenant, id: ConversationId) -> Result<Option<String>, StoreError> {
+    let found = tx.first(
+        "SELECT title FROM conversations WHERE tenant = $1 AND id = $2",
+        &[tenant.as_str().into(), id.0.into()],
+        |row| stored(row, 0),
+    )?;
+    open_text(tx, &places::conversation_title(tenant, id), found.flatten())
+}
+
 /// A live conversation as a member sees it.
 pub fn get(
     tx: &mut dyn Tx,
@@ -63,7 +71,7 @@ pub fn get(
     user: &UserId,
     id: ConversationId,
 ) -> Result<Option<Conversation>, StoreError> {
-    tx.first(
+    let found = tx.first(
         concat!(
             "SELECT ",
             conversation_columns!(),
@@ -71,8 +79,9 @@ pub fn get(
              WHERE c.tenant = $1 AND c.id = $2 AND c.deleted_at IS NULL"
         ),
         &[tenant.as_str().into(), id.0.into(), user.as_str().into()],
-        conversation,
-    )
+        |row| conversation(row, tenant),
+    )?;
+    found.map(|open| open(tx)).transpose()
 }
 
 /// A conversation, deleted or not, as an admin sees it.
@@ -81,15 +90,16 @@ pub fn get_any(
     tenant: &Tenant,
     id: ConversationId,
 ) -> Result<Option<Conversation>, StoreError> {
-    tx.first(
+    let found = tx.first(
         concat!(
             "SELECT ",
             conversation_columns!(),
             ", 1 FROM conversations c WHERE c.tenant = $1 AND c.id = $2"
         ),
         &[tenant.as_str().into(), id.0.into()],
-        conversation,
-    )
+        |row| conversation(row, tenant),
+    )?;
+    found.map(|open| open(tx)).transpose()
 }
 
 /// A conversation to be stored.
@@ -116,6 +126,7 @@ pub fn insert_if_absent(
     tenant: &Tenant,
     new: &NewConversation<'_>,
 ) -> Result<bool, StoreError> {
+    let title = seal_text(tx, tenant, &places::conversation_title(tenant, new.id), new.title)?;
     let inserted = tx.execute(
         "INSERT INTO conversations (tenant, id, group_id, owner_user_id, parent_id, fork_entry_id, has_history, \
          created_at, updated_at, title, metadata) VALUES ($1, $2, $3, $4, $5, $6, 0, $7, $7, $8, $9) \
@@ -128,7 +139,7 @@ pub fn insert_if_absent(
             new.lineage.map(|(parent, _)| parent.0).into(),
             new.lineage.and_then(|(_, entry)| entry).map(|entry| entry.0).into(),
             new.now.as_micros().into(),
-            new.title.into(),
+            title.as_deref().into(),
             new.metadata.get().into(),
         ],
     )?;
@@ -164,10 +175,18 @@ pub fn set_latest_message(
     preview: Option<&str>,
     title: Option<&str>,
 ) -> Result<(), StoreError> {
+    let preview = seal_text(tx, tenant, &places::conversation_preview(tenant, id), preview)?;
+    let title = seal_text(tx, tenant, &places::conversation_title(tenant, id), title)?;
     tx.execute(
         "UPDATE conversations SET updated_at = $3, has_history = 1, preview = $4, title = COALESCE(title, $5) \
          WHERE tenant = $1 AND id = $2",
-        &[tenant.as_str().into(), id.0.into(), at.as_micros().into(), preview.into(), title.into()],
+        &[
+            tenant.as_str().into(),
+            id.0.into(),
+            at.as_micros().into(),
+            preview.as_deref().into(),
+            title.as_deref().into(),
+        ],
     )?;
     Ok(())
 }
@@ -180,9 +199,10 @@ pub fn set_title(
     title: Option<&str>,
     at: Timestamp,
 ) -> Result<(), StoreError> {
+    let title = seal_text(tx, tenant, &places::conversation_title(tenant, id), title)?;
     tx.execute(
         "UPDATE conversations SET title = $3, updated_at = $4 WHERE tenant = $1 AND id = $2",
-        &[tenant.as_str().into(), id.0.into(), title.into(), at.as_micros().into()],
+        &[tenant.as_str().into(), id.0.into(), title.as_deref().into(), at.as_micros().into()],
     )?;
     Ok(())
 }
@@ -190,6 +210,7 @@ pub fn set_title(
 /// The conversations of a tree, in the order of their ids. `with_deleted` is for admins.
 pub fn forks(
     tx: &mut dyn Tx,
+    tenant: &Tenant,
     group: GroupId,
     after: Option<ConversationId>,
     limit: i64,
@@ -211,5 +232,6 @@ pub fn forks(
             ", 1 FROM conversations c WHERE c.group_id = $1 AND c.id >= $2 AND c.deleted_at IS NULL ORDER BY c.id LIMIT $3"
         )
     };
-    tx.rows(sql, &params, conversation)
+    let found = tx.rows(sql, &params, |row| conversation(row, tenant))?;
+    opened(tx, found)
 }

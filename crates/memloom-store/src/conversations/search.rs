@@ -1,8 +1,9 @@
 //! What full-text search needs of the tables: who may see which tree, what a hit looks like, what is not indexed yet.
 
 use super::entries::PAGE_BYTES;
-use super::{CONTENT_COLUMN, entry, entry_columns};
-use crate::{Lock, StoreError, Tx, TxExt};
+use super::{CONTENT_COLUMN, entry, entry_columns, open_text, opened, stored};
+use crate::vault::{self, places};
+use crate::{Lock, StoreError, Tx, TxExt, Value};
 use memloom_core::conversations::{Channel, Entry};
 use memloom_core::identity::Tenant;
 use memloom_core::{ConversationId, EntryId, GroupId, Timestamp, UserId};
@@ -61,14 +62,14 @@ pub fn visible(
         Scope::Member(user) => tx.rows(
             "SELECT g.id FROM groups g JOIN memberships m ON m.group_id = g.id AND m.user_id = $3 \
              WHERE g.id = ANY($1) AND g.tenant = $2 AND g.deleted_at IS NULL",
-            &[crate::Value::Uuids(candidates), tenant.as_str().into(), user.as_str().into()],
+            &[Value::Uuids(candidates), tenant.as_str().into(), user.as_str().into()],
             |row| row.uuid(0),
         )?,
         Scope::Tenant { owner, with_deleted } => tx.rows(
             "SELECT id FROM groups WHERE id = ANY($1) AND tenant = $2 AND ($3 = 0 OR owner_user_id = $4) \
              AND (deleted_at IS NULL OR $5 = 1)",
             &[
-                crate::Value::Uuids(candidates),
+                Value::Uuids(candidates),
                 tenant.as_str().into(),
                 i64::from(owner.is_some()).into(),
                 owner.as_ref().map_or("", |owner| owner.as_str()).into(),
@@ -99,24 +100,28 @@ pub fn hydrate(
     ids: &[Uuid],
     with_entries: bool,
 ) -> Result<Vec<Hydrated>, StoreError> {
-    let params = [crate::Value::Uuids(ids), tenant.as_str().into()];
+    let params = [Value::Uuids(ids), tenant.as_str().into()];
+    let title = |tx: &mut dyn Tx, conversation: ConversationId, title: Option<Vec<u8>>| {
+        open_text(tx, &places::conversation_title(tenant, conversation), title)
+    };
     if !with_entries {
-        return tx.rows(
-            "SELECT t.id, t.text, c.title FROM texts t \
+        let found = tx.rows(
+            "SELECT t.id, t.text, c.id, c.title FROM texts t \
              JOIN conversations c ON c.tenant = $2 AND c.id = t.conversation_id AND c.group_id = t.group_id \
              WHERE t.id = ANY($1)",
             &params,
             |row| {
-                Ok(Hydrated {
-                    id: EntryId(row.uuid(0)?),
-                    entry: None,
-                    text: row.text(1)?.to_owned(),
-                    conversation_title: row.opt_text(2)?.map(str::to_owned),
+                let (id, text) = (EntryId(row.uuid(0)?), row.text(1)?.to_owned());
+                let (conversation, sealed) = (ConversationId(row.uuid(2)?), stored(row, 3)?);
+                Ok(move |tx: &mut dyn Tx| {
+                    let conversation_title = title(tx, conversation, sealed)?;
+                    Ok(Hydrated { id, entry: None, text, conversation_title })
                 })
             },
-        );
+        )?;
+        return opened(tx, found);
     }
-    tx.rows(
+    let found = tx.rows(
         concat!(
             "SELECT ",
             entry_columns!(),
@@ -126,15 +131,15 @@ pub fn hydrate(
         ),
         &params,
         |row| {
-            let entry = entry(row)?;
-            Ok(Hydrated {
-                id: entry.id,
-                entry: Some(entry),
-                text: row.text(10)?.to_owned(),
-                conversation_title: row.opt_text(11)?.map(str::to_owned),
+            let (open, text, sealed) = (entry(row)?, row.text(10)?.to_owned(), stored(row, 11)?);
+            Ok(move |tx: &mut dyn Tx| {
+                let entry = open(tx)?;
+                let conversation_title = title(tx, entry.conversation_id, sealed)?;
+                Ok(Hydrated { id: entry.id, entry: Some(entry), text, conversation_title })
             })
         },
-    )
+    )?;
+    opened(tx, found)
 }
 
 /// What indexing needs to know of an entry.
@@ -204,7 +209,7 @@ pub fn unindexed(
     limit: usize,
 ) -> Result<(Vec<Entry>, bool), StoreError> {
     let (created_at, id) = after.map_or((i64::MIN, Uuid::nil()), |(at, id)| (at.as_micros(), id.0));
-    let (mut entries, mut bytes, mut more) = (Vec::new(), 0, false);
+    let (mut found, mut bytes, mut more) = (Vec::new(), 0, false);
     tx.query(
         concat!(
             "SELECT ",
@@ -216,24 +221,30 @@ pub fn unindexed(
         &[tenant.as_str().into(), created_at.into(), id.into(), (limit as i64 + 1).into()],
         Lock::None,
         &mut |row| {
-            bytes += row.bytes(CONTENT_COLUMN)?.len();
-            if entries.len() == limit || (bytes > PAGE_BYTES && !entries.is_empty()) {
+            let content = row.bytes(CONTENT_COLUMN)?;
+            bytes += vault::plain_length(content, content.len());
+            if found.len() == limit || (bytes > PAGE_BYTES && !found.is_empty()) {
                 more = true;
                 return Ok(ControlFlow::Break(()));
             }
-            entries.push(entry(row)?);
+            found.push(entry(row)?);
             Ok(ControlFlow::Continue(()))
         },
     )?;
-    Ok((entries, more))
+    Ok((opened(tx, found)?, more))
 }
 
 /// How many bytes of content each of these entries has.
 pub fn content_bytes(tx: &mut dyn Tx, ids: &[Uuid]) -> Result<Vec<(Uuid, usize)>, StoreError> {
+    // What is not sealed need not be looked at to know its length.
+    let head = if tx.vault().is_plain() { 0 } else { vault::HEAD_LENGTH as i64 };
     tx.rows(
-        "SELECT id, LENGTH(content) FROM entries WHERE id = ANY($1)",
-        &[crate::Value::Uuids(ids)],
-        |row| Ok((row.uuid(0)?, row.int(1)? as usize)),
+        "SELECT id, LENGTH(content), CASE WHEN $2 > 0 THEN SUBSTR(content, 1, $2) END FROM entries WHERE id = ANY($1)",
+        &[Value::Uuids(ids), head.into()],
+        |row| {
+            let head = row.opt_bytes(2)?.unwrap_or_default();
+            Ok((row.uuid(0)?, vault::plain_length(head, row.int(1)? as usize)))
+        },
     )
 }
 

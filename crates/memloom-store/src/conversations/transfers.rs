@@ -1,5 +1,7 @@
 //! Ownership transfers that are pending. A finished one leaves no row.
 
+use super::{open_text, opened, stored};
+use crate::vault::places;
 use crate::{Row, StoreError, Tx, TxExt};
 use memloom_core::conversations::Transfer;
 use memloom_core::identity::Tenant;
@@ -52,9 +54,12 @@ pub fn get(
     tenant: &Tenant,
     id: TransferId,
 ) -> Result<Option<(Transfer, GroupId)>, StoreError> {
-    tx.first(select!("WHERE t.id = $1 AND t.tenant = $2"), &[id.0.into(), tenant.as_str().into()], |row| {
-        Ok((transfer(row)?, GroupId(row.uuid(6)?)))
-    })
+    let found = tx.first(
+        select!("WHERE t.id = $1 AND t.tenant = $2"),
+        &[id.0.into(), tenant.as_str().into()],
+        |row| Ok((transfer(row, tenant)?, GroupId(row.uuid(6)?))),
+    )?;
+    found.map(|(open, group)| Ok((open(tx)?, group))).transpose()
 }
 
 /// The transfers a user sent, in the order of their ids, from `from` on.
@@ -65,11 +70,12 @@ pub fn sent(
     from: Uuid,
     limit: i64,
 ) -> Result<Vec<Transfer>, StoreError> {
-    tx.rows(
+    let found = tx.rows(
         select!("WHERE t.tenant = $1 AND t.from_user_id = $2 AND t.id >= $3 ORDER BY t.id LIMIT $4"),
         &[tenant.as_str().into(), user.as_str().into(), from.into(), limit.into()],
-        transfer,
-    )
+        |row| transfer(row, tenant),
+    )?;
+    opened(tx, found)
 }
 
 /// The transfers a user may accept, in the order of their ids, from `from` on.
@@ -80,11 +86,12 @@ pub fn received(
     from: Uuid,
     limit: i64,
 ) -> Result<Vec<Transfer>, StoreError> {
-    tx.rows(
+    let found = tx.rows(
         select!("WHERE t.tenant = $1 AND t.to_user_id = $2 AND t.id >= $3 ORDER BY t.id LIMIT $4"),
         &[tenant.as_str().into(), user.as_str().into(), from.into(), limit.into()],
-        transfer,
-    )
+        |row| transfer(row, tenant),
+    )?;
+    opened(tx, found)
 }
 
 /// Removes a transfer.
@@ -108,13 +115,21 @@ pub fn delete_to(tx: &mut dyn Tx, group: GroupId, user: &UserId) -> Result<(), S
     Ok(())
 }
 
-fn transfer(row: &dyn Row) -> Result<Transfer, StoreError> {
-    Ok(Transfer {
+fn transfer<'t>(
+    row: &dyn Row,
+    tenant: &'t Tenant,
+) -> Result<impl FnOnce(&mut dyn Tx) -> Result<Transfer, StoreError> + use<'t>, StoreError> {
+    let title = stored(row, 2)?;
+    let rest = Transfer {
         id: TransferId(row.uuid(0)?),
         conversation_id: ConversationId(row.uuid(1)?),
-        conversation_title: row.opt_text(2)?.map(str::to_owned),
+        conversation_title: None,
         from_user_id: UserId(row.text(3)?.to_owned()),
         to_user_id: UserId(row.text(4)?.to_owned()),
         created_at: super::timestamp(row, 5)?,
+    };
+    Ok(move |tx: &mut dyn Tx| {
+        let place = places::conversation_title(tenant, rest.conversation_id);
+        Ok(Transfer { conversation_title: open_text(tx, &place, title)?, ..rest })
     })
 }

@@ -27,6 +27,10 @@ const SMALL_REST: usize = 128;
 const SHORT_WAIT: Duration = Duration::from_millis(5);
 const HARD_WAIT: Duration = Duration::from_secs(1);
 
+/// How often, and how long apart, emptying the log is tried while other checkpoints run.
+const TRUNCATE_TRIES: usize = 200;
+const TRUNCATE_PAUSE: Duration = Duration::from_millis(25);
+
 /// What the writer and the checkpointer tell each other.
 #[derive(Debug, Default)]
 pub(super) struct Log {
@@ -90,7 +94,7 @@ impl LogKeeper {
                 self.asked_at = 0;
                 self.log.pages.store(0, Ordering::Relaxed);
             }
-            Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => {
+            Err(error) if is_busy(&error) => {
                 if wait >= HARD_WAIT {
                     tracing::warn!("the write-ahead log cannot be started over: a long read still uses it");
                 }
@@ -117,6 +121,8 @@ pub(super) fn run(connection: &Connection, log: &Log, calls: &Receiver<()>) {
                     log.restart.store(true, Ordering::Relaxed);
                 }
             }
+            // Somebody else is copying.
+            Err(error) if is_busy(&error) => {}
             // Said once, not every few milliseconds for as long as the disk is full.
             Err(error) if healthy => {
                 healthy = false;
@@ -140,9 +146,32 @@ fn pass(connection: &Connection, log: &Log) -> rusqlite::Result<usize> {
     Ok(pages)
 }
 
-/// Copies everything and empties the file; for closing, when nobody else is connected.
+/// Copies everything and empties the file, waiting for whoever still reads from it.
+pub(super) fn truncate(connection: &Connection) -> rusqlite::Result<()> {
+    checkpoint(connection, CheckpointMode::TRUNCATE).map(drop)
+}
+
+/// As [`truncate`], while everybody is at work. SQLite waits for readers, but not for another checkpoint: that is ours to do.
+pub(super) fn truncate_among_others(connection: &Connection) -> rusqlite::Result<()> {
+    let mut tries = 1;
+    loop {
+        match truncate(connection) {
+            Err(error) if is_busy(&error) && tries < TRUNCATE_TRIES => {
+                tries += 1;
+                std::thread::sleep(TRUNCATE_PAUSE);
+            }
+            result => return result,
+        }
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
+}
+
+/// As [`truncate`], for closing, when nobody else is connected.
 pub(super) fn empty(connection: &Connection) {
-    if let Err(error) = checkpoint(connection, CheckpointMode::TRUNCATE) {
+    if let Err(error) = truncate(connection) {
         tracing::warn!(%error, "the write-ahead log stays beside the database; the next start reads it");
     }
 }

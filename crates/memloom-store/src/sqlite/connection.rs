@@ -51,8 +51,12 @@ fn configure(connection: &Connection, role: Role) -> rusqlite::Result<()> {
          PRAGMA journal_size_limit = 134217728;",
     )?;
     match role {
-        Role::Writer => connection.execute_batch("PRAGMA cache_size = -65536;")?,
-        Role::Reader => connection.execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -4096;")?,
+        // What is deleted is overwritten with zeros: a row that is gone must not be found in the file, as it could be
+        // wherever its page is not used again.
+        Role::Writer => connection.execute_batch("PRAGMA secure_delete = ON; PRAGMA cache_size = -65536;")?,
+        // A reader walks through all that ten thousand events are found by; in a cache that is smaller than such a walk
+        // every page has gone when it comes by again.
+        Role::Reader => connection.execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -16384;")?,
         Role::Checkpointer => connection.execute_batch("PRAGMA cache_size = -64;")?,
     }
     rusqlite::vtab::array::load_module(connection)

@@ -6,8 +6,12 @@ use rusqlite::Connection;
 
 /// Every step, in order; the number of applied steps is the database's `user_version`. A step that has been released
 /// is never edited: databases out there have run it.
-const MIGRATIONS: &[(&str, &str)] =
-    &[("0001_conversations", include_str!("migrations/0001_conversations.sql"))];
+const MIGRATIONS: &[(&str, &str)] = &[
+    ("0001_conversations", include_str!("migrations/0001_conversations.sql")),
+    ("0002_vault", include_str!("migrations/0002_vault.sql")),
+    ("0003_files", include_str!("migrations/0003_files.sql")),
+    ("0004_changes", include_str!("migrations/0004_changes.sql")),
+];
 
 /// The number of the newest step.
 pub(super) fn known() -> i64 {

@@ -14,6 +14,7 @@ mod text;
 mod tx;
 mod writer;
 
+use crate::vault::{self, Vault};
 use crate::{Engine, Health, Job, StoreError};
 use checkpoint::{Log, LogKeeper};
 use connection::Role;
@@ -40,6 +41,8 @@ pub struct SqliteConfig {
     pub read_queue: usize,
     /// Units of work that share a commit at most.
     pub max_batch: usize,
+    /// What seals and opens content.
+    pub vault: Arc<Vault>,
 }
 
 impl Default for SqliteConfig {
@@ -51,6 +54,7 @@ impl Default for SqliteConfig {
             write_queue: 4096,
             read_queue: 4096,
             max_batch: 512,
+            vault: Arc::new(Vault::plain()),
         }
     }
 }
@@ -88,6 +92,8 @@ pub struct SqliteEngine {
     /// `None` once the engine is closed.
     queues: RwLock<Option<Queues>>,
     threads: Mutex<Threads>,
+    /// Held while the log is emptied.
+    emptying: Mutex<()>,
 }
 
 impl SqliteEngine {
@@ -103,6 +109,7 @@ impl SqliteEngine {
         let lock = lock(&place)?;
         let mut writer = connection::open(&place, Role::Writer)?;
         migrations::migrate(&writer, &place)?;
+        SqliteTx::new(&writer, place.clone(), Arc::clone(&config.vault), true).alone(vault::admit)?;
         let checkpointer = connection::open(&place, Role::Checkpointer)?;
         let readers = (0..config.readers.max(1))
             .map(|_| connection::open(&place, Role::Reader))
@@ -124,18 +131,21 @@ impl SqliteEngine {
             load: Arc::clone(&load),
             queues: RwLock::new(Some(Queues { write, read })),
             threads: Mutex::default(),
+            emptying: Mutex::default(),
         };
         // From here on an early return drops the engine, which ends the threads that have started.
         let mut threads = Threads::default();
         for (number, connection) in readers.into_iter().enumerate() {
-            let (place, reads, load) = (place.clone(), reads.clone(), Arc::clone(&load));
+            let (place, vault) = (place.clone(), Arc::clone(&config.vault));
+            let (reads, load) = (reads.clone(), Arc::clone(&load));
             threads.readers.push(spawn(&format!("memloom-reader-{number}"), move || {
-                reader::run(SqliteTx::new(&connection, place, false), &reads, &load);
+                reader::run(SqliteTx::new(&connection, place, vault, false), &reads, &load);
             })?);
         }
-        let (writer_place, max_batch) = (place.clone(), config.max_batch);
+        let (writer_place, vault, max_batch) = (place.clone(), config.vault, config.max_batch);
         threads.writer = Some(spawn("memloom-writer", move || {
-            Writer::new(&writer, writer_place, keeper, max_batch).run(&writes, &load);
+            let tx = SqliteTx::new(&writer, writer_place, vault, true);
+            Writer::new(&writer, tx, keeper, max_batch).run(&writes, &load);
             // The writer is gone, so the checkpointer has ended; it must be, for the log to be emptied.
             let _ = checkpointer.join();
             checkpoint::empty(&writer);
@@ -193,6 +203,13 @@ impl Engine for SqliteEngine {
         }
     }
 
+    fn empty_log(&self) -> Result<(), StoreError> {
+        // One at a time: a second one finds little left to do.
+        let _alone = self.emptying.lock().unwrap_or_else(PoisonError::into_inner);
+        let connection = connection::open(&self.place, Role::Checkpointer)?;
+        checkpoint::truncate_among_others(&connection).map_err(|error| self.place.error(&error))
+    }
+
     fn describe(&self) -> String {
         format!("sqlite at {}", self.place.database.display())
     }
@@ -239,6 +256,17 @@ fn make_folder(folder: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.recursive(true).create(folder)
+}
+
+/// Writes the database file anew, so that nothing is left in it of what was deleted or replaced. Needs the space of a second
+/// one for as long as it takes, and that nobody else uses the database.
+pub fn rewrite(database: &Path) -> Result<(), StoreError> {
+    let place = Place { database: database.to_owned() };
+    let _lock = lock(&place)?;
+    let connection = connection::open(&place, Role::Writer)?;
+    // The copy is as large as the database, too large for memory.
+    let rewritten = connection.execute_batch("PRAGMA temp_store = FILE; VACUUM;");
+    rewritten.and_then(|()| checkpoint::truncate(&connection)).map_err(|error| place.error(&error))
 }
 
 /// The schema a database of this version has.

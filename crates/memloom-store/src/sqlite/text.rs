@@ -18,6 +18,7 @@ fn tenant(name: &str) -> String {
 /// A change to the index that waits for the commit.
 pub(super) enum TextChange {
     Index(TextDocument),
+    UnindexText(Uuid),
     UnindexGroup(Uuid),
 }
 
@@ -30,6 +31,10 @@ pub(super) fn apply(tx: &mut SqliteTx<'_>, changes: &mut Vec<TextChange>) -> Res
     for change in changes.drain(..) {
         match change {
             TextChange::Index(document) => documents.push((put_text(tx, &document)?, document)),
+            TextChange::UnindexText(id) => {
+                put_terms(tx, &mut documents)?;
+                unindex_text(tx, id)?;
+            }
             TextChange::UnindexGroup(group) => {
                 put_terms(tx, &mut documents)?;
                 unindex_group(tx, group)?;
@@ -70,6 +75,16 @@ fn put_terms(tx: &mut dyn Tx, documents: &mut Vec<(i64, TextDocument)>) -> Resul
     Ok(())
 }
 
+fn unindex_text(tx: &mut dyn Tx, id: Uuid) -> Result<(), StoreError> {
+    for sql in [
+        "DELETE FROM text_index WHERE rowid IN (SELECT no FROM texts WHERE id = $1)",
+        "DELETE FROM texts WHERE id = $1",
+    ] {
+        tx.execute(sql, &[id.into()])?;
+    }
+    Ok(())
+}
+
 /// The index itself knows a tree's documents, by the term that names the tree.
 fn unindex_group(tx: &mut dyn Tx, group: Uuid) -> Result<(), StoreError> {
     let tree = format!("\"{SCOPE}{}\"", group.simple());
@@ -80,6 +95,20 @@ fn unindex_group(tx: &mut dyn Tx, group: Uuid) -> Result<(), StoreError> {
         tx.execute(sql, &[tree.as_str().into()])?;
     }
     Ok(())
+}
+
+/// Pages that one step of rewriting the index writes at most, roughly.
+const COMPACT_PAGES: i64 = 256;
+
+/// Merges a part of the index's segments, which drops the terms of documents that are gone. FTS5 says by the number of
+/// rows it changed whether it did anything.
+pub(super) fn compact(tx: &mut SqliteTx<'_>) -> Result<bool, StoreError> {
+    let before = tx.total_changes();
+    tx.execute(
+        "INSERT INTO text_index (text_index, rank) VALUES ('merge', $1)",
+        &[Value::Int(-COMPACT_PAGES)],
+    )?;
+    Ok(tx.total_changes() - before >= 2)
 }
 
 /// Trees that a search names to FTS5. Each costs it some 60 µs, and a little more for every match, so that among very

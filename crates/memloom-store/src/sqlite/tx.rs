@@ -4,6 +4,7 @@ use super::dialect::translate;
 use super::failure::{Place, is_disk_full};
 use super::text::{self, TextChange};
 use crate::port::EachRow;
+use crate::vault::Vault;
 use crate::{Job, Lock, Row, StoreError, TextDocument, TextHit, TextQuery, Tx, Value};
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Statement};
@@ -11,6 +12,7 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
+use std::sync::Arc;
 use uuid::Uuid;
 
 /// Statements a connection keeps prepared. The repositories' statements are constants and far fewer; the bound is
@@ -21,6 +23,7 @@ const STATEMENTS: usize = 512;
 pub(super) struct SqliteTx<'c> {
     connection: &'c Connection,
     place: Place,
+    vault: Arc<Vault>,
     writable: bool,
     /// Keyed by the portable text, so that a call costs one look-up and no translation.
     statements: HashMap<Box<str>, Statement<'c>>,
@@ -42,16 +45,31 @@ pub(super) enum Ran {
 }
 
 impl<'c> SqliteTx<'c> {
-    pub(super) fn new(connection: &'c Connection, place: Place, writable: bool) -> Self {
+    pub(super) fn new(connection: &'c Connection, place: Place, vault: Arc<Vault>, writable: bool) -> Self {
         Self {
             connection,
             place,
+            vault,
             writable,
             statements: HashMap::new(),
             texts: Vec::new(),
             failed: None,
             disk_full: false,
         }
+    }
+
+    /// Runs work of the engine itself in a transaction of its own.
+    pub(super) fn alone(
+        &mut self,
+        work: impl FnOnce(&mut dyn Tx) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        self.control("BEGIN IMMEDIATE")?;
+        work(self).and_then(|()| self.control("COMMIT")).inspect_err(|_| {
+            if self.is_open() {
+                // The reason counts, not what follows from it.
+                let _ = self.control("ROLLBACK");
+            }
+        })
     }
 
     /// Runs a job's closure, whatever it does.
@@ -87,6 +105,11 @@ impl<'c> SqliteTx<'c> {
     /// Whether the disk was full since this was last asked.
     pub(super) fn take_disk_full(&mut self) -> bool {
         std::mem::take(&mut self.disk_full)
+    }
+
+    /// How many rows this connection has changed in its life.
+    pub(super) fn total_changes(&self) -> u64 {
+        self.connection.total_changes()
     }
 
     /// How many changes to the index wait for the commit.
@@ -142,6 +165,10 @@ fn read_only() -> StoreError {
 }
 
 impl Tx for SqliteTx<'_> {
+    fn vault(&self) -> &Arc<Vault> {
+        &self.vault
+    }
+
     fn execute(&mut self, sql: &str, params: &[Value<'_>]) -> Result<u64, StoreError> {
         self.healthy()?;
         let run = |statement: &mut Statement<'_>| {
@@ -198,10 +225,21 @@ impl Tx for SqliteTx<'_> {
         Ok(())
     }
 
+    fn unindex_text(&mut self, id: Uuid) -> Result<(), StoreError> {
+        self.writing()?;
+        self.texts.push(TextChange::UnindexText(id));
+        Ok(())
+    }
+
     fn unindex_group(&mut self, group: Uuid) -> Result<(), StoreError> {
         self.writing()?;
         self.texts.push(TextChange::UnindexGroup(group));
         Ok(())
+    }
+
+    fn compact_texts(&mut self) -> Result<bool, StoreError> {
+        self.writing()?;
+        text::compact(self)
     }
 
     fn search_text(

@@ -1,7 +1,6 @@
 //! The one thread that writes: many units of work, one commit.
 
 use super::checkpoint::LogKeeper;
-use super::failure::Place;
 use super::tx::{Ran, SqliteTx};
 use super::{Load, Work};
 use crate::StoreError;
@@ -27,8 +26,13 @@ pub(super) struct Writer<'c> {
 }
 
 impl<'c> Writer<'c> {
-    pub(super) fn new(connection: &'c Connection, place: Place, log: LogKeeper, max_batch: usize) -> Self {
-        Self { connection, tx: SqliteTx::new(connection, place, true), log, max_batch: max_batch.max(1) }
+    pub(super) fn new(
+        connection: &'c Connection,
+        tx: SqliteTx<'c>,
+        log: LogKeeper,
+        max_batch: usize,
+    ) -> Self {
+        Self { connection, tx, log, max_batch: max_batch.max(1) }
     }
 
     /// Works until every sender is gone and the queue is empty.

@@ -234,7 +234,8 @@ fn explain(error: figment::Error, file: Option<&Path>) -> String {
         (None, None) => "the configuration".into(),
     };
     let path = error.path.join(".");
-    let secret = path.starts_with("auth.api_keys") || path.starts_with("auth.jwt.hmac_secret");
+    let secrets = ["auth.api_keys", "auth.jwt.hmac_secret", "encryption.dek"];
+    let secret = secrets.iter().any(|prefix| path.starts_with(prefix));
     let expected = |what: &str| format!("{source}: {path} must be {what}");
     match &error.kind {
         Kind::UnknownField(name, _) => {

@@ -21,6 +21,11 @@ impl Span {
         Self(Duration::from_secs(seconds))
     }
 
+    /// So many hours.
+    pub const fn hours(hours: u64) -> Self {
+        Self::seconds(hours * 3600)
+    }
+
     /// So many milliseconds.
     pub const fn millis(millis: u64) -> Self {
         Self(Duration::from_millis(millis))

@@ -1,0 +1,89 @@
+//! Writing events and finding them.
+
+use super::Files;
+use super::replay::Replay;
+use crate::{files_metrics, quota};
+use memloom_core::files::{Event, EventQuery, ScopedCaller, body, canonical};
+use memloom_core::{Error, Result};
+use memloom_store::changes::{self, Change, ChangeKind};
+use memloom_store::files::{events, scopes};
+use serde_json::{Map, Value};
+use std::time::Instant;
+
+/// That an event is stored and can be found.
+#[derive(Debug, Clone, Copy)]
+pub struct EventWritten {
+    /// Whether this is the answer to an earlier request.
+    pub replayed: bool,
+}
+
+impl Files {
+    /// Stores an event, replacing the one with its id.
+    pub async fn write_event(
+        &self,
+        caller: &ScopedCaller,
+        body: Value,
+        idempotency_key: Option<String>,
+    ) -> Result<EventWritten> {
+        let now = self.cx.clock.now();
+        let replay =
+            Replay::new(&self.cx, idempotency_key, || canonical::fingerprint("POST", "events", &body))?;
+        let (tenant, user) = (caller.scope.tenant().as_str(), caller.scope.user().as_str());
+        let given = body::member(super::members(&body)?, "event").cloned();
+        let event = Event::read(given, tenant, user, &caller.actor, now)?;
+        let (cx, caller) = (self.cx.clone(), caller.clone());
+        self.cx
+            .store
+            .write("write_event", move |tx| {
+                let scope = scopes::lock(tx, &caller.scope)?;
+                if replay.find(tx, &caller, scope.id)?.is_some() {
+                    return Ok(EventWritten { replayed: true });
+                }
+                let tenant = caller.scope.tenant();
+                if let Some(limit) = cx.quotas.max_events(tenant.as_str())
+                    && scope.events as u64 >= limit
+                    && !events::exists(tx, scope.id, &event.id)?
+                {
+                    return Err(quota::full("events", limit));
+                }
+                events::put(tx, tenant, &scope, &event)?;
+                let change = Change {
+                    kind: ChangeKind::EventWritten,
+                    user: Some(caller.scope.user().as_str()),
+                    resource: &event.id,
+                    version: None,
+                };
+                changes::record(tx, tenant, now, &change)?;
+                replay.remember(tx, &caller, scope.id, now, || Ok("{}".to_owned()))?;
+                Ok(EventWritten { replayed: false })
+            })
+            .await
+    }
+
+    /// The events that answer a query best, each as it is stored.
+    pub async fn search_events(
+        &self,
+        caller: &ScopedCaller,
+        request: &Map<String, Value>,
+    ) -> Result<Vec<String>> {
+        let started = Instant::now();
+        let query = EventQuery::read(request)?;
+        let scope = caller.scope.clone();
+        let (found, malformed) = self
+            .cx
+            .store
+            .read("search_events", move |tx| match scopes::find(tx, &scope)? {
+                Some(id) => Ok::<_, Error>(events::search(tx, id, &query)?),
+                None => Ok(Default::default()),
+            })
+            .await?;
+        if !malformed.is_empty() {
+            tracing::error!(
+                blocks = malformed.len(),
+                "blocks of the event index cannot be read; rebuild it with `memloom reindex`"
+            );
+        }
+        files_metrics::event_search(started.elapsed(), found.len());
+        Ok(found)
+    }
+}

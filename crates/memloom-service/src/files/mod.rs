@@ -1,0 +1,55 @@
+//! The files surface: one file per family of operations.
+
+mod assembly;
+mod audit;
+mod documents;
+mod events;
+mod forget;
+mod reindex;
+mod replay;
+mod retention;
+
+pub(crate) use forget::finish as finish_forgetting;
+pub(crate) use reindex::{KIND as REINDEX, purge_jobs, work as work_on_reindex};
+
+pub use assembly::{Assembled, AssembledFile, DroppedFile};
+pub use audit::{AuditPage, ListAudit, Reconstructed};
+pub use documents::{FileList, Headers, ListFiles, Written};
+pub use events::EventWritten;
+pub use forget::Forgotten;
+pub use retention::RetentionReport;
+
+use crate::Context;
+use crate::quota::Kind;
+use memloom_core::files::{Code, FileRole, ScopedCaller};
+use memloom_core::{Error, Result};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// The files surface.
+#[derive(Clone)]
+pub struct Files {
+    cx: Arc<Context>,
+}
+
+impl Files {
+    pub(crate) fn new(cx: Arc<Context>) -> Self {
+        Self { cx }
+    }
+
+    /// Lets a caller in: its role, then its quota. Nothing of the request has been looked at.
+    pub fn admit(&self, caller: &ScopedCaller, role: FileRole) -> Result<()> {
+        caller.require(role)?;
+        let kind = match role {
+            FileRole::Reader | FileRole::Auditor => Kind::Read,
+            FileRole::Writer => Kind::Write,
+        };
+        let (tenant, user) = (caller.scope.tenant().as_str(), caller.scope.user().as_str());
+        self.cx.quotas.charge(tenant, user, &caller.service, kind)
+    }
+}
+
+/// The members of a body, which must be an object.
+fn members(body: &Value) -> Result<&Map<String, Value>> {
+    body.as_object().ok_or_else(|| Error::refused(Code::InvalidRequest, "the body must be a JSON object"))
+}

@@ -1,0 +1,16 @@
+//! The files surface: documents, their audit trail, events and their index, and what forgotten users leave behind.
+
+pub mod audit;
+pub mod documents;
+pub mod events;
+pub mod forget;
+pub mod idempotency;
+pub mod jobs;
+pub mod scopes;
+
+use crate::StoreError;
+
+/// Stored JSON is text again once it is opened.
+fn text(bytes: Vec<u8>) -> Result<String, StoreError> {
+    String::from_utf8(bytes).map_err(|_| StoreError::Broken("stored JSON is not UTF-8".into()))
+}

@@ -1,0 +1,127 @@
+//! `memloom rotate-keys`: seals everything anew, under fresh keys or because encryption was turned on or off.
+
+use crate::cli::StoreArgs;
+use crate::config::{AutoDerive, Config};
+use crate::{serve, terminal};
+use anyhow::{Context, ensure};
+use clap::Args;
+use memloom_server::telemetry::{self, TelemetryConfig};
+use memloom_store::vault::rotation::{self, Rotation};
+use memloom_store::{Store, StoreError, sqlite};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Shown below the help.
+pub const EXAMPLES: &str = "\
+Examples:
+  memloom rotate-keys
+  memloom rotate-keys --wrap-only
+  memloom rotate-keys --config /etc/memloom.toml --data-dir /var/lib/memloom
+
+Brings all stored content into the state that [encryption] asks for: sealed with
+fresh keys, which encryption.dek.key wraps, or as plain text where \"plain\" is the
+first of encryption.providers. To exchange the key, move the old one to
+encryption.dek.decryption_keys first, and remove it there afterwards.
+
+No server may run on the data folder meanwhile. Broken off, the command goes on
+where it was when it is run again. Sealing plain content for the first time needs
+free space for a second database, which replaces the one with its traces.";
+
+/// Arguments of `memloom rotate-keys`.
+#[derive(Debug, Args)]
+pub struct RotateKeysArgs {
+    /// Only wrap the keys of the content with encryption.dek.key; a matter of moments
+    #[arg(long)]
+    pub wrap_only: bool,
+    /// Where the configuration comes from.
+    #[command(flatten)]
+    pub settings: StoreArgs,
+}
+
+const BAR: &str = "sealing {bar:40} {pos}/{len} rows {elapsed}";
+
+/// Rotates, showing progress on a terminal.
+pub async fn run(args: &RotateKeysArgs) -> anyhow::Result<ExitCode> {
+    let config = args.settings.load()?.config;
+    let _telemetry =
+        telemetry::init(&TelemetryConfig { filter: "warn".into(), ..TelemetryConfig::default() })?;
+    let keys = config.encryption.keys()?;
+    let keys =
+        keys.context("there is no key: set encryption.dek.key to the output of `openssl rand -base64 32`")?;
+    let folder = Folder { database: config.database()?, config };
+    let database = folder.database.display();
+    ensure!(folder.database.exists(), "there is no database at {database}: check --data-dir");
+    let key = keys.current().id();
+    if args.wrap_only {
+        let wrapped = folder.wrap().await?;
+        let data_keys = if wrapped == 1 { "data key" } else { "data keys" };
+        terminal::line(format_args!(
+            "Wrapped {wrapped} {data_keys} with the key {key}; content stays as it is."
+        ));
+    } else {
+        let rows = folder.rotate().await?;
+        let rows = format!("{rows} {}", if rows == 1 { "row" } else { "rows" });
+        terminal::line(match folder.config.encryption.is_on() {
+            true => format!("Sealed {rows} with fresh keys, which the key {key} wraps."),
+            false => format!("Unsealed {rows}; the keys in [encryption] are not needed any more."),
+        });
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A data folder, and what is to become of its content.
+struct Folder {
+    config: Config,
+    database: PathBuf,
+}
+
+impl Folder {
+    fn open(&self) -> anyhow::Result<Store> {
+        serve::open_sqlite(self.database.clone(), self.config.encryption.vault()?.rotating())
+    }
+
+    async fn wrap(&self) -> anyhow::Result<u64> {
+        let store = self.open()?;
+        let wrapped = store.write("rotate_keys", rotation::rewrap).await?;
+        close(store).await?;
+        Ok(wrapped)
+    }
+
+    async fn rotate(&self) -> anyhow::Result<u64> {
+        let rotation = Rotation { keep_derived_texts: self.config.auto_derive() == AutoDerive::Text };
+        let store = self.open()?;
+        let begun = store.write("rotate_keys", move |tx| rotation.begin(tx)).await?;
+        if begun.rows > 0 {
+            terminal::line(format_args!("Going on after {} rows of an earlier run.", begun.rows));
+        }
+        let (bar, mut rows) = (terminal::progress_bar(BAR, begun.total), begun.rows);
+        bar.set_position(rows);
+        while let Some(visited) = store.write("rotate_keys", move |tx| rotation.step(tx)).await? {
+            rows = visited;
+            bar.set_position(rows);
+        }
+        bar.finish_and_clear();
+        if begun.leaves_traces {
+            let spinner = terminal::progress_bar("{spinner} removing traces {elapsed}", 0);
+            spinner.enable_steady_tick(Duration::from_millis(100));
+            store.scrub(true).await?;
+            close(store).await?;
+            let database = self.database.clone();
+            tokio::task::spawn_blocking(move || sqlite::rewrite(&database)).await??;
+            spinner.finish_and_clear();
+        } else {
+            close(store).await?;
+        }
+        // Last, so that a run that is broken off anywhere is one that can go on.
+        let store = self.open()?;
+        store.write("rotate_keys", move |tx| rotation.finish(tx)).await?;
+        close(store).await?;
+        Ok(rows)
+    }
+}
+
+async fn close(store: Store) -> Result<(), StoreError> {
+    let closed = tokio::task::spawn_blocking(move || store.close()).await;
+    closed.map_err(|_| StoreError::Unavailable("the process is ending".into()))
+}
