@@ -1,0 +1,718 @@
+//! Forgetting a user: the report, what is gone everywhere, what others keep, and what is left on the disk.
+
+use crate::support::*;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+static SERVER: LazyLock<TestServer> = LazyLock::new(local_server);
+
+/// The scope's user, as the conversations see it.
+#[track_caller]
+fn speaker(server: &TestServer, scope: &Scope) -> Client {
+    server.as_user(&scope.user).with_key(AGENT).in_tenant(&scope.tenant)
+}
+
+/// Somebody else in the scope's tenant.
+#[track_caller]
+fn someone(server: &TestServer, scope: &Scope, role: &str) -> Client {
+    server.someone(role).with_key(AGENT).in_tenant(&scope.tenant)
+}
+
+/// The admin of the scope's tenant.
+#[track_caller]
+fn admin(server: &TestServer, scope: &Scope) -> Client {
+    server.as_user("admin").with_key(AGENT).in_tenant(&scope.tenant)
+}
+
+#[track_caller]
+fn start(owner: &Client, title: &str) -> String {
+    owner.post("/v1/conversations", json!({"title": title})).expect(201).id()
+}
+
+fn entries(conversation: &str) -> String {
+    format!("/v1/conversations/{conversation}/entries")
+}
+
+fn said(text: &str) -> Value {
+    json!({"channel": "history", "contentType": "history", "content": [{"role": "USER", "text": text}]})
+}
+
+fn noted(text: &str) -> Value {
+    json!({"channel": "memory", "contentType": "notes", "content": [text]})
+}
+
+#[track_caller]
+fn say(who: &Client, conversation: &str, text: &str) -> String {
+    who.post(&entries(conversation), said(text)).expect(201).id()
+}
+
+#[track_caller]
+fn share(owner: &Client, conversation: &str, with: &str, level: &str) {
+    let body = json!({"userId": with, "accessLevel": level});
+    owner.post(&format!("/v1/conversations/{conversation}/memberships"), body).expect(201);
+}
+
+#[track_caller]
+fn hits(who: &Client, route: &str, query: &str) -> Vec<String> {
+    who.post(route, json!({"query": query, "includeDeleted": true})).expect_page().all("conversationId")
+}
+
+/// Requires exactly the contract's members and these counts.
+#[track_caller]
+fn assert_report(answer: Answer, documents: u64, events: u64, audit: u64, conversations: Value) {
+    let answer = answer.expect(200).expect_members(&[
+        "documents_deleted",
+        "events_deleted",
+        "audit_deleted",
+        "snapshots_deleted",
+        "search_documents_deleted",
+        "conversations",
+    ]);
+    let count =
+        |member: &str| answer.json[member].as_u64().unwrap_or_else(|| panic!("{}", answer.describe()));
+    let counts = ["documents_deleted", "events_deleted", "audit_deleted", "snapshots_deleted"].map(count);
+    assert_eq!(counts, [documents, events, audit, 0], "{}", answer.describe());
+    assert_eq!(answer.json["conversations"], conversations, "{}", answer.describe());
+    count("search_documents_deleted");
+}
+
+#[track_caller]
+fn assert_nothing_to_forget(answer: Answer) {
+    assert_report(answer, 0, 0, 0, json!({"deleted": 0, "anonymized": 0}));
+}
+
+/// Requires that no route of the files surface knows anything of the scope.
+#[track_caller]
+fn assert_unknown(scope: &Scope, path: &str, change: &str) {
+    let auditor = scope.as_admin();
+    assert_eq!(scope.paths(""), Vec::<String>::new());
+    scope.get(path).refused(404, "DOCUMENT_NOT_FOUND");
+    let files = scope.post("/context:assemble", json!({"files": [{"path": path}]})).expect(200);
+    assert_eq!(files.json, json!({"files": [], "dropped_files": []}));
+    assert_eq!(scope.search(json!({"top_k": 500})), Vec::<Value>::new());
+    assert_eq!(scope.search(json!({"query": "walrus a e i o u"})), Vec::<Value>::new());
+    assert_eq!(scope.audit(), Vec::<Value>::new());
+    auditor.client.get(&scope.at(&format!("/audit/{change}"))).refused(404, "AUDIT_NOT_FOUND");
+    scope.reconstruct(path, change).refused(404, "AUDIT_NOT_FOUND");
+    let ever = json!({"path": path, "as_of_utc": "2099-01-01T00:00:00Z"});
+    auditor.post("/audit:reconstruct", ever).refused(404, "AUDIT_NOT_FOUND");
+    let rules =
+        json!({"events_days": 0, "audit_days": 0, "snapshots_days": 0, "as_of_utc": "2099-01-01T00:00:00Z"});
+    let retained = scope.retain(rules).expect(200).json;
+    for kind in ["events_deleted", "audit_deleted", "snapshots_deleted", "search_documents_deleted"] {
+        assert_eq!(retained[kind], 0, "{retained}");
+    }
+}
+
+// ---- files, events, audit
+
+#[test]
+fn the_report_counts_what_is_gone() {
+    let scope = Scope::fresh(&SERVER);
+    let stored = scope.create("a.md", json!({"text": "n0;"}));
+    let patch = json!({"edits": [{"old_text": "n0;", "new_text": "n1;"}]});
+    let stored = scope.patch("a.md", &stored.etag, patch).stored();
+    scope.put("a.md", &stored.etag, note("two")).stored();
+    scope.create("dir/b.json", json!({}));
+    scope.create("no-extension", json!({}));
+    scope.tell("evt_01", json!({}));
+    scope.tell("evt_01", json!({}));
+    scope.tell("evt_02", json!({}));
+
+    let answer = scope.forget();
+
+    assert!([json!(0), json!(2)].contains(&answer.json["search_documents_deleted"]), "{}", answer.describe());
+    assert_report(answer, 3, 2, 5, json!({"deleted": 0, "anonymized": 0}));
+}
+
+#[test]
+fn upstream_defect_11_markdown_is_counted_and_no_index_finds_what_is_forgotten() {
+    let scope = Scope::fresh(&SERVER);
+    scope.create("profile.md", json!({"text": "walrus"}));
+    scope.create("long_term_memory.md", json!({}));
+    scope.tell("evt_01", json!({"digest": "walrus", "keywords": ["tusk"]}));
+    scope.tell("evt_02", json!({"digest": "expired walrus", "timestamp": "2001-01-01T00:00:00Z"}));
+    let rules = json!({"events_days": 30, "audit_days": 30, "snapshots_days": 30, "as_of_utc": "2026-02-20T00:00:00Z"});
+    scope.retain(rules).expect(200);
+    assert_eq!(scope.found(json!({"query": "walrus"})), ["evt_01"], "an expired event is not found either");
+
+    let report = scope.forget().expect(200);
+
+    assert_eq!(report.json["documents_deleted"], 2);
+    for query in ["walrus", "tusk", "", "expired"] {
+        assert_eq!(scope.search(json!({"query": query})), Vec::<Value>::new(), "{query}");
+    }
+}
+
+#[test]
+fn nothing_of_the_user_is_readable_by_any_route() {
+    let scope = Scope::fresh(&SERVER);
+    let stored = scope.create("secret-diary.md", json!({"text": "n0;"}));
+    scope
+        .patch("secret-diary.md", &stored.etag, json!({"edits": [{"old_text": "n0;", "new_text": "n1;"}]}))
+        .stored();
+    scope.tell("secret-event", json!({"digest": "walrus"}));
+    let change = scope.audit()[1]["change_id"].as_str().unwrap().to_owned();
+
+    scope.forget().expect(200);
+
+    assert_unknown(&scope, "secret-diary.md", &change);
+    let feed = admin(&SERVER, &scope).get("/v1/changes?limit=1000").expect(200);
+    assert!(!feed.text.contains("secret-"), "the change feed remembers: {}", feed.text);
+    scope
+        .patch("secret-diary.md", &stored.etag, json!({"edits": [{"old_text": "n0;", "new_text": "x"}]}))
+        .refused(404, "DOCUMENT_NOT_FOUND");
+    scope.put("secret-diary.md", &stored.etag, note("x")).refused(412, "ETAG_MISMATCH");
+    assert_nothing_to_forget(scope.forget());
+}
+
+#[test]
+fn nothing_comes_back_with_a_restart() {
+    let mut server = local_server();
+    let scope = Scope::fresh(&server);
+    scope.create("a.md", json!({}));
+    scope.tell("evt_01", json!({"digest": "walrus"}));
+    let change = scope.audit()[0]["change_id"].as_str().unwrap().to_owned();
+    scope.forget().expect(200);
+    server.restart();
+    let scope = Scope::of(&server, &scope.tenant, &scope.user);
+
+    assert_unknown(&scope, "a.md", &change);
+    assert_nothing_to_forget(scope.forget());
+}
+
+#[test]
+fn an_unknown_user_can_be_forgotten() {
+    let scope = Scope::fresh(&SERVER);
+    assert_nothing_to_forget(scope.forget());
+    assert_nothing_to_forget(scope.forget());
+}
+
+#[test]
+fn other_scopes_are_untouched() {
+    let scope = Scope::fresh(&SERVER);
+    let others = [
+        Scope::of(&SERVER, &scope.tenant, &fresh_name("user")),
+        Scope::of(&SERVER, &fresh_name("tenant"), &scope.user),
+        Scope::of(&SERVER, &scope.tenant, &scope.user.to_uppercase()),
+        Scope::of(&SERVER, &scope.tenant.to_uppercase(), &scope.user),
+        Scope::of(&SERVER, &scope.tenant, &format!("{}x", scope.user)),
+    ];
+    for scope in others.iter().chain([&scope]) {
+        scope.create("a.md", json!({"text": "mine"}));
+        scope.tell("evt_01", json!({"digest": "walrus"}));
+        scope.with_header("idempotency-key", "key").put("b.md", "*", note("one")).expect(200);
+        start(&speaker(&SERVER, scope), "Chat");
+    }
+
+    scope.forget().expect(200);
+
+    for other in &others {
+        assert_eq!(other.read("a.md").content()["text"], "mine");
+        assert_eq!(other.paths(""), ["a.md", "b.md"]);
+        assert_eq!(other.found(json!({"query": "walrus"})), ["evt_01"]);
+        assert_eq!(other.audit().len(), 2);
+        let again = other.with_header("idempotency-key", "key").put("b.md", "*", note("one")).expect(200);
+        assert_eq!(again.header("idempotency-replayed"), "true");
+        let listed = speaker(&SERVER, other).get("/v1/conversations").expect_page();
+        assert_eq!(listed.all("title"), ["Chat"]);
+    }
+}
+
+#[test]
+fn a_forgotten_user_can_start_again_and_no_version_returns() {
+    let scope = Scope::fresh(&SERVER);
+    let mut etags = vec![];
+    for _ in 0..3 {
+        let created = scope.create("a.md", json!({"text": "same"}));
+        let replaced = scope.put("a.md", &created.etag, note("same")).stored();
+        etags.extend([created.etag, replaced.etag]);
+        scope.tell("evt_01", json!({"digest": "walrus"}));
+        assert_eq!(scope.found(json!({"query": "walrus"})), ["evt_01"]);
+        let records = scope.audit();
+        assert_eq!(
+            records.iter().map(|r| r["action"].as_str().unwrap()).collect::<Vec<_>>(),
+            ["create", "replace"]
+        );
+        assert!(records[0]["previous_etag"].is_null());
+        let change = records[1]["change_id"].as_str().unwrap();
+        assert_eq!(scope.reconstruct("a.md", change).expect(200).json["etag"], etags[etags.len() - 1]);
+        assert_report(scope.forget(), 1, 1, 2, json!({"deleted": 0, "anonymized": 0}));
+    }
+
+    let mut distinct = etags.clone();
+    distinct.sort();
+    distinct.dedup();
+    assert_eq!(distinct.len(), etags.len(), "{etags:?}");
+}
+
+#[test]
+fn the_keys_of_a_forgotten_user_are_free() {
+    let scope = Scope::fresh(&SERVER);
+    let caller = scope.with_header("idempotency-key", "key");
+    let first = caller.put("a.md", "*", note("one")).expect(200);
+    caller.write_event(scope.event("evt_01", json!({}))).refused(409, "IDEMPOTENCY_CONFLICT");
+
+    scope.forget().expect(200);
+
+    let again = caller.put("a.md", "*", note("one")).expect(200);
+    assert_eq!(again.header("idempotency-replayed"), "");
+    assert_ne!(again.json["etag"], first.json["etag"]);
+    scope.forget().expect(200);
+    caller.write_event(scope.event("evt_01", json!({}))).expect(202);
+}
+
+// ---- conversations
+
+#[test]
+fn the_users_conversations_are_gone_for_everybody() {
+    let scope = Scope::fresh(&SERVER);
+    let (owner, bob, admin) =
+        (speaker(&SERVER, &scope), someone(&SERVER, &scope, "bob"), admin(&SERVER, &scope));
+    let chat = start(&owner, "Chat");
+    let entry = say(&owner, &chat, "a walrus");
+    share(&owner, &chat, bob.user(), "manager");
+    say(&bob, &chat, "my walrus too");
+    let fork = owner.post_nothing(&format!("{}/{entry}/fork", entries(&chat))).expect(201).id();
+    say(&owner, &fork, "a walrus in the fork");
+    owner.post(&format!("{}/sync", entries(&chat)), noted("state")).expect(200);
+    let body = json!({"conversationId": chat, "newOwnerUserId": bob.user()});
+    let transfer = owner.post("/v1/ownership-transfers", body).expect(201).id();
+    let deleted = start(&owner, "Deleted");
+    say(&owner, &deleted, "a deleted walrus");
+    owner.delete(&format!("/v1/conversations/{deleted}")).expect(204);
+
+    assert_report(scope.forget(), 0, 0, 0, json!({"deleted": 2, "anonymized": 0}));
+
+    for id in [&chat, &fork, &deleted] {
+        for who in [&owner, &bob] {
+            who.get(&format!("/v1/conversations/{id}")).expect_not_found("conversation", id);
+            who.get(&entries(id)).expect_not_found("conversation", id);
+        }
+        for rest in ["", "/entries", "/memberships", "/forks"] {
+            admin.get(&format!("/v1/admin/conversations/{id}{rest}")).expect_not_found("conversation", id);
+        }
+        admin
+            .post(&format!("/v1/admin/conversations/{id}/restore"), json!({}))
+            .expect_not_found("conversation", id);
+    }
+    for who in [&owner, &bob] {
+        assert_eq!(who.get("/v1/conversations?mode=all").expect_page().ids(), Vec::<String>::new());
+        assert_eq!(hits(who, "/v1/conversations/search", "walrus"), Vec::<String>::new());
+        assert_eq!(who.get("/v1/ownership-transfers").expect_page().ids(), Vec::<String>::new());
+    }
+    assert_eq!(hits(&admin, "/v1/admin/conversations/search", "walrus"), Vec::<String>::new());
+    let listed = admin.get("/v1/admin/conversations?mode=all&includeDeleted=true").expect_page();
+    assert_eq!(listed.ids(), Vec::<String>::new());
+    assert!(admin.get("/v1/conversations/unindexed").expect_page().data.is_empty());
+    bob.get(&format!("/v1/ownership-transfers/{transfer}")).expect_not_found("transfer", &transfer);
+    assert_nothing_to_forget(scope.forget());
+}
+
+#[test]
+fn in_the_trees_of_others_the_user_was_never_there() {
+    let scope = Scope::fresh(&SERVER);
+    let (user, bob, admin) =
+        (speaker(&SERVER, &scope), someone(&SERVER, &scope, "bob"), admin(&SERVER, &scope));
+    let chat = start(&bob, "Chat of Bob");
+    share(&bob, &chat, user.user(), "writer");
+    say(&bob, &chat, "a question");
+    let entry = say(&user, &chat, "an answer about the walrus");
+    user.post(&entries(&chat), noted("state")).expect(201);
+    let fork = user.post_nothing(&format!("{}/{entry}/fork", entries(&chat))).expect(201).id();
+    say(&user, &fork, "another answer");
+    let body = json!({"conversationId": chat, "newOwnerUserId": user.user()});
+    bob.post("/v1/ownership-transfers", body).expect(201);
+    let deleted = start(&bob, "Deleted by Bob");
+    share(&bob, &deleted, user.user(), "writer");
+    say(&user, &deleted, "an answer that Bob deleted");
+    bob.delete(&format!("/v1/conversations/{deleted}")).expect(204);
+
+    assert_report(scope.forget(), 0, 0, 0, json!({"deleted": 0, "anonymized": 4}));
+
+    let of_bob = bob.get(&entries(&chat)).expect_page();
+    assert_eq!(of_bob.data.len(), 2);
+    assert_eq!(of_bob.all("userId"), [bob.user(), "<absent>"]);
+    assert_eq!(of_bob.data[1]["content"][0]["text"], "an answer about the walrus", "what was said stays");
+    assert_eq!(hits(&bob, "/v1/conversations/search", "walrus"), [chat.as_str()]);
+    assert_eq!(bob.get(&entries(&fork)).expect_page().all("userId"), [bob.user(), "<absent>"]);
+    for id in [&chat, &deleted] {
+        let path = format!("/v1/admin/conversations/{id}");
+        for rest in ["", "/entries?forks=all", "/memberships", "/forks"] {
+            let shown = admin.get(&format!("{path}{rest}")).expect(200).text;
+            assert!(!shown.contains(user.user()), "{path}{rest} names the user: {shown}");
+        }
+    }
+    let members = bob.get(&format!("/v1/conversations/{chat}/memberships")).expect_page();
+    assert_eq!(members.all("userId"), [bob.user()]);
+    user.get(&format!("/v1/conversations/{chat}")).expect_forbidden();
+    assert_eq!(bob.get("/v1/ownership-transfers").expect_page().ids(), Vec::<String>::new());
+    assert_eq!(user.get("/v1/ownership-transfers").expect_page().ids(), Vec::<String>::new());
+    assert_eq!(hits(&user, "/v1/conversations/search", "walrus"), Vec::<String>::new());
+    let restored = admin.post(&format!("/v1/admin/conversations/{deleted}/restore"), json!({})).expect(200);
+    assert!(!restored.text.contains(user.user()), "{}", restored.text);
+    assert_eq!(bob.get(&entries(&deleted)).expect_page().all("userId"), ["<absent>"]);
+    assert_nothing_to_forget(scope.forget());
+}
+
+#[test]
+fn the_keys_of_a_forgotten_speaker_are_free() {
+    let scope = Scope::fresh(&SERVER);
+    let (user, bob) = (speaker(&SERVER, &scope), someone(&SERVER, &scope, "bob"));
+    let chat = start(&bob, "Chat");
+    share(&bob, &chat, user.user(), "writer");
+    let caller = user.with_header("idempotency-key", "key");
+    caller.post(&entries(&chat), said("one")).expect(201);
+    caller.post(&entries(&chat), said("two")).expect(409);
+
+    scope.forget().expect(200);
+
+    share(&bob, &chat, user.user(), "writer");
+    caller.post(&entries(&chat), said("two")).expect(201);
+}
+
+#[test]
+fn the_id_of_a_forgotten_conversation_is_as_good_as_new() {
+    let scope = Scope::fresh(&SERVER);
+    let user = speaker(&SERVER, &scope);
+    let id = fresh_id();
+    say(&user, &id, "before");
+
+    scope.forget().expect(200);
+
+    say(&user, &id, "after");
+    let page = user.get(&entries(&id)).expect_page();
+    assert_eq!(page.data.len(), 1);
+    assert_eq!(page.data[0]["content"][0]["text"], "after");
+}
+
+#[test]
+fn conversations_of_the_same_name_in_other_tenants_stay() {
+    let scope = Scope::fresh(&SERVER);
+    let namesake = Scope::of(&SERVER, &fresh_name("tenant"), &scope.user);
+    let other = speaker(&SERVER, &namesake);
+    let id = fresh_id();
+    say(&speaker(&SERVER, &scope), &id, "walrus here");
+    say(&other, &id, "walrus there");
+
+    assert_report(scope.forget(), 0, 0, 0, json!({"deleted": 1, "anonymized": 0}));
+
+    assert_eq!(other.get(&entries(&id)).expect_page().data[0]["content"][0]["text"], "walrus there");
+    assert_eq!(hits(&other, "/v1/conversations/search", "walrus"), [id]);
+}
+
+// ---- the second address
+
+#[test]
+fn both_addresses_are_the_same_operation() {
+    let scope = Scope::fresh(&SERVER);
+    scope.create("a.md", json!({}));
+    scope.tell("evt_01", json!({}));
+    start(&speaker(&SERVER, &scope), "Chat");
+    let change = scope.audit()[0]["change_id"].as_str().unwrap().to_owned();
+    let client = scope.client.in_tenant(&scope.tenant);
+    let forget = || client.post("/v1/users:forget", json!({"userId": scope.user}));
+
+    assert_report(forget(), 1, 1, 1, json!({"deleted": 1, "anonymized": 0}));
+
+    assert_unknown(&scope, "a.md", &change);
+    assert_nothing_to_forget(forget());
+}
+
+#[test]
+fn nobody_is_unforgettable() {
+    let tenant = fresh_name("tenant");
+    for name in ["team/alice", "..", "team\\alice", "a%2Fb"] {
+        let name = format!("{}{name}", fresh_name("user"));
+        let user = SERVER.as_user(&name).with_key(AGENT).in_tenant(&tenant);
+        let chat = start(&user, "Chat");
+
+        let forgotten = user.post("/v1/users:forget", json!({"userId": name}));
+
+        assert_report(forgotten, 0, 0, 0, json!({"deleted": 1, "anonymized": 0}));
+        user.get(&format!("/v1/conversations/{chat}")).expect_not_found("conversation", &chat);
+    }
+}
+
+#[test]
+fn users_forget_themselves_and_agents_and_admins_anybody() {
+    let (alice, bob) = (SERVER.someone("alice"), SERVER.someone("bob"));
+    let path = |who: &Client| format!("/v1/tenants/default/users/{}/memory", who.user());
+    let body = |who: &Client| json!({"userId": who.user()});
+    let chat = start(&alice, "Chat");
+
+    bob.delete(&path(&alice)).refused(403, "FORBIDDEN");
+    bob.post("/v1/users:forget", body(&alice)).expect(403);
+    SERVER.anonymous().delete(&path(&alice)).refused(401, "UNAUTHENTICATED");
+    SERVER.anonymous().post("/v1/users:forget", body(&alice)).expect(401);
+    for wrong in [json!({}), json!({"userId": null}), json!({"userId": ""}), json!({"userId": 7}), json!([])]
+    {
+        alice.post("/v1/users:forget", wrong).expect(400);
+    }
+    alice.get(&format!("/v1/conversations/{chat}")).expect(200);
+
+    alice.delete(&path(&alice)).expect(200);
+    alice.get(&format!("/v1/conversations/{chat}")).expect(404);
+    bob.post("/v1/users:forget", body(&bob)).expect(200);
+    SERVER.as_user("admin").delete(&path(&bob)).expect(200);
+    SERVER.as_user("admin").post("/v1/users:forget", body(&alice)).expect(200);
+    SERVER.anonymous().with_key("gateway").delete(&path(&bob)).expect(200);
+    SERVER.anonymous().with_key("gateway").post("/v1/users:forget", body(&alice)).expect(200);
+}
+
+// ---- what is left on the disk
+
+/// A word that occurs nowhere else, in letters that no analyser changes.
+fn marker() -> String {
+    let name = fresh_name("x");
+    format!("{}q", &name[name.len() - 12..])
+}
+
+/// Everything of a user that could be found on a disk.
+struct Traces {
+    /// What was said and written.
+    content: Vec<(&'static str, String)>,
+    /// What it was called.
+    names: Vec<(&'static str, String)>,
+    /// Text that was given to be searched by, which is never encrypted.
+    indexed: Vec<(&'static str, String)>,
+}
+
+impl Traces {
+    fn new() -> Self {
+        let marked = |names: &[&'static str]| names.iter().map(|name| (*name, marker())).collect();
+        Self {
+            content: marked(&[
+                "the content of a file",
+                "the end of a large file",
+                "a replaced content",
+                "the old text of an edit",
+                "the new text of an edit",
+                "the value of an operation",
+                "the evidence of a change",
+                "the digest of an event",
+                "a keyword of an event",
+                "the evidence of an event",
+                "a replaced digest",
+                "a title",
+                "an entry",
+                "an entry of the memory",
+            ]),
+            names: marked(&["a path", "an event's id", "a reason", "an idempotency key", "a project"]),
+            indexed: marked(&["an indexed content"]),
+        }
+    }
+
+    #[track_caller]
+    fn of(&self, name: &str) -> &str {
+        let all = self.content.iter().chain(&self.names).chain(&self.indexed);
+        &all.clone().find(|(known, _)| *known == name).unwrap_or_else(|| panic!("no marker for {name}")).1
+    }
+
+    /// Leaves every trace once. Answers that a writer gets who races with *forget* are fine, failures are not.
+    fn leave(&self, scope: &Scope, speaker: &Client) {
+        let allowed = |answer: Answer, statuses: &[u16]| {
+            assert!(statuses.contains(&answer.status), "{}", answer.describe());
+            answer
+        };
+        let path = format!("{}/{}.md", self.of("a path"), fresh_name("file"));
+        let keyed = |scope: &Scope| {
+            scope.with_header(
+                "idempotency-key",
+                &format!("{}-{}", self.of("an idempotency key"), fresh_name("key")),
+            )
+        };
+        let body = json!({
+            "document": envelope(json!({
+                "text": format!("{} {};", self.of("the content of a file"), self.of("the old text of an edit")),
+            })),
+            "reason": self.of("a reason"),
+            "evidence": {"message": self.of("the evidence of a change")},
+        });
+        let etag = |answer: &Answer| answer.header("etag").to_owned();
+        let created = allowed(keyed(scope).put_body(&path, "*", Body::Json(body)), &[200, 412]);
+        let patch = json!({
+            "ops": [{"op": "add", "path": "/content/added", "value": [self.of("the value of an operation")]}],
+            "edits": [{"old_text": self.of("the old text of an edit"), "new_text": self.of("the new text of an edit")}],
+            "reason": self.of("a reason"),
+        });
+        let patched = allowed(keyed(scope).patch(&path, &etag(&created), patch), &[200, 404, 412]);
+        let replaced =
+            allowed(scope.put(&path, &etag(&patched), note(self.of("a replaced content"))), &[200, 400, 412]);
+        let large =
+            format!("{} {}", "many words of no matter ".repeat(1500), self.of("the end of a large file"));
+        allowed(scope.put(&path, &etag(&replaced), note(&large)), &[200, 400, 412]);
+
+        let id = format!("{}-{}", self.of("an event's id"), fresh_name("event"));
+        for digest in ["a replaced digest", "the digest of an event"] {
+            let event = scope.event(
+                &id,
+                json!({"digest": format!("walrus {}", self.of(digest)), "keywords": [self.of("a keyword of an event")],
+                       "evidence": [self.of("the evidence of an event")], "project_ids": [self.of("a project")]}),
+            );
+            allowed(keyed(scope).write_event(event), &[202]);
+        }
+
+        let chat =
+            allowed(speaker.post("/v1/conversations", json!({"title": self.of("a title")})), &[201]).id();
+        let mut entry = said(&format!("walrus {}", self.of("an entry")));
+        allowed(speaker.post(&entries(&chat), entry.clone()), &[201, 404]);
+        entry["indexedContent"] = json!(format!("walrus {}", self.of("an indexed content")));
+        allowed(speaker.post(&entries(&chat), entry), &[201, 404]);
+        let memory = noted(self.of("an entry of the memory"));
+        allowed(speaker.post(&format!("{}/sync", entries(&chat)), memory), &[200, 404]);
+    }
+}
+
+/// Which of the markers some file of the folder holds. The first letters do not count: a sorted index shares them
+/// between neighbours.
+fn found_on_disk<'a>(
+    folder: &Path,
+    markers: impl IntoIterator<Item = &'a (&'static str, String)>,
+) -> Vec<&'static str> {
+    let read =
+        |file: &PathBuf| String::from_utf8_lossy(&std::fs::read(file).unwrap_or_default()).into_owned();
+    let texts: Vec<String> = files(folder).iter().map(read).collect();
+    let holds = |marker: &str| texts.iter().any(|text| text.contains(&marker[3..]));
+    markers.into_iter().filter(|(_, marker)| holds(marker)).map(|(name, _)| *name).collect()
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+#[test]
+fn no_byte_of_a_forgotten_user_is_left() {
+    let mut server = local_server();
+    let (scope, traces) = (Scope::fresh(&server), Traces::new());
+    let neighbour = Scope::of(&server, &scope.tenant, &fresh_name("user"));
+    let kept = [("what a neighbour keeps", marker())];
+    neighbour.create("a.md", json!({"text": kept[0].1}));
+    let all = || traces.content.iter().chain(&traces.names).chain(&traces.indexed);
+    for _ in 0..5 {
+        traces.leave(&scope, &speaker(&server, &scope));
+    }
+    let before = found_on_disk(server.data_dir(), all());
+    assert_eq!(before, all().map(|(name, _)| *name).collect::<Vec<_>>(), "the scan sees what is there");
+
+    scope.forget().expect(200);
+
+    assert_eq!(found_on_disk(server.data_dir(), all()), Vec::<&str>::new(), "right after the answer");
+    assert!(server.stop().success());
+    assert_eq!(found_on_disk(server.data_dir(), all()), Vec::<&str>::new(), "after the server has stopped");
+    assert_eq!(found_on_disk(server.data_dir(), &kept), ["what a neighbour keeps"]);
+    let log = server.log();
+    for (name, marker) in traces.content.iter().chain(&traces.indexed) {
+        assert!(!log.contains(marker.as_str()), "{name} is in the log");
+    }
+}
+
+#[test]
+fn no_byte_is_left_on_a_busy_server_either() {
+    let server = local_server();
+    let others: Vec<Scope> = (0..3).map(|_| Scope::fresh(&server)).collect();
+    let be_busy = |n: usize| {
+        let other = &others[n];
+        other.create(&fresh_name("file"), json!({"text": "of somebody else"}));
+        other.tell(&fresh_name("event"), json!({"digest": "walrus"}));
+        other.search(json!({"query": "walrus", "top_k": 500}));
+        other.list("limit=500").expect(200);
+    };
+
+    meanwhile(3, be_busy, || {
+        for _ in 0..4 {
+            let (scope, traces) = (Scope::fresh(&server), Traces::new());
+            traces.leave(&scope, &speaker(&server, &scope));
+            scope.forget().expect(200);
+            let all = traces.content.iter().chain(&traces.names).chain(&traces.indexed);
+            assert_eq!(found_on_disk(server.data_dir(), all), Vec::<&str>::new());
+        }
+    });
+}
+
+#[test]
+fn forgetting_wins_against_writers() {
+    let mut server = local_server();
+    let (scope, traces) = (Scope::fresh(&server), Traces::new());
+    let user = speaker(&server, &scope);
+    let bob = someone(&server, &scope, "bob");
+    let chat = start(&bob, "Chat of Bob");
+    share(&bob, &chat, user.user(), "writer");
+    say(&user, &chat, "an answer");
+    let all = || traces.content.iter().chain(&traces.names).chain(&traces.indexed);
+    let rounds = AtomicUsize::new(0);
+    let write = |n: usize| {
+        if n < 3 {
+            traces.leave(&scope, &user);
+        } else {
+            share(&bob, &chat, user.user(), "writer");
+            let answer = user.post(&entries(&chat), said("an answer"));
+            assert!([201, 403].contains(&answer.status), "{}", answer.describe());
+        }
+        rounds.fetch_add(1, Ordering::Relaxed);
+    };
+
+    meanwhile(4, write, || {
+        for n in 1..=6 {
+            while rounds.load(Ordering::Relaxed) < 4 * n {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            scope.forget().expect(200);
+        }
+    });
+    let change = scope.audit().first().map(|record| record["change_id"].as_str().unwrap().to_owned());
+    let path = scope.paths("").first().cloned();
+    scope.forget().expect(200);
+
+    let change = change.unwrap_or_else(|| "chg_0199c7e2-7a70-7000-8000-000000000000".into());
+    assert_unknown(&scope, &path.unwrap_or_else(|| "a.md".into()), &change);
+    assert_eq!(user.get("/v1/conversations?mode=all").expect_page().ids(), Vec::<String>::new());
+    let admin = admin(&server, &scope);
+    let listed = admin.get("/v1/admin/conversations?mode=all&includeDeleted=true").expect_page();
+    assert_eq!(listed.ids(), [chat.as_str()]);
+    for (name, marker) in all() {
+        assert_eq!(hits(&admin, "/v1/admin/conversations/search", marker), Vec::<String>::new(), "{name}");
+    }
+    let said = admin.get(&format!("/v1/admin/conversations/{chat}/entries?limit=1000")).expect_page();
+    assert!(!said.data.is_empty() && said.all("userId").iter().all(|user| user == "<absent>"), "{said:?}");
+    let members = bob.get(&format!("/v1/conversations/{chat}/memberships")).expect_page();
+    assert_eq!(members.all("userId"), [bob.user()]);
+    assert_eq!(found_on_disk(server.data_dir(), all()), Vec::<&str>::new(), "right after the answer");
+    assert!(server.stop().success());
+    assert_eq!(found_on_disk(server.data_dir(), all()), Vec::<&str>::new(), "after the server has stopped");
+}
+
+#[test]
+fn with_encryption_no_content_is_ever_on_the_disk() {
+    let mut server = encrypted_server();
+    let (mut scope, traces) = (Scope::fresh(&server), Traces::new());
+    for _ in 0..5 {
+        traces.leave(&scope, &speaker(&server, &scope));
+    }
+
+    assert_eq!(found_on_disk(server.data_dir(), &traces.content), Vec::<&str>::new(), "while it runs");
+    let names = found_on_disk(server.data_dir(), &traces.names);
+    assert!(names.contains(&"a path"), "the scan looks where the data is: {names:?}");
+    assert!(server.stop().success());
+    assert_eq!(found_on_disk(server.data_dir(), &traces.content), Vec::<&str>::new(), "after it has stopped");
+    server.restart();
+    scope = Scope::of(&server, &scope.tenant, &scope.user);
+    let paths = scope.paths("");
+    assert_eq!(paths.len(), 5);
+    let text = scope.read(&paths[0]).content()["text"].as_str().unwrap().to_owned();
+    assert!(text.ends_with(traces.of("the end of a large file")));
+    assert_eq!(scope.found(json!({"query": traces.of("a keyword of an event")})).len(), 5);
+    assert_eq!(scope.found(json!({"query": traces.of("a replaced digest")})), Vec::<String>::new());
+    let titles = speaker(&server, &scope).get("/v1/conversations").expect_page().all("title");
+    assert_eq!(titles, vec![traces.of("a title"); 5]);
+
+    scope.forget().expect(200);
+
+    let all = || traces.content.iter().chain(&traces.names).chain(&traces.indexed);
+    assert_eq!(found_on_disk(server.data_dir(), all()), Vec::<&str>::new(), "right after forgetting");
+    assert!(server.stop().success());
+    assert_eq!(found_on_disk(server.data_dir(), all()), Vec::<&str>::new(), "after the end");
+}
