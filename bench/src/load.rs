@@ -7,9 +7,9 @@
 //! The loop is closed: each connection sends its next request when the last answer is in. Latency is what that
 //! connection waited, so it includes queueing behind the other connections.
 
-use crate::dataset::Random;
+use crate::sender::Sender;
 use crate::server::{Server, cpu_time};
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
@@ -21,8 +21,13 @@ use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-/// Prebuilt requests, each the exact bytes that go over the wire.
-pub type Requests = Arc<Vec<Vec<u8>>>;
+/// One side of a comparison: a server, and what each connection to it sends.
+pub struct Side {
+    /// The server.
+    pub server: Arc<Server>,
+    /// As many as there may be connections.
+    pub senders: Vec<Sender>,
+}
 
 /// One answer.
 pub struct Answer<'a> {
@@ -33,12 +38,13 @@ pub struct Answer<'a> {
 }
 
 impl Answer<'_> {
-    fn is_success(&self) -> bool {
+    /// Whether the status is 2xx.
+    pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
 
     /// Status and the beginning of the body, for people.
-    fn describe(&self) -> String {
+    pub fn describe(&self) -> String {
         let shown = &self.body[..self.body.len().min(300)];
         format!("{} {}", self.status, String::from_utf8_lossy(shown))
     }
@@ -216,24 +222,25 @@ pub struct Load {
     pub measure: Duration,
 }
 
-/// Sends random ones of `requests` to a server for as long as `load` says.
-pub async fn drive(server: &Server, requests: &Requests, load: Load) -> Result<Run> {
+/// Lets a side's senders send for as long as `load` says.
+pub async fn drive(side: &mut Side, load: Load) -> Result<Run> {
+    ensure!(load.connections <= side.senders.len(), "fewer senders than connections");
     let mut connections = Vec::with_capacity(load.connections);
     for _ in 0..load.connections {
-        connections.push(Connection::open(server.address).await?);
+        connections.push(Connection::open(side.server.address).await?);
     }
     let begin = Instant::now() + load.warm_up;
     let end = begin + load.measure;
     let mut tasks = JoinSet::new();
-    for (number, connection) in connections.into_iter().enumerate() {
-        let random = Random::new(0xB0A7 + number as u64);
-        tasks.spawn(repeat(connection, Arc::clone(requests), random, begin, end));
+    for (connection, sender) in connections.into_iter().zip(side.senders.drain(..load.connections)) {
+        tasks.spawn(repeat(connection, sender, begin, end));
     }
-    let processes = [server.id(), std::process::id()];
+    let processes = [side.server.id(), std::process::id()];
     let [server_cpu, generator_cpu] = cpu_between(processes, begin, end).await?;
     let mut run = Run { measured: load.measure, server_cpu, generator_cpu, ..Run::default() };
     while let Some(part) = tasks.join_next().await {
-        let part = part?;
+        let (part, sender) = part?;
+        side.senders.push(sender);
         run.nanos.extend(part.nanos);
         run.failures += part.failures;
         run.failure = run.failure.or(part.failure);
@@ -255,22 +262,22 @@ async fn cpu_between(processes: [u32; 2], begin: Instant, end: Instant) -> Resul
 /// One connection's share of [`drive`]. A request counts when its answer arrives within the measured time.
 async fn repeat(
     mut connection: Connection,
-    requests: Requests,
-    mut random: Random,
+    mut sender: Sender,
     begin: Instant,
     end: Instant,
-) -> Run {
+) -> (Run, Sender) {
     let mut run = Run::default();
     let mut sent = Instant::now();
     while sent < end {
-        let request = &requests[random.below(requests.len())];
-        let failure = match connection.exchange(request).await {
-            Ok(answer) if answer.is_success() => None,
+        let failure = match connection.exchange(sender.request()).await {
+            Ok(answer) if answer.is_success() => {
+                sender.answered(answer.body).err().map(|error| format!("{error:#}"))
+            }
             Ok(answer) => Some(answer.describe()),
             Err(error) => {
                 // The connection is in an unknown state: this one is over.
                 run.fail(format!("{error:#}"));
-                return run;
+                return (run, sender);
             }
         };
         let answered = Instant::now();
@@ -283,7 +290,7 @@ async fn repeat(
         }
         sent = answered;
     }
-    run
+    (run, sender)
 }
 
 /// Sends each request once, many at a time, and returns the bodies of the answers in the order of the requests. The
@@ -307,7 +314,7 @@ pub async fn send_all(address: SocketAddr, requests: Vec<Vec<u8>>) -> Result<Vec
 
 async fn send_share(
     address: SocketAddr,
-    requests: Requests,
+    requests: Arc<Vec<Vec<u8>>>,
     next: Arc<AtomicUsize>,
 ) -> Result<Vec<(usize, Vec<u8>)>> {
     let mut connection = Connection::open(address).await?;

@@ -1,6 +1,6 @@
 //! `make bench`: load against a running Memloom, next to the floor of its own stack.
 //!
-//! It starts the release binary on an empty folder, seeds it over HTTP, and measures from this second process. Every
+//! It starts the release binary on empty folders, seeds it over HTTP, and measures from this second process. Every
 //! operation is measured in turns with the floor (see [`floor`]), so that noise hits both. This crate knows the
 //! product by its HTTP contract and its shell only; it never opens the store.
 //!
@@ -12,22 +12,28 @@ mod floor;
 mod growth;
 mod load;
 mod machine;
+mod progress;
 mod report;
 mod scenario;
+mod sender;
 mod server;
+mod world;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Parser;
 use growth::Growth;
-use load::{Load, Requests, Run};
+use load::{Load, Run, Side};
 use machine::Machine;
+use progress::Progress;
 use report::{Comparison, Footprint, Grown, Report};
-use scenario::{Operation, World};
+use scenario::Operation;
 use serde_json::Value;
 use server::Server;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
+use world::World;
 
 /// The product's allocator, because the floor is the product's stack.
 #[global_allocator]
@@ -99,14 +105,14 @@ fn run(options: Options) -> Result<ExitCode> {
 struct Bench {
     options: Options,
     binary: PathBuf,
-    began: Instant,
+    progress: Progress,
 }
 
 impl Bench {
     async fn run(options: Options) -> Result<Report> {
         ensure!(options.connections.iter().all(|&count| count > 0), "--connections must be at least 1");
         ensure!(options.seconds > 0.0, "--seconds must be more than 0");
-        let bench = Self { binary: binary(options.bin.as_deref())?, options, began: Instant::now() };
+        let bench = Self { binary: binary(options.bin.as_deref())?, options, progress: Progress::begin() };
         let mut report = Report {
             machine: Machine::inspect(&std::env::temp_dir())?,
             seconds: bench.options.seconds,
@@ -122,27 +128,30 @@ impl Bench {
         if bench.wants(ENGINE) {
             report.engine = bench.engine()?;
         }
-        let server = Server::product(&bench.binary).await?;
-        let mut world = World::new(server.address);
-        bench.compare(&server, &mut world, &mut report).await?;
-        bench.grow(&server, &mut world, &mut report).await?;
-        bench.say(&format!("done; the server now holds {:.0} MB", server.resident_bytes()? as f64 / 1e6));
+        let most = bench.options.connections.iter().max().copied().unwrap_or(1);
+        let mut world = World::new(&bench.binary, most, bench.progress).await?;
+        bench.compare(&mut world, &mut report).await?;
+        bench.grow(&mut world, &mut report).await?;
+        for (name, server) in world.servers() {
+            bench.say(&format!("done; {name} now holds {:.0} MB", server.resident_bytes()? as f64 / 1e6));
+        }
         println!("\n{}", report.markdown());
         println!("Written to {}", report.write(&bench.options.results)?.display());
         Ok(report)
     }
 
     /// Every operation against the floor.
-    async fn compare(&self, server: &Server, world: &mut World, report: &mut Report) -> Result<()> {
+    async fn compare(&self, world: &mut World, report: &mut Report) -> Result<()> {
         for operation in Operation::ALL.into_iter().filter(|operation| self.wants(operation.name())) {
             self.say(&format!("{}: seeding", operation.title()));
             let workload =
-                world.prepare(operation).await.with_context(|| format!("cannot prepare {operation:?}"))?;
+                operation.prepare(world).await.with_context(|| format!("cannot prepare {operation:?}"))?;
             let floor = Server::floor(workload.status, &workload.body).await?;
-            for &connections in &self.options.connections {
-                self.say(&format!("{}: {connections} connections", operation.title()));
-                let sides = [(&floor, &workload.requests), (server, &workload.requests)];
-                let [floor, product] = self.measure(connections, sides).await?;
+            let floor = Side { server: Arc::new(floor), senders: workload.side.senders.clone() };
+            let mut sides = [floor, workload.side];
+            for connections in levels(operation.unqueued(), &self.options.connections) {
+                self.say(&format!("{}: measuring, connections: {connections}", operation.title()));
+                let [floor, product] = self.measure(connections, &mut sides).await?;
                 report.comparisons.push(Comparison { operation, connections, product, floor });
             }
         }
@@ -150,27 +159,28 @@ impl Bench {
     }
 
     /// The same request on little and on much.
-    async fn grow(&self, server: &Server, world: &mut World, report: &mut Report) -> Result<()> {
-        let connections = self.options.connections[0];
+    async fn grow(&self, world: &mut World, report: &mut Report) -> Result<()> {
         for growth in Growth::ALL.into_iter().filter(|growth| self.wants(growth.name())) {
             self.say(&format!("{}: seeding", growth.title()));
             let sides = growth.prepare(world).await.with_context(|| format!("cannot prepare {growth:?}"))?;
-            self.say(&format!("{}: {connections} connections", growth.title()));
-            let [little, much] =
-                self.measure(connections, [(server, &sides.little), (server, &sides.much)]).await?;
-            report.grown.push(Grown { growth, connections, little, much });
+            let mut sides = [sides.little, sides.much];
+            for connections in levels(growth.unqueued(), &self.options.connections[..1]) {
+                self.say(&format!("{}: measuring, connections: {connections}", growth.title()));
+                let [little, much] = self.measure(connections, &mut sides).await?;
+                report.grown.push(Grown { growth, connections, little, much });
+            }
         }
         Ok(())
     }
 
     /// Measures two sides in turns, A B A B …, so that noise hits both.
-    async fn measure(&self, connections: usize, sides: [(&Server, &Requests); 2]) -> Result<[Run; 2]> {
+    async fn measure(&self, connections: usize, sides: &mut [Side; 2]) -> Result<[Run; 2]> {
         let measure = Duration::from_secs_f64(self.options.seconds / f64::from(SLICES));
         let load = Load { connections, warm_up: Duration::from_millis(100), measure };
         let mut runs = [Run::default(), Run::default()];
         for _ in 0..SLICES {
-            for ((server, requests), run) in sides.iter().zip(&mut runs) {
-                run.add(load::drive(server, requests, load).await?);
+            for (side, run) in sides.iter_mut().zip(&mut runs) {
+                run.add(load::drive(side, load).await?);
             }
         }
         Ok(runs)
@@ -214,8 +224,14 @@ impl Bench {
     }
 
     fn say(&self, what: &str) {
-        println!("[{:5.1} s] {what}", self.began.elapsed().as_secs_f64());
+        self.progress.say(what);
     }
+}
+
+/// The connections to measure with: those asked for, and perhaps one alone.
+fn levels(unqueued: bool, asked: &[usize]) -> Vec<usize> {
+    let alone = if unqueued && !asked.contains(&1) { &[1][..] } else { &[] };
+    [alone, asked].concat()
 }
 
 /// The binary under test, as an absolute path: the server runs in a folder of its own.

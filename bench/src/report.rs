@@ -77,6 +77,10 @@ impl Comparison {
             .iter()
             .map(|goal| match *goal {
                 Goal::OfFloor(share) => verdict(&format!("≥ {share:.2} of floor"), self.ratio() >= share),
+                Goal::PerSecond(number) => {
+                    verdict(&format!("≥ {}/s", thousands(number)), self.product.throughput() >= number)
+                }
+                Goal::Median(millis) => verdict(&format!("p50 ≤ {millis:.0} ms"), p50 <= millis),
                 Goal::TailToMedian(times) => {
                     verdict(&format!("p99 ≤ {times:.0} × p50 (is {:.1})", p99 / p50), p99 <= times * p50)
                 }
@@ -308,7 +312,7 @@ fn verdict(goal: &str, met: bool) -> String {
 }
 
 /// `12345.6` as `12,346`.
-fn thousands(number: f64) -> String {
+pub fn thousands(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut out = String::new();
     for (position, digit) in digits.chars().enumerate() {

@@ -1,0 +1,91 @@
+//! The servers under test and what they are filled with. Each surface seeds what its operations need.
+
+mod conversations;
+mod events;
+mod files;
+
+pub use conversations::Chat;
+pub use events::NEIGHBOURS;
+
+use crate::dataset::{Ids, Writer};
+use crate::load::{self, Side};
+use crate::progress::Progress;
+use crate::report::thousands;
+use crate::sender::Sender;
+use crate::server::Server;
+use anyhow::Result;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Starts and fills servers, and remembers what is there for more than one operation.
+pub struct World {
+    binary: PathBuf,
+    /// The most connections there will be to one server.
+    connections: usize,
+    progress: Progress,
+    /// Holds everything but the events that are searched.
+    server: Arc<Server>,
+    ids: Ids,
+    writer: Writer,
+    chats: Option<Vec<Chat>>,
+    /// Servers with the user whose events are searched, by how many others there are.
+    searched: BTreeMap<usize, Arc<Server>>,
+}
+
+impl World {
+    /// A world with one empty server.
+    pub async fn new(binary: &Path, connections: usize, progress: Progress) -> Result<Self> {
+        Ok(Self {
+            binary: binary.to_owned(),
+            connections,
+            progress,
+            server: Arc::new(Server::product(binary).await?),
+            ids: Ids::default(),
+            writer: Writer::new(7),
+            chats: None,
+            searched: BTreeMap::new(),
+        })
+    }
+
+    /// Connections to the server that send random ones of these requests.
+    pub fn side(&self, requests: Vec<Vec<u8>>) -> Side {
+        Side { server: Arc::clone(&self.server), senders: Sender::random(requests, self.connections) }
+    }
+
+    /// Each server that is running, with its name.
+    pub fn servers(&self) -> impl Iterator<Item = (String, &Server)> {
+        let searched = self.searched.iter().map(|(neighbours, server)| {
+            (format!("the server whose events are searched, with {neighbours} other users"), &**server)
+        });
+        std::iter::once(("the server".to_owned(), &*self.server)).chain(searched)
+    }
+}
+
+/// Sends each request once. It takes them as it goes: those of a large data set need not all be in memory.
+async fn seed(
+    progress: Progress,
+    server: &Server,
+    requests: impl IntoIterator<Item = Vec<u8>>,
+) -> Result<()> {
+    const PIECE: usize = 20_000;
+    const TOLD: usize = 5 * PIECE;
+    let mut requests = requests.into_iter();
+    let mut sent = 0;
+    loop {
+        let piece: Vec<_> = requests.by_ref().take(PIECE).collect();
+        if piece.is_empty() {
+            return Ok(());
+        }
+        sent += piece.len();
+        load::send_all(server.address, piece).await?;
+        if sent % TOLD == 0 {
+            progress.say(&format!("  {} so far", thousands(sent as f64)));
+        }
+    }
+}
+
+/// User names with a common beginning, all of one length.
+pub fn users(name: &str, count: usize) -> Vec<String> {
+    (0..count).map(|number| format!("{name}-{number:05}")).collect()
+}
