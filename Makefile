@@ -22,12 +22,13 @@ help: ## Lists the targets
 run: ## Serves Memloom on http://127.0.0.1:7077, data in ./memloom-data
 	cargo run --release -- serve
 
-test: ## Runs everything that must pass: all tests, the API document under fuzzing, the README's tour
+test: ## Runs everything that must pass: all tests, the API document under fuzzing, every command of the documents
 	$(call step,installing what the tests need,scripts/test-deps.sh)
 	$(call step,cargo tests,$(cargo-test) --workspace --locked)
 	$(call step,documentation tests,cargo test --workspace --doc --locked --quiet)
 	$(call step,schemathesis,scripts/schemathesis.sh)
 	$(call step,README tour,scripts/readme-tour.sh)
+	$(call step,guide tour,scripts/guide-tour.sh)
 
 check: ## Looks at format, lints and documentation and runs the quick tests: before every commit
 	$(call step,format,cargo fmt --all --check)

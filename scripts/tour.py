@@ -1,0 +1,239 @@
+#!/usr/bin/env python3
+"""Runs the shell blocks of documents as a reader would.
+
+    tour.py [--section HEADING] DOCUMENT...
+
+Each document gets a folder of its own and, unless it starts one itself, a freshly started debug server in local mode. Its
+```sh blocks run in order, in one shell. Where a document says 127.0.0.1:7077, or another port, a free one is used.
+
+A block right after one of them, with nothing in between, shows what comes out, and that is what must come out:
+  ```json  the last JSON printed. Members and texts must agree; ids and dates in texts may differ, and so may fractions.
+           An empty {} or [] leaves that part open, a text … too, and a list may be longer than shown. If it shows an
+           error, the block may fail.
+  ```text  lines that are printed, in this order; there may be others in between. Ids and dates may differ, … is anything.
+Blocks in other languages are not run.
+"""
+
+import argparse, json, os, pathlib, re, signal, socket, subprocess, sys, tempfile, time
+
+SECONDS = 60
+ADDRESS = re.compile(r"(?:127\.0\.0\.1|localhost):(\d{4,5})")
+# A document that does this brings the server on port 7077 itself.
+OWN_SERVER = re.compile(r"^[^#\n]*\bmemloom serve\b(?!.*--listen \S+:(?!7077))", re.M)
+# What differs from run to run: ids and hashes, dates and other numbers that are parts of something. Small ones that stand
+# alone (a status, a count) are meant. And what the document leaves out.
+UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+FREE = re.compile(
+    rf"(?P<uuid>{UUID})|(?P<hex>\b(?=[0-9a-f]*\d)[0-9a-f]{{8,}}\b)|(?P<count>(?<![\w.:-])\d{{1,3}}(?![\w:-]))"
+    r"|(?P<number>\d+)|(?P<rest>…)"
+)
+
+# `curl` fails on an error status, which documents need not spell out; whoever prints the status judges it.
+PREAMBLE = r"""set -euo pipefail
+curl() {
+    local argument
+    for argument in "$@"; do
+        [[ $argument =~ ^(--fail|--fail-with-body|-[a-zA-Z]*f[a-zA-Z]*|.*%\{http_code\}.*)$ ]] && { command curl "$@"; return; }
+    done
+    command curl --fail-with-body --show-error "$@"
+}
+"""
+
+
+def blocks(text, section):
+    """The fenced blocks of the document, or of one of its sections: (language, text, whether it follows the one before)."""
+    found, language, lines, level, follows = [], None, [], None if section else 0, False
+    for line in text.splitlines():
+        fence = re.match(r"\s*```(\w*)", line)
+        if language is not None:
+            if fence and not fence[1]:
+                if level is not None:
+                    found.append((language, "\n".join(lines) + "\n", follows))
+                language, lines, follows = None, [], True
+            else:
+                lines.append(line)
+        elif fence:
+            language = fence[1]
+        elif heading := re.match(r"(#+)\s+(.*?)\s*$", line):
+            follows = False
+            if section and level and len(heading[1]) <= level:
+                break
+            if heading[2] == section:
+                level = len(heading[1])
+        elif line.strip():
+            follows = False
+    return found
+
+
+def steps(found):
+    """Every shell block with the language and text of what it promises, if it promises anything."""
+    for block, after in zip(found, found[1:] + [(None, None, False)]):
+        if block[0] == "sh":
+            yield block[1], after[:2] if after[2] and after[0] in ("json", "text") else (None, None)
+
+
+def pattern(shown):
+    """What a shown text may be in reality."""
+    parts, end = [], 0
+    for free in FREE.finditer(shown):
+        parts.append(re.escape(shown[end : free.start()]))
+        parts.append({"uuid": UUID, "hex": "[0-9a-f]+", "count": free[0], "number": r"\d+", "rest": ".*"}[free.lastgroup])
+        end = free.end()
+    return re.compile("".join(parts) + re.escape(shown[end:]), re.S)
+
+
+def last_json(text):
+    """The last JSON document that starts a line of the output."""
+    found, decoder, position = None, json.JSONDecoder(), 0
+    while match := re.compile(r"^\s*(?=[\[{])", re.M).search(text, position):
+        try:
+            found, position = decoder.raw_decode(text, match.end())
+        except ValueError:
+            position = match.end() + 1
+    return found
+
+
+def differences(shown, actual, path="$"):
+    """Where what came back is not what is shown."""
+    differs = [f"{path} is shown as {json.dumps(shown)[:80]} and is {json.dumps(actual)[:80]}"]
+    if shown in ({}, [], "…"):
+        return []
+    if type(shown) is not type(actual):
+        return differs
+    if isinstance(shown, dict):
+        missing = [f"{path}.{key} is shown and did not come back" for key in shown.keys() - actual.keys()]
+        extra = [f"{path}.{key} came back and is not shown" for key in actual.keys() - shown.keys()]
+        inner = [d for key in shown.keys() & actual.keys() for d in differences(shown[key], actual[key], f"{path}.{key}")]
+        return sorted(missing + extra) + sorted(inner)
+    if isinstance(shown, list):
+        if len(actual) < len(shown):
+            return differs
+        pairs = enumerate(zip(shown, actual))
+        return [d for i, (one, other) in pairs for d in differences(one, other, f"{path}[{i}]")]
+    if isinstance(shown, str):
+        return [] if pattern(shown).fullmatch(actual) else differs
+    return [] if isinstance(shown, float) or shown == actual else differs
+
+
+def problems(language, shown, output):
+    """What is wrong with the output of a block."""
+    if language == "json":
+        try:
+            expected = json.loads(shown)
+        except ValueError as error:
+            return [f"the answer shown after it is not JSON: {error}"]
+        answer = last_json(output)
+        return ["it printed no JSON"] if answer is None else differences(expected, answer)
+    printed = iter(output.splitlines())
+    for line in (shown or "").splitlines():
+        if line.strip() and not any(pattern(line.strip()).fullmatch(other.strip()) for other in printed):
+            return [f"it did not print, or not in this place: {line}"]
+    return []
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def start_server(folder, environment, port):
+    """A server that answers, in the document's folder."""
+    log = folder / "server.log"
+    command = ["memloom", "serve", "--listen", f"127.0.0.1:{port}"]
+    server = subprocess.Popen(command, cwd=folder, env=environment, stdout=log.open("w"), stderr=subprocess.STDOUT)
+    deadline = time.monotonic() + SECONDS
+    while f":{port}" not in log.read_text():
+        if server.poll() is not None or time.monotonic() > deadline:
+            server.kill()
+            sys.exit(f"tour: the server did not start:\n{log.read_text()}")
+        time.sleep(0.02)
+    return server
+
+
+def run(todo, folder, environment):
+    """Runs the blocks until one fails; each leaves its output in a file, and another file when it came to its end."""
+    script = PREAMBLE
+    for number, (text, (language, shown)) in enumerate(todo):
+        may_fail = language == "json" and '"error"' in shown
+        body = f"set +e\n{text}\nset -e" if may_fail else text
+        script += f"{{\n{body}\n}} >{folder}/out-{number} 2>{folder}/err-{number}\necho >{folder}/done-{number}\n"
+    shell = subprocess.Popen(["bash", "-c", script], cwd=folder, env=environment, stdin=subprocess.DEVNULL, start_new_session=True)
+    try:
+        shell.wait(SECONDS)
+    except subprocess.TimeoutExpired:
+        print(f"tour: it did not end within {SECONDS} seconds")
+    finally:
+        # What the document started in the background ends with it.
+        try:
+            os.killpg(shell.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        shell.wait()
+
+
+def tour(document, section, binary):
+    """Whether everything came out as the document says."""
+    found = blocks(pathlib.Path(document).read_text(), section)
+    todo = list(steps(found))
+    if not todo:
+        sys.exit(f"tour: {document} has no ```sh block" + (f' under the heading "{section}"' if section else ""))
+    ports = {7077: free_port()}
+    for text, _ in todo:
+        ports |= {int(port): free_port() for port in ADDRESS.findall(text) if int(port) not in ports}
+    own_server = any(OWN_SERVER.search(text) for text, _ in todo)
+    moved = lambda text: ADDRESS.sub(lambda address: f"127.0.0.1:{ports[int(address[1])]}", text)
+    todo = [(moved(text), promised) for text, promised in todo]
+
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MEMLOOM_")}
+    environment["PATH"] = f"{binary.parent}:{environment['PATH']}"
+    with tempfile.TemporaryDirectory(prefix="memloom-tour-") as name:
+        folder = pathlib.Path(name)
+        server = None
+        if own_server:
+            environment["MEMLOOM_SERVER__LISTEN"] = f"127.0.0.1:{ports[7077]}"
+        else:
+            server = start_server(folder, environment, ports[7077])
+        try:
+            run(todo, folder, environment)
+        finally:
+            if server:
+                server.terminate()
+                server.wait()
+        return report(document, todo, folder)
+
+
+def report(document, todo, folder):
+    """Prints how the blocks did; whether all of them did well."""
+
+    def read(name):
+        return (folder / name).read_text() if (folder / name).exists() else ""
+
+    for number, (text, (language, shown)) in enumerate(todo):
+        output, complaints = read(f"out-{number}"), read(f"err-{number}")
+        wrong = problems(language, shown, output) if read(f"done-{number}") else ["it failed"]
+        if wrong:
+            print(f"{document}, block {number + 1} of {len(todo)}:\n{text}\n" + "\n".join(f"  {one}" for one in wrong))
+            print(f"Its output:\n{output}{complaints}")
+            print(f"tour: {document}: {number} passed, 1 failed (stopped there, of {len(todo)})")
+            return False
+    print(f"tour: {document}: {len(todo)} passed, 0 failed")
+    return True
+
+
+def main():
+    arguments = argparse.ArgumentParser(usage="tour.py [--section HEADING] DOCUMENT...")
+    arguments.add_argument("--section")
+    arguments.add_argument("documents", nargs="+")
+    given = arguments.parse_args()
+    cache = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    target = os.environ.get("CARGO_TARGET_DIR") or f"{cache}/memloom/target"
+    binary = pathlib.Path(os.environ.get("MEMLOOM_BIN") or f"{target}/debug/memloom").resolve()
+    if not os.access(binary, os.X_OK):
+        sys.exit(f"tour: there is no {binary}; run cargo build first")
+    os.chdir(pathlib.Path(__file__).resolve().parent.parent)
+    passed = [tour(document, given.section, binary) for document in given.documents]
+    sys.exit(0 if all(passed) else 1)
+
+
+main()
