@@ -57,6 +57,18 @@ for number in $(seq 10 29); do
     body="{\"conversationId\":\"$conversation\",\"newOwnerUserId\":\"bob\"}"
     transfers+=("\"$(call /v1/ownership-transfers --data "$body" | member id)\"")
 done
+files=() etags=() changes=()
+scope=/v1/tenants/default/users/fuzz
+for number in $(seq 10 19); do
+    body='{"document":{"doc_id":"d","schema_id":"s","schema_version":"1","content":{"text":"a line\nand another"}}}'
+    etag=$(call "$scope/files/notes/$number.md" --request PUT --header 'If-Match: *' --data "$body" | member etag)
+    files+=("\"notes/$number.md\"") etags+=("'$etag'")
+    body="{\"event\":{\"event_id\":\"e$number\",\"tenant_id\":\"default\",\"user_id\":\"fuzz\",\"digest\":\"something to find\"}}"
+    call "$scope/events" --data "$body"
+done
+for change in $(call "$scope/audit" | python3 -c 'import json, sys; print(*(r["change_id"] for r in json.load(sys.stdin)["records"]))'); do
+    changes+=("\"$change\"")
+done
 values() {
     local IFS=,
     echo "values = [$*]"
@@ -75,6 +87,14 @@ $(values "${conversations[@]}")
 $(values "${entries[@]}")
 [dictionaries.transfers]
 $(values "${transfers[@]}")
+[dictionaries.files]
+$(values "${files[@]}")
+[dictionaries.etags]
+$(values "'*'" "${etags[@]}")
+[dictionaries.changes]
+$(values "${changes[@]}")
+[dictionaries.tenants]
+values = ["default"]
 [dictionaries.users]
 values = ["bob", "fuzz", "carol"]
 [parameters]
@@ -82,6 +102,13 @@ values = ["bob", "fuzz", "carol"]
 "path.entryId" = { dictionary = "entries", probability = 0.8 }
 "path.transferId" = { dictionary = "transfers", probability = 0.8 }
 "path.userId" = { dictionary = "users", probability = 0.8 }
+"path.tenant_id" = { dictionary = "tenants", probability = 0.8 }
+"path.user_id" = { dictionary = "users", probability = 0.8 }
+"path.path" = { dictionary = "files", probability = 0.8 }
+"path.change_id" = { dictionary = "changes", probability = 0.8 }
+"header.If-Match" = { dictionary = "etags", probability = 0.8 }
+"body.path" = { dictionary = "files", probability = 0.8 }
+"body.change_id" = { dictionary = "changes", probability = 0.8 }
 "body.[*].conversationId" = { dictionary = "conversations", probability = 0.8 }
 "body.[*].entryId" = { dictionary = "entries", probability = 0.8 }
 "body.conversationId" = { dictionary = "conversations", probability = 0.8 }
@@ -103,8 +130,8 @@ fuzz() {
     exit 1
 }
 
-# The administrator first: the other pass deletes.
-fuzz admin 100 --include-path-regex '^/v1/(admin/|conversations/(index|unindexed)$)'
+# The administrator first: the other pass deletes. Forgetting comes last of all, with that pass.
+fuzz admin 100 --include-path-regex '^/v1/(admin/|changes$|conversations/(index|unindexed)$)|^/v1/tenants/.*(files|context|events|audit|retention)'
 fuzz fuzz 120
 kill -0 "$server" 2>/dev/null || { cat "$folder/log" >&2; echo "schemathesis: the server died" >&2; exit 1; }
 echo "schemathesis: both passes conform to the document"
