@@ -5,6 +5,7 @@ mod audit;
 mod documents;
 mod events;
 mod forget;
+mod mutation;
 mod reindex;
 mod replay;
 mod retention;

@@ -27,11 +27,34 @@ pub struct Record {
     pub image: Option<String>,
 }
 
+/// A record to be stored.
+pub struct NewRecord<'a> {
+    /// See [`Record::sequence`].
+    pub sequence: i64,
+    /// See [`Record::at`].
+    pub at: Timestamp,
+    /// See [`Record::path`].
+    pub path: &'a str,
+    /// See [`Record::etag`].
+    pub etag: ETag,
+    /// See [`Record::previous`].
+    pub previous: Option<ETag>,
+    /// See [`Record::record`].
+    pub record: &'a str,
+    /// See [`Record::image`].
+    pub image: Option<&'a str>,
+}
+
 /// Writes a record.
-pub fn insert(tx: &mut dyn Tx, tenant: &Tenant, scope: ScopeId, record: &Record) -> Result<(), StoreError> {
-    let change = record.etag.change;
-    let sealed = vault::seal(tx, tenant, &places::audit_record(change), record.record.as_bytes())?;
-    let image = match &record.image {
+pub fn insert(
+    tx: &mut dyn Tx,
+    tenant: &Tenant,
+    scope: ScopeId,
+    new: &NewRecord<'_>,
+) -> Result<(), StoreError> {
+    let change = new.etag.change;
+    let record = vault::seal(tx, tenant, &places::audit_record(change), new.record.as_bytes())?;
+    let image = match new.image {
         Some(image) => Some(vault::seal(tx, tenant, &places::audit_image(change), image.as_bytes())?),
         None => None,
     };
@@ -40,13 +63,13 @@ pub fn insert(tx: &mut dyn Tx, tenant: &Tenant, scope: ScopeId, record: &Record)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
         &[
             scope.0.into(),
-            record.sequence.into(),
+            new.sequence.into(),
             change.into(),
-            record.at.as_micros().into(),
-            record.path.as_str().into(),
-            record.etag.revision.into(),
-            record.previous.map(|etag| etag.change).into(),
-            (*sealed).into(),
+            new.at.as_micros().into(),
+            new.path.into(),
+            new.etag.revision.into(),
+            new.previous.map(|etag| etag.change).into(),
+            (*record).into(),
             image.as_deref().into(),
         ],
     )?;

@@ -37,19 +37,12 @@ pub fn get(tx: &mut dyn Tx, scope: &Scope, path: &FilePath) -> Result<Option<Sto
     Ok(Some(StoredFile { etag, updated_at, chars, document }))
 }
 
-/// The version of a file and when it was made, and nothing else of it.
-pub fn version(
-    tx: &mut dyn Tx,
-    scope: ScopeId,
-    path: &FilePath,
-) -> Result<Option<(ETag, Timestamp)>, StoreError> {
+/// The version of a file, and nothing else of it.
+pub fn version(tx: &mut dyn Tx, scope: ScopeId, path: &FilePath) -> Result<Option<ETag>, StoreError> {
     tx.first_locked(
-        "SELECT revision, change_id, updated_at FROM files WHERE scope_id = $1 AND path = $2",
+        "SELECT revision, change_id FROM files WHERE scope_id = $1 AND path = $2",
         &[scope.0.into(), path.as_str().into()],
-        |row| {
-            let etag = ETag { revision: row.int(0)?, change: row.uuid(1)? };
-            Ok((etag, Timestamp::from_micros(row.int(2)?)))
-        },
+        |row| Ok(ETag { revision: row.int(0)?, change: row.uuid(1)? }),
     )
 }
 
