@@ -37,15 +37,6 @@ pub enum Precondition {
     Matches(String),
 }
 
-/// What a `PUT` whose precondition holds does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Put {
-    /// The file is not there and shall be made.
-    Create,
-    /// The file is at the version the caller knows and shall be replaced.
-    Replace,
-}
-
 impl Precondition {
     /// Reads `If-Match`, which no mutation goes without.
     pub fn read(header: Option<&str>) -> Result<Self> {
@@ -59,12 +50,12 @@ impl Precondition {
         }
     }
 
-    /// Decides a `PUT` on a file that is at `current`, or missing.
-    pub fn put(&self, current: Option<ETag>) -> Result<Put> {
+    /// Decides a `PUT` on a file that is at `current`, or missing: whether it may be made, or replaced.
+    pub fn put(&self, current: Option<ETag>) -> Result<()> {
         match (self, current) {
-            (Self::CreateNew, None) => Ok(Put::Create),
-            (Self::Matches(header), Some(etag)) if etag.matches(header) => Ok(Put::Replace),
-            _ => Err(mismatch(current)),
+            (Self::CreateNew, None) => Ok(()),
+            (Self::Matches(header), Some(etag)) if etag.matches(header) => Ok(()),
+            _ => Err(self.mismatch(current)),
         }
     }
 
@@ -73,20 +64,28 @@ impl Precondition {
         match (self, current) {
             (_, None) => Err(Error::refused(Code::DocumentNotFound, "there is no such file")),
             (Self::Matches(header), Some(etag)) if etag.matches(header) => Ok(()),
-            _ => Err(mismatch(current)),
+            _ => Err(self.mismatch(current)),
         }
     }
-}
 
-fn mismatch(current: Option<ETag>) -> Error {
-    match current {
-        Some(etag) => {
-            Refusal::new(Code::EtagMismatch, "the file is at another version than If-Match expects")
-                .with("latest_etag", etag)
-        }
-        None => Refusal::new(Code::EtagMismatch, "If-Match names a version, but there is no such file"),
+    /// The refusal of a version that is not the current one: what is wrong, and what to do.
+    fn mismatch(&self, current: Option<ETag>) -> Error {
+        let Some(etag) = current else {
+            let message = "If-Match names a version, but there is no such file; create it with If-Match: *";
+            return Error::refused(Code::EtagMismatch, message);
+        };
+        let text = etag.to_string();
+        let message = match self {
+            Self::CreateNew => {
+                "the file exists already, and If-Match: * only creates; send the ETag of its version"
+            }
+            Self::Matches(header) if header.contains(text.trim_matches('"')) => {
+                "If-Match must be the ETag exactly, with its quotes, alone and without W/"
+            }
+            Self::Matches(_) => "the file is at another version than If-Match expects; read it and try again",
+        };
+        Refusal::new(Code::EtagMismatch, message).with("latest_etag", text).into()
     }
-    .into()
 }
 
 #[cfg(test)]
@@ -133,8 +132,8 @@ mod tests {
     #[test]
     fn put_creates_with_a_star_and_replaces_the_version_it_names() {
         let (current, other) = (etag(2), etag(1).to_string());
-        assert_eq!(if_match("*").put(None), Ok(Put::Create));
-        assert_eq!(if_match(&current.to_string()).put(Some(current)), Ok(Put::Replace));
+        assert_eq!(if_match("*").put(None), Ok(()));
+        assert_eq!(if_match(&current.to_string()).put(Some(current)), Ok(()));
         for header in ["*", other.as_str()] {
             let refused = if_match(header).put(Some(current)).unwrap_err();
             assert_eq!(detail(&refused, "latest_etag").unwrap(), current.to_string());

@@ -104,6 +104,11 @@ impl ScopedCaller {
         })
     }
 
+    /// Whether the user itself calls, without a service in between.
+    pub fn acts_for_itself(&self) -> bool {
+        self.principal.strip_prefix("user:") == Some(self.scope.user.as_str())
+    }
+
     /// Requires a role.
     pub fn require(&self, role: FileRole) -> Result<()> {
         let held = match role {

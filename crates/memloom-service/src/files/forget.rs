@@ -37,7 +37,7 @@ impl Files {
         // The log of the operator: that it happened and how much went, not whose it was.
         tracing::info!(
             target: "files.operator",
-            principal = caller.principal,
+            by = if caller.acts_for_itself() { "the user" } else { caller.principal.as_str() },
             documents = removed.documents,
             events = removed.events,
             audit = removed.audit,
@@ -57,20 +57,23 @@ impl Files {
                 // The time at which this runs: nothing that was written before bears a later one.
                 let now = clock.now();
                 let detached = forget::detach(tx, &detaching, now)?;
-                let change = Change {
-                    kind: ChangeKind::UserForgotten,
-                    user: None,
-                    resource: detaching.user().as_str(),
-                    version: None,
-                };
-                changes::record(tx, detaching.tenant(), now, &change)?;
+                // Whoever keeps copies has to know. Of nobody there are none.
+                if !detached.is_empty() {
+                    let change = Change {
+                        kind: ChangeKind::UserForgotten,
+                        user: None,
+                        resource: detaching.user().as_str(),
+                        version: None,
+                    };
+                    changes::record(tx, detaching.tenant(), now, &change)?;
+                }
                 Ok::<_, Error>((detached, now))
             })
             .await?;
         let anonymized = take_name_off(cx, scope, now).await?;
         let conversations = detached.groups.len() as u64;
         let mut removed = Removed { conversations, anonymized, ..Removed::default() };
-        let Detached { scope: id, groups } = detached;
+        let Detached { scope: id, groups, .. } = detached;
         if id.is_none() && groups.is_empty() {
             return Ok(removed);
         }

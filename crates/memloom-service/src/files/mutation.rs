@@ -217,7 +217,7 @@ impl Asked {
     /// Whether the precondition holds for a file at this version.
     fn admit(&self, current: Option<ETag>) -> Result<()> {
         match self.action {
-            Action::Create | Action::Replace => self.precondition.put(current).map(drop),
+            Action::Create | Action::Replace => self.precondition.put(current),
             Action::Patch => self.precondition.patch(current),
         }
     }

@@ -54,7 +54,13 @@ pub fn detach(tx: &mut dyn Tx, scope: &Scope, now: Timestamp) -> Result<Detached
     tx.execute("DELETE FROM idempotency_keys WHERE tenant = $1 AND user_id = $2", &key)?;
     tx.execute("DELETE FROM transfers WHERE tenant = $1 AND from_user_id = $2", &key)?;
     tx.execute("DELETE FROM transfers WHERE tenant = $1 AND to_user_id = $2", &key)?;
-    Ok(Detached { scope: id, groups: owned })
+    let has_names = tx.first(
+        "SELECT 1 FROM memberships WHERE tenant = $1 AND user_id = $2 AND access_level > 1 UNION ALL \
+         SELECT 1 FROM past_members WHERE tenant = $1 AND user_id = $2 LIMIT 1",
+        &key,
+        |_| Ok(()),
+    )?;
+    Ok(Detached { scope: id, groups: owned, has_names: has_names.is_some() })
 }
 
 /// What is to be cleared away.
@@ -64,6 +70,15 @@ pub struct Detached {
     pub scope: Option<ScopeId>,
     /// The trees.
     pub groups: Vec<GroupId>,
+    /// Whether the user is or was in trees of others.
+    pub has_names: bool,
+}
+
+impl Detached {
+    /// Whether there was nothing of the user.
+    pub fn is_empty(&self) -> bool {
+        self.scope.is_none() && self.groups.is_empty() && !self.has_names
+    }
 }
 
 /// What waits to be cleared away, for a process that finds it at its start.
