@@ -4,7 +4,7 @@
 //! in `docs/operations.md`.
 
 use crate::Context;
-use memloom_core::files::Code;
+use memloom_core::files::Class;
 use memloom_core::{Error, Result};
 use memloom_store::files::jobs;
 use std::time::Duration;
@@ -137,20 +137,11 @@ fn outcome<T>(result: &Result<T>) -> &'static str {
     match result {
         Ok(_) => "ok",
         Err(Error::Conflict(_)) => "409",
-        Err(Error::Refused(refusal)) => match refusal.code {
-            Code::EtagMismatch => "412",
-            Code::IdempotencyConflict | Code::AuditChainIncomplete => "409",
-            Code::InvalidDocument
-            | Code::DocumentSizeExceeded
-            | Code::PatchTooLarge
-            | Code::PatchTextNotFound
-            | Code::PatchMatchNotFound
-            | Code::PatchMatchAmbiguous
-            | Code::PatchOccurrenceOutOfRange
-            | Code::InvalidPatchOp
-            | Code::InvalidPatchPath
-            | Code::PatchTestFailed => "422",
-            _ => "other",
+        Err(Error::Refused(refusal)) => match refusal.code.class() {
+            Class::Stale => "412",
+            Class::Conflict => "409",
+            Class::Unprocessable => "422",
+            Class::Malformed | Class::Missing => "other",
         },
         Err(_) => "other",
     }

@@ -51,25 +51,32 @@ pub fn stored(text: &str) -> Result<Map<String, Value>> {
     }
 }
 
-/// Checks an envelope, writes the members that are the server's, and renders it. The same envelope and stamp always
-/// give the same text: that is how an audit trail proves versions it does not hold.
-pub fn finish(mut envelope: Map<String, Value>, stamp: &Stamp<'_>) -> Result<(Map<String, Value>, Document)> {
+/// Checks everything about an envelope but its size, which is known only when it is finished.
+pub fn check(envelope: &Map<String, Value>) -> Result<()> {
     for name in ["doc_id", "schema_id", "schema_version"] {
         if !matches!(envelope.get(name), Some(Value::String(text)) if !text.trim().is_empty()) {
             return Err(invalid(name, "must be a non-blank string"));
         }
     }
-    let now = Value::String(stamp.now.to_string());
-    match body::member(&envelope, "created_at") {
-        None => {
-            let created_at = stamp.previous_created_at.unwrap_or(&now).clone();
-            envelope.insert("created_at".to_owned(), created_at);
-        }
+    match body::member(envelope, "created_at") {
+        None => {}
         Some(Value::String(text)) if body::timestamp(text).is_some() => {}
         Some(_) => return Err(invalid("created_at", "must be an RFC 3339 timestamp with an offset")),
     }
     if !envelope.get("content").is_some_and(Value::is_object) {
         return Err(invalid("content", "must be a JSON object"));
+    }
+    Ok(())
+}
+
+/// Checks an envelope, writes the members that are the server's, and renders it. The same envelope and stamp always
+/// give the same text: that is how an audit trail proves versions it does not hold.
+pub fn finish(mut envelope: Map<String, Value>, stamp: &Stamp<'_>) -> Result<(Map<String, Value>, Document)> {
+    check(&envelope)?;
+    let now = Value::String(stamp.now.to_string());
+    if body::member(&envelope, "created_at").is_none() {
+        let created_at = stamp.previous_created_at.unwrap_or(&now).clone();
+        envelope.insert("created_at".to_owned(), created_at);
     }
     envelope.insert("updated_at".to_owned(), now);
     envelope.insert("updated_by".to_owned(), Value::String(stamp.actor.to_owned()));

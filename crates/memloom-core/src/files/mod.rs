@@ -17,7 +17,7 @@ pub use etag::ETag;
 pub use events::{Event, EventQuery, Searchable};
 pub use patch::Patch;
 pub use path::FilePath;
-pub use refusal::{Code, Refusal};
+pub use refusal::{Class, Code, Refusal};
 pub use scope::{FileRole, Scope, ScopedCaller, UNKNOWN_SERVICE};
 
 #[cfg(test)]

@@ -2,8 +2,23 @@
 
 use serde_json::{Map, Value};
 
+/// The kinds of refusals: what a caller can do about one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// The request is not what it should be: mend it.
+    Malformed,
+    /// What it names is not there.
+    Missing,
+    /// The state of things does not allow it.
+    Conflict,
+    /// It was made for another version: read again and rebase.
+    Stale,
+    /// It is well-formed, but cannot be applied or its result may not be stored.
+    Unprocessable,
+}
+
 macro_rules! codes {
-    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
+    ($($(#[$doc:meta])* $name:ident = $text:literal, $class:ident;)*) => {
         /// The codes of the files contract that the rules and use cases answer with.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Code {
@@ -20,79 +35,86 @@ macro_rules! codes {
                     $(Code::$name => $text,)*
                 }
             }
+
+            /// What kind of refusal it is.
+            pub fn class(self) -> Class {
+                match self {
+                    $(Code::$name => Class::$class,)*
+                }
+            }
         }
     };
 }
 
 codes! {
     /// The body is no JSON, or is nested too deeply.
-    InvalidJson = "INVALID_JSON",
+    InvalidJson = "INVALID_JSON", Malformed;
     /// The body is JSON of the wrong shape.
-    InvalidRequest = "INVALID_REQUEST",
+    InvalidRequest = "INVALID_REQUEST", Malformed;
     /// A file path breaks the rules of paths.
-    InvalidPath = "INVALID_PATH",
+    InvalidPath = "INVALID_PATH", Malformed;
     /// A tenant or user id breaks the rules of ids.
-    InvalidPathSegment = "INVALID_PATH_SEGMENT",
+    InvalidPathSegment = "INVALID_PATH_SEGMENT", Malformed;
     /// A prefix to list by contains `..`.
-    InvalidPathPrefix = "INVALID_PATH_PREFIX",
+    InvalidPathPrefix = "INVALID_PATH_PREFIX", Malformed;
     /// A limit is no number, or out of range.
-    InvalidLimit = "INVALID_LIMIT",
+    InvalidLimit = "INVALID_LIMIT", Malformed;
     /// A mutation came without `If-Match`.
-    MissingIfMatch = "MISSING_IF_MATCH",
+    MissingIfMatch = "MISSING_IF_MATCH", Malformed;
     /// A patch with neither operations nor edits.
-    InvalidPatch = "INVALID_PATCH",
+    InvalidPatch = "INVALID_PATCH", Malformed;
     /// A text edit of the wrong shape.
-    InvalidTextPatch = "INVALID_TEXT_PATCH",
+    InvalidTextPatch = "INVALID_TEXT_PATCH", Malformed;
     /// An assembly that names no files.
-    MissingAssemblyTargets = "MISSING_ASSEMBLY_TARGETS",
+    MissingAssemblyTargets = "MISSING_ASSEMBLY_TARGETS", Malformed;
     /// An assembly that names files and a profile.
-    InvalidAssemblyMode = "INVALID_ASSEMBLY_MODE",
+    InvalidAssemblyMode = "INVALID_ASSEMBLY_MODE", Malformed;
     /// An event of the wrong shape.
-    InvalidEvent = "INVALID_EVENT",
+    InvalidEvent = "INVALID_EVENT", Malformed;
     /// A number of days out of range.
-    InvalidRetentionValue = "INVALID_RETENTION_VALUE",
+    InvalidRetentionValue = "INVALID_RETENTION_VALUE", Malformed;
     /// Some of the three numbers of days are missing.
-    IncompleteRetentionRules = "INCOMPLETE_RETENTION_RULES",
+    IncompleteRetentionRules = "INCOMPLETE_RETENTION_RULES", Malformed;
     /// All of them are.
-    MissingRetentionRules = "MISSING_RETENTION_RULES",
+    MissingRetentionRules = "MISSING_RETENTION_RULES", Malformed;
     /// An `Idempotency-Key` that is too long, empty or not visible ASCII.
-    InvalidIdempotencyKey = "INVALID_IDEMPOTENCY_KEY",
+    InvalidIdempotencyKey = "INVALID_IDEMPOTENCY_KEY", Malformed;
     /// There is no such file.
-    DocumentNotFound = "DOCUMENT_NOT_FOUND",
+    DocumentNotFound = "DOCUMENT_NOT_FOUND", Missing;
     /// There is no such audit record.
-    AuditNotFound = "AUDIT_NOT_FOUND",
+    AuditNotFound = "AUDIT_NOT_FOUND", Missing;
     /// There is no such job.
-    JobNotFound = "JOB_NOT_FOUND",
+    JobNotFound = "JOB_NOT_FOUND", Missing;
     /// The key was used for another request.
-    IdempotencyConflict = "IDEMPOTENCY_CONFLICT",
+    IdempotencyConflict = "IDEMPOTENCY_CONFLICT", Conflict;
     /// The audit trail cannot prove the version that was asked for.
-    AuditChainIncomplete = "AUDIT_CHAIN_INCOMPLETE",
+    AuditChainIncomplete = "AUDIT_CHAIN_INCOMPLETE", Conflict;
     /// The file is not at the version the caller expects.
-    EtagMismatch = "ETAG_MISMATCH",
+    EtagMismatch = "ETAG_MISMATCH", Stale;
     /// An envelope that breaks the rules of envelopes.
-    InvalidDocument = "INVALID_DOCUMENT",
+    InvalidDocument = "INVALID_DOCUMENT", Unprocessable;
     /// An envelope with too many characters.
-    DocumentSizeExceeded = "DOCUMENT_SIZE_EXCEEDED",
+    DocumentSizeExceeded = "DOCUMENT_SIZE_EXCEEDED", Unprocessable;
     /// More than a hundred operations and edits.
-    PatchTooLarge = "PATCH_TOO_LARGE",
+    PatchTooLarge = "PATCH_TOO_LARGE", Unprocessable;
     /// The document has no text to edit.
-    PatchTextNotFound = "PATCH_TEXT_NOT_FOUND",
+    PatchTextNotFound = "PATCH_TEXT_NOT_FOUND", Unprocessable;
     /// The text to replace is not there.
-    PatchMatchNotFound = "PATCH_MATCH_NOT_FOUND",
+    PatchMatchNotFound = "PATCH_MATCH_NOT_FOUND", Unprocessable;
     /// The text to replace is there more than once.
-    PatchMatchAmbiguous = "PATCH_MATCH_AMBIGUOUS",
+    PatchMatchAmbiguous = "PATCH_MATCH_AMBIGUOUS", Unprocessable;
     /// The text to replace is not there so often.
-    PatchOccurrenceOutOfRange = "PATCH_OCCURRENCE_OUT_OF_RANGE",
+    PatchOccurrenceOutOfRange = "PATCH_OCCURRENCE_OUT_OF_RANGE", Unprocessable;
     /// An operation that is none.
-    InvalidPatchOp = "INVALID_PATCH_OP",
+    InvalidPatchOp = "INVALID_PATCH_OP", Unprocessable;
     /// A pointer that is none, or leads nowhere.
-    InvalidPatchPath = "INVALID_PATCH_PATH",
+    InvalidPatchPath = "INVALID_PATCH_PATH", Unprocessable;
     /// A `test` that failed.
-    PatchTestFailed = "PATCH_TEST_FAILED",
+    PatchTestFailed = "PATCH_TEST_FAILED", Unprocessable;
     /// An event that names another scope than its route.
-    EventScopeMismatch = "EVENT_SCOPE_MISMATCH",
+    EventScopeMismatch = "EVENT_SCOPE_MISMATCH", Unprocessable;
     /// An event whose digest, keywords or projects are too many.
-    EventMetadataTooLarge = "EVENT_METADATA_TOO_LARGE",
+    EventMetadataTooLarge = "EVENT_METADATA_TOO_LARGE", Unprocessable;
 }
 
 /// A refusal in the words of the files contract.

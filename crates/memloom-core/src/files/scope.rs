@@ -71,6 +71,7 @@ pub struct ScopedCaller {
     reader: bool,
     writer: bool,
     auditor: bool,
+    may_forget: bool,
 }
 
 impl ScopedCaller {
@@ -100,6 +101,7 @@ impl ScopedCaller {
             acts,
             reader: acts && roles.reader,
             writer: acts && roles.writer,
+            may_forget: acts && (speaks_for.is_some() || principal.trusted || roles.has(Role::Admin)),
             auditor: roles.has(Role::Auditor) || (acts && roles.scope_auditor),
         })
     }
@@ -107,6 +109,16 @@ impl ScopedCaller {
     /// Whether the user itself calls, without a service in between.
     pub fn acts_for_itself(&self) -> bool {
         self.principal.strip_prefix("user:") == Some(self.scope.user.as_str())
+    }
+
+    /// Requires the right to forget the user. It takes conversations along, which a client may not even read unless it
+    /// is trusted to speak for the user.
+    pub fn require_to_forget(&self) -> Result<()> {
+        self.require(FileRole::Writer)?;
+        if self.may_forget {
+            return Ok(());
+        }
+        Err(Error::forbidden("only the user itself, a trusted client or an admin may forget a user"))
     }
 
     /// Requires a role.

@@ -27,13 +27,13 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use utoipa::{IntoParams, ToSchema};
 
-const JUSTIFICATION_HEADER: &str = "X-Justification";
+pub(super) const JUSTIFICATION_HEADER: &str = "X-Justification";
 
 /// The reason for a call, from wherever it was given.
 fn justification(given: Option<String>, headers: &HeaderMap) -> CoreResult<Option<String>> {
     match extract::given("justification", given)? {
         Some(text) => Ok(Some(text)),
-        None => Ok(extract::header(headers, JUSTIFICATION_HEADER)?.map(str::to_owned)),
+        None => extract::header(headers, JUSTIFICATION_HEADER),
     }
 }
 
@@ -368,7 +368,7 @@ pub(super) async fn evict(
         justification: request.justification,
     };
     let conversations = app.0.services.conversations.clone();
-    let eviction = conversations.admit_eviction(&principal, request, reason)?;
+    let eviction = conversations.admit_eviction(&principal, request, reason.as_deref())?;
     if stream {
         return Ok(Sse::new(Progress::start(conversations, eviction)).into_response());
     }

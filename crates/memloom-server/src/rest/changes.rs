@@ -58,7 +58,7 @@ pub(super) async fn list_changes(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let changes = &app.0.services.changes;
-    let resumed = extract::header(&headers, LAST_EVENT_ID)?.map(str::to_owned);
+    let resumed = extract::header(&headers, LAST_EVENT_ID)?;
     let after = match sequence(LAST_EVENT_ID, resumed)? {
         Some(resumed) => Some(resumed),
         None => sequence("after", query.after)?,

@@ -145,7 +145,7 @@ pub(super) async fn append_entry(
     let request = append_request(body.object()?);
     let conversations = &app.0.services.conversations;
     let idempotency = extract::header(&headers, "Idempotency-Key")?
-        .map(|key| Idempotency { key: key.to_owned(), body: conversations.request_digest(&caller, &body.0) });
+        .map(|key| Idempotency { key, body: conversations.request_digest(&caller, &body.0) });
     Ok(Created(conversations.append(&caller, id, request, idempotency).await?.into()))
 }
 

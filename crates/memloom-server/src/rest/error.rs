@@ -128,9 +128,10 @@ impl IntoResponse for ApiError {
             Error::TenantForbidden(message) => {
                 envelope(StatusCode::FORBIDDEN, "forbidden", "Forbidden", said(message))
             }
-            // Rules of the files surface answer so, on its own routes; here they would be a plain refusal.
+            // Only the files surface refuses so, and it answers for itself.
             Error::Refused(refusal) => {
-                envelope(StatusCode::BAD_REQUEST, "bad_request", "Bad request", said(refusal.message))
+                let code = refusal.code.as_str();
+                ApiError(Error::Internal(format!("a refusal of the files surface: {code}"))).into_response()
             }
             Error::QuotaExceeded(quota) => {
                 let details = ErrorDetails::Retry { retry_after_seconds: quota.retry_after_seconds };

@@ -239,8 +239,15 @@ pub(super) fn wants_events(headers: &HeaderMap) -> bool {
         .any(|value| value.to_str().is_ok_and(|text| text.to_ascii_lowercase().contains("text/event-stream")))
 }
 
-/// The text of a header, where it is readable.
-pub(super) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>> {
-    let Some(value) = headers.get(name) else { return Ok(None) };
-    std::str::from_utf8(value.as_bytes()).map(Some).map_err(|_| Error::invalid(name, "must be UTF-8"))
+/// The text of a header that may be sent once.
+pub(super) fn header(headers: &HeaderMap, name: &str) -> Result<Option<String>> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (None, _) => Ok(None),
+        (Some(value), None) => match std::str::from_utf8(value.as_bytes()) {
+            Ok(text) => Ok(Some(text.to_owned())),
+            Err(_) => Err(Error::invalid(name, "must be UTF-8")),
+        },
+        (Some(_), Some(_)) => Err(Error::invalid(name, "was sent more than once: send it once")),
+    }
 }

@@ -2,9 +2,8 @@
 
 use http::Extensions;
 use std::sync::{Arc, OnceLock};
-use tracing::Level;
 
-/// Where a handler of the files surface says on whose behalf it works. Only there when the log wants to know.
+/// Where a handler of the files surface says on whose behalf it works.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Noted(Arc<OnceLock<Scope>>);
 
@@ -16,11 +15,6 @@ pub(super) struct Scope {
 }
 
 impl Noted {
-    /// A place for the note, if somebody will read it.
-    pub(super) fn if_wanted() -> Option<Self> {
-        tracing::enabled!(target: "memloom::access", Level::DEBUG).then(Self::default)
-    }
-
     /// Writes the note, if there is a place for it.
     pub(crate) fn write(extensions: &Extensions, tenant: &str, user: &str, actor: &str) {
         if let Some(Noted(note)) = extensions.get::<Noted>() {

@@ -1,6 +1,6 @@
 //! The one middleware: everything that surrounds a handler, in one pass.
 
-use super::access::{Noted, Scope};
+use super::access::Noted;
 use super::bodies::{Bodies, Share};
 use super::body_limit::{self, Overrun};
 use super::meter::{Meter, UNMATCHED};
@@ -100,8 +100,8 @@ where
             Surface::Files => self.settings.files_body_limit,
         };
         let bodies = self.bodies.admit(&request, body_limit);
-        let noted = if surface == Surface::Files { Noted::if_wanted() } else { None };
-        let noted = noted.map(|noted| {
+        let noted = (surface == Surface::Files).then(|| {
+            let noted = Noted::default();
             request.extensions_mut().insert(noted.clone());
             (noted, request.uri().path().to_owned())
         });
@@ -285,22 +285,19 @@ impl About {
         let route = self.route.as_ref().map_or(UNMATCHED, MatchedPath::as_str);
         self.meter.record(route, &self.method, status, elapsed);
 
-        let (method, micros) = (&self.method, elapsed.as_micros() as u64);
-        if status.is_server_error() {
-            tracing::warn!(target: "memloom::access", %method, route, status = status.as_u16(), micros, "failed");
-        } else if let Some((noted, path)) = &self.noted
-            && let Some(Scope { tenant, user, actor }) = noted.read()
-        {
-            tracing::debug!(
-                target: "memloom::access",
-                %method, route, tenant, user, path, actor, status = status.as_u16(), micros, "answered"
-            );
+        let (method, micros, failed) = (&self.method, elapsed.as_micros() as u64, status.is_server_error());
+        let path = self.noted.as_ref().map(|(_, path)| path.as_str());
+        let scope = self.noted.as_ref().and_then(|(noted, _)| noted.read());
+        let (tenant, user) = (scope.map(|scope| &*scope.tenant), scope.map(|scope| &*scope.user));
+        let (actor, status) = (scope.map(|scope| &*scope.actor), status.as_u16());
+        if failed {
+            tracing::warn!(target: "memloom::access", %method, route, tenant, user, path, actor, status, micros, "failed");
         } else {
-            tracing::debug!(target: "memloom::access", %method, route, status = status.as_u16(), micros, "answered");
+            tracing::debug!(target: "memloom::access", %method, route, tenant, user, path, actor, status, micros, "answered");
         }
         if !self.span.is_disabled() {
-            self.span.record("http.response.status_code", status.as_u16());
-            if status.is_server_error() {
+            self.span.record("http.response.status_code", status);
+            if failed {
                 self.span.record("otel.status_code", "ERROR");
             }
         }

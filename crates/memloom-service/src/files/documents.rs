@@ -109,12 +109,12 @@ impl Files {
     ) -> Result<Written> {
         let members = super::members(&body)?;
         let precondition = Precondition::read(headers.if_match.as_deref())?;
-        let envelope = envelope::document(members.get("document"))?.clone();
+        let envelope = envelope::document(members.get("document"))?;
         let reasons = Reasons::read(members)?;
         let replay = Replay::new(&self.cx, headers.idempotency_key, || {
             canonical::fingerprint("PUT", path.as_str(), &body)
         })?;
-        let (action, mut now, mut created_at) = (Action::put(&precondition), self.cx.clock.now(), None);
+        let (action, now) = (Action::put(&precondition), self.cx.clock.now());
         let mutation = Mutation::new(Asked {
             caller: caller.clone(),
             path,
@@ -126,20 +126,23 @@ impl Files {
             ops: Vec::new(),
             edits: Vec::new(),
         });
+        // Judged before the precondition, as far as it does not depend on what is stored.
+        let mut draft = match body::member(envelope, "created_at") {
+            None if action == Action::Replace => envelope::check(envelope).map(|()| None)?,
+            _ => Some(mutation.draft(envelope.clone(), now, None)?),
+        };
         if action == Action::Replace {
-            // Judged before the precondition, since it does not depend on what is stored.
-            mutation.judge(&envelope, now)?;
-            match mutation.look(&self.cx).await? {
+            let stored = match mutation.look(&self.cx).await? {
                 Seen::Answered(written) => return Ok(written),
-                Seen::File(stored) => {
-                    now = now.max(stored.updated_at);
-                    if body::member(&envelope, "created_at").is_none() {
-                        created_at = envelope::stored(&stored.document)?.shift_remove("created_at");
-                    }
-                }
+                Seen::File(stored) => stored,
+            };
+            if draft.is_none() || stored.updated_at > now {
+                let created_at = envelope::stored(&stored.document)?.shift_remove("created_at");
+                let at = now.max(stored.updated_at);
+                draft = Some(mutation.draft(envelope.clone(), at, created_at.as_ref())?);
             }
         }
-        let draft = mutation.draft(envelope, now, created_at.as_ref())?;
+        let draft = draft.ok_or_else(|| Error::Internal("a version was never drafted".into()))?;
         mutation.commit(&self.cx, draft).await
     }
 

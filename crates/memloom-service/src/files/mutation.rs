@@ -150,12 +150,6 @@ impl Mutation {
             .await
     }
 
-    /// Whether an envelope may be stored, as far as that can be said without looking at what is.
-    pub fn judge(&self, envelope: &Map<String, Value>, at: Timestamp) -> Result<()> {
-        let stamp = Stamp { now: at, actor: &self.0.caller.actor, previous_created_at: None };
-        envelope::finish(envelope.clone(), &stamp).map(drop)
-    }
-
     /// The version that this change leads to.
     pub fn draft(
         &self,

@@ -76,37 +76,22 @@ pub fn put(
     new: &NewVersion<'_>,
 ) -> Result<(), StoreError> {
     let document = vault::seal(tx, tenant, &places::file(scope.0, path.as_str()), new.document.as_bytes())?;
-    let (revision, change) = (new.etag.revision, new.etag.change);
-    if revision == 1 {
-        tx.execute(
-            "INSERT INTO files (scope_id, path, folded_path, revision, change_id, updated_at, chars, document) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-            &[
-                scope.0.into(),
-                path.as_str().into(),
-                path.folded().as_str().into(),
-                revision.into(),
-                change.into(),
-                new.at.as_micros().into(),
-                (new.chars as i64).into(),
-                (*document).into(),
-            ],
-        )?;
-    } else {
-        tx.execute(
-            "UPDATE files SET revision = $3, change_id = $4, updated_at = $5, chars = $6, document = $7 \
-             WHERE scope_id = $1 AND path = $2",
-            &[
-                scope.0.into(),
-                path.as_str().into(),
-                revision.into(),
-                change.into(),
-                new.at.as_micros().into(),
-                (new.chars as i64).into(),
-                (*document).into(),
-            ],
-        )?;
-    }
+    tx.execute(
+        "INSERT INTO files (scope_id, path, folded_path, revision, change_id, updated_at, chars, document) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (scope_id, path) DO UPDATE SET \
+         revision = excluded.revision, change_id = excluded.change_id, updated_at = excluded.updated_at, \
+         chars = excluded.chars, document = excluded.document",
+        &[
+            scope.0.into(),
+            path.as_str().into(),
+            path.folded().as_str().into(),
+            new.etag.revision.into(),
+            new.etag.change.into(),
+            new.at.as_micros().into(),
+            (new.chars as i64).into(),
+            (*document).into(),
+        ],
+    )?;
     Ok(())
 }
 
@@ -138,18 +123,13 @@ pub fn list(
 ) -> Result<Vec<Listed>, StoreError> {
     let Some(id) = super::scopes::find(tx, scope)? else { return Ok(Vec::new()) };
     // The walk starts where the prefix does and ends at the first path without it: no `LIKE`, whose folding is not ours.
-    let start = if prefix > after.folded.as_str() { prefix } else { after.folded.as_str() };
+    // No path is empty, so that every one with the prefix comes after the prefix itself without a path.
+    let start = if prefix > after.folded.as_str() { (prefix, "") } else { (&*after.folded, &*after.path) };
     let mut listed = Vec::new();
     tx.query(
-        "SELECT f.path, f.updated_at, f.folded_path FROM files f WHERE f.scope_id = $1 AND f.folded_path >= $2 \
-         AND (f.folded_path, f.path) > ($3, $4) ORDER BY f.folded_path, f.path LIMIT $5",
-        &[
-            id.0.into(),
-            start.into(),
-            after.folded.as_str().into(),
-            after.path.as_str().into(),
-            limit.into(),
-        ],
+        "SELECT f.path, f.updated_at, f.folded_path FROM files f \
+         WHERE f.scope_id = $1 AND (f.folded_path, f.path) > ($2, $3) ORDER BY f.folded_path, f.path LIMIT $4",
+        &[id.0.into(), start.0.into(), start.1.into(), limit.into()],
         crate::Lock::None,
         &mut |row| {
             if !row.text(2)?.starts_with(prefix) {

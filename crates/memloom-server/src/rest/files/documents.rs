@@ -1,8 +1,9 @@
 //! Files: list, get, put, patch, assemble.
 
-use super::extract::{JsonBody, Parameters, Scoped, Target, header};
+use super::extract::{JsonBody, Parameters, Scoped, Target};
 use super::{FilesError, json, push_text, written};
 use crate::rest::App;
+use crate::rest::extract::header;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header::{ETAG, HeaderName, IF_NONE_MATCH};

@@ -5,7 +5,7 @@ use crate::shell::request_id;
 use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
-use memloom_core::files::Code;
+use memloom_core::files::Class;
 use memloom_core::{Error, Resource};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -52,7 +52,7 @@ impl IntoResponse for FilesError {
         let plain = |status, code: &str| answer(status, code, message.clone(), Map::new());
         match self.0 {
             Error::Refused(refusal) => {
-                answer(status(refusal.code), refusal.code.as_str(), refusal.message, refusal.details)
+                answer(status(refusal.code.class()), refusal.code.as_str(), refusal.message, refusal.details)
             }
             Error::Invalid(violations) => {
                 let field = violations.into_iter().next().map(|violation| violation.field);
@@ -121,39 +121,13 @@ impl IntoResponse for FilesError {
     }
 }
 
-fn status(code: Code) -> StatusCode {
-    match code {
-        Code::InvalidJson
-        | Code::InvalidRequest
-        | Code::InvalidPath
-        | Code::InvalidPathSegment
-        | Code::InvalidPathPrefix
-        | Code::InvalidLimit
-        | Code::MissingIfMatch
-        | Code::InvalidPatch
-        | Code::InvalidTextPatch
-        | Code::MissingAssemblyTargets
-        | Code::InvalidAssemblyMode
-        | Code::InvalidEvent
-        | Code::InvalidRetentionValue
-        | Code::IncompleteRetentionRules
-        | Code::MissingRetentionRules
-        | Code::InvalidIdempotencyKey => StatusCode::BAD_REQUEST,
-        Code::DocumentNotFound | Code::AuditNotFound | Code::JobNotFound => StatusCode::NOT_FOUND,
-        Code::IdempotencyConflict | Code::AuditChainIncomplete => StatusCode::CONFLICT,
-        Code::EtagMismatch => StatusCode::PRECONDITION_FAILED,
-        Code::InvalidDocument
-        | Code::DocumentSizeExceeded
-        | Code::PatchTooLarge
-        | Code::PatchTextNotFound
-        | Code::PatchMatchNotFound
-        | Code::PatchMatchAmbiguous
-        | Code::PatchOccurrenceOutOfRange
-        | Code::InvalidPatchOp
-        | Code::InvalidPatchPath
-        | Code::PatchTestFailed
-        | Code::EventScopeMismatch
-        | Code::EventMetadataTooLarge => StatusCode::UNPROCESSABLE_ENTITY,
+fn status(class: Class) -> StatusCode {
+    match class {
+        Class::Malformed => StatusCode::BAD_REQUEST,
+        Class::Missing => StatusCode::NOT_FOUND,
+        Class::Conflict => StatusCode::CONFLICT,
+        Class::Stale => StatusCode::PRECONDITION_FAILED,
+        Class::Unprocessable => StatusCode::UNPROCESSABLE_ENTITY,
     }
 }
 

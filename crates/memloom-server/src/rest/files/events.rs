@@ -1,8 +1,9 @@
 //! Events: write, search.
 
-use super::extract::{JsonBody, Scoped, header};
+use super::extract::{JsonBody, Scoped};
 use super::{FilesError, written};
 use crate::rest::App;
+use crate::rest::extract::header;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode};

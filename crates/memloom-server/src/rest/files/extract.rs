@@ -2,6 +2,7 @@
 
 use super::FilesError;
 use crate::rest::App;
+use crate::rest::extract::header;
 use crate::shell::access::Noted;
 use crate::shell::request_id;
 use axum::body::Bytes;
@@ -10,11 +11,23 @@ use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use memloom_core::files::{Code, FilePath, ScopedCaller, body, path};
+use memloom_core::identity::Principal;
 use memloom_core::{Error, Result, Timestamp};
 use serde_json::{Map, Value};
 
 /// Segments before the part of a path that differs: "", v1, tenants, {tenant}, users, {user}.
 const BEFORE_OPERATION: usize = 6;
+
+/// Whoever presented valid credentials, for routes that name no scope.
+pub(in crate::rest) struct Identified(pub Principal);
+
+impl FromRequestParts<App> for Identified {
+    type Rejection = FilesError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, FilesError> {
+        Ok(Self(app.0.authenticator.authenticate(&parts.headers).await?))
+    }
+}
 
 /// Somebody who may act on the scope of the path.
 pub(in crate::rest) struct Scoped(pub ScopedCaller);
@@ -145,17 +158,4 @@ fn is_json(headers: &HeaderMap) -> bool {
     let essence = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
     let essence = essence.to_ascii_lowercase();
     essence == "application/json" || (essence.contains('/') && essence.ends_with("+json"))
-}
-
-/// A header that may be sent once.
-pub(in crate::rest) fn header(headers: &HeaderMap, name: &str) -> Result<Option<String>> {
-    let mut values = headers.get_all(name).iter();
-    match (values.next(), values.next()) {
-        (None, _) => Ok(None),
-        (Some(value), None) => match std::str::from_utf8(value.as_bytes()) {
-            Ok(text) => Ok(Some(text.to_owned())),
-            Err(_) => Err(Error::invalid(name, "must be UTF-8")),
-        },
-        (Some(_), Some(_)) => Err(Error::invalid(name, "was sent more than once: send it once")),
-    }
 }

@@ -1,17 +1,15 @@
 //! Indexing events anew, and how far that is.
 
-use super::extract::{JsonBody, Scoped, header};
+use super::extract::{Identified, JsonBody, Scoped};
 use super::{FilesError, json};
 use crate::rest::App;
-use crate::rest::extract::Segments;
+use crate::rest::admin::JUSTIFICATION_HEADER;
+use crate::rest::extract::{Segments, header};
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use memloom_core::files::{FileRole, body};
 use memloom_wire::files as wire;
-
-/// The header in which an admin says why.
-const JUSTIFICATION: &str = "X-Justification";
 
 /// Has the events of a user indexed anew.
 #[utoipa::path(post, path = "/v1/tenants/{tenant_id}/users/{user_id}/events:reindex", tag = "events",
@@ -32,18 +30,17 @@ pub(in crate::rest) async fn reindex_events(
     request_body = Option<wire::ReindexRequest>,
     responses((status = 202, description = "The job", body = wire::JobStarted)))]
 pub(in crate::rest) async fn reindex_tenant(
+    Identified(principal): Identified,
     headers: HeaderMap,
     State(app): State<App>,
     body: JsonBody,
 ) -> Result<Response, FilesError> {
-    let authenticator = &app.0.authenticator;
-    let principal = authenticator.authenticate(&headers).await?;
     let members = body.optional_object()?;
     let principal = match body::text(&members, "tenant_id")?.filter(|tenant| !tenant.is_empty()) {
-        Some(tenant) => authenticator.authenticate_in(&headers, tenant).await?,
+        Some(tenant) => app.0.authenticator.authenticate_in(&headers, tenant).await?,
         None => principal,
     };
-    let justification = header(&headers, JUSTIFICATION)?;
+    let justification = header(&headers, JUSTIFICATION_HEADER)?;
     let job_id = app.0.services.files.reindex_tenant(&principal, justification.as_deref()).await?;
     Ok(json(StatusCode::ACCEPTED, &wire::JobStarted { job_id }))
 }
@@ -53,11 +50,10 @@ pub(in crate::rest) async fn reindex_tenant(
     params(("job_id" = uuid::Uuid, Path, description = "The job")),
     responses((status = 200, description = "The job", body = wire::Job)))]
 pub(in crate::rest) async fn get_job(
-    headers: HeaderMap,
+    Identified(principal): Identified,
     Segments(job_id): Segments<String>,
     State(app): State<App>,
 ) -> Result<Response, FilesError> {
-    let principal = app.0.authenticator.authenticate(&headers).await?;
     let job = app.0.services.files.job(&principal, &job_id).await?;
     let body = wire::Job {
         job_id: job.id,

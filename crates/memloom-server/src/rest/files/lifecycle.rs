@@ -1,8 +1,9 @@
 //! Retention and forget.
 
-use super::extract::{JsonBody, Scoped, header};
+use super::extract::{Identified, JsonBody, Scoped};
 use super::{FilesError, json};
 use crate::rest::App;
+use crate::rest::extract::header;
 use crate::shell::request_id;
 use axum::extract::State;
 use axum::response::Response;
@@ -53,11 +54,11 @@ pub(in crate::rest) async fn forget_user(
     request_body = wire::ForgetUserRequest,
     responses((status = 200, description = "What was removed", body = wire::ForgetReport)))]
 pub(in crate::rest) async fn forget_user_by_id(
+    Identified(principal): Identified,
     headers: HeaderMap,
     State(app): State<App>,
     body: JsonBody,
 ) -> Result<Response, FilesError> {
-    let principal = app.0.authenticator.authenticate(&headers).await?;
     let members = body.object()?;
     let user = body::text(&members, "userId")?.unwrap_or_default();
     if !is_user_id(user) {
@@ -71,6 +72,7 @@ pub(in crate::rest) async fn forget_user_by_id(
 
 async fn forget(app: &App, caller: &ScopedCaller) -> Result<Response, FilesError> {
     let files = &app.0.services.files;
+    caller.require_to_forget()?;
     files.admit(caller, FileRole::Writer)?;
     let removed = files.forget(caller).await?;
     let body = wire::ForgetReport {
