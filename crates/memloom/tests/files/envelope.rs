@@ -293,6 +293,18 @@ fn a_document_of_256_000_characters_is_accepted_and_one_more_is_not() {
 }
 
 #[test]
+fn a_replacement_is_measured_with_the_creation_time_it_keeps() {
+    let scope = Scope::fresh(&SERVER);
+    let mut document = note("");
+    document["created_at"] = json!("2026-01-01T00:00:00Z");
+    let short = scope.put("a.md", "*", document).stored();
+    let room = LIMIT - short.text.chars().count();
+    let largest = scope.put("a.md", &short.etag, note(&"x".repeat(room))).stored();
+    assert_eq!(largest.text.chars().count(), LIMIT);
+    scope.put("a.md", &largest.etag, note(&"x".repeat(room + 1))).refused(422, "DOCUMENT_SIZE_EXCEEDED");
+}
+
+#[test]
 fn every_character_costs_one_whatever_its_alphabet() {
     let scope = Scope::fresh(&SERVER);
     let room = LIMIT - overhead(&scope);

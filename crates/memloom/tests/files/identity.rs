@@ -227,6 +227,26 @@ fn a_user_acts_for_itself_only() {
 }
 
 #[test]
+fn only_the_user_a_trusted_client_or_an_admin_may_forget() {
+    let alice = fresh_name("alice");
+    let hers = scope("default", &alice, &key("key-a"));
+    let kept = hers.create("a.md", json!({"text": "a"}));
+    hers.forget().refused(403, "FORBIDDEN");
+    let by_id = json!({"userId": alice});
+    hers.client.post("/v1/users:forget", by_id.clone()).refused(403, "FORBIDDEN");
+    assert_eq!(hers.read("a.md"), kept, "a service may keep files for her, not erase what she said");
+
+    for able in [user(&alice), user("root"), key("key-gateway")] {
+        hers.put("b.md", "*", note("b")).stored();
+        let report = hers.seen_by(&able).forget().expect(200).json;
+        assert_ne!(report["documents_deleted"], json!(0));
+    }
+    hers.put("c.md", "*", note("c")).stored();
+    user(&alice).post("/v1/users:forget", by_id).expect(200);
+    assert!(hers.paths("").is_empty());
+}
+
+#[test]
 fn an_admin_acts_for_every_user_of_its_tenant() {
     let (alice, tenant) = (fresh_name("alice"), fresh_name("tenant"));
     may(&scope(&tenant, &alice, &user_of(&tenant, "root")));
