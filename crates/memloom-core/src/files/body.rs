@@ -53,7 +53,9 @@ pub fn integer(members: &Map<String, Value>, name: &str) -> Result<Option<i64>> 
 
 /// An optional member that is an RFC 3339 timestamp.
 pub fn instant(members: &Map<String, Value>, name: &str) -> Result<Option<Timestamp>> {
-    typed(members, name, "an RFC 3339 timestamp with an offset", |value| value.as_str().and_then(timestamp))
+    typed(members, name, "an RFC 3339 timestamp with an offset", |value| {
+        value.as_str().and_then(Timestamp::parse)
+    })
 }
 
 fn typed<'a, T>(
@@ -80,49 +82,6 @@ pub fn as_integer(value: &Value) -> Option<i64> {
         return None;
     }
     Some(digits.parse().unwrap_or(if negative { i64::MIN } else { i64::MAX }))
-}
-
-/// Reads a timestamp, strictly as RFC 3339 has it: date, `T`, time with seconds, optional fraction, offset.
-pub fn timestamp(text: &str) -> Option<Timestamp> {
-    let (date_time, rest) = text.split_at_checked("0000-00-00T00:00:00".len())?;
-    let shaped = date_time.bytes().zip(*b"0000-00-00T00:00:00").all(|(byte, shape)| match shape {
-        b'0' => byte.is_ascii_digit(),
-        _ => byte.eq_ignore_ascii_case(&shape),
-    });
-    let (fraction, offset) = rest.split_at(rest.find(['Z', 'z', '+', '-'])?);
-    (shaped && is_fraction(fraction) && is_offset(offset)).then_some(())?;
-    let number = |range: std::ops::Range<usize>| date_time[range].parse::<u32>().ok();
-    let civil =
-        [number(0..4)?, number(5..7)?, number(8..10)?, number(11..13)?, number(14..16)?, number(17..19)?];
-    let micros: i64 = format!("{:0<6.6}", fraction.strip_prefix('.').unwrap_or_default()).parse().ok()?;
-    let offset_minutes: i64 = match offset.as_bytes()[0] {
-        b'Z' | b'z' => 0,
-        sign => {
-            let minutes = offset[1..3].parse::<i64>().ok()? * 60 + offset[4..6].parse::<i64>().ok()?;
-            if sign == b'-' { -minutes } else { minutes }
-        }
-    };
-    // Not through jiff, whose time ends a day before 9999-12-31, which people write for "never".
-    let local = Timestamp::of_civil(civil)?;
-    Some(local.saturating_add_micros(micros - offset_minutes * 60_000_000))
-}
-
-fn is_fraction(text: &str) -> bool {
-    match text.strip_prefix('.') {
-        Some(digits) => !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()),
-        None => text.is_empty(),
-    }
-}
-
-fn is_offset(text: &str) -> bool {
-    match text.as_bytes() {
-        [b'Z' | b'z'] => true,
-        [b'+' | b'-', h, hh, b':', m, mm] => {
-            let digits = [h, hh, m, mm].iter().all(|byte| byte.is_ascii_digit());
-            digits && &text[1..3] <= "23" && &text[4..6] <= "59"
-        }
-        _ => false,
-    }
 }
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ pub fn check(envelope: &Map<String, Value>) -> Result<()> {
     }
     match body::member(envelope, "created_at") {
         None => {}
-        Some(Value::String(text)) if body::timestamp(text).is_some() => {}
+        Some(Value::String(text)) if Timestamp::parse(text).is_some() => {}
         Some(_) => return Err(invalid("created_at", "must be an RFC 3339 timestamp with an offset")),
     }
     if !envelope.get("content").is_some_and(Value::is_object) {

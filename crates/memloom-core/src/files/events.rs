@@ -111,7 +111,7 @@ impl Searchable {
         if digest.trim().is_empty() {
             return Err(invalid("digest", "must not be blank"));
         }
-        let timestamp = body::timestamp(text(members, "timestamp")?)
+        let timestamp = Timestamp::parse(text(members, "timestamp")?)
             .ok_or_else(|| invalid("timestamp", "must be an RFC 3339 timestamp with an offset"))?;
         if members.contains_key("snapshot_uri") {
             text(members, "snapshot_uri")?;

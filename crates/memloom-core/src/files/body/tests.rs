@@ -151,7 +151,7 @@ fn timestamps_are_rfc_3339_with_an_offset() {
         ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000000Z"),
     ];
     for (text, utc) in fine {
-        assert_eq!(timestamp(text).map(|stamp| stamp.to_string()).as_deref(), Some(utc), "{text}");
+        assert_eq!(Timestamp::parse(text).map(|stamp| stamp.to_string()).as_deref(), Some(utc), "{text}");
     }
     let wrong = [
         "",
@@ -185,7 +185,7 @@ fn timestamps_are_rfc_3339_with_an_offset() {
         "2026-01-31T12:00:0é",
     ];
     for text in wrong {
-        assert_eq!(timestamp(text), None, "{text:?}");
+        assert_eq!(Timestamp::parse(text), None, "{text:?}");
     }
 }
 
@@ -244,7 +244,7 @@ proptest! {
     #[test]
     fn random_text_made_of_json_tokens_is_read_or_refused(text in "[\\[\\]{}\",:0-9eE+.\\\\u$ntrfa -]{0,60}") {
         let _ = parse(text.as_bytes());
-        let _ = timestamp(&text);
+        let _ = Timestamp::parse(&text);
     }
 
     #[test]
@@ -256,6 +256,6 @@ proptest! {
     #[test]
     fn a_timestamp_is_the_instant_the_clock_meant(micros in -60_000_000_000_000_000i64..250_000_000_000_000_000) {
         let stamp = Timestamp::from_micros(micros);
-        prop_assert_eq!(timestamp(&stamp.to_string()), Some(stamp));
+        prop_assert_eq!(Timestamp::parse(&stamp.to_string()), Some(stamp));
     }
 }

@@ -111,7 +111,7 @@ impl Parameters {
     /// An instant.
     pub fn instant(&self, name: &str) -> Result<Option<Timestamp>> {
         let read = |text: String| {
-            body::timestamp(&text)
+            Timestamp::parse(&text)
                 .ok_or_else(|| Error::invalid(name, "must be an RFC 3339 timestamp with an offset"))
         };
         self.text(name)?.filter(|text| !text.is_empty()).map(read).transpose()
