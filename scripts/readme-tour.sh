@@ -1,4 +1,4 @@
 #!/usr/bin/env bash
-# Runs the README's "A five-minute tour" as a reader would; tour.py says how.
+# Runs every shell block of the README as a reader would; tour.py says how.
 set -euo pipefail
-exec python3 "$(dirname "$0")/tour.py" --section "A five-minute tour" README.md
+exec python3 "$(dirname "$0")/tour.py" README.md

@@ -107,6 +107,9 @@ values = ["bob", "fuzz", "carol"]
 "path.path" = { dictionary = "files", probability = 0.8 }
 "path.change_id" = { dictionary = "changes", probability = 0.8 }
 "header.If-Match" = { dictionary = "etags", probability = 0.8 }
+# Another tenant than that of the path would be refused before anything else is looked at.
+"header.X-Tenant-Id" = { dictionary = "tenants", probability = 1.0 }
+"header.X-User-ID" = { dictionary = "users", probability = 0.8 }
 "body.path" = { dictionary = "files", probability = 0.8 }
 "body.change_id" = { dictionary = "changes", probability = 0.8 }
 "body.[*].conversationId" = { dictionary = "conversations", probability = 0.8 }

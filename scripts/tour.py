@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Runs the shell blocks of documents as a reader would.
 
-    tour.py [--section HEADING] DOCUMENT...
+    tour.py DOCUMENT...
 
-Each document gets a folder of its own and, unless it starts one itself, a freshly started debug server in local mode. Its
-```sh blocks run in order, in one shell. Where a document says 127.0.0.1:7077, or another port, a free one is used.
+A freshly started debug server in local mode serves all of them, one after the other, as somebody reads who goes on where the
+one before has ended. The ```sh blocks of a document run in order, in one shell, in a folder of its own. 127.0.0.1:7077 is
+that server; where a document says another port, a free one is used.
 
 A block right after one of them, with nothing in between, shows what comes out, and that is what must come out:
   ```json  the last JSON printed. Members and texts must agree; ids and dates in texts may differ, and so may fractions.
@@ -14,12 +15,10 @@ A block right after one of them, with nothing in between, shows what comes out, 
 Blocks in other languages are not run.
 """
 
-import argparse, json, os, pathlib, re, signal, socket, subprocess, sys, tempfile, time
+import json, os, pathlib, re, signal, socket, subprocess, sys, tempfile, time
 
 SECONDS = 60
 ADDRESS = re.compile(r"(?:127\.0\.0\.1|localhost):(\d{4,5})")
-# A document that does this brings the server on port 7077 itself.
-OWN_SERVER = re.compile(r"^[^#\n]*\bmemloom serve\b(?!.*--listen \S+:(?!7077))", re.M)
 # What differs from run to run: ids and hashes, dates and other numbers that are parts of something. Small ones that stand
 # alone (a status, a count) are meant. And what the document leaves out.
 UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -40,26 +39,19 @@ curl() {
 """
 
 
-def blocks(text, section):
-    """The fenced blocks of the document, or of one of its sections: (language, text, whether it follows the one before)."""
-    found, language, lines, level, follows = [], None, [], None if section else 0, False
+def blocks(text):
+    """The fenced blocks of the document: (language, text, whether it follows the one before)."""
+    found, language, lines, follows = [], None, [], False
     for line in text.splitlines():
         fence = re.match(r"\s*```(\w*)", line)
         if language is not None:
             if fence and not fence[1]:
-                if level is not None:
-                    found.append((language, "\n".join(lines) + "\n", follows))
+                found.append((language, "\n".join(lines) + "\n", follows))
                 language, lines, follows = None, [], True
             else:
                 lines.append(line)
         elif fence:
             language = fence[1]
-        elif heading := re.match(r"(#+)\s+(.*?)\s*$", line):
-            follows = False
-            if section and level and len(heading[1]) <= level:
-                break
-            if heading[2] == section:
-                level = len(heading[1])
         elif line.strip():
             follows = False
     return found
@@ -138,7 +130,7 @@ def free_port():
 
 
 def start_server(folder, environment, port):
-    """A server that answers, in the document's folder."""
+    """A server that answers."""
     log = folder / "server.log"
     command = ["memloom", "serve", "--listen", f"127.0.0.1:{port}"]
     server = subprocess.Popen(command, cwd=folder, env=environment, stdout=log.open("w"), stderr=subprocess.STDOUT)
@@ -172,35 +164,18 @@ def run(todo, folder, environment):
         shell.wait()
 
 
-def tour(document, section, binary):
+def tour(document, folder, environment, port):
     """Whether everything came out as the document says."""
-    found = blocks(pathlib.Path(document).read_text(), section)
-    todo = list(steps(found))
+    todo = list(steps(blocks(pathlib.Path(document).read_text())))
     if not todo:
-        sys.exit(f"tour: {document} has no ```sh block" + (f' under the heading "{section}"' if section else ""))
-    ports = {7077: free_port()}
+        sys.exit(f"tour: {document} has no ```sh block")
+    ports = {7077: port}
     for text, _ in todo:
-        ports |= {int(port): free_port() for port in ADDRESS.findall(text) if int(port) not in ports}
-    own_server = any(OWN_SERVER.search(text) for text, _ in todo)
+        ports |= {int(other): free_port() for other in ADDRESS.findall(text) if int(other) not in ports}
     moved = lambda text: ADDRESS.sub(lambda address: f"127.0.0.1:{ports[int(address[1])]}", text)
     todo = [(moved(text), promised) for text, promised in todo]
-
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("MEMLOOM_")}
-    environment["PATH"] = f"{binary.parent}:{environment['PATH']}"
-    with tempfile.TemporaryDirectory(prefix="memloom-tour-") as name:
-        folder = pathlib.Path(name)
-        server = None
-        if own_server:
-            environment["MEMLOOM_SERVER__LISTEN"] = f"127.0.0.1:{ports[7077]}"
-        else:
-            server = start_server(folder, environment, ports[7077])
-        try:
-            run(todo, folder, environment)
-        finally:
-            if server:
-                server.terminate()
-                server.wait()
-        return report(document, todo, folder)
+    run(todo, folder, environment | {"TMPDIR": str(folder)})
+    return report(document, todo, folder)
 
 
 def report(document, todo, folder):
@@ -222,17 +197,24 @@ def report(document, todo, folder):
 
 
 def main():
-    arguments = argparse.ArgumentParser(usage="tour.py [--section HEADING] DOCUMENT...")
-    arguments.add_argument("--section")
-    arguments.add_argument("documents", nargs="+")
-    given = arguments.parse_args()
+    documents = sys.argv[1:]
     cache = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
     target = os.environ.get("CARGO_TARGET_DIR") or f"{cache}/memloom/target"
     binary = pathlib.Path(os.environ.get("MEMLOOM_BIN") or f"{target}/debug/memloom").resolve()
     if not os.access(binary, os.X_OK):
         sys.exit(f"tour: there is no {binary}; run cargo build first")
     os.chdir(pathlib.Path(__file__).resolve().parent.parent)
-    passed = [tour(document, given.section, binary) for document in given.documents]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MEMLOOM_")}
+    environment["PATH"] = f"{binary.parent}:{environment['PATH']}"
+    with tempfile.TemporaryDirectory(prefix="memloom-tour-") as name:
+        port = free_port()
+        server = start_server(pathlib.Path(name), environment, port)
+        try:
+            folders = [pathlib.Path(tempfile.mkdtemp(dir=name)) for _ in documents]
+            passed = [tour(document, folder, environment, port) for document, folder in zip(documents, folders)]
+        finally:
+            server.terminate()
+            server.wait()
     sys.exit(0 if all(passed) else 1)
 
 

@@ -1,6 +1,7 @@
 //! The one error of the domain. Each transport renders it in the shape its contract fixes.
 
 use crate::files::{Code, Refusal};
+use std::fmt::{Display, Formatter};
 use uuid::Uuid;
 
 /// What every rule and every use case answers with.
@@ -68,7 +69,7 @@ pub enum Error {
     #[error("{}", .0.message)]
     Refused(Box<Refusal>),
     /// A caller uses more than its quota allows.
-    #[error("the quota for {} is used up; try again in {} s", .0.resource, .0.retry_after_seconds)]
+    #[error("{0}")]
     QuotaExceeded(Box<Quota>),
     /// What the request names is not there, or not for this caller.
     #[error("{} not found", .resource.as_str())]
@@ -150,10 +151,28 @@ pub struct Quota {
     pub resource: &'static str,
     /// How many are allowed.
     pub limit: u64,
-    /// In how many seconds; 0 where it is not a matter of time.
+    /// In how many seconds; 0 where it is not a matter of time but of how many there are.
     pub window_seconds: u64,
     /// When trying again makes sense.
     pub retry_after_seconds: u32,
+}
+
+impl Display for Quota {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        let Self { scope, resource, limit, window_seconds, retry_after_seconds } = self;
+        if *window_seconds > 0 {
+            return write!(f, "the quota for {resource} is used up; try again in {retry_after_seconds} s");
+        }
+        let make_room = match *resource {
+            "events" => "apply retention to remove old ones",
+            _ => "put more into those there are, or forget the user",
+        };
+        write!(
+            f,
+            "the {scope} has {limit} {resource}, as many as allowed; waiting does not help: {make_room}, or ask for a \
+             higher quotas.max_{resource}"
+        )
+    }
 }
 
 impl From<Refusal> for Error {

@@ -140,6 +140,13 @@ pub(crate) struct Actor {
     client: Option<String>,
 }
 
+impl Actor {
+    /// Somebody whom the log had better not name.
+    pub fn unnamed() -> Self {
+        Self { user: "-".to_owned(), client: None }
+    }
+}
+
 impl From<&Caller> for Actor {
     fn from(caller: &Caller) -> Self {
         Self { user: caller.user.0.clone(), client: caller.client.as_ref().map(|c| c.0.clone()) }

@@ -6,7 +6,7 @@
 use crate::Context;
 use memloom_core::files::Class;
 use memloom_core::{Error, Result};
-use memloom_store::files::jobs;
+use memloom_store::files::events;
 use std::time::Duration;
 
 /// Time to the response head of requests to the files surface, by `route`, `method` and `status`; the shell records it.
@@ -122,13 +122,13 @@ pub(crate) fn audit_integrity_failure() {
 
 /// Sets what nothing keeps up to date, for whoever is about to look.
 ///
-/// Events are indexed in the transaction that stores them, so the index is behind them only where somebody found it wanting
-/// and asked for a rebuild that has not ended.
+/// Events are indexed in the transaction that stores them, so the index is behind them only where a search found a block
+/// that it could not read, until that is rebuilt.
 pub(crate) async fn sample(cx: &Context) {
-    let oldest = cx.store.read("index_lag", |tx| Ok::<_, Error>(jobs::oldest_unfinished(tx)?)).await;
+    let since = cx.store.read("index_lag", |tx| Ok::<_, Error>(events::unreadable_since(tx)?)).await;
     // A store that does not answer has alarms of its own.
-    let Ok(oldest) = oldest else { return };
-    let lag = oldest.map_or(0, |asked| cx.clock.now().as_micros() - asked.as_micros());
+    let Ok(since) = since else { return };
+    let lag = since.map_or(0, |since| cx.clock.now().as_micros() - since.as_micros());
     metrics::gauge!(INDEX_LAG).set(lag as f64 / 1e6);
 }
 
@@ -141,7 +141,7 @@ fn outcome<T>(result: &Result<T>) -> &'static str {
             Class::Stale => "412",
             Class::Conflict => "409",
             Class::Unprocessable => "422",
-            Class::Malformed | Class::Missing => "other",
+            Class::Malformed | Class::Missing | Class::Unavailable => "other",
         },
         Err(_) => "other",
     }
@@ -150,6 +150,7 @@ fn outcome<T>(result: &Result<T>) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use memloom_core::files::Code;
 
     #[test]
     fn every_outcome_is_one_that_was_announced() {

@@ -40,6 +40,8 @@ pub(crate) struct Context {
     pub forgetting: RwLock<()>,
     /// Wakes the task worker.
     pub tasks: Notify,
+    /// Wakes whoever works on jobs.
+    pub jobs: Notify,
 }
 
 /// The whole product behind its transports.
@@ -84,6 +86,7 @@ impl Services {
             quotas,
             forgetting: RwLock::default(),
             tasks: Notify::new(),
+            jobs: Notify::new(),
         });
         Ok(Self {
             conversations: Conversations::new(context.clone()),
@@ -98,15 +101,17 @@ impl Services {
         &self.context.store
     }
 
-    /// Works on every task that is due now, once.
+    /// Works on every task and job that is due now, once.
     pub async fn run_due_tasks(&self) -> Result<()> {
-        tasks::round(&self.context).await
+        tasks::round(&self.context).await?;
+        tasks::work_off_jobs(&self.context).await
     }
 
-    /// Works on the task queue, and applies retention from time to time, until `shutdown` resolves.
+    /// Works on the task queue and on jobs, and applies retention from time to time, until `shutdown` resolves.
     pub async fn run_tasks(&self, shutdown: impl Future<Output = ()>) {
         tokio::select! {
             () = tasks::run(&self.context, shutdown) => {}
+            never = tasks::run_jobs(&self.context) => match never {},
             never = tasks::run_retention(&self.context, &self.files) => match never {},
         }
     }

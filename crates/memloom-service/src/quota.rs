@@ -104,16 +104,7 @@ impl Quotas {
         if !self.on {
             return Ok(());
         }
-        let limits = self.limits(tenant);
-        let (of_user, of_service) = match kind {
-            Kind::Read => (limits.user_reads, limits.service_reads),
-            Kind::Write => (limits.user_writes, limits.service_writes),
-        };
-        let now = self.clock.now().as_micros().saturating_mul(1000);
-        let mut draws = [
-            of_user.map(|rate| self.users.draw(rate, (tenant, user), kind, now)),
-            of_service.map(|rate| self.services.draw(rate, (tenant, service), kind, now)),
-        ];
+        let mut draws = self.draws(tenant, user, service, kind);
         // Whoever waits for the emptier of the two has waited for both.
         let emptiest = draws.iter().flatten().max_by_key(|draw| draw.wait());
         if let Some(refused) = emptiest.filter(|draw| draw.wait() > 0) {
@@ -121,6 +112,24 @@ impl Quotas {
         }
         draws.iter_mut().flatten().for_each(Draw::take);
         Ok(())
+    }
+
+    /// Takes back the count of a call that was charged and then refused by a cap.
+    pub fn refund(&self, tenant: &str, user: &str, service: &str, kind: Kind) {
+        self.draws(tenant, user, service, kind).iter_mut().flatten().for_each(Draw::give_back);
+    }
+
+    fn draws(&self, tenant: &str, user: &str, service: &str, kind: Kind) -> [Option<Draw<'_>>; 2] {
+        let limits = self.limits(tenant);
+        let (of_user, of_service) = match kind {
+            Kind::Read => (limits.user_reads, limits.service_reads),
+            Kind::Write => (limits.user_writes, limits.service_writes),
+        };
+        let now = self.clock.now().as_micros().saturating_mul(1000);
+        [
+            of_user.map(|rate| self.users.draw(rate, (tenant, user), kind, now)),
+            of_service.map(|rate| self.services.draw(rate, (tenant, service), kind, now)),
+        ]
     }
 
     /// How many files one user of this tenant may have.
@@ -247,6 +256,14 @@ impl Draw<'_> {
         self.shard.calls_to_clean_up -= 1;
         if self.shard.calls_to_clean_up == 0 {
             self.shard.clean_up(self.now);
+        }
+    }
+
+    /// Puts back what a call took. A bucket that has filled up meanwhile stays full.
+    fn give_back(&mut self) {
+        if let Some(full_at) = self.shard.full_at.get_mut(&self.key) {
+            let missing = self.missing.saturating_sub(self.rate.cost()).max(0);
+            full_at[self.kind as usize] = self.now.saturating_add(missing);
         }
     }
 

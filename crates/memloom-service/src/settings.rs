@@ -62,6 +62,8 @@ pub struct Settings {
     pub changes_retention: Duration,
     /// How much users and services may ask of the files surface.
     pub quotas: QuotaSettings,
+    /// Whether the provider that files are to be kept with is in this build.
+    pub files_enabled: bool,
     /// How long the files surface remembers an `Idempotency-Key`.
     pub idempotency_retention: Duration,
     /// See [`RetentionSettings`].
@@ -86,6 +88,7 @@ impl Default for Settings {
             task_stale_claim: Duration::from_secs(300),
             changes_retention: Duration::from_secs(7 * 24 * 3600),
             quotas: QuotaSettings::default(),
+            files_enabled: true,
             idempotency_retention: Duration::from_secs(24 * 3600),
             retention: RetentionSettings::default(),
         }

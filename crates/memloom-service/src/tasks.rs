@@ -14,6 +14,8 @@ use std::time::Duration;
 const VECTOR_DELETE: &str = "vector_store_delete";
 const VECTOR_INDEX_RETRY: &str = "vector_store_index_retry";
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(6 * 3600);
+/// Keys that one unit of work forgets at most: nobody else can write meanwhile.
+const PURGED_AT_ONCE: i64 = 500;
 
 /// Notes that the vectors of an evicted tree must go too.
 pub(crate) fn enqueue_vector_delete(tx: &mut dyn Tx, cx: &Context, group: GroupId) -> Result<(), StoreError> {
@@ -40,12 +42,19 @@ pub(crate) async fn run(cx: &Arc<Context>, shutdown: impl Future<Output = ()>) {
     }
 }
 
-/// Works on everything that is due.
+/// Does the chores and works on every task that is due. A chore that fails is one that waits for the next round.
 pub(crate) async fn round(cx: &Arc<Context>) -> Result<()> {
-    purge_idempotency_keys(cx).await?;
-    changes::trim(cx).await?;
-    files::purge_jobs(cx).await?;
-    files::finish_forgetting(cx).await?;
+    let chores = [
+        ("purging idempotency keys", purge_idempotency_keys(cx).await),
+        ("trimming the change feed", changes::trim(cx).await),
+        ("purging jobs", files::purge_jobs(cx).await),
+        ("finishing what forgetting began", files::finish_forgetting(cx).await),
+    ];
+    for (chore, result) in chores {
+        if let Err(error) = result {
+            tracing::warn!(chore, %error, "a chore failed; trying again later");
+        }
+    }
     loop {
         let claimed = claim(cx).await?;
         let full = claimed.len() == cx.settings.task_batch_size;
@@ -60,6 +69,25 @@ pub(crate) async fn round(cx: &Arc<Context>) -> Result<()> {
             return Ok(());
         }
     }
+}
+
+/// Works on jobs whenever there are some, for as long as it is polled. Beside the queue and not in it: a job may take hours.
+pub(crate) async fn run_jobs(cx: &Context) -> Infallible {
+    loop {
+        if let Err(error) = work_off_jobs(cx).await {
+            tracing::warn!(%error, "a job could not be worked on; trying again later");
+        }
+        tokio::select! {
+            () = cx.jobs.notified() => {}
+            () = tokio::time::sleep(cx.settings.task_interval) => {}
+        }
+    }
+}
+
+/// Works on every job that waits.
+pub(crate) async fn work_off_jobs(cx: &Context) -> Result<()> {
+    while files::work_on_job(cx).await? {}
+    Ok(())
 }
 
 /// Applies the deployment's retention, at once and then every interval, for as long as it is polled. Beside the queue and not
@@ -87,15 +115,19 @@ async fn purge_idempotency_keys(cx: &Context) -> Result<()> {
     let before = |age: i64| cx.clock.now().saturating_add_micros(-age);
     let conversations = before(IDEMPOTENCY_MICROS);
     let files = before(cx.settings.idempotency_retention.as_micros() as i64);
-    let expired = cx
-        .store
-        .write("purge_idempotency_keys", move |tx| {
-            idempotency::purge(tx, conversations)?;
-            Ok::<_, Error>(file_idempotency::purge(tx, files)?)
-        })
+    cx.store
+        .write("purge_idempotency_keys", move |tx| Ok::<_, Error>(idempotency::purge(tx, conversations)?))
         .await?;
-    files_metrics::deleted("idempotency", "expiry", expired);
-    Ok(())
+    loop {
+        let purged = cx.store.write("purge_file_idempotency_keys", move |tx| {
+            Ok::<_, Error>(file_idempotency::purge(tx, files, PURGED_AT_ONCE)?)
+        });
+        let purged = purged.await?;
+        files_metrics::deleted("idempotency", "expiry", purged);
+        if purged == 0 {
+            return Ok(());
+        }
+    }
 }
 
 async fn claim(cx: &Arc<Context>) -> Result<Vec<Task>> {
@@ -110,7 +142,7 @@ async fn settle(cx: &Arc<Context>, claimed: Vec<Task>) -> Result<()> {
     let mut done = Vec::new();
     let mut failed = Vec::new();
     for task in claimed {
-        match execute(cx, &task).await {
+        match execute(&task) {
             Ok(()) => done.push(task.id),
             Err(error) => {
                 metrics::counter!("memory_task_failures_total", "type" => known_type(&task.kind))
@@ -134,10 +166,9 @@ async fn settle(cx: &Arc<Context>, claimed: Vec<Task>) -> Result<()> {
 }
 
 /// Does what a task says. There is no vector store yet, so there is nothing to delete from and nothing to index again.
-async fn execute(cx: &Arc<Context>, task: &Task) -> Result<(), String> {
+fn execute(task: &Task) -> Result<(), String> {
     match task.kind.as_str() {
         VECTOR_DELETE | VECTOR_INDEX_RETRY => Ok(()),
-        files::REINDEX => files::work_on_reindex(cx, task).await.map_err(|error| error.to_string()),
         unknown => Err(format!("this version does not know tasks of type '{unknown}'")),
     }
 }
@@ -147,7 +178,6 @@ fn known_type(kind: &str) -> &'static str {
     match kind {
         VECTOR_DELETE => VECTOR_DELETE,
         VECTOR_INDEX_RETRY => VECTOR_INDEX_RETRY,
-        files::REINDEX => files::REINDEX,
         _ => "unknown",
     }
 }

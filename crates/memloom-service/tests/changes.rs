@@ -324,13 +324,17 @@ async fn a_transfer_is_told_with_its_recipient() {
 async fn only_those_who_may_know_everything_may_read_the_feed() {
     let feed = Feed::new().await;
     let changes = &feed.services.changes;
-    for reader in [principal("admin", None), principal("alice", Some("gateway"))] {
+    let alice_through = |agent| principal("alice", agent);
+    let mut gateway = alice_through(Some("gateway"));
+    gateway.user = None;
+    for reader in [principal("admin", None), gateway] {
         changes.page(&reader, None, None).await.unwrap();
         changes.follow(&reader, None).await.unwrap();
     }
-    let alice = principal("alice", None);
-    assert!(matches!(changes.page(&alice, None, None).await, Err(Error::Forbidden(_))));
-    assert!(matches!(changes.follow(&alice, None).await, Err(Error::Forbidden(_))));
+    for alice in [alice_through(None), alice_through(Some("gateway"))] {
+        assert!(matches!(changes.page(&alice, None, None).await, Err(Error::Forbidden(_))));
+        assert!(matches!(changes.follow(&alice, None).await, Err(Error::Forbidden(_))));
+    }
 }
 
 /// The numbers of the next changes, and whether there was a gap before them.
@@ -427,6 +431,9 @@ async fn what_is_older_than_the_retention_goes_and_whoever_missed_it_is_told() {
     feed.services.run_due_tasks().await.unwrap();
     let page = changes.page(&admin, Some(3), None).await.unwrap();
     assert_eq!((page.oldest, page.gap), (3, false), "the newest stays, so that numbers go on");
+    let kept = changes.page(&admin, None, None).await.unwrap().changes.remove(0);
+    assert_eq!((kept.sequence, kept.kind), (3, ChangeKind::Forgotten), "but it says nothing any more");
+    assert_eq!((kept.user, kept.resource, kept.version), (None, None, None));
     let mut lost = changes.follow(&admin, Some(7)).await.unwrap();
     assert_eq!(next(&mut lost).await, (true, vec![3]), "a number that was never given away is a gap, too");
     feed.say(id, "newer").await;

@@ -135,3 +135,24 @@ async fn a_failure_is_tried_again_later_and_later() {
     world.services.run_due_tasks().await.unwrap();
     assert_eq!(world.queue().await, [], "its claim ended with its failure");
 }
+
+#[tokio::test]
+async fn a_chore_that_fails_keeps_nothing_else_from_being_done() {
+    let world = world().await;
+    world.enqueue(None, "vector_store_delete").await;
+    let age = |tx: &mut dyn memloom_store::Tx| {
+        tx.execute("ALTER TABLE file_idempotency RENAME TO lost", &[])?;
+        tx.execute(
+            "INSERT INTO jobs (id, tenant, started_by, kind, status, created_at, processed, total, errors) \
+             VALUES (x'00', 'default', 'nobody', 'test', 'succeeded', 0, 0, 0, '[]')",
+            &[],
+        )
+    };
+    world.store.write("test", age).await.unwrap();
+    world.services.run_due_tasks().await.unwrap();
+    assert_eq!(world.queue().await, [], "the queue was worked on");
+    let jobs = world
+        .store
+        .read("test", |tx| Ok::<_, Error>(tx.first("SELECT COUNT(*) FROM jobs", &[], |row| row.int(0))?));
+    assert_eq!(jobs.await.unwrap(), Some(0), "and so was the next chore");
+}

@@ -1,8 +1,8 @@
 //! The change feed: one durable, ordered sequence per tenant of what happened, written together with what it tells of.
 //!
-//! Numbers are without gaps and never used twice: a unit of work that fails takes its number back with it, trimming always
-//! leaves a tenant's newest row, and forgetting blanks rows instead of deleting them. So whoever has seen number n has
-//! missed nothing as long as the next one is n + 1.
+//! Numbers are without gaps and never used twice: a unit of work that fails takes its number back with it, and forgetting
+//! blanks rows instead of deleting them, as trimming does with a tenant's newest. So whoever has seen number n has missed
+//! nothing as long as the next one is n + 1.
 
 use crate::{Lock, Row, StoreError, Tx, TxExt};
 use memloom_core::changes::RecordedChange;
@@ -91,14 +91,15 @@ pub fn trimmable(tx: &mut dyn Tx, before: Timestamp) -> Result<Vec<Tenant>, Stor
          SELECT (SELECT MIN(tenant) FROM changes WHERE tenant > t.tenant) FROM tenants t WHERE t.tenant IS NOT NULL) \
          SELECT t.tenant FROM tenants t JOIN changes c ON c.tenant = t.tenant \
          AND c.sequence = (SELECT MIN(sequence) FROM changes WHERE tenant = t.tenant) \
-         WHERE c.at < $1 AND c.sequence < (SELECT MAX(sequence) FROM changes WHERE tenant = t.tenant)",
+         WHERE c.at < $1 AND (c.resource IS NOT NULL \
+         OR c.sequence < (SELECT MAX(sequence) FROM changes WHERE tenant = t.tenant))",
         &[before.as_micros().into()],
         |row| Ok(Tenant::listed(row.text(0)?.to_owned())),
     )
 }
 
-/// Removes up to `batch` of a tenant's oldest changes, up to the first that is not older than `before` and never the
-/// newest; says how many.
+/// Removes up to `batch` of a tenant's oldest changes, up to the first that is not older than `before`; says how many. The
+/// newest stays as a number.
 pub fn trim(tx: &mut dyn Tx, tenant: &Tenant, before: Timestamp, batch: i64) -> Result<u64, StoreError> {
     // The last row of those looked at stays in any case: it is the newest, or the first of the next batch.
     let mut keep = 0;
@@ -112,38 +113,43 @@ pub fn trim(tx: &mut dyn Tx, tenant: &Tenant, before: Timestamp, batch: i64) -> 
             Ok(if old { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
         },
     )?;
+    let blank = ChangeKind::Forgotten.as_str();
+    tx.execute(
+        "UPDATE changes SET kind = $4, user_id = NULL, resource = NULL, version = NULL WHERE tenant = $1 AND sequence = $2 \
+         AND at < $3 AND resource IS NOT NULL AND sequence = (SELECT MAX(sequence) FROM changes WHERE tenant = $1)",
+        &[tenant.as_str().into(), keep.into(), before.as_micros().into(), blank.into()],
+    )?;
     tx.execute(
         "DELETE FROM changes WHERE tenant = $1 AND sequence < $2",
         &[tenant.as_str().into(), keep.into()],
     )
 }
 
-/// Blanks what the feed says about a user up to a moment, in the `batch` numbers from `from` on; answers where to go on, if there is
-/// more. There is no index to find them by: it would cost every write a page.
+/// Blanks what the feed says about a user, in the `batch` numbers from `from` on and never after `last`; answers where to go
+/// on, if there is more. There is no index to find them by: it would cost every write a page.
 pub fn forget_user(
     tx: &mut dyn Tx,
     tenant: &Tenant,
     user: &UserId,
-    at: Timestamp,
     from: i64,
     batch: i64,
+    last: i64,
 ) -> Result<Option<i64>, StoreError> {
-    let Bounds { oldest, newest } = bounds(tx, tenant)?;
-    let from = from.max(oldest);
+    let from = from.max(bounds(tx, tenant)?.oldest);
     let next = from.saturating_add(batch);
     tx.execute(
         "UPDATE changes SET kind = $5, user_id = NULL, resource = NULL, version = NULL \
-         WHERE tenant = $1 AND sequence >= $2 AND sequence < $3 AND user_id = $4 AND at <= $6",
+         WHERE tenant = $1 AND sequence >= $2 AND sequence < $3 AND user_id = $4 AND sequence <= $6",
         &[
             tenant.as_str().into(),
             from.into(),
             next.into(),
             user.as_str().into(),
             ChangeKind::Forgotten.as_str().into(),
-            at.as_micros().into(),
+            last.into(),
         ],
     )?;
-    Ok((next <= newest).then_some(next))
+    Ok((next <= last).then_some(next))
 }
 
 fn recorded(row: &dyn Row) -> Result<RecordedChange, StoreError> {

@@ -19,5 +19,5 @@ pub mod tasks;
 pub mod vault;
 
 pub use error::StoreError;
-pub use port::{Lock, Row, TextDocument, TextHit, TextQuery, Tx, TxExt, Value};
+pub use port::{Compaction, Lock, Row, TextDocument, TextHit, TextQuery, Tx, TxExt, Value};
 pub use store::{Engine, Health, Job, Store};

@@ -149,6 +149,10 @@ pub struct TextHit<'a> {
     pub text: &'a str,
 }
 
+/// A rewriting of the full-text index that is under way; the number means something to the engine alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Compaction(pub u64);
+
 /// Handles one row; says whether to go on.
 pub type EachRow<'a> = &'a mut dyn FnMut(&dyn Row) -> Result<ControlFlow<()>, StoreError>;
 
@@ -182,9 +186,10 @@ pub trait Tx {
     /// Takes every text of a tree out of the index; same visibility as [`Tx::index_text`].
     fn unindex_group(&mut self, group: Uuid) -> Result<(), StoreError>;
 
-    /// Does a bounded part of rewriting the index without what was taken out of it; `false` when there was nothing left
-    /// to do. Terms of what is gone may stand in the index's files until then.
-    fn compact_texts(&mut self) -> Result<bool, StoreError>;
+    /// Does a bounded part of rewriting the index without what was taken out of it, whose terms may stand in the index's
+    /// files until then. The first step is given `None`, each one after it what the one before it answered; `None` is the
+    /// last one's answer, and comes although others write meanwhile.
+    fn compact_texts(&mut self, begun: Option<Compaction>) -> Result<Option<Compaction>, StoreError>;
 
     /// Hands over every match, in no particular order.
     fn search_text(

@@ -2,11 +2,14 @@
 
 use crate::{StoreError, Tx};
 use std::sync::Arc;
-use std::time::Instant;
-use tokio::sync::{oneshot, watch};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use tokio::sync::{Mutex, oneshot, watch};
 
-/// After so many steps rewriting the full-text index ends in any case.
-const MAX_COMPACT_STEPS: usize = 4096;
+/// For how long, and how far apart, emptying the log is tried again.
+const EMPTYING_PATIENCE: Duration = Duration::from_secs(2);
+const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_millis(160);
 
 /// Work that an engine runs on one of its connection threads.
 pub trait Job: Send {
@@ -37,8 +40,9 @@ pub trait Engine: Send + Sync {
     fn write(&self, job: Box<dyn Job>);
     /// Load, for metrics.
     fn health(&self) -> Health;
-    /// Sees to it that what was deleted is not in the engine's log any more either. Blocks for as long as that takes.
-    fn empty_log(&self) -> Result<(), StoreError>;
+    /// Tries to empty the engine's log, which still holds what was deleted, without making anybody wait for long; says
+    /// whether it could.
+    fn empty_log(&self) -> oneshot::Receiver<Result<bool, StoreError>>;
     /// What this engine is, for people: `sqlite at …`.
     fn describe(&self) -> String;
     /// Finishes queued work and closes the connections. Work queued afterwards is answered `Unavailable`.
@@ -50,12 +54,21 @@ pub trait Engine: Send + Sync {
 pub struct Store {
     engine: Arc<dyn Engine>,
     commits: Arc<watch::Sender<u64>>,
+    compactions: Arc<Compactions>,
+}
+
+/// Who wants the full-text index rewritten.
+#[derive(Default)]
+struct Compactions {
+    asked: AtomicU64,
+    /// How many of them have been served. Locked while some are: a second rewriting would make the first start anew.
+    served: Mutex<u64>,
 }
 
 impl Store {
     /// Wraps an engine.
     pub fn new(engine: Arc<dyn Engine>) -> Self {
-        Self { engine, commits: Arc::default() }
+        Self { engine, commits: Arc::default(), compactions: Arc::default() }
     }
 
     /// Runs a closure that only reads. `operation` names it in the metrics.
@@ -86,20 +99,39 @@ impl Store {
     }
 
     /// Removes from the disk what was deleted before: from the log and, where texts were taken out of the full-text
-    /// index, from that too.
-    pub async fn scrub(&self, texts: bool) -> Result<(), StoreError> {
-        let mut steps = 0;
-        while texts && self.write("compact_texts", |tx| tx.compact_texts()).await? {
-            steps += 1;
-            // While others write there is always a little more to do.
-            if steps == MAX_COMPACT_STEPS {
-                tracing::warn!("the full-text index is too large to be rewritten at once; parts of it were");
-                break;
+    /// index, from that too. `false` says that the log could not be emptied, as when somebody reads from it for long: to be
+    /// tried again later.
+    pub async fn scrub(&self, texts: bool) -> Result<bool, StoreError> {
+        if texts {
+            self.compact_texts().await?;
+        }
+        let (started, mut pause) = (Instant::now(), SHORTEST_PAUSE);
+        loop {
+            match self.engine.empty_log().await.unwrap_or_else(|_| Err(closed())) {
+                Ok(false) | Err(StoreError::Overloaded) if started.elapsed() < EMPTYING_PATIENCE => {
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+                Err(StoreError::Overloaded) => return Ok(false),
+                emptied => return emptied,
             }
         }
-        let engine = Arc::clone(&self.engine);
-        let emptied = tokio::task::spawn_blocking(move || engine.empty_log()).await;
-        emptied.unwrap_or_else(|_| Err(StoreError::Unavailable("the process is ending".into())))
+    }
+
+    /// Rewrites the full-text index; all who ask for it while it is being rewritten are served by the next time.
+    async fn compact_texts(&self) -> Result<(), StoreError> {
+        let asked = self.compactions.asked.fetch_add(1, Ordering::SeqCst) + 1;
+        let mut served = self.compactions.served.lock().await;
+        if *served >= asked {
+            return Ok(());
+        }
+        let serving = self.compactions.asked.load(Ordering::SeqCst);
+        let mut begun = self.write("compact_texts", |tx| tx.compact_texts(None)).await?;
+        while begun.is_some() {
+            begun = self.write("compact_texts", move |tx| tx.compact_texts(begun)).await?;
+        }
+        *served = serving;
+        Ok(())
     }
 
     /// Load, for metrics and readiness.
@@ -135,12 +167,16 @@ impl Store {
         let result = match answer.await {
             Ok(result) => result,
             // The engine dropped the job: its thread is gone or the store is closed.
-            Err(_) => Err(StoreError::Unavailable("the store is closed".into()).into()),
+            Err(_) => Err(closed().into()),
         };
         metrics::histogram!("memory_store_operation_seconds", "operation" => operation)
             .record(started.elapsed().as_secs_f64());
         result
     }
+}
+
+fn closed() -> StoreError {
+    StoreError::Unavailable("the store is closed".into())
 }
 
 /// A closure together with the place its result goes to.

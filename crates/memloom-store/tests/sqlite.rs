@@ -7,8 +7,8 @@ use memloom_store::{Engine, Store, StoreError, TextDocument, TextQuery, Tx, TxEx
 use memloom_testkit::engine_suite::Fixture;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
@@ -483,4 +483,279 @@ async fn a_batch_makes_one_segment_of_the_index() {
         Ok::<_, StoreError>(found)
     });
     assert_eq!(found.await.unwrap(), 100);
+}
+
+// ---- what is left on the disk
+
+/// Whether the database or its log holds the bytes.
+fn on_disk(folder: &Path, bytes: &str) -> bool {
+    let files =
+        ["memloom.db", "memloom.db-wal"].map(|file| std::fs::read(folder.join(file)).unwrap_or_default());
+    files.iter().any(|file| String::from_utf8_lossy(file).contains(bytes))
+}
+
+fn log_size(folder: &Path) -> u64 {
+    std::fs::metadata(folder.join("memloom.db-wal")).unwrap().len()
+}
+
+/// A word of twelve letters that occurs nowhere else.
+fn word(number: u64) -> String {
+    let hash = number.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (0..12).map(|n| char::from(b'a' + (hash >> (5 * n) & 31).min(25) as u8)).collect()
+}
+
+/// A text of a hundred words, which no other number has.
+fn long_text(number: u64, marker: &str) -> TextDocument {
+    let words: Vec<String> = (0..100).map(|n| word(number * 100 + n)).collect();
+    let text = format!("{marker} {}", words.join(" "));
+    TextDocument {
+        tenant: "test".into(),
+        id: Uuid::from_u128(number.into()),
+        group: Uuid::from_u128(1),
+        conversation: Uuid::from_u128(2),
+        terms: text.clone(),
+        text,
+    }
+}
+
+/// Texts to be found later; `marker` is a word of the first.
+async fn index_texts(store: &Store, numbers: std::ops::Range<u64>, marker: &'static str) {
+    let first = numbers.start;
+    let indexed = store.write("test", move |tx| {
+        for n in numbers.clone() {
+            tx.index_text(long_text(n, if n == first { marker } else { "" }))?;
+        }
+        Ok::<_, StoreError>(())
+    });
+    indexed.await.unwrap();
+}
+
+async fn unindex_text(store: &Store, number: u64) {
+    let removed = store.write("test", move |tx| tx.unindex_text(Uuid::from_u128(number.into())));
+    removed.await.unwrap();
+}
+
+async fn find_texts(store: &Store, words: &str) -> Vec<Uuid> {
+    let words = words.split_whitespace().map(|word| vec![word.to_owned()]).collect();
+    let query = TextQuery { tenant: "test".into(), words, groups: None };
+    let found = store.read("test", move |tx| {
+        let mut found = Vec::new();
+        tx.search_text(&query, &mut |hit| {
+            found.push(hit.id);
+            Ok(())
+        })?;
+        Ok::<_, StoreError>(found)
+    });
+    found.await.unwrap()
+}
+
+/// Rewrites the index step by step, with `between` after each but the last; answers how many steps it took.
+async fn compact(store: &Store, between: impl AsyncFn()) -> i64 {
+    let (mut steps, mut begun) = (0, None);
+    loop {
+        begun = store.write("test", move |tx| tx.compact_texts(begun)).await.unwrap();
+        steps += 1;
+        if begun.is_none() {
+            return steps;
+        }
+        between().await;
+    }
+}
+
+#[tokio::test]
+async fn terms_of_what_is_gone_leave_the_disk_though_others_write() {
+    let folder = TempDir::new().unwrap();
+    let (_, store) = open_in(folder.path());
+    let markers = [(5000, "mmqfirstmarker"), (6000, "zzqsecondmarker")];
+    for (number, marker) in markers {
+        index_texts(&store, number..number + 10, marker).await;
+    }
+    for batch in 0..30 {
+        index_texts(&store, 100 * batch..100 * (batch + 1), "").await;
+    }
+    let next = AtomicU64::new(10_000);
+    let others_write = async || {
+        for _ in 0..2 {
+            let first = next.fetch_add(2, Ordering::Relaxed);
+            index_texts(&store, first..first + 2, "").await;
+        }
+    };
+
+    for (round, (gone, marker)) in markers.into_iter().enumerate() {
+        // Of many segments, and of one alone.
+        if round == 1 {
+            compact(&store, async || ()).await;
+            assert_eq!(number(&store, "SELECT count(DISTINCT segid) FROM text_index_idx").await, 1);
+        }
+        unindex_text(&store, gone).await;
+        assert!(on_disk(folder.path(), &marker[3..]), "a text that is gone leaves its terms");
+        let pages = number(&store, "SELECT count(*) FROM text_index_data").await;
+        let steps = compact(&store, others_write).await;
+        assert!((4..=pages / 256 + 3).contains(&steps), "{steps} steps for {pages} pages");
+        assert!(store.scrub(false).await.unwrap());
+        assert!(!on_disk(folder.path(), &marker[3..]), "{marker} is still there");
+    }
+    for kept in [5001, 2999, next.into_inner() - 1] {
+        let found = find_texts(&store, &long_text(kept, "").terms).await;
+        assert_eq!(found, [Uuid::from_u128(kept.into())]);
+    }
+    assert_eq!(integrity(&store).await, "ok");
+}
+
+#[tokio::test]
+async fn a_rewriting_that_was_broken_off_is_not_taken_for_ones_own() {
+    let folder = TempDir::new().unwrap();
+    let (_, store) = open_in(folder.path());
+    for batch in 0..20 {
+        // The marker is among the first words, so that the first step writes it.
+        let marker = if batch == 0 { "aaqmarker" } else { "" };
+        index_texts(&store, 100 * batch..100 * (batch + 1), marker).await;
+    }
+    let begun = store.write("test", |tx| tx.compact_texts(None)).await.unwrap();
+    assert!(begun.is_some(), "the index is rewritten in one step");
+    unindex_text(&store, 0).await;
+    assert!(store.scrub(true).await.unwrap());
+    assert!(!on_disk(folder.path(), "marker"));
+}
+
+#[tokio::test]
+async fn the_index_can_be_rewritten_any_number_of_times() {
+    let folder = TempDir::new().unwrap();
+    let (_, store) = open_in(folder.path());
+    let rewritten = store.write("test", |tx| {
+        for no in 1..=2100 {
+            tx.execute("INSERT INTO text_index (rowid, terms) VALUES ($1, 'word')", &[no.into()])?;
+        }
+        for no in 1..2100 {
+            tx.execute("DELETE FROM text_index WHERE rowid = $1", &[no.into()])?;
+            let mut begun = tx.compact_texts(None)?;
+            while begun.is_some() {
+                begun = tx.compact_texts(begun)?;
+            }
+        }
+        Ok::<_, StoreError>(())
+    });
+    rewritten.await.unwrap();
+    assert_eq!(number(&store, "SELECT rowid FROM text_index WHERE text_index MATCH 'word'").await, 2100);
+}
+
+#[tokio::test]
+async fn who_wants_the_index_rewritten_at_the_same_time_shares_the_work() {
+    let folder = TempDir::new().unwrap();
+    let (engine, store) = open_in(folder.path());
+    index_texts(&store, 0..10, "zzqmarker").await;
+    unindex_text(&store, 0).await;
+    let before = engine.commits();
+    let release = block_writer(&store).await;
+    let mut scrubs = JoinSet::new();
+    for _ in 0..20 {
+        let store = store.clone();
+        scrubs.spawn(async move { store.scrub(true).await.unwrap() });
+    }
+    tokio::task::yield_now().await;
+    drop(release);
+    assert_eq!(scrubs.join_all().await, [true; 20]);
+    let commits = engine.commits() - before;
+    assert!(commits <= 3, "20 scrubs took {commits} commits");
+    assert!(!on_disk(folder.path(), "marker"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_log_is_emptied_while_others_read_and_write() {
+    let folder = TempDir::new().unwrap();
+    let (_, store) = open_in(folder.path());
+    // More than the writer may copy while others wait for it.
+    for n in 0..20 {
+        put(&store, format!("key {n}"), 500_000).await.unwrap();
+    }
+    let mut others = JoinSet::new();
+    for other in 0..3 {
+        let store = store.clone();
+        others.spawn(async move {
+            for n in 0.. {
+                put(&store, format!("other {other} {n}"), 1000).await.unwrap();
+                number(&store, WRITTEN).await;
+            }
+        });
+    }
+    for n in 0..10 {
+        put(&store, format!("deleted {n}"), 10).await.unwrap();
+        let deleted = store.write("test", move |tx| {
+            let key = format!("deleted {n}");
+            tx.execute("DELETE FROM meta WHERE key = $1", &[key.as_str().into()])?;
+            Ok::<_, StoreError>(())
+        });
+        deleted.await.unwrap();
+        assert!(store.scrub(false).await.unwrap());
+        assert!(!on_disk(folder.path(), &format!("deleted {n}")));
+    }
+    others.abort_all();
+    while others.join_next().await.is_some() {}
+    assert!(store.scrub(false).await.unwrap());
+    assert_eq!(log_size(folder.path()), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_read_keeps_the_log_but_holds_up_nobody() {
+    let folder = TempDir::new().unwrap();
+    let (_, store) = open_in(folder.path());
+    put(&store, "before".into(), 10).await.unwrap();
+    let shell = rusqlite::Connection::open(folder.path().join("memloom.db")).unwrap();
+    shell.execute_batch("BEGIN; SELECT count(*) FROM meta;").unwrap();
+    put(&store, "after".into(), 10).await.unwrap();
+
+    let scrubbing = tokio::spawn({
+        let store = store.clone();
+        async move { store.scrub(false).await }
+    });
+    let (mut slowest, mut n) = (Duration::ZERO, 0);
+    while !scrubbing.is_finished() {
+        let started = std::time::Instant::now();
+        put(&store, format!("meanwhile {n}"), 10).await.unwrap();
+        slowest = slowest.max(started.elapsed());
+        n += 1;
+        assert!(n < 100_000, "it does not wait for ever");
+    }
+    assert!(!scrubbing.await.unwrap().unwrap(), "somebody still reads from the log");
+    assert!(slowest < Duration::from_millis(500), "a commit waited for {slowest:?}");
+    assert!(n > 20, "only {n} commits");
+
+    drop(shell);
+    assert!(store.scrub(false).await.unwrap());
+    assert_eq!(log_size(folder.path()), 0);
+}
+
+#[tokio::test]
+async fn an_upgrade_knows_who_had_left_a_tree_before() {
+    let folder = TempDir::new().unwrap();
+    let database = rusqlite::Connection::open(folder.path().join("memloom.db")).unwrap();
+    let schema = include_str!("../src/sqlite/migrations/0001_conversations.sql");
+    let tree = "x'00000000000000000000000000000001'";
+    let entry = |id: u8, user: &str| {
+        format!(
+            "INSERT INTO entries (group_id, conversation_id, channel, ord, id, user_id, content_type, created_at, content)
+             VALUES ({tree}, {tree}, 1, {id}, zeroblob({id}), {user}, 'history', 1, x'5b5d');"
+        )
+    };
+    let entries =
+        [entry(1, "'bob'"), entry(2, "'bob'"), entry(3, "'alice'"), entry(4, "'carol'"), entry(5, "NULL")];
+    database
+        .execute_batch(&format!(
+            "PRAGMA journal_mode = WAL; BEGIN; {schema}
+             INSERT INTO groups VALUES ({tree}, 'a', 'alice', 1, NULL, 6, 1, 1, {tree});
+             INSERT INTO memberships VALUES ({tree}, 'alice', 'a', 1, 1), ({tree}, 'carol', 'a', 3, 1);
+             {} PRAGMA user_version = 1; COMMIT;",
+            entries.concat()
+        ))
+        .unwrap();
+    drop(database);
+
+    let (_, store) = open_in(folder.path());
+
+    let left = store.read("test", |tx| {
+        tx.rows("SELECT user_id, tenant FROM past_members", &[], |row| {
+            Ok((row.text(0)?.to_owned(), row.text(1)?.to_owned()))
+        })
+    });
+    assert_eq!(left.await.unwrap(), [("bob".to_owned(), "a".to_owned())]);
 }

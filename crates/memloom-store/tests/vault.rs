@@ -760,6 +760,10 @@ fn a_database_of_the_first_schema_is_brought_along() {
         .unwrap();
     drop(old);
     assert_on_disk(folder.path(), "the walrus", true);
+    let before = on_disk(folder.path());
+    let found = sqlite::inspect(&database(folder.path()), sealing(1, &[])).unwrap();
+    assert!(found.schema == 1 && found.readable.is_none(), "{found:?}");
+    assert!(on_disk(folder.path()) == before, "looking changes nothing");
 
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {

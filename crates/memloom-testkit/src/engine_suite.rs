@@ -14,8 +14,10 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod changes;
+mod forget;
 
 pub use changes::*;
+pub use forget::*;
 use memloom_store::{Lock, Row, Store, StoreError, TextDocument, TextHit, TextQuery, TxExt, Value};
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -83,12 +85,17 @@ macro_rules! engine_suite {
             unindexing_a_tree_leaves_the_others,
             undone_texts_leave_no_trace,
             many_concurrent_texts_are_all_found,
+            rewriting_the_index_loses_nothing_that_is_in_it,
             a_change_comes_back_as_it_was_recorded,
             every_tenant_has_a_feed_of_its_own,
             changes_are_numbered_in_the_order_of_the_commits_whatever_fails,
             numbers_are_never_used_twice,
             trimming_removes_the_oldest_in_batches,
             forgetting_a_user_blanks_its_changes_step_by_step,
+            a_forgotten_member_loses_its_name_on_what_it_had_written,
+            a_forgotten_tree_is_closed_at_once_and_goes_step_by_step,
+            a_forgotten_scope_goes_step_by_step_and_is_counted,
+            the_end_of_one_forget_is_not_the_end_of_another,
             a_commit_is_announced_to_those_who_listen,
             committed_data_survives_a_restart,
             a_closed_store_says_so,
@@ -941,6 +948,28 @@ pub async fn many_concurrent_texts_are_all_found(fixture: impl Fixture) {
 }
 
 // --- life of a store ---
+
+pub async fn rewriting_the_index_loses_nothing_that_is_in_it(fixture: impl Fixture) {
+    let store = fixture.store();
+    index(store, (0..200).map(|n| text(n, n % 3, &format!("walrus{n}"))).collect()).await;
+    let removed = store.write("suite", |tx| {
+        (0..200).step_by(2).try_for_each(|n| tx.unindex_text(id(n)))?;
+        tx.unindex_group(id(1_000_001))
+    });
+    removed.await.unwrap();
+    let (mut others, mut begun) = (200, None);
+    loop {
+        begun = store.write("suite", move |tx| tx.compact_texts(begun)).await.unwrap();
+        index(store, vec![text(others, 0, "walrus")]).await;
+        others += 1;
+        if begun.is_none() {
+            break;
+        }
+    }
+    assert!(store.scrub(true).await.unwrap(), "nobody reads");
+    let expected = (0..200).filter(|n| n % 2 == 1 && n % 3 != 1).chain(200..others).collect();
+    assert_eq!(find(store, &["walrus"], None).await, expected);
+}
 
 pub async fn committed_data_survives_a_restart(mut fixture: impl Fixture) {
     run(fixture.store(), &[COUNTERS]).await;

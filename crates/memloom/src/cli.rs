@@ -23,15 +23,15 @@ const EXAMPLES: &str = "\
 Examples:
   memloom                             Serve on 127.0.0.1:7077, data in ./memloom-data
   memloom serve --listen 127.0.0.1:0  Serve on a free port and print it
-  memloom doctor                      Show the settings, check that a server can run
-  memloom evict --older-than P90D     Remove what was deleted 90 days ago or before
+  memloom doctor                      Check that a server can run with what is set
+  memloom evict --older-than 90d      Remove what was deleted 90 days ago or before
   curl -H \"$(memloom token --user alice)\" http://127.0.0.1:7077/v1/conversations
 
 Configuration:
   Every setting can be in memloom.toml and in a variable MEMLOOM_SECTION__KEY,
   e.g. MEMLOOM_SERVER__LISTEN; the usual ones have a flag. Flags win over
-  variables, variables over the file. `memloom doctor` lists every setting with
-  its value and where it came from.";
+  variables, variables over the file. `memloom doctor --settings` lists every
+  setting with its value and where it came from.";
 
 /// What the binary can do.
 #[derive(Debug, Subcommand)]
@@ -39,7 +39,7 @@ pub enum Command {
     /// Serves the API until it is told to stop (Ctrl-C or SIGTERM)
     #[command(after_help = serve::EXAMPLES)]
     Serve(ServeArgs),
-    /// Shows the effective configuration and checks whether a server could run with it
+    /// Shows what is set and checks whether a server could run with it
     #[command(after_help = doctor::EXAMPLES)]
     Doctor(doctor::DoctorArgs),
     /// Prints the Authorization header of a user, for local mode and test servers

@@ -1,8 +1,8 @@
 //! The configuration: one struct per section of the file, every field with its default and its meaning.
 //!
 //! To add a key, add a documented field with a default. It can then be set in the file, as
-//! `MEMLOOM_SECTION__KEY`, shows up in `memloom doctor`, and a mistyped one is told about it. What cannot be combined is
-//! said in [`Config::problems`].
+//! `MEMLOOM_SECTION__KEY`, shows up in `memloom doctor --settings`, and a mistyped one is told about it. What cannot be
+//! combined is said in [`Config::problems`].
 
 mod encryption;
 mod load;
@@ -11,7 +11,9 @@ mod suggest;
 mod values;
 
 pub use encryption::{Dek, Encryption, Provider};
-pub use load::{CONFIG_VARIABLE, DEFAULT_FILE, Flag, Inputs, LoadError, Loaded, Setting, known_keys};
+pub use load::{
+    CONFIG_VARIABLE, DEFAULT, DEFAULT_FILE, Flag, Inputs, LoadError, Loaded, Setting, known_keys,
+};
 use memloom_core::text::Analyzer;
 use memloom_server::auth::config::{AuthConfig, ConfigProblem, Mode, RolesConfig};
 use memloom_server::shell::{CorsConfig, CorsOptions, ShellConfig};
@@ -60,12 +62,34 @@ pub struct Config {
     pub prometheus: Prometheus,
     /// Limits on what is stored.
     pub limits: Limits,
+    /// Where files are kept.
+    pub files: Files,
     /// How much users and services may ask of the files surface.
     pub quotas: Quotas,
     /// What is remembered of requests that may be repeated.
     pub idempotency: Idempotency,
     /// How long the files surface keeps what it need not keep for ever.
     pub retention: Retention,
+}
+
+/// `[files]`
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Files {
+    /// `store` keeps files with everything else. `azure` needs a build with that provider; this one has none, and answers
+    /// so.
+    pub provider: FilesProvider,
+}
+
+/// Where files are kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FilesProvider {
+    /// With everything else.
+    #[default]
+    Store,
+    /// In Azure Blob Storage.
+    Azure,
 }
 
 /// `[server]`
@@ -458,7 +482,31 @@ impl Config {
                     .into(),
             );
         }
+        if self.encryption.is_on() && self.indexing.auto_derive.is_none() && self.search.fulltext_enabled {
+            warnings.push(
+                "content is encrypted, so conversations are found only by their indexedContent: set \
+                 indexing.auto_derive = \"text\" to find history entries by their text too, which is then kept readable \
+                 for search, or \"off\" if this is meant"
+                    .into(),
+            );
+        }
+        warnings.extend(self.role_warning().map(str::to_owned));
         warnings
+    }
+
+    /// Each of the two roles is everybody's until it is configured: whoever sets one may not think of the other.
+    fn role_warning(&self) -> Option<&'static str> {
+        match (&self.roles.reader, &self.roles.writer) {
+            (Some(_), None) => Some(
+                "[roles.reader] is set without [roles.writer]: only admins and those it names may read files and events, \
+                 and everybody, they too, may write them. To let some only read, name the others in [roles.writer]",
+            ),
+            (None, Some(_)) => Some(
+                "[roles.writer] is set without [roles.reader]: only admins and those it names may write files and events, \
+                 and everybody may read those of whom they may act for",
+            ),
+            (Some(_), Some(_)) | (None, None) => None,
+        }
     }
 
     /// What is indexed of an entry that says nothing about it.

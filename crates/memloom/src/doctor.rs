@@ -1,14 +1,16 @@
 //! `memloom doctor`: the effective configuration, and whether a server could run with it.
 
 use crate::cli::ServeArgs;
-use crate::config::{Bytes, Config, Loaded, Provider, Setting};
+use crate::config::{Bytes, Config, DEFAULT, Loaded, Provider, Setting};
 use crate::terminal::{Paint, line};
 use clap::Args;
 use memloom_server::auth::Authenticator;
-use memloom_store::sqlite;
+use memloom_store::StoreError;
+use memloom_store::sqlite::{self, Inspection};
+use memloom_store::vault::Vault;
 use serde::Serialize;
 use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -18,11 +20,13 @@ use std::time::Duration;
 pub const EXAMPLES: &str = "\
 Examples:
   memloom doctor
+  memloom doctor --settings
   memloom doctor --config /etc/memloom.toml
   memloom doctor --json | jq '.checks[] | select(.outcome == \"problem\")'
 
-The exit code is 1 when something keeps a server from running. Nothing is
-changed, so it can be run next to a server that is running.";
+The exit code is 1 when something keeps a server from running, or its users from
+signing in. Nothing is changed, so it can be run next to a server that is
+running.";
 
 /// Less than this is worth a word: SQLite needs room for its log, and a full disk stops every write.
 const LITTLE_SPACE: u64 = 1 << 30;
@@ -32,12 +36,15 @@ const NO_SPACE: u64 = 64 << 20;
 /// Arguments of `memloom doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// Print JSON
+    /// Show every setting, not only those that were set
+    #[arg(long)]
+    pub settings: bool,
+    /// Print JSON, with every setting
     #[arg(long)]
     pub json: bool,
     /// Where the configuration comes from.
     #[command(flatten)]
-    pub settings: ServeArgs,
+    pub server: ServeArgs,
 }
 
 /// Everything the doctor found.
@@ -93,32 +100,46 @@ impl Check {
     fn problem(name: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
         Self { name, outcome: Outcome::Problem, message: message.into(), fix: Some(fix.into()) }
     }
+
+    /// What the store says when a server starts; the sentence says what to do, too.
+    fn refusal(name: &'static str, refusal: &StoreError) -> Self {
+        Self { name, outcome: Outcome::Problem, message: refusal.to_string(), fix: None }
+    }
 }
 
 /// Looks at everything and prints what it found.
 pub async fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
-    let loaded = args.settings.load()?;
+    let loaded = args.server.load()?;
     let report = examine(&loaded).await;
     if args.json {
         line(serde_json::to_string_pretty(&report)?);
     } else {
-        print(&report, Paint::for_stdout());
+        print(&report, args.settings, Paint::for_stdout());
     }
     Ok(if report.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn examine(loaded: &Loaded) -> Report {
     let config = &loaded.config;
+    let (listen, database) = (config.server.listen.0, config.database().ok());
+    let holder = database.as_deref().and_then(lock_holder);
+    let memloom_listens = is_memloom(listen).await;
+    // The server that has the port is the one that has the database.
+    let running = memloom_listens && holder.is_some();
+    let found = database.as_deref().filter(|path| path.exists()).map(|path| {
+        // Keys that are no keys are told about with the configuration.
+        sqlite::inspect(path, config.encryption.vault().unwrap_or_else(|_| Vault::plain()))
+    });
+
     let mut checks = configuration(config);
-    checks.extend(encryption(config));
+    checks.extend(encryption(config, found.as_ref().and_then(|found| found.as_ref().ok())));
     checks.push(data_folder(&config.server.data_dir));
-    let port = port(config.server.listen.0).await;
-    if let Ok(path) = config.database() {
-        let running = port.outcome == Outcome::Warning;
-        checks.push(database(&path, running));
-    }
+    checks.extend(database.map(|path| match holder {
+        Some(holder) => used_database(&path, &holder, running),
+        None => free_database(&path, found.as_ref()),
+    }));
     checks.extend(free_space(&config.server.data_dir));
-    checks.push(port);
+    checks.push(port(listen, memloom_listens, running));
     checks.extend(issuer(config).await);
     Report {
         ok: checks.iter().all(|check| check.outcome != Outcome::Problem),
@@ -129,18 +150,25 @@ async fn examine(loaded: &Loaded) -> Report {
     }
 }
 
-fn print(report: &Report, paint: Paint) {
+fn print(report: &Report, every_setting: bool, paint: Paint) {
     let file = report.file.as_ref().map_or("no configuration file".into(), |file| file.display().to_string());
     line(format_args!("{} {}\n", paint.bold(format_args!("memloom {}", report.version)), paint.faint(file)));
-    let widest = |of: fn(&Setting) -> usize| report.settings.iter().map(of).max().unwrap_or(0).min(40);
+    let is_default = |setting: &&Setting| setting.source == DEFAULT;
+    let settings: Vec<&Setting> =
+        report.settings.iter().filter(|setting| every_setting || !is_default(setting)).collect();
+    let widest =
+        |of: fn(&Setting) -> usize| settings.iter().map(|setting| of(setting)).max().unwrap_or(0).min(40);
     let keys = widest(|setting| setting.key.len());
     let values = widest(|setting| shown(setting).len());
-    for setting in &report.settings {
-        let source = match setting.source.as_str() {
-            "default" => paint.faint("default"),
-            given => given.to_owned(),
-        };
+    for setting in &settings {
+        let source = if is_default(setting) { paint.faint(&setting.source) } else { setting.source.clone() };
         line(format_args!("  {:keys$}  {:values$}  {source}", setting.key, shown(setting)));
+    }
+    let unshown = report.settings.len() - settings.len();
+    if unshown > 0 {
+        let more = if settings.is_empty() { "" } else { " more" };
+        let hint = format!("  {unshown}{more} settings have their defaults; --settings shows them");
+        line(paint.faint(hint));
     }
     line("");
     for check in &report.checks {
@@ -178,8 +206,9 @@ fn configuration(config: &Config) -> Vec<Check> {
     checks
 }
 
-/// What a valid configuration means for content; one that is not is told about elsewhere.
-fn encryption(config: &Config) -> Option<Check> {
+/// What a valid configuration means for content, and whether what the database holds can be read with it. One that is not
+/// valid is told about elsewhere.
+fn encryption(config: &Config, found: Option<&Inspection>) -> Option<Check> {
     const NAME: &str = "encryption";
     let encryption = &config.encryption;
     encryption.vault().ok()?;
@@ -190,7 +219,14 @@ fn encryption(config: &Config) -> Option<Check> {
         }
         Some(keys) => format!("content is encrypted with the key {}", keys.current().id()),
     };
-    Some(Check::ok(NAME, message))
+    Some(match found.map(|found| &found.readable) {
+        None | Some(Some(Ok(()))) => Check::ok(NAME, message),
+        Some(Some(Err(refusal))) => Check::refusal(NAME, refusal),
+        Some(None) => Check::warning(
+            NAME,
+            format!("{message}; whether the database fits shows when it has been upgraded"),
+        ),
+    })
 }
 
 fn data_folder(folder: &Path) -> Check {
@@ -222,40 +258,40 @@ fn nearest_existing(folder: &Path) -> Option<&Path> {
         .find(|folder| folder.is_dir())
 }
 
-/// `running`: a Memloom server has the port, so it is no surprise that one has the database.
-fn database(path: &Path, running: bool) -> Check {
-    const NAME: &str = "database";
-    let shown = path.display();
-    let mut lock = path.as_os_str().to_owned();
-    lock.push(".lock");
-    if let Some(holder) = lock_holder(Path::new(&lock)) {
-        let message = format!("{shown} is in use by {holder}");
-        if running {
-            return Check::warning(NAME, message);
-        }
-        return Check::problem(NAME, message, "stop that process, or choose another folder with --data-dir");
+const DATABASE: &str = "database";
+
+/// A database that a process has open: a server that is `running` as configured, or something that is in the way.
+fn used_database(path: &Path, holder: &str, running: bool) -> Check {
+    let message = format!("{} is in use by {holder}", path.display());
+    if running {
+        return Check::warning(DATABASE, message);
     }
-    match schema_version(path) {
-        Ok(None) => Check::ok(NAME, format!("{shown} is not there yet and will be created")),
-        Ok(Some(version)) if i64::from(version) > sqlite::known_schema() => Check::problem(
-            NAME,
+    Check::problem(DATABASE, message, "stop that process, or choose another folder with --data-dir")
+}
+
+fn free_database(path: &Path, found: Option<&Result<Inspection, StoreError>>) -> Check {
+    let shown = path.display();
+    match found {
+        None => Check::ok(DATABASE, format!("{shown} is not there yet and will be created")),
+        Some(Err(refusal)) => Check::refusal(DATABASE, refusal),
+        Some(Ok(Inspection { schema, .. })) if *schema > sqlite::known_schema() => Check::problem(
+            DATABASE,
             format!(
-                "{shown} has schema {version}, and this version of memloom knows up to {}",
+                "{shown} has schema {schema}, and this version of memloom knows up to {}",
                 sqlite::known_schema()
             ),
             "start the newer version that wrote it, or restore a backup made before the upgrade",
         ),
-        Ok(Some(version)) => {
-            Check::ok(NAME, format!("{shown} is a database with schema {version}, used by nobody"))
-        }
-        Err(problem) => {
-            Check::problem(NAME, format!("{shown} {problem}"), "restore a backup, or choose another file")
+        Some(Ok(Inspection { schema, .. })) => {
+            Check::ok(DATABASE, format!("{shown} is a database with schema {schema}, used by nobody"))
         }
     }
 }
 
-/// Who holds the lock on this file, in words. `None` when it is free.
-fn lock_holder(lock: &Path) -> Option<String> {
+/// Who has this database open, in words. `None` when nobody has.
+fn lock_holder(database: &Path) -> Option<String> {
+    let mut lock = database.as_os_str().to_owned();
+    lock.push(".lock");
     let file = File::open(lock).ok()?;
     match file.try_lock_shared() {
         Ok(()) => None,
@@ -286,24 +322,6 @@ fn lock_owner(_: &File) -> Option<u32> {
     None
 }
 
-/// The schema version in a database's header, without opening it: opening would upgrade it. `None` when there is no file.
-fn schema_version(path: &Path) -> Result<Option<u32>, String> {
-    let mut header = [0; 64];
-    let read = match File::open(path) {
-        Ok(mut file) => file.read_exact(&mut header),
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(format!("cannot be read: {error}")),
-    };
-    match read {
-        Ok(()) if header.starts_with(b"SQLite format 3\0") => {
-            Ok(Some(u32::from_be_bytes([header[60], header[61], header[62], header[63]])))
-        }
-        // A database that was made and never written to has no header yet.
-        Err(_) if path.metadata().is_ok_and(|file| file.len() == 0) => Ok(Some(0)),
-        _ => Err("is not a SQLite database".into()),
-    }
-}
-
 #[cfg(unix)]
 fn free_space(folder: &Path) -> Option<Check> {
     const NAME: &str = "disk space";
@@ -330,17 +348,18 @@ fn round(bytes: u64) -> String {
     Bytes((bytes >> unit) << unit).to_string()
 }
 
-async fn port(listen: SocketAddr) -> Check {
+fn port(listen: SocketAddr, memloom_listens: bool, running: bool) -> Check {
     const NAME: &str = "port";
     match TcpListener::bind(listen) {
         Ok(_) if listen.port() == 0 => Check::ok(NAME, format!("{listen} picks a free one")),
         Ok(_) => Check::ok(NAME, format!("{listen} is free")),
         Err(error) if error.kind() == ErrorKind::AddrInUse => {
-            if is_memloom(listen).await {
+            if running {
                 return Check::warning(NAME, format!("a Memloom server is already running on {listen}"));
             }
+            let who = if memloom_listens { "a Memloom server with other data" } else { "another program" };
             let fix = "stop it, or choose another port with --listen";
-            Check::problem(NAME, format!("another program listens on {listen}"), fix)
+            Check::problem(NAME, format!("{who} listens on {listen}"), fix)
         }
         Err(error) => Check::problem(
             NAME,
@@ -350,6 +369,7 @@ async fn port(listen: SocketAddr) -> Check {
     }
 }
 
+/// Whether a Memloom server answers there.
 async fn is_memloom(listen: SocketAddr) -> bool {
     let ask =
         reqwest::Client::new().get(format!("http://{listen}/v1/health")).timeout(Duration::from_secs(2));

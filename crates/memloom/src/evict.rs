@@ -9,14 +9,15 @@ use reqwest::Method;
 use reqwest::header::ACCEPT;
 use serde_json::{Value, json};
 use std::process::ExitCode;
+use std::str::FromStr;
 use tokio::sync::mpsc;
 
 /// Shown below the help.
 pub const EXAMPLES: &str = "\
 Examples:
-  memloom evict --older-than P90D
-  memloom evict --older-than P90D --url http://127.0.0.1:7077 --token admin
-  memloom evict --older-than PT24H --url https://memory.example \\
+  memloom evict --older-than 90d
+  memloom evict --older-than 90d --url http://127.0.0.1:7077 --token admin
+  memloom evict --older-than 24h --url https://memory.example \\
     --token \"$TOKEN\" --justification 'request 12'
 
 Without --url the data folder is opened directly, which needs that no server
@@ -26,29 +27,50 @@ token.";
 /// Arguments of `memloom evict`.
 #[derive(Debug, Args)]
 pub struct EvictArgs {
-    /// Remove what was deleted longer ago than this, as ISO 8601: P90D, PT24H, P1Y
+    /// Remove what was deleted longer ago than this: 90d, 24h, or as ISO 8601 P90D, PT24H, P1Y
     #[arg(long, value_name = "PERIOD")]
-    pub older_than: String,
+    pub older_than: Period,
     /// Where.
     #[command(flatten)]
     pub target: TargetArgs,
 }
 
+/// A length of time, as servers take it and in microseconds.
+#[derive(Debug, Clone)]
+pub struct Period {
+    iso: String,
+    micros: i64,
+}
+
+impl FromStr for Period {
+    type Err = String;
+
+    /// A number needs its unit: whoever leaves it out may mean days, where the configuration would take seconds.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let iso = match text.trim().to_ascii_uppercase() {
+            iso if iso.starts_with('P') => iso,
+            days if days.ends_with('D') => format!("P{days}"),
+            time => format!("PT{time}"),
+        };
+        match period::parse(&iso) {
+            Some(micros) => Ok(Self { iso, micros }),
+            None => Err("it is not a length of time such as 90d, 24h or P90D".into()),
+        }
+    }
+}
+
 /// Evicts, showing progress on a terminal.
 pub async fn run(args: &EvictArgs) -> anyhow::Result<ExitCode> {
-    let Some(micros) = period::parse(&args.older_than) else {
-        bail!("--older-than '{}' is not a positive ISO 8601 duration such as P90D or PT24H", args.older_than);
-    };
     match args.target.server()? {
         Some(server) => through_server(args, &server).await?,
-        None => in_folder(args, micros).await?,
+        None => in_folder(args).await?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
 const BAR: &str = "evicting {bar:40} {pos:>3}% {elapsed}";
 
-async fn in_folder(args: &EvictArgs, micros: i64) -> anyhow::Result<()> {
+async fn in_folder(args: &EvictArgs) -> anyhow::Result<()> {
     let folder = args.target.folder().await?;
     let conversations = &folder.services.conversations;
     let mut tenants = conversations.tenants().await?;
@@ -59,7 +81,7 @@ async fn in_folder(args: &EvictArgs, micros: i64) -> anyhow::Result<()> {
     let mut evicted = 0;
     for tenant in tenants {
         let bar = terminal::progress_bar(BAR, 100);
-        let eviction = conversations.eviction(tenant, micros);
+        let eviction = conversations.eviction(tenant, args.older_than.micros);
         let (sender, mut percents) = mpsc::channel::<u8>(16);
         let show = async {
             while let Some(percent) = percents.recv().await {
@@ -79,7 +101,7 @@ async fn in_folder(args: &EvictArgs, micros: i64) -> anyhow::Result<()> {
 }
 
 async fn through_server(args: &EvictArgs, server: &Server<'_>) -> anyhow::Result<()> {
-    let mut body = json!({ "retentionPeriod": args.older_than, "resourceTypes": ["conversations"] });
+    let mut body = json!({ "retentionPeriod": args.older_than.iso, "resourceTypes": ["conversations"] });
     if let Some(justification) = &args.target.justification {
         body["justification"] = json!(justification);
     }

@@ -25,8 +25,10 @@ first of encryption.providers. To exchange the key, move the old one to
 encryption.dek.decryption_keys first, and remove it there afterwards.
 
 No server may run on the data folder meanwhile. Broken off, the command goes on
-where it was when it is run again. Sealing plain content for the first time needs
-free space for a second database, which replaces the one with its traces.";
+where it was when it is run again. Where something readable was sealed or taken
+out of search, the database is written anew, without its traces. That needs free
+space as large as the database twice: beside it, and in the folder for temporary
+files (TMPDIR, else /var/tmp).";
 
 /// Arguments of `memloom rotate-keys`.
 #[derive(Debug, Args)]
@@ -105,7 +107,11 @@ impl Folder {
         if begun.leaves_traces {
             let spinner = terminal::progress_bar("{spinner} removing traces {elapsed}", 0);
             spinner.enable_steady_tick(Duration::from_millis(100));
-            store.scrub(true).await?;
+            ensure!(
+                store.scrub(true).await?,
+                "another program reads from {}: close it and run this again",
+                self.database.display()
+            );
             close(store).await?;
             let database = self.database.clone();
             tokio::task::spawn_blocking(move || sqlite::rewrite(&database)).await??;

@@ -1,6 +1,6 @@
 //! `memloom serve`, and the one place where the parts are put together.
 
-use crate::config::{AutoDerive, Config, LogFormat};
+use crate::config::{AutoDerive, Config, FilesProvider, LogFormat};
 use crate::terminal::{Paint, line};
 use anyhow::{Context, bail};
 use memloom_core::SystemClock;
@@ -170,6 +170,7 @@ pub fn settings(config: &Config) -> Settings {
         task_stale_claim: config.tasks.stale_claim_timeout.0,
         changes_retention: config.changes.retention.0,
         quotas: config.quotas.settings(),
+        files_enabled: config.files.provider == FilesProvider::Store,
         idempotency_retention: config.idempotency.retention.0,
         retention: RetentionSettings {
             events_days: config.retention.events_days,

@@ -11,6 +11,7 @@ use memloom_store::Store;
 use reqwest::header::AUTHORIZATION;
 use reqwest::{Method, RequestBuilder, Response};
 use serde_json::Value;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 /// Which server to ask and as whom, or which folder to open.
@@ -19,8 +20,8 @@ pub struct TargetArgs {
     /// The server to ask; without one the data folder is opened directly
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
-    /// With --url: bearer token of an admin; in local mode the user's name
-    #[arg(long, env = "MEMLOOM_TOKEN", hide_env_values = true)]
+    /// With --url: bearer token of an admin, or what `memloom token` prints; in local mode the user's name
+    #[arg(long, env = "MEMLOOM_TOKEN", hide_env_values = true, value_parser = bare_token)]
     pub token: Option<String>,
     /// With --url: API key of a client with the admin role
     #[arg(long, env = "MEMLOOM_API_KEY", hide_env_values = true)]
@@ -34,6 +35,17 @@ pub struct TargetArgs {
     /// Where the configuration comes from.
     #[command(flatten)]
     pub settings: StoreArgs,
+}
+
+/// The token in a header, which is what `memloom token` prints; anything else is a token already.
+fn bare_token(given: &str) -> Result<String, Infallible> {
+    let mut token = given.trim();
+    for prefix in ["Authorization:", "Bearer "] {
+        if token.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix)) {
+            token = token[prefix.len()..].trim_start();
+        }
+    }
+    Ok(token.to_owned())
 }
 
 impl TargetArgs {

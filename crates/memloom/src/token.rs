@@ -8,7 +8,7 @@ use clap::Args;
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use memloom_core::identity::is_user_id;
 use memloom_core::{Clock, SystemClock};
-use memloom_server::auth::config::Mode;
+use memloom_server::auth::config::{Mode, RolesConfig};
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 
@@ -74,8 +74,9 @@ fn credential(args: &TokenArgs, config: &Config, clock: &dyn Clock) -> anyhow::R
         }
     };
     for role in &args.roles {
-        let granting = [&config.roles.admin, &config.roles.auditor, &config.roles.indexer];
-        if !granting.iter().any(|grant| grant.claim_values.contains(role)) {
+        let RolesConfig { admin, auditor, indexer, reader, writer } = &config.roles;
+        let mut granting = [admin, auditor, indexer].into_iter().chain(reader).chain(writer);
+        if !granting.any(|grant| grant.claim_values.contains(role)) {
             eprintln!("warning: no role is granted for '{role}': add it to roles.<role>.claim_values");
         }
     }

@@ -4,7 +4,6 @@
 use memloom_testkit::server::{Body, Client, Setup, TestServer, assert_members, fresh_id, fresh_name};
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::process::Command;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

@@ -166,10 +166,13 @@ fn a_taken_port_and_a_taken_folder_are_explained() {
 fn doctor_shows_every_key_with_its_source_and_no_secret() {
     let toml = "[auth]\nmode = \"jwt\"\n[auth.jwt]\nhmac_secret = \"hush-hush\"\n[auth.api_keys]\na = [\"hush-key\"]\n";
     let folder = folder_with(toml);
-    let mut command = memloom(folder.path(), &["doctor", "--listen", "127.0.0.1:0"]);
-    let output = command.env("MEMLOOM_LOG__LEVEL", "debug").output().unwrap();
-    let text = stdout(&output);
-    assert!(output.status.success(), "{text}{}", stderr(&output));
+    let doctor = |args: &[&str]| {
+        let mut command = memloom(folder.path(), &[&["doctor", "--listen", "127.0.0.1:0"], args].concat());
+        let output = command.env("MEMLOOM_LOG__LEVEL", "debug").output().unwrap();
+        assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+        stdout(&output)
+    };
+    let text = doctor(&["--settings"]);
     let line = |key: &str| text.lines().find(|line| line.trim_start().starts_with(key)).unwrap_or("");
     assert!(line("server.listen").ends_with("flag --listen"), "{text}");
     assert!(line("log.level").ends_with("environment variable MEMLOOM_LOG__LEVEL"), "{text}");
@@ -180,6 +183,9 @@ fn doctor_shows_every_key_with_its_source_and_no_secret() {
     for check in ["✓ configuration", "! configuration", "✓ data folder", "✓ database", "✓ port"] {
         assert!(text.contains(check), "{check} is missing:\n{text}");
     }
+    let brief = doctor(&[]);
+    assert!(brief.contains("log.level") && !brief.contains("store.url"), "only what was set:\n{brief}");
+    assert!(brief.contains("more settings have their defaults"), "{brief}");
     assert!(!folder.path().join("memloom-data").exists(), "the doctor changes nothing");
 }
 
@@ -208,15 +214,15 @@ fn doctor_finds_problems_and_says_what_to_do() {
             .clone()
     };
     assert_eq!(check("configuration")["outcome"], "ok");
-    for (name, message) in [
-        ("database", "is not a SQLite database"),
-        ("port", "another program listens on"),
-        ("issuer", "http://127.0.0.1:1/.well-known/openid-configuration"),
+    for (name, message, fix) in [
+        ("database", "data.db is damaged (file is not a database): restore a backup", None),
+        ("port", "another program listens on", Some("choose another port")),
+        ("issuer", "http://127.0.0.1:1/.well-known/openid-configuration", Some("check auth.jwt.issuer")),
     ] {
         let check = check(name);
         assert_eq!(check["outcome"], "problem", "{check}");
         assert!(check["message"].as_str().unwrap().contains(message), "{check}");
-        assert!(check["fix"].is_string(), "{check}");
+        assert!(fix.is_none_or(|fix| check["fix"].as_str().unwrap().contains(fix)), "{check}");
     }
 }
 
@@ -230,6 +236,14 @@ fn doctor_recognises_a_running_server() {
     assert!(output.status.success(), "{text}");
     assert!(text.contains(&format!("in use by process {}", server.process.id())), "{text}");
     assert!(text.contains("a Memloom server is already running"), "{text}");
+
+    let output = run(folder.path(), &["doctor", "--listen", &listen, "--data-dir", "other"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stdout(&output).contains("✗ port: a Memloom server with other data listens"),
+        "{}",
+        stdout(&output)
+    );
 }
 
 #[test]
@@ -269,21 +283,26 @@ fn evict_works_through_a_server_and_in_the_folder() {
     let mut server = Server::start(folder.path(), &["--listen", "127.0.0.1:0"]);
     let url = server.url();
     let through = |extra: &[&str]| run(folder.path(), &[&["evict", "--url", &url], extra].concat());
-    let done = through(&["--older-than", "P90D", "--token", "admin"]);
-    assert!(done.status.success(), "{}", stderr(&done));
+    let header = stdout(&run(folder.path(), &["token", "--user", "admin"]));
+    for (older_than, token) in [("P90D", "admin"), ("90d", header.as_str()), ("24h", "bearer admin")] {
+        let done = through(&["--older-than", older_than, "--token", token]);
+        assert!(done.status.success(), "{older_than} {token}: {}", stderr(&done));
+    }
     let refused = through(&["--older-than", "P90D", "--token", "alice"]);
     assert!(
         stderr(&refused).contains("403") && stderr(&refused).contains("Admin role required"),
         "{}",
         stderr(&refused)
     );
-    let refused = through(&["--older-than", "90 days", "--token", "admin"]);
-    assert!(stderr(&refused).contains("P90D"), "{}", stderr(&refused));
+    for wrong in ["90 days", "90", "0d", "-1d", "soon"] {
+        let refused = through(&[&format!("--older-than={wrong}"), "--token", "admin"]);
+        assert!(stderr(&refused).contains("such as 90d, 24h or P90D"), "{wrong}: {}", stderr(&refused));
+    }
     let refused = through(&["--older-than", "P90D"]);
     assert!(stderr(&refused).contains("--token"), "{}", stderr(&refused));
     server.signal("-TERM");
     assert!(server.wait().success());
-    let done = run(folder.path(), &["evict", "--older-than", "P90D"]);
+    let done = run(folder.path(), &["evict", "--older-than", "90d"]);
     assert_eq!(stdout(&done), "Removed 0 conversation trees.\n", "{}", stderr(&done));
 }
 

@@ -194,10 +194,28 @@ fn a_wrong_value_is_told_what_would_be_right() {
     check("[server]\nlisten = \"7077\"\n", "server.listen: '7077' is not an address with a port");
     check("[server]\nbody_limit = \"20 megs\"\n", "server.body_limit: '20 megs' is not a number of bytes");
     check("[server]\nrequest_timeout = \"soon\"\n", "server.request_timeout: 'soon' is not a length of time");
-    check("[server]\ncompression = \"yes\"\n", "server.compression must be a boolean");
+    check("[server]\ncompression = \"yes\"\n", "server.compression must be true or false, not \"yes\"");
+    check("[quotas]\nmax_files = \"10\"\n", "quotas.max_files must be a whole number from 0 on, not \"10\"");
+    check("[server]\nworkers = -1\n", "server.workers must be a whole number from 0 on, not -1");
+    check("[server]\nworkers = 1.5\n", "server.workers must be a whole number from 0 on, not 1.5");
+    check(
+        "[retention]\nevents_days = 9999999999\n",
+        "must be a whole number from 0 to 4294967295, not 9999999999",
+    );
+    check("[search]\nlanguage = 2\n", "search.language must be a text in quotes, not 2");
+    check("server = true\n", "server must be a section, not true");
+    check("[server]\nlisten = [1]\n", "such as \"127.0.0.1:7077\" or \"[::]:7077\", not a list");
+    check("[search]\nlanguage = { is = 1 }\n", "search.language must be a text in quotes, not a table");
+    check(
+        "[encryption.dek]\ndecryption_keys = \"k\"\n",
+        "decryption_keys must be a list such as [\"a\", \"b\"]",
+    );
     check("[auth]\nmode = \"open\"\n", "auth.mode is 'open', but can only be one of: local, jwt");
     check("[log]\nformat = \"xml\"\n", "log.format is 'xml', but can only be one of: pretty, json");
-    check("[roles.admin]\nusers = \"alice\"\n", "write a list as [\"a\", \"b\"]");
+    check(
+        "[roles.admin]\nusers = \"alice\"\n",
+        "roles.admin.users must be a list such as [\"a\", \"b\"], not \"alice\"",
+    );
     check("[server\n", "memloom.toml");
 }
 
@@ -330,6 +348,14 @@ fn readers_and_writers_are_everybody_until_somebody_is_named() {
     let config = given("[roles.writer]\nclients = [\"agent\"]\n[roles.reader]\n").load().config;
     assert_eq!(config.auth.roles.writer.unwrap().clients, ["agent"]);
     assert_eq!(config.auth.roles.reader, Some(RoleConfig::default()));
+    assert!(!given("[roles.writer]\n[roles.reader]\n").load().config.warnings().join("").contains("[roles."));
+    for (file, warning) in [
+        ("[roles.reader]\nclients = [\"viewer\"]\n", "[roles.reader] is set without [roles.writer]: only"),
+        ("[roles.writer]\nclients = [\"agent\"]\n", "[roles.writer] is set without [roles.reader]: only"),
+    ] {
+        let warnings = given(file).load().config.warnings();
+        assert!(warnings.iter().any(|found| found.contains(warning)), "{warnings:?}");
+    }
     let unknown = given(&format!("{DOCUMENTED}[roles.writer]\nclients = [\"ghost\"]\n")).load().config;
     assert!(unknown.warnings().iter().any(|warning| warning.contains("roles.writer.clients names 'ghost'")));
 }
@@ -355,7 +381,14 @@ fn one_key_turns_encryption_on() {
     assert_eq!(config.problems(), []);
     assert_eq!(config.encryption.providers(), [Provider::Dek]);
     assert_eq!((config.encryption.is_on(), config.auto_derive()), (true, AutoDerive::Off));
-    assert_eq!(config.warnings().len(), Config::default().warnings().len());
+    let unsearchable = |config: &Config| {
+        let warnings = config.warnings();
+        warnings.into_iter().find(|warning| warning.contains("found only by their indexedContent"))
+    };
+    assert!(unsearchable(&config).unwrap().contains("set indexing.auto_derive = \"text\""));
+    assert_eq!(unsearchable(&Config::default()), None);
+    let meant = given("[indexing]\nauto_derive = \"off\"\n").variable("MEMLOOM_ENCRYPTION__DEK__KEY", &key);
+    assert_eq!(unsearchable(&meant.load().config), None);
 
     let chosen = format!(
         "[encryption]\nproviders = [\"plain\", \"dek\"]\n[encryption.dek]\nkey = \"{key}\"\ndecryption_keys = [\"{key}\"]\n\

@@ -397,13 +397,15 @@ fn assert_sound(data_dir: &Path) {
         let count: i64 = database.query_row(query, [], |row| row.get(0)).expect(wrong);
         assert_eq!(count, 0, "{wrong}");
     }
-    // Every document has a term that names what it belongs to, so this finds them all.
+    // Every document has a term that names what it belongs to, so this finds them all. Number 0 belongs to nobody: it is
+    // what rewriting the index begins with.
     let numbers = |query: &str| -> Vec<i64> {
         let mut statement = database.prepare(query).expect("a statement");
         statement.query_map([], |row| row.get(0)).expect("rows").collect::<Result<_, _>>().expect("numbers")
     };
     let texts = numbers("SELECT no FROM texts ORDER BY no");
-    let indexed = numbers("SELECT rowid FROM text_index WHERE text_index MATCH '\"§\"*' ORDER BY rowid");
+    let indexed =
+        numbers("SELECT rowid FROM text_index WHERE text_index MATCH '\"§\"*' AND rowid > 0 ORDER BY rowid");
     assert!(texts == indexed, "{} texts, and {} in the index", texts.len(), indexed.len());
 }
 
@@ -543,6 +545,177 @@ fn everything_reads_the_same_after_a_stop_and_after_a_kill() {
     assert_sound(server.data_dir());
     server.restart();
     assert_eq!(everything(&server, &people, &conversations), before, "after a kill");
+}
+
+/// Somebody with a lot to forget: 2000 events, 200 trees shared with a friend, and what was said in 20 trees of that friend.
+struct Forgettable {
+    user: String,
+    friend: String,
+    /// A word that is in everything it ever wrote.
+    word: String,
+    of_friend: Vec<String>,
+}
+
+const EVENTS: usize = 2_000;
+const TREES: usize = 200;
+const TREES_OF_FRIEND: usize = 20;
+
+impl Forgettable {
+    fn new(server: &TestServer) -> Self {
+        let (user, friend) = (fresh_name("alice"), fresh_name("bob"));
+        let word = format!("{}q", fresh_name("x").replace('-', ""));
+        let (alice, bob) = (server.as_user(&user), server.as_user(&friend));
+        let start = |who: &Client, with: &str| {
+            let id = who.post("/v1/conversations", json!({})).expect(201).id();
+            let member = json!({"userId": with, "accessLevel": "writer"});
+            who.post(&format!("/v1/conversations/{id}/memberships"), member).expect(201);
+            id
+        };
+        let say = |who: &Client, id: &str, text: &str| {
+            who.post(&format!("/v1/conversations/{id}/entries"), history(text)).expect(201);
+        };
+        on_threads(EVENTS, |n| {
+            let event = json!({"event_id": format!("{word}-{n}"), "tenant_id": "default", "user_id": user,
+                               "digest": format!("number {n} of {word}"), "timestamp": "2026-02-15T00:00:00Z"});
+            alice
+                .post(&format!("/v1/tenants/default/users/{user}/events"), json!({"event": event}))
+                .expect(202);
+        });
+        on_threads(TREES, |n| {
+            let id = start(&alice, &friend);
+            say(&alice, &id, &format!("tree {n}, {word}"));
+            say(&bob, &id, &format!("an answer to {word}"));
+        });
+        let of_friend = std::sync::Mutex::new(Vec::new());
+        on_threads(TREES_OF_FRIEND, |n| {
+            let id = start(&bob, &user);
+            for m in 0..10 {
+                say(if m % 2 == 0 { &alice } else { &bob }, &id, &format!("tree {n}, entry {m}"));
+            }
+            of_friend.lock().unwrap().push(id);
+        });
+        Self { user, friend, word, of_friend: of_friend.into_inner().unwrap() }
+    }
+
+    /// Asks for it; what is answered if the server lives on.
+    fn forget(alice: &Client) -> Result<Answer, String> {
+        alice.try_send("DELETE", &format!("/v1/tenants/default/users/{}/memory", alice.user()), Body::None)
+    }
+
+    /// Nothing is found by any route, in any table or in any byte.
+    fn assert_forgotten(&self, server: &TestServer) {
+        let (alice, bob, admin) =
+            (server.as_user(&self.user), server.as_user(&self.friend), server.as_user("admin"));
+        let events = format!("/v1/tenants/default/users/{}/events:search", self.user);
+        assert_eq!(alice.post(&events, json!({})).expect(200).json["results"], json!([]));
+        assert_eq!(alice.get("/v1/conversations?mode=all").expect_page().ids(), Vec::<String>::new());
+        let mut left = bob.get("/v1/conversations?mode=all&limit=200").expect_page().ids();
+        let mut expected = self.of_friend.clone();
+        left.sort();
+        expected.sort();
+        assert_eq!(left, expected);
+        let query = json!({"query": self.word, "includeDeleted": true});
+        for (who, path) in [(&bob, "/v1/conversations/search"), (&admin, "/v1/admin/conversations/search")] {
+            assert!(who.post(path, query.clone()).expect_page().data.is_empty());
+        }
+        for id in &self.of_friend {
+            for rest in ["/entries?limit=200", "/memberships"] {
+                let shown = admin.get(&format!("/v1/admin/conversations/{id}{rest}")).expect(200).text;
+                assert!(!shown.contains(&self.user), "{rest} names the user: {shown}");
+            }
+        }
+        let mut after = 0;
+        loop {
+            let page = admin.get(&format!("/v1/changes?limit=1000&after={after}")).expect(200);
+            let changes = page.json["changes"].as_array().unwrap();
+            assert!(changes.iter().all(|change| change["user"] != self.user.as_str()), "{}", page.text);
+            let Some(next) = page.json["next_after"].as_i64() else { break };
+            after = next;
+        }
+        for file in std::fs::read_dir(server.data_dir()).unwrap() {
+            let path = file.unwrap().path();
+            let bytes = std::fs::read(&path).unwrap_or_default();
+            // A sorted index shares the first letters of neighbours.
+            let found = String::from_utf8_lossy(&bytes).contains(&self.word[3..]);
+            assert!(!found, "{} still has what was forgotten", path.display());
+        }
+    }
+}
+
+fn on_threads(count: usize, work: impl Fn(usize) + Sync) {
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..16 {
+            scope.spawn(|| {
+                let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+                numbers.take_while(|n| *n < count).for_each(&work);
+            });
+        }
+    });
+}
+
+/// How many forgets have not come to their end.
+fn unfinished_forgets(server: &TestServer) -> i64 {
+    let database = rusqlite::Connection::open_with_flags(
+        server.data_dir().join("memloom.db"),
+        rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY,
+    );
+    let database = database.expect("the database");
+    database.busy_timeout(Duration::from_secs(5)).expect("a timeout");
+    database.query_row("SELECT count(*) FROM forgotten_users", [], |row| row.get(0)).expect("a number")
+}
+
+#[test]
+fn a_forget_that_is_killed_comes_to_its_end_all_the_same() {
+    let rounds: u32 = std::env::var("MEMLOOM_CRASH_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(3);
+    let mut server = TestServer::start(binary());
+    let undisturbed = Forgettable::new(&server);
+    let begun = Instant::now();
+    let report = Forgettable::forget(&server.as_user(&undisturbed.user)).expect("an answer").expect(200);
+    let duration = begun.elapsed();
+    assert_eq!(report.json["events_deleted"], EVENTS, "{}", report.text);
+    let anonymized = TREES_OF_FRIEND * 5;
+    assert_eq!(report.json["conversations"], json!({"deleted": TREES, "anonymized": anonymized}));
+    undisturbed.assert_forgotten(&server);
+
+    let mut dice = 0x2545_F491_4F6C_DD1D_u64;
+    for round in 1..=rounds {
+        let alice = Forgettable::new(&server);
+        // Once while it is asked for, and once while the next process goes on with it.
+        let mut moment = || {
+            dice ^= dice << 13;
+            dice ^= dice >> 7;
+            dice ^= dice << 17;
+            duration * u32::try_from(dice % 1_000).unwrap() / 1_000
+        };
+        let (first, second) = (moment(), moment());
+        let client = server.as_user(&alice.user);
+        let answered = std::thread::scope(|scope| {
+            let asked = scope.spawn(|| Forgettable::forget(&client).is_ok());
+            std::thread::sleep(first);
+            server.kill();
+            asked.join().expect("no thread fails")
+        });
+        let left = unfinished_forgets(&server);
+        eprintln!(
+            "round {round}: killed after {first:?} of {duration:?}, {left} unfinished, answered: {answered}"
+        );
+        server.restart();
+        std::thread::sleep(second);
+        server.kill();
+        server.restart();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while unfinished_forgets(&server) > 0 {
+            assert!(Instant::now() < deadline, "round {round}: the worker does not finish it");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        if left == 0 && !answered {
+            // It was killed before anything of it was committed: the user is still whole, and may ask again.
+            Forgettable::forget(&server.as_user(&alice.user)).expect("an answer").expect(200);
+        }
+        alice.assert_forgotten(&server);
+        assert_sound(server.data_dir());
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use memloom_testkit::server::{Client, Setup, TestServer};
 use rusqlite::Connection;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -195,6 +196,7 @@ fn with_encryption_on_nothing_that_was_said_is_on_disk() {
 fn what_is_given_for_search_is_readable_and_what_would_be_derived_is_not() {
     let place = Place::new();
     let server = place.serve(&encrypted(KEY));
+    server.wait_for_log(&["WARN", "found only by their indexedContent", "indexing.auto_derive"]);
     let alice = alice(&server);
     let conversation = alice.post("/v1/conversations", json!({})).expect(201).id();
     let said = |text: &str, indexed: Option<&str>| {
@@ -337,6 +339,42 @@ fn tampering_is_an_error_an_alarm_and_nobody_elses_problem() {
     server.stop();
 }
 
+#[test]
+fn words_that_were_derived_leave_the_disk_when_that_is_turned_off() {
+    let place = Place::new();
+    let mut server = place.serve(&format!("[indexing]\nauto_derive = \"text\"\n{}", encrypted(KEY)));
+    let alice = alice(&server);
+    let conversation = alice.post("/v1/conversations", json!({})).expect(201).id();
+    for text in ["the walrus", "the heron"] {
+        let entry = json!({"contentType": "history", "content": [{"role": "USER", "text": text}]});
+        alice.post(&entries(&conversation), entry).expect(201);
+    }
+    server.stop();
+    assert_eq!(place.found("walrus"), ["memloom.db"]);
+
+    place.rotate(&encrypted(KEY));
+    for word in ["walrus", "heron"] {
+        assert_eq!(place.found(&word[1..]), [""; 0], "{word}");
+    }
+}
+
+#[test]
+fn a_rotation_does_not_say_that_traces_are_gone_while_somebody_reads() {
+    let place = Place::new();
+    let mut server = place.serve("");
+    say_everything(&server);
+    server.stop();
+    let reader = Connection::open(place.database()).unwrap();
+    reader.execute_batch("BEGIN; SELECT COUNT(*) FROM meta").unwrap();
+
+    let refused = place.run(&encrypted(KEY), &["rotate-keys"]);
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(!refused.status.success() && said.contains("close it and run this again"), "{said}");
+    drop(reader);
+    assert!(place.rotate(&encrypted(KEY)).starts_with("Going on after"));
+    assert_eq!(place.found(SECRET), [""; 0]);
+}
+
 /// Makes of the entries there are so many that sealing them takes a while.
 fn multiply_entries(database: &Path, times: u32) -> u64 {
     let database = Connection::open(database).unwrap();
@@ -422,4 +460,54 @@ fn the_doctor_says_whether_content_is_encrypted_and_keeps_the_key_to_itself() {
     assert!(on.contains("✓ encryption: content is encrypted with the key "), "{on}");
     assert!(on.contains("[redacted]") && !on.contains(KEY) && !on.contains(NEW_KEY), "{on}");
     assert!(doctor(&providers("[\"dek\", \"plain\"]", KEY)).contains("plain content is read too"));
+}
+
+#[test]
+fn the_doctor_says_of_a_store_what_a_start_would_say_and_leaves_it_alone() {
+    let place = Place::new();
+    let files = || {
+        let files = std::fs::read_dir(place.data()).unwrap().map(|file| file.unwrap().path());
+        files.map(|path| (path.clone(), std::fs::read(path).unwrap())).collect::<BTreeMap<_, _>>()
+    };
+    let look = |toml: &str| {
+        let output = place.run(toml, &["doctor", "--listen", "127.0.0.1:0"]);
+        (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
+    };
+    let doctor = |toml: &str| {
+        let before = files();
+        let said = look(toml);
+        assert!(files() == before, "the doctor changed {:?}", files().keys());
+        said
+    };
+    let assert_refused_alike = |toml: &str| {
+        let log = place.refusal(toml);
+        let sentence = log.lines().find_map(|line| line.strip_prefix("error: ")).unwrap();
+        let (code, said) = doctor(toml);
+        assert!(code == 1 && said.contains(&format!("✗ encryption: {sentence}\n")), "{sentence}\n{said}");
+    };
+    let assert_fine = |toml: &str, expected: &str| {
+        let (code, said) = doctor(toml);
+        assert!(code == 0 && said.contains(&format!("✓ encryption: {expected}")), "{expected}\n{said}");
+    };
+
+    let mut server = place.serve("");
+    say_everything(&server);
+    server.stop();
+    assert_refused_alike(&encrypted(KEY));
+    assert_fine("", "content is stored as plain text");
+    assert_fine(&providers("[\"dek\", \"plain\"]", KEY), "content is encrypted");
+
+    place.rotate(&encrypted(KEY));
+    assert_refused_alike("");
+    assert_refused_alike(&encrypted(NEW_KEY));
+    assert_fine(&encrypted(KEY), "content is encrypted");
+    assert_fine(&exchanged(NEW_KEY, KEY), "content is encrypted");
+
+    let mut server = place.serve(&encrypted(KEY));
+    assert!(look(&encrypted(NEW_KEY)).1.contains("✗ encryption: "), "before a restart it is worth knowing");
+    assert!(look(&encrypted(KEY)).1.contains("✓ encryption: "));
+    server.kill();
+    assert!(place.database().with_extension("db-wal").exists(), "what is in the log counts too");
+    assert_eq!(look(&encrypted(KEY)).0, 0);
+    assert_eq!(look("").0, 1);
 }

@@ -5,6 +5,8 @@ use crate::{Error, Result};
 use serde_json::{Map, Value};
 
 const MAX_FILES: usize = 500;
+/// A budget beyond this counts as this: a char is up to four bytes, and an answer has to fit in memory.
+const MAX_CHARS_TOTAL: usize = 8_000_000;
 
 /// How much a context may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +82,8 @@ pub fn read(request: &Map<String, Value>) -> Result<(Vec<FileRef>, Budget)> {
     let default = Budget::default();
     let budget = Budget {
         max_docs: limit(request, "max_docs")?.unwrap_or(default.max_docs),
-        max_chars_total: limit(request, "max_chars_total")?.unwrap_or(default.max_chars_total),
+        max_chars_total: limit(request, "max_chars_total")?
+            .map_or(default.max_chars_total, |chars| chars.min(MAX_CHARS_TOTAL)),
     };
     Ok((files, budget))
 }

@@ -21,19 +21,25 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// A block is full once it has so many bytes.
-pub const TARGET_BYTES: usize = 8 * 1024;
+const TARGET_BYTES: usize = 8 * 1024;
 /// A block is full once it has so many events.
-pub const TARGET_EVENTS: usize = 64;
+const TARGET_EVENTS: usize = 64;
 
 /// Changes with the layout, so that blocks of another one are rebuilt and not misread.
 const FORMAT: usize = 1;
-const PREAMBLE_BYTES: usize = 3 * 4;
 const HEADER_BYTES: usize = 8 + 6 * 4;
 
 /// A byte string that is no block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a block of the event index is malformed and has to be rebuilt")]
 pub struct Malformed;
+
+/// The block of these events.
+pub fn build(events: impl IntoIterator<Item = Searchable>) -> Vec<u8> {
+    let mut draft = Draft::default();
+    events.into_iter().for_each(|event| draft.push(&event));
+    draft.finish()
+}
 
 /// The block with one more event at its end.
 pub fn append(block: &[u8], event: &Searchable) -> Result<Vec<u8>, Malformed> {
@@ -45,51 +51,21 @@ pub fn append(block: &[u8], event: &Searchable) -> Result<Vec<u8>, Malformed> {
     Ok(draft.finish())
 }
 
-/// The block without one event.
-pub fn remove(block: &[u8], event_id: &str) -> Result<Vec<u8>, Malformed> {
-    retain(block, |id, _| id != event_id)
-}
-
-/// The block with only those events that are to be kept.
-pub fn retain(block: &[u8], mut keep: impl FnMut(&str, Timestamp) -> bool) -> Result<Vec<u8>, Malformed> {
+/// The block without the events whose ids are to go.
+pub fn remove(block: &[u8], gone: impl Fn(&str) -> bool) -> Result<Vec<u8>, Malformed> {
     let mut draft = Draft::default();
     for entry in Block::read(block)?.entries {
-        if keep(entry.id()?, entry.timestamp) {
+        if !gone(entry.id()?) {
             draft.push_entry(&entry);
         }
     }
     Ok(draft.finish())
 }
 
-/// The ids of a block's events, in the order they were appended.
-pub fn ids(block: &[u8]) -> Result<Vec<&str>, Malformed> {
-    Block::read(block)?.entries.iter().map(Entry::id).collect()
-}
-
-/// How many events a block has.
-pub fn count(block: &[u8]) -> usize {
-    Block::read(block).map_or(0, |block| block.entries.len())
-}
-
 /// Whether the next event belongs into another block. A malformed one takes none.
 pub fn is_full(block: &[u8]) -> bool {
     block.len() >= TARGET_BYTES
         || Block::read(block).map_or(true, |block| block.entries.len() >= TARGET_EVENTS)
-}
-
-/// Packs events into the blocks that appending them one by one would give.
-pub fn pack(events: impl Iterator<Item = Searchable>) -> impl Iterator<Item = Vec<u8>> {
-    let mut events = events.peekable();
-    std::iter::from_fn(move || {
-        events.peek()?;
-        let mut draft = Draft::default();
-        while !draft.is_full()
-            && let Some(event) = events.next()
-        {
-            draft.push(&event);
-        }
-        Some(draft.finish())
-    })
 }
 
 /// A query made ready for running over many blocks.
@@ -327,20 +303,12 @@ impl Draft {
         }
     }
 
-    fn count(&self) -> usize {
-        self.headers.len() / HEADER_BYTES
-    }
-
-    fn is_full(&self) -> bool {
-        let bytes = PREAMBLE_BYTES + self.headers.len() + self.fields.len() + self.text.len();
-        bytes >= TARGET_BYTES || self.count() >= TARGET_EVENTS
-    }
-
     fn finish(self) -> Vec<u8> {
         if self.headers.is_empty() {
             return Vec::new();
         }
-        let preamble = [FORMAT, self.count(), self.fields.len()].map(number).concat();
+        let count = self.headers.len() / HEADER_BYTES;
+        let preamble = [FORMAT, count, self.fields.len()].map(number).concat();
         [preamble, self.headers, self.fields, self.text].concat()
     }
 }

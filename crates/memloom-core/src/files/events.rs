@@ -1,10 +1,12 @@
 //! Events: what one must look like to be stored, and what a search of them asks for.
 
-use super::{Code, Refusal, body};
+use super::{Code, Refusal, body, path};
 use crate::{Error, Result, Timestamp};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 
+/// The most chars of a whole event as it is stored: as many as a document may have.
+const MAX_CHARS: usize = super::envelope::MAX_CHARS;
 const MAX_ID_BYTES: usize = 200;
 const MAX_DIGEST_CHARS: usize = 10_000;
 const MAX_KEYWORDS: usize = 50;
@@ -13,8 +15,9 @@ const MAX_PROJECTS: usize = 20;
 /// So many events are found when nobody says how many.
 const DEFAULT_TOP_K: usize = 10;
 const MAX_TOP_K: i64 = 500;
-/// Every token is one pass over all that a user has, so a query has a limit however long it is.
-const MAX_TOKENS: usize = 64;
+/// Every token is one pass over all that a user has, so their number has a limit. It is what the longest query of the
+/// contract's own tools, 2,000 chars, can have at most.
+const MAX_TOKENS: usize = 1_000;
 
 /// An event that may be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +32,7 @@ pub struct Event {
     pub searchable: Searchable,
 }
 
-/// What an event is found by: its text in lower case, because searches do not tell cases apart.
+/// What an event is found by: its text folded, because searches do not tell cases apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Searchable {
     /// The event's id, as it is written.
@@ -51,15 +54,15 @@ pub struct Searchable {
 /// A search for events: filters that all must hold, and words to rank by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventQuery {
-    /// The words of the query, in lower case, each once.
+    /// The words of the query, folded, each once.
     pub tokens: Vec<String>,
     /// Whether there is a query at all. One without a single word in it (`!!!`) finds nothing.
     pub has_query: bool,
-    /// The service that must have written it, in lower case.
+    /// The service that must have written it, folded.
     pub service: Option<String>,
-    /// The kind of source it must come from, in lower case.
+    /// The kind of source it must come from, folded.
     pub source: Option<String>,
-    /// A project it must belong to, in lower case.
+    /// A project it must belong to, folded.
     pub project: Option<String>,
     /// The earliest time, inclusive.
     pub from: Option<Timestamp>,
@@ -87,12 +90,9 @@ impl Event {
         fill_in(&mut members, actor, now);
         let searchable = Searchable::read(&members)?;
         check_caps(&members)?;
-        Ok(Event {
-            id: searchable.id.clone(),
-            timestamp: searchable.timestamp,
-            json: Value::Object(members).to_string(),
-            searchable,
-        })
+        let json = Value::Object(members).to_string();
+        check_cap("event", "characters", json.chars().count(), MAX_CHARS)?;
+        Ok(Event { id: searchable.id.clone(), timestamp: searchable.timestamp, json, searchable })
     }
 
     /// What a stored event is found by, for rebuilding the index. `None` for one that cannot be read: it must not stop
@@ -119,11 +119,11 @@ impl Searchable {
         Ok(Self {
             id: id.to_owned(),
             timestamp,
-            service: text(members, "service_id")?.to_lowercase(),
-            source: text(members, "source_type")?.to_lowercase(),
-            projects: lower_case(texts(members, "project_ids")?),
-            digest: digest.to_lowercase(),
-            keywords: lower_case(texts(members, "keywords")?),
+            service: fold(text(members, "service_id")?),
+            source: fold(text(members, "source_type")?),
+            projects: texts(members, "project_ids")?.into_iter().map(fold).collect(),
+            digest: fold(digest),
+            keywords: texts(members, "keywords")?.into_iter().map(fold).collect(),
         })
     }
 }
@@ -133,11 +133,11 @@ impl EventQuery {
     pub fn read(body: &Map<String, Value>) -> Result<EventQuery> {
         let unless_blank = |name| {
             let text = body::text(body, name)?.filter(|text| !text.trim().is_empty());
-            Ok::<_, Error>(text.map(str::to_lowercase))
+            Ok::<_, Error>(text.map(fold))
         };
         let query = unless_blank("query")?;
         Ok(EventQuery {
-            tokens: query.as_deref().map(tokens).unwrap_or_default(),
+            tokens: query.as_deref().map(tokens).transpose()?.unwrap_or_default(),
             has_query: query.is_some(),
             service: unless_blank("service_id")?,
             source: unless_blank("source_type")?,
@@ -149,16 +149,26 @@ impl EventQuery {
     }
 }
 
-/// The words of a query in lower case, each once.
-fn tokens(query: &str) -> Vec<String> {
+/// Text as searches compare it: in lower case, each letter by itself, so that a part of a word is written like the whole.
+/// Sigma, which has two lower cases, gets one.
+fn fold(text: &str) -> String {
+    path::fold(text).replace('ς', "σ")
+}
+
+/// The words of a folded query, each once.
+fn tokens(query: &str) -> Result<Vec<String>> {
     let mut seen = HashSet::new();
-    query
+    let tokens: Vec<String> = query
         .split(|c: char| c.is_whitespace() || c == ',' || c == ';')
         .map(|token| token.trim_matches(|c: char| !c.is_alphanumeric()))
         .filter(|token| !token.is_empty() && seen.insert(*token))
-        .take(MAX_TOKENS)
         .map(str::to_owned)
-        .collect()
+        .collect();
+    if tokens.len() > MAX_TOKENS {
+        let message = format!("'query' must have at most {MAX_TOKENS} different words");
+        return Err(Refusal::new(Code::InvalidRequest, message).with("field", "query").into());
+    }
+    Ok(tokens)
 }
 
 fn check_scope(members: &Map<String, Value>, tenant: &str, user: &str) -> Result<()> {
@@ -207,21 +217,21 @@ fn check_id(id: &str) -> Result<()> {
 fn check_caps(members: &Map<String, Value>) -> Result<()> {
     let entries = |name| members.get(name).and_then(Value::as_array).map_or(0, Vec::len);
     let digest_chars = members.get("digest").and_then(Value::as_str).map_or(0, |text| text.chars().count());
-    for (name, unit, actual, max) in [
-        ("digest", "characters", digest_chars, MAX_DIGEST_CHARS),
-        ("keywords", "entries", entries("keywords"), MAX_KEYWORDS),
-        ("project_ids", "entries", entries("project_ids"), MAX_PROJECTS),
-    ] {
-        if actual > max {
-            let message = format!("'event.{name}' has {actual} {unit}, {max} are allowed");
-            return Err(Refusal::new(Code::EventMetadataTooLarge, message)
-                .with("field", name)
-                .with("limit", max)
-                .with("actual", actual)
-                .into());
-        }
+    check_cap("digest", "characters", digest_chars, MAX_DIGEST_CHARS)?;
+    check_cap("keywords", "entries", entries("keywords"), MAX_KEYWORDS)?;
+    check_cap("project_ids", "entries", entries("project_ids"), MAX_PROJECTS)
+}
+
+fn check_cap(field: &str, unit: &str, actual: usize, limit: usize) -> Result<()> {
+    if actual <= limit {
+        return Ok(());
     }
-    Ok(())
+    let message = format!("'{field}' has {actual} {unit}, {limit} are allowed");
+    Err(Refusal::new(Code::EventMetadataTooLarge, message)
+        .with("field", field)
+        .with("limit", limit)
+        .with("actual", actual)
+        .into())
 }
 
 fn top_k(wanted: Option<i64>) -> usize {
@@ -229,10 +239,6 @@ fn top_k(wanted: Option<i64>) -> usize {
         Some(wanted @ 1..) => wanted.min(MAX_TOP_K) as usize,
         _ => DEFAULT_TOP_K,
     }
-}
-
-fn lower_case(texts: Vec<&str>) -> Vec<String> {
-    texts.into_iter().map(str::to_lowercase).collect()
 }
 
 fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Result<&'a str> {

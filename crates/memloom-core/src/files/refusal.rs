@@ -15,6 +15,8 @@ pub enum Class {
     Stale,
     /// It is well-formed, but cannot be applied or its result may not be stored.
     Unprocessable,
+    /// It asks for a part that this build does not have.
+    Unavailable,
 }
 
 macro_rules! codes {
@@ -111,9 +113,11 @@ codes! {
     InvalidPatchPath = "INVALID_PATCH_PATH", Unprocessable;
     /// A `test` that failed.
     PatchTestFailed = "PATCH_TEST_FAILED", Unprocessable;
+    /// Files are to be kept where this build cannot keep them.
+    AzureProviderNotEnabled = "AZURE_PROVIDER_NOT_ENABLED", Unavailable;
     /// An event that names another scope than its route.
     EventScopeMismatch = "EVENT_SCOPE_MISMATCH", Unprocessable;
-    /// An event whose digest, keywords or projects are too many.
+    /// An event whose digest, keywords or projects are too many, or that is too large as a whole.
     EventMetadataTooLarge = "EVENT_METADATA_TOO_LARGE", Unprocessable;
 }
 

@@ -45,8 +45,12 @@ impl App {
 }
 
 /// Routes that may take longer than a request usually may: they work in batches and say so, or answer at the end.
-pub const PATIENT_ROUTES: &[&str] =
-    &["/v1/tenants/{tenant_id}/users/{user_id}/memory", "/v1/users:forget", "/v1/admin/evict"];
+pub const PATIENT_ROUTES: &[&str] = &[
+    "/v1/tenants/{tenant_id}/users/{user_id}/memory",
+    "/v1/tenants/{tenant_id}/users/{user_id}/retention:apply",
+    "/v1/users:forget",
+    "/v1/admin/evict",
+];
 
 /// The routes of the API, on an app.
 pub fn router(app: App) -> Router {

@@ -1,12 +1,16 @@
 //! The OpenAPI document, from the routes and types themselves.
 
+use super::admin::JUSTIFICATION_HEADER;
 use super::error::ErrorBody;
 use super::files::FilesErrorBody;
 use super::surface::Surface;
 use memloom_wire as wire;
 use utoipa::openapi::content::ContentBuilder;
-use utoipa::openapi::path::{HttpMethod, Operation, OperationBuilder, PathItem};
+use utoipa::openapi::path::{
+    HttpMethod, Operation, OperationBuilder, Parameter, ParameterBuilder, ParameterIn, PathItem,
+};
 use utoipa::openapi::response::ResponseBuilder;
+use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{OpenApi, Ref, RefOr, SecurityRequirement};
 use utoipa::{OpenApi as _, PartialSchema, ToSchema};
@@ -50,6 +54,22 @@ const COMMON_ERRORS: [(&str, &str); 10] = [
     ("504", "Took too long; it may have been done"),
 ];
 
+/// A header that many operations read: its name, its meaning, and how many characters it may have.
+type Header = (&'static str, &'static str, usize);
+
+const USER: Header = (
+    "X-User-ID",
+    "The user to act for: from an agent that is trusted to say so, where no bearer token does",
+    255,
+);
+const TENANT: Header = (
+    "X-Tenant-Id",
+    "The tenant to act in, where the credentials leave the choice; in a path that names the tenant, that one",
+    255,
+);
+const JUSTIFICATION: Header =
+    (JUSTIFICATION_HEADER, "Why, for the audit log; a deployment may require it", 1000);
+
 /// What the shell answers by itself, to anybody: path, id, summary, media type, and what an unhappy answer means.
 const OPERATIONS: [(&str, &str, &str, &str, Option<&str>); 4] = [
     ("/v1/health", "health", "Says that the service is there.", "application/json", None),
@@ -74,6 +94,8 @@ pub fn document() -> OpenApi {
         document.paths.paths.into_iter().map(|(path, item)| (path.replace("{*", "{"), item)).collect();
     for (path, item) in &mut document.paths.paths {
         let surface = Surface::of(path);
+        let headers = if path.starts_with("/v1/admin/") { [TENANT, JUSTIFICATION] } else { [TENANT, USER] };
+        item.parameters = Some(headers.map(reference).into());
         let operations = [&mut item.get, &mut item.post, &mut item.put, &mut item.patch, &mut item.delete]
             .into_iter()
             .flatten();
@@ -93,6 +115,8 @@ pub fn document() -> OpenApi {
     ErrorBody::schemas(&mut schemas);
     FilesErrorBody::schemas(&mut schemas);
     components.schemas.extend(schemas);
+    let headers = [TENANT, USER, JUSTIFICATION];
+    components.parameters.extend(headers.map(|header| (header.0.to_owned(), RefOr::T(parameter(header)))));
     let bearer = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
         .description(Some("The user: a JWT, or in local mode just the user's name"))
@@ -107,6 +131,21 @@ pub fn document() -> OpenApi {
         SecurityRequirement::new("agent", none),
     ]);
     document
+}
+
+/// Where a header is described, once for all operations.
+fn reference((name, ..): Header) -> RefOr<Parameter> {
+    RefOr::Ref(Ref::new(format!("#/components/parameters/{name}")))
+}
+
+fn parameter((name, description, max_length): Header) -> Parameter {
+    let text = ObjectBuilder::new().schema_type(Type::String).max_length(Some(max_length));
+    ParameterBuilder::new()
+        .name(name)
+        .parameter_in(ParameterIn::Header)
+        .description(Some(description))
+        .schema(Some(text))
+        .build()
 }
 
 fn operation(id: &str, summary: &str, media: &str, unhappy: Option<&str>) -> Operation {

@@ -2,10 +2,12 @@
 
 use super::Files;
 use memloom_core::files::assembly::{self, DropReason, Outcome};
-use memloom_core::files::{ETag, ScopedCaller};
+use memloom_core::files::{ETag, FilePath, ScopedCaller};
 use memloom_core::{Error, Result};
 use memloom_store::files::{documents, scopes};
 use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::sync::Arc;
 
 /// A context.
 #[derive(Debug, Clone, Default)]
@@ -23,8 +25,8 @@ pub struct AssembledFile {
     pub path: String,
     /// Its version.
     pub etag: ETag,
-    /// Its envelope: compact JSON.
-    pub document: String,
+    /// Its envelope: compact JSON. A file that was asked for twice shares it.
+    pub document: Arc<str>,
 }
 
 /// A file that did not fit.
@@ -50,14 +52,19 @@ impl Files {
                     Some(id) => Ok(documents::chars(tx, id, &file.path)?),
                     None => Ok(None),
                 })?;
+                let mut read: HashMap<&FilePath, (ETag, Arc<str>)> = HashMap::new();
                 for (file, outcome) in refs.iter().zip(outcomes) {
                     let path = file.given.clone();
                     match outcome {
                         Outcome::Missing => {}
                         Outcome::Dropped(reason) => assembled.dropped.push(DroppedFile { path, reason }),
                         Outcome::Selected => {
-                            if let Some(stored) = documents::get(tx, &scope, &file.path)? {
-                                let (etag, document) = (stored.etag, stored.document);
+                            if !read.contains_key(&file.path)
+                                && let Some(stored) = documents::get(tx, &scope, &file.path)?
+                            {
+                                read.insert(&file.path, (stored.etag, stored.document.into()));
+                            }
+                            if let Some((etag, document)) = read.get(&file.path).cloned() {
                                 assembled.files.push(AssembledFile { path, etag, document });
                             }
                         }

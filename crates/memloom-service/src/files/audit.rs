@@ -5,9 +5,11 @@ use crate::files_metrics;
 use memloom_core::files::envelope::{self, Stamp};
 use memloom_core::files::{Code, ETag, FilePath, Patch, ScopedCaller, body, canonical};
 use memloom_core::{Error, Result, Timestamp};
-use memloom_store::Tx;
-use memloom_store::files::audit::{self, Filter, Record};
+use memloom_store::files::audit::{self, Filter, Record, Version};
 use memloom_store::files::scopes::{self, ScopeId};
+use memloom_store::{StoreError, Tx};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -34,9 +36,61 @@ pub struct ListAudit {
 #[derive(Debug, Clone, Default)]
 pub struct AuditPage {
     /// The records, in the order of their sequence.
-    pub records: Vec<Value>,
+    pub records: Vec<AuditRecord>,
     /// The last sequence, if there are more.
     pub next_after: Option<i64>,
+}
+
+/// A record in the contract's shape: what is not known of a change, or belongs to the governed layer, is null. Documents and
+/// operations are copied as they are stored, numbers and all.
+#[derive(Debug, Clone, Serialize)]
+pub struct AuditRecord {
+    change_id: String,
+    sequence: i64,
+    timestamp: String,
+    tenant_id: String,
+    user_id: String,
+    path: String,
+    layer: Json,
+    action: Json,
+    actor: Json,
+    principal: Json,
+    reason: Json,
+    previous_etag: Option<String>,
+    new_etag: String,
+    ops: Json,
+    edits: Json,
+    document: Json,
+    document_sha256: Json,
+    ops_hash: Json,
+    evidence: Json,
+    confidence: (),
+    profile_id: (),
+    profile_revision: (),
+    binding_id: (),
+    idempotency_key_hash: Json,
+    replay_id: (),
+    request_id: Json,
+}
+
+/// JSON as it is stored, or null.
+type Json = Option<Box<RawValue>>;
+
+/// What a stored record says beyond its columns.
+#[derive(Deserialize)]
+struct Said {
+    layer: Json,
+    action: Json,
+    actor: Json,
+    principal: Json,
+    reason: Json,
+    ops: Json,
+    edits: Json,
+    document_sha256: Json,
+    ops_hash: Json,
+    evidence: Json,
+    idempotency_key_hash: Json,
+    request_id: Json,
 }
 
 /// A version of a file, proved by the audit trail.
@@ -71,23 +125,21 @@ impl Files {
             after: request.after.unwrap_or(0),
         };
         let scope = caller.scope.clone();
-        let mut found = self
+        let (found, more) = self
             .cx
             .store
             .read("list_audit", move |tx| match scopes::find(tx, &scope)? {
-                Some(id) => Ok::<_, Error>(audit::list(tx, id, &filter, limit + 1)?),
-                None => Ok(Vec::new()),
+                Some(id) => Ok::<_, Error>(audit::list(tx, id, &filter, limit as usize)?),
+                None => Ok((Vec::new(), false)),
             })
             .await?;
-        let more = found.len() as i64 > limit;
-        found.truncate(limit as usize);
         let next_after = found.last().filter(|_| more).map(|record| record.sequence);
-        let records = found.iter().map(|record| rendered(caller, record)).collect::<Result<_>>()?;
+        let records = found.into_iter().map(|record| rendered(caller, record)).collect::<Result<_>>()?;
         Ok(AuditPage { records, next_after })
     }
 
     /// The record of one change.
-    pub async fn get_audit(&self, caller: &ScopedCaller, change_id: &str) -> Result<Value> {
+    pub async fn get_audit(&self, caller: &ScopedCaller, change_id: &str) -> Result<AuditRecord> {
         let change = parse_id(change_id).ok_or_else(not_found)?;
         let scope = caller.scope.clone();
         let record = self
@@ -98,7 +150,7 @@ impl Files {
                 None => Ok(None),
             })
             .await?;
-        rendered(caller, &record.ok_or_else(not_found)?)
+        rendered(caller, record.ok_or_else(not_found)?)
     }
 
     /// Makes a version of a file again from the audit trail, and proves it.
@@ -122,13 +174,14 @@ impl Files {
             .store
             .read("reconstruct_version", move |tx| {
                 let id = scopes::find(tx, &scope)?.ok_or_else(not_found)?;
-                let record = match wanted {
-                    Wanted::Change(change) => audit::get(tx, id, change)?,
-                    Wanted::AsOf(as_of) => audit::latest(tx, id, path.as_str(), as_of)?,
+                let version = match wanted {
+                    Wanted::Change(change) => audit::version(tx, id, change)?,
+                    Wanted::AsOf(as_of) => audit::version_at(tx, id, path.as_str(), as_of)?,
                 };
-                let record = record.filter(|record| record.path == path.as_str()).ok_or_else(not_found)?;
-                let document = proved(tx, id, &record)?;
-                Ok(Reconstructed { change_id: public_id(record.etag), etag: record.etag, document })
+                let version =
+                    version.filter(|version| version.path == path.as_str()).ok_or_else(not_found)?;
+                let document = proved(tx, id, &version)?;
+                Ok(Reconstructed { change_id: public_id(version.etag), etag: version.etag, document })
             })
             .await;
         if let Err(Error::Refused(refusal)) = &result
@@ -141,38 +194,52 @@ impl Files {
     }
 }
 
-/// The document of a record, made from the nearest image before it.
-pub(super) fn proved(tx: &mut dyn Tx, scope: ScopeId, record: &Record) -> Result<String> {
-    let chain = audit::chain(tx, scope, &record.path, record.sequence)?;
-    replay(&chain)
+/// The document of a version: the records of its chain applied to the image of the first, one after the other, and every
+/// version on the way held against its hash.
+pub(super) fn proved(tx: &mut dyn Tx, scope: ScopeId, version: &Version) -> Result<String> {
+    let mut proved = None;
+    for sequence in audit::chain(tx, scope, &version.path, version.sequence)? {
+        let record = match audit::at(tx, scope, sequence) {
+            Ok(record) => record.ok_or_else(incomplete)?,
+            // What cannot be opened proves nothing.
+            Err(StoreError::Broken(_)) => return Err(incomplete()),
+            Err(error) => return Err(error.into()),
+        };
+        proved = Some(link(record, proved)?);
+    }
+    proved.map(|proved| proved.document).ok_or_else(incomplete)
 }
 
-/// Applies the records of a chain to the image of its first, and holds every version against its hash.
-fn replay(chain: &[Record]) -> Result<String> {
-    let mut version: Option<(ETag, Value, String)> = None;
-    for record in chain {
-        let said = body::object(record.record.as_bytes()).map_err(|_| incomplete())?;
-        let text = match (&record.image, version) {
-            (Some(image), _) => image.clone(),
-            (None, Some((etag, Value::Object(mut envelope), _))) if Some(etag) == record.previous => {
-                let created_at = envelope.get("created_at").cloned();
-                let patch = Patch::read(said.get("ops"), said.get("edits")).map_err(|_| incomplete())?;
-                patch.apply(&mut envelope).map_err(|_| incomplete())?;
-                let actor = said.get("actor").and_then(Value::as_str).ok_or_else(incomplete)?;
-                let stamp = Stamp { now: record.at, actor, previous_created_at: created_at.as_ref() };
-                envelope::finish(envelope, &stamp).map_err(|_| incomplete())?.1.text
-            }
-            (None, _) => return Err(incomplete()),
-        };
-        let envelope = Value::Object(envelope::stored(&text)?);
-        if said.get("document_sha256").and_then(Value::as_str)
-            != Some(&canonical::canonical_sha256(&envelope))
+/// A version on the way of a proof.
+struct Proved {
+    etag: ETag,
+    envelope: Value,
+    document: String,
+}
+
+/// The version that a record makes of the one before it.
+fn link(record: Record, previous: Option<Proved>) -> Result<Proved> {
+    let said = body::object(record.record.as_bytes()).map_err(|_| incomplete())?;
+    let document = match (record.image, previous) {
+        (Some(image), _) => image,
+        (None, Some(Proved { etag, envelope: Value::Object(mut envelope), .. }))
+            if Some(etag) == record.previous =>
         {
-            return Err(incomplete());
+            let created_at = envelope.get("created_at").cloned();
+            let patch = Patch::read(said.get("ops"), said.get("edits")).map_err(|_| incomplete())?;
+            patch.apply(&mut envelope).map_err(|_| incomplete())?;
+            let actor = said.get("actor").and_then(Value::as_str).ok_or_else(incomplete)?;
+            let stamp = Stamp { now: record.at, actor, previous_created_at: created_at.as_ref() };
+            envelope::finish(envelope, &stamp).map_err(|_| incomplete())?.1.text
         }
-        version = Some((record.etag, envelope, text));
+        (None, _) => return Err(incomplete()),
+    };
+    let envelope = Value::Object(envelope::stored(&document).map_err(|_| incomplete())?);
+    let hash = canonical::canonical_sha256(&envelope);
+    if said.get("document_sha256").and_then(Value::as_str) != Some(&hash) {
+        return Err(incomplete());
     }
-    version.map(|(_, _, text)| text).ok_or_else(incomplete)
+    Ok(Proved { etag: record.etag, envelope, document })
 }
 
 fn incomplete() -> Error {
@@ -191,39 +258,37 @@ fn parse_id(id: &str) -> Option<Uuid> {
     id.strip_prefix(ID_PREFIX).and_then(memloom_core::parse_uuid)
 }
 
-/// A record in the contract's shape. What belongs to the governed layer is null here.
-fn rendered(caller: &ScopedCaller, record: &Record) -> Result<Value> {
-    let unreadable = |error: Error| Error::Internal(format!("an audit record cannot be read: {error}"));
-    let said = body::object(record.record.as_bytes()).map_err(unreadable)?;
-    let image = record.image.as_deref().map(|image| body::parse(image.as_bytes())).transpose();
-    let document = image.map_err(unreadable)?.unwrap_or_default();
-    let scope = &caller.scope;
-    // Built member by member: `json!` would write the numbers of documents and operations in its own way.
-    let mut rendered = Map::new();
-    let mut put = |name: &str, value: Value| drop(rendered.insert(name.to_owned(), value));
-    put("change_id", public_id(record.etag).into());
-    put("sequence", record.sequence.into());
-    put("timestamp", record.at.to_string().into());
-    put("tenant_id", scope.tenant().as_str().into());
-    put("user_id", scope.user().as_str().into());
-    put("path", record.path.as_str().into());
-    for name in ["layer", "action", "actor", "principal", "reason"] {
-        put(name, said.get(name).cloned().unwrap_or_default());
-    }
-    put("previous_etag", record.previous.map_or(Value::Null, |etag| etag.to_string().into()));
-    put("new_etag", record.etag.to_string().into());
-    for name in ["ops", "edits"] {
-        put(name, said.get(name).cloned().unwrap_or_default());
-    }
-    put("document", document);
-    for name in ["document_sha256", "ops_hash", "evidence"] {
-        put(name, said.get(name).cloned().unwrap_or_default());
-    }
-    for name in ["confidence", "profile_id", "profile_revision", "binding_id"] {
-        put(name, Value::Null);
-    }
-    put("idempotency_key_hash", said.get("idempotency_key_hash").cloned().unwrap_or_default());
-    put("replay_id", Value::Null);
-    put("request_id", said.get("request_id").cloned().unwrap_or_default());
-    Ok(Value::Object(rendered))
+fn rendered(caller: &ScopedCaller, record: Record) -> Result<AuditRecord> {
+    let unreadable =
+        |error: serde_json::Error| Error::Internal(format!("an audit record cannot be read: {error}"));
+    let said: Said = serde_json::from_str(&record.record).map_err(unreadable)?;
+    let document = record.image.map(RawValue::from_string).transpose().map_err(unreadable)?;
+    Ok(AuditRecord {
+        change_id: public_id(record.etag),
+        sequence: record.sequence,
+        timestamp: record.at.to_string(),
+        tenant_id: caller.scope.tenant().as_str().to_owned(),
+        user_id: caller.scope.user().as_str().to_owned(),
+        path: record.path,
+        layer: said.layer,
+        action: said.action,
+        actor: said.actor,
+        principal: said.principal,
+        reason: said.reason,
+        previous_etag: record.previous.map(|etag| etag.to_string()),
+        new_etag: record.etag.to_string(),
+        ops: said.ops,
+        edits: said.edits,
+        document,
+        document_sha256: said.document_sha256,
+        ops_hash: said.ops_hash,
+        evidence: said.evidence,
+        confidence: (),
+        profile_id: (),
+        profile_revision: (),
+        binding_id: (),
+        idempotency_key_hash: said.idempotency_key_hash,
+        replay_id: (),
+        request_id: said.request_id,
+    })
 }

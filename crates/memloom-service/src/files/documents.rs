@@ -95,7 +95,7 @@ impl Files {
         body: Value,
         headers: Headers,
     ) -> Result<Written> {
-        let result = self.try_put(caller, path, body, headers).await;
+        let result = self.refund_refused(caller, self.try_put(caller, path, body, headers).await);
         files_metrics::mutation("put", &result);
         result
     }

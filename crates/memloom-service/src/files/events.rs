@@ -31,15 +31,16 @@ impl Files {
         let (tenant, user) = (caller.scope.tenant().as_str(), caller.scope.user().as_str());
         let given = body::member(super::members(&body)?, "event").cloned();
         let event = Event::read(given, tenant, user, &caller.actor, now)?;
-        let (cx, caller) = (self.cx.clone(), caller.clone());
-        self.cx
+        let (cx, writer) = (self.cx.clone(), caller.clone());
+        let written = self
+            .cx
             .store
             .write("write_event", move |tx| {
-                let scope = scopes::lock(tx, &caller.scope)?;
-                if replay.find(tx, &caller, scope.id)?.is_some() {
+                let scope = scopes::lock(tx, &writer.scope)?;
+                if replay.find(tx, &writer, scope.id)?.is_some() {
                     return Ok(EventWritten { replayed: true });
                 }
-                let tenant = caller.scope.tenant();
+                let tenant = writer.scope.tenant();
                 if let Some(limit) = cx.quotas.max_events(tenant.as_str())
                     && scope.events as u64 >= limit
                     && !events::exists(tx, scope.id, &event.id)?
@@ -49,15 +50,16 @@ impl Files {
                 events::put(tx, tenant, &scope, &event)?;
                 let change = Change {
                     kind: ChangeKind::EventWritten,
-                    user: Some(caller.scope.user().as_str()),
+                    user: Some(writer.scope.user().as_str()),
                     resource: &event.id,
                     version: None,
                 };
                 changes::record(tx, tenant, now, &change)?;
-                replay.remember(tx, &caller, scope.id, now, || Ok("{}".to_owned()))?;
+                replay.remember(tx, &writer, scope.id, now, || Ok("{}".to_owned()))?;
                 Ok(EventWritten { replayed: false })
             })
-            .await
+            .await;
+        self.refund_refused(caller, written)
     }
 
     /// The events that answer a query best, each as it is stored.
@@ -69,19 +71,33 @@ impl Files {
         let started = Instant::now();
         let query = EventQuery::read(request)?;
         let scope = caller.scope.clone();
-        let (found, malformed) = self
+        let (found, unreadable) = self
             .cx
             .store
             .read("search_events", move |tx| match scopes::find(tx, &scope)? {
-                Some(id) => Ok::<_, Error>(events::search(tx, id, &query)?),
+                Some(id) => {
+                    let (found, unreadable) = events::search(tx, id, &query)?;
+                    Ok::<_, Error>((found, (!unreadable.is_empty()).then_some((id, unreadable))))
+                }
                 None => Ok(Default::default()),
             })
             .await?;
-        if !malformed.is_empty() {
+        if let Some((id, blocks)) = unreadable {
             tracing::error!(
-                blocks = malformed.len(),
+                blocks = blocks.len(),
                 "blocks of the event index cannot be read; rebuild it with `memloom reindex`"
             );
+            let now = self.cx.clock.now();
+            let noted = self.cx.store.write("note_unreadable", move |tx| {
+                if scopes::lock_known(tx, id)?.is_some() {
+                    events::note_unreadable(tx, id, &blocks, now)?;
+                }
+                Ok::<_, Error>(())
+            });
+            // What was found is an answer all the same.
+            if let Err(error) = noted.await {
+                tracing::warn!(%error, "that could not be noted");
+            }
         }
         files_metrics::event_search(started.elapsed(), found.len());
         Ok(found)

@@ -1,25 +1,37 @@
 //! Forgetting a user: one operation for the whole product.
 //!
-//! The first unit of work takes everything of the user out of reach; concurrent writers either finished before it, and what
-//! they wrote goes too, or find nothing there and begin anew. Then the rows go, in steps that let others write in between.
-//! A process that dies on the way finishes at its next start.
+//! The first unit of work decides what is forgotten and closes it to everybody; concurrent writers either finished before it,
+//! and what they wrote goes too, or find nothing there and begin anew. The rest goes in steps that let others write in
+//! between, at last from the disk. A forget stays noted until that is done, so that whatever stops it on the way, the task
+//! worker goes on with it.
 
 use super::Files;
+use crate::audit::{self, Actor};
 use crate::{Context, files_metrics, tasks};
-use memloom_core::files::{Scope, ScopedCaller};
-use memloom_core::identity::Tenant;
-use memloom_core::{Error, GroupId, Result, Timestamp};
+use memloom_core::files::ScopedCaller;
+use memloom_core::{ConversationId, Error, Result, UserId};
 use memloom_store::changes::{self, Change, ChangeKind};
-use memloom_store::files::forget::{self, Detached, Removed, Waiting};
-use memloom_store::files::scopes::ScopeId;
+use memloom_store::conversations::{groups, memberships};
+use memloom_store::files::forget::{self, Forget, Removed, Step};
+use memloom_store::{StoreError, Tx};
 use std::sync::Arc;
 
-/// Rows of each kind that one step removes.
-const STEP_ROWS: i64 = 500;
-/// Trees that one step takes a name off.
-const STEP_TREES: i64 = 20;
+/// Trees that one step takes out of reach.
+const STEP_TREES: i64 = 50;
+/// Rows that one step removes, of each kind.
+const STEP_ROWS: i64 = 200;
+/// Entries that one step looks at for a name.
+const STEP_ENTRIES: i64 = 1_000;
 /// Changes of the feed that one step looks at.
 const STEP_CHANGES: i64 = 10_000;
+
+/// What happens to what is out of reach, in this order: names first, because others see them.
+const STEPS: [(&str, Step, i64); 4] = [
+    ("forget_names", forget::anonymize, STEP_ENTRIES),
+    ("forget_changes", forget::blank_changes, STEP_CHANGES),
+    ("forget_files", forget::clear_scope, STEP_ROWS),
+    ("forget_entries", forget::clear_trees, STEP_ROWS),
+];
 
 /// What was removed of a user, by kind.
 pub type Forgotten = Removed;
@@ -27,8 +39,18 @@ pub type Forgotten = Removed;
 impl Files {
     /// Forgets everything of a user.
     pub async fn forget(&self, caller: &ScopedCaller) -> Result<Forgotten> {
-        let under_way = self.cx.forgetting.read().await;
-        let removed = self.forget_scope(&caller.scope).await?;
+        let cx = &self.cx;
+        let under_way = cx.forgetting.read().await;
+        let (who, clock) = (caller.scope.clone(), cx.clock.clone());
+        let forgets = cx
+            .store
+            .write("forget_user", move |tx| Ok::<_, Error>(forget::detach(tx, &who, clock.now())?))
+            .await?;
+        let mut removed = Removed::default();
+        for forget in &forgets {
+            removed += carry_out(cx, forget).await?;
+        }
+        scrub(cx).await;
         drop(under_way);
         files_metrics::deleted("document", "forget", removed.documents);
         files_metrics::deleted("event", "forget", removed.events);
@@ -47,135 +69,106 @@ impl Files {
         );
         Ok(removed)
     }
-
-    async fn forget_scope(&self, scope: &Scope) -> Result<Forgotten> {
-        let cx = &self.cx;
-        let (detaching, clock) = (scope.clone(), cx.clock.clone());
-        let (detached, now) = cx
-            .store
-            .write("forget_user", move |tx| {
-                // The time at which this runs: nothing that was written before bears a later one.
-                let now = clock.now();
-                let detached = forget::detach(tx, &detaching, now)?;
-                // Whoever keeps copies has to know. Of nobody there are none.
-                if !detached.is_empty() {
-                    let change = Change {
-                        kind: ChangeKind::UserForgotten,
-                        user: None,
-                        resource: detaching.user().as_str(),
-                        version: None,
-                    };
-                    changes::record(tx, detaching.tenant(), now, &change)?;
-                }
-                Ok::<_, Error>((detached, now))
-            })
-            .await?;
-        let anonymized = take_name_off(cx, scope, now).await?;
-        let conversations = detached.groups.len() as u64;
-        let mut removed = Removed { conversations, anonymized, ..Removed::default() };
-        let Detached { scope: id, groups, .. } = detached;
-        if id.is_none() && groups.is_empty() {
-            return Ok(removed);
-        }
-        if let Some(id) = id {
-            let cleared = clear_scope(cx, id).await?;
-            (removed.documents, removed.events) = (cleared.documents, cleared.events);
-            (removed.audit, removed.indexed) = (cleared.audit, cleared.indexed);
-        }
-        for group in &groups {
-            clear_group(cx, scope.tenant().clone(), *group).await?;
-        }
-        scrub(cx, !groups.is_empty()).await;
-        Ok(removed)
-    }
 }
 
-/// Clears away what forgetting left behind when a process ended on the way.
+/// Goes on with what was not forgotten to the end, because a process ended on the way or the disk could not be scrubbed.
 pub(crate) async fn finish(cx: &Arc<Context>) -> Result<()> {
+    // Not while somebody counts what goes.
     let Ok(_alone) = cx.forgetting.try_write() else { return Ok(()) };
-    let Waiting { users, scopes, groups } =
-        cx.store.read("forgotten", |tx| Ok::<_, Error>(forget::waiting(tx)?)).await?;
-    if users.is_empty() && scopes.is_empty() && groups.is_empty() {
-        return Ok(());
+    for forget in cx.store.read("forgotten", |tx| Ok::<_, Error>(forget::unfinished(tx)?)).await? {
+        carry_out(cx, &forget).await?;
     }
-    for (scope, at) in users {
-        take_name_off(cx, &scope, at).await?;
-    }
-    for scope in scopes {
-        clear_scope(cx, scope).await?;
-    }
-    let texts = !groups.is_empty();
-    for (group, tenant) in groups {
-        clear_group(cx, tenant, group).await?;
-    }
-    scrub(cx, texts).await;
+    scrub(cx).await;
     Ok(())
 }
 
-/// Takes a user's name off what others keep: entries it wrote in their trees, and the change feed. Answers how many entries.
-async fn take_name_off(cx: &Context, scope: &Scope, at: Timestamp) -> Result<u64> {
-    let (mut anonymized, mut more) = (0, true);
-    while more {
-        let leaving = scope.clone();
-        let (entries, left) = cx
-            .store
-            .write("forget_names", move |tx| Ok::<_, Error>(forget::anonymize(tx, &leaving, at, STEP_TREES)?))
-            .await?;
-        (anonymized, more) = (anonymized + entries, left);
+/// Removes everything that belongs to a forget, wherever it stopped.
+async fn carry_out(cx: &Arc<Context>, forget: &Forget) -> Result<Removed> {
+    let mut removed = Removed { conversations: hide_trees(cx, forget).await?, ..Removed::default() };
+    for (name, step, rows) in STEPS {
+        loop {
+            let forget = forget.clone();
+            let done = cx.store.write(name, move |tx| Ok::<_, Error>(step(tx, &forget, rows)?)).await?;
+            let Some(done) = done else { break };
+            removed += done;
+        }
     }
-    let mut from = Some(0);
-    while let Some(sequence) = from {
-        let told = scope.clone();
-        from = cx
-            .store
-            .write("forget_changes", move |tx| {
-                Ok::<_, Error>(changes::forget_user(
-                    tx,
-                    told.tenant(),
-                    told.user(),
-                    at,
-                    sequence,
-                    STEP_CHANGES,
-                )?)
-            })
-            .await?;
-    }
-    let nameless = scope.clone();
-    cx.store.write("forget_done", move |tx| Ok::<_, Error>(forget::nameless(tx, &nameless)?)).await?;
-    Ok(anonymized)
+    let cleared = forget.clone();
+    cx.store.write("forget_done", move |tx| Ok::<_, Error>(forget::set_cleared(tx, &cleared)?)).await?;
+    Ok(removed)
 }
 
-/// Removes from the disk what was removed from the store. The user is forgotten whether or not that works at once: a read
-/// that takes very long may keep the log.
-async fn scrub(cx: &Context, texts: bool) {
-    if let Err(error) = cx.store.scrub(texts).await {
-        tracing::warn!(%error, "what was forgotten stays in the write-ahead log until that is started over");
-    }
-}
-
-async fn clear_scope(cx: &Context, scope: ScopeId) -> Result<Removed> {
-    let mut sum = Removed::default();
+/// Takes the trees out of every list and search; says how many.
+async fn hide_trees(cx: &Arc<Context>, forget: &Forget) -> Result<u64> {
+    let mut hidden = 0;
     loop {
-        let step = cx
-            .store
-            .write("forget_rows", move |tx| Ok::<_, Error>(forget::clear_scope(tx, scope, STEP_ROWS)?))
-            .await?;
-        let Some(step) = step else { return Ok(sum) };
-        sum.documents += step.documents;
-        sum.events += step.events;
-        sum.audit += step.audit;
-        sum.indexed += step.indexed;
+        let (inner, forgotten) = (cx.clone(), forget.clone());
+        let step = cx.store.write("forget_trees", move |tx| hide_some(tx, &inner, &forgotten)).await?;
+        let Some(trees) = step else { return Ok(hidden) };
+        cx.tasks.notify_one();
+        hidden += trees.len() as u64;
+        for Hidden { root, members } in &trees {
+            // The log must not name who is being forgotten.
+            for member in members.iter().filter(|member| *member != forget.who.user()) {
+                audit::membership(&Actor::unnamed(), *root, member, &audit::Change::Remove);
+            }
+        }
     }
 }
 
-async fn clear_group(cx: &Arc<Context>, tenant: Tenant, group: GroupId) -> Result<()> {
-    let inner = cx.clone();
-    cx.store
-        .write("forget_tree", move |tx| {
-            tasks::enqueue_vector_delete(tx, &inner, group)?;
-            Ok::<_, Error>(forget::clear_group(tx, &tenant, group)?)
-        })
-        .await?;
-    cx.tasks.notify_one();
-    Ok(())
+/// A tree that is out of reach now: the conversation it began with, and who could see it until then.
+struct Hidden {
+    root: ConversationId,
+    members: Vec<UserId>,
+}
+
+/// Takes the next trees out of reach; `None` if there was none left.
+fn hide_some(tx: &mut dyn Tx, cx: &Context, forget: &Forget) -> Result<Option<Vec<Hidden>>> {
+    let trees = forget::reachable_trees(tx, forget, STEP_TREES)?;
+    if trees.is_empty() {
+        return Ok(None);
+    }
+    let mut hidden = Vec::new();
+    for group in trees {
+        let locked = groups::lock(tx, group)?;
+        if !groups::evict_forks(tx, group, STEP_ROWS)? {
+            break;
+        }
+        if let Some((tree, root)) = locked.zip(groups::root(tx, group)?) {
+            let members = match tree.deleted_at {
+                None => memberships::list(tx, group, None, i64::MAX)?,
+                Some(_) => Vec::new(),
+            };
+            let resource = &root.to_string();
+            let change =
+                Change { kind: ChangeKind::ConversationEvicted, user: None, resource, version: None };
+            changes::record(tx, forget.who.tenant(), cx.clock.now(), &change)?;
+            tasks::enqueue_vector_delete(tx, cx, group)?;
+            groups::uproot(tx, group)?;
+            let members = members.into_iter().map(|member| member.user_id).collect();
+            hidden.push(Hidden { root, members });
+        }
+        forget::set_unreachable(tx, group)?;
+    }
+    Ok(Some(hidden))
+}
+
+/// Removes from the disk what was removed from the store. If that does not work at once, because somebody reads what is to
+/// go, it is tried again; the user is forgotten all the same.
+async fn scrub(cx: &Context) {
+    let scrubbed = async {
+        let traces = cx.store.read("forgotten_traces", forget::traces).await?;
+        if traces.is_empty() {
+            return Ok(true);
+        }
+        let scrubbed = cx.store.scrub(traces.texts).await?;
+        let noted = if scrubbed { forget::set_scrubbed } else { forget::set_rewritten };
+        cx.store.write("forget_traces", move |tx| noted(tx, &traces)).await?;
+        Ok::<_, StoreError>(scrubbed)
+    };
+    match scrubbed.await {
+        Ok(true) => {}
+        Ok(false) => tracing::warn!("what was forgotten is still in the write-ahead log; trying again later"),
+        Err(error) => tracing::warn!(%error, "what was forgotten is still on the disk; trying again later"),
+    }
 }

@@ -11,10 +11,10 @@ mod replay;
 mod retention;
 
 pub(crate) use forget::finish as finish_forgetting;
-pub(crate) use reindex::{KIND as REINDEX, purge_jobs, work as work_on_reindex};
+pub(crate) use reindex::{purge_jobs, work as work_on_job};
 
 pub use assembly::{Assembled, AssembledFile, DroppedFile};
-pub use audit::{AuditPage, ListAudit, Reconstructed};
+pub use audit::{AuditPage, AuditRecord, ListAudit, Reconstructed};
 pub use documents::{FileList, Headers, ListFiles, Written};
 pub use events::EventWritten;
 pub use forget::Forgotten;
@@ -40,6 +40,10 @@ impl Files {
 
     /// Lets a caller in: its role, then its quota. Nothing of the request has been looked at.
     pub fn admit(&self, caller: &ScopedCaller, role: FileRole) -> Result<()> {
+        if !self.cx.settings.files_enabled {
+            let message = "this build keeps no files in Azure: set files.provider = \"store\"";
+            return Err(Error::refused(Code::AzureProviderNotEnabled, message));
+        }
         caller.require(role)?;
         let kind = match role {
             FileRole::Reader | FileRole::Auditor => Kind::Read,
@@ -47,6 +51,15 @@ impl Files {
         };
         let (tenant, user) = (caller.scope.tenant().as_str(), caller.scope.user().as_str());
         self.cx.quotas.charge(tenant, user, &caller.service, kind)
+    }
+
+    /// Gives a writer back what it was charged if a cap refused the call in the end.
+    fn refund_refused<T>(&self, caller: &ScopedCaller, result: Result<T>) -> Result<T> {
+        if let Err(Error::QuotaExceeded(_)) = result {
+            let (tenant, user) = (caller.scope.tenant().as_str(), caller.scope.user().as_str());
+            self.cx.quotas.refund(tenant, user, &caller.service, Kind::Write);
+        }
+        result
     }
 }
 

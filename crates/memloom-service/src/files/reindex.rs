@@ -6,19 +6,17 @@
 use super::Files;
 use crate::Context;
 use crate::audit::{self as log, Call};
-use memloom_core::files::{Code, Scope, ScopedCaller};
+use memloom_core::files::{Code, FileRole, Scope, ScopedCaller};
 use memloom_core::identity::{Principal, Role, Tenant};
 use memloom_core::{Error, Result, UserId};
 use memloom_store::files::jobs::{self, Job, Status};
 use memloom_store::files::scopes::ScopeId;
-use memloom_store::files::{events, scopes};
-use memloom_store::tasks::Task;
-use serde::{Deserialize, Serialize};
+use memloom_store::files::{STEP_BYTES, events, scopes};
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::time::Duration;
 use uuid::Uuid;
 
-/// Blocks that one unit of work rebuilds: nobody else can write meanwhile.
+/// Blocks that one unit of work rebuilds at most: nobody else can write meanwhile.
 const BLOCKS_AT_ONCE: i64 = 32;
 const SCOPES_AT_ONCE: i64 = 100;
 /// A job tells of so many errors at most.
@@ -26,16 +24,12 @@ const MAX_ERRORS: usize = 20;
 /// Jobs can be asked about for so long.
 const JOB_MICROS: i64 = 7 * 24 * 3600 * 1_000_000;
 
-/// What a job of this kind is called.
-pub(crate) const KIND: &str = "events_reindex";
+/// A store that is busy is asked so often, with pauses in between that double.
+const TRIES: usize = 5;
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
 
-/// What the task of a job says.
-#[derive(Serialize, Deserialize)]
-struct Body {
-    job: Uuid,
-    tenant: Option<String>,
-    user: Option<String>,
-}
+/// What a job of this kind is called.
+const KIND: &str = "events_reindex";
 
 /// Which events are indexed anew: a user's, a tenant's, or all.
 #[derive(Debug, Clone, Default)]
@@ -65,8 +59,7 @@ impl Files {
     /// Has the events of one user indexed anew; answers the job's id.
     pub async fn reindex_scope(&self, caller: &ScopedCaller) -> Result<Uuid> {
         let (tenant, user) = (caller.scope.tenant().as_str(), caller.scope.user().as_str());
-        let extent = Extent { tenant: Some(tenant.to_owned()), user: Some(user.to_owned()) };
-        self.start_job(&caller.principal, extent).await
+        self.start_job(&caller.principal, tenant, Some(user)).await
     }
 
     /// Has the events of a tenant indexed anew; answers the job's id.
@@ -74,49 +67,46 @@ impl Files {
         let detail = [("target", "events".to_owned())];
         let call = Call::write("reindex", &detail);
         log::admit(principal, &call, justification, self.cx.settings.require_justification)?;
-        let extent = Extent { tenant: Some(principal.tenant().as_str().to_owned()), user: None };
-        let result = self.start_job(&principal.name(), extent).await;
+        let result = self.start_job(&principal.name(), principal.tenant().as_str(), None).await;
         log::outcome("reindex", &result);
         result
     }
 
-    async fn start_job(&self, started_by: &str, extent: Extent) -> Result<Uuid> {
-        let (cx, id, now) = (self.cx.clone(), self.cx.clock.new_id(), self.cx.clock.now());
+    /// Queues a job, unless the same is queued or at work already.
+    async fn start_job(&self, started_by: &str, tenant: &str, user: Option<&str>) -> Result<Uuid> {
+        let now = self.cx.clock.now();
         let job = Job {
-            id,
-            tenant: extent.tenant.clone(),
+            id: self.cx.clock.new_id(),
+            tenant: tenant.to_owned(),
+            user: user.map(str::to_owned),
             started_by: started_by.to_owned(),
             kind: KIND.to_owned(),
             status: Status::Queued,
             processed: 0,
             total: 0,
             errors: "[]".to_owned(),
+            claimed_at: None,
         };
-        let body = Body { job: id, tenant: extent.tenant.clone(), user: extent.user.clone() };
-        let body = serde_json::to_string(&body).map_err(|error| Error::Internal(error.to_string()))?;
-        self.cx
-            .store
-            .write("start_job", move |tx| {
-                let total = jobs::count_events(tx, extent.tenant.as_deref(), extent.user.as_deref())?;
-                jobs::insert(tx, &Job { total, ..job.clone() }, now)?;
-                memloom_store::tasks::enqueue(tx, cx.clock.new_id(), None, KIND, &body, now)?;
-                Ok::<_, Error>(())
-            })
-            .await?;
-        self.cx.tasks.notify_one();
+        let start = self.cx.store.write("start_job", move |tx| {
+            let (tenant, user) = (job.tenant.as_str(), job.user.as_deref());
+            if let Some(id) = jobs::unfinished(tx, KIND, tenant, user)? {
+                return Ok(id);
+            }
+            let total = scopes::count_events(tx, Some(tenant), user)?;
+            jobs::insert(tx, &Job { total, ..job.clone() }, now)?;
+            Ok::<_, Error>(job.id)
+        });
+        let id = start.await?;
+        self.cx.jobs.notify_one();
         Ok(id)
     }
 
-    /// A job, for whoever started it and for the admins of its tenant.
+    /// A job, for whoever may ask for one like it.
     pub async fn job(&self, principal: &Principal, id: &str) -> Result<Job> {
         let not_found = || Error::refused(Code::JobNotFound, "there is no such job");
         let id = memloom_core::parse_uuid(id).ok_or_else(not_found)?;
         let job = self.cx.store.read("get_job", move |tx| Ok::<_, Error>(jobs::get(tx, id)?)).await?;
-        job.filter(|job| {
-            let of_tenant = job.tenant.as_deref() == Some(principal.tenant().as_str());
-            (of_tenant && principal.roles.has(Role::Admin)) || job.started_by == principal.name()
-        })
-        .ok_or_else(not_found)
+        job.filter(|job| may_watch(principal, job)).ok_or_else(not_found)
     }
 
     /// Indexes every event anew, or those of one tenant, telling how many are done out of how many.
@@ -126,16 +116,16 @@ impl Files {
         mut progress: impl FnMut(i64, i64),
     ) -> Result<i64> {
         let extent = Extent { tenant: tenant.map(|tenant| tenant.as_str().to_owned()), user: None };
-        let counted = extent.clone();
+        let counted = extent.tenant.clone();
         let total = self
             .cx
             .store
             .read("count_events", move |tx| {
-                Ok::<_, Error>(jobs::count_events(tx, counted.tenant.as_deref(), None)?)
+                Ok::<_, Error>(scopes::count_events(tx, counted.as_deref(), None)?)
             })
             .await?;
         let (mut walk, mut done, mut failed) = (Walk::new(extent), 0, None);
-        while let Some(step) = walk.step(&self.cx).await? {
+        while let Some(step) = walk.step(&self.cx).await {
             match step {
                 Ok(events) => done += events,
                 Err(error) => failed = failed.or(Some(error)),
@@ -146,19 +136,30 @@ impl Files {
     }
 }
 
-/// Works on the job of a task.
-pub(crate) async fn work(cx: &Arc<Context>, task: &Task) -> Result<()> {
-    let body: Body = serde_json::from_str(&task.body)
-        .map_err(|error| Error::Internal(format!("the task's body cannot be read: {error}")))?;
-    let id = body.job;
-    let Some(mut job) = cx.store.read("get_job", move |tx| Ok::<_, Error>(jobs::get(tx, id)?)).await? else {
-        return Ok(());
+/// Who started a job may watch it, and who could have: the admins of its tenant, and for one user's events whoever acts on
+/// that user. A trusted client chooses its tenant, so it need not name it again.
+fn may_watch(principal: &Principal, job: &Job) -> bool {
+    let started = job.started_by == principal.name();
+    if job.tenant != principal.tenant().as_str() {
+        return started && principal.trusted;
+    }
+    let acts = |user: &String| {
+        let caller = ScopedCaller::enter(principal, user.clone(), None, String::new());
+        caller.is_ok_and(|caller| caller.require(FileRole::Writer).is_ok())
     };
-    (job.status, job.processed) = (Status::Running, 0);
-    note(cx, &job).await?;
+    started || principal.roles.has(Role::Admin) || job.user.as_ref().is_some_and(acts)
+}
+
+/// Works on the next job; says whether there was one.
+pub(crate) async fn work(cx: &Context) -> Result<bool> {
+    let now = cx.clock.now();
+    let stale = now.saturating_add_micros(-(cx.settings.task_stale_claim.as_micros() as i64));
+    let claimed = cx.store.write("claim_job", move |tx| Ok::<_, Error>(jobs::claim(tx, now, stale)?)).await?;
+    let Some(mut job) = claimed else { return Ok(false) };
     let mut errors = Vec::new();
-    let mut walk = Walk::new(Extent { tenant: body.tenant, user: body.user });
-    while let Some(step) = walk.step(cx).await? {
+    let mut walk = Walk::new(Extent { tenant: Some(job.tenant.clone()), user: job.user.clone() });
+    job.processed = 0;
+    while let Some(step) = walk.step(cx).await {
         match step {
             Ok(events) => {
                 job.processed += events;
@@ -172,11 +173,14 @@ pub(crate) async fn work(cx: &Arc<Context>, task: &Task) -> Result<()> {
                 }
             }
         }
-        note(cx, &job).await?;
+        if !note(cx, &mut job).await? {
+            return Ok(true);
+        }
     }
     job.status = if errors.is_empty() { Status::Succeeded } else { Status::Failed };
     job.errors = serde_json::to_string(&errors).map_err(|error| Error::Internal(error.to_string()))?;
-    note(cx, &job).await
+    note(cx, &mut job).await?;
+    Ok(true)
 }
 
 /// Forgets jobs that nobody will ask about any more.
@@ -186,9 +190,31 @@ pub(crate) async fn purge_jobs(cx: &Context) -> Result<()> {
     Ok(())
 }
 
-async fn note(cx: &Context, job: &Job) -> Result<()> {
-    let job = job.clone();
-    cx.store.write("note_job", move |tx| Ok::<_, Error>(jobs::update(tx, &job)?)).await
+/// Writes down how a job is doing; `false` if it is not this worker's any more.
+async fn note(cx: &Context, job: &mut Job) -> Result<bool> {
+    let now = cx.clock.now();
+    let noted = persistently(|| {
+        let job = job.clone();
+        cx.store.write("note_job", move |tx| Ok::<_, Error>(jobs::update(tx, &job, now)?))
+    });
+    let kept = noted.await?;
+    job.claimed_at = Some(now);
+    Ok(kept)
+}
+
+/// Does something that may fail because the store is busy, some times.
+async fn persistently<T, F: Future<Output = Result<T>>>(work: impl Fn() -> F) -> Result<T> {
+    let mut pause = FIRST_PAUSE;
+    for _ in 1..TRIES {
+        match work().await {
+            Err(Error::Overloaded { .. } | Error::StorageUnavailable(_)) => {
+                tokio::time::sleep(pause).await;
+                pause *= 2;
+            }
+            result => return result,
+        }
+    }
+    work().await
 }
 
 /// A walk through the blocks of every scope in an extent.
@@ -200,55 +226,88 @@ struct Walk {
     after: ScopeId,
     /// The next block of the current scope.
     block: i64,
+    /// It is not known how to go on.
+    lost: bool,
 }
 
 impl Walk {
     fn new(extent: Extent) -> Self {
-        Self { extent, scopes: VecDeque::new(), after: ScopeId(0), block: 0 }
+        Self { extent, scopes: VecDeque::new(), after: ScopeId(0), block: 0, lost: false }
     }
 
     /// Rebuilds the next blocks; says how many events they have, or what stopped it, in which case the next step goes on
-    /// behind them. `None` at the end.
-    async fn step(&mut self, cx: &Context) -> Result<Option<Result<i64>>> {
+    /// behind them if it can. `None` at the end.
+    async fn step(&mut self, cx: &Context) -> Option<Result<i64>> {
+        if self.lost {
+            return None;
+        }
+        match self.next(cx).await {
+            Ok(next) => {
+                let Blocks { scope_id, tenant, numbers } = next?;
+                let rebuilt = persistently(|| rebuild(cx, scope_id, tenant.clone(), numbers.clone())).await;
+                let last = rebuilt.as_ref().ok().map(|(last, _)| last).or(numbers.last());
+                self.block = last.map_or(self.block, |last| last + 1);
+                Some(rebuilt.map(|(_, events)| events))
+            }
+            Err(error) => {
+                self.lost = true;
+                Some(Err(error))
+            }
+        }
+    }
+
+    /// The next blocks to be rebuilt.
+    async fn next(&mut self, cx: &Context) -> Result<Option<Blocks>> {
         loop {
-            let Some((id, scope)) = self.scopes.front().cloned() else {
-                self.scopes = self.extent.page(cx, self.after).await?.into();
+            let Some((scope_id, scope)) = self.scopes.front() else {
+                self.scopes = persistently(|| self.extent.page(cx, self.after)).await?.into();
                 match self.scopes.back() {
                     Some((last, _)) => self.after = *last,
                     None => return Ok(None),
                 }
                 continue;
             };
-            let from = self.block;
-            let blocks = cx
-                .store
-                .read("list_blocks", move |tx| {
-                    Ok::<_, Error>(events::blocks_from(tx, id, from, BLOCKS_AT_ONCE)?)
+            let (scope_id, from) = (*scope_id, self.block);
+            let numbers = persistently(|| {
+                cx.store.read("list_blocks", move |tx| {
+                    Ok::<_, Error>(events::blocks_from(tx, scope_id, from, BLOCKS_AT_ONCE)?)
                 })
-                .await?;
-            let Some(last) = blocks.last() else {
-                self.scopes.pop_front();
-                self.block = 0;
-                continue;
-            };
-            self.block = last + 1;
-            return Ok(Some(rebuild(cx, id, scope, blocks).await));
+            });
+            let numbers = numbers.await?;
+            if !numbers.is_empty() {
+                return Ok(Some(Blocks { scope_id, tenant: scope.tenant().clone(), numbers }));
+            }
+            self.scopes.pop_front();
+            self.block = 0;
         }
     }
 }
 
-async fn rebuild(cx: &Context, id: ScopeId, scope: Scope, blocks: Vec<i64>) -> Result<i64> {
+/// Blocks of one scope.
+struct Blocks {
+    scope_id: ScopeId,
+    tenant: Tenant,
+    numbers: Vec<i64>,
+}
+
+/// Rebuilds blocks, as many as one unit of work should; answers the last of them and how many events they have.
+async fn rebuild(cx: &Context, id: ScopeId, tenant: Tenant, blocks: Vec<i64>) -> Result<(i64, i64)> {
     cx.store
         .write("rebuild_blocks", move |tx| {
-            // The user may have been forgotten since; then this is not its scope any more.
-            if scopes::find(tx, &scope)? != Some(id) {
-                return Ok(0);
+            let last = blocks.last().copied().unwrap_or_default();
+            // The user may have been forgotten since; then there is nothing left to rebuild.
+            if scopes::lock_known(tx, id)?.is_none() {
+                return Ok((last, 0));
             }
-            let mut indexed = 0;
+            let (mut indexed, mut bytes) = (0, 0);
             for block in &blocks {
-                indexed += events::rebuild_block(tx, scope.tenant(), id, *block)? as i64;
+                let rebuilt = events::rebuild_block(tx, &tenant, id, *block)?;
+                (indexed, bytes) = (indexed + rebuilt.events as i64, bytes + rebuilt.bytes);
+                if bytes >= STEP_BYTES {
+                    return Ok((*block, indexed));
+                }
             }
-            Ok(indexed)
+            Ok((last, indexed))
         })
         .await
 }

@@ -4,15 +4,20 @@ use super::{Files, audit as trail};
 use crate::files_metrics;
 use memloom_core::files::{Code, Refusal, Scope, ScopedCaller, body};
 use memloom_core::{Error, Result, Timestamp};
+use memloom_store::Tx;
 use memloom_store::changes::{self, Change, ChangeKind};
+use memloom_store::files::audit::{End, Version};
 use memloom_store::files::scopes::ScopeId;
-use memloom_store::files::{audit, events, scopes};
+use memloom_store::files::{STEP_BYTES, audit, events, scopes};
 use serde_json::{Map, Value};
+use std::sync::Arc;
 
 const MAX_DAYS: i64 = 36_500;
 const DAY_MICROS: i64 = 24 * 3600 * 1_000_000;
-/// Rows that one unit of work removes: nobody else can write meanwhile.
-const BATCH: i64 = 2_000;
+/// Rows that one unit of work removes at most: nobody else can write meanwhile.
+const STEP_ROWS: i64 = 500;
+/// Files that one unit of work makes an image for at most: each is a proof of up to 32 versions.
+const STEP_PROOFS: usize = 32;
 const SCOPES_AT_ONCE: i64 = 100;
 
 /// What retention removed, and up to when.
@@ -43,8 +48,13 @@ impl Files {
         let as_of = body::instant(request, "as_of_utc")?.unwrap_or_else(|| self.cx.clock.now());
         let before = |days: i64| as_of.saturating_add_micros(-days * DAY_MICROS);
         let (cutoff_events, cutoff_audit) = (before(events_days), before(audit_days));
-        let (events_deleted, audit_deleted) =
-            self.expire(&caller.scope, Some(cutoff_events), Some(cutoff_audit)).await?;
+        let scope = caller.scope.clone();
+        let known =
+            self.cx.store.read("find_scope", move |tx| Ok::<_, Error>(scopes::find(tx, &scope)?)).await?;
+        let (events_deleted, audit_deleted) = match known {
+            Some(id) => self.expire(id, &caller.scope, Some(cutoff_events), Some(cutoff_audit)).await?,
+            None => (0, 0),
+        };
         tracing::info!(
             target: "files.operator",
             principal = caller.principal, events_deleted, audit_deleted, "retention was applied"
@@ -83,8 +93,8 @@ impl Files {
                 return failed.map_or(Ok((all_events, all_audit)), Err);
             };
             after = *last;
-            for (_, scope) in page {
-                match self.expire(&scope, cutoff_events, cutoff_audit).await {
+            for (id, scope) in page {
+                match self.expire(id, &scope, cutoff_events, cutoff_audit).await {
                     Ok((events, audit)) => (all_events, all_audit) = (all_events + events, all_audit + audit),
                     Err(error) => failed = failed.or(Some(error)),
                 }
@@ -92,72 +102,135 @@ impl Files {
         }
     }
 
-    /// Removes a scope's events and audit records from before these instants; says how many.
+    /// Removes a scope's events and audit records from before these instants; says how many. Readers look for them, so that
+    /// where there are none nothing is written.
     async fn expire(
         &self,
+        id: ScopeId,
         scope: &Scope,
         events_before: Option<Timestamp>,
         audit_before: Option<Timestamp>,
     ) -> Result<(u64, u64)> {
-        let (mut events, mut audit) = (0, 0);
-        while let Some(cutoff) = audit_before {
-            let removed = self.expire_audit(scope.clone(), cutoff).await?;
-            audit += removed;
-            if removed < BATCH as u64 {
-                break;
-            }
-        }
-        while let Some(cutoff) = events_before {
-            let removed = self.expire_events(scope.clone(), cutoff).await?;
-            events += removed;
-            if removed < BATCH as u64 {
-                break;
-            }
-        }
-        files_metrics::deleted("event", "retention", events);
-        files_metrics::deleted("audit", "retention", audit);
+        let audit = match audit_before {
+            Some(cutoff) => self.expire_audit(id, scope, cutoff).await?,
+            None => 0,
+        };
+        let events = match events_before {
+            Some(cutoff) => self.expire_events(id, scope, cutoff).await?,
+            None => 0,
+        };
         Ok((events, audit))
     }
 
-    async fn expire_events(&self, scope: Scope, cutoff: Timestamp) -> Result<u64> {
-        let now = self.cx.clock.now();
-        self.cx
-            .store
-            .write("expire_events", move |tx| {
-                let Some(_) = scopes::find(tx, &scope)? else { return Ok(0) };
-                let counted = scopes::lock(tx, &scope)?;
-                let removed = events::expire(tx, scope.tenant(), &counted, cutoff, BATCH)?;
-                if removed > 0 {
-                    changes::record(tx, scope.tenant(), now, &applied(&scope, "events"))?;
-                }
+    async fn expire_events(&self, id: ScopeId, scope: &Scope, cutoff: Timestamp) -> Result<u64> {
+        let mut all = 0;
+        loop {
+            let looked = scope.clone();
+            let left = self.cx.store.read("outdated_events", move |tx| {
+                Ok::<_, Error>(scopes::find(tx, &looked)? == Some(id) && events::any_before(tx, id, cutoff)?)
+            });
+            if !left.await? {
+                return Ok(all);
+            }
+            let (now, scope) = (self.cx.clock.now(), scope.clone());
+            let removed = self.cx.store.write("expire_events", move |tx| {
+                let Some(counted) = scopes::lock_known(tx, id)? else { return Ok(0) };
+                let removed = events::expire(tx, scope.tenant(), &counted, cutoff, STEP_ROWS)?;
+                changes::record(tx, scope.tenant(), now, &applied(&scope, "events"))?;
                 Ok::<_, Error>(removed)
-            })
-            .await
+            });
+            let removed = removed.await?;
+            files_metrics::deleted("event", "retention", removed);
+            all += removed;
+        }
     }
 
-    /// Before the record that a surviving one is proved from goes, that one gets an image of its own.
-    async fn expire_audit(&self, scope: Scope, cutoff: Timestamp) -> Result<u64> {
-        let now = self.cx.clock.now();
-        self.cx
-            .store
-            .write("expire_audit", move |tx| {
-                let Some(id) = scopes::find(tx, &scope)? else { return Ok(0) };
-                for record in audit::heirs(tx, id, cutoff)? {
-                    match trail::proved(tx, id, &record) {
-                        Ok(image) => audit::set_image(tx, scope.tenant(), id, &record, &image)?,
-                        // What cannot be proved now could not be proved later either.
-                        Err(Error::Refused(_)) => files_metrics::audit_integrity_failure(),
-                        Err(error) => return Err(error),
-                    }
+    async fn expire_audit(&self, id: ScopeId, scope: &Scope, cutoff: Timestamp) -> Result<u64> {
+        let (mut all, mut after) = (0, End::default());
+        loop {
+            let (looked, from) = (scope.clone(), after.clone());
+            let step = self.cx.store.read("outdated_audit", move |tx| {
+                if scopes::find(tx, &looked)? != Some(id) {
+                    return Ok(Vec::new());
                 }
-                let removed = audit::expire(tx, id, cutoff, BATCH)?;
-                if removed > 0 {
-                    changes::record(tx, scope.tenant(), now, &applied(&scope, "audit"))?;
-                }
-                Ok(removed)
-            })
-            .await
+                outdated(tx, id, cutoff, &from)
+            });
+            let step = Arc::new(step.await?);
+            let Some(last) = step.last() else { return Ok(all) };
+            let reached = last.end.clone();
+            let (now, scope) = (self.cx.clock.now(), scope.clone());
+            let removed = self.cx.store.write("expire_audit", move |tx| remove(tx, id, &scope, &step, now));
+            // Otherwise somebody was faster: what may go has to be looked at again.
+            if let Some(removed) = removed.await? {
+                files_metrics::deleted("audit", "retention", removed);
+                (all, after) = (all + removed, reached);
+            }
+        }
     }
+}
+
+/// Records of one file that are too old, and what remains to be proved without them.
+struct Outdated {
+    end: End,
+    /// The first version that stays.
+    heir: Option<Version>,
+    /// The heir's document, where its record does not keep it yet.
+    image: Option<String>,
+}
+
+/// What the next step removes. Proofs are made here, on a reader: records never change, so they hold on the writer too.
+fn outdated(tx: &mut dyn Tx, id: ScopeId, cutoff: Timestamp, after: &End) -> Result<Vec<Outdated>> {
+    let (mut step, mut proofs, mut bytes) = (Vec::new(), 0, 0);
+    for end in audit::outdated(tx, id, cutoff, after, STEP_ROWS)? {
+        let heir = audit::version_after(tx, id, &end.path, end.sequence)?;
+        let mut image = None;
+        if let Some(heir) = heir.as_ref().filter(|heir| !heir.has_image) {
+            proofs += 1;
+            image = match trail::proved(tx, id, heir) {
+                Ok(document) => Some(document),
+                // What cannot be proved now could not be proved later either.
+                Err(Error::Refused(_)) => None,
+                Err(error) => return Err(error),
+            };
+            match &image {
+                Some(document) => bytes += document.len(),
+                None => files_metrics::audit_integrity_failure(),
+            }
+        }
+        step.push(Outdated { end, heir, image });
+        if proofs == STEP_PROOFS || bytes >= STEP_BYTES {
+            break;
+        }
+    }
+    Ok(step)
+}
+
+/// Removes records, after those that were proved from them have images of their own. `None`, and nothing is removed, if the
+/// user was forgotten, or a file was changed since it was looked at: the change counts on what is about to go.
+fn remove(
+    tx: &mut dyn Tx,
+    id: ScopeId,
+    scope: &Scope,
+    step: &[Outdated],
+    now: Timestamp,
+) -> Result<Option<u64>> {
+    if scopes::lock_known(tx, id)?.is_none() {
+        return Ok(None);
+    }
+    for Outdated { end, heir, .. } in step {
+        if audit::version_after(tx, id, &end.path, end.sequence)? != *heir {
+            return Ok(None);
+        }
+    }
+    let mut removed = 0;
+    for Outdated { end, heir, image } in step {
+        if let (Some(heir), Some(image)) = (heir, image) {
+            audit::set_image(tx, scope.tenant(), id, heir, image)?;
+        }
+        removed += audit::remove(tx, id, end)?;
+    }
+    changes::record(tx, scope.tenant(), now, &applied(scope, "audit"))?;
+    Ok(Some(removed))
 }
 
 fn applied<'a>(scope: &'a Scope, what: &'a str) -> Change<'a> {

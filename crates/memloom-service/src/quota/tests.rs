@@ -114,6 +114,19 @@ fn a_limit_of_nothing_lets_nothing_through_and_one_beyond_measure_does_no_harm()
 }
 
 #[test]
+fn a_refund_is_never_more_than_was_taken() {
+    let (quotas, clock) = quotas(QuotaLimits { user_writes: rate(2, 60), ..QuotaLimits::default() });
+    let write = || quotas.charge("acme", "alice", "agent", Kind::Write);
+    quotas.refund("acme", "alice", "agent", Kind::Write);
+    assert_eq!(passed(9, write), 2);
+    quotas.refund("acme", "alice", "agent", Kind::Read);
+    assert_eq!(passed(9, write), 0);
+    clock.advance_micros(59 * SECOND);
+    quotas.refund("acme", "alice", "agent", Kind::Write);
+    assert_eq!(passed(9, write), 2);
+}
+
+#[test]
 fn calls_at_once_share_what_there_is() {
     let (quotas, _) = quotas(QuotaLimits {
         user_writes: rate(1000, 60),
@@ -212,6 +225,22 @@ proptest! {
                 // Whatever the refused calls did to the one, the other would refuse this call as well.
                 let probe = accepted_only.charge("acme", USERS[user], SERVICES[service], kind);
                 prop_assert_eq!(probe, charge(&all));
+            }
+        }
+    }
+
+    #[test]
+    fn a_refunded_call_consumes_nothing(limits in limits(), calls in calls()) {
+        let (all, clock) = quotas(limits);
+        let (kept_only, clock_of_those) = quotas(limits);
+        for (number, (user, service, kind, pause)) in calls.into_iter().enumerate() {
+            clock.advance_micros(pause);
+            clock_of_those.advance_micros(pause);
+            let charged = all.charge("acme", USERS[user], SERVICES[service], kind);
+            if number % 2 == 0 {
+                prop_assert_eq!(charged, kept_only.charge("acme", USERS[user], SERVICES[service], kind));
+            } else if charged.is_ok() {
+                all.refund("acme", USERS[user], SERVICES[service], kind);
             }
         }
     }

@@ -141,21 +141,44 @@ pub fn root(tx: &mut dyn Tx, id: GroupId) -> Result<Option<ConversationId>, Stor
 
 /// Removes a tree and everything in it, for good; says how many entries that were.
 pub fn evict(tx: &mut dyn Tx, tenant: &Tenant, id: GroupId) -> Result<u64, StoreError> {
-    let in_tenant = [tenant.as_str().into(), id.0.into()];
     tx.execute(
         "DELETE FROM unindexed WHERE tenant = $1 AND (created_at, entry_id) IN \
          (SELECT created_at, id FROM entries WHERE group_id = $2)",
-        &in_tenant,
-    )?;
-    tx.execute(
-        "DELETE FROM idempotency_keys WHERE tenant = $1 AND conversation_id IN \
-         (SELECT id FROM conversations WHERE group_id = $2)",
-        &in_tenant,
+        &[tenant.as_str().into(), id.0.into()],
     )?;
     tx.unindex_group(id.0)?;
     let entries = tx.execute("DELETE FROM entries WHERE group_id = $1", &[id.0.into()])?;
+    tx.execute("DELETE FROM ancestry WHERE group_id = $1", &[id.0.into()])?;
+    evict_forks(tx, id, i64::MAX)?;
+    uproot(tx, id)?;
+    Ok(entries)
+}
+
+/// Removes up to `limit` forks of a tree, each after the idempotency keys that name it; says whether only the root is left,
+/// without a key. Their entries stay.
+pub fn evict_forks(tx: &mut dyn Tx, id: GroupId, limit: i64) -> Result<bool, StoreError> {
+    let params = [id.0.into(), limit.into()];
+    let keys = tx.execute(
+        "DELETE FROM idempotency_keys WHERE (tenant, conversation_id, user_id, client_id, key) IN \
+         (SELECT k.tenant, k.conversation_id, k.user_id, k.client_id, k.key FROM conversations c \
+          JOIN idempotency_keys k ON k.tenant = c.tenant AND k.conversation_id = c.id \
+          WHERE c.group_id = $1 LIMIT $2)",
+        &params,
+    )?;
+    if keys as i64 == limit {
+        return Ok(false);
+    }
+    let forks = tx.execute(
+        "DELETE FROM conversations WHERE (tenant, id) IN (SELECT tenant, id FROM conversations \
+         WHERE group_id = $1 AND parent_id IS NOT NULL LIMIT $2)",
+        &params,
+    )?;
+    Ok((forks as i64) < limit)
+}
+
+/// Removes a tree whose forks are gone. Whatever entries it has left, nothing leads to them any more.
+pub fn uproot(tx: &mut dyn Tx, id: GroupId) -> Result<(), StoreError> {
     for sql in [
-        "DELETE FROM ancestry WHERE group_id = $1",
         "DELETE FROM transfers WHERE group_id = $1",
         "DELETE FROM memberships WHERE group_id = $1",
         "DELETE FROM past_members WHERE group_id = $1",
@@ -164,7 +187,7 @@ pub fn evict(tx: &mut dyn Tx, tenant: &Tenant, id: GroupId) -> Result<u64, Store
     ] {
         tx.execute(sql, &[id.0.into()])?;
     }
-    Ok(entries)
+    Ok(())
 }
 
 /// Every tenant that has a conversation, for jobs that visit them all.

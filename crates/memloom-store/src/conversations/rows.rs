@@ -16,7 +16,7 @@ pub struct Head {
     pub is_fork: bool,
     /// Whether an entry was ever appended to its history.
     pub has_history: bool,
-    /// Whether its tree is deleted.
+    /// Whether its tree is deleted, or its owner was forgotten.
     pub deleted: bool,
     /// What the user may do, if it is a member.
     pub access: Option<AccessLevel>,
@@ -30,15 +30,16 @@ pub fn head(
     id: ConversationId,
 ) -> Result<Option<Head>, StoreError> {
     tx.first(
-        "SELECT c.group_id, c.parent_id, c.has_history, c.deleted_at, m.access_level FROM conversations c \
-         LEFT JOIN memberships m ON m.group_id = c.group_id AND m.user_id = $3 WHERE c.tenant = $1 AND c.id = $2",
+        "SELECT c.group_id, c.parent_id, c.has_history, c.deleted_at, m.access_level, f.group_id FROM conversations c \
+         LEFT JOIN memberships m ON m.group_id = c.group_id AND m.user_id = $3 \
+         LEFT JOIN forgotten_groups f ON f.group_id = c.group_id WHERE c.tenant = $1 AND c.id = $2",
         &[tenant.as_str().into(), id.0.into(), user.as_str().into()],
         |row| {
             Ok(Head {
                 group: GroupId(row.uuid(0)?),
                 is_fork: row.opt_uuid(1)?.is_some(),
                 has_history: row.int(2)? != 0,
-                deleted: row.opt_int(3)?.is_some(),
+                deleted: row.opt_int(3)?.is_some() || row.opt_uuid(5)?.is_some(),
                 access: row.opt_int(4)?.map(super::access_level).transpose()?,
             })
         },

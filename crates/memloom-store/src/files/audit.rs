@@ -1,11 +1,13 @@
 //! The audit trail: one record per change of a file, in the order of their sequence.
 
 use super::scopes::ScopeId;
+use super::{ANSWER_BYTES, STEP_BYTES};
 use crate::vault::{self, places};
-use crate::{Row, StoreError, Tx, TxExt, Value};
+use crate::{Lock, Row, StoreError, Tx, TxExt, Value};
 use memloom_core::Timestamp;
 use memloom_core::files::ETag;
 use memloom_core::identity::Tenant;
+use std::ops::ControlFlow;
 use uuid::Uuid;
 
 /// A record as it is stored.
@@ -89,21 +91,25 @@ pub struct Filter {
     pub after: i64,
 }
 
-const EVERYTHING: &str = "sequence, at, path, revision, change_id, previous_id, record, image";
-
-/// Records in the order of the trail.
-pub fn list(tx: &mut dyn Tx, scope: ScopeId, filter: &Filter, limit: i64) -> Result<Vec<Record>, StoreError> {
+/// Records in the order of the trail, as many as fit one answer; and whether more follow.
+pub fn list(
+    tx: &mut dyn Tx,
+    scope: ScopeId,
+    filter: &Filter,
+    limit: usize,
+) -> Result<(Vec<Record>, bool), StoreError> {
     let from = filter.from.map_or(i64::MIN, Timestamp::as_micros);
     let to = filter.to.map_or(i64::MAX, Timestamp::as_micros);
-    let within: [Value<'_>; 5] = [scope.0.into(), filter.after.into(), from.into(), to.into(), limit.into()];
+    let within: [Value<'_>; 4] = [scope.0.into(), filter.after.into(), from.into(), to.into()];
     match &filter.path {
-        None => records(tx, "sequence > $2 AND at >= $3 AND at <= $4 ORDER BY sequence LIMIT $5", &within),
+        None => records(tx, "sequence > $2 AND at >= $3 AND at <= $4 ORDER BY sequence", &within, limit),
         Some(path) => {
-            let [scope, after, from, to, limit] = within;
+            let [scope, after, from, to] = within;
             records(
                 tx,
-                "sequence > $2 AND at >= $3 AND at <= $4 AND path = $6 ORDER BY sequence LIMIT $5",
-                &[scope, after, from, to, limit, path.as_str().into()],
+                "sequence > $2 AND at >= $3 AND at <= $4 AND path = $5 ORDER BY sequence",
+                &[scope, after, from, to, path.as_str().into()],
+                limit,
             )
         }
     }
@@ -111,7 +117,12 @@ pub fn list(tx: &mut dyn Tx, scope: ScopeId, filter: &Filter, limit: i64) -> Res
 
 /// The record of a change.
 pub fn get(tx: &mut dyn Tx, scope: ScopeId, change: Uuid) -> Result<Option<Record>, StoreError> {
-    Ok(records(tx, "change_id = $2", &[scope.0.into(), change.into()])?.pop())
+    Ok(records(tx, "change_id = $2", &[scope.0.into(), change.into()], 1)?.0.pop())
+}
+
+/// The record at a place.
+pub fn at(tx: &mut dyn Tx, scope: ScopeId, sequence: i64) -> Result<Option<Record>, StoreError> {
+    Ok(records(tx, "sequence = $2", &[scope.0.into(), sequence.into()], 1)?.0.pop())
 }
 
 /// Whether the record of a change is still there.
@@ -120,71 +131,169 @@ pub fn exists(tx: &mut dyn Tx, change: Uuid) -> Result<bool, StoreError> {
     Ok(found.is_some())
 }
 
-/// The last record of a file at or before an instant.
-pub fn latest(
+/// A version of a file as its record names it, without what the record says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Version {
+    /// See [`Record::sequence`].
+    pub sequence: i64,
+    /// See [`Record::path`].
+    pub path: String,
+    /// See [`Record::etag`].
+    pub etag: ETag,
+    /// Whether the record keeps the document.
+    pub has_image: bool,
+}
+
+/// The version that a change led to.
+pub fn version(tx: &mut dyn Tx, scope: ScopeId, change: Uuid) -> Result<Option<Version>, StoreError> {
+    first_version(tx, "change_id = $2", &[scope.0.into(), change.into()])
+}
+
+/// The version that a file was at, at an instant.
+pub fn version_at(
     tx: &mut dyn Tx,
     scope: ScopeId,
     path: &str,
-    as_of: Timestamp,
-) -> Result<Option<Record>, StoreError> {
-    let params = [scope.0.into(), path.into(), as_of.as_micros().into()];
-    Ok(records(tx, "path = $2 AND at <= $3 ORDER BY sequence DESC LIMIT 1", &params)?.pop())
+    at: Timestamp,
+) -> Result<Option<Version>, StoreError> {
+    let params = [scope.0.into(), path.into(), at.as_micros().into()];
+    first_version(tx, "path = $2 AND at <= $3 ORDER BY sequence DESC LIMIT 1", &params)
 }
 
-/// What a version is proved from: the last record of the file with an image up to this place, and those after it.
-pub fn chain(tx: &mut dyn Tx, scope: ScopeId, path: &str, up_to: i64) -> Result<Vec<Record>, StoreError> {
+/// The first version of a file after a place.
+pub fn version_after(
+    tx: &mut dyn Tx,
+    scope: ScopeId,
+    path: &str,
+    after: i64,
+) -> Result<Option<Version>, StoreError> {
+    let params = [scope.0.into(), path.into(), after.into()];
+    first_version(tx, "path = $2 AND sequence > $3 ORDER BY sequence LIMIT 1", &params)
+}
+
+fn first_version(
+    tx: &mut dyn Tx,
+    condition: &str,
+    params: &[Value<'_>],
+) -> Result<Option<Version>, StoreError> {
+    let columns = "sequence, path, revision, change_id, CASE WHEN image IS NULL THEN 0 ELSE 1 END";
+    let sql = format!("SELECT {columns} FROM audit WHERE scope_id = $1 AND {condition}");
+    tx.first(&sql, params, |row| {
+        Ok(Version {
+            sequence: row.int(0)?,
+            path: row.text(1)?.to_owned(),
+            etag: ETag { revision: row.int(2)?, change: row.uuid(3)? },
+            has_image: row.int(4)? == 1,
+        })
+    })
+}
+
+/// What a version is proved from: the places of the last record of the file with an image up to this one, and of those
+/// after it.
+pub fn chain(tx: &mut dyn Tx, scope: ScopeId, path: &str, up_to: i64) -> Result<Vec<i64>, StoreError> {
     let base = tx.first(
         "SELECT MAX(sequence) FROM audit WHERE scope_id = $1 AND path = $2 AND sequence <= $3 AND image IS NOT NULL",
         &[scope.0.into(), path.into(), up_to.into()],
         |row| row.opt_int(0),
     )?;
     let Some(base) = base.flatten() else { return Ok(Vec::new()) };
-    let params = [scope.0.into(), path.into(), base.into(), up_to.into()];
-    records(tx, "path = $2 AND sequence >= $3 AND sequence <= $4 ORDER BY sequence", &params)
-}
-
-/// The first record from an instant on of every file that has older ones, where it keeps no image: before the older
-/// ones go, it needs its own.
-pub fn heirs(tx: &mut dyn Tx, scope: ScopeId, cutoff: Timestamp) -> Result<Vec<Record>, StoreError> {
-    let params = [scope.0.into(), cutoff.as_micros().into()];
-    records(
-        tx,
-        "image IS NULL AND sequence IN \
-         (SELECT MIN(sequence) FROM audit WHERE scope_id = $1 AND at >= $2 GROUP BY path) \
-         AND EXISTS (SELECT 1 FROM audit b WHERE b.scope_id = $1 AND b.path = audit.path AND b.at < $2)",
-        &params,
+    tx.rows(
+        "SELECT sequence FROM audit WHERE scope_id = $1 AND path = $2 AND sequence >= $3 AND sequence <= $4 \
+         ORDER BY sequence",
+        &[scope.0.into(), path.into(), base.into(), up_to.into()],
+        |row| row.int(0),
     )
 }
 
-/// Gives a record an image of its own.
+/// The end of what is to go of a file's records.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct End {
+    /// Which file.
+    pub path: String,
+    /// The last place.
+    pub sequence: i64,
+}
+
+/// Some of the records from before an instant, in the order of paths and from `after` on: up to `limit`, and not much more
+/// than a step's bytes. Times along a path never descend, so of each file these are all up to an end.
+pub fn outdated(
+    tx: &mut dyn Tx,
+    scope: ScopeId,
+    cutoff: Timestamp,
+    after: &End,
+    limit: i64,
+) -> Result<Vec<End>, StoreError> {
+    let (mut ends, mut bytes) = (Vec::<End>::new(), 0);
+    tx.query(
+        "SELECT path, sequence, LENGTH(record) + COALESCE(LENGTH(image), 0) FROM audit \
+         WHERE scope_id = $1 AND (path, sequence) > ($2, $3) AND at < $4 ORDER BY path, sequence LIMIT $5",
+        &[
+            scope.0.into(),
+            after.path.as_str().into(),
+            after.sequence.into(),
+            cutoff.as_micros().into(),
+            limit.into(),
+        ],
+        Lock::None,
+        &mut |row| {
+            let (path, sequence) = (row.text(0)?, row.int(1)?);
+            match ends.last_mut() {
+                Some(end) if end.path == path => end.sequence = sequence,
+                _ => ends.push(End { path: path.to_owned(), sequence }),
+            }
+            bytes += row.int(2)? as usize;
+            Ok(if bytes < STEP_BYTES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        },
+    )?;
+    Ok(ends)
+}
+
+/// Removes the records of a file up to an end; says how many. What comes after them needs an image of its own by then.
+pub fn remove(tx: &mut dyn Tx, scope: ScopeId, end: &End) -> Result<u64, StoreError> {
+    tx.execute(
+        "DELETE FROM audit WHERE scope_id = $1 AND path = $2 AND sequence <= $3",
+        &[scope.0.into(), end.path.as_str().into(), end.sequence.into()],
+    )
+}
+
+/// Gives the record of a version an image of its own.
 pub fn set_image(
     tx: &mut dyn Tx,
     tenant: &Tenant,
     scope: ScopeId,
-    record: &Record,
+    version: &Version,
     image: &str,
 ) -> Result<(), StoreError> {
-    let image = vault::seal(tx, tenant, &places::audit_image(record.etag.change), image.as_bytes())?;
+    let image = vault::seal(tx, tenant, &places::audit_image(version.etag.change), image.as_bytes())?;
     tx.execute(
         "UPDATE audit SET image = $3 WHERE scope_id = $1 AND sequence = $2",
-        &[scope.0.into(), record.sequence.into(), (*image).into()],
+        &[scope.0.into(), version.sequence.into(), (*image).into()],
     )?;
     Ok(())
 }
 
-/// Removes up to `limit` records from before an instant, the oldest first; says how many.
-pub fn expire(tx: &mut dyn Tx, scope: ScopeId, cutoff: Timestamp, limit: i64) -> Result<u64, StoreError> {
-    tx.execute(
-        "DELETE FROM audit WHERE (scope_id, sequence) IN \
-         (SELECT scope_id, sequence FROM audit WHERE scope_id = $1 AND at < $2 ORDER BY sequence LIMIT $3)",
-        &[scope.0.into(), cutoff.as_micros().into(), limit.into()],
-    )
-}
-
-/// Reads records and opens what is sealed in them.
-fn records(tx: &mut dyn Tx, condition: &str, params: &[Value<'_>]) -> Result<Vec<Record>, StoreError> {
-    let sql = format!("SELECT {EVERYTHING} FROM audit WHERE scope_id = $1 AND {condition}");
-    let stored = tx.rows(&sql, params, |row: &dyn Row| {
+/// Reads records and opens what is sealed in them: up to `limit`, and as many as fit one answer. Says whether there are
+/// more.
+fn records(
+    tx: &mut dyn Tx,
+    condition: &str,
+    params: &[Value<'_>],
+    limit: usize,
+) -> Result<(Vec<Record>, bool), StoreError> {
+    let params = [params, &[Value::Int(limit as i64 + 1)]].concat();
+    let sql = format!(
+        "SELECT sequence, at, path, revision, change_id, previous_id, record, image FROM audit \
+         WHERE scope_id = $1 AND {condition} LIMIT ${}",
+        params.len()
+    );
+    let (mut stored, mut bytes, mut more) = (Vec::new(), 0, false);
+    tx.query(&sql, &params, Lock::None, &mut |row: &dyn Row| {
+        let (sealed, image) = (row.bytes(6)?, row.opt_bytes(7)?);
+        bytes += sealed.len() + image.map_or(0, <[u8]>::len);
+        if stored.len() == limit || (bytes > ANSWER_BYTES && !stored.is_empty()) {
+            more = true;
+            return Ok(ControlFlow::Break(()));
+        }
         let revision = row.int(3)?;
         let record = Record {
             sequence: row.int(0)?,
@@ -195,16 +304,17 @@ fn records(tx: &mut dyn Tx, condition: &str, params: &[Value<'_>]) -> Result<Vec
             record: String::new(),
             image: None,
         };
-        Ok((record, row.bytes(6)?.to_vec(), row.opt_bytes(7)?.map(<[u8]>::to_vec)))
+        stored.push((record, sealed.to_vec(), image.map(<[u8]>::to_vec)));
+        Ok(ControlFlow::Continue(()))
     })?;
     let mut opened = Vec::with_capacity(stored.len());
     for (mut record, sealed, image) in stored {
         let change = record.etag.change;
-        record.record = super::text(vault::open(tx, &places::audit_record(change), sealed)?)?;
+        record.record = vault::open_text(tx, &places::audit_record(change), sealed)?;
         if let Some(image) = image {
-            record.image = Some(super::text(vault::open(tx, &places::audit_image(change), image)?)?);
+            record.image = Some(vault::open_text(tx, &places::audit_image(change), image)?);
         }
         opened.push(record);
     }
-    Ok(opened)
+    Ok((opened, more))
 }

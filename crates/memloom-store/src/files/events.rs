@@ -4,13 +4,14 @@
 //! one block at a time, while everything goes on.
 
 use super::scopes::{self, Counted, ScopeId};
-use crate::vault::{self, places};
+use super::{ANSWER_BYTES, STEP_BYTES};
+use crate::vault::{self, Place, places};
 use crate::{Lock, StoreError, Tx, TxExt};
 use memloom_core::Timestamp;
 use memloom_core::files::blocks::{self, Hits, PreparedQuery};
 use memloom_core::files::{Event, EventQuery};
 use memloom_core::identity::Tenant;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 /// Stores an event, replacing the one with its id, and makes it findable.
@@ -18,15 +19,8 @@ pub fn put(tx: &mut dyn Tx, tenant: &Tenant, scope: &Counted, event: &Event) -> 
     let id = scope.id;
     let old_block = block_of(tx, id, &event.id)?;
     if let Some(block) = old_block {
-        let body = read_block(tx, id, block)?;
-        tx.execute(
-            "DELETE FROM events WHERE scope_id = $1 AND block = $2 AND event_id = $3",
-            &[id.0.into(), block.into(), event.id.as_str().into()],
-        )?;
-        match blocks::remove(&body, &event.id) {
-            Ok(rest) => write_block(tx, tenant, id, block, &rest)?,
-            Err(_) => drop(rebuild_block(tx, tenant, id, block)?),
-        }
+        delete(tx, id, block, &event.id)?;
+        unindex(tx, tenant, id, block, |one| one == event.id)?;
     }
     let sealed = vault::seal(tx, tenant, &places::event(id.0, &event.id), event.json.as_bytes())?;
     tx.execute(
@@ -39,13 +33,13 @@ pub fn put(tx: &mut dyn Tx, tenant: &Tenant, scope: &Counted, event: &Event) -> 
             (*sealed).into(),
         ],
     )?;
-    let body = read_block(tx, id, scope.open_block)?;
-    let is_full = match blocks::append(&body, &event.searchable) {
-        Ok(body) => {
+    let block = read_block(tx, id, scope.open_block)?;
+    let is_full = match block.and_then(|body| blocks::append(&body, &event.searchable).ok()) {
+        Some(body) => {
             write_block(tx, tenant, id, scope.open_block, &body)?;
             blocks::is_full(&body)
         }
-        Err(_) => {
+        None => {
             rebuild_block(tx, tenant, id, scope.open_block)?;
             true
         }
@@ -67,45 +61,43 @@ fn block_of(tx: &mut dyn Tx, scope: ScopeId, event_id: &str) -> Result<Option<i6
     )
 }
 
-/// A stored event, if it is what was stored: one that is not must not keep the others from being found.
-fn readable(stored: Vec<u8>) -> Option<String> {
-    let json = String::from_utf8(stored).ok()?;
-    serde_json::from_str::<serde::de::IgnoredAny>(&json).is_ok().then_some(json)
+/// What was stored at a place, if it can still be opened: what cannot must not keep the rest from being found. The vault
+/// has raised its alarm by then.
+fn opened(tx: &mut dyn Tx, place: &Place<'_>, stored: Vec<u8>) -> Result<Option<Vec<u8>>, StoreError> {
+    match vault::open(tx, place, stored) {
+        Ok(content) => Ok(Some(content)),
+        Err(StoreError::Broken(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
-/// The events that match best, as they are stored, best first; and the blocks that could not be read, wholly or in part,
-/// and were left out.
+/// A stored event, if it is still the JSON that it was.
+fn readable(
+    tx: &mut dyn Tx,
+    scope: ScopeId,
+    event_id: &str,
+    stored: Vec<u8>,
+) -> Result<Option<String>, StoreError> {
+    let opened = opened(tx, &places::event(scope.0, event_id), stored)?;
+    let json = opened.and_then(|json| String::from_utf8(json).ok());
+    Ok(json.filter(|json| serde_json::from_str::<serde::de::IgnoredAny>(json).is_ok()))
+}
+
+/// The events that match best, as they are stored, best first, as many as fit one answer; and the blocks that could not
+/// be read, wholly or in part, and were left out.
 pub fn search(
     tx: &mut dyn Tx,
     scope: ScopeId,
     query: &EventQuery,
-) -> Result<(Vec<String>, Vec<i64>), StoreError> {
+) -> Result<(Vec<String>, BTreeSet<i64>), StoreError> {
     let (query, mut hits) = (PreparedQuery::new(query), Hits::new(query.top_k));
-    let mut malformed = Vec::new();
-    // Blocks are looked at where they lie; where they are sealed they have to be opened first, which a row's reader
-    // cannot do.
-    let (is_plain, mut sealed) = (tx.vault().is_plain(), Vec::new());
-    tx.query(
-        "SELECT block, body FROM event_blocks WHERE scope_id = $1 ORDER BY block DESC",
-        &[scope.0.into()],
-        Lock::None,
-        &mut |row| {
-            let (block, body) = (row.int(0)?, row.bytes(1)?);
-            if !is_plain {
-                sealed.push((block, body.to_vec()));
-            } else if blocks::search(body, &query, &mut hits).is_err() {
-                malformed.push(block);
-            }
-            Ok(ControlFlow::Continue(()))
-        },
-    )?;
-    for (block, body) in sealed {
-        let body = vault::open(tx, &places::event_block(scope.0, block), body)?;
-        if blocks::search(&body, &query, &mut hits).is_err() {
-            malformed.push(block);
+    let mut unreadable = BTreeSet::new();
+    each_block(tx, scope, &mut |block, body| {
+        if body.is_none_or(|body| blocks::search(body, &query, &mut hits).is_err()) {
+            unreadable.insert(block);
         }
-    }
-    let mut events = Vec::new();
+    })?;
+    let (mut events, mut bytes) = (Vec::new(), 0);
     for id in hits.into_ids() {
         let found = tx.first(
             "SELECT block, event FROM events WHERE scope_id = $1 AND event_id = $2",
@@ -113,15 +105,90 @@ pub fn search(
             |row| Ok((row.int(0)?, row.bytes(1)?.to_vec())),
         )?;
         let Some((block, stored)) = found else { continue };
-        match readable(vault::open(tx, &places::event(scope.0, &id), stored)?) {
-            Some(event) => events.push(event),
-            None => malformed.push(block),
+        let Some(event) = readable(tx, scope, &id, stored)? else {
+            unreadable.insert(block);
+            continue;
+        };
+        bytes += event.len();
+        if bytes > ANSWER_BYTES && !events.is_empty() {
+            break;
         }
+        events.push(event);
     }
-    Ok((events, malformed))
+    Ok((events, unreadable))
 }
 
-/// Removes up to `limit` events from before an instant, out of the index too; says how many.
+/// Shows every block of a scope, the newest first; none where it cannot be opened. Blocks are looked at where they lie;
+/// sealed ones have to be opened, which a row's reader cannot do, so they are taken some at a time.
+fn each_block(
+    tx: &mut dyn Tx,
+    scope: ScopeId,
+    show: &mut dyn FnMut(i64, Option<&[u8]>),
+) -> Result<(), StoreError> {
+    let sql = "SELECT block, body FROM event_blocks WHERE scope_id = $1 AND block < $2 ORDER BY block DESC";
+    if tx.vault().is_plain() {
+        return tx.query(sql, &[scope.0.into(), i64::MAX.into()], Lock::None, &mut |row| {
+            show(row.int(0)?, Some(row.bytes(1)?));
+            Ok(ControlFlow::Continue(()))
+        });
+    }
+    let mut before = i64::MAX;
+    loop {
+        let (mut sealed, mut bytes) = (Vec::new(), 0);
+        tx.query(sql, &[scope.0.into(), before.into()], Lock::None, &mut |row| {
+            let body = row.bytes(1)?.to_vec();
+            bytes += body.len();
+            sealed.push((row.int(0)?, body));
+            Ok(if bytes < STEP_BYTES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        })?;
+        let Some((last, _)) = sealed.last() else { return Ok(()) };
+        before = *last;
+        for (block, body) in sealed {
+            let body = opened(tx, &places::event_block(scope.0, block), body)?;
+            show(block, body.as_deref());
+        }
+    }
+}
+
+/// Notes that blocks could not be read, until they are rebuilt.
+pub fn note_unreadable(
+    tx: &mut dyn Tx,
+    scope: ScopeId,
+    blocks: &BTreeSet<i64>,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    for block in blocks {
+        tx.execute(
+            "INSERT INTO unreadable_blocks (scope_id, block, found_at) VALUES ($1, $2, $3) \
+             ON CONFLICT (scope_id, block) DO NOTHING",
+            &[scope.0.into(), (*block).into(), now.as_micros().into()],
+        )?;
+    }
+    Ok(())
+}
+
+/// Since when there has been a block that could not be read.
+pub fn unreadable_since(tx: &mut dyn Tx) -> Result<Option<Timestamp>, StoreError> {
+    let since = tx.first(
+        "SELECT MIN(u.found_at) FROM unreadable_blocks u JOIN scopes s ON s.id = u.scope_id",
+        &[],
+        |row| row.opt_int(0),
+    )?;
+    Ok(since.flatten().map(Timestamp::from_micros))
+}
+
+/// Whether there are events from before an instant.
+pub fn any_before(tx: &mut dyn Tx, scope: ScopeId, cutoff: Timestamp) -> Result<bool, StoreError> {
+    let found = tx.first(
+        "SELECT 1 FROM events WHERE scope_id = $1 AND timestamp < $2 LIMIT 1",
+        &[scope.0.into(), cutoff.as_micros().into()],
+        |_| Ok(()),
+    )?;
+    Ok(found.is_some())
+}
+
+/// Removes some of the events from before an instant, out of the index too: up to `limit`, and not much more than a step's
+/// bytes. Says how many.
 pub fn expire(
     tx: &mut dyn Tx,
     tenant: &Tenant,
@@ -130,28 +197,54 @@ pub fn expire(
     limit: i64,
 ) -> Result<u64, StoreError> {
     let id = scope.id;
-    let mut old: BTreeMap<i64, Vec<String>> = BTreeMap::new();
+    let (mut old, mut bytes) = (BTreeMap::<i64, BTreeSet<String>>::new(), 0);
     tx.query(
-        "SELECT block, event_id FROM events WHERE scope_id = $1 AND timestamp < $2 ORDER BY block LIMIT $3",
+        "SELECT block, event_id, LENGTH(event) FROM events WHERE scope_id = $1 AND timestamp < $2 \
+         ORDER BY timestamp LIMIT $3",
         &[id.0.into(), cutoff.as_micros().into(), limit.into()],
-        Lock::Rows,
+        Lock::None,
         &mut |row| {
-            old.entry(row.int(0)?).or_default().push(row.text(1)?.to_owned());
-            Ok(ControlFlow::Continue(()))
+            old.entry(row.int(0)?).or_default().insert(row.text(1)?.to_owned());
+            bytes += row.int(2)? as usize;
+            Ok(if bytes < STEP_BYTES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
         },
     )?;
-    let mut removed = 0;
+    let (mut removed, mut bytes) = (0, 0);
     for (block, ids) in old {
         for event_id in &ids {
-            removed += tx.execute(
-                "DELETE FROM events WHERE scope_id = $1 AND block = $2 AND event_id = $3",
-                &[id.0.into(), block.into(), event_id.as_str().into()],
-            )?;
+            removed += delete(tx, id, block, event_id)?;
         }
-        rebuild_block(tx, tenant, id, block)?;
+        bytes += unindex(tx, tenant, id, block, |one| ids.contains(one))?;
+        if bytes >= STEP_BYTES {
+            break;
+        }
     }
     scopes::set_events(tx, id, -(removed as i64), scope.open_block)?;
     Ok(removed)
+}
+
+fn delete(tx: &mut dyn Tx, scope: ScopeId, block: i64, event_id: &str) -> Result<u64, StoreError> {
+    tx.execute(
+        "DELETE FROM events WHERE scope_id = $1 AND block = $2 AND event_id = $3",
+        &[scope.0.into(), block.into(), event_id.into()],
+    )
+}
+
+/// Takes events that were deleted out of their block; answers how many bytes that took.
+fn unindex(
+    tx: &mut dyn Tx,
+    tenant: &Tenant,
+    scope: ScopeId,
+    block: i64,
+    gone: impl Fn(&str) -> bool,
+) -> Result<usize, StoreError> {
+    match read_block(tx, scope, block)?.and_then(|body| blocks::remove(&body, gone).ok()) {
+        Some(rest) => {
+            write_block(tx, tenant, scope, block, &rest)?;
+            Ok(rest.len())
+        }
+        None => Ok(rebuild_block(tx, tenant, scope, block)?.bytes),
+    }
 }
 
 /// The numbers of a scope's blocks from `from` on, those with events and those in the index.
@@ -164,40 +257,56 @@ pub fn blocks_from(tx: &mut dyn Tx, scope: ScopeId, from: i64, limit: i64) -> Re
     )
 }
 
-/// Makes a block of the index anew from the events that belong to it; says how many those are. What is stored of an event
-/// that cannot be read is left alone, and out of the index.
+/// A block that was made anew.
+#[derive(Debug, Clone, Copy)]
+pub struct Rebuilt {
+    /// How many events are in it.
+    pub events: u64,
+    /// How much had to be read.
+    pub bytes: usize,
+}
+
+/// Makes a block of the index anew from the events that belong to it. What is stored of an event that cannot be read is
+/// left alone, and out of the index.
 pub fn rebuild_block(
     tx: &mut dyn Tx,
     tenant: &Tenant,
     scope: ScopeId,
     block: i64,
-) -> Result<u64, StoreError> {
+) -> Result<Rebuilt, StoreError> {
     let stored = tx.rows(
         "SELECT event_id, event FROM events WHERE scope_id = $1 AND block = $2",
         &[scope.0.into(), block.into()],
         |row| Ok((row.text(0)?.to_owned(), row.bytes(1)?.to_vec())),
     )?;
-    let (mut body, mut events) = (Vec::new(), 0);
-    for (id, sealed) in stored {
-        let json = readable(vault::open(tx, &places::event(scope.0, &id), sealed)?);
-        let Some(event) = json.as_deref().and_then(Event::stored) else {
-            tracing::warn!(block, "a stored event cannot be read; it is left out of the index");
-            continue;
-        };
-        body = blocks::append(&body, &event).map_err(|error| StoreError::Broken(error.to_string()))?;
-        events += 1;
+    let bytes = stored.iter().map(|(_, event)| event.len()).sum();
+    let mut events = Vec::with_capacity(stored.len());
+    for (id, stored) in stored {
+        match readable(tx, scope, &id, stored)?.as_deref().and_then(Event::stored) {
+            Some(event) => events.push(event),
+            None => tracing::warn!(block, "a stored event cannot be read; it is left out of the index"),
+        }
     }
-    write_block(tx, tenant, scope, block, &body)?;
-    Ok(events)
+    let rebuilt = Rebuilt { events: events.len() as u64, bytes };
+    write_block(tx, tenant, scope, block, &blocks::build(events))?;
+    tx.execute(
+        "DELETE FROM unreadable_blocks WHERE scope_id = $1 AND block = $2",
+        &[scope.0.into(), block.into()],
+    )?;
+    Ok(rebuilt)
 }
 
-fn read_block(tx: &mut dyn Tx, scope: ScopeId, block: i64) -> Result<Vec<u8>, StoreError> {
+/// A block, or the empty one where there is none; none where it cannot be opened.
+fn read_block(tx: &mut dyn Tx, scope: ScopeId, block: i64) -> Result<Option<Vec<u8>>, StoreError> {
     let stored = tx.first(
         "SELECT body FROM event_blocks WHERE scope_id = $1 AND block = $2",
         &[scope.0.into(), block.into()],
         |row| Ok(row.bytes(0)?.to_vec()),
     )?;
-    stored.map_or(Ok(Vec::new()), |stored| vault::open(tx, &places::event_block(scope.0, block), stored))
+    match stored {
+        Some(stored) => opened(tx, &places::event_block(scope.0, block), stored),
+        None => Ok(Some(Vec::new())),
+    }
 }
 
 /// Stores a block; one without events is no block.
@@ -208,7 +317,7 @@ fn write_block(
     block: i64,
     body: &[u8],
 ) -> Result<(), StoreError> {
-    if blocks::count(body) == 0 {
+    if body.is_empty() {
         tx.execute(
             "DELETE FROM event_blocks WHERE scope_id = $1 AND block = $2",
             &[scope.0.into(), block.into()],

@@ -1,10 +1,12 @@
 //! Keys that make a repeated change answer what the first one did.
 
+use super::STEP_BYTES;
 use super::scopes::ScopeId;
 use crate::vault::{self, places};
-use crate::{StoreError, Tx, TxExt};
+use crate::{Lock, StoreError, Tx, TxExt};
 use memloom_core::Timestamp;
 use memloom_core::identity::Tenant;
+use std::ops::ControlFlow;
 
 /// A request that succeeded under a key.
 #[derive(Debug, Clone)]
@@ -64,7 +66,27 @@ pub fn remember(
     Ok(())
 }
 
-/// Forgets keys older than `before`; says how many.
-pub fn purge(tx: &mut dyn Tx, before: Timestamp) -> Result<u64, StoreError> {
-    tx.execute("DELETE FROM file_idempotency WHERE created_at < $1", &[before.as_micros().into()])
+/// Forgets some of the keys older than `before`, the oldest first: up to `limit`, and not much more than a step's bytes.
+/// Says how many.
+pub fn purge(tx: &mut dyn Tx, before: Timestamp, limit: i64) -> Result<u64, StoreError> {
+    let (mut old, mut bytes) = (Vec::new(), 0);
+    tx.query(
+        "SELECT scope_id, principal, key, LENGTH(answer) FROM file_idempotency WHERE created_at < $1 \
+         ORDER BY created_at LIMIT $2",
+        &[before.as_micros().into(), limit.into()],
+        Lock::None,
+        &mut |row| {
+            old.push((row.int(0)?, row.text(1)?.to_owned(), row.text(2)?.to_owned()));
+            bytes += row.int(3)? as usize;
+            Ok(if bytes < STEP_BYTES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        },
+    )?;
+    let mut removed = 0;
+    for (scope, principal, key) in &old {
+        removed += tx.execute(
+            "DELETE FROM file_idempotency WHERE scope_id = $1 AND principal = $2 AND key = $3 AND created_at < $4",
+            &[(*scope).into(), principal.as_str().into(), key.as_str().into(), before.as_micros().into()],
+        )?;
+    }
+    Ok(removed)
 }

@@ -1,7 +1,8 @@
 //! Long work that somebody asked for, and how far it is.
 
-use crate::{Row, StoreError, Tx, TxExt};
+use crate::{Lock, Row, StoreError, Tx, TxExt};
 use memloom_core::Timestamp;
+use std::ops::ControlFlow;
 use uuid::Uuid;
 
 /// How a job is doing.
@@ -41,8 +42,10 @@ impl Status {
 pub struct Job {
     /// Its id.
     pub id: Uuid,
-    /// The tenant it works on; none is all of them.
-    pub tenant: Option<String>,
+    /// The tenant it works on.
+    pub tenant: String,
+    /// The user it works on; none is all of the tenant.
+    pub user: Option<String>,
     /// Who asked for it.
     pub started_by: String,
     /// What it does.
@@ -55,16 +58,21 @@ pub struct Job {
     pub total: i64,
     /// What went wrong: a JSON array of texts.
     pub errors: String,
+    /// When whoever works on it last said so. Whoever says it next must have said that.
+    pub claimed_at: Option<Timestamp>,
 }
+
+const COLUMNS: &str = "id, tenant, user_id, started_by, kind, status, processed, total, errors, claimed_at";
 
 /// Notes a new job.
 pub fn insert(tx: &mut dyn Tx, job: &Job, now: Timestamp) -> Result<(), StoreError> {
     tx.execute(
-        "INSERT INTO jobs (id, tenant, started_by, kind, status, created_at, processed, total, errors) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        "INSERT INTO jobs (id, tenant, user_id, started_by, kind, status, created_at, processed, total, errors) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
         &[
             job.id.into(),
-            job.tenant.as_deref().into(),
+            job.tenant.as_str().into(),
+            job.user.as_deref().into(),
             job.started_by.as_str().into(),
             job.kind.as_str().into(),
             job.status.as_str().into(),
@@ -79,66 +87,81 @@ pub fn insert(tx: &mut dyn Tx, job: &Job, now: Timestamp) -> Result<(), StoreErr
 
 /// A job by its id.
 pub fn get(tx: &mut dyn Tx, id: Uuid) -> Result<Option<Job>, StoreError> {
+    tx.first(&format!("SELECT {COLUMNS} FROM jobs WHERE id = $1"), &[id.into()], job)
+}
+
+/// The job of this kind on the same things that has not ended.
+pub fn unfinished(
+    tx: &mut dyn Tx,
+    kind: &str,
+    tenant: &str,
+    user: Option<&str>,
+) -> Result<Option<Uuid>, StoreError> {
     tx.first(
-        "SELECT id, tenant, started_by, kind, status, processed, total, errors FROM jobs WHERE id = $1",
-        &[id.into()],
-        |row: &dyn Row| {
-            Ok(Job {
-                id: row.uuid(0)?,
-                tenant: row.opt_text(1)?.map(str::to_owned),
-                started_by: row.text(2)?.to_owned(),
-                kind: row.text(3)?.to_owned(),
-                status: Status::parse(row.text(4)?)?,
-                processed: row.int(5)?,
-                total: row.int(6)?,
-                errors: row.text(7)?.to_owned(),
-            })
-        },
+        "SELECT id FROM jobs WHERE status IN ('queued', 'running') AND kind = $1 AND tenant = $2 \
+         AND COALESCE(user_id, '') = $3",
+        &[kind.into(), tenant.into(), user.unwrap_or_default().into()],
+        |row| row.uuid(0),
     )
 }
 
-/// Notes how a job is doing.
-pub fn update(tx: &mut dyn Tx, job: &Job) -> Result<(), StoreError> {
+/// Claims the oldest job that has not ended and that nobody has worked on since `stale`.
+pub fn claim(tx: &mut dyn Tx, now: Timestamp, stale: Timestamp) -> Result<Option<Job>, StoreError> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM jobs WHERE status IN ('queued', 'running') \
+         AND (claimed_at IS NULL OR claimed_at < $1) ORDER BY created_at LIMIT 1"
+    );
+    let mut found = None;
+    tx.query(&sql, &[stale.as_micros().into()], Lock::SkipLocked, &mut |row| {
+        found = Some(job(row)?);
+        Ok(ControlFlow::Break(()))
+    })?;
+    let Some(mut job) = found else { return Ok(None) };
     tx.execute(
-        "UPDATE jobs SET status = $2, processed = $3, total = $4, errors = $5 WHERE id = $1",
+        "UPDATE jobs SET status = 'running', claimed_at = $2 WHERE id = $1",
+        &[job.id.into(), now.as_micros().into()],
+    )?;
+    (job.status, job.claimed_at) = (Status::Running, Some(now));
+    Ok(Some(job))
+}
+
+/// Notes how a job is doing and renews the claim on it. `false` if somebody else works on it by now, or it is gone.
+pub fn update(tx: &mut dyn Tx, job: &Job, now: Timestamp) -> Result<bool, StoreError> {
+    let updated = tx.execute(
+        "UPDATE jobs SET status = $2, processed = $3, total = $4, errors = $5, claimed_at = $6 \
+         WHERE id = $1 AND claimed_at = $7",
         &[
             job.id.into(),
             job.status.as_str().into(),
             job.processed.into(),
             job.total.into(),
             job.errors.as_str().into(),
+            now.as_micros().into(),
+            job.claimed_at.map(Timestamp::as_micros).into(),
         ],
     )?;
-    Ok(())
+    Ok(updated == 1)
 }
 
-/// When the oldest of the jobs that have not ended was asked for.
-pub fn oldest_unfinished(tx: &mut dyn Tx) -> Result<Option<Timestamp>, StoreError> {
-    let oldest =
-        tx.first("SELECT MIN(created_at) FROM jobs WHERE status IN ('queued', 'running')", &[], |row| {
-            row.opt_int(0)
-        })?;
-    Ok(oldest.flatten().map(Timestamp::from_micros))
-}
-
-/// Forgets jobs older than `before`.
+/// Forgets jobs older than `before` that have ended.
 pub fn purge(tx: &mut dyn Tx, before: Timestamp) -> Result<u64, StoreError> {
-    tx.execute("DELETE FROM jobs WHERE created_at < $1", &[before.as_micros().into()])
+    tx.execute(
+        "DELETE FROM jobs WHERE created_at < $1 AND status NOT IN ('queued', 'running')",
+        &[before.as_micros().into()],
+    )
 }
 
-/// How many events there are: in one scope, in a tenant, or in all.
-pub fn count_events(tx: &mut dyn Tx, tenant: Option<&str>, user: Option<&str>) -> Result<i64, StoreError> {
-    let count = |row: &dyn Row| row.opt_int(0).map(Option::unwrap_or_default);
-    let found = match (tenant, user) {
-        (Some(tenant), Some(user)) => tx.first(
-            "SELECT SUM(event_count) FROM scopes WHERE tenant = $1 AND user_id = $2",
-            &[tenant.into(), user.into()],
-            count,
-        ),
-        (Some(tenant), None) => {
-            tx.first("SELECT SUM(event_count) FROM scopes WHERE tenant = $1", &[tenant.into()], count)
-        }
-        (None, _) => tx.first("SELECT SUM(event_count) FROM scopes", &[], count),
-    };
-    found.map(Option::unwrap_or_default)
+fn job(row: &dyn Row) -> Result<Job, StoreError> {
+    Ok(Job {
+        id: row.uuid(0)?,
+        tenant: row.text(1)?.to_owned(),
+        user: row.opt_text(2)?.map(str::to_owned),
+        started_by: row.text(3)?.to_owned(),
+        kind: row.text(4)?.to_owned(),
+        status: Status::parse(row.text(5)?)?,
+        processed: row.int(6)?,
+        total: row.int(7)?,
+        errors: row.text(8)?.to_owned(),
+        claimed_at: row.opt_int(9)?.map(Timestamp::from_micros),
+    })
 }

@@ -48,6 +48,15 @@ pub fn lock(tx: &mut dyn Tx, scope: &Scope) -> Result<Counted, StoreError> {
         .ok_or_else(|| StoreError::Broken("a scope is missing right after it was made".into()))
 }
 
+/// The scope with this number, locked until the unit of work ends; none once its user was forgotten.
+pub fn lock_known(tx: &mut dyn Tx, id: ScopeId) -> Result<Option<Counted>, StoreError> {
+    tx.first_locked(
+        "SELECT id, file_count, event_count, open_block FROM scopes WHERE id = $1",
+        &[id.0.into()],
+        counted,
+    )
+}
+
 fn counted(row: &dyn Row) -> Result<Counted, StoreError> {
     Ok(Counted { id: ScopeId(row.int(0)?), files: row.int(1)?, events: row.int(2)?, open_block: row.int(3)? })
 }
@@ -100,4 +109,21 @@ pub fn after(
             listed,
         ),
     }
+}
+
+/// How many events there are: of one user, of a tenant, or of all.
+pub fn count_events(tx: &mut dyn Tx, tenant: Option<&str>, user: Option<&str>) -> Result<i64, StoreError> {
+    // A sum of integers is a decimal number to some engines.
+    let sum = "SELECT CAST(COALESCE(SUM(event_count), 0) AS BIGINT) FROM scopes";
+    let count = |row: &dyn Row| row.int(0);
+    let found = match (tenant, user) {
+        (Some(tenant), Some(user)) => tx.first(
+            &format!("{sum} WHERE tenant = $1 AND user_id = $2"),
+            &[tenant.into(), user.into()],
+            count,
+        ),
+        (Some(tenant), None) => tx.first(&format!("{sum} WHERE tenant = $1"), &[tenant.into()], count),
+        (None, _) => tx.first(sum, &[], count),
+    };
+    found.map(Option::unwrap_or_default)
 }

@@ -3,7 +3,8 @@
 //! A thread with its own connection copies the log in passes that block nobody. While writes go on such a pass never
 //! reaches the log's end, so the log would grow for ever; the writer therefore starts it over between two batches, when a
 //! pass has just left little to copy. Starting over keeps the file: overwriting synced blocks is about twice as fast as
-//! appending to a file.
+//! appending to a file. Only where something must not be in it any more the file is emptied, by the writer as well: any
+//! other connection would hold the lock on writing for as long as it waits for readers.
 
 use super::connection::PATIENCE;
 use crossbeam_channel::{Receiver, Sender, TrySendError};
@@ -22,20 +23,34 @@ const RESTART_PAGES: usize = 2 * PASS_PAGES;
 const HARD_PAGES: usize = 8 * PASS_PAGES;
 /// What a pass may leave behind for the writer to copy.
 const SMALL_REST: usize = 128;
+/// What the writer copies itself at most when the log is to be emptied: 4 MiB.
+const EMPTY_REST: usize = 1024;
 
 /// How long the writer waits for readers that still use the log: seldom at all, and long only beyond the hard size.
 const SHORT_WAIT: Duration = Duration::from_millis(5);
 const HARD_WAIT: Duration = Duration::from_secs(1);
 
-/// How often, and how long apart, emptying the log is tried while other checkpoints run.
-const TRUNCATE_TRIES: usize = 200;
-const TRUNCATE_PAUSE: Duration = Duration::from_millis(25);
-
 /// What the writer and the checkpointer tell each other.
 #[derive(Debug, Default)]
 pub(super) struct Log {
     pages: AtomicUsize,
+    /// How many of them the last pass found or left copied.
+    copied: AtomicUsize,
     restart: AtomicBool,
+}
+
+impl Log {
+    /// Pages that are still to be copied, at most. (A pass that ends just when the log is started over leaves too high a
+    /// number of copies, until the next pass: the writer may then copy more than it meant to.)
+    fn rest(&self) -> usize {
+        self.pages.load(Ordering::Relaxed).saturating_sub(self.copied.load(Ordering::Relaxed))
+    }
+
+    fn started_over(&self) {
+        self.pages.store(0, Ordering::Relaxed);
+        self.copied.store(0, Ordering::Relaxed);
+        self.restart.store(false, Ordering::Relaxed);
+    }
 }
 
 /// The writer's side.
@@ -68,45 +83,68 @@ impl LogKeeper {
             self.asked_at = 0; // it was started over
         }
         if pages >= HARD_PAGES {
-            self.start_over(writer, HARD_WAIT);
+            self.restart(writer, HARD_WAIT);
         } else if pages >= RESTART_PAGES && self.log.restart.swap(false, Ordering::Relaxed) {
-            self.start_over(writer, SHORT_WAIT);
+            self.restart(writer, SHORT_WAIT);
         } else if pages >= self.asked_at + PASS_PAGES {
-            self.asked_at = pages;
-            match self.passes.try_send(()) {
-                // A pass that is already waiting will copy these pages too.
-                Ok(()) | Err(TrySendError::Full(())) => {}
-                Err(TrySendError::Disconnected(())) => tracing::warn!("the checkpoint thread is gone"),
-            }
+            self.ask_for_pass(pages);
         }
     }
 
-    /// Copies what is left and lets the next commit write at the log's beginning, if readers let go of it in time.
-    pub(super) fn start_over(&mut self, writer: &Connection, wait: Duration) {
-        let patience = |time| {
-            if let Err(error) = writer.busy_timeout(time) {
-                tracing::warn!(%error, "cannot change how long the writer waits");
+    /// For a full disk: afterwards the log's space can be written again.
+    pub(super) fn make_room(&mut self, writer: &Connection) {
+        self.restart(writer, SHORT_WAIT);
+    }
+
+    /// Empties the file, between two batches. Answers `false` if that cannot be now: because there is much to copy first,
+    /// or because somebody still reads from it. Either way no commit waits for long.
+    pub(super) fn empty(&mut self, writer: &Connection) -> rusqlite::Result<bool> {
+        if self.log.rest() > EMPTY_REST {
+            self.ask_for_pass(self.log.pages.load(Ordering::Relaxed));
+            return Ok(false);
+        }
+        self.start_over(writer, CheckpointMode::TRUNCATE, SHORT_WAIT)
+    }
+
+    fn ask_for_pass(&mut self, pages: usize) {
+        self.asked_at = pages;
+        match self.passes.try_send(()) {
+            // A pass that is already waiting will copy these pages too.
+            Ok(()) | Err(TrySendError::Full(())) => {}
+            Err(TrySendError::Disconnected(())) => tracing::warn!("the checkpoint thread is gone"),
+        }
+    }
+
+    /// Lets the next commit write at the log's beginning. The file keeps its size.
+    fn restart(&mut self, writer: &Connection, wait: Duration) {
+        match self.start_over(writer, CheckpointMode::RESTART, wait) {
+            Ok(false) if wait >= HARD_WAIT => {
+                tracing::warn!("the write-ahead log cannot be started over: a long read still uses it");
             }
-        };
-        patience(wait);
-        match checkpoint(writer, CheckpointMode::RESTART) {
-            Ok(_) => {
-                self.asked_at = 0;
-                self.log.pages.store(0, Ordering::Relaxed);
-            }
-            Err(error) if is_busy(&error) => {
-                if wait >= HARD_WAIT {
-                    tracing::warn!("the write-ahead log cannot be started over: a long read still uses it");
-                }
-            }
+            Ok(_) => {}
             Err(error) => tracing::warn!(%error, "cannot move the write-ahead log into the database"),
         }
-        patience(PATIENCE);
     }
 
-    /// As [`LogKeeper::start_over`], for a full disk: afterwards the log's space can be written again.
-    pub(super) fn make_room(&mut self, writer: &Connection) {
-        self.start_over(writer, SHORT_WAIT);
+    /// Copies what is left and starts the log over, if readers let go of it in time.
+    fn start_over(
+        &mut self,
+        writer: &Connection,
+        mode: CheckpointMode,
+        wait: Duration,
+    ) -> rusqlite::Result<bool> {
+        writer.busy_timeout(wait)?;
+        let copied = checkpoint(writer, mode);
+        writer.busy_timeout(PATIENCE)?;
+        match copied {
+            Ok(_) => {
+                self.asked_at = 0;
+                self.log.started_over();
+                Ok(true)
+            }
+            Err(error) if is_busy(&error) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -139,30 +177,17 @@ fn pass(connection: &Connection, log: &Log) -> rusqlite::Result<usize> {
     for _ in 0..3 {
         let (total, copied) = checkpoint(connection, CheckpointMode::PASSIVE)?;
         pages = total;
-        if log.pages.load(Ordering::Relaxed).saturating_sub(copied) <= SMALL_REST {
+        log.copied.store(copied, Ordering::Relaxed);
+        if log.rest() <= SMALL_REST {
             break;
         }
     }
     Ok(pages)
 }
 
-/// Copies everything and empties the file, waiting for whoever still reads from it.
+/// Copies everything and empties the file, waiting for whoever still reads from it: for when nobody else writes.
 pub(super) fn truncate(connection: &Connection) -> rusqlite::Result<()> {
     checkpoint(connection, CheckpointMode::TRUNCATE).map(drop)
-}
-
-/// As [`truncate`], while everybody is at work. SQLite waits for readers, but not for another checkpoint: that is ours to do.
-pub(super) fn truncate_among_others(connection: &Connection) -> rusqlite::Result<()> {
-    let mut tries = 1;
-    loop {
-        match truncate(connection) {
-            Err(error) if is_busy(&error) && tries < TRUNCATE_TRIES => {
-                tries += 1;
-                std::thread::sleep(TRUNCATE_PAUSE);
-            }
-            result => return result,
-        }
-    }
 }
 
 fn is_busy(error: &rusqlite::Error) -> bool {

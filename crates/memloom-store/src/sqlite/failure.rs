@@ -21,8 +21,17 @@ impl Place {
 
     /// The file whose lock says that a process uses the database.
     pub(super) fn lock_file(&self) -> PathBuf {
+        self.beside(".lock")
+    }
+
+    /// The write-ahead log.
+    pub(super) fn log_file(&self) -> PathBuf {
+        self.beside("-wal")
+    }
+
+    fn beside(&self, suffix: &str) -> PathBuf {
         let mut name = self.database.clone().into_os_string();
-        name.push(".lock");
+        name.push(suffix);
         name.into()
     }
 

@@ -5,9 +5,11 @@
 //! ([`reader`]). The write-ahead log is moved into the database by a thread of its own ([`checkpoint`]).
 
 mod checkpoint;
+mod compaction;
 mod connection;
 mod dialect;
 mod failure;
+mod inspection;
 mod migrations;
 mod reader;
 mod text;
@@ -20,11 +22,13 @@ use checkpoint::{Log, LogKeeper};
 use connection::Role;
 use crossbeam_channel::{Sender, TrySendError, bounded};
 use failure::Place;
+pub use inspection::{Inspection, inspect};
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
+use tokio::sync::oneshot;
 use tx::SqliteTx;
 use writer::Writer;
 
@@ -62,6 +66,15 @@ impl Default for SqliteConfig {
 /// A unit of work in a queue.
 type Work = Box<dyn Job>;
 
+/// Where it goes whether the log was emptied.
+type Reply = oneshot::Sender<Result<bool, StoreError>>;
+
+/// What the writer does, one after the other.
+enum Order {
+    Run(Work),
+    EmptyLog(Reply),
+}
+
 /// What the threads count.
 #[derive(Debug, Default)]
 struct Load {
@@ -71,7 +84,7 @@ struct Load {
 
 #[derive(Clone)]
 struct Queues {
-    write: Sender<Work>,
+    write: Sender<Order>,
     read: Sender<Work>,
 }
 
@@ -92,8 +105,6 @@ pub struct SqliteEngine {
     /// `None` once the engine is closed.
     queues: RwLock<Option<Queues>>,
     threads: Mutex<Threads>,
-    /// Held while the log is emptied.
-    emptying: Mutex<()>,
 }
 
 impl SqliteEngine {
@@ -131,7 +142,6 @@ impl SqliteEngine {
             load: Arc::clone(&load),
             queues: RwLock::new(Some(Queues { write, read })),
             threads: Mutex::default(),
-            emptying: Mutex::default(),
         };
         // From here on an early return drops the engine, which ends the threads that have started.
         let mut threads = Threads::default();
@@ -167,31 +177,39 @@ impl SqliteEngine {
         &self.place.database
     }
 
-    fn queue(&self, job: Work, choose: impl FnOnce(&Queues) -> &Sender<Work>) {
-        let refused = {
-            let queues = self.queues.read().unwrap_or_else(PoisonError::into_inner);
-            match queues.as_ref() {
-                Some(queues) => choose(queues).try_send(job),
-                None => Err(TrySendError::Disconnected(job)),
-            }
+    /// Hands the order back where it cannot be queued, with the reason.
+    fn queue<T>(&self, order: T, choose: impl FnOnce(&Queues) -> &Sender<T>) -> Result<(), (T, StoreError)> {
+        let queues = self.queues.read().unwrap_or_else(PoisonError::into_inner);
+        let queued = match queues.as_ref() {
+            Some(queues) => choose(queues).try_send(order),
+            None => Err(TrySendError::Disconnected(order)),
         };
-        match refused {
-            Ok(()) => {}
-            Err(TrySendError::Full(job)) => job.finish(Err(StoreError::Overloaded)),
-            Err(TrySendError::Disconnected(job)) => {
-                job.finish(Err(StoreError::Unavailable("the store is closed".into())));
+        queued.map_err(|refused| match refused {
+            TrySendError::Full(order) => (order, StoreError::Overloaded),
+            TrySendError::Disconnected(order) => {
+                (order, StoreError::Unavailable("the store is closed".into()))
             }
+        })
+    }
+
+    fn order(&self, order: Order) {
+        match self.queue(order, |queues| &queues.write) {
+            Ok(()) => {}
+            Err((Order::Run(job), why)) => job.finish(Err(why)),
+            Err((Order::EmptyLog(reply), why)) => drop(reply.send(Err(why))),
         }
     }
 }
 
 impl Engine for SqliteEngine {
     fn read(&self, job: Box<dyn Job>) {
-        self.queue(job, |queues| &queues.read);
+        if let Err((job, why)) = self.queue(job, |queues| &queues.read) {
+            job.finish(Err(why));
+        }
     }
 
     fn write(&self, job: Box<dyn Job>) {
-        self.queue(job, |queues| &queues.write);
+        self.order(Order::Run(job));
     }
 
     fn health(&self) -> Health {
@@ -203,11 +221,10 @@ impl Engine for SqliteEngine {
         }
     }
 
-    fn empty_log(&self) -> Result<(), StoreError> {
-        // One at a time: a second one finds little left to do.
-        let _alone = self.emptying.lock().unwrap_or_else(PoisonError::into_inner);
-        let connection = connection::open(&self.place, Role::Checkpointer)?;
-        checkpoint::truncate_among_others(&connection).map_err(|error| self.place.error(&error))
+    fn empty_log(&self) -> oneshot::Receiver<Result<bool, StoreError>> {
+        let (reply, answer) = oneshot::channel();
+        self.order(Order::EmptyLog(reply));
+        answer
     }
 
     fn describe(&self) -> String {
@@ -258,8 +275,9 @@ fn make_folder(folder: &Path) -> std::io::Result<()> {
     builder.recursive(true).create(folder)
 }
 
-/// Writes the database file anew, so that nothing is left in it of what was deleted or replaced. Needs the space of a second
-/// one for as long as it takes, and that nobody else uses the database.
+/// Writes the database file anew, so that nothing is left in it of what was deleted or replaced. Nobody else may use it.
+/// For as long as it takes that needs the space of the database twice more: in the folder for temporary files, where the
+/// copy is made, and beside the database, where the log takes it in before it replaces what is there.
 pub fn rewrite(database: &Path) -> Result<(), StoreError> {
     let place = Place { database: database.to_owned() };
     let _lock = lock(&place)?;

@@ -97,20 +97,6 @@ fn unindex_group(tx: &mut dyn Tx, group: Uuid) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Pages that one step of rewriting the index writes at most, roughly.
-const COMPACT_PAGES: i64 = 256;
-
-/// Merges a part of the index's segments, which drops the terms of documents that are gone. FTS5 says by the number of
-/// rows it changed whether it did anything.
-pub(super) fn compact(tx: &mut SqliteTx<'_>) -> Result<bool, StoreError> {
-    let before = tx.total_changes();
-    tx.execute(
-        "INSERT INTO text_index (text_index, rank) VALUES ('merge', $1)",
-        &[Value::Int(-COMPACT_PAGES)],
-    )?;
-    Ok(tx.total_changes() - before >= 2)
-}
-
 /// Trees that a search names to FTS5. Each costs it some 60 µs, and a little more for every match, so that among very
 /// many trees it is cheaper to find all matches and drop those of other trees.
 const NAMED_GROUPS: usize = 128;

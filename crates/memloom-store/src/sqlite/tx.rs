@@ -1,11 +1,12 @@
 //! The port's transaction on one connection.
 
+use super::compaction;
 use super::dialect::translate;
 use super::failure::{Place, is_disk_full};
 use super::text::{self, TextChange};
 use crate::port::EachRow;
 use crate::vault::Vault;
-use crate::{Job, Lock, Row, StoreError, TextDocument, TextHit, TextQuery, Tx, Value};
+use crate::{Compaction, Job, Lock, Row, StoreError, TextDocument, TextHit, TextQuery, Tx, Value};
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Statement};
 use std::collections::HashMap;
@@ -135,9 +136,14 @@ impl<'c> SqliteTx<'c> {
         applied
     }
 
+    /// What a failure of the engine itself means for the caller.
+    pub(super) fn explain(&self, error: &rusqlite::Error) -> StoreError {
+        self.place.error(error)
+    }
+
     fn note(&mut self, error: &rusqlite::Error) -> StoreError {
         self.disk_full |= is_disk_full(error);
-        self.place.error(error)
+        self.explain(error)
     }
 
     fn fail(&mut self, error: &rusqlite::Error) -> StoreError {
@@ -237,9 +243,9 @@ impl Tx for SqliteTx<'_> {
         Ok(())
     }
 
-    fn compact_texts(&mut self) -> Result<bool, StoreError> {
+    fn compact_texts(&mut self, begun: Option<Compaction>) -> Result<Option<Compaction>, StoreError> {
         self.writing()?;
-        text::compact(self)
+        compaction::step(self, begun)
     }
 
     fn search_text(

@@ -2,7 +2,7 @@
 
 use super::checkpoint::LogKeeper;
 use super::tx::{Ran, SqliteTx};
-use super::{Load, Work};
+use super::{Load, Order, Reply, Work};
 use crate::StoreError;
 use crossbeam_channel::Receiver;
 use rusqlite::Connection;
@@ -36,22 +36,47 @@ impl<'c> Writer<'c> {
     }
 
     /// Works until every sender is gone and the queue is empty.
-    pub(super) fn run(mut self, queue: &Receiver<Work>, load: &Load) {
+    pub(super) fn run(mut self, queue: &Receiver<Order>, load: &Load) {
         let mut answers = Vec::new();
-        while let Ok(job) = queue.recv() {
+        while let Ok(order) = queue.recv() {
             load.active.fetch_add(1, Ordering::Relaxed);
-            self.batch(job, queue, &mut answers, load);
+            let emptying = match order {
+                Order::Run(job) => self.batch(job, queue, &mut answers, load),
+                Order::EmptyLog(reply) => Some(reply),
+            };
+            if let Some(reply) = emptying {
+                let emptied = self.log.empty(self.connection).map_err(|error| self.tx.explain(&error));
+                // Whoever asked may have gone away.
+                let _ = reply.send(emptied);
+            }
             self.log.tend(self.connection);
             load.active.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
-    /// Runs what is queued in one transaction and answers after its commit.
-    fn batch(&mut self, first: Work, queue: &Receiver<Work>, answers: &mut Vec<Answer>, load: &Load) {
+    /// Runs what is queued in one transaction and answers after its commit. It ends before the log is to be emptied, and
+    /// hands over who wants that.
+    fn batch(
+        &mut self,
+        first: Work,
+        queue: &Receiver<Order>,
+        answers: &mut Vec<Answer>,
+        load: &Load,
+    ) -> Option<Reply> {
         let started = Instant::now();
         let max_batch = self.max_batch;
+        let mut emptying = None;
         let more = |ran: usize| {
-            if ran < max_batch && started.elapsed() < BATCH_TIME { queue.try_recv().ok() } else { None }
+            if ran >= max_batch || started.elapsed() >= BATCH_TIME {
+                return None;
+            }
+            match queue.try_recv().ok()? {
+                Order::Run(job) => Some(job),
+                Order::EmptyLog(reply) => {
+                    emptying = Some(reply);
+                    None
+                }
+            }
         };
         match self.transaction(first, more, answers, load) {
             Ok(()) => {
@@ -61,6 +86,7 @@ impl<'c> Writer<'c> {
             }
             Err(error) => self.one_by_one(error, answers, load),
         }
+        emptying
     }
 
     /// Nothing of the batch was written, perhaps because of one of its members: each gets a transaction of its own. What

@@ -8,8 +8,25 @@ use std::sync::Arc;
 /// The fact that content may have been written as it is.
 const PLAIN_CONTENT: &str = "plain_content";
 
-/// Refuses a vault that cannot read what the store holds, with a sentence that says what to do.
+/// Refuses a vault that cannot read what the store holds, and notes what is written from now on.
 pub(crate) fn admit(tx: &mut dyn Tx) -> Result<(), StoreError> {
+    check(tx)?;
+    let vault = Arc::clone(tx.vault());
+    if vault.rotating {
+        return Ok(());
+    }
+    if !vault.reads_plain {
+        note_plain(tx, false)?;
+    }
+    if vault.writes == Provider::Plain {
+        note_plain(tx, true)?;
+    }
+    // What is written now may land where a rotation that was interrupted has been already.
+    rotation::start_over(tx)
+}
+
+/// Refuses a vault that cannot read what the store holds, with a sentence that says what to do. Changes nothing.
+pub(crate) fn check(tx: &mut dyn Tx) -> Result<(), StoreError> {
     let vault = Arc::clone(tx.vault());
     let wrapped_by = data_keys::wrapped_by(tx)?;
     match &vault.keys {
@@ -31,24 +48,14 @@ pub(crate) fn admit(tx: &mut dyn Tx) -> Result<(), StoreError> {
         }
         None => {}
     }
-    if vault.rotating {
-        return Ok(());
+    if !vault.rotating && !vault.reads_plain && may_hold_plain(tx)? && !is_empty(tx)? {
+        return Err(refused(
+            "this store holds content that is not encrypted, and encryption.providers does not name \"plain\": run \
+             `memloom rotate-keys` to encrypt it now, or set encryption.providers = [\"dek\", \"plain\"] to encrypt \
+             only what is written from now on",
+        ));
     }
-    if !vault.reads_plain && may_hold_plain(tx)? {
-        if !is_empty(tx)? {
-            return Err(refused(
-                "this store holds content that is not encrypted, and encryption.providers does not name \"plain\": run \
-                 `memloom rotate-keys` to encrypt it now, or set encryption.providers = [\"dek\", \"plain\"] to encrypt \
-                 only what is written from now on",
-            ));
-        }
-        note_plain(tx, false)?;
-    }
-    if vault.writes == Provider::Plain {
-        note_plain(tx, true)?;
-    }
-    // What is written now may land where a rotation that was interrupted has been already.
-    rotation::start_over(tx)
+    Ok(())
 }
 
 /// Whether content may have been written as it is.

@@ -17,7 +17,7 @@ pub mod places;
 pub mod rotation;
 
 use crate::{StoreError, Tx};
-pub(crate) use admission::admit;
+pub(crate) use admission::{admit, check};
 use cipher::Cipher;
 use data_keys::DataKeyId;
 pub use envelope::{HEAD_LENGTH, plain_length};

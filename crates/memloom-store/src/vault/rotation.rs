@@ -16,6 +16,9 @@ use uuid::Uuid;
 /// Where the rotation is that was interrupted, or is under way.
 const POSITION: &str = "rotation";
 
+/// The fact that derived texts are, or were, taken out of the index, by a rotation that has not come to its end.
+const TEXT_TRACES: &str = "text_traces";
+
 /// Rows and bytes of one unit of work, at most (but for a row that alone has more).
 const STEP_ROWS: i64 = 256;
 const STEP_BYTES: usize = 8 << 20;
@@ -34,7 +37,7 @@ pub struct Progress {
     pub rows: u64,
     /// Rows there are.
     pub total: u64,
-    /// Whether plain content is being sealed. What was deleted before deleting meant overwriting may still be in the file.
+    /// Whether something readable is being sealed or taken out of the index: traces of it may still be in the file.
     pub leaves_traces: bool,
 }
 
@@ -62,6 +65,9 @@ impl Rotation {
                     admission::note_plain(tx, true)?;
                 }
                 data_keys::retire(tx)?;
+                if self.drops_derived_texts(tx.vault()) && holds_derived_texts(tx)? {
+                    meta::set(tx, TEXT_TRACES, Some(&[1]))?;
+                }
                 let position = Position { plan, stage: 0, after: None, rows: 0 };
                 note(tx, &position)?;
                 position
@@ -71,7 +77,8 @@ impl Rotation {
         for table in TABLES {
             total += table.count(tx)?;
         }
-        let leaves_traces = tx.vault().writes == Provider::Dek && admission::may_hold_plain(tx)?;
+        let leaves_traces = tx.vault().writes == Provider::Dek
+            && (admission::may_hold_plain(tx)? || meta::get(tx, TEXT_TRACES)?.is_some());
         Ok(Progress { rows: position.rows, total, leaves_traces })
     }
 
@@ -113,6 +120,7 @@ impl Rotation {
         let plain = tx.vault().writes == Provider::Plain;
         data_keys::destroy_retired(tx)?;
         admission::note_plain(tx, plain)?;
+        meta::set(tx, TEXT_TRACES, None)?;
         start_over(tx)
     }
 
@@ -185,6 +193,11 @@ fn seal_anew(tx: &mut dyn Tx, table: &Table, row: &Visited) -> Result<(), StoreE
         return Ok(());
     }
     table.replace(tx, &row.key, &contents)
+}
+
+fn holds_derived_texts(tx: &mut dyn Tx) -> Result<bool, StoreError> {
+    let derived = "SELECT 1 FROM unindexed JOIN texts ON texts.id = unindexed.entry_id LIMIT 1";
+    Ok(tx.first(derived, &[], |_| Ok(()))?.is_some())
 }
 
 /// Takes texts out of the index that nobody gave but that were derived from content, after a row of the indexers' work

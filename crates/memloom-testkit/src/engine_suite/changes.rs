@@ -144,16 +144,9 @@ pub async fn numbers_are_never_used_twice(mut fixture: impl Fixture) {
     assert_eq!(trim(fixture.store(), "a", 100, 10).await, 2, "the newest stays, however old it is");
     assert_eq!(trim(fixture.store(), "a", 100, 10).await, 0);
     assert_eq!(numbers(fixture.store(), "a").await, [3]);
-    let forgotten = fixture.store().write("suite", |tx| {
-        changes::forget_user(
-            tx,
-            &tenant("a"),
-            &UserId("alice".into()),
-            Timestamp::from_micros(i64::MAX),
-            0,
-            10,
-        )
-    });
+    let forgotten = fixture
+        .store()
+        .write("suite", |tx| changes::forget_user(tx, &tenant("a"), &UserId("alice".into()), 0, 10, 3));
     assert_eq!(forgotten.await.unwrap(), None);
     fixture.reopen().await;
     tell(fixture.store(), "a", &[(4, "bob")]).await;
@@ -165,8 +158,8 @@ pub async fn trimming_removes_the_oldest_in_batches(fixture: impl Fixture) {
     tell(store, "a", &[(1, "a"), (2, "a"), (3, "a"), (9, "a"), (4, "a"), (5, "a")]).await;
     tell(store, "old", &[(1, "a")]).await;
     tell(store, "young", &[(8, "a"), (9, "a")]).await;
-    let trimmable = store.read("suite", |tx| changes::trimmable(tx, at(7)));
-    assert_eq!(trimmable.await.unwrap(), [tenant("a")], "the newest of a feed is nothing to trim");
+    let trimmable = async || store.read("suite", |tx| changes::trimmable(tx, at(7))).await.unwrap();
+    assert_eq!(trimmable().await, [tenant("a"), tenant("old")]);
     assert_eq!(trim(store, "a", 7, 2).await, 2);
     assert_eq!(bounds(store, "a").await, (3, 6));
     assert_eq!(
@@ -176,30 +169,28 @@ pub async fn trimming_removes_the_oldest_in_batches(fixture: impl Fixture) {
     );
     assert_eq!(numbers(store, "a").await, [4, 5, 6]);
     assert_eq!(trim(store, "nobody", 7, 2).await, 0);
-    let trimmable = store.read("suite", |tx| changes::trimmable(tx, at(7)));
-    assert_eq!(trimmable.await.unwrap(), []);
+    assert_eq!(trim(store, "old", 7, 2).await, 0, "the newest of a feed stays");
+    let kept = feed(store, "old").await.remove(0);
+    assert_eq!((kept.sequence, kept.kind), (1, ChangeKind::Forgotten), "as a number");
+    assert_eq!((kept.user, kept.resource, kept.version), (None, None, None));
+    assert_eq!(trimmable().await, []);
     assert_eq!(trim(store, "a", 10, 2).await, 2);
     assert_eq!(numbers(store, "a").await, [6]);
     assert_eq!(numbers(store, "young").await, [1, 2]);
+    assert!(feed(store, "young").await.iter().all(|change| change.resource.is_some()));
 }
 
 pub async fn forgetting_a_user_blanks_its_changes_step_by_step(fixture: impl Fixture) {
     let store = fixture.store();
     tell(store, "a", &[(1, "bob"), (2, "alice"), (3, "bob"), (4, "alice"), (5, "bob"), (6, "alicea")]).await;
+    tell(store, "a", &[(1, "alice")]).await;
     tell(store, "b", &[(1, "alice")]).await;
     trim(store, "a", 2, 10).await;
     let mut steps = Vec::new();
     let mut from = Some(0);
     while let Some(number) = from {
         let step = store.write("suite", move |tx| {
-            changes::forget_user(
-                tx,
-                &tenant("a"),
-                &UserId("alice".into()),
-                Timestamp::from_micros(i64::MAX),
-                number,
-                2,
-            )
+            changes::forget_user(tx, &tenant("a"), &UserId("alice".into()), number, 2, 6)
         });
         from = step.await.unwrap();
         steps.push(from);
@@ -219,6 +210,7 @@ pub async fn forgetting_a_user_blanks_its_changes_step_by_step(fixture: impl Fix
             (4, at(4), ChangeKind::Forgotten, None),
             (5, at(5), updated, Some("bob".into())),
             (6, at(6), updated, Some("alicea".into())),
+            (7, at(1), updated, Some("alice".into())),
         ]
     );
     let blank = &feed(store, "a").await[0];

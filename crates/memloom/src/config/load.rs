@@ -2,7 +2,7 @@
 
 use super::Config;
 use super::suggest::closest;
-use figment::error::Kind;
+use figment::error::{Actual, Kind};
 use figment::providers::{Format, Toml};
 use figment::value::{Dict, Map, Value};
 use figment::{Figment, Metadata, Profile, Provider};
@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 const PREFIX: &str = "MEMLOOM_";
 /// The variable that names the file.
 pub const CONFIG_VARIABLE: &str = "MEMLOOM_CONFIG";
+/// The source of a value that nobody set.
+pub const DEFAULT: &str = "default";
 /// The file that is read when none is named.
 pub const DEFAULT_FILE: &str = "memloom.toml";
 
@@ -66,7 +68,7 @@ pub struct Setting {
     pub key: String,
     /// Its value, with secrets redacted.
     pub value: serde_json::Value,
-    /// Where it came from: `default`, a file, an environment variable or a flag.
+    /// Where it came from: [`DEFAULT`], a file, an environment variable or a flag.
     pub source: String,
 }
 
@@ -125,7 +127,7 @@ impl Loaded {
             }
             match at.rsplit_once('.') {
                 Some((parent, _)) => at = parent,
-                None => return "default",
+                None => return DEFAULT,
             }
         }
     }
@@ -236,7 +238,7 @@ fn explain(error: figment::Error, file: Option<&Path>) -> String {
     let path = error.path.join(".");
     let secrets = ["auth.api_keys", "auth.jwt.hmac_secret", "encryption.dek"];
     let secret = secrets.iter().any(|prefix| path.starts_with(prefix));
-    let expected = |what: &str| format!("{source}: {path} must be {what}");
+    let expected = |what: &str| format!("{source}: {path} must be {}", in_words(what));
     match &error.kind {
         Kind::UnknownField(name, _) => {
             // Figment's path ends with the unknown key itself or with what holds it, depending on the source.
@@ -249,7 +251,7 @@ fn explain(error: figment::Error, file: Option<&Path>) -> String {
             let sections = known.iter().filter_map(|key| key.split_once('.')).map(|(section, _)| section);
             let hint = match closest(&full, known.iter().map(String::as_str).chain(sections)) {
                 Some(key) => format!("did you mean {key}?"),
-                None => "run `memloom doctor` to see every key".into(),
+                None => "remove it; `memloom doctor --settings` lists every key".into(),
             };
             format!("{source}: {full} is not a setting; {hint}")
         }
@@ -258,12 +260,39 @@ fn explain(error: figment::Error, file: Option<&Path>) -> String {
         }
         Kind::InvalidType(_, what) | Kind::InvalidValue(_, what) if secret => expected(what),
         Kind::InvalidType(actual, what) | Kind::InvalidValue(actual, what) => {
-            let hint = if what.contains("sequence") { " (write a list as [\"a\", \"b\"])" } else { "" };
-            format!("{}, not {actual}{hint}", expected(what))
+            format!("{}, not {}", expected(what), as_written(actual))
         }
         Kind::MissingField(name) => format!("{source}: {path} lacks '{name}'"),
         Kind::Message(message) if path.is_empty() => format!("{source}: {message}"),
         Kind::Message(message) => format!("{source}: {path}: {message}"),
         other => format!("{source}: {path}: {other}"),
+    }
+}
+
+/// What a setting takes, in words for people; serde names Rust's types. Our own types say it themselves.
+fn in_words(expected: &str) -> &str {
+    match expected {
+        "a boolean" => "true or false",
+        "a string" => "a text in quotes",
+        "a sequence" => "a list such as [\"a\", \"b\"]",
+        "a map" => "a table",
+        "u64" | "usize" => "a whole number from 0 on",
+        "u32" => "a whole number from 0 to 4294967295",
+        section if section.starts_with("struct ") => "a section",
+        own => own,
+    }
+}
+
+/// A value as it stands in the file.
+fn as_written(value: &Actual) -> String {
+    match value {
+        Actual::Bool(value) => value.to_string(),
+        Actual::Unsigned(value) => value.to_string(),
+        Actual::Signed(value) => value.to_string(),
+        Actual::Float(value) => value.to_string(),
+        Actual::Str(value) => format!("{value:?}"),
+        Actual::Seq => "a list".into(),
+        Actual::Map => "a table".into(),
+        other => other.to_string(),
     }
 }

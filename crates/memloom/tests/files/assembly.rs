@@ -280,6 +280,20 @@ fn a_file_asked_for_twice_is_served_and_counted_twice() {
 }
 
 #[test]
+fn no_budget_is_larger_than_eight_million_characters() {
+    let scope = Scope::fresh(&SERVER);
+    let size = chars(&scope.create("a.md", json!({"text": "𝄞".repeat(250_000)})));
+    let boundless = json!({"max_docs": 500, "max_chars_total": 1_000_000_000});
+
+    let answer = ask(&scope, request(&["a.md"; 500], boundless)).expect(200);
+
+    let served = 8_000_000 / size;
+    assert_eq!(answer.json["files"].as_array().unwrap().len(), served);
+    let dropped = vec![json!({"path": "a.md", "reason": "max_chars_total"}); 500 - served];
+    assert_eq!(answer.json["dropped_files"], json!(dropped));
+}
+
+#[test]
 fn events_and_other_scopes_are_no_context() {
     let scope = Scope::fresh(&SERVER);
     scope.tell("evt_01", json!({}));

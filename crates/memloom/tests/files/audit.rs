@@ -521,6 +521,25 @@ fn what_retention_leaves_can_still_be_reproduced() {
 }
 
 #[test]
+fn a_page_ends_where_memory_would() {
+    let scope = Scope::fresh(&SERVER);
+    let text = "𝄞".repeat(250_000);
+    for n in 0..40 {
+        scope.create(&format!("{n}.md"), json!({"text": text}));
+    }
+
+    let page = scope.as_admin().client.get(&scope.at("/audit?limit=500")).expect(200);
+
+    assert!(page.text.len() < 33 * 1024 * 1024, "{}", page.text.len());
+    let shown = page.json["records"].as_array().unwrap().len();
+    assert!((30..40).contains(&shown), "{shown}");
+    assert_eq!(page.json["next_after"], shown);
+    let sequences: Vec<u64> =
+        scope.audit().iter().map(|record| record["sequence"].as_u64().unwrap()).collect();
+    assert_eq!(sequences, (1..=40).collect::<Vec<_>>(), "the pages miss nothing");
+}
+
+#[test]
 fn changes_after_all_records_were_deleted_can_be_reproduced() {
     let scope = Scope::fresh(&SERVER);
     let first = scope.create("a.md", json!({"text": "n0;"}));

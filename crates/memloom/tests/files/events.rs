@@ -239,6 +239,27 @@ fn there_are_at_most_fifty_keywords_and_twenty_projects() {
 }
 
 #[test]
+fn an_event_is_no_larger_than_a_document() {
+    let scope = Scope::fresh(&SERVER);
+    let event = |evidence: usize| {
+        let mut event = scope.event("evt", json!({"digest": "walrus"}));
+        event["evidence"] = "é".repeat(evidence).into();
+        event
+    };
+    let most = 256_000 - event(0).to_string().chars().count();
+    scope.write_event(event(most)).expect(202);
+
+    let answer = scope.write_event(event(most + 1)).refused(422, "EVENT_METADATA_TOO_LARGE");
+
+    let detail = |name| answer.detail(name);
+    assert_eq!(
+        (detail("field"), detail("limit"), detail("actual")),
+        (Some("event"), Some("256000"), Some("256001"))
+    );
+    assert_eq!(only(&scope)["evidence"].as_str().unwrap().chars().count(), most);
+}
+
+#[test]
 fn a_timestamp_says_its_offset() {
     for timestamp in [
         json!("yesterday"),
@@ -482,6 +503,17 @@ fn a_query_is_cut_at_white_space_commas_and_semicolons_and_freed_of_punctuation(
 }
 
 #[test]
+fn every_word_of_a_query_counts_or_the_query_is_refused() {
+    let scope = Scope::fresh(&SERVER);
+    scope.tell("evt", json!({"digest": "walrus999x"}));
+    let words = |count: usize| (0..count).map(|n| format!("walrus{n}x ")).collect::<String>();
+
+    assert_eq!(scope.found(json!({"query": words(1000)})), ["evt"], "the last word is as good as the first");
+    let answer = scope.post("/events:search", json!({"query": words(1001)})).refused(400, "INVALID_REQUEST");
+    assert_eq!(answer.detail("field"), Some("query"));
+}
+
+#[test]
 fn ties_go_to_the_newer_and_then_by_id() {
     let scope = Scope::fresh(&SERVER);
     let at = |timestamp: &str| json!({"digest": "walrus", "keywords": [], "timestamp": timestamp});
@@ -588,6 +620,117 @@ fn one_malformed_stored_event_does_not_hide_the_others() {
     }
     scope.tell("evt2", json!({"digest": "walrus"}));
     assert_eq!(scope.found(json!({"query": "walrus"})).len(), 5, "writing it again heals it");
+}
+
+#[test]
+fn an_answer_ends_where_memory_would() {
+    let scope = Scope::fresh(&SERVER);
+    let evidence = "𝄞".repeat(250_000);
+    spread(40, |n| scope.tell(&format!("evt{n:02}"), json!({"digest": "walrus", "evidence": evidence})));
+
+    let answer = scope.post("/events:search", json!({"query": "walrus", "top_k": 500})).expect(200);
+
+    let found = answer.json["results"].as_array().unwrap();
+    let expected: Vec<String> = (0..33).map(|n| format!("evt{n:02}")).collect();
+    assert_eq!(found.iter().map(|event| event["event_id"].as_str().unwrap()).collect::<Vec<_>>(), expected);
+    assert!(answer.text.len() < 33 * 1024 * 1024, "{}", answer.text.len());
+}
+
+/// Flips the last bit of what this statement finds and stores it again: `body` in `event_blocks`.
+#[track_caller]
+fn damage(server: &TestServer, table: &str, column: &str, condition: &str) {
+    let database = rusqlite::Connection::open(server.data_dir().join("memloom.db")).unwrap();
+    database.busy_timeout(std::time::Duration::from_secs(5)).unwrap();
+    let select = format!("SELECT {column} FROM {table} WHERE {condition}");
+    let mut stored: Vec<u8> = database.query_row(&select, [], |row| row.get(0)).unwrap();
+    *stored.last_mut().unwrap() ^= 1;
+    let update = format!("UPDATE {table} SET {column} = ?1 WHERE {condition}");
+    assert_eq!(database.execute(&update, [stored]).unwrap(), 1);
+}
+
+/// How long the index has been behind, as the metrics tell it.
+#[track_caller]
+fn index_lag(server: &TestServer) -> f64 {
+    let metrics = server.anonymous().get("/metrics").expect(200).text;
+    let name = "memloom_files_index_lag_seconds ";
+    let line = metrics.lines().find_map(|line| line.strip_prefix(name));
+    line.unwrap_or_else(|| panic!("no {name} in\n{metrics}")).parse().unwrap()
+}
+
+/// A server that encrypts, and a scope in it with two blocks of events: 64 in the first, 6 in the one that is open.
+fn two_blocks() -> (TestServer, Scope, Vec<String>) {
+    let server = encrypted_server();
+    let scope = Scope::fresh(&server);
+    let ids: Vec<String> = (0..70).map(|n| format!("evt{n:02}")).collect();
+    for id in &ids {
+        scope.tell(id, json!({"digest": format!("walrus {id}x")}));
+    }
+    (server, scope, ids)
+}
+
+#[test]
+fn a_damaged_block_hides_its_own_events_until_it_is_rebuilt() {
+    let (server, scope, ids) = two_blocks();
+    let walruses = || scope.found(json!({"query": "walrus", "top_k": 500}));
+    assert_eq!((walruses(), index_lag(&server)), (ids.clone(), 0.0));
+    damage(&server, "event_blocks", "body", "block = 0");
+
+    assert_eq!(walruses(), ids[64..]);
+    assert!(index_lag(&server) > 0.0);
+    scope.tell("evt65", json!({"digest": "walrus again"}));
+    scope.tell("new", json!({"digest": "walrus"}));
+    assert_eq!(walruses(), [&ids[64..], &["new".to_owned()]].concat());
+
+    let job = scope.as_admin().post("/events:reindex", json!({})).expect(202).text_of("job_id");
+    let path = format!("/v1/admin/jobs/{job}");
+    while scope.as_admin().client.get(&path).expect(200).json["status"] != "succeeded" {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert_eq!(walruses(), [&ids[..], &["new".to_owned()]].concat());
+    assert_eq!(index_lag(&server), 0.0);
+}
+
+#[test]
+fn an_event_of_a_damaged_block_is_replaced_and_expires_as_ever() {
+    let (server, scope, ids) = two_blocks();
+    damage(&server, "event_blocks", "body", "block = 0");
+
+    scope.tell("evt07", json!({"digest": "penguin", "timestamp": "2026-03-01T00:00:00Z"}));
+    assert_eq!(scope.found(json!({"query": "penguin"})), ["evt07"]);
+    assert_eq!(scope.found(json!({"query": "evt08x"})), ["evt08"], "that has rebuilt the block");
+
+    damage(&server, "event_blocks", "body", "block = 0");
+    let rules =
+        json!({"events_days": 0, "audit_days": 0, "snapshots_days": 0, "as_of_utc": "2026-02-20T00:00:00Z"});
+    assert_eq!(scope.retain(rules).expect(200).json["events_deleted"], ids.len() - 1);
+    assert_eq!(scope.found(json!({"top_k": 500})), ["evt07"]);
+}
+
+#[test]
+fn a_damaged_open_block_refuses_nobody() {
+    let (server, scope, ids) = two_blocks();
+    damage(&server, "event_blocks", "body", "block = 1");
+
+    scope.tell("new", json!({"digest": "walrus"}));
+
+    let found = scope.found(json!({"query": "walrus", "top_k": 500}));
+    assert_eq!(found, [&ids[..], &["new".to_owned()]].concat(), "and is whole again");
+}
+
+#[test]
+fn a_damaged_event_is_left_out_until_it_is_written_again() {
+    let (server, scope, ids) = two_blocks();
+    damage(&server, "events", "event", "event_id = 'evt03'");
+    let walruses = || scope.found(json!({"query": "walrus", "top_k": 500}));
+    let others: Vec<String> = ids.iter().filter(|id| *id != "evt03").cloned().collect();
+
+    assert_eq!(walruses(), others);
+    let rules =
+        json!({"events_days": 0, "audit_days": 0, "snapshots_days": 0, "as_of_utc": "2026-02-10T00:00:00Z"});
+    scope.tell("old", json!({"timestamp": "2026-02-01T00:00:00Z"}));
+    assert_eq!(scope.retain(rules).expect(200).json["events_deleted"], 1);
+    scope.tell("evt03", json!({"digest": "walrus"}));
+    assert_eq!(walruses(), ids);
 }
 
 // ---- the same, at random, against a model that anybody can check

@@ -358,6 +358,34 @@ fn in_the_trees_of_others_the_user_was_never_there() {
 }
 
 #[test]
+fn those_who_shared_a_forgotten_tree_hear_that_it_is_gone() {
+    let scope = Scope::fresh(&SERVER);
+    let (owner, bob, admin) =
+        (speaker(&SERVER, &scope), someone(&SERVER, &scope, "bob"), admin(&SERVER, &scope));
+    let chat = start(&owner, "Chat");
+    share(&owner, &chat, bob.user(), "reader");
+    let deleted = start(&owner, "Deleted");
+    owner.delete(&format!("/v1/conversations/{deleted}")).expect(204);
+
+    scope.forget().expect(200);
+
+    let feed = admin.get("/v1/changes?limit=1000").expect(200).json;
+    let told = |kind: &str| -> Vec<Value> {
+        let changes = feed["changes"].as_array().unwrap().iter();
+        changes.filter(|change| change["kind"] == kind).map(|change| change["resource"].clone()).collect()
+    };
+    assert_eq!(told("user.forgotten"), [owner.user()]);
+    let (mut gone, mut expected) = (told("conversation.evicted"), vec![json!(chat), json!(deleted)]);
+    gone.sort_by_key(Value::to_string);
+    expected.sort_by_key(Value::to_string);
+    assert_eq!(gone, expected);
+    let removed = ["MEMBERSHIP_CHANGE", "actor=- action=remove", &format!("conversation={chat}")];
+    let line = SERVER.wait_for_log(&removed);
+    assert!(line.contains(&format!("target={}", bob.user())), "{line}");
+    assert_eq!(SERVER.log_lines(&removed).len(), 1, "nobody is named who was forgotten");
+}
+
+#[test]
 fn the_keys_of_a_forgotten_speaker_are_free() {
     let scope = Scope::fresh(&SERVER);
     let (user, bob) = (speaker(&SERVER, &scope), someone(&SERVER, &scope, "bob"));

@@ -1,6 +1,16 @@
 //! The rules of every endpoint: JSON, media types, error envelopes, request ids, the order of checks.
 
 use crate::support::*;
+
+#[test]
+fn a_provider_that_is_not_built_in_is_named_on_every_route_of_a_scope() {
+    let server = server_with("[files]\nprovider = \"azure\"");
+    let scope = Scope::fresh(&server);
+    scope.get("a.md").refused(501, "AZURE_PROVIDER_NOT_ENABLED");
+    scope.put("a.md", "*", note("a")).refused(501, "AZURE_PROVIDER_NOT_ENABLED");
+    scope.client.post(&scope.at("/events:search"), json!({})).refused(501, "AZURE_PROVIDER_NOT_ENABLED");
+    server.anonymous().get("/").expect(200);
+}
 use std::sync::LazyLock;
 
 static SERVER: LazyLock<TestServer> = LazyLock::new(local_server);

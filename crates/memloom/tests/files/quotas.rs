@@ -15,6 +15,10 @@ fn assert_exceeded(answer: Answer, scope: &str, resource: &str, limit: &str, win
     answer.header("retry-after").parse().unwrap_or_else(|_| panic!("no Retry-After: {:?}", answer.headers))
 }
 
+fn message(answer: &Answer) -> &str {
+    answer.json["error"]["message"].as_str().unwrap_or_default()
+}
+
 #[track_caller]
 fn write(scope: &Scope) -> Answer {
     scope.put(&fresh_name("file"), "*", note("one"))
@@ -188,6 +192,9 @@ fn there_can_be_so_many_files_of_a_user() {
         assert_eq!(answer.detail("resource"), Some("files"));
         assert_eq!(answer.detail("limit"), Some("2"));
         answer.header("retry-after").parse::<u64>().expect("seconds");
+        let said = "the user has 2 files, as many as allowed; waiting does not help: ";
+        assert!(message(&answer).starts_with(said), "{}", answer.describe());
+        assert!(message(&answer).contains("quotas.max_files"), "{}", answer.describe());
     }
     assert_eq!(scope.paths(""), ["a.md", "b.md"]);
     assert_eq!(scope.audit().len(), 2);
@@ -227,6 +234,7 @@ fn there_can_be_so_many_events_of_a_user() {
     assert_eq!(answer.detail("scope"), Some("user"));
     assert_eq!(answer.detail("resource"), Some("events"));
     assert_eq!(answer.detail("limit"), Some("2"));
+    assert!(message(&answer).contains("retention"), "{}", answer.describe());
     assert_eq!(scope.found(json!({})), ["b", "a"]);
     scope.tell("b", json!({"timestamp": "2026-03-09T00:00:00Z", "digest": "replaced"}));
     let old =
@@ -235,6 +243,27 @@ fn there_can_be_so_many_events_of_a_user() {
     scope.tell("c", json!({"timestamp": "2026-03-08T00:00:00Z"}));
     scope.write_event(scope.event("d", json!({}))).refused(429, "QUOTA_EXCEEDED");
     assert_eq!(scope.found(json!({})), ["b", "c"]);
+}
+
+#[test]
+fn what_a_cap_refuses_costs_no_rate() {
+    let server = server_with(
+        "[quotas]\nmax_files = 1\nmax_events = 1\nuser_writes = {limit = 4, window = \"1h\"}\n\
+         service_writes = {limit = 5, window = \"1h\"}\n",
+    );
+    let scope = Scope::fresh(&server);
+    write(&scope).expect(200);
+    scope.write_event(scope.event("a", json!({}))).expect(202);
+    for _ in 0..4 {
+        assert_exceeded(write(&scope), "user", "files", "1", "0");
+        assert_exceeded(scope.write_event(scope.event("b", json!({}))), "user", "events", "1", "0");
+    }
+    scope.write_event(scope.event("a", json!({}))).expect(202);
+    scope.write_event(scope.event("a", json!({}))).expect(202);
+    assert_exceeded(write(&scope), "user", "writes", "4", "3600");
+    let other = Scope::of(&server, &scope.tenant, &fresh_name("user"));
+    write(&other).expect(200);
+    assert_exceeded(write(&other), "service", "writes", "5", "3600");
 }
 
 #[test]

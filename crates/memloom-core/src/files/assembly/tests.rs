@@ -65,6 +65,14 @@ fn a_request_names_files_and_may_say_how_much() {
 }
 
 #[test]
+fn no_request_can_ask_for_more_than_memory_has_room_for() {
+    let (_, budget) = request(json!({"files": [{"path": "a"}], "max_chars_total": 1_000_000_000})).unwrap();
+    assert_eq!(budget.max_chars_total, 8_000_000);
+    let (_, budget) = request(json!({"files": [{"path": "a"}], "max_chars_total": 8_000_000})).unwrap();
+    assert_eq!(budget.max_chars_total, 8_000_000);
+}
+
+#[test]
 fn requests_of_another_shape_are_refused() {
     let files = json!([{"path": "a"}]);
     let many = vec![json!({"path": "a"}); 501];

@@ -146,6 +146,15 @@ fn caps_count_characters_and_entries() {
         let result = read(event(json!({name: value})));
         assert_eq!(refusal(result), (Code::EventMetadataTooLarge, name.to_owned()));
     }
+    let overhead = read(event(json!({"evidence": ""}))).unwrap().json.chars().count();
+    let full = "é".repeat(256_000 - overhead);
+    assert_eq!(read(event(json!({"evidence": full}))).unwrap().json.chars().count(), 256_000);
+    let Err(Error::Refused(refused)) = read(event(json!({"evidence": full + "é"}))) else {
+        panic!("not refused")
+    };
+    assert_eq!(refused.code, Code::EventMetadataTooLarge);
+    let detail = |name: &str| refused.details[name].as_str().unwrap();
+    assert_eq!((detail("field"), detail("limit"), detail("actual")), ("event", "256000", "256001"));
     let both = event(json!({"keywords": vec!["k"; 51], "timestamp": "never"}));
     assert_eq!(refusal(read(both)).0, Code::InvalidEvent, "the shape is judged before the size");
 }
@@ -220,9 +229,19 @@ fn a_query_without_words_is_still_a_query() {
 }
 
 #[test]
-fn the_words_of_a_query_are_limited() {
-    let query: String = (0..1000).map(|n| format!("w{n} ")).collect();
-    assert_eq!(query_tokens(&query).len(), MAX_TOKENS);
+fn a_query_of_too_many_words_is_refused_and_none_of_them_ignored() {
+    let words = |count: usize| (0..count).map(|n| format!("w{n} ")).collect::<String>();
+    assert_eq!(query_tokens(&words(MAX_TOKENS)).len(), MAX_TOKENS);
+    assert_eq!(query_tokens(&words(MAX_TOKENS).repeat(2)).len(), MAX_TOKENS, "each counts once");
+    let result = search(json!({"query": words(MAX_TOKENS + 1)}));
+    assert_eq!(refusal(result), (Code::InvalidRequest, "query".to_owned()));
+}
+
+#[test]
+fn what_follows_a_letter_does_not_change_its_lower_case() {
+    let stored = read(event(json!({"digest": "ΟΔΟΣΜΑ", "keywords": ["ΟΔΟΣ."]}))).unwrap().searchable;
+    let [token] = query_tokens("ΟΔΟΣ").try_into().unwrap();
+    assert!(stored.digest.contains(&token) && stored.keywords[0].contains(&token), "{stored:?} {token}");
 }
 
 #[test]

@@ -8,10 +8,9 @@ use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use memloom_core::files::FileRole;
-use memloom_service::files::ListAudit;
+use memloom_service::files::{AuditRecord, ListAudit};
 use memloom_wire::files as wire;
 use serde::Serialize;
-use serde_json::Value;
 
 /// Lists the audit trail, in the order of its sequence.
 #[utoipa::path(get, path = "/v1/tenants/{tenant_id}/users/{user_id}/audit", tag = "audit",
@@ -43,7 +42,7 @@ pub(in crate::rest) async fn list_audit(
 /// [`wire::AuditPage`] with records as the service renders them.
 #[derive(Serialize)]
 struct Records {
-    records: Vec<Value>,
+    records: Vec<AuditRecord>,
     next_after: Option<i64>,
 }
 

@@ -48,7 +48,8 @@ pub(in crate::rest) async fn list_files(
     params(("tenant_id" = String, Path, description = "The tenant"), ("user_id" = String, Path, description = "The user"),
         ("path" = String, Path, description = "The file; may contain slashes"),
         ("If-None-Match" = Option<String>, Header, description = "An ETag that the caller has: 304 if it is still current")),
-    responses((status = 200, description = "The file", body = wire::StoredFile), (status = 304, description = "Not modified")))]
+    responses((status = 200, description = "The file", body = wire::StoredFile, headers(("ETag" = String, description = "Its version"))),
+        (status = 304, description = "Not modified", headers(("ETag" = String, description = "Its version")))))]
 pub(in crate::rest) async fn get_file(
     Scoped(caller): Scoped,
     Target(path): Target,
@@ -73,7 +74,7 @@ pub(in crate::rest) async fn get_file(
         ("X-Service-Id" = Option<String>, Header, description = "Who acts, for `updated_by` and the audit trail", max_length = 128),
         ("Idempotency-Key" = Option<String>, Header, description = "Makes a repetition return the first result", max_length = 128)),
     request_body = wire::WriteFileRequest,
-    responses((status = 200, description = "The file as stored", body = wire::StoredFile),
+    responses((status = 200, description = "The file as stored", body = wire::StoredFile, headers(("ETag" = String, description = "Its version"))),
         (status = 412, description = "The file is at another version", body = super::FilesErrorBody),
         (status = 422, description = "The document breaks a rule", body = super::FilesErrorBody)))]
 pub(in crate::rest) async fn put_file(
@@ -97,7 +98,7 @@ pub(in crate::rest) async fn put_file(
         ("X-Service-Id" = Option<String>, Header, description = "Who acts, for `updated_by` and the audit trail", max_length = 128),
         ("Idempotency-Key" = Option<String>, Header, description = "Makes a repetition return the first result", max_length = 128)),
     request_body = wire::PatchFileRequest,
-    responses((status = 200, description = "The file as stored", body = wire::StoredFile),
+    responses((status = 200, description = "The file as stored", body = wire::StoredFile, headers(("ETag" = String, description = "Its version"))),
         (status = 412, description = "The file is at another version", body = super::FilesErrorBody),
         (status = 422, description = "The patch does not apply, or its result breaks a rule", body = super::FilesErrorBody)))]
 pub(in crate::rest) async fn patch_file(

@@ -128,6 +128,7 @@ fn status(class: Class) -> StatusCode {
         Class::Conflict => StatusCode::CONFLICT,
         Class::Stale => StatusCode::PRECONDITION_FAILED,
         Class::Unprocessable => StatusCode::UNPROCESSABLE_ENTITY,
+        Class::Unavailable => StatusCode::NOT_IMPLEMENTED,
     }
 }
 
