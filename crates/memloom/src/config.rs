@@ -501,11 +501,8 @@ impl Config {
                 "[roles.reader] is set without [roles.writer]: only admins and those it names may read files and events, \
                  and everybody, they too, may write them. To let some only read, name the others in [roles.writer]",
             ),
-            (None, Some(_)) => Some(
-                "[roles.writer] is set without [roles.reader]: only admins and those it names may write files and events, \
-                 and everybody may read those of whom they may act for",
-            ),
-            (Some(_), Some(_)) | (None, None) => None,
+            // `[roles.writer]` alone is how some are let to only read.
+            (None, _) | (Some(_), Some(_)) => None,
         }
     }
 
