@@ -349,12 +349,10 @@ fn readers_and_writers_are_everybody_until_somebody_is_named() {
     assert_eq!(config.auth.roles.writer.unwrap().clients, ["agent"]);
     assert_eq!(config.auth.roles.reader, Some(RoleConfig::default()));
     assert!(!given("[roles.writer]\n[roles.reader]\n").load().config.warnings().join("").contains("[roles."));
-    for (file, warning) in
-        [("[roles.reader]\nclients = [\"viewer\"]\n", "[roles.reader] is set without [roles.writer]: only")]
-    {
-        let warnings = given(file).load().config.warnings();
-        assert!(warnings.iter().any(|found| found.contains(warning)), "{warnings:?}");
-    }
+    let only_reader = given("[roles.reader]\nclients = [\"viewer\"]\n").load().config.warnings();
+    assert!(
+        only_reader.iter().any(|found| found.contains("[roles.reader] is set without [roles.writer]: only"))
+    );
     let unknown = given(&format!("{DOCUMENTED}[roles.writer]\nclients = [\"ghost\"]\n")).load().config;
     assert!(unknown.warnings().iter().any(|warning| warning.contains("roles.writer.clients names 'ghost'")));
 }
