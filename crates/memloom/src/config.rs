@@ -430,6 +430,7 @@ impl Config {
             ("server.request_timeout", !self.server.request_timeout.0.is_zero()),
             ("server.workers", self.server.workers != Some(0)),
             ("limits.content_bytes", self.limits.content_bytes.0 > 0),
+            ("limits.files_body", self.limits.files_body.0 > 0),
             ("limits.bodies", self.limits.bodies.0 > 0),
             ("tasks.batch_size", self.tasks.batch_size > 0),
             ("tasks.processor_interval", !self.tasks.processor_interval.0.is_zero()),

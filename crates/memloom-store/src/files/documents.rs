@@ -33,7 +33,7 @@ pub fn get(tx: &mut dyn Tx, scope: &Scope, path: &FilePath) -> Result<Option<Sto
         },
     )?;
     let Some((scope_id, etag, updated_at, chars, stored)) = found else { return Ok(None) };
-    let document = super::text(vault::open(tx, &places::file(scope_id, path.as_str()), stored)?)?;
+    let document = vault::open_text(tx, &places::file(scope_id, path.as_str()), stored)?;
     Ok(Some(StoredFile { etag, updated_at, chars, document }))
 }
 

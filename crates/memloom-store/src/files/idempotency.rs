@@ -32,8 +32,8 @@ pub fn find(
         |row| Ok((row.bytes(0)?.to_vec(), row.bytes(1)?.to_vec())),
     )?;
     let Some((fingerprint, sealed)) = found else { return Ok(None) };
-    let answer = vault::open(tx, &places::file_idempotency(scope.0, principal, key), sealed)?;
-    Ok(Some(Remembered { fingerprint, answer: super::text(answer)? }))
+    let answer = vault::open_text(tx, &places::file_idempotency(scope.0, principal, key), sealed)?;
+    Ok(Some(Remembered { fingerprint, answer }))
 }
 
 /// Remembers a success under its key, replacing one that is too old to count.

@@ -8,14 +8,7 @@ pub mod idempotency;
 pub mod jobs;
 pub mod scopes;
 
-use crate::StoreError;
-
 /// What one answer holds at most, unless its first row alone has more.
 const ANSWER_BYTES: usize = 32 * 1024 * 1024;
 /// What one step of something long reads or removes: others wait for its thread meanwhile.
 pub const STEP_BYTES: usize = 4 * 1024 * 1024;
-
-/// Stored JSON is text again once it is opened.
-fn text(bytes: Vec<u8>) -> Result<String, StoreError> {
-    String::from_utf8(bytes).map_err(|_| StoreError::Broken("stored JSON is not UTF-8".into()))
-}
