@@ -34,6 +34,8 @@ kinds! {
     FileUpdated = "file.updated",
     /// An event was written, or written again.
     EventWritten = "event.written",
+    /// An event was removed, and with it the memory that mirrors it.
+    EventDeleted = "event.deleted",
     /// Retention removed things of a user.
     RetentionApplied = "retention.applied",
     /// Everything of a user was removed.
@@ -54,6 +56,12 @@ kinds! {
     EntryAppended = "entry.appended",
     /// An entry was appended to an agent's memory.
     MemoryAppended = "memory.appended",
+    /// A memory was made.
+    MemoryCreated = "memory.created",
+    /// A memory has another version.
+    MemoryUpdated = "memory.updated",
+    /// A memory is gone.
+    MemoryDeleted = "memory.deleted",
     /// Somebody became a member of a tree.
     MembershipAdded = "membership.added",
     /// A member has another level.

@@ -1,6 +1,7 @@
 //! The one error of the domain. Each transport renders it in the shape its contract fixes.
 
 use crate::files::{Code, Refusal};
+use crate::memories;
 use std::fmt::{Display, Formatter};
 use uuid::Uuid;
 
@@ -68,6 +69,9 @@ pub enum Error {
     /// A refusal of the files surface, in its contract's words.
     #[error("{}", .0.message)]
     Refused(Box<Refusal>),
+    /// A refusal of the memories surface, in its contract's words.
+    #[error("{}", .0.message)]
+    MemoryRefused(Box<memories::Refusal>),
     /// A caller uses more than its quota allows.
     #[error("{0}")]
     QuotaExceeded(Box<Quota>),
@@ -118,6 +122,9 @@ pub enum Error {
     /// No search type is available at all.
     #[error("search is disabled on this server")]
     SearchDisabled,
+    /// Search by meaning failed, because the query could not be embedded. The text is for the log.
+    #[error("search by meaning is not available at the moment: search with 'fulltext', or try again later")]
+    SemanticUnavailable(String),
     /// Admin statistics need a Prometheus server and none is configured.
     #[error("no Prometheus server is configured: set prometheus.url")]
     PrometheusNotConfigured,
@@ -178,6 +185,12 @@ impl Display for Quota {
 impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Self {
         Error::Refused(Box::new(refusal))
+    }
+}
+
+impl From<memories::Refusal> for Error {
+    fn from(refusal: memories::Refusal) -> Self {
+        Error::MemoryRefused(Box::new(refusal))
     }
 }
 

@@ -11,7 +11,9 @@ pub mod files;
 mod id;
 pub mod identity;
 mod json;
+pub mod memories;
 pub mod period;
+pub mod recall;
 pub mod text;
 mod time;
 

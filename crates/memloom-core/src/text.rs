@@ -1,8 +1,8 @@
 //! How text becomes searchable: words, stems, n-grams, and the fragment that shows why something was found.
 //!
 //! Analysis happens here and not in an engine, so that every engine finds the same things and a highlight marks exactly
-//! what matched. A word is indexed as it is written (folded) and, where it differs, as its stem. Scripts without spaces
-//! are indexed as overlapping pairs of characters.
+//! what matched. A word is indexed as it is written (folded) and, where it differs, as its stem; an identifier like
+//! `getUserName` also by its parts. Scripts without spaces are indexed as overlapping pairs of characters.
 
 use rust_stemmers::{Algorithm, Stemmer};
 use std::cell::RefCell;
@@ -67,7 +67,8 @@ const LANGUAGES: [(&str, Algorithm); 18] = [
 /// A query after analysis: for each word the terms that may stand for it.
 pub type Words = Vec<Vec<String>>;
 
-struct Token {
+struct Token<'a> {
+    written: &'a str,
     word: String,
     stem: Option<String>,
 }
@@ -87,11 +88,20 @@ impl Analyzer {
     /// The terms of a document, separated by spaces.
     pub fn terms(&self, text: &str) -> String {
         let mut terms = String::with_capacity(text.len() + text.len() / 4);
-        self.tokens(text, |token| {
-            for term in std::iter::once(&token.word).chain(&token.stem) {
-                terms.push_str(term);
+        let mut add = |word: String, stem: Option<String>| {
+            for term in std::iter::once(word).chain(stem) {
+                terms.push_str(&term);
                 terms.push(' ');
             }
+        };
+        self.tokens(text, |token| {
+            for part in humps(token.written) {
+                if let Some(word) = fold(part) {
+                    let stem = self.stem(&word);
+                    add(word, stem);
+                }
+            }
+            add(token.word, token.stem);
         });
         terms
     }
@@ -122,10 +132,7 @@ impl Analyzer {
         let scorer = self.scorer(query);
         let mut tokens: Vec<(Range<usize>, bool)> = Vec::new();
         spans(text, |at, part| {
-            let hit = scorer.terms(&text[part]).is_some_and(|(word, stem)| {
-                query.iter().any(|alternatives| likeness(&word, stem.as_deref(), alternatives) > 0.0)
-            });
-            tokens.push((at, hit));
+            tokens.push((at, scorer.matches(&text[part])));
         });
         let first = densest_window(&tokens);
         let window = &tokens[first..tokens.len().min(first + FRAGMENT_WORDS)];
@@ -138,19 +145,25 @@ impl Analyzer {
         mark(text, from..to, window)
     }
 
-    fn tokens(&self, text: &str, mut each: impl FnMut(Token)) {
+    /// The language whose stems and stop words are known.
+    pub(crate) fn language(&self) -> Option<&'static str> {
+        self.language
+    }
+
+    fn tokens<'a>(&self, text: &'a str, mut each: impl FnMut(Token<'a>)) {
         spans(text, |at, part| {
-            if let Some(word) = fold(&text[part.clone()]) {
+            let written = &text[part.clone()];
+            if let Some(word) = fold(written) {
                 // A pair of characters is no word that could have a stem.
                 let stem = if part == at { self.stem(&word) } else { None };
-                each(Token { word, stem });
+                each(Token { written, word, stem });
             }
         });
     }
 
     /// The stem of a word, where it differs. Few words make most of every text, so the last ones are remembered: stemming
     /// was a tenth of the cost of an append.
-    fn stem(&self, word: &str) -> Option<String> {
+    pub(crate) fn stem(&self, word: &str) -> Option<String> {
         let stemmer = self.stemmer.as_ref()?;
         STEMS.with_borrow_mut(|(language, stems)| {
             if *language != self.language || stems.len() > REMEMBERED_STEMS {
@@ -171,7 +184,7 @@ impl Analyzer {
 /// Finds the words of a text: where each stands, and which part of the text makes its term. They differ in runs without
 /// spaces, where each character makes a term together with its successor, and the last one alone: then one character, as
 /// a prefix, finds every place it stands at, and two find exactly their sequence.
-fn spans(text: &str, mut each: impl FnMut(Range<usize>, Range<usize>)) {
+pub(crate) fn spans(text: &str, mut each: impl FnMut(Range<usize>, Range<usize>)) {
     let mut chars = text.char_indices().peekable();
     while let Some((start, c)) = chars.next() {
         if !c.is_alphanumeric() {
@@ -193,6 +206,38 @@ fn spans(text: &str, mut each: impl FnMut(Range<usize>, Range<usize>)) {
         }
         each(at..end, at..end);
     }
+}
+
+/// The parts of an identifier that is written with humps (`getUserName`, `HTTPServer`); none of an ordinary word, nor of
+/// one so long that it is a blob. A part of one letter says nothing.
+pub(crate) fn humps(word: &str) -> impl Iterator<Item = &str> {
+    let is_identifier = word.len() <= MAX_WORD_CHARS && word.chars().skip(1).any(char::is_uppercase);
+    let mut rest = if is_identifier { word } else { "" };
+    let parts = std::iter::from_fn(move || {
+        let (part, after) = rest.split_at(hump_end(rest));
+        rest = after;
+        (!part.is_empty()).then_some(part)
+    });
+    // All in capitals is one hump, and then no part.
+    parts.filter(move |part| part.len() < word.len() && part.chars().nth(1).is_some())
+}
+
+/// Where the first hump ends: before a capital that follows a small letter, or that a small letter follows.
+fn hump_end(word: &str) -> usize {
+    let mut chars = word.char_indices().peekable();
+    let mut before = None;
+    while let Some((at, c)) = chars.next() {
+        let begins = |before: char| {
+            before.is_lowercase()
+                || before.is_numeric()
+                || chars.peek().is_some_and(|(_, next)| next.is_lowercase())
+        };
+        if c.is_uppercase() && before.is_some_and(begins) {
+            return at;
+        }
+        before = Some(c);
+    }
+    word.len()
 }
 
 /// How much a word counts towards a query's word: most when it is that word, less when it shares its stem, least when it
@@ -226,9 +271,12 @@ impl Scorer<'_> {
         let mut length = 0.0;
         spans(text, |_, part| {
             length += 1.0;
-            if let Some((word, stem)) = self.terms(&text[part]) {
-                for (weight, alternatives) in found.iter_mut().zip(self.query) {
-                    *weight += likeness(&word, stem.as_deref(), alternatives);
+            let written = &text[part];
+            for form in std::iter::once(written).chain(humps(written)) {
+                if let Some((word, stem)) = self.terms(form) {
+                    for (weight, alternatives) in found.iter_mut().zip(self.query) {
+                        *weight += likeness(&word, stem.as_deref(), alternatives);
+                    }
                 }
             }
         });
@@ -239,6 +287,15 @@ impl Scorer<'_> {
 }
 
 impl Scorer<'_> {
+    /// Whether a word, or a part of it, is why something was found.
+    fn matches(&self, written: &str) -> bool {
+        std::iter::once(written).chain(humps(written)).any(|form| {
+            self.terms(form).is_some_and(|(word, stem)| {
+                self.query.iter().any(|alternatives| likeness(&word, stem.as_deref(), alternatives) > 0.0)
+            })
+        })
+    }
+
     /// The terms of a word, unless its beginning already says that it cannot match: most words are passed over so.
     fn terms(&self, word: &str) -> Option<(String, Option<String>)> {
         if !self.beginnings.iter().any(|beginning| beginning.fits(word)) {
@@ -270,7 +327,7 @@ impl Beginning {
 }
 
 /// Lower case, without the accents that people leave out when they search.
-fn fold(word: &str) -> Option<String> {
+pub(crate) fn fold(word: &str) -> Option<String> {
     if word.is_ascii() {
         let end = word.len().min(MAX_WORD_CHARS);
         return Some(word[..end].to_ascii_lowercase());
@@ -296,7 +353,7 @@ fn is_accent(c: char) -> bool {
 }
 
 /// Scripts that are written without spaces between words.
-fn is_unspaced(c: char) -> bool {
+pub(crate) fn is_unspaced(c: char) -> bool {
     matches!(c,
         '\u{0e00}'..='\u{0eff}'        // Thai, Lao
         | '\u{1000}'..='\u{109f}'      // Myanmar
@@ -395,11 +452,36 @@ mod tests {
     }
 
     #[test]
+    fn identifiers_are_found_whole_and_by_their_parts() {
+        assert!(found("call getUserName() first", "getusername"));
+        assert!(found("call getUserName() first", "user name"));
+        assert!(found("an HTTPServer2Go thing", "http server2"));
+        assert!(found("user_id in src/main.rs, see ADR-042 and v1.2.3", "user id main.rs ADR-042 v1.2.3"));
+        assert!(!found("call getUserName() first", "ser"));
+        assert!(!found("getusername", "name"), "nothing says where its parts begin");
+    }
+
+    #[test]
+    fn humps_are_where_a_reader_sees_them() {
+        let parts = |word| humps(word).collect::<Vec<_>>();
+        assert_eq!(parts("getUserName"), ["get", "User", "Name"]);
+        assert_eq!(parts("HTTPServer"), ["HTTP", "Server"]);
+        assert_eq!(parts("utf8Text"), ["utf8", "Text"]);
+        assert_eq!(parts("iPhone"), ["Phone"]);
+        assert_eq!(parts("größeÄndern"), ["größe", "Ändern"]);
+        for plain in ["user", "User", "NASA", "x", "", "東京"] {
+            assert!(parts(plain).is_empty(), "{plain}");
+        }
+        assert!(parts(&"aB".repeat(40)).is_empty(), "a blob");
+    }
+
+    #[test]
     fn a_highlight_marks_what_matched() {
         let analyzer = english();
         let highlight = |text: &str, query: &str| analyzer.highlight(text, &analyzer.query(query));
         assert_eq!(highlight("The runners were running.", "run"), "The **runners** were **running**.");
         assert_eq!(highlight("我们明天去东京开会", "东京"), "我们明天去**东京**开会");
+        assert_eq!(highlight("call getUserName() first", "user"), "call **getUserName**() first");
         let long = format!("{} needle {}", "hay ".repeat(500), "straw ".repeat(500));
         let fragment = highlight(&long, "needle");
         assert!(fragment.contains("**needle**"), "{fragment}");
@@ -423,7 +505,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_score_is_between_0_and_1_and_positive_for_what_matches(text in "[a-zäöü東京 ]{1,60}", query in "[a-zäö東京]{1,6}") {
+        fn a_score_is_between_0_and_1_and_positive_for_what_matches(text in "[a-zA-Zäöü東京 ]{1,60}", query in "[a-zäö東京]{1,6}") {
             let words = english().query(&query);
             let score = english().scorer(&words).score(&text);
             prop_assert!((0.0..1.0).contains(&score));

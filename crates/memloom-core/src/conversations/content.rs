@@ -93,6 +93,15 @@ pub fn derived_text(items: &[Value]) -> Option<String> {
     (!text.is_empty()).then(|| text.join("\n").chars().take(super::MAX_INDEXED_CHARS).collect())
 }
 
+/// Whether the agent said it and not the user, as the role of the first item tells, if it has one.
+pub fn is_by_agent(items: &[Value]) -> Option<bool> {
+    match items.first()?.get("role")?.as_str()? {
+        "AI" => Some(true),
+        "USER" => Some(false),
+        _ => None,
+    }
+}
+
 /// The characters of a text, trimmed, every run of white space as one space.
 fn collapsed(text: &str) -> impl Iterator<Item = char> {
     text.split_whitespace()

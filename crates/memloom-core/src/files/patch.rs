@@ -1,6 +1,6 @@
 //! Patches: RFC 6902 operations on an envelope, then edits of its text.
 
-mod equality;
+pub(crate) mod equality;
 mod operation;
 mod pointer;
 

@@ -1,9 +1,10 @@
 //! When two JSON values are the same (RFC 6902 §4.6).
 
 use serde_json::{Number, Value};
+use std::cmp::Ordering;
 
 /// Whether two values say the same: numbers by value whatever their spelling, objects whatever their order.
-pub(super) fn equal(left: &Value, right: &Value) -> bool {
+pub(crate) fn equal(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => equal_numbers(left, right),
         (Value::Array(left), Value::Array(right)) => {
@@ -22,6 +23,17 @@ pub(super) fn equal(left: &Value, right: &Value) -> bool {
 fn equal_numbers(left: &Number, right: &Number) -> bool {
     left == right
         || matches!((Decimal::of(left), Decimal::of(right)), (Some(left), Some(right)) if left == right)
+}
+
+/// Which of two numbers is larger, exactly. `None` only beside an exponent of forty digits and more.
+pub(crate) fn compare_numbers(left: &Number, right: &Number) -> Option<Ordering> {
+    let (left, right) = (Decimal::of(left)?, Decimal::of(right)?);
+    let magnitudes = || left.exponent.cmp(&right.exponent).then_with(|| left.digits.cmp(&right.digits));
+    Some(left.sign().cmp(&right.sign()).then_with(|| match left.sign() {
+        0 => Ordering::Equal,
+        1 => magnitudes(),
+        _ => magnitudes().reverse(),
+    }))
 }
 
 /// A number as `0.digits × 10^exponent` with neither leading nor trailing zeros: one form for one value.
@@ -45,5 +57,13 @@ impl Decimal {
         let last = digits.iter().rposition(|digit| *digit != b'0').unwrap_or(first);
         let exponent = exponent.parse::<i128>().ok()?.checked_add(whole.len() as i128 - first as i128)?;
         Some(Self { negative, digits: digits[first..=last].to_vec(), exponent })
+    }
+
+    fn sign(&self) -> i8 {
+        match (self.digits.is_empty(), self.negative) {
+            (true, _) => 0,
+            (false, true) => -1,
+            (false, false) => 1,
+        }
     }
 }

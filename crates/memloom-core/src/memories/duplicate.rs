@@ -1,0 +1,174 @@
+//! Whether two entries say the same: one test for search, consolidation and promotion.
+//!
+//! A model sees "30 seconds" and "60 seconds", or "may" and "may not", as all but equal. So what is positive evidence of
+//! another meaning vetoes what the vectors say; a veto only ever keeps more.
+
+mod subsequence;
+
+use crate::text::is_unspaced;
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
+
+/// The raw cosine from which vectors count as equal, unless a caller says otherwise.
+pub const SIMILARITY: f64 = 0.95;
+
+const NEGATIONS: [&str; 7] = ["no", "not", "never", "none", "nor", "without", "cannot"];
+
+/// What the test looks at in a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Profile {
+    /// Lower case, single spaces, no sentence punctuation at the end; the text itself where that leaves nothing.
+    normalised: String,
+    /// Where its words stand.
+    words: Vec<Range<usize>>,
+}
+
+impl Profile {
+    /// Looks at a text.
+    pub fn of(content: &str) -> Self {
+        let normalised = normalise(content);
+        let words = words(&normalised);
+        Self { normalised, words }
+    }
+
+    /// What two texts have in common that differ in case, spacing and sentence punctuation at the end only.
+    pub fn normalised(&self) -> &str {
+        &self.normalised
+    }
+
+    fn words(&self) -> impl Iterator<Item = &str> {
+        self.words.iter().map(|at| &self.normalised[at.clone()])
+    }
+
+    /// The words with a digit, in order.
+    fn numbers(&self) -> impl Iterator<Item = &str> {
+        self.words().filter(|word| word.contains(char::is_numeric))
+    }
+
+    fn negations(&self) -> BTreeSet<String> {
+        self.words()
+            .map(|word| word.replace('’', "'"))
+            .filter(|word| NEGATIONS.contains(&word.as_str()) || word.ends_with("n't"))
+            .collect()
+    }
+}
+
+/// Whether two texts say the same, given what they mean: their vectors, where both have one and both are of one space.
+pub fn duplicates(
+    a: &Profile,
+    a_vector: Option<&[f32]>,
+    b: &Profile,
+    b_vector: Option<&[f32]>,
+    threshold: f64,
+) -> bool {
+    let alike = || matches!((a_vector, b_vector), (Some(a), Some(b)) if are_alike(a, b, threshold));
+    a.normalised == b.normalised || (alike() && !contradict(a, b))
+}
+
+/// Whether the raw cosine of two vectors of unit length, or of none, reaches the threshold.
+fn are_alike(a: &[f32], b: &[f32], threshold: f64) -> bool {
+    /// What rounding may take from the cosine of equal vectors.
+    const ROUNDING: f64 = 1e-6;
+    a.len() == b.len() && f64::from(dot(a, b)) >= threshold - ROUNDING
+}
+
+/// The inner product, in lanes that the compiler turns into vector instructions.
+fn dot(a: &[f32], b: &[f32]) -> f32 {
+    let (a, b) = (a.chunks_exact(8), b.chunks_exact(8));
+    let rest: f32 = a.remainder().iter().zip(b.remainder()).map(|(x, y)| x * y).sum();
+    let mut lanes = [0.0; 8];
+    for (a, b) in a.zip(b) {
+        for lane in 0..8 {
+            lanes[lane] += a[lane] * b[lane];
+        }
+    }
+    lanes.iter().sum::<f32>() + rest
+}
+
+/// Whether texts that mean nearly the same differ in what matters: numbers, negations, or who does what to whom.
+fn contradict(a: &Profile, b: &Profile) -> bool {
+    !a.numbers().eq(b.numbers()) || a.negations() != b.negations() || are_reordered(a, b)
+}
+
+/// Same words, other order: four fifths of the longer text are in both, but not as many in the same order.
+fn are_reordered(a: &Profile, b: &Profile) -> bool {
+    let mut known: HashMap<&str, u32> = HashMap::new();
+    let mut number = |word| {
+        let next = known.len() as u32;
+        *known.entry(word).or_insert(next)
+    };
+    let a: Vec<u32> = a.words().map(&mut number).collect();
+    let b: Vec<u32> = b.words().map(&mut number).collect();
+    let most = |words: usize| words * 5 >= a.len().max(b.len()) * 4;
+    most(shared(&a, &b, known.len())) && !most(subsequence::length(&a, &b))
+}
+
+/// How many words two texts share, each as often as it is in both.
+fn shared(a: &[u32], b: &[u32], known: usize) -> usize {
+    let mut left = vec![0usize; known];
+    a.iter().for_each(|word| left[*word as usize] += 1);
+    let mut take = |word: &&u32| {
+        let count = &mut left[**word as usize];
+        let is_left = *count > 0;
+        *count -= usize::from(is_left);
+        is_left
+    };
+    b.iter().filter(|word| take(word)).count()
+}
+
+fn normalise(content: &str) -> String {
+    let mut text = String::with_capacity(content.len());
+    for word in content.split_whitespace() {
+        if !text.is_empty() {
+            text.push(' ');
+        }
+        text.push_str(word);
+    }
+    let text = text.to_lowercase();
+    let kept = text.trim_end_matches(['.', '!', '?', ',', ';', ':', ' ']);
+    // Punctuation alone says something only as it is; no other text can be equal to it.
+    if kept.is_empty() { content.to_owned() } else { kept.to_owned() }
+}
+
+/// The words of a normalised text: letters and digits with the apostrophes between them, numbers with their sign and what
+/// separates their digits, and in scripts without spaces each character.
+fn words(text: &str) -> Vec<Range<usize>> {
+    let mut words: Vec<Range<usize>> = Vec::new();
+    let mut chars = text.char_indices().peekable();
+    let mut before = ' ';
+    while let Some((start, c)) = chars.next() {
+        let next = chars.peek().map(|(_, next)| *next).unwrap_or_default();
+        let is_sign = matches!(c, '-' | '+' | '−') && next.is_numeric() && !before.is_alphanumeric();
+        before = c;
+        if !c.is_alphanumeric() && !is_sign {
+            continue;
+        }
+        let mut end = start + c.len_utf8();
+        if !is_unspaced(c) {
+            while let Some((at, more)) = chars.next_if(|(at, more)| continues(text, before, *at, *more)) {
+                end = at + more.len_utf8();
+                before = more;
+            }
+        }
+        words.push(start..end);
+    }
+    words
+}
+
+/// Whether a character that follows a word's `before` still belongs to the word.
+fn continues(text: &str, before: char, at: usize, c: char) -> bool {
+    let after = || text[at + c.len_utf8()..].chars().next().unwrap_or_default();
+    match c {
+        '\'' | '’' => before.is_alphabetic() && after().is_alphabetic(),
+        '.' | ',' | ':' => before.is_numeric() && after().is_numeric(),
+        _ => (c.is_alphanumeric() || is_combining(c)) && !is_unspaced(c),
+    }
+}
+
+/// Marks that belong to the letter before them, where a text writes an accent as a character of its own.
+fn is_combining(c: char) -> bool {
+    matches!(c, '\u{300}'..='\u{36f}')
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,192 @@
+//! An entry, as every part of the product knows it.
+
+use super::{AccessPolicy, Author, Kind, ScopeKey};
+use crate::Timestamp;
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use std::fmt;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// The id of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MemoryId(pub Uuid);
+
+impl fmt::Display for MemoryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Where an entry is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum State {
+    /// Stored without an embedding: found by id and in lists, invisible to semantic search.
+    Created,
+    /// Normal.
+    Active,
+    /// Faded, but still found.
+    Decayed,
+    /// Of kind archival; hidden unless asked for.
+    Archived,
+}
+
+impl State {
+    /// Every state.
+    pub const ALL: [Self; 4] = [Self::Created, Self::Active, Self::Decayed, Self::Archived];
+
+    /// The contract's word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Active => "active",
+            Self::Decayed => "decayed",
+            Self::Archived => "archived",
+        }
+    }
+
+    /// The state a word stands for, in any letter case.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str().eq_ignore_ascii_case(word))
+    }
+
+    /// The number it is stored as.
+    pub fn code(self) -> i64 {
+        self as i64
+    }
+
+    /// The state that is stored as a number.
+    pub fn from_code(code: i64) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.code() == code)
+    }
+}
+
+/// What a text means, as a model sees it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Embedding {
+    /// The model that made it.
+    pub model: Arc<str>,
+    /// Unit length, or all zero for a text without known words.
+    pub vector: Vec<f32>,
+}
+
+/// What a procedural entry states.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fact {
+    /// `factType`
+    pub fact_type: String,
+    /// `subject`
+    pub subject: String,
+    /// `predicate`
+    pub predicate: String,
+    /// `object`
+    pub object: String,
+    /// 0..1
+    pub confidence: f64,
+}
+
+/// Where an entry came from and what became of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Lineage {
+    /// The entry this one is a copy of.
+    pub promoted_from: Option<MemoryId>,
+    /// The copy of this one.
+    pub promoted_to: Option<MemoryId>,
+    /// The entries this one absorbed.
+    pub consolidated_from: Vec<MemoryId>,
+    /// The entry that absorbed this one.
+    pub superseded_by: Option<MemoryId>,
+    /// The event that this entry mirrors.
+    pub mirror_of: Option<String>,
+}
+
+/// A memory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Memory {
+    /// Made by the server before anything is stored.
+    pub id: MemoryId,
+    /// Whose it is.
+    pub scope: ScopeKey,
+    /// How it is kept.
+    pub kind: Kind,
+    /// Its kind before it was archived.
+    pub origin_kind: Option<Kind>,
+    /// Byte for byte as it was given.
+    pub content: String,
+    /// The known members of §4 and the caller's own, as they were given.
+    pub metadata: Map<String, Value>,
+    /// Where it is in its life.
+    pub state: State,
+    /// Who of those who have the scope may see it.
+    pub policy: AccessPolicy,
+    /// Who made it.
+    pub created_by: Author,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+    /// Episodic only: when it happened.
+    pub occurred_at: Option<Timestamp>,
+    /// From then on it does not exist.
+    pub expires_at: Option<Timestamp>,
+    /// How long it lives after each change.
+    pub ttl_seconds: Option<i64>,
+    /// 1, and one more with each change.
+    pub version: i64,
+    /// Since when it fades.
+    pub anchor: Timestamp,
+    /// Procedural only.
+    pub fact: Option<Fact>,
+    /// See [`Lineage`].
+    pub lineage: Lineage,
+    /// How often it was found, as far as that is counted.
+    pub access_count: i64,
+    /// When it was last found.
+    pub last_accessed_at: Option<Timestamp>,
+    /// What it means; none while it is [`State::Created`].
+    pub embedding: Option<Embedding>,
+}
+
+impl Memory {
+    /// `sha256:` and the digest of the content.
+    pub fn content_hash(&self) -> String {
+        let digest = Sha256::digest(self.content.as_bytes());
+        let mut text = String::with_capacity(71);
+        text.push_str("sha256:");
+        for byte in digest {
+            // Writing to a `String` cannot fail.
+            let _ = fmt::Write::write_fmt(&mut text, format_args!("{byte:02x}"));
+        }
+        text
+    }
+
+    /// When it happened or was made: what lists are sorted by and time ranges look at.
+    pub fn at(&self) -> Timestamp {
+        self.occurred_at.unwrap_or(self.created_at)
+    }
+
+    /// Whether it still exists.
+    pub fn is_live(&self, now: Timestamp) -> bool {
+        self.expires_at.is_none_or(|expires| expires > now)
+    }
+
+    /// The tag of this version.
+    pub fn etag(&self) -> String {
+        format!("\"v{}\"", self.version)
+    }
+
+    /// Whether it points at a document.
+    pub fn is_pointer(&self) -> bool {
+        self.metadata.contains_key("knowledgePointer")
+    }
+
+    /// The caller's key for entries that contradict each other.
+    pub fn conflict_key(&self) -> Option<&str> {
+        self.metadata.get("conflictKey").and_then(Value::as_str)
+    }
+
+    /// A number among its metadata.
+    pub fn number(&self, key: &str) -> Option<f64> {
+        self.metadata.get(key).and_then(Value::as_f64)
+    }
+}

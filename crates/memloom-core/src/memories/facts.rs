@@ -1,0 +1,192 @@
+//! Facts: procedural memories with a subject, a predicate and an object.
+
+use super::add::{Draft, check_content};
+use super::change::{Applied, check_changeable, precondition, refuse_fixed};
+use super::limits::{MAX_FACT_FIELD_CHARS, MAX_TTL_SECONDS};
+use super::members::Members;
+use super::{
+    AccessPolicy, Code, Fact, Identifiers, Kind, Memory, MemoryCaller, NewMemory, Precondition, Refusal,
+    Rules, metadata,
+};
+use crate::{Result, Timestamp};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+/// What a fact is unique by in its scope: the digest of everything it states but its confidence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FactKey(pub [u8; 32]);
+
+impl Fact {
+    /// Reads the five members of a fact.
+    pub(super) fn read(members: Members<'_>) -> Result<Self> {
+        let field = |name| members.required(name, stated(members, name)).map(str::to_owned);
+        Ok(Self {
+            fact_type: field("factType")?,
+            subject: field("subject")?,
+            predicate: field("predicate")?,
+            object: field("object")?,
+            confidence: members.number("confidence", 0.0..=1.0)?.unwrap_or(1.0),
+        })
+    }
+
+    /// What it says, as a sentence.
+    pub fn render(&self) -> String {
+        format!("{} {} {}", self.subject, self.predicate.replace('_', " "), self.object)
+    }
+
+    /// See [`FactKey`].
+    pub fn key(&self) -> FactKey {
+        let mut hasher = Sha256::new();
+        for field in [&self.fact_type, &self.subject, &self.predicate, &self.object] {
+            hasher.update((field.len() as u64).to_be_bytes());
+            hasher.update(field);
+        }
+        FactKey(hasher.finalize().into())
+    }
+}
+
+/// A fact to be stored, or to replace the one that states the same.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewFact {
+    /// What is stored if there is none yet.
+    pub memory: NewMemory,
+    /// What it states.
+    pub fact: Fact,
+    /// The metadata as given, to be merged into what there is.
+    metadata: Map<String, Value>,
+    /// Given, not assumed.
+    ttl: Option<i64>,
+    /// Given, not assumed.
+    policy: Option<AccessPolicy>,
+}
+
+impl NewFact {
+    /// Reads the body of a new fact, in the order of [`NewMemory::read`].
+    pub fn read(body: &Value, rules: &Rules, caller: &MemoryCaller) -> Result<Self> {
+        let members = Members::body(body)?;
+        let fact = Fact::read(members)?;
+        let content = members.spoken("content")?.map_or_else(|| fact.render(), str::to_owned);
+        let identifiers = Identifiers::read(members.get("identifiers"))?;
+        let metadata = metadata::read(members)?;
+        let ttl = members.integer("ttlSeconds", 1..=MAX_TTL_SECONDS)?;
+        let policy = AccessPolicy::read(members)?;
+
+        let layer = rules.layer(members.get("layer"))?;
+        let draft = Draft {
+            identifiers,
+            kind: Kind::Procedural,
+            ttl,
+            occurred_at: None,
+            policy: policy.clone(),
+            fact: Some(fact.clone()),
+            content,
+            metadata: metadata.clone(),
+        };
+        Ok(Self { memory: draft.settle(layer, rules, caller)?, fact, metadata, ttl, policy })
+    }
+
+    /// A procedural entry that was read as one; `None` for any other.
+    pub fn of_memory(memory: NewMemory) -> Option<Self> {
+        let fact = memory.fact.clone()?;
+        let (metadata, ttl, policy) =
+            (memory.metadata.clone(), memory.ttl_seconds, Some(memory.policy.clone()));
+        Some(Self { memory, fact, metadata, ttl, policy })
+    }
+
+    /// The next version of the entry that states the same already: confidence and content replaced, metadata merged.
+    pub fn apply(&self, memory: &Memory, now: Timestamp, rules: &Rules) -> Result<Applied> {
+        let mut next = memory.clone();
+        next.fact = Some(self.fact.clone());
+        next.metadata = metadata::merge(&memory.metadata, &self.metadata);
+        metadata::check_size(&next.metadata, rules.limits.metadata_bytes)?;
+        if let Some(policy) = &self.policy {
+            next.policy.clone_from(policy);
+        }
+        next.ttl_seconds = self.ttl.or(memory.ttl_seconds);
+        Ok(next.advanced(Some(&self.memory.content), now))
+    }
+}
+
+/// A change to a fact.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FactChange {
+    /// The new type.
+    pub fact_type: Option<String>,
+    /// The new subject.
+    pub subject: Option<String>,
+    /// The new predicate.
+    pub predicate: Option<String>,
+    /// The new object.
+    pub object: Option<String>,
+    /// The new confidence.
+    pub confidence: Option<f64>,
+    /// Keys to replace, or with `null` to remove.
+    pub metadata: Option<Map<String, Value>>,
+    /// The new text.
+    pub content: Option<String>,
+    /// The version it is for.
+    pub precondition: Precondition,
+}
+
+impl FactChange {
+    /// Reads the body of a `PATCH` with its `If-Match`.
+    pub fn read(body: &Value, if_match: Option<&str>, rules: &Rules) -> Result<Self> {
+        let members = Members::body(body)?;
+        refuse_fixed(members)?;
+        let field = |name| Ok::<_, crate::Error>(stated(members, name)?.map(str::to_owned));
+        let change = Self {
+            fact_type: field("factType")?,
+            subject: field("subject")?,
+            predicate: field("predicate")?,
+            object: field("object")?,
+            confidence: members.number("confidence", 0.0..=1.0)?,
+            metadata: members.get("metadata").map(|_| metadata::read(members)).transpose()?,
+            content: members.spoken("content")?.map(str::to_owned),
+            precondition: precondition(members, if_match)?,
+        };
+        let nothing = Self { precondition: change.precondition.clone(), ..Self::default() };
+        if change == nothing {
+            let message = "a change needs at least one of factType, subject, predicate, object, confidence, \
+                           metadata, content";
+            return Err(Refusal::new(Code::InvalidRequest, message).into());
+        }
+        change.content.as_deref().map_or(Ok(()), |content| check_content(content, rules))?;
+        Ok(change)
+    }
+
+    /// The next version of a fact. Content that only said what the fact stated follows it; content of the caller's own
+    /// stays.
+    pub fn apply(&self, memory: &Memory, now: Timestamp, rules: &Rules) -> Result<Applied> {
+        let Some(old) = &memory.fact else { return Err(Refusal::not_found().into()) };
+        check_changeable(memory, &self.precondition)?;
+        let changed = |new: &Option<String>, old: &String| new.as_ref().unwrap_or(old).clone();
+        let fact = Fact {
+            fact_type: changed(&self.fact_type, &old.fact_type),
+            subject: changed(&self.subject, &old.subject),
+            predicate: changed(&self.predicate, &old.predicate),
+            object: changed(&self.object, &old.object),
+            confidence: self.confidence.unwrap_or(old.confidence),
+        };
+        let content = match &self.content {
+            Some(content) => Some(content.clone()),
+            None if memory.content == old.render() => Some(fact.render()),
+            None => None,
+        };
+        let mut next = memory.clone();
+        next.fact = Some(fact);
+        if let Some(change) = &self.metadata {
+            next.metadata = metadata::merge(&memory.metadata, change);
+            metadata::check_size(&next.metadata, rules.limits.metadata_bytes)?;
+        }
+        Ok(next.advanced(content.as_deref(), now))
+    }
+}
+
+/// A field of a fact: not blank, and not endless.
+fn stated<'a>(members: Members<'a>, name: &str) -> Result<Option<&'a str>> {
+    members.spoken(name)?;
+    members.text_of(name, 1..=MAX_FACT_FIELD_CHARS)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! From everything that matches to what a search answers: overriding, removing duplicates, cutting, in one total order.
+//!
+//! A search may match thousands of entries and answer ten. So the walk is fed: matches in order, and contents only of those
+//! it wants to see, until it has enough.
+
+use super::duplicate::{self, Profile};
+pub use super::search::Ranking;
+use super::{Layer, MemoryId};
+use crate::Timestamp;
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
+/// An entry that a search matches, without its content.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Match {
+    /// Which entry.
+    pub id: MemoryId,
+    /// Where it was found.
+    pub layer: Layer,
+    /// How well it answers, 0..1.
+    pub score: f64,
+    /// Its relevance now, 0..1.
+    pub relevance: f64,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+}
+
+impl Match {
+    /// The order of the walk: layer, score, relevance, latest change, id.
+    pub fn by_precedence(&self, other: &Self) -> Ordering {
+        self.layer.cmp(&other.layer).then_with(|| self.by_score(other))
+    }
+
+    /// The order of an answer that is ranked by score: score, layer, relevance, latest change, id.
+    pub fn by_score(&self, other: &Self) -> Ordering {
+        other
+            .score
+            .total_cmp(&self.score)
+            .then(self.layer.cmp(&other.layer))
+            .then(other.relevance.total_cmp(&self.relevance))
+            .then(other.updated_at.cmp(&self.updated_at))
+            .then(self.id.cmp(&other.id))
+    }
+}
+
+/// A match that has a `conflictKey`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Contender<'a> {
+    /// The key.
+    pub key: &'a str,
+    /// Which entry.
+    pub id: MemoryId,
+    /// Where it was found.
+    pub layer: Layer,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+}
+
+/// What a search asks of the walk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// At most so many survive.
+    pub limit: usize,
+    /// How they are ordered. By score, every match has to be walked first; in a search of one layer both orders are the same.
+    pub ranking: Ranking,
+    /// Whether duplicates are dropped.
+    pub dedupe: bool,
+    /// Whether what is overridden stays, marked.
+    pub include_overridden: bool,
+}
+
+/// What the walk compares of an entry.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Text {
+    /// Its content.
+    pub profile: Profile,
+    /// Its meaning, if it has a vector of the space that is searched.
+    pub vector: Option<Vec<f32>>,
+}
+
+/// A match that is part of the answer.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Survivor {
+    /// The match.
+    pub matched: Match,
+    /// The entry that beats it.
+    pub overridden_by: Option<MemoryId>,
+}
+
+/// The walk through the matches of one search.
+#[derive(Debug)]
+pub struct Walk {
+    options: Options,
+    /// Whom of the overridden who beats.
+    overridden: HashMap<MemoryId, MemoryId>,
+    survivors: Vec<Survivor>,
+    kept: Vec<Text>,
+}
+
+impl Walk {
+    /// Begins a walk. `contenders` are all matches with a conflict key, of all layers: a winner beats its rivals even where
+    /// it is itself dropped later.
+    pub fn new<'a>(options: Options, contenders: impl IntoIterator<Item = Contender<'a>>) -> Self {
+        Self { options, overridden: overridden(contenders), survivors: Vec::new(), kept: Vec::new() }
+    }
+
+    /// Whether the walk has to compare this match, and so needs its text.
+    pub fn wants_text(&self, matched: &Match) -> bool {
+        self.options.dedupe && !self.is_full() && !self.overridden.contains_key(&matched.id)
+    }
+
+    /// Whether nothing that follows can be part of the answer.
+    pub fn is_full(&self) -> bool {
+        self.options.ranking == Ranking::Precedence && self.survivors.len() >= self.options.limit
+    }
+
+    /// Takes the next match, in the order of [`Match::by_precedence`], with its text if that [was wanted](Self::wants_text).
+    pub fn offer(&mut self, matched: Match, text: Option<Text>) {
+        if self.is_full() {
+            return;
+        }
+        // What is overridden neither hides others nor is hidden: asking for it only ever adds to an answer.
+        if let Some(winner) = self.overridden.get(&matched.id) {
+            if self.options.include_overridden {
+                self.survivors.push(Survivor { matched, overridden_by: Some(*winner) });
+            }
+            return;
+        }
+        if let Some(text) = text.filter(|_| self.options.dedupe) {
+            if self.kept.iter().any(|kept| kept.says_the_same_as(&text)) {
+                return;
+            }
+            self.kept.push(text);
+        }
+        self.survivors.push(Survivor { matched, overridden_by: None });
+    }
+
+    /// The answer.
+    pub fn finish(self) -> Vec<Survivor> {
+        let Self { options, mut survivors, .. } = self;
+        if options.ranking == Ranking::Score {
+            survivors.sort_unstable_by(|a, b| a.matched.by_score(&b.matched));
+            survivors.truncate(options.limit);
+        }
+        survivors
+    }
+}
+
+impl Text {
+    fn says_the_same_as(&self, other: &Self) -> bool {
+        let (a, b) = (self.vector.as_deref(), other.vector.as_deref());
+        duplicate::duplicates(&self.profile, a, &other.profile, b, duplicate::SIMILARITY)
+    }
+}
+
+/// The losers of every conflict, with the winner that beats them: the strongest layer, then the latest change, then the
+/// larger id.
+fn overridden<'a>(contenders: impl IntoIterator<Item = Contender<'a>>) -> HashMap<MemoryId, MemoryId> {
+    let mut rivals: HashMap<&str, Vec<Contender<'_>>> = HashMap::new();
+    for contender in contenders {
+        rivals.entry(contender.key).or_default().push(contender);
+    }
+    let mut overridden = HashMap::new();
+    for rivals in rivals.into_values() {
+        let strength = |rival: &&Contender<'_>| (std::cmp::Reverse(rival.layer), rival.updated_at, rival.id);
+        let Some(winner) = rivals.iter().max_by_key(strength).map(|winner| winner.id) else { continue };
+        overridden.extend(rivals.iter().filter(|rival| rival.id != winner).map(|rival| (rival.id, winner)));
+    }
+    overridden
+}
+
+#[cfg(test)]
+mod tests;

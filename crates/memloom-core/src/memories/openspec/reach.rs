@@ -1,0 +1,171 @@
+//! Where a query or a stream of the protocol looks, and which entries it wants there.
+
+use super::{SOURCE_TYPES, Type, identifiers, kinds, source_type};
+use crate::memories::members::Members;
+use crate::memories::{
+    Conditions, Filter, Identifier, Identifiers, Kind, Layer, Memory, MemoryCaller, Policy, Rules, ScopeKey,
+};
+use crate::{Result, Timestamp};
+use serde_json::{Map, Value};
+
+/// Where a request looks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reach {
+    /// Whose entries, strongest first.
+    pub scopes: Vec<ScopeKey>,
+    /// What the request names, completed by what it need not say.
+    pub identifiers: Identifiers,
+    /// The types it asks for; none is all but archival.
+    types: Vec<Type>,
+}
+
+impl Reach {
+    /// Reads the layer object of a query or a stream. The user is the authenticated one unless the request names one. The
+    /// company is the tenant only where nothing is named or the organization is asked for: a query about one user would
+    /// otherwise always be about the whole company, too.
+    pub fn read(layer: Option<Members<'_>>, rules: &Rules, caller: &MemoryCaller) -> Result<Self> {
+        let types = layer.map(types).transpose()?.unwrap_or_default();
+        let named = layer.map(identifiers).transpose()?.unwrap_or_default();
+        let mut complete = Identifiers::default();
+        complete.set(Identifier::User, "user_id", caller.user().unwrap_or_default())?;
+        if named.is_empty() || types.contains(&Type::Organization) {
+            complete.set(Identifier::Company, "company_id", caller.tenant().as_str())?;
+        }
+        let identifiers = named.or(&complete);
+        // A type that is one layer names that layer, which must then be there.
+        for layer in types.iter().filter_map(|of| of.layer()) {
+            rules.layer(Some(&layer.as_str().into()))?;
+            identifiers.require(&[layer])?;
+        }
+        let mut layers = rules.accessible(&identifiers)?;
+        if !types.is_empty() {
+            layers.retain(|layer| !kinds(&types, *layer).is_empty());
+        }
+        if layers.is_empty() {
+            // Every type but the working one has been somewhere by now.
+            identifiers.require(&[Layer::User])?;
+        }
+        let scopes = caller.scopes(&identifiers, &layers)?;
+        Ok(Self { scopes, identifiers, types })
+    }
+
+    /// The types it looks at: those asked for, or all that can be reached.
+    pub fn types(&self) -> Vec<Type> {
+        if !self.types.is_empty() {
+            return self.types.clone();
+        }
+        let is_reached = |of: &Type| {
+            *of != Type::Archival && self.scopes.iter().any(|scope| !kinds(&[*of], scope.layer()).is_empty())
+        };
+        Type::ALL.into_iter().filter(is_reached).collect()
+    }
+
+    /// Whether an entry of one of its scopes is of a type it looks at: also what was, before it was archived, so that whoever
+    /// follows an entry is told of that.
+    pub fn covers(&self, memory: &Memory) -> bool {
+        let layer = memory.scope.layer();
+        let is_covered = |kind: Kind| self.types.iter().any(|of| of.covers(layer, kind));
+        self.types.is_empty() || is_covered(memory.kind) || memory.origin_kind.is_some_and(is_covered)
+    }
+
+    /// The entries that a query wants there, given the member `filters` of its body.
+    pub fn conditions(&self, filters: Option<Members<'_>>) -> Result<Conditions> {
+        let mut conditions = Conditions { filter: read_filters(filters)?, ..Conditions::default() };
+        if self.types.is_empty() {
+            return Ok(conditions);
+        }
+        let of = |scope: &ScopeKey| kinds(&self.types, scope.layer());
+        let wanted: Vec<Kind> = Kind::ALL
+            .into_iter()
+            .filter(|kind| self.scopes.iter().any(|scope| of(scope).contains(kind)))
+            .collect();
+        // Where all layers agree, kinds say it all; otherwise each entry is asked.
+        let agree = self.scopes.iter().all(|scope| {
+            let allowed = wanted.iter().filter(|kind| kind.layers().contains(&scope.layer()));
+            of(scope).iter().eq(allowed)
+        });
+        if !agree {
+            conditions.filter.knowledge.types.clone_from(&self.types);
+        }
+        conditions.kinds = Some(wanted);
+        Ok(conditions)
+    }
+}
+
+/// What the protocol asks of an entry that a filter of `/v1` does not.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct KnowledgeFilter {
+    /// Of one of these types; none is no condition.
+    types: Vec<Type>,
+    source_type: Option<&'static str>,
+    policy: Option<Policy>,
+    created_after: Option<Timestamp>,
+    created_before: Option<Timestamp>,
+}
+
+impl KnowledgeFilter {
+    /// Whether an entry passes.
+    pub fn admits(&self, memory: &Memory) -> bool {
+        let layer = memory.scope.layer();
+        (self.types.is_empty() || self.types.iter().any(|of| of.covers(layer, memory.kind)))
+            && self.source_type.is_none_or(|wanted| source_type(&memory.metadata) == wanted)
+            && self.policy.is_none_or(|wanted| memory.policy.policy == wanted)
+            && self.created_after.is_none_or(|after| memory.created_at >= after)
+            && self.created_before.is_none_or(|before| memory.created_at <= before)
+    }
+}
+
+fn types(layer: Members<'_>) -> Result<Vec<Type>> {
+    let mut types = Vec::new();
+    for given in layer.items("types")?.unwrap_or_default() {
+        let Some(of) = given.as_str().and_then(Type::parse) else {
+            let words = Type::ALL.map(Type::as_str).join(", ");
+            return Err(layer.refuse("types", &format!("must hold some of {words}")));
+        };
+        if !types.contains(&of) {
+            types.push(of);
+        }
+    }
+    Ok(types)
+}
+
+fn read_filters(filters: Option<Members<'_>>) -> Result<Filter> {
+    const KNOWN: [&str; 7] = [
+        "source_type",
+        "access_policy",
+        "created_after",
+        "created_before",
+        "tags",
+        "author",
+        "custom_filters",
+    ];
+    let Some(filters) = filters else { return Ok(Filter::default()) };
+    if let Some(unknown) = filters.names().find(|name| !KNOWN.contains(name)) {
+        return Err(filters.refuse(unknown, &format!("is no filter; there are {}", KNOWN.join(", "))));
+    }
+    let known = |word: &str| SOURCE_TYPES.into_iter().find(|known| known.eq_ignore_ascii_case(word));
+    let knowledge = KnowledgeFilter {
+        types: Vec::new(),
+        source_type: filters.word("source_type", known, &SOURCE_TYPES)?,
+        policy: filters.word("access_policy", Policy::parse, &Policy::ALL.map(Policy::as_str))?,
+        created_after: filters.instant("created_after")?,
+        created_before: filters.instant("created_before")?,
+    };
+    let custom = filters.object("custom_filters", "filters.custom_filters.")?;
+    let mut custom = custom.map(|custom| custom.to_map()).unwrap_or_default();
+    if let Some(author) = filters.text("author")?
+        && custom.insert("author".to_owned(), author.into()).is_some()
+    {
+        return Err(filters.refuse("author", "has a condition in 'custom_filters' already"));
+    }
+    let mut members = Map::from_iter([("custom".to_owned(), Value::Object(custom))]);
+    if let Some(tags) = filters.get("tags") {
+        members.insert("tags".to_owned(), tags.clone());
+    }
+    let mut filter = Filter::read(Some(Members::within(&members, "filters.")))?;
+    filter.knowledge = knowledge;
+    Ok(filter)
+}
+
+#[cfg(test)]
+mod tests;

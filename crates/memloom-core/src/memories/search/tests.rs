@@ -1,0 +1,127 @@
+use super::*;
+use crate::memories::requests::{client, code, gateway, refusal, user, with};
+use crate::memories::{Kind, Layer};
+use serde_json::json;
+
+fn body(members: Value) -> Value {
+    with(json!({"query": "tea", "identifiers": {"userId": "alice", "projectId": "p"}}), members)
+}
+
+fn read(members: Value) -> Result<Search> {
+    Search::read(&body(members), &Rules::default(), &user("alice"))
+}
+
+fn layers(search: &Search) -> Vec<Layer> {
+    search.scopes.iter().map(ScopeKey::layer).collect()
+}
+
+#[test]
+fn the_smallest_search_has_the_contracts_defaults() {
+    let search = read(json!({})).unwrap();
+    assert_eq!((search.query.as_str(), search.limit, search.threshold), ("tea", 10, 0.7));
+    assert_eq!(layers(&search), [Layer::User, Layer::Project]);
+    assert_eq!(search.conditions, Conditions::default());
+    assert_eq!((search.ranking, search.mode, search.dedupe), (Ranking::Precedence, Mode::Hybrid, true));
+    assert!(!search.include_embedding && !search.include_overridden && !search.explain);
+    assert_eq!(search.viewer.user.as_deref(), Some("alice"));
+}
+
+#[test]
+fn everything_can_be_said() {
+    let search = read(json!({
+        "layers": ["project", "user", "PROJECT"], "limit": 100, "threshold": 0, "filter": {"tags": ["a"]},
+        "kinds": ["semantic", "archival"], "timeRange": {"from": "2026-01-01T00:00:00Z", "to": "2026-01-01T00:00:00Z"},
+        "includeArchived": true, "includeEmbedding": true, "includeOverridden": true, "dedupe": false,
+        "ranking": "Score", "mode": "SEMANTIC", "explain": true,
+    }))
+    .unwrap();
+    assert_eq!(layers(&search), [Layer::User, Layer::Project]);
+    assert_eq!((search.limit, search.threshold), (100, 0.0));
+    assert_eq!(search.conditions.kinds, Some(vec![Kind::Semantic, Kind::Archival]));
+    assert!(search.conditions.include_archived && search.conditions.from == search.conditions.to);
+    assert!(search.conditions.from.is_some() && !search.conditions.filter.is_empty());
+    assert!(search.include_embedding && search.include_overridden && !search.dedupe && search.explain);
+    assert_eq!((search.ranking, search.mode), (Ranking::Score, Mode::Semantic));
+}
+
+#[test]
+fn types_and_ranges() {
+    let rows = [
+        (json!({"query": null}), "query"),
+        (json!({"query": " "}), "query"),
+        (json!({"query": 5}), "query"),
+        (json!({"query": "a\0"}), "query"),
+        (json!({"layers": []}), "layers"),
+        (json!({"layers": "user"}), "layers"),
+        (json!({"limit": 0}), "limit"),
+        (json!({"limit": 101}), "limit"),
+        (json!({"limit": "10"}), "limit"),
+        (json!({"limit": 1.0}), "limit"),
+        (json!({"threshold": -0.1}), "threshold"),
+        (json!({"threshold": 1.1}), "threshold"),
+        (json!({"threshold": "0.5"}), "threshold"),
+        (json!({"filter": {"unknown": 1}}), "filter.unknown"),
+        (json!({"kinds": []}), "kinds"),
+        (json!({"kinds": "semantic"}), "kinds"),
+        (json!({"timeRange": "today"}), "timeRange"),
+        (json!({"timeRange": {"from": "today"}}), "timeRange.from"),
+        (
+            json!({"timeRange": {"from": "2026-01-02T00:00:00Z", "to": "2026-01-01T00:00:00Z"}}),
+            "timeRange.from",
+        ),
+        (json!({"includeArchived": "no"}), "includeArchived"),
+        (json!({"includeEmbedding": 1}), "includeEmbedding"),
+        (json!({"includeOverridden": 0}), "includeOverridden"),
+        (json!({"dedupe": "x"}), "dedupe"),
+        (json!({"ranking": "best"}), "ranking"),
+        (json!({"mode": "keyword"}), "mode"),
+        (json!({"explain": []}), "explain"),
+        (json!({"identifiers": 5}), "identifiers"),
+    ];
+    for (members, field) in rows {
+        assert_eq!(code(read(members)), format!("INVALID_REQUEST {field}"));
+    }
+}
+
+#[test]
+fn explicit_layers_need_their_identifiers_and_others_are_left_out() {
+    let refused = refusal(read(json!({"layers": ["user", "session", "team"]})));
+    assert_eq!(refused.code, Code::MissingIdentifier);
+    assert_eq!(refused.details["layers"], json!({"session": ["sessionId"], "team": ["teamId"]}));
+    let nothing = refusal(read(json!({"identifiers": {"sessionId": "s"}})));
+    assert_eq!(nothing.details["missing"].as_array().map(Vec::len), Some(7));
+    assert_eq!(code(read(json!({"identifiers": null}))), "MISSING_IDENTIFIER");
+}
+
+#[test]
+fn one_bad_request_has_one_code() {
+    let bad = json!({
+        "query": "x".repeat(8193), "limit": 0, "layers": ["planet"], "kinds": ["none"], "identifiers": {"userId": "bob"},
+    });
+    let rows = [
+        (json!({}), "INVALID_REQUEST limit"),
+        (json!({"limit": 1}), "INVALID_LAYER"),
+        (json!({"layers": ["session"]}), "INVALID_KIND"),
+        (json!({"kinds": null}), "MISSING_IDENTIFIER"),
+        (json!({"identifiers": {"userId": "bob", "sessionId": "s"}}), "FORBIDDEN"),
+        (json!({"identifiers": {"userId": "alice", "sessionId": "s"}}), "QUERY_TOO_LONG"),
+    ];
+    let mut request = bad;
+    for (mended, expected) in rows {
+        request = with(request, mended);
+        assert_eq!(code(Search::read(&request, &Rules::default(), &user("alice"))), expected);
+    }
+    let fitting = with(request, json!({"query": "é".repeat(8192)}));
+    assert!(Search::read(&fitting, &Rules::default(), &user("alice")).is_ok());
+}
+
+#[test]
+fn who_searches_where() {
+    let search = |caller| Search::read(&body(json!({})), &Rules::default(), &caller);
+    assert_eq!(code(search(user("bob"))), "FORBIDDEN");
+    assert_eq!(code(search(client("robot"))), "FORBIDDEN");
+    assert_eq!(search(gateway()).unwrap().viewer.user.as_deref(), Some("alice"));
+    let shared = body(json!({"identifiers": {"projectId": "p", "teamId": "t"}}));
+    let search = Search::read(&shared, &Rules::default(), &client("robot")).unwrap();
+    assert_eq!((search.viewer.user, search.viewer.team.as_deref()), (None, Some("t")));
+}

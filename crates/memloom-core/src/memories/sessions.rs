@@ -1,0 +1,147 @@
+//! The end of a session, clearing a scope, and promoting one entry.
+
+use super::members::{Members, kinds};
+use super::{
+    Code, Identifiers, Kind, Layer, Memory, MemoryCaller, Precondition, Refusal, Rules, ScopeKey, State,
+    Viewer, promote,
+};
+use crate::{Result, Timestamp};
+use serde_json::Value;
+
+/// The end of a session.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EndSession {
+    /// The session layer's scope.
+    pub scope: ScopeKey,
+    /// All identifiers of the request.
+    pub identifiers: Identifiers,
+    /// Whether what is not promoted goes.
+    pub auto_delete: bool,
+    /// How long it stays then.
+    pub retention_seconds: i64,
+    /// Whether what matters is copied to the user layer.
+    pub promote_important: bool,
+    /// From which score something matters.
+    pub promotion_threshold: f64,
+    /// When it ended, if not now.
+    pub as_of: Option<Timestamp>,
+}
+
+impl EndSession {
+    /// Reads the body of a session's end.
+    pub fn read(body: &Value, rules: &Rules, caller: &MemoryCaller) -> Result<Self> {
+        let members = Members::body(body)?;
+        let identifiers = Identifiers::read(members.get("identifiers"))?;
+        let defaults = &rules.session;
+        let auto_delete = members.boolean("autoDelete")?.unwrap_or(defaults.auto_delete);
+        let retention_seconds = match members.text("retentionPeriod")? {
+            Some(text) => duration_seconds(text).ok_or_else(|| {
+                members.refuse("retentionPeriod", "must be a number with s, m, h or d, such as 7d")
+            })?,
+            None => defaults.retention_seconds,
+        };
+        let promote_important = members.boolean("promoteImportant")?.unwrap_or(defaults.promote_important);
+        let promotion_threshold =
+            members.number("promotionThreshold", 0.0..=1.0)?.unwrap_or(defaults.promotion_threshold);
+        let as_of = members.instant("asOf")?;
+
+        let layer = rules.layer(Some(&Layer::Session.as_str().into()))?;
+        let scope = caller.writable_scope(&identifiers, layer)?;
+        Ok(Self {
+            scope,
+            identifiers,
+            auto_delete,
+            retention_seconds,
+            promote_important,
+            promotion_threshold,
+            as_of,
+        })
+    }
+}
+
+/// All entries of some kinds in one scope, to be removed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Clear {
+    /// Whose.
+    pub scope: ScopeKey,
+    /// All identifiers of the request.
+    pub identifiers: Identifiers,
+    /// For whom.
+    pub viewer: Viewer,
+    /// Of these kinds.
+    pub kinds: Vec<Kind>,
+}
+
+impl Clear {
+    /// Reads the body of a clear.
+    pub fn read(body: &Value, rules: &Rules, caller: &MemoryCaller) -> Result<Self> {
+        let members = Members::body(body)?;
+        let identifiers = Identifiers::read(members.get("identifiers"))?;
+        let named = members.items("kinds")?;
+        let layer = rules.layer(members.get("layer"))?;
+        let kinds = named.map_or_else(|| Ok(vec![Kind::Working]), kinds)?;
+        let scope = caller.writable_scope(&identifiers, layer)?;
+        Ok(Self { scope, viewer: caller.viewer(&identifiers), identifiers, kinds })
+    }
+}
+
+/// A promotion that somebody asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Promote {
+    /// The layer it goes to.
+    pub target_layer: Layer,
+    /// The identifiers of the request; the entry's own complete them.
+    pub identifiers: Identifiers,
+    /// The version it is for.
+    pub precondition: Precondition,
+}
+
+impl Promote {
+    /// Reads the body of a promotion with its `If-Match`.
+    pub fn read(body: &Value, if_match: Option<&str>, rules: &Rules) -> Result<Self> {
+        let members = Members::body(body)?;
+        let identifiers = Identifiers::read(members.get("identifiers"))?;
+        let target_layer = rules.layer(members.get("targetLayer"))?;
+        Ok(Self { target_layer, identifiers, precondition: Precondition::if_match(if_match) })
+    }
+
+    /// The scope that an entry goes to, if it may.
+    pub fn target(&self, memory: &Memory, caller: &MemoryCaller) -> Result<ScopeKey> {
+        let identifiers = self.identifiers.clone().or(&memory.scope.identifiers());
+        let scope = caller.writable_scope(&identifiers, self.target_layer)?;
+        if scope == memory.scope {
+            return Err(Refusal::field("targetLayer", "must lead to another scope than the memory's").into());
+        }
+        if let Some(block) = promote::block(memory) {
+            let message = "a sensitive memory is not promoted";
+            return Err(Refusal::new(Code::Forbidden, message).with("reason", block.as_str()).into());
+        }
+        if memory.state == State::Archived {
+            let message = "an archived memory is not promoted; restore it first";
+            let refusal = Refusal::new(Code::InvalidState, message);
+            return Err(refusal.with("state", memory.state.as_str()).into());
+        }
+        self.precondition.check(memory)?;
+        Ok(scope)
+    }
+}
+
+/// The seconds of a duration such as `90s`, `15m`, `24h` or `7d`; none for any other text, or more than time has.
+pub fn duration_seconds(text: &str) -> Option<i64> {
+    let unit = match text.chars().last()? {
+        's' => 1,
+        'm' => 60,
+        'h' => 3_600,
+        'd' => 86_400,
+        _ => return None,
+    };
+    let digits = &text[..text.len() - 1];
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let seconds = digits.parse::<i64>().ok()?.checked_mul(unit)?;
+    seconds.checked_mul(1_000_000).map(|_| seconds)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,145 @@
+use super::*;
+use crate::memories::requests::{client, code, refusal, user, with};
+use crate::memories::testing::{members as object, memory};
+use serde_json::json;
+
+fn end(members: Value) -> Result<EndSession> {
+    let body = with(json!({"identifiers": {"userId": "alice", "sessionId": "s"}}), members);
+    EndSession::read(&body, &Rules::default(), &user("alice"))
+}
+
+fn clear(members: Value) -> Result<Clear> {
+    let body = with(json!({"layer": "user", "identifiers": {"userId": "alice"}}), members);
+    Clear::read(&body, &Rules::default(), &user("alice"))
+}
+
+#[test]
+fn a_session_ends_as_configured_unless_told_otherwise() {
+    let usual = end(json!({})).unwrap();
+    assert_eq!((usual.scope.layer(), usual.scope.values().len()), (Layer::Session, 2));
+    assert_eq!((usual.auto_delete, usual.retention_seconds), (false, 7 * 86_400));
+    assert_eq!((usual.promote_important, usual.promotion_threshold, usual.as_of), (true, 0.8, None));
+    let told = end(json!({
+        "autoDelete": true, "retentionPeriod": "0s", "promoteImportant": false, "promotionThreshold": 0, "asOf": "2026-01-01T00:00:00Z",
+    }))
+    .unwrap();
+    assert_eq!((told.auto_delete, told.retention_seconds), (true, 0));
+    assert_eq!((told.promote_important, told.promotion_threshold), (false, 0.0));
+    assert_eq!(told.as_of, Timestamp::parse("2026-01-01T00:00:00Z"));
+}
+
+#[test]
+fn what_ends_no_session() {
+    let rows = [
+        (json!({"autoDelete": "yes"}), "INVALID_REQUEST autoDelete"),
+        (json!({"retentionPeriod": "P7D"}), "INVALID_REQUEST retentionPeriod"),
+        (json!({"retentionPeriod": 7}), "INVALID_REQUEST retentionPeriod"),
+        (json!({"promoteImportant": 1}), "INVALID_REQUEST promoteImportant"),
+        (json!({"promotionThreshold": 1.5}), "INVALID_REQUEST promotionThreshold"),
+        (json!({"asOf": "now"}), "INVALID_REQUEST asOf"),
+        (json!({"identifiers": {"userId": "alice"}}), "MISSING_IDENTIFIER"),
+        (json!({"identifiers": {"userId": "bob", "sessionId": "s"}}), "FORBIDDEN"),
+    ];
+    for (members, expected) in rows {
+        assert_eq!(code(end(members)), expected);
+    }
+    let without = Rules { enabled_layers: vec![Layer::User], ..Rules::default() };
+    let body = json!({"identifiers": {"userId": "alice", "sessionId": "s"}});
+    assert_eq!(code(EndSession::read(&body, &without, &user("alice"))), "INVALID_LAYER");
+}
+
+#[test]
+fn durations_are_a_number_and_a_unit() {
+    for (text, seconds) in
+        [("0s", 0), ("90s", 90), ("15m", 900), ("24h", 86_400), ("7d", 604_800), ("007d", 604_800)]
+    {
+        assert_eq!(duration_seconds(text), Some(seconds), "{text}");
+    }
+    for text in [
+        "",
+        "s",
+        "7",
+        "7D",
+        "-1s",
+        "+1s",
+        "1.5h",
+        " 1s",
+        "1s ",
+        "1w",
+        "1m30s",
+        "٣s",
+        "1é",
+        "99999999999999999999s",
+        "9999999999999d",
+    ] {
+        assert_eq!(duration_seconds(text), None, "{text}");
+    }
+}
+
+#[test]
+fn clearing_is_for_working_entries_unless_told_otherwise() {
+    assert_eq!(clear(json!({})).unwrap().kinds, [Kind::Working]);
+    assert_eq!(
+        clear(json!({"kinds": ["semantic", "working", "Semantic"]})).unwrap().kinds,
+        [Kind::Working, Kind::Semantic]
+    );
+    let rows = [
+        (json!({"kinds": []}), "INVALID_REQUEST kinds"),
+        (json!({"kinds": "working"}), "INVALID_REQUEST kinds"),
+        (json!({"kinds": ["all"]}), "INVALID_KIND"),
+        (json!({"layer": null}), "INVALID_LAYER"),
+        (json!({"identifiers": null}), "MISSING_IDENTIFIER"),
+        (json!({"identifiers": {"userId": "bob"}}), "FORBIDDEN"),
+    ];
+    for (members, expected) in rows {
+        assert_eq!(code(clear(members)), expected);
+    }
+    let project = json!({"layer": "project", "identifiers": {"projectId": "p"}});
+    let reader = client("robot").writing_in(Vec::new());
+    assert_eq!(code(Clear::read(&project, &Rules::default(), &reader)), "FORBIDDEN");
+}
+
+/// What becomes of a user-layer entry of alice.
+fn promoted(body: Value, if_match: Option<&str>, entry: &Memory) -> Result<ScopeKey> {
+    Promote::read(&body, if_match, &Rules::default())?.target(entry, &user("alice"))
+}
+
+fn entry() -> Memory {
+    let alice = Identifiers::read(Some(&json!({"userId": "alice"}))).unwrap();
+    Memory { scope: user("alice").scope(&alice, Layer::User).unwrap(), ..memory(1, "x") }
+}
+
+#[test]
+fn a_promotion_completes_its_identifiers_by_the_entrys() {
+    let to_agent =
+        promoted(json!({"targetLayer": "agent", "identifiers": {"agentId": "a"}}), None, &entry()).unwrap();
+    assert_eq!(
+        (to_agent.layer(), to_agent.values()),
+        (Layer::Agent, &["a".to_owned(), "alice".to_owned()][..])
+    );
+    let to_team =
+        promoted(json!({"targetLayer": "TEAM", "identifiers": {"teamId": "t"}}), Some("\"v1\""), &entry());
+    assert_eq!(to_team.unwrap().values(), ["t"]);
+}
+
+#[test]
+fn what_is_not_promoted() {
+    let team = json!({"targetLayer": "team", "identifiers": {"teamId": "t"}});
+    assert_eq!(code(promoted(json!({"targetLayer": "user"}), None, &entry())), "INVALID_REQUEST targetLayer");
+    assert_eq!(code(promoted(json!({}), None, &entry())), "INVALID_LAYER");
+    assert_eq!(code(promoted(json!({"targetLayer": "team"}), None, &entry())), "MISSING_IDENTIFIER");
+    let foreign = json!({"targetLayer": "company", "identifiers": {"companyId": "other"}});
+    assert_eq!(code(promoted(foreign, None, &entry())), "FORBIDDEN");
+    assert_eq!(code(promoted(team.clone(), Some("\"v2\""), &entry())), "ETAG_MISMATCH");
+
+    for key in ["sensitive", "private"] {
+        let sensitive = Memory { metadata: object(json!({key: true})), ..entry() };
+        let refusal = refusal(promoted(team.clone(), None, &sensitive));
+        assert_eq!((refusal.code, &refusal.details["reason"]), (Code::Forbidden, &json!("sensitive")));
+        let open = Memory { metadata: object(json!({key: false})), ..entry() };
+        assert!(promoted(team.clone(), None, &open).is_ok());
+    }
+    let archived = Memory { kind: Kind::Archival, state: State::Archived, ..entry() };
+    let refusal = refusal(promoted(team, None, &archived));
+    assert_eq!((refusal.code, &refusal.details["state"]), (Code::InvalidState, &json!("archived")));
+}

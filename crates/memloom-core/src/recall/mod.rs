@@ -1,0 +1,14 @@
+//! How recall judges: which words a text is found by, what of it is meaning, who a query is about, and one ranker for
+//! every surface.
+//!
+//! Pure functions over what an index found. Dialogue (conversations, events) is ranked by [`fusion`], where a turn's
+//! neighbours and its session count; entries that stand alone (memories) by [`evidence`], whose scores mean the same for
+//! every query, so that a threshold can be set.
+
+pub mod actors;
+pub mod document;
+pub mod evidence;
+pub mod fusion;
+pub mod lexical;
+mod stop_words;
+pub mod terms;

@@ -1,0 +1,174 @@
+//! Finding documents by their words.
+
+use super::chunk::CHUNK;
+use super::kernels::BLOCK_ROWS;
+use super::partition::Partition;
+use super::probe::{Bm25, Probe};
+use super::search::Effort;
+use super::shortlist::Shortlist;
+
+/// The words of a query that occur in a partition, the rarest first.
+pub(super) struct WordQuery {
+    terms: Vec<Term>,
+    /// The same by number, with their places in `terms`.
+    by_number: Vec<(u32, usize)>,
+    norms: Norms,
+}
+
+/// What the length of a piece makes of a frequency.
+#[derive(Clone, Copy)]
+struct Norms {
+    base: f32,
+    per_word: f32,
+}
+
+struct Term {
+    number: u32,
+    weight: f32,
+    /// In how many pieces it occurs.
+    frequency: usize,
+}
+
+impl WordQuery {
+    pub(super) fn new<M>(partition: &Partition<M>, probe: &Probe<'_>) -> Self {
+        let mut asked: Vec<(u64, f32)> = probe.terms.iter().map(|term| (term.hash, term.weight)).collect();
+        asked.retain(|&(_, weight)| weight > 0.0 && weight.is_finite());
+        asked.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        asked.dedup_by(|next, kept| {
+            let same = next.0 == kept.0;
+            kept.1 += if same { next.1 } else { 0.0 };
+            same
+        });
+        let known = asked.into_iter().filter_map(|(hash, weight)| {
+            let number = partition.words.number(hash)?;
+            let frequency = partition.words.postings(number).len();
+            Some(Term { number, weight: weight * (probe.bm25.k1 + 1.0), frequency })
+        });
+        let mut terms: Vec<Term> = known.collect();
+        // Stable: terms that are equally rare stay in the order of their hashes. Numbers would depend on the past.
+        terms.sort_by_key(|term| term.frequency);
+        let mut by_number: Vec<(u32, usize)> = terms.iter().map(|term| term.number).zip(0..).collect();
+        by_number.sort_unstable();
+        Self { terms, by_number, norms: Norms::new(probe.bm25) }
+    }
+
+    /// Nominates the documents with the best words and those above the floor. Returns whether no document above it was
+    /// overlooked.
+    pub(super) fn nominate<M>(
+        &self,
+        partition: &Partition<M>,
+        probe: &Probe<'_>,
+        effort: Effort,
+        allow: &impl Fn(u32) -> bool,
+        nominees: &mut Vec<u32>,
+    ) -> bool {
+        let key = |number| partition.documents.key(number);
+        let nominating = match effort {
+            Effort::Complete => &self.terms[..],
+            Effort::Bounded { postings, .. } => self.rarest(postings),
+        };
+        let mut best = Shortlist::new(probe.want, partition.has_long_documents());
+        self.scan(partition, nominating, |owner, score| {
+            let above = probe.lexical_floor.is_some_and(|floor| score > floor);
+            if (above || score >= best.bar()) && allow(owner) {
+                nominees.extend(above.then_some(owner));
+                best.offer(score, owner, key);
+            }
+            probe.lexical_floor.map_or(best.bar(), |floor| floor.min(best.bar()))
+        });
+        nominees.extend(best.finish(key).0);
+        nominating.len() == self.terms.len() || probe.lexical_floor.is_none()
+    }
+
+    /// The BM25 score of a document's best piece.
+    pub(super) fn score<M>(&self, partition: &Partition<M>, number: u32) -> f32 {
+        if self.terms.is_empty() {
+            return 0.0;
+        }
+        let mut best = 0.0f32;
+        let mut frequencies = vec![0; self.terms.len()];
+        for piece in partition.pieces_of(number) {
+            let chunk = &partition.chunks[piece.chunk()];
+            for (term, frequency) in chunk.terms.get(piece.slot()) {
+                if let Ok(at) = self.by_number.binary_search_by_key(&term, |&(number, _)| number) {
+                    frequencies[self.by_number[at].1] = frequency;
+                }
+            }
+            let length = chunk.lengths[piece.slot()];
+            let occurring = self.terms.iter().zip(&mut frequencies).filter(|(_, frequency)| **frequency > 0);
+            // From the rarest on, as `scan` adds them, so that both come to the very same sum.
+            let score = occurring.fold(0.0, |sum, (term, frequency)| {
+                sum + term.weight * self.norms.part(std::mem::take(frequency), length)
+            });
+            best = best.max(score);
+        }
+        best
+    }
+
+    /// The rarest terms, as many as have so many postings together, but at least one.
+    fn rarest(&self, postings: usize) -> &[Term] {
+        let mut sum = 0;
+        let within = self.terms.iter().take_while(|term| {
+            sum += term.frequency;
+            sum <= postings
+        });
+        let count = within.count().max(1).min(self.terms.len());
+        &self.terms[..count]
+    }
+
+    /// Scores every piece that has one of the terms. `each` returns what a score has to reach to be of interest.
+    fn scan<M>(&self, partition: &Partition<M>, terms: &[Term], mut each: impl FnMut(u32, f32) -> f32) {
+        const { assert!(CHUNK / BLOCK_ROWS == u64::BITS as usize, "a bit for every block of a chunk") };
+        let mut cursors: Vec<_> =
+            terms.iter().map(|term| (term, partition.words.postings(term.number).cursor())).collect();
+        let mut scores = [0.0; CHUNK];
+        let mut bar = f32::MIN_POSITIVE;
+        while let Some(first) = cursors.iter().filter_map(|(_, cursor)| cursor.piece()).min() {
+            let number = first as usize / CHUNK;
+            let chunk = &partition.chunks[number];
+            let mut touched = 0u64;
+            for (term, cursor) in &mut cursors {
+                loop {
+                    let run = cursor.before(((number + 1) * CHUNK) as u32);
+                    if run.is_empty() {
+                        break;
+                    }
+                    for posting in run {
+                        let slot = posting.piece() as usize % CHUNK;
+                        scores[slot] +=
+                            term.weight * self.norms.part(posting.frequency(), chunk.lengths[slot]);
+                        touched |= 1 << (slot / BLOCK_ROWS);
+                    }
+                }
+            }
+            while touched != 0 {
+                let block = touched.trailing_zeros() as usize * BLOCK_ROWS;
+                touched &= touched - 1;
+                let rows = &mut scores[block..][..BLOCK_ROWS];
+                // Counting takes no branch per row, and mostly there is none.
+                if rows.iter().filter(|&&score| score >= bar).count() > 0 {
+                    for (slot, &score) in (block..).zip(rows.iter()) {
+                        if score >= bar
+                            && let Some(owner) = chunk.owner(slot)
+                        {
+                            bar = each(owner, score).max(f32::MIN_POSITIVE);
+                        }
+                    }
+                }
+                rows.fill(0.0);
+            }
+        }
+    }
+}
+
+impl Norms {
+    fn new(bm25: Bm25) -> Self {
+        Self { base: bm25.k1 * (1.0 - bm25.b), per_word: bm25.k1 * bm25.b / bm25.average_length.max(1.0) }
+    }
+
+    /// How much of a term's weight counts, if it occurs at all.
+    fn part(self, frequency: u32, length: u16) -> f32 {
+        let frequency = frequency as f32;
+        frequency / (frequency + self.base + self.per_word * f32::from(length))
+    }
+}

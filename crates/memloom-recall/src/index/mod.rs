@@ -1,0 +1,29 @@
+//! Vectors and words to documents: what a search looks through, in memory.
+//!
+//! A [`Partition`] holds one memory scope or one conversation tree; a [`Cache`] holds the partitions in use, within a
+//! budget. Everything here is derived from the store and may be dropped at any time. Vectors are kept as 8-bit integers,
+//! so similarities are estimates with a known error; callers that need the exact number read the stored vector and
+//! [`rescore`] it.
+
+mod by_vector;
+mod by_words;
+mod cache;
+mod chunk;
+mod documents;
+pub mod kernels;
+mod partition;
+mod postings;
+mod probe;
+mod quantise;
+mod search;
+mod shortlist;
+mod sketch;
+mod sums;
+mod term_lists;
+#[cfg(test)]
+mod tests;
+mod words;
+
+pub use cache::{Cache, INDEX_BYTES, INDEX_EVICTIONS, INDEX_PARTITIONS, announce_metrics};
+pub use partition::Partition;
+pub use probe::{Bm25, Candidate, Found, Piece, Probe, QueryTerm, SpaceNo, TermStatistics, rescore};

@@ -1,0 +1,212 @@
+//! What is searched together: the pieces of one memory scope or conversation tree.
+
+use super::chunk::{CHUNK, Chunk, PieceNo, Shape};
+use super::documents::{Document, Documents};
+use super::postings::MAX_PIECE;
+use super::probe::{Piece, SpaceNo, TermStatistics};
+use super::term_lists::Occurrence;
+use super::words::Words;
+use std::mem::size_of;
+
+/// The vectors and words of one memory scope or conversation tree, with something of the caller's (`M`) beside every
+/// document.
+///
+/// What a search finds depends on the documents alone, not on the order in which they came or on those that went.
+pub struct Partition<M> {
+    pub(super) documents: Documents<M>,
+    pub(super) chunks: Vec<Chunk>,
+    pools: Vec<Pool>,
+    pub(super) words: Words,
+    /// Pieces in use.
+    pub(super) pieces: usize,
+    with_terms: u64,
+    length: u64,
+    beside: usize,
+}
+
+/// All chunks of one shape.
+struct Pool {
+    shape: Shape,
+    /// The one that is not full yet.
+    open: usize,
+    free: Vec<PieceNo>,
+}
+
+impl<M> Default for Partition<M> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<M> Partition<M> {
+    /// A partition without documents.
+    pub fn new() -> Self {
+        Self {
+            documents: Documents::new(),
+            chunks: Vec::new(),
+            pools: Vec::new(),
+            words: Words::default(),
+            pieces: 0,
+            with_terms: 0,
+            length: 0,
+            beside: 0,
+        }
+    }
+
+    /// Puts a document, in place of the one that had its key. Without a space its vectors are left out.
+    pub fn put(&mut self, key: u64, meta: M, space: Option<SpaceNo>, pieces: &[Piece<'_>]) {
+        const NOTHING: Piece<'_> = Piece { vector: None, terms: &[], length: 0 };
+        // Every document has a piece, even if nothing finds it.
+        let pieces = if pieces.is_empty() { &[NOTHING][..] } else { pieces };
+        let found = self.documents.find(key);
+        let mut old: Vec<PieceNo> = found.map(|number| self.pieces_of(number).collect()).unwrap_or_default();
+        let document = found.unwrap_or_else(|| self.documents.vacant());
+        let mut following = None;
+        for piece in pieces.iter().rev() {
+            let vector = piece.vector.filter(|vector| space.is_some() && !vector.is_empty());
+            let shape = vector.map_or(Shape::WORDS, |vector| Shape { space, dimensions: vector.len() });
+            // A document that only got other vectors keeps its slots, and so its postings.
+            let same = old.iter().rposition(|&number| self.chunks[number.chunk()].shape == shape);
+            let number = same.map_or_else(|| self.take_slot(shape), |at| old.remove(at));
+            let chunk = &mut self.chunks[number.chunk()];
+            chunk.own(number.slot(), document, following);
+            if let Some(vector) = vector {
+                chunk.set_vector(number.slot(), vector);
+            }
+            self.set_words(number, piece.terms, piece.length);
+            following = Some(number);
+        }
+        old.into_iter().for_each(|number| self.give_back(number));
+        if let Some(first) = following {
+            self.documents.set(document, Document { key, meta, first });
+        }
+    }
+
+    /// Takes a document out.
+    pub fn remove(&mut self, key: u64) -> Option<M> {
+        let document = self.documents.find(key)?;
+        let pieces: Vec<PieceNo> = self.pieces_of(document).collect();
+        pieces.into_iter().for_each(|number| self.give_back(number));
+        let meta = self.documents.remove(document);
+        if self.is_empty() {
+            *self = Self { beside: self.beside, ..Self::new() };
+        }
+        meta
+    }
+
+    /// What was put beside a document.
+    pub fn meta(&self, key: u64) -> Option<&M> {
+        self.documents.get(self.documents.find(key)?).map(|document| &document.meta)
+    }
+
+    /// What was put beside a document, to be changed.
+    pub fn meta_mut(&mut self, key: u64) -> Option<&mut M> {
+        let number = self.documents.find(key)?;
+        self.documents.get_mut(number).map(|document| &mut document.meta)
+    }
+
+    /// How many documents there are.
+    pub fn len(&self) -> usize {
+        self.documents.len()
+    }
+
+    /// Whether there is no document.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Says how many bytes the caller keeps beside the partition, in its state or where `M` points to.
+    pub fn set_bytes_beside(&mut self, bytes: usize) {
+        self.beside = bytes;
+    }
+
+    /// How much memory the partition takes, and what is kept beside it.
+    pub fn bytes(&self) -> usize {
+        let free: usize = self.pools.iter().map(|pool| pool.free.capacity() * size_of::<PieceNo>()).sum();
+        size_of::<Self>()
+            + self.beside
+            + self.documents.heap()
+            + self.chunks.capacity() * size_of::<Chunk>()
+            + self.chunks.iter().map(Chunk::heap).sum::<usize>()
+            + self.pools.capacity() * size_of::<Pool>()
+            + free
+            + self.words.heap()
+    }
+
+    /// All documents, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &M)> {
+        self.documents.iter().map(|document| (document.key, &document.meta))
+    }
+
+    /// How common some terms are here. Pieces without any term do not count.
+    pub fn statistics(&self, terms: &[u64]) -> TermStatistics {
+        let frequency =
+            |&hash: &u64| self.words.number(hash).map_or(0, |term| self.words.postings(term).len());
+        TermStatistics {
+            pieces: self.with_terms,
+            length: self.length,
+            frequencies: terms.iter().map(|hash| frequency(hash) as u64).collect(),
+        }
+    }
+
+    /// The pieces of a document.
+    pub(super) fn pieces_of(&self, document: u32) -> impl Iterator<Item = PieceNo> {
+        let first = self.documents.get(document).map(|document| document.first);
+        std::iter::successors(first, |piece| self.chunks[piece.chunk()].next(piece.slot()))
+    }
+
+    fn take_slot(&mut self, shape: Shape) -> PieceNo {
+        self.pieces += 1;
+        let pool = match self.pools.iter_mut().position(|pool| pool.shape == shape) {
+            Some(pool) => &mut self.pools[pool],
+            None => {
+                self.chunks.push(Chunk::new(shape));
+                self.pools.push(Pool { shape, open: self.chunks.len() - 1, free: Vec::new() });
+                let last = self.pools.len() - 1;
+                &mut self.pools[last]
+            }
+        };
+        if let Some(number) = pool.free.pop() {
+            return number;
+        }
+        if self.chunks[pool.open].len() == CHUNK {
+            pool.open = self.chunks.len();
+            self.chunks.push(Chunk::new(shape));
+        }
+        let number = PieceNo::new(pool.open, self.chunks[pool.open].push());
+        assert!(number.index() <= MAX_PIECE, "a partition of {} pieces", self.pieces);
+        number
+    }
+
+    fn give_back(&mut self, number: PieceNo) {
+        self.set_words(number, &[], 0);
+        self.pieces -= 1;
+        let chunk = &mut self.chunks[number.chunk()];
+        chunk.release(number.slot());
+        let shape = chunk.shape;
+        if let Some(pool) = self.pools.iter_mut().find(|pool| pool.shape == shape) {
+            pool.free.push(number);
+        }
+    }
+
+    fn set_words(&mut self, number: PieceNo, terms: &[(u64, u32)], length: u32) {
+        let chunk = &mut self.chunks[number.chunk()];
+        let slot = number.slot();
+        let old: Vec<Occurrence> = chunk.terms.get(slot).collect();
+        let new = self.words.numbered(terms);
+        if !old.is_empty() {
+            self.with_terms -= 1;
+            self.length -= u64::from(chunk.lengths[slot]);
+        }
+        // Nothing is that long; it would be cut into pieces.
+        chunk.lengths[slot] = length.min(u32::from(u16::MAX)) as u16;
+        if !new.is_empty() {
+            self.with_terms += 1;
+            self.length += u64::from(chunk.lengths[slot]);
+        }
+        if old != new {
+            self.words.post(number.index(), &old, &new);
+            chunk.terms.set(slot, &new);
+        }
+    }
+}
