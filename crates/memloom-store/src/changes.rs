@@ -47,6 +47,26 @@ pub fn record(
     Ok(())
 }
 
+/// As [`record`], and answers the change's number.
+pub fn record_numbered(
+    tx: &mut dyn Tx,
+    tenant: &Tenant,
+    at: Timestamp,
+    change: &Change<'_>,
+) -> Result<i64, StoreError> {
+    record(tx, tenant, at, change)?;
+    newest(tx, tenant)
+}
+
+/// The number of the newest change; 0 where nothing ever happened.
+pub fn newest(tx: &mut dyn Tx, tenant: &Tenant) -> Result<i64, StoreError> {
+    let newest =
+        tx.first("SELECT MAX(sequence) FROM changes WHERE tenant = $1", &[tenant.as_str().into()], |row| {
+            row.opt_int(0)
+        })?;
+    Ok(newest.flatten().unwrap_or_default())
+}
+
 /// The changes after number `after`, oldest first.
 pub fn page(
     tx: &mut dyn Tx,

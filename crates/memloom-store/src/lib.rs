@@ -11,6 +11,7 @@ pub mod changes;
 pub mod conversations;
 mod error;
 pub mod files;
+pub mod memories;
 pub mod meta;
 mod port;
 pub mod sqlite;

@@ -31,6 +31,12 @@ impl From<i64> for Value<'_> {
     }
 }
 
+impl From<f64> for Value<'_> {
+    fn from(value: f64) -> Self {
+        Value::Real(value)
+    }
+}
+
 impl From<Uuid> for Value<'_> {
     fn from(value: Uuid) -> Self {
         Value::Uuid(value)
@@ -120,6 +126,8 @@ pub struct TextDocument {
     pub conversation: Uuid,
     /// The text itself, for highlights.
     pub text: String,
+    /// Whether the agent said it, where that is known; what was known of the text it replaces stays.
+    pub by_agent: Option<bool>,
     /// The terms of the text, as `memloom_core::text` analyses it, separated by spaces.
     pub terms: String,
 }
@@ -190,6 +198,10 @@ pub trait Tx {
     /// files until then. The first step is given `None`, each one after it what the one before it answered; `None` is the
     /// last one's answer, and comes although others write meanwhile.
     fn compact_texts(&mut self, begun: Option<Compaction>) -> Result<Option<Compaction>, StoreError>;
+
+    /// The numbers, in their order, of a tree's texts that were written after the one with this number. Numbers rise in the
+    /// order of the commits, and a text that is replaced takes a new one.
+    fn texts_after(&mut self, group: Uuid, no: i64) -> Result<Vec<i64>, StoreError>;
 
     /// Hands over every match, in no particular order.
     fn search_text(

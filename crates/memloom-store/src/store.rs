@@ -1,5 +1,6 @@
 //! Units of work: a closure in, its result out, one hop each way.
 
+use crate::sqlite::VolatileEngine;
 use crate::{StoreError, Tx};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -71,6 +72,11 @@ impl Store {
         Self { engine, commits: Arc::default(), compactions: Arc::default() }
     }
 
+    /// An empty store in memory, which is gone with its last handle: for what must not outlive the process.
+    pub fn in_memory() -> Result<Self, StoreError> {
+        Ok(Self::new(Arc::new(VolatileEngine::open()?)))
+    }
+
     /// Runs a closure that only reads. `operation` names it in the metrics.
     pub async fn read<T, E, F>(&self, operation: &'static str, work: F) -> Result<T, E>
     where
@@ -78,7 +84,7 @@ impl Store {
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
-        self.submit(operation, work, None, |engine, job| engine.read(job)).await
+        self.submit(operation, work, |_| {}, None, |engine, job| engine.read(job)).await
     }
 
     /// Runs a closure that writes. `Ok` means committed and durable; `Err` means that nothing of it was written.
@@ -88,8 +94,21 @@ impl Store {
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
+        self.write_then(operation, work, |_| {}).await
+    }
+
+    /// As [`Store::write`], and `then` is shown the result as soon as it is committed, before anybody is answered and in the
+    /// order of the commits: also when whoever asked has gone away meanwhile. It runs on the engine's thread, so it must
+    /// not wait for anything.
+    pub async fn write_then<T, E, F, A>(&self, operation: &'static str, work: F, then: A) -> Result<T, E>
+    where
+        F: Fn(&mut dyn Tx) -> Result<T, E> + Send + 'static,
+        A: FnOnce(&T) + Send + 'static,
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
         let commits = Some(Arc::clone(&self.commits));
-        self.submit(operation, work, commits, |engine, job| engine.write(job)).await
+        self.submit(operation, work, then, commits, |engine, job| engine.write(job)).await
     }
 
     /// Changes after every commit that goes through this store: for those who wait for something to be written. What
@@ -149,21 +168,23 @@ impl Store {
         self.engine.close();
     }
 
-    async fn submit<T, E, F>(
+    async fn submit<T, E, F, A>(
         &self,
         operation: &'static str,
         work: F,
+        then: A,
         commits: Option<Arc<watch::Sender<u64>>>,
         queue: impl FnOnce(&dyn Engine, Box<dyn Job>),
     ) -> Result<T, E>
     where
         F: Fn(&mut dyn Tx) -> Result<T, E> + Send + 'static,
+        A: FnOnce(&T) + Send + 'static,
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
         let started = Instant::now();
         let (reply, answer) = oneshot::channel();
-        queue(&*self.engine, Box::new(Unit { work, commits, result: None, reply }));
+        queue(&*self.engine, Box::new(Unit { work, then, commits, result: None, reply }));
         let result = match answer.await {
             Ok(result) => result,
             // The engine dropped the job: its thread is gone or the store is closed.
@@ -180,17 +201,20 @@ fn closed() -> StoreError {
 }
 
 /// A closure together with the place its result goes to.
-struct Unit<F, T, E> {
+struct Unit<F, A, T, E> {
     work: F,
+    /// What is shown a result that is committed.
+    then: A,
     /// Where its commit is announced; work that only reads has none.
     commits: Option<Arc<watch::Sender<u64>>>,
     result: Option<Result<T, E>>,
     reply: oneshot::Sender<Result<T, E>>,
 }
 
-impl<F, T, E> Job for Unit<F, T, E>
+impl<F, A, T, E> Job for Unit<F, A, T, E>
 where
     F: Fn(&mut dyn Tx) -> Result<T, E> + Send,
+    A: FnOnce(&T) + Send,
     T: Send,
     E: From<StoreError> + Send,
 {
@@ -208,6 +232,7 @@ where
             (_, Some(Err(error))) => Err(error),
             (Err(error), _) => Err(error.into()),
             (Ok(()), Some(Ok(value))) => {
+                (self.then)(&value);
                 // Mostly nobody listens. Whoever begins to only now finds the commit by reading.
                 if let Some(commits) = self.commits.filter(|commits| commits.receiver_count() > 0) {
                     commits.send_modify(|count| *count += 1);

@@ -460,6 +460,7 @@ async fn a_batch_makes_one_segment_of_the_index() {
                     group: Uuid::from_u128(1),
                     conversation: Uuid::from_u128(2),
                     text: "some words".into(),
+                    by_agent: None,
                     terms: "some words".into(),
                 })
             });
@@ -513,6 +514,7 @@ fn long_text(number: u64, marker: &str) -> TextDocument {
         id: Uuid::from_u128(number.into()),
         group: Uuid::from_u128(1),
         conversation: Uuid::from_u128(2),
+        by_agent: None,
         terms: text.clone(),
         text,
     }

@@ -685,6 +685,7 @@ fn index(tx: &mut dyn Tx, number: u128, word: &str, derived: bool) -> Result<(),
         group: id,
         conversation: Uuid::from_u128(number),
         text: word.into(),
+        by_agent: None,
         terms: word.into(),
     })
 }

@@ -1,4 +1,4 @@
-//! The audit trail: one record per change of a file, in the order of their sequence.
+//! The audit trail: one record per change of a file or a memory, in the order of their sequence.
 
 use super::scopes::ScopeId;
 use super::{ANSWER_BYTES, STEP_BYTES};
@@ -17,7 +17,7 @@ pub struct Record {
     pub sequence: i64,
     /// When.
     pub at: Timestamp,
-    /// Which file.
+    /// Which file, or `memories/{id}`.
     pub path: String,
     /// The version that came about; its change is the record's id.
     pub etag: ETag,
@@ -131,6 +131,14 @@ pub fn exists(tx: &mut dyn Tx, change: Uuid) -> Result<bool, StoreError> {
     Ok(found.is_some())
 }
 
+/// Changes of memories stand in the trail too, under `memories/{id}`. Their records tell of no document: they have neither an
+/// image, as the first record of a file does, nor a version before, as every other one does.
+macro_rules! of_a_file {
+    () => {
+        "(image IS NOT NULL OR previous_id IS NOT NULL)"
+    };
+}
+
 /// A version of a file as its record names it, without what the record says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
@@ -142,6 +150,8 @@ pub struct Version {
     pub etag: ETag,
     /// Whether the record keeps the document.
     pub has_image: bool,
+    /// Whether there is a document at all, or it is a memory that changed.
+    pub is_of_a_file: bool,
 }
 
 /// The version that a change led to.
@@ -157,7 +167,11 @@ pub fn version_at(
     at: Timestamp,
 ) -> Result<Option<Version>, StoreError> {
     let params = [scope.0.into(), path.into(), at.as_micros().into()];
-    first_version(tx, "path = $2 AND at <= $3 ORDER BY sequence DESC LIMIT 1", &params)
+    let of_a_file = concat!("path = $2 AND at <= $3 AND ", of_a_file!(), " ORDER BY sequence DESC LIMIT 1");
+    match first_version(tx, of_a_file, &params)? {
+        None => first_version(tx, "path = $2 AND at <= $3 ORDER BY sequence DESC LIMIT 1", &params),
+        found => Ok(found),
+    }
 }
 
 /// The first version of a file after a place.
@@ -168,7 +182,8 @@ pub fn version_after(
     after: i64,
 ) -> Result<Option<Version>, StoreError> {
     let params = [scope.0.into(), path.into(), after.into()];
-    first_version(tx, "path = $2 AND sequence > $3 ORDER BY sequence LIMIT 1", &params)
+    let condition = concat!("path = $2 AND sequence > $3 AND ", of_a_file!(), " ORDER BY sequence LIMIT 1");
+    first_version(tx, condition, &params)
 }
 
 fn first_version(
@@ -176,7 +191,11 @@ fn first_version(
     condition: &str,
     params: &[Value<'_>],
 ) -> Result<Option<Version>, StoreError> {
-    let columns = "sequence, path, revision, change_id, CASE WHEN image IS NULL THEN 0 ELSE 1 END";
+    let columns = concat!(
+        "sequence, path, revision, change_id, CASE WHEN image IS NULL THEN 0 ELSE 1 END, CASE WHEN ",
+        of_a_file!(),
+        " THEN 1 ELSE 0 END"
+    );
     let sql = format!("SELECT {columns} FROM audit WHERE scope_id = $1 AND {condition}");
     tx.first(&sql, params, |row| {
         Ok(Version {
@@ -184,6 +203,7 @@ fn first_version(
             path: row.text(1)?.to_owned(),
             etag: ETag { revision: row.int(2)?, change: row.uuid(3)? },
             has_image: row.int(4)? == 1,
+            is_of_a_file: row.int(5)? == 1,
         })
     })
 }
@@ -198,8 +218,11 @@ pub fn chain(tx: &mut dyn Tx, scope: ScopeId, path: &str, up_to: i64) -> Result<
     )?;
     let Some(base) = base.flatten() else { return Ok(Vec::new()) };
     tx.rows(
-        "SELECT sequence FROM audit WHERE scope_id = $1 AND path = $2 AND sequence >= $3 AND sequence <= $4 \
-         ORDER BY sequence",
+        concat!(
+            "SELECT sequence FROM audit WHERE scope_id = $1 AND path = $2 AND sequence >= $3 AND sequence <= $4 AND ",
+            of_a_file!(),
+            " ORDER BY sequence"
+        ),
         &[scope.0.into(), path.into(), base.into(), up_to.into()],
         |row| row.int(0),
     )

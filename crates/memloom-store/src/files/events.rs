@@ -187,15 +187,24 @@ pub fn any_before(tx: &mut dyn Tx, scope: ScopeId, cutoff: Timestamp) -> Result<
     Ok(found.is_some())
 }
 
+/// Removes an event, out of the index too; says whether there was one.
+pub fn remove(tx: &mut dyn Tx, tenant: &Tenant, scope: &Counted, event_id: &str) -> Result<bool, StoreError> {
+    let Some(block) = block_of(tx, scope.id, event_id)? else { return Ok(false) };
+    delete(tx, scope.id, block, event_id)?;
+    unindex(tx, tenant, scope.id, block, |one| one == event_id)?;
+    scopes::set_events(tx, scope.id, -1, scope.open_block)?;
+    Ok(true)
+}
+
 /// Removes some of the events from before an instant, out of the index too: up to `limit`, and not much more than a step's
-/// bytes. Says how many.
+/// bytes. Answers their ids.
 pub fn expire(
     tx: &mut dyn Tx,
     tenant: &Tenant,
     scope: &Counted,
     cutoff: Timestamp,
     limit: i64,
-) -> Result<u64, StoreError> {
+) -> Result<Vec<String>, StoreError> {
     let id = scope.id;
     let (mut old, mut bytes) = (BTreeMap::<i64, BTreeSet<String>>::new(), 0);
     tx.query(
@@ -209,17 +218,18 @@ pub fn expire(
             Ok(if bytes < STEP_BYTES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
         },
     )?;
-    let (mut removed, mut bytes) = (0, 0);
+    let (mut removed, mut bytes) = (Vec::new(), 0);
     for (block, ids) in old {
         for event_id in &ids {
-            removed += delete(tx, id, block, event_id)?;
+            delete(tx, id, block, event_id)?;
         }
         bytes += unindex(tx, tenant, id, block, |one| ids.contains(one))?;
+        removed.extend(ids);
         if bytes >= STEP_BYTES {
             break;
         }
     }
-    scopes::set_events(tx, id, -(removed as i64), scope.open_block)?;
+    scopes::set_events(tx, id, -(removed.len() as i64), scope.open_block)?;
     Ok(removed)
 }
 
@@ -274,14 +284,9 @@ pub fn rebuild_block(
     scope: ScopeId,
     block: i64,
 ) -> Result<Rebuilt, StoreError> {
-    let stored = tx.rows(
-        "SELECT event_id, event FROM events WHERE scope_id = $1 AND block = $2",
-        &[scope.0.into(), block.into()],
-        |row| Ok((row.text(0)?.to_owned(), row.bytes(1)?.to_vec())),
-    )?;
-    let bytes = stored.iter().map(|(_, event)| event.len()).sum();
-    let mut events = Vec::with_capacity(stored.len());
-    for (id, stored) in stored {
+    let (mut events, mut bytes) = (Vec::new(), 0);
+    for (id, stored) in stored_in(tx, scope, block)? {
+        bytes += stored.len();
         match readable(tx, scope, &id, stored)?.as_deref().and_then(Event::stored) {
             Some(event) => events.push(event),
             None => tracing::warn!(block, "a stored event cannot be read; it is left out of the index"),
@@ -294,6 +299,23 @@ pub fn rebuild_block(
         &[scope.0.into(), block.into()],
     )?;
     Ok(rebuilt)
+}
+
+/// The events of a block that can be read: their ids, and each as it is stored.
+pub fn in_block(tx: &mut dyn Tx, scope: ScopeId, block: i64) -> Result<Vec<(String, String)>, StoreError> {
+    let mut events = Vec::new();
+    for (id, stored) in stored_in(tx, scope, block)? {
+        events.extend(readable(tx, scope, &id, stored)?.map(|event| (id, event)));
+    }
+    Ok(events)
+}
+
+fn stored_in(tx: &mut dyn Tx, scope: ScopeId, block: i64) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+    tx.rows(
+        "SELECT event_id, event FROM events WHERE scope_id = $1 AND block = $2",
+        &[scope.0.into(), block.into()],
+        |row| Ok((row.text(0)?.to_owned(), row.bytes(1)?.to_vec())),
+    )
 }
 
 /// A block, or the empty one where there is none; none where it cannot be opened.

@@ -7,10 +7,14 @@
 use super::STEP_BYTES;
 use super::scopes::ScopeId;
 use crate::changes::{self, Change, ChangeKind};
-use crate::conversations::search;
+use crate::conversations::{meaning, search};
+use crate::memories::purge::{self, Detached, Selector};
+use crate::memories::{
+    MemoryNo, entries as memory_entries, idempotency as memory_idempotency, pointers, versions,
+};
 use crate::{Lock, Row, StoreError, Tx, TxExt, Value};
 use memloom_core::conversations::Channel;
-use memloom_core::files::Scope;
+use memloom_core::files::{FilePath, Scope};
 use memloom_core::identity::Tenant;
 use memloom_core::{EntryId, GroupId, Timestamp, UserId};
 use std::ops::{AddAssign, ControlFlow};
@@ -31,6 +35,10 @@ pub struct Removed {
     pub conversations: u64,
     /// Entries it wrote in the trees of others, which stay without its name.
     pub anonymized: u64,
+    /// Memories of its own, and those in shared layers that only it could see.
+    pub memories: u64,
+    /// Memories it made in shared layers, which stay without its name.
+    pub memories_anonymized: u64,
 }
 
 impl AddAssign for Removed {
@@ -41,6 +49,8 @@ impl AddAssign for Removed {
         self.indexed += more.indexed;
         self.conversations += more.conversations;
         self.anonymized += more.anonymized;
+        self.memories += more.memories;
+        self.memories_anonymized += more.memories_anonymized;
     }
 }
 
@@ -52,20 +62,39 @@ pub struct Forget {
     pub who: Scope,
     scope: Option<ScopeId>,
     last_change: i64,
+    /// The newest memory at that moment. Those that came later are not this forget's.
+    pub last_memory: MemoryNo,
 }
 
-/// Takes a user's files out of everybody's reach, closes its trees and ends its memberships. Answers the forgets of this
-/// user that are to be carried out: this one, and those that did not come to their end.
-pub fn detach(tx: &mut dyn Tx, who: &Scope, now: Timestamp) -> Result<Vec<Forget>, StoreError> {
+/// The columns that [`forget`] reads.
+macro_rules! forget_columns {
+    () => {
+        "id, tenant, user_id, scope_id, last_change, last_memory"
+    };
+}
+
+/// A forget that has begun.
+#[derive(Debug, Clone)]
+pub struct Begun {
+    /// The forgets of this user that are to be carried out: this one, and those that did not come to their end.
+    pub forgets: Vec<Forget>,
+    /// Its memories, which nobody can reach any more.
+    pub memories: Vec<Detached>,
+}
+
+/// Takes a user's files and memories out of everybody's reach, closes its trees and ends its memberships.
+pub fn detach(tx: &mut dyn Tx, who: &Scope, now: Timestamp) -> Result<Begun, StoreError> {
     let key: [Value<'_>; 2] = [who.tenant().as_str().into(), who.user().as_str().into()];
     let scope =
         tx.first("DELETE FROM scopes WHERE tenant = $1 AND user_id = $2 RETURNING id", &key, |row| {
             row.int(0).map(ScopeId)
         })?;
+    let memories = purge::detach(tx, who.tenant(), &Selector::User(who.user().as_str()))?;
+    let last_memory = memory_entries::last_no(tx)?;
     let id = tx.first(
-        "INSERT INTO forgotten_users (tenant, user_id, scope_id, next_change, last_change, texts) \
-         VALUES ($1, $2, $3, 1, 0, 0) RETURNING id",
-        &[key[0], key[1], scope.map(|scope| scope.0).into()],
+        "INSERT INTO forgotten_users (tenant, user_id, scope_id, next_change, last_change, texts, last_memory) \
+         VALUES ($1, $2, $3, 1, 0, 0, $4) RETURNING id",
+        &[key[0], key[1], scope.map(|scope| scope.0).into(), last_memory.0.into()],
         |row| row.int(0),
     )?;
     let id = id.ok_or_else(|| StoreError::Broken("an insert returned nothing".into()))?;
@@ -95,7 +124,7 @@ pub fn detach(tx: &mut dyn Tx, who: &Scope, now: Timestamp) -> Result<Vec<Forget
     }
     forget_jobs(tx, who)?;
     // Whoever keeps copies has to know. Of nobody there are none.
-    if scope.is_some() || trees + shared > 0 {
+    if scope.is_some() || trees + shared > 0 || !memories.is_empty() {
         let resource = who.user().as_str();
         let change = Change { kind: ChangeKind::UserForgotten, user: None, resource, version: None };
         changes::record(tx, who.tenant(), now, &change)?;
@@ -105,11 +134,12 @@ pub fn detach(tx: &mut dyn Tx, who: &Scope, now: Timestamp) -> Result<Vec<Forget
         "UPDATE forgotten_users SET last_change = $2, texts = $3 WHERE id = $1",
         &[id.into(), newest.into(), i64::from(trees > 0).into()],
     )?;
-    tx.rows(
-        "SELECT id, tenant, user_id, scope_id, last_change FROM forgotten_users WHERE tenant = $1 AND user_id = $2",
+    let forgets = tx.rows(
+        concat!("SELECT ", forget_columns!(), " FROM forgotten_users WHERE tenant = $1 AND user_id = $2"),
         &key,
         forget,
-    )
+    )?;
+    Ok(Begun { forgets, memories })
 }
 
 /// Ends the jobs on what is the user's, since nothing of it is left to work on, and takes its name off those it asked for.
@@ -134,8 +164,11 @@ fn forget_jobs(tx: &mut dyn Tx, who: &Scope) -> Result<(), StoreError> {
 /// Forgets that did not come to their end, oldest first.
 pub fn unfinished(tx: &mut dyn Tx) -> Result<Vec<Forget>, StoreError> {
     tx.rows(
-        "SELECT id, tenant, user_id, scope_id, last_change FROM forgotten_users WHERE user_id IS NOT NULL \
-         ORDER BY id LIMIT 1000",
+        concat!(
+            "SELECT ",
+            forget_columns!(),
+            " FROM forgotten_users WHERE user_id IS NOT NULL ORDER BY id LIMIT 1000"
+        ),
         &[],
         forget,
     )
@@ -147,6 +180,7 @@ fn forget(row: &dyn Row) -> Result<Forget, StoreError> {
         who: Scope::listed(Tenant::listed(row.text(1)?.to_owned()), UserId(row.text(2)?.to_owned())),
         scope: row.opt_int(3)?.map(ScopeId),
         last_change: row.int(4)?,
+        last_memory: MemoryNo(row.int(5)?),
     })
 }
 
@@ -229,6 +263,7 @@ impl Shared {
         )?;
         let anonymized =
             tx.execute("UPDATE entries SET user_id = NULL WHERE id = ANY($1)", &[Value::Uuids(&written)])?;
+        meaning::forget_speaker(tx, self.group, &written, forget.who.user())?;
         let place = [forget.id.into(), self.group.0.into()];
         if portion.is_used_up() {
             let (conversation, channel, ord) = self.seen;
@@ -301,6 +336,7 @@ macro_rules! delete_some {
 /// Removes what the user's files and events were.
 pub fn clear_scope(tx: &mut dyn Tx, forget: &Forget, limit: i64) -> Result<Option<Removed>, StoreError> {
     let Some(scope) = forget.scope else { return Ok(None) };
+    orphan_pointers(tx, forget, scope, limit)?;
     let params = [scope.0.into(), limit.into(), (STEP_BYTES as i64).into()];
     let mut delete = |sql: &str| tx.execute(sql, &params);
     let documents = delete(delete_some!("files", "path", "LENGTH(document)"))?;
@@ -312,6 +348,36 @@ pub fn clear_scope(tx: &mut dyn Tx, forget: &Forget, limit: i64) -> Result<Optio
     // Every event has its entry in the index.
     let removed = Removed { documents, events, audit, indexed: events, ..Removed::default() };
     Ok((documents + events + audit + blocks + unreadable + keys > 0).then_some(removed))
+}
+
+/// Tells the memories that point at the next files to go.
+fn orphan_pointers(tx: &mut dyn Tx, forget: &Forget, scope: ScopeId, limit: i64) -> Result<(), StoreError> {
+    let paths = tx.rows(
+        "SELECT path FROM files WHERE scope_id = $1 ORDER BY path LIMIT $2",
+        &[scope.0.into(), limit.into()],
+        |row| Ok(row.text(0)?.to_owned()),
+    )?;
+    for path in paths.iter().filter_map(|path| FilePath::parse(path).ok()) {
+        pointers::note_change(tx, &forget.who, scope, &path)?;
+    }
+    Ok(())
+}
+
+/// Takes the user's name off versions that it made of memories in shared layers, and forgets what it was answered.
+pub fn clear_memory_names(
+    tx: &mut dyn Tx,
+    forget: &Forget,
+    limit: i64,
+) -> Result<Option<Removed>, StoreError> {
+    let (tenant, user) = (forget.who.tenant(), forget.who.user().as_str());
+    let versions = versions::anonymize(tx, tenant, user, limit)?;
+    let keys = memory_idempotency::forget_user(tx, tenant, user, limit)?;
+    Ok((versions + keys > 0).then(Removed::default))
+}
+
+/// Removes memories that are out of reach.
+pub fn clear_memories(tx: &mut dyn Tx, _: &Forget, limit: i64) -> Result<Option<Removed>, StoreError> {
+    Ok(purge::step(tx, limit)?.map(|_| Removed::default()))
 }
 
 /// Removes the entries of its trees, once nothing leads to them any more.

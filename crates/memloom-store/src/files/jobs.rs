@@ -105,14 +105,19 @@ pub fn unfinished(
     )
 }
 
-/// Claims the oldest job that has not ended and that nobody has worked on since `stale`.
-pub fn claim(tx: &mut dyn Tx, now: Timestamp, stale: Timestamp) -> Result<Option<Job>, StoreError> {
+/// Claims the oldest job of a kind that has not ended and that nobody has worked on since `stale`.
+pub fn claim(
+    tx: &mut dyn Tx,
+    kind: &str,
+    now: Timestamp,
+    stale: Timestamp,
+) -> Result<Option<Job>, StoreError> {
     let sql = format!(
-        "SELECT {COLUMNS} FROM jobs WHERE status IN ('queued', 'running') \
-         AND (claimed_at IS NULL OR claimed_at < $1) ORDER BY created_at LIMIT 1"
+        "SELECT {COLUMNS} FROM jobs WHERE status IN ('queued', 'running') AND kind = $1 \
+         AND (claimed_at IS NULL OR claimed_at < $2) ORDER BY created_at LIMIT 1"
     );
     let mut found = None;
-    tx.query(&sql, &[stale.as_micros().into()], Lock::SkipLocked, &mut |row| {
+    tx.query(&sql, &[kind.into(), stale.as_micros().into()], Lock::SkipLocked, &mut |row| {
         found = Some(job(row)?);
         Ok(ControlFlow::Break(()))
     })?;

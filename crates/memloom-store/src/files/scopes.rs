@@ -31,6 +31,13 @@ pub fn find(tx: &mut dyn Tx, scope: &Scope) -> Result<Option<ScopeId>, StoreErro
     )
 }
 
+/// Whose scope has this number; nobody's once its user was forgotten.
+pub fn get(tx: &mut dyn Tx, id: ScopeId) -> Result<Option<Scope>, StoreError> {
+    tx.first("SELECT tenant, user_id FROM scopes WHERE id = $1", &[id.0.into()], |row| {
+        Ok(Scope::listed(Tenant::listed(row.text(0)?.to_owned()), UserId(row.text(1)?.to_owned())))
+    })
+}
+
 /// The scope, made if it is new, locked until the unit of work ends.
 pub fn lock(tx: &mut dyn Tx, scope: &Scope) -> Result<Counted, StoreError> {
     let key = [scope.tenant().as_str().into(), scope.user().as_str().into()];

@@ -32,6 +32,17 @@ pub(super) fn open(place: &Place, role: Role) -> Result<Connection, StoreError> 
     }
 }
 
+/// Opens a database in memory, which is gone with its connection.
+pub(super) fn open_in_memory(place: &Place) -> Result<Connection, StoreError> {
+    let opened = Connection::open_in_memory().and_then(|connection| {
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+        connection.execute_batch("PRAGMA foreign_keys = OFF; PRAGMA temp_store = MEMORY;")?;
+        rusqlite::vtab::array::load_module(&connection)?;
+        Ok(connection)
+    });
+    opened.map_err(|error| place.error(&error))
+}
+
 fn configure(connection: &Connection, role: Role) -> rusqlite::Result<()> {
     connection.busy_timeout(PATIENCE)?;
     // Without this SQLite prepares a statement again for every new value that a partial index might depend on: a third of

@@ -11,6 +11,8 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0002_vault", include_str!("migrations/0002_vault.sql")),
     ("0003_files", include_str!("migrations/0003_files.sql")),
     ("0004_changes", include_str!("migrations/0004_changes.sql")),
+    ("0005_meaning", include_str!("migrations/0005_meaning.sql")),
+    ("0006_memories", include_str!("migrations/0006_memories.sql")),
 ];
 
 /// The number of the newest step.

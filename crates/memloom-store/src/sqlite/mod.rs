@@ -14,6 +14,7 @@ mod migrations;
 mod reader;
 mod text;
 mod tx;
+mod volatile;
 mod writer;
 
 use crate::vault::{self, Vault};
@@ -30,6 +31,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use tokio::sync::oneshot;
 use tx::SqliteTx;
+pub use volatile::VolatileEngine;
 use writer::Writer;
 
 /// Where the database is and how much the engine may take on.

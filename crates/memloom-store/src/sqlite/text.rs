@@ -24,13 +24,20 @@ pub(super) enum TextChange {
 
 /// Writes the changes, in their order.
 ///
-/// FTS5 also writes a segment whenever a statement needs a journal of its own, as an upsert with `RETURNING` does. So rows
+/// FTS5 also writes a segment whenever a statement needs a journal of its own, as an update with `RETURNING` does. So rows
 /// come first and terms after them, for as many documents in a row as there are.
 pub(super) fn apply(tx: &mut SqliteTx<'_>, changes: &mut Vec<TextChange>) -> Result<(), StoreError> {
     let mut documents = Vec::with_capacity(changes.len());
     for change in changes.drain(..) {
         match change {
-            TextChange::Index(document) => documents.push((put_text(tx, &document)?, document)),
+            TextChange::Index(document) => {
+                let (no, replaced) = put_text(tx, &document)?;
+                if let Some(replaced) = replaced {
+                    documents.retain(|(no, _)| *no != replaced);
+                    unindex_number(tx, replaced)?;
+                }
+                documents.push((no, document));
+            }
             TextChange::UnindexText(id) => {
                 put_terms(tx, &mut documents)?;
                 unindex_text(tx, id)?;
@@ -44,22 +51,42 @@ pub(super) fn apply(tx: &mut SqliteTx<'_>, changes: &mut Vec<TextChange>) -> Res
     put_terms(tx, &mut documents)
 }
 
-/// Writes the row of a document and answers its number.
-fn put_text(tx: &mut dyn Tx, document: &TextDocument) -> Result<i64, StoreError> {
+/// The number of the next text: above those of all texts, and of all that were taken in, whether they are still there.
+macro_rules! next_number {
+    () => {
+        "(SELECT MAX(no) + 1 FROM (SELECT MAX(no) AS no FROM texts UNION ALL SELECT text_no FROM meanings_progress))"
+    };
+}
+
+/// Writes the row of a document. Answers its number, and the one of the text it replaces.
+fn put_text(tx: &mut dyn Tx, document: &TextDocument) -> Result<(i64, Option<i64>), StoreError> {
+    let replaced = tx.first("SELECT no FROM texts WHERE id = $1", &[document.id.into()], |row| row.int(0))?;
+    let sql = match replaced {
+        None => concat!(
+            "INSERT INTO texts (no, id, group_id, conversation_id, text, by_agent) VALUES (",
+            next_number!(),
+            ", $1, $2, $3, $4, $5) RETURNING no"
+        ),
+        Some(_) => concat!(
+            "UPDATE texts SET no = ",
+            next_number!(),
+            ", group_id = $2, conversation_id = $3, text = $4, by_agent = COALESCE($5, by_agent) \
+             WHERE id = $1 RETURNING no"
+        ),
+    };
     let no = tx.first(
-        "INSERT INTO texts (id, group_id, conversation_id, text) VALUES ($1, $2, $3, $4)
-         ON CONFLICT (id) DO UPDATE
-         SET group_id = excluded.group_id, conversation_id = excluded.conversation_id, text = excluded.text
-         RETURNING no",
+        sql,
         &[
             document.id.into(),
             document.group.into(),
             document.conversation.into(),
             document.text.as_str().into(),
+            document.by_agent.map(i64::from).into(),
         ],
         |row| row.int(0),
     )?;
-    no.ok_or_else(|| StoreError::Broken("an upsert returned no row".into()))
+    let no = no.ok_or_else(|| StoreError::Broken("a text that was written has no number".into()))?;
+    Ok((no, replaced))
 }
 
 /// Writes the terms of documents whose rows are written.
@@ -76,12 +103,14 @@ fn put_terms(tx: &mut dyn Tx, documents: &mut Vec<(i64, TextDocument)>) -> Resul
 }
 
 fn unindex_text(tx: &mut dyn Tx, id: Uuid) -> Result<(), StoreError> {
-    for sql in [
-        "DELETE FROM text_index WHERE rowid IN (SELECT no FROM texts WHERE id = $1)",
-        "DELETE FROM texts WHERE id = $1",
-    ] {
-        tx.execute(sql, &[id.into()])?;
-    }
+    let no = tx.first("DELETE FROM texts WHERE id = $1 RETURNING no", &[id.into()], |row| row.int(0))?;
+    no.map_or(Ok(()), |no| unindex_number(tx, no))
+}
+
+/// Removes what was derived from a text.
+fn unindex_number(tx: &mut dyn Tx, no: i64) -> Result<(), StoreError> {
+    tx.execute("DELETE FROM text_index WHERE rowid = $1", &[no.into()])?;
+    tx.execute("DELETE FROM meanings WHERE text_no = $1", &[no.into()])?;
     Ok(())
 }
 
@@ -94,7 +123,18 @@ fn unindex_group(tx: &mut dyn Tx, group: Uuid) -> Result<(), StoreError> {
     ] {
         tx.execute(sql, &[tree.as_str().into()])?;
     }
+    tx.execute("DELETE FROM meanings WHERE group_id = $1", &[group.into()])?;
     Ok(())
+}
+
+/// The numbers of a tree's texts above this one. FTS5 keeps them in order, and begins where it is told to.
+pub(super) fn after(tx: &mut dyn Tx, group: Uuid, no: i64) -> Result<Vec<i64>, StoreError> {
+    let tree = format!("\"{SCOPE}{}\"", group.simple());
+    tx.rows(
+        "SELECT rowid FROM text_index WHERE text_index MATCH $1 AND rowid > $2 ORDER BY rowid",
+        &[tree.as_str().into(), no.into()],
+        |row| row.int(0),
+    )
 }
 
 /// Trees that a search names to FTS5. Each costs it some 60 µs, and a little more for every match, so that among very

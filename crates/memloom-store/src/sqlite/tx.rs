@@ -248,6 +248,10 @@ impl Tx for SqliteTx<'_> {
         compaction::step(self, begun)
     }
 
+    fn texts_after(&mut self, group: Uuid, no: i64) -> Result<Vec<i64>, StoreError> {
+        text::after(self, group, no)
+    }
+
     fn search_text(
         &mut self,
         query: &TextQuery,

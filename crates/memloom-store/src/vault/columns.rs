@@ -27,6 +27,7 @@ enum Kind {
 
 const SCOPE: (&str, Kind) = ("scope_id", Kind::Int);
 const OF_SCOPE: Option<(&str, &str)> = Some(("scopes", "scope_id"));
+const OF_MEMORY_SCOPE: Option<(&str, &str)> = Some(("memory_scopes", "scope_no"));
 
 pub(super) const TABLES: &[Table] = &[
     Table {
@@ -70,6 +71,24 @@ pub(super) const TABLES: &[Table] = &[
         key: &[SCOPE, ("principal", Kind::Text), ("key", Kind::Text)],
         owner: OF_SCOPE,
         columns: &[("answer", "file.idempotency")],
+    },
+    Table {
+        name: "memories",
+        key: &[("id", Kind::Bytes)],
+        owner: OF_MEMORY_SCOPE,
+        columns: &[("content", "memory.content"), ("rest", "memory.rest")],
+    },
+    Table {
+        name: "memory_index",
+        key: &[("place", Kind::Int)],
+        owner: OF_MEMORY_SCOPE,
+        columns: &[("body", "memory.index")],
+    },
+    Table {
+        name: "memory_idempotency",
+        key: &[("tenant", Kind::Text), ("principal", Kind::Text), ("key", Kind::Text)],
+        owner: None,
+        columns: &[("answer", "memory.idempotency")],
     },
 ];
 
@@ -238,6 +257,12 @@ mod tests {
             (
                 visited("file_idempotency", &[scope(), text("p"), text("k")]),
                 vec![places::file_idempotency(3, "p", "k")],
+            ),
+            (visited("memories", &[bytes()]), vec![places::memory_content(id), places::memory_rest(id)]),
+            (visited("memory_index", &[KeyValue::Int(9)]), vec![places::memory_index(9)]),
+            (
+                visited("memory_idempotency", &[text("acme"), text("p"), text("k")]),
+                vec![places::memory_idempotency("acme", "p", "k")],
             ),
         ];
         assert_eq!(named.len(), TABLES.len());

@@ -94,6 +94,26 @@ pub fn file_idempotency<'a>(scope: i64, principal: &'a str, key: &'a str) -> Pla
     Place::new("file.idempotency", [scope.into(), principal.into(), key.into()])
 }
 
+/// The content of a memory.
+pub fn memory_content(id: Uuid) -> Place<'static> {
+    Place::new("memory.content", [id.into()])
+}
+
+/// What belongs to a memory besides its content.
+pub fn memory_rest(id: Uuid) -> Place<'static> {
+    Place::new("memory.rest", [id.into()])
+}
+
+/// A row of the index of memories.
+pub fn memory_index(place: i64) -> Place<'static> {
+    Place::new("memory.index", [place.into()])
+}
+
+/// What a request under an idempotency key was answered.
+pub fn memory_idempotency<'a>(tenant: &'a str, principal: &'a str, key: &'a str) -> Place<'a> {
+    Place::new("memory.idempotency", [tenant.into(), principal.into(), key.into()])
+}
+
 /// A data key, which is bound to its tenant.
 pub(super) fn data_key<'a>(tenant: &'a str, id: &'a DataKeyId) -> Place<'a> {
     Place::new("data key", [tenant.into(), id.as_slice().into()])

@@ -1,0 +1,99 @@
+//! Removing whole scopes: out of reach at once, then cleared away in steps.
+
+use super::scopes::{ScopeNo, key, scope_columns};
+use super::{MemoryNo, index, writing};
+use crate::{StoreError, Tx, TxExt, Value};
+use memloom_core::identity::Tenant;
+use memloom_core::memories::{MemoryId, ScopeKey};
+
+/// Which scopes are to go.
+#[derive(Debug, Clone)]
+pub enum Selector<'a> {
+    /// Every personal scope of a user.
+    User(&'a str),
+    /// Every user's scope of a session.
+    Session(&'a str),
+}
+
+/// A scope that is out of reach.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Detached {
+    /// The number that nothing leads to any more.
+    pub no: ScopeNo,
+    /// Which scope it was.
+    pub scope: ScopeKey,
+    /// How many entries it had.
+    pub entries: u64,
+}
+
+/// Puts scopes out of everybody's reach. Whoever writes there again begins at nothing.
+pub fn detach(
+    tx: &mut dyn Tx,
+    tenant: &Tenant,
+    selector: &Selector<'_>,
+) -> Result<Vec<Detached>, StoreError> {
+    let (column, value) = match selector {
+        Selector::User(user) => ("user_id", *user),
+        Selector::Session(session) => ("session_id", *session),
+    };
+    let params: [Value<'_>; 2] = [tenant.as_str().into(), value.into()];
+    let select = format!(
+        "SELECT s.id, s.entries, {} FROM memory_scopes s WHERE s.tenant = $1 AND s.{column} = $2",
+        scope_columns!()
+    );
+    let found = tx.rows(&select, &params, |row| {
+        let entries = u64::try_from(row.int(1)?).unwrap_or_default();
+        Ok(Detached { no: ScopeNo(row.int(0)?), scope: key(row, 2)?, entries })
+    })?;
+    for Detached { no, .. } in &found {
+        tx.execute(
+            "INSERT INTO memory_purges (scope_no) VALUES ($1) ON CONFLICT DO NOTHING",
+            &[no.0.into()],
+        )?;
+        tx.execute("DELETE FROM memory_scopes WHERE id = $1", &[no.0.into()])?;
+    }
+    Ok(found)
+}
+
+/// Clears away what may be left of an entry in a scope that is out of reach, so that its id can be used again.
+pub fn clear_id(tx: &mut dyn Tx, id: MemoryId) -> Result<(), StoreError> {
+    let left = tx.first(
+        "SELECT m.no, m.scope_no, m.seq FROM memories m JOIN memory_purges p ON p.scope_no = m.scope_no WHERE m.id = $1",
+        &[id.0.into()],
+        |row| Ok((MemoryNo(row.int(0)?), ScopeNo(row.int(1)?), row.int(2)?)),
+    )?;
+    if let Some((no, scope, seq)) = left {
+        writing::remove_row(tx, no)?;
+        index::remove(tx, scope, seq)?;
+    }
+    Ok(())
+}
+
+/// Clears away up to `limit` entries of scopes that are out of reach; `None` when nothing is left.
+pub fn step(tx: &mut dyn Tx, limit: i64) -> Result<Option<u64>, StoreError> {
+    let next =
+        tx.first("SELECT scope_no FROM memory_purges ORDER BY scope_no LIMIT 1", &[], |row| row.int(0))?;
+    let Some(scope) = next.map(ScopeNo) else { return Ok(None) };
+    let rows = tx.rows(
+        "SELECT no FROM memories WHERE scope_no = $1 LIMIT $2",
+        &[scope.0.into(), limit.into()],
+        |row| row.int(0).map(MemoryNo),
+    )?;
+    for no in &rows {
+        writing::remove_row(tx, *no)?;
+    }
+    let (from, to) = (scope.place(0), ScopeNo(scope.0 + 1).place(0));
+    for table in ["memory_index", "memory_gone"] {
+        let sql = format!(
+            "DELETE FROM {table} WHERE place IN (SELECT place FROM {table} WHERE place >= $1 AND place < $2 LIMIT $3)"
+        );
+        let removed = tx.execute(&sql, &[from.into(), to.into(), limit.into()])?;
+        if removed as i64 == limit {
+            return Ok(Some(rows.len() as u64));
+        }
+    }
+    if (rows.len() as i64) < limit {
+        tx.execute("DELETE FROM memory_purges WHERE scope_no = $1", &[scope.0.into()])?;
+    }
+    Ok(Some(rows.len() as u64))
+}

@@ -1,0 +1,149 @@
+//! Scopes of memories: the number that entries hang on, and the count of their changes.
+
+use crate::{Row, StoreError, Tx, TxExt};
+use memloom_core::identity::Tenant;
+use memloom_core::memories::{Identifier, Layer, ScopeKey};
+
+/// A scope's number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ScopeNo(pub i64);
+
+/// Changes of a scope that fit into a place of the index.
+const SEQ_BITS: u32 = 36;
+
+impl ScopeNo {
+    /// Where a change of this scope stands in the index.
+    pub fn place(self, seq: i64) -> i64 {
+        (self.0 << SEQ_BITS) | seq
+    }
+
+    /// The scope that a place belongs to.
+    pub fn of(place: i64) -> Self {
+        Self(place >> SEQ_BITS)
+    }
+
+    /// The change that stands at a place.
+    pub fn seq(place: i64) -> i64 {
+        place & ((1 << SEQ_BITS) - 1)
+    }
+}
+
+/// A scope as it is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScopeRow {
+    /// Its number.
+    pub no: ScopeNo,
+    /// How many entries it has, those that expired and were not swept yet among them.
+    pub entries: i64,
+    /// The number of its last change.
+    pub seq: i64,
+    /// Up to this change, what was removed is not noted any more.
+    pub gone_seq: i64,
+}
+
+const SELECT: &str = "SELECT id, entries, seq, gone_seq FROM memory_scopes WHERE hash = $1";
+
+fn scope_row(row: &dyn Row) -> Result<ScopeRow, StoreError> {
+    Ok(ScopeRow { no: ScopeNo(row.int(0)?), entries: row.int(1)?, seq: row.int(2)?, gone_seq: row.int(3)? })
+}
+
+/// A scope, if anything was ever written in it.
+pub fn find(tx: &mut dyn Tx, key: &ScopeKey) -> Result<Option<ScopeRow>, StoreError> {
+    tx.first(SELECT, &[key.hash().0.as_slice().into()], scope_row)
+}
+
+/// The scope, made if it is new, locked until the unit of work ends.
+pub fn lock(tx: &mut dyn Tx, key: &ScopeKey) -> Result<ScopeRow, StoreError> {
+    let hash = key.hash().0;
+    if let Some(found) = tx.first_locked(SELECT, &[hash.as_slice().into()], scope_row)? {
+        return Ok(found);
+    }
+    tx.execute(
+        "INSERT INTO memory_scopes (hash, tenant, layer, user_id, session_id, name, entries, seq, gone_seq) \
+         VALUES ($1, $2, $3, $4, $5, $6, 0, 0, 0) ON CONFLICT (hash) DO NOTHING",
+        &[
+            hash.as_slice().into(),
+            key.tenant().as_str().into(),
+            i64::from(key.layer().precedence()).into(),
+            key.user().into(),
+            key.get(Identifier::Session).into(),
+            name(key).as_str().into(),
+        ],
+    )?;
+    tx.first_locked(SELECT, &[hash.as_slice().into()], scope_row)?
+        .ok_or_else(|| StoreError::Broken("a scope is missing right after it was made".into()))
+}
+
+/// Notes how far a scope has come.
+pub(super) fn advance(tx: &mut dyn Tx, no: ScopeNo, seq: i64, new_entries: i64) -> Result<(), StoreError> {
+    tx.execute(
+        "UPDATE memory_scopes SET seq = $2, entries = entries + $3 WHERE id = $1",
+        &[no.0.into(), seq.into(), new_entries.into()],
+    )?;
+    Ok(())
+}
+
+fn name(key: &ScopeKey) -> String {
+    // A list of texts can always be written.
+    serde_json::to_string(key.values()).unwrap_or_default()
+}
+
+/// The columns that [`key`] reads, of a table named `s`.
+macro_rules! scope_columns {
+    () => {
+        "s.tenant, s.layer, s.name"
+    };
+}
+pub(super) use scope_columns;
+
+/// The scope of a row, from three columns on.
+pub(super) fn key(row: &dyn Row, first: usize) -> Result<ScopeKey, StoreError> {
+    let broken = || StoreError::Broken("a scope's name cannot be read".into());
+    let tenant = Tenant::listed(row.text(first)?.to_owned());
+    let layer = Layer::from_precedence(row.int(first + 1)?).ok_or_else(broken)?;
+    let values = serde_json::from_str(row.text(first + 2)?).map_err(|_| broken())?;
+    ScopeKey::listed(tenant, layer, values).ok_or_else(broken)
+}
+
+/// Up to `limit` scopes after a number: of one tenant, or of all.
+pub fn after(
+    tx: &mut dyn Tx,
+    tenant: Option<&Tenant>,
+    after: ScopeNo,
+    limit: i64,
+) -> Result<Vec<(ScopeRow, ScopeKey)>, StoreError> {
+    let listed = |row: &dyn Row| Ok((scope_row(row)?, key(row, 4)?));
+    match tenant {
+        Some(tenant) => tx.rows(
+            concat!(
+                "SELECT s.id, s.entries, s.seq, s.gone_seq, ",
+                scope_columns!(),
+                " FROM memory_scopes s WHERE s.tenant = $1 AND s.id > $2 ORDER BY s.id LIMIT $3"
+            ),
+            &[tenant.as_str().into(), after.0.into(), limit.into()],
+            listed,
+        ),
+        None => tx.rows(
+            concat!(
+                "SELECT s.id, s.entries, s.seq, s.gone_seq, ",
+                scope_columns!(),
+                " FROM memory_scopes s WHERE s.id > $1 ORDER BY s.id LIMIT $2"
+            ),
+            &[after.0.into(), limit.into()],
+            listed,
+        ),
+    }
+}
+
+/// How many entries there are in each layer, for the metrics.
+pub fn entries_by_layer(tx: &mut dyn Tx) -> Result<Vec<(Layer, i64)>, StoreError> {
+    let counted = tx.rows(
+        "SELECT layer, CAST(SUM(entries) AS BIGINT) FROM memory_scopes GROUP BY layer",
+        &[],
+        |row| Ok((row.int(0)?, row.int(1)?)),
+    )?;
+    Ok(counted
+        .into_iter()
+        .filter_map(|(layer, entries)| Some((Layer::from_precedence(layer)?, entries)))
+        .collect())
+}
