@@ -34,13 +34,14 @@ const LAYER: &str = "files";
 const OPS: [&str; 2] = ["put", "patch"];
 const OUTCOMES: [&str; 5] = ["ok", "412", "422", "409", "other"];
 const REPLAYS: [&str; 3] = ["replay", "conflict", "pending"];
-const DELETIONS: [(&str, &str); 7] = [
+const DELETIONS: [(&str, &str); 8] = [
     ("event", "retention"),
     ("audit", "retention"),
     ("document", "forget"),
     ("event", "forget"),
     ("audit", "forget"),
     ("conversation", "forget"),
+    ("memory", "forget"),
     ("idempotency", "expiry"),
 ];
 const SCOPES: [&str; 2] = ["user", "service"];

@@ -9,24 +9,33 @@ pub mod changes;
 pub mod conversations;
 pub mod files;
 pub mod files_metrics;
+mod jobs;
+pub mod memories;
 mod page;
 pub mod quota;
 mod settings;
 pub mod tasks;
+pub mod vectors;
 
 pub use changes::Changes;
 pub use conversations::Conversations;
 pub use files::Files;
+pub use memories::Memories;
 pub use page::Page;
 pub use quota::Quotas;
-pub use settings::{AutoDerive, RetentionSettings, Settings};
+pub use settings::{AutoDerive, AutoMode, MemorySettings, RetentionSettings, SearchSettings, Settings};
+pub use vectors::Vectors;
 
+use conversations::Trees;
+use conversations::taking_in::{self, Patience};
 use memloom_core::conversations::sync::Digester;
+use memloom_core::memories::{Code, Refusal};
 use memloom_core::text::Analyzer;
 use memloom_core::{Clock, Error, Result};
+use memloom_recall::embed::Embeddings;
 use memloom_store::Store;
 use std::sync::Arc;
-use tokio::sync::{Notify, RwLock};
+use tokio::sync::{Mutex, Notify, RwLock};
 
 /// What every use case works with.
 pub(crate) struct Context {
@@ -35,6 +44,14 @@ pub(crate) struct Context {
     pub settings: Settings,
     pub digester: Digester,
     pub analyzer: Analyzer,
+    /// Makes vectors of texts.
+    pub embeddings: Embeddings,
+    /// Indexes of conversations in memory.
+    pub trees: Trees,
+    /// With whoever makes vectors in the background.
+    pub patience: Patience,
+    /// Held by whoever makes other vectors for texts of conversations.
+    pub upgrading: Mutex<()>,
     pub quotas: Quotas,
     /// Held for reading while a user is forgotten, so that the task worker does not do half of it unseen.
     pub forgetting: RwLock<()>,
@@ -53,6 +70,10 @@ pub struct Services {
     pub files: Files,
     /// The change feed.
     pub changes: Changes,
+    /// The memories surface.
+    pub memories: Memories,
+    /// The vectors of all of it.
+    pub vectors: Vectors,
     context: Arc<Context>,
 }
 
@@ -73,25 +94,37 @@ impl Services {
                 Ok::<_, Error>(memloom_store::meta::get_or_insert(tx, "digest_key", &fresh)?)
             })
             .await?;
-        let key = key
+        let key: [u8; 32] = key
             .try_into()
             .map_err(|_| Error::Internal("the stored digest key has the wrong length".into()))?;
+        let embeddings = Embeddings::new(settings.embedding.clone())
+            .map_err(|error| Refusal::new(Code::ConfigurationError, error.to_string()))?;
         let quotas = Quotas::new(settings.quotas.clone(), clock.clone());
+        let trees = Trees::new(settings.index_memory);
         let context = Arc::new(Context {
             store,
             clock,
             settings,
             digester: Digester::new(key),
             analyzer,
+            embeddings,
+            trees,
+            patience: Patience::default(),
+            upgrading: Mutex::default(),
             quotas,
             forgetting: RwLock::default(),
             tasks: Notify::new(),
             jobs: Notify::new(),
         });
+        let ram = Store::in_memory()?;
+        let cursor_key = blake3::derive_key("memloom cursors of memories", &key);
+        let memories = Memories::new(context.clone(), ram, cursor_key);
         Ok(Self {
-            conversations: Conversations::new(context.clone()),
+            conversations: Conversations::new(context.clone(), memories.clone()),
             changes: Changes::new(context.clone()),
-            files: Files::new(context.clone()),
+            files: Files::new(context.clone(), memories.clone()),
+            vectors: Vectors::new(context.clone(), memories.clone()),
+            memories,
             context,
         })
     }
@@ -103,15 +136,21 @@ impl Services {
 
     /// Works on every task and job that is due now, once.
     pub async fn run_due_tasks(&self) -> Result<()> {
-        tasks::round(&self.context).await?;
-        tasks::work_off_jobs(&self.context).await
+        tasks::round(&self.context, &self.files).await?;
+        taking_in::work_off(&self.context, false).await?;
+        self.memories.upkeep().await;
+        self.vectors.round().await?;
+        tasks::work_off_jobs(&self.files).await
     }
 
     /// Works on the task queue and on jobs, and applies retention from time to time, until `shutdown` resolves.
     pub async fn run_tasks(&self, shutdown: impl Future<Output = ()>) {
         tokio::select! {
-            () = tasks::run(&self.context, shutdown) => {}
-            never = tasks::run_jobs(&self.context) => match never {},
+            () = tasks::run(&self.context, &self.files, shutdown) => {}
+            never = tasks::run_jobs(&self.context, &self.files) => match never {},
+            never = taking_in::run(&self.context) => match never {},
+            never = self.memories.run_upkeep() => match never {},
+            never = self.vectors.run() => match never {},
             never = tasks::run_retention(&self.context, &self.files) => match never {},
         }
     }
@@ -119,5 +158,6 @@ impl Services {
     /// Sets the metrics that nothing keeps up to date, for whoever is about to look at them.
     pub async fn sample_metrics(&self) {
         files_metrics::sample(&self.context).await;
+        self.memories.sample_metrics().await;
     }
 }

@@ -1,6 +1,10 @@
 //! What a deployment decides about the use cases.
 
 use crate::quota::QuotaSettings;
+use memloom_core::memories::{Kind, Layer, Rules};
+use memloom_core::recall::fusion::Weights;
+use memloom_recall::embed::EmbeddingConfig;
+use std::collections::HashMap;
 use std::time::Duration;
 
 /// Whether entries without an `indexedContent` are searchable by their own text.
@@ -26,6 +30,74 @@ pub struct RetentionSettings {
 impl Default for RetentionSettings {
     fn default() -> Self {
         Self { events_days: None, audit_days: None, interval: Duration::from_secs(24 * 3600) }
+    }
+}
+
+/// How `auto` searches conversations where it can search by words and by meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AutoMode {
+    /// By both, ranked together.
+    #[default]
+    Hybrid,
+    /// By meaning; by words only where nothing was found so.
+    Fallback,
+}
+
+/// Decisions about the search of conversations.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SearchSettings {
+    /// Search by meaning is on, where there is something that makes vectors.
+    pub semantic: bool,
+    /// `auto` does not return what is less similar than this and has no word in common with the query. As the model has it
+    /// unless said otherwise; 0 returns everything.
+    pub min_score: Option<f64>,
+    /// See [`AutoMode`].
+    pub auto_mode: AutoMode,
+    /// Whether it counts who said something when a query asks for what somebody said.
+    pub actor: bool,
+    /// What each kind of evidence counts.
+    pub weights: Weights,
+}
+
+impl Default for SearchSettings {
+    fn default() -> Self {
+        Self {
+            semantic: true,
+            min_score: None,
+            auto_mode: AutoMode::default(),
+            actor: true,
+            weights: Weights::default(),
+        }
+    }
+}
+
+/// Decisions about the memories surface.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MemorySettings {
+    /// How requests are read, and the defaults of what they leave out.
+    pub rules: Rules,
+    /// Who may write in a shared layer, by role values; a layer that is not named is open to everybody.
+    pub write_roles: HashMap<Layer, Vec<String>>,
+    /// Whether `agentId` must be the API-key client.
+    pub bind_agent_id: bool,
+    /// How long entries of a kind are kept at most.
+    pub retention: HashMap<Kind, Duration>,
+    /// How often entries that have faded are looked for, where they fade.
+    pub decay_interval: Duration,
+    /// How often what has expired is swept away.
+    pub sweep_interval: Duration,
+}
+
+impl Default for MemorySettings {
+    fn default() -> Self {
+        Self {
+            rules: Rules::default(),
+            write_roles: HashMap::new(),
+            bind_agent_id: false,
+            retention: HashMap::new(),
+            decay_interval: Duration::from_secs(24 * 3600),
+            sweep_interval: Duration::from_secs(60),
+        }
     }
 }
 
@@ -68,6 +140,14 @@ pub struct Settings {
     pub idempotency_retention: Duration,
     /// See [`RetentionSettings`].
     pub retention: RetentionSettings,
+    /// See [`SearchSettings`].
+    pub search: SearchSettings,
+    /// What makes vectors of texts.
+    pub embedding: EmbeddingConfig,
+    /// How many bytes of memory the indexes of memories may take, and those of conversations as many again.
+    pub index_memory: usize,
+    /// See [`MemorySettings`].
+    pub memories: MemorySettings,
 }
 
 impl Default for Settings {
@@ -91,6 +171,10 @@ impl Default for Settings {
             files_enabled: true,
             idempotency_retention: Duration::from_secs(24 * 3600),
             retention: RetentionSettings::default(),
+            search: SearchSettings::default(),
+            embedding: EmbeddingConfig::default(),
+            index_memory: 1 << 30,
+            memories: MemorySettings::default(),
         }
     }
 }

@@ -1,12 +1,14 @@
 //! The background worker: work that must happen some time, at least once, and one failure at a time.
 
-use crate::conversations::IDEMPOTENCY_MICROS;
-use crate::{Context, Files, changes, files, files_metrics};
+use crate::conversations::{IDEMPOTENCY_MICROS, taking_in};
+use crate::files::work_on_job;
+use crate::{Context, Files, changes, files_metrics, jobs};
 use memloom_core::{Error, GroupId, Result, Timestamp};
-use memloom_store::conversations::idempotency;
+use memloom_store::conversations::{idempotency, meaning};
 use memloom_store::files::idempotency as file_idempotency;
 use memloom_store::tasks::{self, Task};
 use memloom_store::{StoreError, Tx};
+use serde::Deserialize;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,14 +25,20 @@ pub(crate) fn enqueue_vector_delete(tx: &mut dyn Tx, cx: &Context, group: GroupI
     tasks::enqueue(tx, cx.clock.new_id(), None, VECTOR_DELETE, &body, cx.clock.now())
 }
 
+/// Notes that texts are still to be embedded.
+pub(crate) fn enqueue_index_retry(tx: &mut dyn Tx, cx: &Context) -> Result<(), StoreError> {
+    let name = Some(VECTOR_INDEX_RETRY);
+    tasks::enqueue(tx, cx.clock.new_id(), name, VECTOR_INDEX_RETRY, "{}", cx.clock.now())
+}
+
 /// Works until `shutdown` resolves; woken when something is queued, and from time to time.
-pub(crate) async fn run(cx: &Arc<Context>, shutdown: impl Future<Output = ()>) {
+pub(crate) async fn run(cx: &Arc<Context>, files: &Files, shutdown: impl Future<Output = ()>) {
     tokio::pin!(shutdown);
     loop {
         // Whatever a round has not come to is still in the queue: claims of a process that is gone become stale.
         tokio::select! {
             () = &mut shutdown => return,
-            result = round(cx) => if let Err(error) = result {
+            result = round(cx, files) => if let Err(error) = result {
                 tracing::warn!(%error, "the task queue could not be worked on; trying again later");
             },
         }
@@ -43,12 +51,12 @@ pub(crate) async fn run(cx: &Arc<Context>, shutdown: impl Future<Output = ()>) {
 }
 
 /// Does the chores and works on every task that is due. A chore that fails is one that waits for the next round.
-pub(crate) async fn round(cx: &Arc<Context>) -> Result<()> {
+pub(crate) async fn round(cx: &Arc<Context>, files: &Files) -> Result<()> {
     let chores = [
         ("purging idempotency keys", purge_idempotency_keys(cx).await),
         ("trimming the change feed", changes::trim(cx).await),
-        ("purging jobs", files::purge_jobs(cx).await),
-        ("finishing what forgetting began", files::finish_forgetting(cx).await),
+        ("purging jobs", jobs::purge(cx).await),
+        ("finishing what forgetting began", files.finish_forgetting().await),
     ];
     for (chore, result) in chores {
         if let Err(error) = result {
@@ -72,9 +80,9 @@ pub(crate) async fn round(cx: &Arc<Context>) -> Result<()> {
 }
 
 /// Works on jobs whenever there are some, for as long as it is polled. Beside the queue and not in it: a job may take hours.
-pub(crate) async fn run_jobs(cx: &Context) -> Infallible {
+pub(crate) async fn run_jobs(cx: &Context, files: &Files) -> Infallible {
     loop {
-        if let Err(error) = work_off_jobs(cx).await {
+        if let Err(error) = work_off_jobs(files).await {
             tracing::warn!(%error, "a job could not be worked on; trying again later");
         }
         tokio::select! {
@@ -85,8 +93,8 @@ pub(crate) async fn run_jobs(cx: &Context) -> Infallible {
 }
 
 /// Works on every job that waits.
-pub(crate) async fn work_off_jobs(cx: &Context) -> Result<()> {
-    while files::work_on_job(cx).await? {}
+pub(crate) async fn work_off_jobs(files: &Files) -> Result<()> {
+    while work_on_job(files).await? {}
     Ok(())
 }
 
@@ -142,7 +150,7 @@ async fn settle(cx: &Arc<Context>, claimed: Vec<Task>) -> Result<()> {
     let mut done = Vec::new();
     let mut failed = Vec::new();
     for task in claimed {
-        match execute(&task) {
+        match execute(cx, &task).await {
             Ok(()) => done.push(task.id),
             Err(error) => {
                 metrics::counter!("memory_task_failures_total", "type" => known_type(&task.kind))
@@ -165,12 +173,27 @@ async fn settle(cx: &Arc<Context>, claimed: Vec<Task>) -> Result<()> {
         .await
 }
 
-/// Does what a task says. There is no vector store yet, so there is nothing to delete from and nothing to index again.
-fn execute(task: &Task) -> Result<(), String> {
+/// Does what a task says.
+async fn execute(cx: &Arc<Context>, task: &Task) -> Result<(), String> {
     match task.kind.as_str() {
-        VECTOR_DELETE | VECTOR_INDEX_RETRY => Ok(()),
+        VECTOR_DELETE => delete_vectors(cx, &task.body).await,
+        VECTOR_INDEX_RETRY => taking_in::try_again(cx).await,
         unknown => Err(format!("this version does not know tasks of type '{unknown}'")),
     }
+}
+
+/// Removes all that was derived from the texts of a tree, which are gone.
+async fn delete_vectors(cx: &Context, body: &str) -> Result<(), String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Body {
+        conversation_group_id: GroupId,
+    }
+    let Body { conversation_group_id: group } = serde_json::from_str(body).map_err(|e| e.to_string())?;
+    let removed = cx.store.write("delete_vectors", move |tx| meaning::remove_tree(tx, group));
+    removed.await.map_err(|error: StoreError| error.to_string())?;
+    cx.trees.forget(group);
+    Ok(())
 }
 
 /// A label from a bounded set, whatever the table holds.

@@ -67,7 +67,7 @@ async fn nobody_takes_a_job_that_somebody_is_at() {
     let claim = async |minutes: i64| {
         let now = world.clock.now().saturating_add_micros(minutes * MINUTE);
         let stale = now.saturating_add_micros(-5 * MINUTE);
-        world.store.write("test", move |tx| jobs::claim(tx, now, stale)).await.unwrap()
+        world.store.write("test", move |tx| jobs::claim(tx, "events_reindex", now, stale)).await.unwrap()
     };
     let update = async |job: &Job, minutes: i64| {
         let (job, now) = (job.clone(), world.clock.now().saturating_add_micros(minutes * MINUTE));
@@ -175,7 +175,8 @@ async fn a_job_that_gives_up_says_so_and_holds_nothing_up_meanwhile() {
     let script = async {
         let at = Timestamp::from_micros(0);
         let enqueue = move |tx: &mut dyn memloom_store::Tx| {
-            tasks::enqueue(tx, Uuid::from_u128(7), None, "vector_store_delete", "{}", at)
+            let body = r#"{"conversationGroupId":"00000000-0000-0000-0000-000000000007"}"#;
+            tasks::enqueue(tx, Uuid::from_u128(7), None, "vector_store_delete", body, at)
         };
         store.write("test", enqueue).await.unwrap();
         // Every write of an event or a deletion wakes the worker; here nobody does.

@@ -31,8 +31,9 @@ trait Queue {
 impl Queue for World {
     async fn enqueue(&self, name: Option<&'static str>, kind: &'static str) {
         let (id, now) = (self.clock.new_id(), self.clock.now());
+        let body = format!("{{\"conversationGroupId\":\"{id}\"}}");
         self.store
-            .write("test", move |tx| Ok::<_, Error>(tasks::enqueue(tx, id, name, kind, "{}", now)?))
+            .write("test", move |tx| Ok::<_, Error>(tasks::enqueue(tx, id, name, kind, &body, now)?))
             .await
             .unwrap();
     }

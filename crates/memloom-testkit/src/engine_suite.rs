@@ -15,9 +15,11 @@
 
 mod changes;
 mod forget;
+mod meaning;
 
 pub use changes::*;
 pub use forget::*;
+pub use meaning::*;
 use memloom_store::{Lock, Row, Store, StoreError, TextDocument, TextHit, TextQuery, TxExt, Value};
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -86,6 +88,14 @@ macro_rules! engine_suite {
             undone_texts_leave_no_trace,
             many_concurrent_texts_are_all_found,
             rewriting_the_index_loses_nothing_that_is_in_it,
+            texts_are_numbered_in_the_order_they_are_written,
+            what_was_taken_in_is_no_longer_waiting,
+            no_number_that_was_taken_in_is_given_again,
+            a_text_that_was_replaced_meanwhile_is_not_taken_in,
+            what_is_derived_from_a_text_goes_with_it,
+            a_tree_is_read_on_from_the_last_change,
+            texts_of_another_model_are_outdated,
+            who_is_forgotten_is_no_speaker_any_more,
             a_change_comes_back_as_it_was_recorded,
             every_tenant_has_a_feed_of_its_own,
             changes_are_numbered_in_the_order_of_the_commits_whatever_fails,
@@ -704,6 +714,7 @@ fn text(number: u128, group: u128, terms: &str) -> TextDocument {
         group: id(1_000_000 + group),
         conversation: id(2_000_000 + number),
         text: format!("the text of {terms}"),
+        by_agent: None,
         terms: terms.into(),
     }
 }

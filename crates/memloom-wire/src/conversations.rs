@@ -409,6 +409,39 @@ pub struct SearchResult<E> {
     /// The whole entry, where asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entry: Option<E>,
+    /// How the score came about, where asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<SearchExplanation>,
+}
+
+/// How a score came about.
+///
+/// `fulltext`: how often and how exactly the query's words are there. `semantic`: the score is the similarity. `fused`: the
+/// words and the similarity, both with what was said around the entry, weighed by the search's weights; then multiplied by
+/// what the entry keeps for who said it and for being a question.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SearchExplanation {
+    /// What ranked: `fulltext`, `semantic` or `fused`.
+    pub ranker: String,
+    /// Which share of what the query's words are worth the entry says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub words: Option<f64>,
+    /// Which share more is said nearby, less for being farther.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub words_nearby: Option<f64>,
+    /// The cosine of the query's vector and the entry's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub similarity: Option<f64>,
+    /// The same together with what was said nearby.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub similarity_nearby: Option<f64>,
+    /// What the entry keeps for who said it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by_another: Option<f64>,
+    /// What the entry keeps for being a question.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asks: Option<f64>,
 }
 
 /// A history entry that nobody has given a text to be found by.

@@ -45,6 +45,7 @@ macro_rules! words {
         }
     };
 }
+pub(crate) use words;
 
 words!(
     /// Which stream of a conversation an entry belongs to.

@@ -1,5 +1,6 @@
 //! Files, events and what is done with a whole user, as they go over the wire.
 
+use crate::memories::{FoundMemory, SearchMemoriesRequest};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -133,7 +134,7 @@ pub struct TextEdit {
     pub occurrence: Option<i64>,
 }
 
-/// A request to assemble a context from files.
+/// A request to assemble a context from files and memories.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 pub struct AssembleRequest {
     /// The files, the most important first.
@@ -147,6 +148,10 @@ pub struct AssembleRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0)]
     pub max_chars_total: Option<i64>,
+    /// What to search memories for; the user of the address is its `userId` unless it names one. What is found shares
+    /// the characters that the files leave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memories: Option<SearchMemoriesRequest>,
 }
 
 /// A file by its path.
@@ -164,6 +169,10 @@ pub struct AssembledContext {
     pub files: Vec<AssembledFile>,
     /// Those that did not.
     pub dropped_files: Vec<DroppedFile>,
+    /// The memories that fit, strongest first; there if they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub memories: Option<Vec<FoundMemory>>,
 }
 
 /// A file in a context.
@@ -318,6 +327,8 @@ pub struct ForgetReport {
     pub search_documents_deleted: u64,
     /// Conversations.
     pub conversations: ForgottenConversations,
+    /// Memories.
+    pub memories: ForgottenMemories,
 }
 
 /// What became of a forgotten user's conversations.
@@ -326,6 +337,15 @@ pub struct ForgottenConversations {
     /// Trees it owned, which are gone.
     pub deleted: u64,
     /// Entries it wrote in the trees of others, which stay without its name.
+    pub anonymized: u64,
+}
+
+/// What became of a forgotten user's memories.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct ForgottenMemories {
+    /// Its own, and those in shared layers that only it could see, which are gone.
+    pub deleted: u64,
+    /// Those it made in shared layers, which stay without its name.
     pub anonymized: u64,
 }
 
@@ -338,7 +358,7 @@ pub struct ForgetUserRequest {
     pub user_id: String,
 }
 
-/// One change of a file, as the audit trail keeps it.
+/// One change of a file or of a memory, as the audit trail keeps it.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct AuditRecord {
     /// The change's id.
@@ -353,11 +373,11 @@ pub struct AuditRecord {
     pub tenant_id: String,
     /// The user.
     pub user_id: String,
-    /// The file.
+    /// The file, or `memories/{id}`.
     pub path: String,
-    /// `files`.
+    /// `files` or `memories`.
     pub layer: String,
-    /// `create`, `replace` or `patch`.
+    /// `create`, `replace` or `patch`; of a memory also `delete`.
     pub action: String,
     /// Who acted, as the caller said.
     pub actor: String,
@@ -367,15 +387,15 @@ pub struct AuditRecord {
     pub reason: Option<String>,
     /// The version before; null for the first.
     pub previous_etag: Option<String>,
-    /// The version after.
-    pub new_etag: String,
+    /// The version after; null if there is none any more.
+    pub new_etag: Option<String>,
     /// The operations, as applied.
     pub ops: Vec<Value>,
     /// The text edits, as applied.
     pub edits: Vec<Value>,
     /// The document after the change, where this record keeps it; every version can be made again from the last one kept.
     pub document: Option<Value>,
-    /// SHA-256 of the canonical JSON of the document after the change.
+    /// SHA-256 of the canonical JSON of the document after the change, or of a memory's content.
     pub document_sha256: String,
     /// SHA-256 of the canonical JSON of `{"edits": …, "ops": …}`.
     pub ops_hash: String,
@@ -438,12 +458,17 @@ pub struct JobStarted {
     pub job_id: Uuid,
 }
 
-/// A request to index events anew.
+/// A request to make anew what searches look at.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 pub struct ReindexRequest {
     /// The tenant; the caller's own unless said otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant_id: Option<String>,
+    /// `events`, which it is unless said otherwise: the event index of the tenant. `embeddings`: the vectors that another
+    /// model made than the one that is configured, of conversations and memories and of every tenant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "events")]
+    pub target: Option<String>,
 }
 
 /// How a job is doing.

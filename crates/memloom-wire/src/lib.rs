@@ -7,18 +7,20 @@ mod changes;
 mod conversations;
 mod enums;
 pub mod files;
+pub mod memories;
+pub mod openspec;
 mod requests;
 
 pub use changes::{Change, ChangesGap, ChangesPage};
 pub use conversations::{
     AdminConversation, AdminConversationSummary, AdminEntry, Conversation, ConversationForkSummary,
-    ConversationMembership, ConversationSummary, EntriesPage, Entry, OwnershipTransfer, Page, SearchResult,
-    SyncEntryResponse, UnindexedEntry,
+    ConversationMembership, ConversationSummary, EntriesPage, Entry, OwnershipTransfer, Page,
+    SearchExplanation, SearchResult, SyncEntryResponse, UnindexedEntry,
 };
 pub use enums::{AccessLevel, Channel, ChannelFilter, Forks, ListMode, SearchType, TransferRole};
 pub use requests::{
     AdminSearchRequest, CreateConversationRequest, CreateEntryRequest, CreateOwnershipTransferRequest,
     EvictRequest, ForkFromEntryRequest, IndexConversationsResponse, IndexEntryRequest, JustificationRequest,
-    SearchConversationsRequest, ShareConversationRequest, StatsSummary, StatsSummaryCount,
+    SearchConversationsRequest, SearchWeights, ShareConversationRequest, StatsSummary, StatsSummaryCount,
     StatsSummaryGroups, UpdateConversationRequest, UpdateMembershipRequest,
 };

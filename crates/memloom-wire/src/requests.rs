@@ -138,6 +138,39 @@ pub struct SearchConversationsRequest {
     /// Whether only the best entry of each conversation counts; true unless said otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group_by_conversation: Option<bool>,
+    /// Whether each result says how its score came about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explain: Option<bool>,
+    /// Whether it counts who said something, where the query names somebody or speaks of "I". For `auto`; true unless the
+    /// deployment says otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actor: Option<bool>,
+    /// What each kind of evidence counts. For `auto`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weights: Option<SearchWeights>,
+}
+
+/// What each kind of evidence counts when a search ranks by words and meaning together. What is left out is as the
+/// deployment has it.
+#[derive(Debug, Default, Clone, Copy, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct SearchWeights {
+    /// The share of the words; the rest is meaning.
+    #[schema(minimum = 0, maximum = 1)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lexical: Option<f64>,
+    /// How much the meaning of what was said around an entry counts.
+    #[schema(minimum = 0, maximum = 1)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<f64>,
+    /// What an entry keeps that somebody else said than whom the query is about.
+    #[schema(minimum = 0, maximum = 1)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by_another: Option<f64>,
+    /// What an entry keeps that ends with a question.
+    #[schema(minimum = 0, maximum = 1)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asks: Option<f64>,
 }
 
 /// A search over every conversation of the tenant.
@@ -168,6 +201,16 @@ pub struct AdminSearchRequest {
     /// Whether only the best entry of each conversation counts; true unless said otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group_by_conversation: Option<bool>,
+    /// Whether each result says how its score came about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explain: Option<bool>,
+    /// Whether it counts who said something, where the query names somebody or speaks of "I". For `auto`; true unless the
+    /// deployment says otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actor: Option<bool>,
+    /// What each kind of evidence counts. For `auto`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weights: Option<SearchWeights>,
     /// Only trees this user owns.
     #[schema(max_length = 255)]
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -48,7 +48,7 @@ pub enum Command {
     /// Removes for good what was deleted long ago
     #[command(after_help = evict::EXAMPLES)]
     Evict(evict::EvictArgs),
-    /// Rebuilds the index that searches among events look at
+    /// Rebuilds what searches look at: the index of events, or vectors of another model
     #[command(after_help = reindex::EXAMPLES)]
     Reindex(reindex::ReindexArgs),
     /// Encrypts everything anew, or for the first time, or decrypts it

@@ -4,25 +4,33 @@
 //! `MEMLOOM_SECTION__KEY`, shows up in `memloom doctor --settings`, and a mistyped one is told about it. What cannot be
 //! combined is said in [`Config::problems`].
 
+mod embedding;
 mod encryption;
 mod load;
+mod memories;
 mod quotas;
+mod search;
 mod suggest;
 mod values;
 
+pub use embedding::{Calibration, Embedding, EmbeddingProvider, LocalModel, OpenAi, QueryModel};
 pub use encryption::{Dek, Encryption, Provider};
 pub use load::{
     CONFIG_VARIABLE, DEFAULT, DEFAULT_FILE, Flag, Inputs, LoadError, Loaded, Setting, known_keys,
 };
-use memloom_core::text::Analyzer;
 use memloom_server::auth::config::{AuthConfig, ConfigProblem, Mode, RolesConfig};
 use memloom_server::shell::{CorsConfig, CorsOptions, ShellConfig};
+pub use memories::{
+    ByKind, Consolidation, Decay, EmbeddingCache, Memories, MemoryCache, MemoryLimits, MemoryProvider,
+    MemorySearch, Retry, Role, Session, Working, WriteRoles,
+};
 pub use quotas::{Quotas, Rate, TenantQuotas};
+pub use search::{AutoMode, Search, Weights};
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
-pub use values::{Bytes, Listen, Span};
+pub use values::{Bytes, LayerName, Listen, Span};
 
 /// Everything that can be configured.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -50,6 +58,10 @@ pub struct Config {
     pub policy: Policy,
     /// Search.
     pub search: Search,
+    /// What makes vectors of texts.
+    pub embedding: Embedding,
+    /// The memories surface.
+    pub memories: Memories,
     /// What is indexed without being asked.
     pub indexing: Indexing,
     /// Background tasks.
@@ -233,22 +245,6 @@ impl Default for Policy {
     }
 }
 
-/// `[search]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Search {
-    /// Whether words can be searched for.
-    pub fulltext_enabled: bool,
-    /// The language whose word forms are treated as one.
-    pub language: String,
-}
-
-impl Default for Search {
-    fn default() -> Self {
-        Self { fulltext_enabled: true, language: "english".into() }
-    }
-}
-
 /// `[indexing]`
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -339,13 +335,20 @@ pub struct Limits {
     pub content_bytes: Bytes,
     /// The most bytes a request to the files surface may have; a document of the largest size may need 4 MiB.
     pub files_body: Bytes,
+    /// The most bytes a request to the memories surface may have.
+    pub memories_body: Bytes,
     /// The most bytes the bodies of all requests under way may have together.
     pub bodies: Bytes,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { content_bytes: Bytes::mebi(16), files_body: Bytes::mebi(8), bodies: Bytes::mebi(256) }
+        Self {
+            content_bytes: Bytes::mebi(16),
+            files_body: Bytes::mebi(8),
+            memories_body: Bytes::mebi(20),
+            bodies: Bytes::mebi(256),
+        }
     }
 }
 
@@ -420,31 +423,23 @@ impl Config {
                 ));
             }
         }
-        if Analyzer::new(&self.search.language).is_none() {
-            let problem =
-                format!("'{}' is not a language this version knows the words of", self.search.language);
-            found.push(ConfigProblem::new("search.language", problem, "use e.g. \"english\""));
-        }
-        let positive = [
+        found.extend(positive([
             ("server.body_limit", self.server.body_limit.0 > 0),
             ("server.request_timeout", !self.server.request_timeout.0.is_zero()),
             ("server.workers", self.server.workers != Some(0)),
             ("limits.content_bytes", self.limits.content_bytes.0 > 0),
             ("limits.files_body", self.limits.files_body.0 > 0),
+            ("limits.memories_body", self.limits.memories_body.0 > 0),
             ("limits.bodies", self.limits.bodies.0 > 0),
             ("tasks.batch_size", self.tasks.batch_size > 0),
             ("tasks.processor_interval", !self.tasks.processor_interval.0.is_zero()),
             ("eviction.batch_size", self.eviction.batch_size > 0),
             ("changes.retention", !self.changes.retention.0.is_zero()),
             ("retention.interval", !self.retention.interval.0.is_zero()),
-        ];
-        for (key, _) in positive.into_iter().filter(|(_, positive)| !positive) {
-            found.push(ConfigProblem::new(
-                key,
-                "is 0, so nothing could be done",
-                "set at least 1, or remove the key",
-            ));
-        }
+        ]));
+        found.extend(self.search.problems());
+        found.extend(self.embedding.problems());
+        found.extend(self.memories.problems());
         found.extend(self.encryption.problems(self.server.listen));
         found.extend(self.quotas.problems());
         found.extend(self.retention_problems());
@@ -478,12 +473,13 @@ impl Config {
         let mut warnings = self.auth.warnings();
         if self.encryption.is_on() && self.auto_derive() == AutoDerive::Text {
             warnings.push(
-                "indexing.auto_derive is \"text\": the text of history entries is kept readable for search, next to \
-                 the encrypted entries"
+                "indexing.auto_derive is \"text\": the text of history entries is kept readable for search, and with it what \
+                 it means, next to the encrypted entries"
                     .into(),
             );
         }
-        if self.encryption.is_on() && self.indexing.auto_derive.is_none() && self.search.fulltext_enabled {
+        let searchable = self.search.fulltext_enabled || self.search.semantic_enabled;
+        if self.encryption.is_on() && self.indexing.auto_derive.is_none() && searchable {
             warnings.push(
                 "content is encrypted, so conversations are found only by their indexedContent: set \
                  indexing.auto_derive = \"text\" to find history entries by their text too, which is then kept readable \
@@ -491,6 +487,7 @@ impl Config {
                     .into(),
             );
         }
+        warnings.extend(self.embedding.warnings());
         warnings.extend(self.role_warning().map(str::to_owned));
         warnings
     }
@@ -543,6 +540,7 @@ impl Config {
             body_limit: self.server.body_limit.0,
             request_timeout: self.server.request_timeout.0,
             files_body_limit: self.limits.files_body.0,
+            memories_body_limit: self.limits.memories_body.0,
             bodies_limit: self.limits.bodies.0,
             patient_routes: memloom_server::rest::PATIENT_ROUTES,
             compression: self.server.compression,
@@ -567,4 +565,23 @@ impl Config {
             .map(Some)
             .map_err(|error| ConfigProblem::new("cors", error.to_string(), "or set cors.enabled = false"))
     }
+}
+
+/// Complains about what is 0 and must not be.
+fn positive<const N: usize>(keys: [(&'static str, bool); N]) -> impl Iterator<Item = ConfigProblem> {
+    let zero = keys.into_iter().filter(|(_, positive)| !positive);
+    zero.map(|(key, _)| {
+        ConfigProblem::new(key, "is 0, so nothing could be done", "set at least 1, or remove the key")
+    })
+}
+
+/// Complains about what is no share of a whole.
+fn shares<const N: usize>(keys: [(&'static str, f64); N]) -> Vec<ConfigProblem> {
+    let wrong = keys.into_iter().filter(|(_, share)| !(0.0..=1.0).contains(share));
+    wrong.map(|(key, share)| ConfigProblem::new(key, format!("is {share}"), "use 0 to 1")).collect()
+}
+
+/// A number of bytes, as far as this machine can count them.
+pub(crate) fn size(bytes: Bytes) -> usize {
+    usize::try_from(bytes.0).unwrap_or(usize::MAX)
 }

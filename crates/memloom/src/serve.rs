@@ -1,6 +1,6 @@
 //! `memloom serve`, and the one place where the parts are put together.
 
-use crate::config::{AutoDerive, Config, FilesProvider, LogFormat};
+use crate::config::{AutoDerive, Config, FilesProvider, LogFormat, size};
 use crate::terminal::{Paint, line};
 use anyhow::{Context, bail};
 use memloom_core::SystemClock;
@@ -161,7 +161,7 @@ pub fn settings(config: &Config) -> Settings {
             AutoDerive::Text => memloom_service::AutoDerive::Text,
             AutoDerive::Off => memloom_service::AutoDerive::Off,
         },
-        max_content_bytes: usize::try_from(config.limits.content_bytes.0).unwrap_or(usize::MAX),
+        max_content_bytes: size(config.limits.content_bytes),
         eviction_batch_size: config.eviction.batch_size,
         eviction_batch_delay: config.eviction.batch_delay.0,
         task_retry_delay: config.tasks.retry_delay.0,
@@ -177,6 +177,10 @@ pub fn settings(config: &Config) -> Settings {
             audit_days: config.retention.audit_days,
             interval: config.retention.interval.0,
         },
+        search: config.search.settings(),
+        embedding: config.embedding.settings(&config.memories),
+        index_memory: size(config.search.index_memory),
+        memories: config.memories.settings(config.limits.memories_body),
     }
 }
 

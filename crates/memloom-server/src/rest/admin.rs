@@ -5,7 +5,7 @@ use super::entries::{all_forks, entries_page, epoch};
 use super::error::{ApiError, SearchTypeUnavailableBody};
 use super::extract::{self, Authenticated, Body, Query, Segments};
 use super::reply::{Ok200, page};
-use super::search::{result, search_type};
+use super::search::{result, search_type, weights};
 use super::stats::StatsResponse;
 use axum::extract::State;
 use axum::response::sse::{Event, Sse};
@@ -328,6 +328,9 @@ pub(super) async fn search_conversations(
         limit: request.limit,
         group_by_conversation: request.group_by_conversation.unwrap_or(true),
         include_entry: request.include_entry.unwrap_or(true),
+        explain: request.explain.unwrap_or(false),
+        actor: request.actor,
+        weights: weights(request.weights),
     };
     let admin =
         AdminSearch { owner: request.user_id, include_deleted: request.include_deleted.unwrap_or(false) };

@@ -128,10 +128,15 @@ impl IntoResponse for ApiError {
             Error::TenantForbidden(message) => {
                 envelope(StatusCode::FORBIDDEN, "forbidden", "Forbidden", said(message))
             }
-            // Only the files surface refuses so, and it answers for itself.
+            // Only the other surfaces refuse so, and they answer for themselves.
             Error::Refused(refusal) => {
                 let code = refusal.code.as_str();
                 ApiError(Error::Internal(format!("a refusal of the files surface: {code}"))).into_response()
+            }
+            Error::MemoryRefused(refusal) => {
+                let code = refusal.code.as_str();
+                ApiError(Error::Internal(format!("a refusal of the memories surface: {code}")))
+                    .into_response()
             }
             Error::QuotaExceeded(quota) => {
                 let details = ErrorDetails::Retry { retry_after_seconds: quota.retry_after_seconds };
@@ -180,6 +185,12 @@ impl IntoResponse for ApiError {
             }
             Error::SearchDisabled => {
                 envelope(StatusCode::NOT_IMPLEMENTED, "search_store_disabled", "Search disabled", said(text))
+            }
+            Error::SemanticUnavailable(reason) => {
+                tracing::warn!(%reason, "a query could not be embedded");
+                let (code, title) = ("semantic_search_unavailable", "Semantic search unavailable");
+                let response = envelope(StatusCode::SERVICE_UNAVAILABLE, code, title, said(text));
+                with(response, RETRY_AFTER, UNAVAILABLE_RETRY_SECONDS.into())
             }
             Error::PrometheusNotConfigured => {
                 let (code, title) = ("prometheus_not_configured", "Prometheus not configured");

@@ -8,7 +8,10 @@ pub mod error;
 mod extract;
 pub mod files;
 mod memberships;
+pub mod memories;
 mod openapi;
+pub mod openspec;
+pub(crate) mod operation;
 mod reply;
 mod search;
 pub mod stats;
@@ -108,4 +111,41 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(files::lifecycle::apply_retention))
         .routes(routes!(files::lifecycle::forget_user))
         .routes(routes!(files::lifecycle::forget_user_by_id))
+        .routes(routes!(memories::finding::list_memories, memories::entries::add_memory))
+        .routes(routes!(
+            memories::entries::get_memory,
+            memories::entries::update_memory,
+            memories::entries::delete_memory
+        ))
+        .routes(routes!(memories::finding::filter_memories))
+        .routes(routes!(memories::finding::search_memories))
+        .routes(routes!(memories::bulk::bulk_add))
+        .routes(routes!(memories::bulk::bulk_delete))
+        .routes(routes!(memories::bulk::clear_memories))
+        .routes(routes!(memories::lifecycle::archive_memory))
+        .routes(routes!(memories::lifecycle::restore_memory))
+        .routes(routes!(memories::lifecycle::promote_memory))
+        .routes(routes!(memories::lifecycle::decay_memories))
+        .routes(routes!(memories::lifecycle::consolidate_memories))
+        .routes(routes!(memories::introspection::memory_capabilities))
+        .routes(routes!(memories::introspection::memory_health))
+        .routes(routes!(memories::sessions::end_session))
+        .routes(routes!(memories::facts::list_facts, memories::facts::add_fact))
+        .routes(routes!(memories::facts::query_facts))
+        .routes(routes!(
+            memories::facts::get_fact,
+            memories::facts::update_fact,
+            memories::facts::delete_fact
+        ))
+        .routes(routes!(openspec::discovery::discover_knowledge))
+        .routes(routes!(openspec::query::query_knowledge))
+        .routes(routes!(openspec::entries::create_knowledge))
+        .routes(routes!(openspec::batch::batch_knowledge))
+        .routes(routes!(openspec::stream::stream_knowledge))
+        .routes(routes!(
+            openspec::entries::get_knowledge,
+            openspec::entries::replace_knowledge,
+            openspec::entries::delete_knowledge
+        ))
+        .routes(routes!(openspec::entries::knowledge_metadata))
 }

@@ -3,6 +3,8 @@
 use super::admin::JUSTIFICATION_HEADER;
 use super::error::ErrorBody;
 use super::files::FilesErrorBody;
+use super::memories::MemoriesErrorBody;
+use super::openspec::OpenSpecErrorBody;
 use super::surface::Surface;
 use memloom_wire as wire;
 use utoipa::openapi::content::ContentBuilder;
@@ -19,7 +21,7 @@ use utoipa::{OpenApi as _, PartialSchema, ToSchema};
 #[openapi(
     info(
         title = "Memloom",
-        description = "One memory service for every AI agent: conversations with forks, sharing, agent memory and search; files with versions, edits and an audit trail; events; forgetting.",
+        description = "One memory service for every AI agent: conversations with forks, sharing, agent memory and search; files with versions, edits and an audit trail; events; memories in layers, found by meaning; forgetting.",
         license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),
     components(schemas(wire::ListMode, wire::ChannelFilter, wire::ChangesGap, wire::Forks, wire::TransferRole)),
@@ -33,6 +35,9 @@ use utoipa::{OpenApi as _, PartialSchema, ToSchema};
         (name = "files", description = "Documents with versions: read, write, edit, assemble"),
         (name = "events", description = "What happened, in short, and finding it again"),
         (name = "audit", description = "Who changed what, and every version proved"),
+        (name = "memories", description = "What is recalled by meaning: in seven layers, of seven kinds, fading and promoted"),
+        (name = "facts", description = "Memories that state something of something"),
+        (name = "knowledge", description = "The same memories by the OpenSpec knowledge protocol"),
         (name = "lifecycle", description = "Retention, and forgetting a user"),
         (name = "admin", description = "Everything in a tenant, for admins and auditors"),
         (name = "operations", description = "Health")
@@ -52,6 +57,15 @@ const COMMON_ERRORS: [(&str, &str); 10] = [
     ("500", "A defect of the server"),
     ("503", "Overloaded or unavailable, nothing was done; try again after `Retry-After`"),
     ("504", "Took too long; it may have been done"),
+];
+
+const TOO_MANY: (&str, &str) = ("429", "A quota is used up; try again after `Retry-After`");
+
+/// Errors of operations that others carry out, or that are not everywhere.
+const PROVIDER_ERRORS: [(&str, &str); 3] = [
+    TOO_MANY,
+    ("501", "Not offered here, or switched off"),
+    ("502", "What stores memories or makes embeddings failed for good"),
 ];
 
 /// A header that many operations read: its name, its meaning, and how many characters it may have.
@@ -111,9 +125,13 @@ pub fn document() -> OpenApi {
     let mut schemas = vec![
         (ErrorBody::name().into_owned(), ErrorBody::schema()),
         (FilesErrorBody::name().into_owned(), FilesErrorBody::schema()),
+        (MemoriesErrorBody::name().into_owned(), MemoriesErrorBody::schema()),
+        (OpenSpecErrorBody::name().into_owned(), OpenSpecErrorBody::schema()),
     ];
     ErrorBody::schemas(&mut schemas);
     FilesErrorBody::schemas(&mut schemas);
+    MemoriesErrorBody::schemas(&mut schemas);
+    OpenSpecErrorBody::schemas(&mut schemas);
     components.schemas.extend(schemas);
     let headers = [TENANT, USER, JUSTIFICATION];
     components.parameters.extend(headers.map(|header| (header.0.to_owned(), RefOr::T(parameter(header)))));
@@ -166,14 +184,14 @@ fn operation(id: &str, summary: &str, media: &str, unhappy: Option<&str>) -> Ope
 }
 
 fn add_common_errors(operation: &mut Operation, surface: Surface) {
-    let (schema, too_many) = match surface {
-        Surface::Conversations => (ErrorBody::name(), None),
-        Surface::Files => {
-            (FilesErrorBody::name(), Some(("429", "A quota is used up; try again after `Retry-After`")))
-        }
+    let (schema, more) = match surface {
+        Surface::Conversations => (ErrorBody::name(), &[][..]),
+        Surface::Files => (FilesErrorBody::name(), &[TOO_MANY][..]),
+        Surface::Memories => (MemoriesErrorBody::name(), &PROVIDER_ERRORS[..]),
+        Surface::OpenSpec => (OpenSpecErrorBody::name(), &PROVIDER_ERRORS[..]),
     };
     let schema = Ref::from_schema_name(schema);
-    for (status, description) in COMMON_ERRORS.into_iter().chain(too_many) {
+    for (status, description) in COMMON_ERRORS.iter().chain(more).copied() {
         let content = ContentBuilder::new().schema(Some(RefOr::Ref(schema.clone()))).build();
         let response =
             ResponseBuilder::new().description(description).content("application/json", content).build();

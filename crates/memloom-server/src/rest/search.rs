@@ -7,7 +7,9 @@ use super::reply::{Ok200, page};
 use axum::extract::State;
 use memloom_core::Result as CoreResult;
 use memloom_core::conversations::Entry;
-use memloom_service::conversations::{IndexItem, SearchHit, SearchRequest, SearchType};
+use memloom_service::conversations::{
+    Explanation, IndexItem, SearchHit, SearchRequest, SearchType, WeightsRequest,
+};
 use memloom_wire as wire;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -30,6 +32,9 @@ pub(super) async fn search_conversations(
         limit: request.limit,
         group_by_conversation: request.group_by_conversation.unwrap_or(true),
         include_entry: request.include_entry.unwrap_or(true),
+        explain: request.explain.unwrap_or(false),
+        actor: request.actor,
+        weights: weights(request.weights),
     };
     let hits = app.0.services.conversations.search(&caller, search).await?;
     Ok(Ok200(page(hits, result)))
@@ -43,6 +48,11 @@ pub(super) fn search_type(asked: Option<wire::SearchType>) -> SearchType {
     }
 }
 
+pub(super) fn weights(asked: Option<wire::SearchWeights>) -> WeightsRequest {
+    let wire::SearchWeights { lexical, context, by_another, asks } = asked.unwrap_or_default();
+    WeightsRequest { lexical, context, by_another, asks }
+}
+
 pub(super) fn result<E: From<Entry>>(hit: SearchHit) -> wire::SearchResult<E> {
     wire::SearchResult {
         conversation_id: hit.conversation_id,
@@ -51,6 +61,32 @@ pub(super) fn result<E: From<Entry>>(hit: SearchHit) -> wire::SearchResult<E> {
         score: hit.score,
         highlights: hit.highlights,
         entry: hit.entry.map(Into::into),
+        explanation: hit.explanation.map(|explanation| explained(explanation, hit.score)),
+    }
+}
+
+fn explained(explanation: Explanation, score: f64) -> wire::SearchExplanation {
+    let ranked_by = |ranker: &str| wire::SearchExplanation {
+        ranker: ranker.to_owned(),
+        words: None,
+        words_nearby: None,
+        similarity: None,
+        similarity_nearby: None,
+        by_another: None,
+        asks: None,
+    };
+    match explanation {
+        Explanation::FullText => ranked_by("fulltext"),
+        Explanation::Semantic => wire::SearchExplanation { similarity: Some(score), ..ranked_by("semantic") },
+        Explanation::Fused(parts) => wire::SearchExplanation {
+            ranker: "fused".to_owned(),
+            words: Some(parts.words),
+            words_nearby: Some(parts.words_nearby),
+            similarity: parts.similarity,
+            similarity_nearby: parts.similarity_nearby,
+            by_another: Some(parts.by_another),
+            asks: Some(parts.asks),
+        },
     }
 }
 

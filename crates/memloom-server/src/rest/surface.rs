@@ -2,6 +2,8 @@
 
 use super::error::ApiError;
 use super::files::FilesError;
+use super::memories::MemoriesError;
+use super::openspec::OpenSpecError;
 use axum::response::{IntoResponse, Response};
 use memloom_core::files::{Code, path};
 use memloom_core::{Error, Resource};
@@ -13,15 +15,28 @@ pub enum Surface {
     Conversations,
     /// Files, events and what is done with a whole user.
     Files,
+    /// Memories, facts and the end of sessions.
+    Memories,
+    /// The same memories in the words of the OpenSpec protocol.
+    OpenSpec,
 }
 
 const FILES: [&str; 4] = ["/v1/tenants/", "/v1/admin/reindex", "/v1/admin/jobs/", "/v1/users:forget"];
+const MEMORIES: [&str; 3] = ["/v1/memories", "/v1/facts", "/v1/sessions"];
+const OPENSPEC: &str = "/openspec/v1";
 
 impl Surface {
     /// The surface of a path.
     pub fn of(path: &str) -> Self {
-        let of_files = path == "/v1/tenants" || FILES.iter().any(|prefix| path.starts_with(prefix));
-        if of_files { Self::Files } else { Self::Conversations }
+        if path == "/v1/tenants" || FILES.iter().any(|prefix| path.starts_with(prefix)) {
+            Self::Files
+        } else if MEMORIES.iter().any(|collection| is_of(collection, path)) {
+            Self::Memories
+        } else if is_of(OPENSPEC, path) {
+            Self::OpenSpec
+        } else {
+            Self::Conversations
+        }
     }
 
     /// An error in this surface's shape.
@@ -29,8 +44,15 @@ impl Surface {
         match self {
             Self::Conversations => ApiError(error).into_response(),
             Self::Files => FilesError(error).into_response(),
+            Self::Memories => MemoriesError(error).into_response(),
+            Self::OpenSpec => OpenSpecError(error).into_response(),
         }
     }
+}
+
+/// Whether a path is that of a collection, of a verb on it, or of something in it.
+fn is_of(collection: &str, path: &str) -> bool {
+    path.strip_prefix(collection).is_some_and(|rest| rest.is_empty() || rest.starts_with([':', '/']))
 }
 
 /// The answer for a path that leads nowhere.
@@ -38,7 +60,7 @@ pub fn no_such_route(path: &str) -> Response {
     let surface = Surface::of(path);
     let error = match surface {
         Surface::Files => empty_id(path),
-        Surface::Conversations => None,
+        Surface::Conversations | Surface::Memories | Surface::OpenSpec => None,
     };
     surface.answer(error.unwrap_or_else(|| Error::not_found(Resource::Route, path)))
 }
@@ -55,4 +77,30 @@ fn empty_id(path: &str) -> Option<Error> {
 
 fn is_segment_error(error: &Error) -> bool {
     matches!(error, Error::Refused(refusal) if refusal.code == Code::InvalidPathSegment)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_alone_tells_the_surface() {
+        for (path, surface) in [
+            ("/v1/memories", Surface::Memories),
+            ("/v1/memories:search", Surface::Memories),
+            ("/v1/memories/0190b6c4/promote", Surface::Memories),
+            ("/v1/facts:query", Surface::Memories),
+            ("/v1/sessions:end", Surface::Memories),
+            ("/v1/sessions/s-1", Surface::Memories),
+            ("/openspec/v1/knowledge/query", Surface::OpenSpec),
+            ("/openspec/v1", Surface::OpenSpec),
+            ("/openspec/v2/knowledge", Surface::Conversations),
+            ("/v1/memoriesX", Surface::Conversations),
+            ("/v1/conversations", Surface::Conversations),
+            ("/v1/users:forget", Surface::Files),
+            ("/v1/tenants/t/users/u/memory", Surface::Files),
+        ] {
+            assert_eq!(Surface::of(path), surface, "{path}");
+        }
+    }
 }

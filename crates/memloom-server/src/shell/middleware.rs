@@ -6,6 +6,7 @@ use super::body_limit::{self, Overrun};
 use super::meter::{Meter, UNMATCHED};
 use super::request_id::{self, X_REQUEST_ID};
 use super::{ShellConfig, compression};
+use crate::rest::operation;
 use crate::rest::surface::Surface;
 use crate::telemetry::panic_text;
 use axum::extract::{MatchedPath, Request};
@@ -35,6 +36,7 @@ pub(super) struct ShellLayer {
 struct Settings {
     body_limit: u64,
     files_body_limit: u64,
+    memories_body_limit: u64,
     request_timeout: Duration,
     patient_routes: &'static [&'static str],
     compression: bool,
@@ -42,13 +44,15 @@ struct Settings {
 
 impl ShellLayer {
     pub(super) fn new(config: &ShellConfig) -> Self {
-        let ShellConfig {
-            body_limit, files_body_limit, request_timeout, patient_routes, compression, ..
-        } = *config;
-        Self {
-            settings: Settings { body_limit, files_body_limit, request_timeout, patient_routes, compression },
-            bodies: Bodies::new(config.bodies_limit),
-        }
+        let settings = Settings {
+            body_limit: config.body_limit,
+            files_body_limit: config.files_body_limit,
+            memories_body_limit: config.memories_body_limit,
+            request_timeout: config.request_timeout,
+            patient_routes: config.patient_routes,
+            compression: config.compression,
+        };
+        Self { settings, bodies: Bodies::new(config.bodies_limit) }
     }
 }
 
@@ -98,6 +102,7 @@ where
         let body_limit = match surface {
             Surface::Conversations => self.settings.body_limit,
             Surface::Files => self.settings.files_body_limit,
+            Surface::Memories | Surface::OpenSpec => self.settings.memories_body_limit,
         };
         let bodies = self.bodies.admit(&request, body_limit);
         let noted = (surface == Surface::Files).then(|| {
@@ -121,6 +126,7 @@ where
                 started,
                 surface,
                 noted,
+                operation: operation(surface, &method, route.as_ref()),
                 method,
                 route,
                 span,
@@ -161,6 +167,8 @@ struct About {
     surface: Surface,
     /// For the log: what the handler said, and the path.
     noted: Option<(Noted, String)>,
+    /// What errors call it.
+    operation: &'static str,
     method: Method,
     route: Option<MatchedPath>,
     span: Span,
@@ -179,7 +187,7 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Answer { handler, time_limit, sleep, id, about, body_limit } = self.get_mut();
-        let answered = request_id::within(id, || {
+        let poll = || {
             let _entered = about.span.enter();
             let Poll::Ready(mut response) = poll_handler(handler, about.surface, *time_limit, sleep, cx)
             else {
@@ -191,7 +199,8 @@ where
                 response = about.surface.answer(error);
             }
             Poll::Ready((about.finish(response), late))
-        });
+        };
+        let answered = request_id::within(id, || operation::within(about.operation, poll));
         answered.map(|(mut response, late)| {
             if let Handler::Running(late) = late {
                 run_out(late, id.clone(), &about.method, about.bodies.take());
@@ -305,6 +314,14 @@ impl About {
             Some(accepted) => compression::compress(response, accepted),
             None => response,
         }
+    }
+}
+
+/// What errors call the operation; only those of the memories contract do.
+fn operation(surface: Surface, method: &Method, route: Option<&MatchedPath>) -> &'static str {
+    match (surface, route) {
+        (Surface::Memories | Surface::OpenSpec, Some(route)) => operation::named(method, route.as_str()),
+        _ => operation::UNKNOWN,
     }
 }
 

@@ -34,6 +34,8 @@ pub struct ShellConfig {
     pub body_limit: u64,
     /// The most bytes a request body of the files surface may have.
     pub files_body_limit: u64,
+    /// The most bytes a request body of the memories surface may have, in either of its protocols.
+    pub memories_body_limit: u64,
     /// The most bytes the bodies of all requests under way may have together; beyond, callers are told to wait.
     pub bodies_limit: u64,
     /// How long a handler may take to its response head. Streams may then go on for as long as they like.
@@ -51,6 +53,7 @@ impl Default for ShellConfig {
         Self {
             body_limit: 20 * 1024 * 1024,
             files_body_limit: 8 * 1024 * 1024,
+            memories_body_limit: 20 * 1024 * 1024,
             bodies_limit: 256 * 1024 * 1024,
             request_timeout: Duration::from_secs(30),
             patient_routes: &[],

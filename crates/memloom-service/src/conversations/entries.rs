@@ -64,6 +64,8 @@ pub(super) struct Checked {
     pub preview: Option<String>,
     /// What search finds it by, and whether the caller said so.
     pub text: Option<Text>,
+    /// Whether the agent said it, where the content tells.
+    pub by_agent: Option<bool>,
     pub fork: Option<ForkPoint>,
 }
 
@@ -153,6 +155,7 @@ impl Conversations {
                 }
                 checked.title = content::title(&items);
                 checked.preview = content::preview(&items);
+                checked.by_agent = content::is_by_agent(&items);
                 if checked.text.is_none() && self.cx.settings.auto_derive == AutoDerive::Text {
                     checked.text = content::derived_text(&items).map(|text| self.analysed(text, false));
                 }
@@ -202,6 +205,7 @@ impl Conversations {
             title: None,
             preview: None,
             text: indexed.map(|text| self.analysed(text, true)),
+            by_agent: None,
             fork,
         })
     }
@@ -303,6 +307,7 @@ fn append_history(
             group: head.group.0,
             conversation: id.0,
             text: text.text.clone(),
+            by_agent: checked.by_agent,
             terms: text.terms.clone(),
         })?;
     }

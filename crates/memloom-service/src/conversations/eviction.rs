@@ -2,6 +2,7 @@
 
 use super::{Conversations, publish};
 use crate::audit::{self, Call};
+use crate::memories::forget::{Ended, end_sessions};
 use crate::tasks;
 use memloom_core::identity::{Principal, Tenant};
 use memloom_core::{Error, Result, Timestamp, period};
@@ -86,7 +87,7 @@ impl Conversations {
         let mut listening = progress.send(0).await.is_ok();
         let mut evicted = 0;
         while listening {
-            let removed = self.evict_batch(tenant.clone(), cutoff).await?;
+            let removed = self.evict_batch(&tenant, cutoff).await?;
             if removed == 0 {
                 break;
             }
@@ -101,15 +102,16 @@ impl Conversations {
     }
 
     /// One transaction: choose, note what must be cleaned up elsewhere, remove.
-    async fn evict_batch(&self, tenant: Tenant, cutoff: Timestamp) -> Result<usize> {
+    async fn evict_batch(&self, of: &Tenant, cutoff: Timestamp) -> Result<usize> {
         let (cx, limit) = (self.cx.clone(), self.cx.settings.eviction_batch_size as i64);
-        let now = cx.clock.now();
-        let removed = self
+        let (now, tenant) = (cx.clock.now(), of.clone());
+        let (removed, ended) = self
             .cx
             .store
             .write("evict_conversations", move |tx| {
-                let (mut removed, mut entries) = (0, 0);
+                let (mut removed, mut entries, mut ended) = (0, 0, Ended::default());
                 for group in groups::lock_evictable(tx, &tenant, cutoff, limit)? {
+                    end_sessions(tx, &tenant, group, &mut ended)?;
                     tasks::enqueue_vector_delete(tx, &cx, group)?;
                     if let Some(root) = groups::root(tx, group)? {
                         publish(tx, &tenant, ChangeKind::ConversationEvicted, None, root, None, now)?;
@@ -120,10 +122,11 @@ impl Conversations {
                         break;
                     }
                 }
-                Ok::<_, Error>(removed)
+                Ok::<_, Error>((removed, ended))
             })
             .await?;
         if removed > 0 {
+            self.memories.sessions_ended(of, ended).await?;
             self.cx.tasks.notify_one();
         }
         Ok(removed)

@@ -4,22 +4,28 @@ mod admin;
 mod entries;
 mod eviction;
 mod forks;
+mod indexing;
 mod lifecycle;
+mod meaning;
 mod search;
 mod sharing;
 mod sync;
+pub(crate) mod taking_in;
 mod transfers;
+mod trees;
 
 pub use admin::{AdminEntries, AdminList};
 pub(crate) use entries::IDEMPOTENCY_MICROS;
 pub use entries::{AppendRequest, ChannelFilter, EntryPage, EpochFilter, Idempotency, ListEntries};
 pub use eviction::{EvictRequest, Eviction};
 pub use forks::ForkPoint;
-pub use search::{AdminSearch, IndexItem, SearchHit, SearchRequest, SearchType};
+pub use indexing::IndexItem;
+pub use search::{AdminSearch, Explanation, SearchHit, SearchRequest, SearchType, WeightsRequest};
 pub use sync::SyncOutcome;
 pub use transfers::TransferRole;
+pub(crate) use trees::Trees;
 
-use crate::Context;
+use crate::{Context, Memories};
 use memloom_core::conversations::{AccessLevel, MAX_TITLE_CHARS};
 use memloom_core::identity::{Caller, Tenant};
 use memloom_core::{ConversationId, Error, Resource, Result, Timestamp, UserId};
@@ -33,11 +39,12 @@ use uuid::Uuid;
 #[derive(Clone)]
 pub struct Conversations {
     cx: Arc<Context>,
+    memories: Memories,
 }
 
 impl Conversations {
-    pub(crate) fn new(cx: Arc<Context>) -> Self {
-        Self { cx }
+    pub(crate) fn new(cx: Arc<Context>, memories: Memories) -> Self {
+        Self { cx, memories }
     }
 
     /// Whether the caller may write here; for transports that find a fault of their own in what it wants to write.

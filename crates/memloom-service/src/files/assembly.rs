@@ -1,9 +1,10 @@
-//! Putting a context together from files that the caller names.
+//! Putting a context together from files that the caller names, and from memories that it searches for.
 
 use super::Files;
-use memloom_core::files::assembly::{self, DropReason, Outcome};
-use memloom_core::files::{ETag, FilePath, ScopedCaller};
-use memloom_core::{Error, Result};
+use memloom_core::files::assembly::{self, Budget, DropReason, FileRef, Outcome};
+use memloom_core::files::{ETag, FilePath, ScopedCaller, body};
+use memloom_core::memories::{MemoryCaller, Search};
+use memloom_core::{Error, Result, UserId};
 use memloom_store::files::{documents, scopes};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -16,6 +17,8 @@ pub struct Assembled {
     pub files: Vec<AssembledFile>,
     /// Those that did not.
     pub dropped: Vec<DroppedFile>,
+    /// The memories that fit, strongest first, each as JSON; none if they were not asked for.
+    pub memories: Option<Vec<String>>,
 }
 
 /// A file in a context.
@@ -25,6 +28,8 @@ pub struct AssembledFile {
     pub path: String,
     /// Its version.
     pub etag: ETag,
+    /// What it takes of the budget.
+    pub chars: usize,
     /// Its envelope: compact JSON. A file that was asked for twice shares it.
     pub document: Arc<str>,
 }
@@ -39,9 +44,49 @@ pub struct DroppedFile {
 }
 
 impl Files {
-    /// Assembles a context. All files are read from one consistent point.
-    pub async fn assemble(&self, caller: &ScopedCaller, request: &Map<String, Value>) -> Result<Assembled> {
+    /// Assembles a context. All files are read from one consistent point; memories get what they leave of the budget.
+    pub async fn assemble(
+        &self,
+        caller: &ScopedCaller,
+        rememberer: &MemoryCaller,
+        request: &Map<String, Value>,
+    ) -> Result<Assembled> {
         let (refs, budget) = assembly::read(request)?;
+        let search = body::member(request, "memories").map(|wanted| for_user(wanted, caller.scope.user()));
+        let search =
+            search.map(|search| Search::read(&search, self.memories.rules(), rememberer)).transpose()?;
+        let mut assembled = self.assemble_files(caller, refs, budget).await?;
+        if let Some(search) = search {
+            let used: usize = assembled.files.iter().map(|file| file.chars).sum();
+            let left = budget.max_chars_total.saturating_sub(used);
+            assembled.memories = Some(self.assemble_memories(rememberer, search, left).await?);
+        }
+        Ok(assembled)
+    }
+
+    /// The memories that a search finds, as far as there are characters left for them.
+    async fn assemble_memories(
+        &self,
+        rememberer: &MemoryCaller,
+        search: Search,
+        max_chars_total: usize,
+    ) -> Result<Vec<String>> {
+        let with_embedding = search.include_embedding;
+        let answer = self.memories.search(rememberer, search).await?;
+        let show = |hit| self.memories.show_hit(rememberer, hit, with_embedding).to_string();
+        let shown: Vec<String> = answer.hits.iter().map(show).collect();
+        let budget = Budget { max_docs: usize::MAX, max_chars_total };
+        let outcomes = assembly::walk(&shown, budget, |hit| Ok(Some(hit.chars().count())))?;
+        let fits = |(hit, outcome)| (outcome == Outcome::Selected).then_some(hit);
+        Ok(shown.into_iter().zip(outcomes).filter_map(fits).collect())
+    }
+
+    async fn assemble_files(
+        &self,
+        caller: &ScopedCaller,
+        refs: Vec<FileRef>,
+        budget: Budget,
+    ) -> Result<Assembled> {
         let scope = caller.scope.clone();
         self.cx
             .store
@@ -52,7 +97,7 @@ impl Files {
                     Some(id) => Ok(documents::chars(tx, id, &file.path)?),
                     None => Ok(None),
                 })?;
-                let mut read: HashMap<&FilePath, (ETag, Arc<str>)> = HashMap::new();
+                let mut read: HashMap<&FilePath, (ETag, usize, Arc<str>)> = HashMap::new();
                 for (file, outcome) in refs.iter().zip(outcomes) {
                     let path = file.given.clone();
                     match outcome {
@@ -62,10 +107,10 @@ impl Files {
                             if !read.contains_key(&file.path)
                                 && let Some(stored) = documents::get(tx, &scope, &file.path)?
                             {
-                                read.insert(&file.path, (stored.etag, stored.document.into()));
+                                read.insert(&file.path, (stored.etag, stored.chars, stored.document.into()));
                             }
-                            if let Some((etag, document)) = read.get(&file.path).cloned() {
-                                assembled.files.push(AssembledFile { path, etag, document });
+                            if let Some((etag, chars, document)) = read.get(&file.path).cloned() {
+                                assembled.files.push(AssembledFile { path, etag, chars, document });
                             }
                         }
                     }
@@ -74,4 +119,20 @@ impl Files {
             })
             .await
     }
+}
+
+/// A search that looks through this user's memories unless it names another.
+fn for_user(wanted: &Value, user: &UserId) -> Value {
+    let mut wanted = wanted.clone();
+    let Some(members) = wanted.as_object_mut() else { return wanted };
+    let identifiers = members.entry("identifiers").or_insert(Value::Null);
+    if identifiers.is_null() {
+        *identifiers = Value::Object(Map::new());
+    }
+    if let Some(identifiers) = identifiers.as_object_mut()
+        && identifiers.get("userId").is_none_or(|named| named.is_null() || named == "")
+    {
+        identifiers.insert("userId".to_owned(), user.as_str().into());
+    }
+    wanted
 }

@@ -57,7 +57,7 @@ pub struct AuditRecord {
     principal: Json,
     reason: Json,
     previous_etag: Option<String>,
-    new_etag: String,
+    new_etag: Option<String>,
     ops: Json,
     edits: Json,
     document: Json,
@@ -91,6 +91,20 @@ struct Said {
     evidence: Json,
     idempotency_key_hash: Json,
     request_id: Json,
+    /// Of a memory: its version before and after.
+    previous_version: Option<i64>,
+    version: Option<i64>,
+}
+
+impl Said {
+    /// The tags of the versions before and after.
+    fn etags(&self, record: &Record) -> (Option<String>, Option<String>) {
+        if self.layer.as_ref().is_some_and(|layer| layer.get() == r#""memories""#) {
+            let tag = |version: i64| format!("\"v{version}\"");
+            return (self.previous_version.map(tag), self.version.map(tag));
+        }
+        (record.previous.map(|etag| etag.to_string()), Some(record.etag.to_string()))
+    }
 }
 
 /// A version of a file, proved by the audit trail.
@@ -180,8 +194,11 @@ impl Files {
                 };
                 let version =
                     version.filter(|version| version.path == path.as_str()).ok_or_else(not_found)?;
+                if !version.is_of_a_file {
+                    return Ok(None);
+                }
                 let document = proved(tx, id, &version)?;
-                Ok(Reconstructed { change_id: public_id(version.etag), etag: version.etag, document })
+                Ok(Some(Reconstructed { change_id: public_id(version.etag), etag: version.etag, document }))
             })
             .await;
         if let Err(Error::Refused(refusal)) = &result
@@ -190,7 +207,8 @@ impl Files {
             files_metrics::audit_integrity_failure();
             tracing::error!("the audit trail of a file does not prove its versions");
         }
-        result
+        // What a memory said is not kept: nothing is wrong with the trail then.
+        result?.ok_or_else(incomplete)
     }
 }
 
@@ -262,6 +280,7 @@ fn rendered(caller: &ScopedCaller, record: Record) -> Result<AuditRecord> {
     let unreadable =
         |error: serde_json::Error| Error::Internal(format!("an audit record cannot be read: {error}"));
     let said: Said = serde_json::from_str(&record.record).map_err(unreadable)?;
+    let (previous_etag, new_etag) = said.etags(&record);
     let document = record.image.map(RawValue::from_string).transpose().map_err(unreadable)?;
     Ok(AuditRecord {
         change_id: public_id(record.etag),
@@ -275,8 +294,8 @@ fn rendered(caller: &ScopedCaller, record: Record) -> Result<AuditRecord> {
         actor: said.actor,
         principal: said.principal,
         reason: said.reason,
-        previous_etag: record.previous.map(|etag| etag.to_string()),
-        new_etag: record.etag.to_string(),
+        previous_etag,
+        new_etag,
         ops: said.ops,
         edits: said.edits,
         document,

@@ -143,7 +143,7 @@ impl Files {
             }
         }
         let draft = draft.ok_or_else(|| Error::Internal("a version was never drafted".into()))?;
-        mutation.commit(&self.cx, draft).await
+        mutation.commit(&self.cx, &self.memories, draft).await
     }
 
     /// Changes parts of a file.
@@ -193,7 +193,7 @@ impl Files {
         patch.apply(&mut envelope)?;
         let now = self.cx.clock.now().max(stored.updated_at);
         let draft = mutation.draft(envelope, now, created_at.as_ref())?;
-        mutation.commit(&self.cx, draft).await
+        mutation.commit(&self.cx, &self.memories, draft).await
     }
 }
 

@@ -2,12 +2,15 @@
 
 use super::Files;
 use super::replay::Replay;
+use crate::memories::journal::Told;
+use crate::memories::mirror;
 use crate::{files_metrics, quota};
 use memloom_core::files::{Event, EventQuery, ScopedCaller, body, canonical};
 use memloom_core::{Error, Result};
 use memloom_store::changes::{self, Change, ChangeKind};
 use memloom_store::files::{events, scopes};
 use serde_json::{Map, Value};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// That an event is stored and can be found.
@@ -18,7 +21,7 @@ pub struct EventWritten {
 }
 
 impl Files {
-    /// Stores an event, replacing the one with its id.
+    /// Stores an event, replacing the one with its id, and the memory that mirrors it.
     pub async fn write_event(
         &self,
         caller: &ScopedCaller,
@@ -31,35 +34,46 @@ impl Files {
         let (tenant, user) = (caller.scope.tenant().as_str(), caller.scope.user().as_str());
         let given = body::member(super::members(&body)?, "event").cloned();
         let event = Event::read(given, tenant, user, &caller.actor, now)?;
-        let (cx, writer) = (self.cx.clone(), caller.clone());
+        let mirrors = Arc::new(self.memories.mirrors(&caller.scope, &[&event.json]).await);
+        let (cx, writer, made) = (self.cx.clone(), caller.clone(), mirrors.clone());
+        let publish = self.memories.publish();
         let written = self
             .cx
             .store
-            .write("write_event", move |tx| {
-                let scope = scopes::lock(tx, &writer.scope)?;
-                if replay.find(tx, &writer, scope.id)?.is_some() {
-                    return Ok(EventWritten { replayed: true });
-                }
-                let tenant = writer.scope.tenant();
-                if let Some(limit) = cx.quotas.max_events(tenant.as_str())
-                    && scope.events as u64 >= limit
-                    && !events::exists(tx, scope.id, &event.id)?
-                {
-                    return Err(quota::full("events", limit));
-                }
-                events::put(tx, tenant, &scope, &event)?;
-                let change = Change {
-                    kind: ChangeKind::EventWritten,
-                    user: Some(writer.scope.user().as_str()),
-                    resource: &event.id,
-                    version: None,
-                };
-                changes::record(tx, tenant, now, &change)?;
-                replay.remember(tx, &writer, scope.id, now, || Ok("{}".to_owned()))?;
-                Ok(EventWritten { replayed: false })
-            })
+            .write_then(
+                "write_event",
+                move |tx| {
+                    let scope = scopes::lock(tx, &writer.scope)?;
+                    if replay.find(tx, &writer, scope.id)?.is_some() {
+                        return Ok((EventWritten { replayed: true }, Told::new()));
+                    }
+                    let tenant = writer.scope.tenant();
+                    if let Some(limit) = cx.quotas.max_events(tenant.as_str())
+                        && scope.events as u64 >= limit
+                        && !events::exists(tx, scope.id, &event.id)?
+                    {
+                        return Err(quota::full("events", limit));
+                    }
+                    events::put(tx, tenant, &scope, &event)?;
+                    let change = Change {
+                        kind: ChangeKind::EventWritten,
+                        user: Some(writer.scope.user().as_str()),
+                        resource: &event.id,
+                        version: None,
+                    };
+                    let sequence = changes::record_numbered(tx, tenant, now, &change)?;
+                    let mut told = Told::new();
+                    for mirror in made.iter() {
+                        told.extend(mirror::told(sequence, &mirror.put(tx)?, now));
+                    }
+                    replay.remember(tx, &writer, scope.id, now, || Ok("{}".to_owned()))?;
+                    Ok((EventWritten { replayed: false }, told))
+                },
+                move |(_, told)| publish(told),
+            )
             .await;
-        self.refund_refused(caller, written)
+        self.memories.mirrored(&mirrors);
+        self.refund_refused(caller, written.map(|(written, _)| written))
     }
 
     /// The events that answer a query best, each as it is stored.

@@ -7,6 +7,7 @@
 
 use super::Files;
 use crate::audit::{self, Actor};
+use crate::memories::forget::{Ended, end_sessions};
 use crate::{Context, files_metrics, tasks};
 use memloom_core::files::ScopedCaller;
 use memloom_core::{ConversationId, Error, Result, UserId};
@@ -14,7 +15,6 @@ use memloom_store::changes::{self, Change, ChangeKind};
 use memloom_store::conversations::{groups, memberships};
 use memloom_store::files::forget::{self, Forget, Removed, Step};
 use memloom_store::{StoreError, Tx};
-use std::sync::Arc;
 
 /// Trees that one step takes out of reach.
 const STEP_TREES: i64 = 50;
@@ -26,9 +26,11 @@ const STEP_ENTRIES: i64 = 1_000;
 const STEP_CHANGES: i64 = 10_000;
 
 /// What happens to what is out of reach, in this order: names first, because others see them.
-const STEPS: [(&str, Step, i64); 4] = [
+const STEPS: [(&str, Step, i64); 6] = [
     ("forget_names", forget::anonymize, STEP_ENTRIES),
+    ("forget_memory_names", forget::clear_memory_names, STEP_ROWS),
     ("forget_changes", forget::blank_changes, STEP_CHANGES),
+    ("forget_memories", forget::clear_memories, STEP_ROWS),
     ("forget_files", forget::clear_scope, STEP_ROWS),
     ("forget_entries", forget::clear_trees, STEP_ROWS),
 ];
@@ -41,14 +43,17 @@ impl Files {
     pub async fn forget(&self, caller: &ScopedCaller) -> Result<Forgotten> {
         let cx = &self.cx;
         let under_way = cx.forgetting.read().await;
-        let (who, clock) = (caller.scope.clone(), cx.clock.clone());
-        let forgets = cx
-            .store
-            .write("forget_user", move |tx| Ok::<_, Error>(forget::detach(tx, &who, clock.now())?))
-            .await?;
-        let mut removed = Removed::default();
-        for forget in &forgets {
-            removed += carry_out(cx, forget).await?;
+        let (who, clock, begun) = (caller.scope.clone(), cx.clock.clone(), self.memories.forgets());
+        let detach = cx.store.write("forget_user", move |tx| {
+            begun.begin();
+            Ok::<_, Error>(forget::detach(tx, &who, clock.now())?)
+        });
+        let begun = detach.await?;
+        self.memories.drop_lasting_indexes(&begun.memories);
+        let memories = begun.memories.iter().map(|scope| scope.entries).sum();
+        let mut removed = Removed { memories, ..Removed::default() };
+        for forget in &begun.forgets {
+            removed += self.carry_out(forget).await?;
         }
         scrub(cx).await;
         drop(under_way);
@@ -56,6 +61,7 @@ impl Files {
         files_metrics::deleted("event", "forget", removed.events);
         files_metrics::deleted("audit", "forget", removed.audit);
         files_metrics::deleted("conversation", "forget", removed.conversations);
+        files_metrics::deleted("memory", "forget", removed.memories);
         // The log of the operator: that it happened and how much went, not whose it was.
         tracing::info!(
             target: "files.operator",
@@ -65,52 +71,64 @@ impl Files {
             audit = removed.audit,
             conversations = removed.conversations,
             anonymized = removed.anonymized,
+            memories = removed.memories,
+            memories_anonymized = removed.memories_anonymized,
             "a user was forgotten"
         );
         Ok(removed)
     }
-}
 
-/// Goes on with what was not forgotten to the end, because a process ended on the way or the disk could not be scrubbed.
-pub(crate) async fn finish(cx: &Arc<Context>) -> Result<()> {
-    // Not while somebody counts what goes.
-    let Ok(_alone) = cx.forgetting.try_write() else { return Ok(()) };
-    for forget in cx.store.read("forgotten", |tx| Ok::<_, Error>(forget::unfinished(tx)?)).await? {
-        carry_out(cx, &forget).await?;
-    }
-    scrub(cx).await;
-    Ok(())
-}
-
-/// Removes everything that belongs to a forget, wherever it stopped.
-async fn carry_out(cx: &Arc<Context>, forget: &Forget) -> Result<Removed> {
-    let mut removed = Removed { conversations: hide_trees(cx, forget).await?, ..Removed::default() };
-    for (name, step, rows) in STEPS {
-        loop {
-            let forget = forget.clone();
-            let done = cx.store.write(name, move |tx| Ok::<_, Error>(step(tx, &forget, rows)?)).await?;
-            let Some(done) = done else { break };
-            removed += done;
+    /// Goes on with what was not forgotten to the end, because a process ended on the way or the disk could not be scrubbed.
+    pub(crate) async fn finish_forgetting(&self) -> Result<()> {
+        let cx = &self.cx;
+        // Not while somebody counts what goes.
+        let Ok(_alone) = cx.forgetting.try_write() else { return Ok(()) };
+        for forget in cx.store.read("forgotten", |tx| Ok::<_, Error>(forget::unfinished(tx)?)).await? {
+            self.carry_out(&forget).await?;
         }
+        scrub(cx).await;
+        Ok(())
     }
-    let cleared = forget.clone();
-    cx.store.write("forget_done", move |tx| Ok::<_, Error>(forget::set_cleared(tx, &cleared)?)).await?;
-    Ok(removed)
-}
 
-/// Takes the trees out of every list and search; says how many.
-async fn hide_trees(cx: &Arc<Context>, forget: &Forget) -> Result<u64> {
-    let mut hidden = 0;
-    loop {
-        let (inner, forgotten) = (cx.clone(), forget.clone());
-        let step = cx.store.write("forget_trees", move |tx| hide_some(tx, &inner, &forgotten)).await?;
-        let Some(trees) = step else { return Ok(hidden) };
-        cx.tasks.notify_one();
-        hidden += trees.len() as u64;
-        for Hidden { root, members } in &trees {
-            // The log must not name who is being forgotten.
-            for member in members.iter().filter(|member| *member != forget.who.user()) {
-                audit::membership(&Actor::unnamed(), *root, member, &audit::Change::Remove);
+    /// Removes everything that belongs to a forget, wherever it stopped.
+    async fn carry_out(&self, forget: &Forget) -> Result<Removed> {
+        let store = &self.cx.store;
+        let mut removed = Removed {
+            memories: self.memories.forget_here(&forget.who).await?,
+            conversations: self.hide_trees(forget).await?,
+            ..Removed::default()
+        };
+        removed += self.memories.anonymize(forget).await?;
+        for (name, step, rows) in STEPS {
+            loop {
+                let forget = forget.clone();
+                let done = store.write(name, move |tx| Ok::<_, Error>(step(tx, &forget, rows)?)).await?;
+                let Some(done) = done else { break };
+                removed += done;
+            }
+        }
+        // What pointed at files of this user points at nothing now.
+        self.memories.check_pointers().await?;
+        let cleared = forget.clone();
+        store.write("forget_done", move |tx| Ok::<_, Error>(forget::set_cleared(tx, &cleared)?)).await?;
+        Ok(removed)
+    }
+
+    /// Takes the trees out of every list and search, with what was remembered in them; says how many.
+    async fn hide_trees(&self, forget: &Forget) -> Result<u64> {
+        let (cx, mut hidden) = (&self.cx, 0);
+        loop {
+            let (inner, forgotten) = (cx.clone(), forget.clone());
+            let step = cx.store.write("forget_trees", move |tx| hide_some(tx, &inner, &forgotten)).await?;
+            let Some((trees, ended)) = step else { return Ok(hidden) };
+            self.memories.sessions_ended(forget.who.tenant(), ended).await?;
+            cx.tasks.notify_one();
+            hidden += trees.len() as u64;
+            for Hidden { root, members } in &trees {
+                // The log must not name who is being forgotten.
+                for member in members.iter().filter(|member| *member != forget.who.user()) {
+                    audit::membership(&Actor::unnamed(), *root, member, &audit::Change::Remove);
+                }
             }
         }
     }
@@ -123,14 +141,15 @@ struct Hidden {
 }
 
 /// Takes the next trees out of reach; `None` if there was none left.
-fn hide_some(tx: &mut dyn Tx, cx: &Context, forget: &Forget) -> Result<Option<Vec<Hidden>>> {
+fn hide_some(tx: &mut dyn Tx, cx: &Context, forget: &Forget) -> Result<Option<(Vec<Hidden>, Ended)>> {
     let trees = forget::reachable_trees(tx, forget, STEP_TREES)?;
     if trees.is_empty() {
         return Ok(None);
     }
-    let mut hidden = Vec::new();
+    let (mut hidden, mut ended) = (Vec::new(), Ended::default());
     for group in trees {
         let locked = groups::lock(tx, group)?;
+        end_sessions(tx, forget.who.tenant(), group, &mut ended)?;
         if !groups::evict_forks(tx, group, STEP_ROWS)? {
             break;
         }
@@ -150,7 +169,7 @@ fn hide_some(tx: &mut dyn Tx, cx: &Context, forget: &Forget) -> Result<Option<Ve
         }
         forget::set_unreachable(tx, group)?;
     }
-    Ok(Some(hidden))
+    Ok(Some((hidden, ended)))
 }
 
 /// Removes from the disk what was removed from the store. If that does not work at once, because somebody reads what is to

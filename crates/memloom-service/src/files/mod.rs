@@ -10,8 +10,7 @@ mod reindex;
 mod replay;
 mod retention;
 
-pub(crate) use forget::finish as finish_forgetting;
-pub(crate) use reindex::{purge_jobs, work as work_on_job};
+pub(crate) use reindex::work as work_on_job;
 
 pub use assembly::{Assembled, AssembledFile, DroppedFile};
 pub use audit::{AuditPage, AuditRecord, ListAudit, Reconstructed};
@@ -20,8 +19,8 @@ pub use events::EventWritten;
 pub use forget::Forgotten;
 pub use retention::RetentionReport;
 
-use crate::Context;
 use crate::quota::Kind;
+use crate::{Context, Memories};
 use memloom_core::files::{Code, FileRole, ScopedCaller};
 use memloom_core::{Error, Result};
 use serde_json::{Map, Value};
@@ -31,11 +30,12 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Files {
     cx: Arc<Context>,
+    memories: Memories,
 }
 
 impl Files {
-    pub(crate) fn new(cx: Arc<Context>) -> Self {
-        Self { cx }
+    pub(crate) fn new(cx: Arc<Context>, memories: Memories) -> Self {
+        Self { cx, memories }
     }
 
     /// Lets a caller in: its role, then its quota. Nothing of the request has been looked at.

@@ -5,7 +5,7 @@
 
 use super::documents::{Written, not_found};
 use super::replay::Replay;
-use crate::{Context, quota};
+use crate::{Context, Memories, quota};
 use memloom_core::files::envelope::{self, Document, Stamp};
 use memloom_core::files::etag::Precondition;
 use memloom_core::files::{Code, ETag, FilePath, Refusal, ScopedCaller, body, canonical};
@@ -15,6 +15,7 @@ use memloom_store::changes::{self, Change, ChangeKind};
 use memloom_store::files::audit::{self, NewRecord};
 use memloom_store::files::documents::{self, NewVersion, StoredFile};
 use memloom_store::files::scopes::{self, Counted};
+use memloom_store::memories::pointers;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -179,7 +180,7 @@ impl Mutation {
     }
 
     /// Stores the version, if the precondition still holds.
-    pub async fn commit(self, cx: &Arc<Context>, draft: Draft) -> Result<Written> {
+    pub async fn commit(self, cx: &Arc<Context>, memories: &Memories, draft: Draft) -> Result<Written> {
         let (asked, draft, context) = (self.0, Arc::new(draft), cx.clone());
         let written = draft.clone();
         let committed = cx
@@ -198,7 +199,10 @@ impl Mutation {
             })
             .await?;
         Ok(match committed {
-            Ok(etag) => {
+            Ok((etag, pointing)) => {
+                if pointing > 0 {
+                    memories.check_pointers_later();
+                }
                 let document = written.document.text.clone();
                 Written { etag: etag.to_string(), document, replayed: false }
             }
@@ -223,8 +227,15 @@ impl Asked {
         }
     }
 
-    /// Writes the version, its record, its place in the feed and the answer to its key: all of it or nothing.
-    fn write(&self, tx: &mut dyn Tx, scope: &Counted, current: Option<ETag>, draft: &Draft) -> Result<ETag> {
+    /// Writes the version, its record, its place in the feed and the answer to its key: all of it or nothing. Answers how many
+    /// memories point at the file, too.
+    fn write(
+        &self,
+        tx: &mut dyn Tx,
+        scope: &Counted,
+        current: Option<ETag>,
+        draft: &Draft,
+    ) -> Result<(ETag, u64)> {
         let Asked { caller, path, change, .. } = self;
         let (tenant, scope) = (caller.scope.tenant(), scope.id);
         let Draft { at, document: Document { text, chars }, record } = draft;
@@ -257,6 +268,7 @@ impl Asked {
         self.replay.remember(tx, caller, scope, *at, || {
             Written { etag: version.clone(), document: text.clone(), replayed: false }.to_json()
         })?;
-        Ok(etag)
+        let pointing = pointers::note_change(tx, &caller.scope, scope, path)?;
+        Ok((etag, pointing))
     }
 }

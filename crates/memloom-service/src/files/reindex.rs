@@ -1,4 +1,5 @@
-//! Making the event index anew from the stored events, block by block, while everything goes on.
+//! Making anew what follows from the stored events, block by block, while everything goes on: the event index, and the
+//! memories that mirror them where they are missing.
 //!
 //! An event knows its block, so a block is rebuilt in one unit of work from the events that belong to it: searches see it as
 //! it was or as it is, and what is written meanwhile goes where it always goes.
@@ -6,14 +7,15 @@
 use super::Files;
 use crate::Context;
 use crate::audit::{self as log, Call};
+use crate::jobs::{self, Request, persistently};
 use memloom_core::files::{Code, FileRole, Scope, ScopedCaller};
 use memloom_core::identity::{Principal, Role, Tenant};
 use memloom_core::{Error, Result, UserId};
-use memloom_store::files::jobs::{self, Job, Status};
+use memloom_store::Tx;
+use memloom_store::files::jobs::{self as stored, Job};
 use memloom_store::files::scopes::ScopeId;
 use memloom_store::files::{STEP_BYTES, events, scopes};
 use std::collections::VecDeque;
-use std::time::Duration;
 use uuid::Uuid;
 
 /// Blocks that one unit of work rebuilds at most: nobody else can write meanwhile.
@@ -21,12 +23,6 @@ const BLOCKS_AT_ONCE: i64 = 32;
 const SCOPES_AT_ONCE: i64 = 100;
 /// A job tells of so many errors at most.
 const MAX_ERRORS: usize = 20;
-/// Jobs can be asked about for so long.
-const JOB_MICROS: i64 = 7 * 24 * 3600 * 1_000_000;
-
-/// A store that is busy is asked so often, with pauses in between that double.
-const TRIES: usize = 5;
-const FIRST_PAUSE: Duration = Duration::from_millis(200);
 
 /// What a job of this kind is called.
 const KIND: &str = "events_reindex";
@@ -72,31 +68,11 @@ impl Files {
         result
     }
 
-    /// Queues a job, unless the same is queued or at work already.
     async fn start_job(&self, started_by: &str, tenant: &str, user: Option<&str>) -> Result<Uuid> {
-        let now = self.cx.clock.now();
-        let job = Job {
-            id: self.cx.clock.new_id(),
-            tenant: tenant.to_owned(),
-            user: user.map(str::to_owned),
-            started_by: started_by.to_owned(),
-            kind: KIND.to_owned(),
-            status: Status::Queued,
-            processed: 0,
-            total: 0,
-            errors: "[]".to_owned(),
-            claimed_at: None,
-        };
-        let start = self.cx.store.write("start_job", move |tx| {
-            let (tenant, user) = (job.tenant.as_str(), job.user.as_deref());
-            if let Some(id) = jobs::unfinished(tx, KIND, tenant, user)? {
-                return Ok(id);
-            }
-            let total = scopes::count_events(tx, Some(tenant), user)?;
-            jobs::insert(tx, &Job { total, ..job.clone() }, now)?;
-            Ok::<_, Error>(job.id)
-        });
-        let id = start.await?;
+        let (of_tenant, of_user) = (tenant.to_owned(), user.map(str::to_owned));
+        let request = Request { kind: KIND, tenant, user, started_by };
+        let count = move |tx: &mut dyn Tx| scopes::count_events(tx, Some(&of_tenant), of_user.as_deref());
+        let id = jobs::start(&self.cx, request, count).await?;
         self.cx.jobs.notify_one();
         Ok(id)
     }
@@ -105,7 +81,7 @@ impl Files {
     pub async fn job(&self, principal: &Principal, id: &str) -> Result<Job> {
         let not_found = || Error::refused(Code::JobNotFound, "there is no such job");
         let id = memloom_core::parse_uuid(id).ok_or_else(not_found)?;
-        let job = self.cx.store.read("get_job", move |tx| Ok::<_, Error>(jobs::get(tx, id)?)).await?;
+        let job = self.cx.store.read("get_job", move |tx| Ok::<_, Error>(stored::get(tx, id)?)).await?;
         job.filter(|job| may_watch(principal, job)).ok_or_else(not_found)
     }
 
@@ -125,7 +101,7 @@ impl Files {
             })
             .await?;
         let (mut walk, mut done, mut failed) = (Walk::new(extent), 0, None);
-        while let Some(step) = walk.step(&self.cx).await {
+        while let Some(step) = walk.step(self).await {
             match step {
                 Ok(events) => done += events,
                 Err(error) => failed = failed.or(Some(error)),
@@ -151,15 +127,13 @@ fn may_watch(principal: &Principal, job: &Job) -> bool {
 }
 
 /// Works on the next job; says whether there was one.
-pub(crate) async fn work(cx: &Context) -> Result<bool> {
-    let now = cx.clock.now();
-    let stale = now.saturating_add_micros(-(cx.settings.task_stale_claim.as_micros() as i64));
-    let claimed = cx.store.write("claim_job", move |tx| Ok::<_, Error>(jobs::claim(tx, now, stale)?)).await?;
-    let Some(mut job) = claimed else { return Ok(false) };
+pub(crate) async fn work(files: &Files) -> Result<bool> {
+    let cx = &*files.cx;
+    let Some(mut job) = jobs::claim(cx, KIND).await? else { return Ok(false) };
     let mut errors = Vec::new();
     let mut walk = Walk::new(Extent { tenant: Some(job.tenant.clone()), user: job.user.clone() });
     job.processed = 0;
-    while let Some(step) = walk.step(cx).await {
+    while let Some(step) = walk.step(files).await {
         match step {
             Ok(events) => {
                 job.processed += events;
@@ -173,48 +147,12 @@ pub(crate) async fn work(cx: &Context) -> Result<bool> {
                 }
             }
         }
-        if !note(cx, &mut job).await? {
+        if !jobs::note(cx, &mut job).await? {
             return Ok(true);
         }
     }
-    job.status = if errors.is_empty() { Status::Succeeded } else { Status::Failed };
-    job.errors = serde_json::to_string(&errors).map_err(|error| Error::Internal(error.to_string()))?;
-    note(cx, &mut job).await?;
+    jobs::end(cx, job, &errors).await?;
     Ok(true)
-}
-
-/// Forgets jobs that nobody will ask about any more.
-pub(crate) async fn purge_jobs(cx: &Context) -> Result<()> {
-    let before = cx.clock.now().saturating_add_micros(-JOB_MICROS);
-    cx.store.write("purge_jobs", move |tx| Ok::<_, Error>(jobs::purge(tx, before)?)).await?;
-    Ok(())
-}
-
-/// Writes down how a job is doing; `false` if it is not this worker's any more.
-async fn note(cx: &Context, job: &mut Job) -> Result<bool> {
-    let now = cx.clock.now();
-    let noted = persistently(|| {
-        let job = job.clone();
-        cx.store.write("note_job", move |tx| Ok::<_, Error>(jobs::update(tx, &job, now)?))
-    });
-    let kept = noted.await?;
-    job.claimed_at = Some(now);
-    Ok(kept)
-}
-
-/// Does something that may fail because the store is busy, some times.
-async fn persistently<T, F: Future<Output = Result<T>>>(work: impl Fn() -> F) -> Result<T> {
-    let mut pause = FIRST_PAUSE;
-    for _ in 1..TRIES {
-        match work().await {
-            Err(Error::Overloaded { .. } | Error::StorageUnavailable(_)) => {
-                tokio::time::sleep(pause).await;
-                pause *= 2;
-            }
-            result => return result,
-        }
-    }
-    work().await
 }
 
 /// A walk through the blocks of every scope in an extent.
@@ -237,15 +175,15 @@ impl Walk {
 
     /// Rebuilds the next blocks; says how many events they have, or what stopped it, in which case the next step goes on
     /// behind them if it can. `None` at the end.
-    async fn step(&mut self, cx: &Context) -> Option<Result<i64>> {
+    async fn step(&mut self, files: &Files) -> Option<Result<i64>> {
         if self.lost {
             return None;
         }
-        match self.next(cx).await {
+        match self.next(&files.cx).await {
             Ok(next) => {
-                let Blocks { scope_id, tenant, numbers } = next?;
-                let rebuilt = persistently(|| rebuild(cx, scope_id, tenant.clone(), numbers.clone())).await;
-                let last = rebuilt.as_ref().ok().map(|(last, _)| last).or(numbers.last());
+                let blocks = next?;
+                let rebuilt = persistently(|| blocks.rebuild(files)).await;
+                let last = rebuilt.as_ref().ok().map(|(last, _)| last).or(blocks.numbers.last());
                 self.block = last.map_or(self.block, |last| last + 1);
                 Some(rebuilt.map(|(_, events)| events))
             }
@@ -275,7 +213,7 @@ impl Walk {
             });
             let numbers = numbers.await?;
             if !numbers.is_empty() {
-                return Ok(Some(Blocks { scope_id, tenant: scope.tenant().clone(), numbers }));
+                return Ok(Some(Blocks { scope_id, scope: scope.clone(), numbers }));
             }
             self.scopes.pop_front();
             self.block = 0;
@@ -286,28 +224,34 @@ impl Walk {
 /// Blocks of one scope.
 struct Blocks {
     scope_id: ScopeId,
-    tenant: Tenant,
+    scope: Scope,
     numbers: Vec<i64>,
 }
 
-/// Rebuilds blocks, as many as one unit of work should; answers the last of them and how many events they have.
-async fn rebuild(cx: &Context, id: ScopeId, tenant: Tenant, blocks: Vec<i64>) -> Result<(i64, i64)> {
-    cx.store
-        .write("rebuild_blocks", move |tx| {
-            let last = blocks.last().copied().unwrap_or_default();
+impl Blocks {
+    /// Rebuilds as many of these as one unit of work should, and makes the memories that their events are to be mirrored by;
+    /// answers the last of them and how many events they have.
+    async fn rebuild(&self, files: &Files) -> Result<(i64, i64)> {
+        let (id, scope, numbers) = (self.scope_id, self.scope.clone(), self.numbers.clone());
+        let work = files.cx.store.write("rebuild_blocks", move |tx| {
+            let last = numbers.last().copied().unwrap_or_default();
             // The user may have been forgotten since; then there is nothing left to rebuild.
             if scopes::lock_known(tx, id)?.is_none() {
                 return Ok((last, 0));
             }
             let (mut indexed, mut bytes) = (0, 0);
-            for block in &blocks {
-                let rebuilt = events::rebuild_block(tx, &tenant, id, *block)?;
+            for block in &numbers {
+                let rebuilt = events::rebuild_block(tx, scope.tenant(), id, *block)?;
                 (indexed, bytes) = (indexed + rebuilt.events as i64, bytes + rebuilt.bytes);
                 if bytes >= STEP_BYTES {
                     return Ok((*block, indexed));
                 }
             }
-            Ok((last, indexed))
-        })
-        .await
+            Ok::<_, Error>((last, indexed))
+        });
+        let (last, indexed) = work.await?;
+        let rebuilt = self.numbers.iter().copied().filter(|block| *block <= last).collect();
+        files.memories.mirror_missing(id, &self.scope, rebuilt).await?;
+        Ok((last, indexed))
+    }
 }

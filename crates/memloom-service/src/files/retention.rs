@@ -2,6 +2,8 @@
 
 use super::{Files, audit as trail};
 use crate::files_metrics;
+use crate::memories::journal::Told;
+use crate::memories::mirror;
 use memloom_core::files::{Code, Refusal, Scope, ScopedCaller, body};
 use memloom_core::{Error, Result, Timestamp};
 use memloom_store::Tx;
@@ -16,6 +18,8 @@ const MAX_DAYS: i64 = 36_500;
 const DAY_MICROS: i64 = 24 * 3600 * 1_000_000;
 /// Rows that one unit of work removes at most: nobody else can write meanwhile.
 const STEP_ROWS: i64 = 500;
+/// Events that one unit of work removes at most: each is a memory, too.
+const STEP_EVENTS: i64 = 200;
 /// Files that one unit of work makes an image for at most: each is a proof of up to 32 versions.
 const STEP_PROOFS: usize = 32;
 const SCOPES_AT_ONCE: i64 = 100;
@@ -133,13 +137,16 @@ impl Files {
                 return Ok(all);
             }
             let (now, scope) = (self.cx.clock.now(), scope.clone());
-            let removed = self.cx.store.write("expire_events", move |tx| {
-                let Some(counted) = scopes::lock_known(tx, id)? else { return Ok(0) };
-                let removed = events::expire(tx, scope.tenant(), &counted, cutoff, STEP_ROWS)?;
+            let (journal, publish) = (self.memories.mirroring("retention"), self.memories.publish());
+            let work = move |tx: &mut dyn Tx| {
+                let Some(counted) = scopes::lock_known(tx, id)? else { return Ok((0, Told::new())) };
+                let removed = events::expire(tx, scope.tenant(), &counted, cutoff, STEP_EVENTS)?;
                 changes::record(tx, scope.tenant(), now, &applied(&scope, "events"))?;
-                Ok::<_, Error>(removed)
-            });
-            let removed = removed.await?;
+                Ok::<_, Error>((removed.len() as u64, mirror::remove(tx, &scope, &removed, &journal)?))
+            };
+            let expired = self.cx.store.write_then("expire_events", work, move |(_, told)| publish(told));
+            let (removed, told) = expired.await?;
+            self.memories.forget_texts(&told);
             files_metrics::deleted("event", "retention", removed);
             all += removed;
         }

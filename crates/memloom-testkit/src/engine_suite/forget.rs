@@ -14,13 +14,13 @@ use memloom_store::{Store, StoreError, TextDocument, Tx, TxExt};
 use uuid::Uuid;
 
 /// Everything happens at once: what belongs to a forget is not decided by a clock.
-const NOW: Timestamp = Timestamp::from_micros(1_000_000);
+pub(super) const NOW: Timestamp = Timestamp::from_micros(1_000_000);
 
-fn tenant() -> Tenant {
+pub(super) fn tenant() -> Tenant {
     Tenant::listed("a".into())
 }
 
-fn user(name: &str) -> UserId {
+pub(super) fn user(name: &str) -> UserId {
     UserId(name.into())
 }
 
@@ -29,11 +29,11 @@ fn alice() -> Scope {
 }
 
 /// A tree has one number: its own, and its root's.
-fn tree(number: u128) -> (GroupId, ConversationId) {
+pub(super) fn tree(number: u128) -> (GroupId, ConversationId) {
     (GroupId(Uuid::from_u128(number)), ConversationId(Uuid::from_u128(number)))
 }
 
-async fn write<T: Send + 'static>(
+pub(super) async fn write<T: Send + 'static>(
     store: &Store,
     work: impl Fn(&mut dyn Tx) -> Result<T, StoreError> + Send + 'static,
 ) -> T {
@@ -41,7 +41,7 @@ async fn write<T: Send + 'static>(
 }
 
 /// A tree of this owner, with everybody in it who writes.
-fn plant(tx: &mut dyn Tx, number: u128, owner: &str, members: &[&str]) -> Result<(), StoreError> {
+pub(super) fn plant(tx: &mut dyn Tx, number: u128, owner: &str, members: &[&str]) -> Result<(), StoreError> {
     let (group, root) = tree(number);
     let (metadata, title) = (Json::stored("{}".into()), Some("a title"));
     let owner = &user(owner);
@@ -97,6 +97,7 @@ fn say(tx: &mut dyn Tx, number: u128, on: ConversationId, who: &str, key: &str) 
         group: group.0,
         conversation: on.0,
         text: "walrus".into(),
+        by_agent: None,
         terms: "walrus".into(),
     })?;
     tx.execute(
@@ -107,8 +108,8 @@ fn say(tx: &mut dyn Tx, number: u128, on: ConversationId, who: &str, key: &str) 
     Ok(())
 }
 
-async fn detach(store: &Store) -> Vec<Forget> {
-    write(store, |tx| forget::detach(tx, &alice(), NOW)).await
+pub(super) async fn detach(store: &Store) -> Vec<Forget> {
+    write(store, |tx| forget::detach(tx, &alice(), NOW)).await.forgets
 }
 
 /// Does one step after the other, so many rows each; answers how many steps it took and what went.

@@ -236,7 +236,7 @@ fn explain(error: figment::Error, file: Option<&Path>) -> String {
         (None, None) => "the configuration".into(),
     };
     let path = error.path.join(".");
-    let secrets = ["auth.api_keys", "auth.jwt.hmac_secret", "encryption.dek"];
+    let secrets = ["auth.api_keys", "auth.jwt.hmac_secret", "encryption.dek", "embedding.openai.api_key"];
     let secret = secrets.iter().any(|prefix| path.starts_with(prefix));
     let expected = |what: &str| format!("{source}: {path} must be {}", in_words(what));
     match &error.kind {
@@ -278,6 +278,7 @@ fn in_words(expected: &str) -> &str {
         "a map" => "a table",
         "u64" | "usize" => "a whole number from 0 on",
         "u32" => "a whole number from 0 to 4294967295",
+        "f64" => "a number",
         section if section.starts_with("struct ") => "a section",
         own => own,
     }

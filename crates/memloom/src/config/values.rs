@@ -1,5 +1,6 @@
-//! Values that people write as text: lengths of time, numbers of bytes, addresses.
+//! Values that people write as text: lengths of time, numbers of bytes, addresses, layers.
 
+use memloom_core::memories::Layer;
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
@@ -139,6 +140,26 @@ impl fmt::Display for Listen {
     }
 }
 
+/// A layer of memories, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LayerName(pub Layer);
+
+const LAYER_IS: &str = "a layer: agent, user, session, project, team, org or company";
+
+impl FromStr for LayerName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Layer::parse(text.trim()).map(Self).ok_or_else(|| format!("'{text}' is not {LAYER_IS}"))
+    }
+}
+
+impl fmt::Display for LayerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.as_str())
+    }
+}
+
 /// Reads a type from its text form, or from a number written in the same notation.
 struct FromText<T>(&'static str, std::marker::PhantomData<T>);
 
@@ -181,6 +202,7 @@ macro_rules! as_text {
 as_text!(Span, SPAN_IS);
 as_text!(Bytes, BYTES_ARE);
 as_text!(Listen, LISTEN_IS);
+as_text!(LayerName, LAYER_IS);
 
 #[cfg(test)]
 mod tests {
@@ -247,5 +269,14 @@ mod tests {
         for wrong in ["127.0.0.1", "7077", "example.com:80", "localhost"] {
             assert!(wrong.parse::<Listen>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn layers_are_named_as_in_requests() {
+        for layer in Layer::ALL {
+            assert_eq!(layer.as_str().parse(), Ok(LayerName(layer)));
+            assert!(LAYER_IS.contains(layer.as_str()), "{LAYER_IS}");
+        }
+        assert!("galaxy".parse::<LayerName>().is_err());
     }
 }

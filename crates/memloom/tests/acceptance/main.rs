@@ -16,6 +16,7 @@ mod idempotency;
 mod identity;
 mod limits;
 mod listing;
+mod meaning;
 mod model;
 mod pagination;
 mod search;

@@ -274,20 +274,6 @@ fn letters_outside_ascii_are_found_in_any_case() {
     assert_eq!(found(&alice, "ÖLBRONN"), [entry]);
 }
 
-// ---- semantic and auto
-
-#[test]
-fn an_unavailable_type_is_answered_with_what_is_available() {
-    let (alice, _) = alice_and_indexer();
-
-    let answer = alice.post(SEARCH, json!({"query": "walrus", "searchType": "semantic"})).expect(501);
-
-    assert_members(&answer.json, &["error", "message", "availableTypes"], &answer.describe());
-    assert_eq!(answer.json["error"], "search_type_unavailable");
-    assert_eq!(answer.json["availableTypes"], json!(["fulltext"]));
-    assert!(answer.json["message"].is_string());
-}
-
 #[test]
 fn an_unknown_type_is_refused() {
     let (alice, _) = alice_and_indexer();

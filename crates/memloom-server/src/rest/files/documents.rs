@@ -1,6 +1,6 @@
 //! Files: list, get, put, patch, assemble.
 
-use super::extract::{JsonBody, Parameters, Scoped, Target};
+use super::extract::{JsonBody, Parameters, Scoped, ScopedPrincipal, Target};
 use super::{FilesError, json, push_text, written};
 use crate::rest::App;
 use crate::rest::extract::header;
@@ -119,19 +119,21 @@ pub(in crate::rest) async fn no_path(Scoped(_): Scoped, Target(path): Target) ->
     FilesError(path.err().unwrap_or(Error::MethodNotAllowed))
 }
 
-/// Assembles a context from files, in the order they are named, as far as the budget goes.
+/// Assembles a context from files, in the order they are named, and from memories that are searched for, as far as the
+/// budget goes.
 #[utoipa::path(post, path = "/v1/tenants/{tenant_id}/users/{user_id}/context:assemble", tag = "files",
     params(("tenant_id" = String, Path, description = "The tenant"), ("user_id" = String, Path, description = "The user")),
     request_body = wire::AssembleRequest,
     responses((status = 200, description = "The context", body = wire::AssembledContext)))]
 pub(in crate::rest) async fn assemble_context(
-    Scoped(caller): Scoped,
+    ScopedPrincipal(caller, principal): ScopedPrincipal,
     State(app): State<App>,
     body: JsonBody,
 ) -> Result<Response, FilesError> {
     let files = &app.0.services.files;
     files.admit(&caller, FileRole::Reader)?;
-    let assembled = files.assemble(&caller, &body.object()?).await?;
+    let rememberer = app.0.services.memories.caller(&principal, caller.request_id.clone());
+    let assembled = files.assemble(&caller, &rememberer, &body.object()?).await?;
     let mut json = br#"{"files":["#.to_vec();
     for (index, file) in assembled.files.iter().enumerate() {
         json.extend_from_slice(if index == 0 { br#"{"path":"# } else { br#",{"path":"# });
@@ -150,7 +152,13 @@ pub(in crate::rest) async fn assemble_context(
         push_text(&mut json, file.reason.as_str());
         json.push(b'}');
     }
-    json.extend_from_slice(b"]}");
+    json.push(b']');
+    if let Some(memories) = &assembled.memories {
+        json.extend_from_slice(br#","memories":["#);
+        json.extend_from_slice(memories.join(",").as_bytes());
+        json.push(b']');
+    }
+    json.push(b'}');
     Ok(written(StatusCode::OK, json))
 }
 

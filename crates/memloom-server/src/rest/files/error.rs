@@ -54,6 +54,12 @@ impl IntoResponse for FilesError {
             Error::Refused(refusal) => {
                 answer(status(refusal.code.class()), refusal.code.as_str(), refusal.message, refusal.details)
             }
+            // A context may be assembled from memories, too.
+            Error::MemoryRefused(refusal) => {
+                let status = StatusCode::from_u16(refusal.code.status());
+                let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+                answer(status, refusal.code.as_str(), refusal.message, refusal.details)
+            }
             Error::Invalid(violations) => {
                 let field = violations.into_iter().next().map(|violation| violation.field);
                 let details = details([("field", field.unwrap_or_default().into())]);
@@ -99,6 +105,7 @@ impl IntoResponse for FilesError {
             Error::SearchTypeUnavailable { .. } | Error::SearchDisabled | Error::PrometheusNotConfigured => {
                 plain(StatusCode::NOT_IMPLEMENTED, "NOT_IMPLEMENTED")
             }
+            Error::SemanticUnavailable(_) => plain(StatusCode::SERVICE_UNAVAILABLE, "DEPENDENCY_UNAVAILABLE"),
             Error::Overloaded { retry_after_seconds } => {
                 let response = plain(StatusCode::SERVICE_UNAVAILABLE, "DEPENDENCY_UNAVAILABLE");
                 with(response, RETRY_AFTER, retry_after_seconds.into())

@@ -36,6 +36,17 @@ impl FromRequestParts<App> for Scoped {
     type Rejection = FilesError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, FilesError> {
+        ScopedPrincipal::from_request_parts(parts, app).await.map(|ScopedPrincipal(caller, _)| Self(caller))
+    }
+}
+
+/// Somebody who may act on the scope of the path, and with which credentials.
+pub(in crate::rest) struct ScopedPrincipal(pub ScopedCaller, pub Principal);
+
+impl FromRequestParts<App> for ScopedPrincipal {
+    type Rejection = FilesError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, FilesError> {
         // From the raw target: ids are decoded once, here, whatever the router does.
         let mut segments = parts.uri.path().split('/').skip(3);
         let (tenant, user) = (segments.next().unwrap_or_default(), segments.nth(1).unwrap_or_default());
@@ -55,7 +66,7 @@ impl FromRequestParts<App> for Scoped {
         let caller = ScopedCaller::enter(&principal, user, service_id.as_deref(), request_id)?;
         let scope = &caller.scope;
         Noted::write(&parts.extensions, scope.tenant().as_str(), scope.user().as_str(), &caller.actor);
-        Ok(Self(caller))
+        Ok(Self(caller, principal))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Indexing events anew, and how far that is.
+//! Making anew what searches look at, and how far that is.
 
 use super::extract::{Identified, JsonBody, Scoped};
 use super::{FilesError, json};
@@ -8,7 +8,8 @@ use crate::rest::extract::{Segments, header};
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
-use memloom_core::files::{FileRole, body};
+use memloom_core::Error;
+use memloom_core::files::{Code, FileRole, body};
 use memloom_wire::files as wire;
 
 /// Has the events of a user indexed anew.
@@ -25,7 +26,7 @@ pub(in crate::rest) async fn reindex_events(
     Ok(json(StatusCode::ACCEPTED, &wire::JobStarted { job_id }))
 }
 
-/// Has the events of a tenant indexed anew.
+/// Has the events of a tenant indexed anew, or the vectors that another model made.
 #[utoipa::path(post, path = "/v1/admin/reindex", tag = "admin",
     request_body = Option<wire::ReindexRequest>,
     responses((status = 202, description = "The job", body = wire::JobStarted)))]
@@ -41,7 +42,12 @@ pub(in crate::rest) async fn reindex_tenant(
         None => principal,
     };
     let justification = header(&headers, JUSTIFICATION_HEADER)?;
-    let job_id = app.0.services.files.reindex_tenant(&principal, justification.as_deref()).await?;
+    let services = &app.0.services;
+    let job_id = match body::text(&members, "target")?.unwrap_or("events") {
+        "events" => services.files.reindex_tenant(&principal, justification.as_deref()).await?,
+        "embeddings" => services.vectors.reindex(&principal, justification.as_deref()).await?,
+        _ => return Err(Error::refused(Code::InvalidRequest, "target must be events or embeddings").into()),
+    };
     Ok(json(StatusCode::ACCEPTED, &wire::JobStarted { job_id }))
 }
 

@@ -38,7 +38,7 @@ pub(in crate::rest) async fn apply_retention(
     Ok(json(StatusCode::OK, &body))
 }
 
-/// Forgets a user: files, events, audit trail, conversations, everything.
+/// Forgets a user: files, events, audit trail, conversations, memories, everything.
 #[utoipa::path(delete, path = "/v1/tenants/{tenant_id}/users/{user_id}/memory", tag = "lifecycle",
     params(("tenant_id" = String, Path, description = "The tenant"), ("user_id" = String, Path, description = "The user")),
     responses((status = 200, description = "What was removed", body = wire::ForgetReport)))]
@@ -84,6 +84,10 @@ async fn forget(app: &App, caller: &ScopedCaller) -> Result<Response, FilesError
         conversations: wire::ForgottenConversations {
             deleted: removed.conversations,
             anonymized: removed.anonymized,
+        },
+        memories: wire::ForgottenMemories {
+            deleted: removed.memories,
+            anonymized: removed.memories_anonymized,
         },
     };
     Ok(json(StatusCode::OK, &body))

@@ -1,6 +1,10 @@
 //! What configures the server, what wins, and what the complaints say.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod embedding;
+mod memories;
+mod search;
+
 use memloom::config::{AutoDerive, Config, Flag, Inputs, Loaded, Provider, known_keys};
 use memloom_server::auth::config::{Mode, RoleConfig};
 use memloom_service::quota::{QuotaLimits, QuotaSettings, Rate};
@@ -71,6 +75,12 @@ impl Given {
     fn problems(&self) -> Vec<String> {
         self.load().config.problems().iter().map(ToString::to_string).collect()
     }
+}
+
+/// Reads a file and expects exactly these sentences to stop the start.
+#[track_caller]
+fn stops(toml: &str, expected: &[&str]) {
+    assert_eq!(given(toml).problems(), expected, "{toml}");
 }
 
 #[test]
@@ -202,6 +212,7 @@ fn a_wrong_value_is_told_what_would_be_right() {
         "[retention]\nevents_days = 9999999999\n",
         "must be a whole number from 0 to 4294967295, not 9999999999",
     );
+    check("[search]\nmin_score = \"high\"\n", "search.min_score must be a number, not \"high\"");
     check("[search]\nlanguage = 2\n", "search.language must be a text in quotes, not 2");
     check("server = true\n", "server must be a section, not true");
     check("[server]\nlisten = [1]\n", "such as \"127.0.0.1:7077\" or \"[::]:7077\", not a list");
@@ -227,9 +238,11 @@ fn complaints_and_settings_never_show_a_secret() {
         "[auth.api_keys]\na = 987654321\n",
         "[auth.api_keys]\na = [\"x\", 987654321]\n",
         "[auth.api_keys]\na = { keys = \"987654321\" }\n",
+        "[embedding.openai]\napi_key = 987654321\n",
     ] {
         let complaint = given(toml).complaint();
-        assert!(!complaint.contains("987654321") && complaint.contains("auth."), "{complaint}");
+        let named = complaint.contains("auth.") || complaint.contains("embedding.openai.api_key");
+        assert!(!complaint.contains("987654321") && named, "{complaint}");
     }
     let loaded =
         given(&DOCUMENTED.replace("issuer = \"https://idp.example\"", "hmac_secret = \"hush\"")).load();

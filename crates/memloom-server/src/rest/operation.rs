@@ -1,0 +1,96 @@
+//! What an operation of the memories contract is called in its errors: one name per method and route.
+
+use http::Method;
+use std::cell::Cell;
+
+/// The name of what no route took.
+pub const UNKNOWN: &str = "unknown";
+
+/// The name of an operation.
+pub fn named(method: &Method, route: &str) -> &'static str {
+    match (method.as_str(), route) {
+        ("POST", "/v1/memories") => "memory.add",
+        ("GET", "/v1/memories") | ("POST", "/v1/memories:list") => "memory.list",
+        ("POST", "/v1/memories:search") => "memory.search",
+        ("GET", "/v1/memories/{id}") => "memory.get",
+        ("PATCH", "/v1/memories/{id}") => "memory.update",
+        ("DELETE", "/v1/memories/{id}") => "memory.delete",
+        ("POST", "/v1/memories:bulkAdd") => "memory.bulkAdd",
+        ("POST", "/v1/memories:bulkDelete") => "memory.bulkDelete",
+        ("POST", "/v1/memories:clear") => "memory.clear",
+        ("POST", "/v1/memories:decay") => "memory.decay",
+        ("POST", "/v1/memories:consolidate") => "memory.consolidate",
+        ("POST", "/v1/memories/{id}/promote") => "memory.promote",
+        ("POST", "/v1/memories/{id}/archive") => "memory.archive",
+        ("POST", "/v1/memories/{id}/restore") => "memory.restore",
+        ("GET", "/v1/memories:capabilities") => "memory.capabilities",
+        ("GET", "/v1/memories:health") => "memory.health",
+        ("POST", "/v1/sessions:end") => "session.end",
+        ("POST", "/v1/facts") => "fact.add",
+        ("GET", "/v1/facts") | ("POST", "/v1/facts:query") => "fact.query",
+        ("GET", "/v1/facts/{id}") => "fact.get",
+        ("PATCH", "/v1/facts/{id}") => "fact.update",
+        ("DELETE", "/v1/facts/{id}") => "fact.delete",
+        ("GET", "/openspec/v1/knowledge") => "openspec.discover",
+        ("POST", "/openspec/v1/knowledge/query") => "openspec.query",
+        ("POST", "/openspec/v1/knowledge/create") => "openspec.create",
+        ("POST", "/openspec/v1/knowledge/batch") => "openspec.batch",
+        ("GET", "/openspec/v1/knowledge/stream") => "openspec.stream",
+        ("GET", "/openspec/v1/knowledge/{id}") => "openspec.get",
+        ("PUT", "/openspec/v1/knowledge/{id}") => "openspec.replace",
+        ("DELETE", "/openspec/v1/knowledge/{id}") => "openspec.delete",
+        ("GET", "/openspec/v1/knowledge/{id}/metadata") => "openspec.metadata",
+        _ => UNKNOWN,
+    }
+}
+
+thread_local! {
+    static CURRENT: Cell<&'static str> = const { Cell::new(UNKNOWN) };
+}
+
+/// The operation whose handler is running on this thread.
+pub fn current() -> &'static str {
+    CURRENT.get()
+}
+
+/// Runs `work`, which catches its own panics, as part of an operation.
+pub(crate) fn within<T>(operation: &'static str, work: impl FnOnce() -> T) -> T {
+    let before = CURRENT.replace(operation);
+    let done = work();
+    CURRENT.set(before);
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operation_of_the_surface_has_a_name() {
+        let document = serde_json::to_value(crate::rest::document()).unwrap();
+        let mut named_operations = 0;
+        for (path, item) in document["paths"].as_object().unwrap() {
+            if !["/v1/memories", "/v1/facts", "/v1/sessions", "/openspec"].iter().any(|p| path.starts_with(p))
+            {
+                continue;
+            }
+            for method in item.as_object().unwrap().keys().filter(|name| *name != "parameters") {
+                let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
+                assert_ne!(named(&method, path), UNKNOWN, "{method} {path}");
+                named_operations += 1;
+            }
+        }
+        assert_eq!(named_operations, 33);
+    }
+
+    #[test]
+    fn an_operation_within_another_ends_where_it_ends() {
+        assert_eq!(current(), UNKNOWN);
+        within("memory.add", || {
+            assert_eq!(current(), "memory.add");
+            within("memory.search", || assert_eq!(current(), "memory.search"));
+            assert_eq!(current(), "memory.add");
+        });
+        assert_eq!(current(), UNKNOWN);
+    }
+}

@@ -1,0 +1,128 @@
+//! Merging entries of one scope that say the same.
+
+use super::Memories;
+use super::journal::{Actor, Milestone};
+use super::provider::{ScanQuery, Span, Write, Written};
+use super::search::comparable;
+use memloom_core::Result;
+use memloom_core::memories::consolidate::{self, Candidate};
+use memloom_core::memories::{
+    Conditions, ConsolidateRequest, Kind, Memory, MemoryCaller, MemoryId, Position, ScopeHash, ScopeKey,
+    Viewer,
+};
+use memloom_recall::embed::Space;
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Entries that a page of a scope has.
+const PAGE: usize = 500;
+/// Scopes with more entries are merged in part: the work grows with the square.
+const MOST: usize = 20_000;
+
+/// The scopes that are being merged: at most one at a time each.
+static UNDER_WAY: Mutex<Option<HashSet<ScopeHash>>> = Mutex::new(None);
+
+/// What a consolidation did.
+struct Report {
+    groups: Vec<(MemoryId, Vec<MemoryId>)>,
+    examined: usize,
+}
+
+impl Memories {
+    /// Merges entries of a scope.
+    pub async fn consolidate(&self, caller: &MemoryCaller, body: &Value) -> Result<Value> {
+        let request = ConsolidateRequest::read(body, self.rules(), caller)?;
+        let actor = self.actor(caller, &Default::default());
+        let report = self.merge(&request.scope, request.similarity_threshold, request.dry_run, actor).await?;
+        let merged: usize = report.groups.iter().map(|(_, absorbed)| absorbed.len()).sum();
+        let shown = |(survivor, absorbed): (MemoryId, Vec<MemoryId>)| {
+            let absorbed: Vec<String> = absorbed.iter().map(ToString::to_string).collect();
+            json!({"survivorId": survivor.to_string(), "absorbedIds": absorbed})
+        };
+        let groups: Vec<Value> = report.groups.into_iter().map(shown).collect();
+        Ok(json!({"groups": groups, "merged": merged, "examined": report.examined}))
+    }
+
+    /// Merges a scope that an add made too large, in the background and once at a time.
+    pub(super) fn consolidate_later(&self, scope: ScopeKey) {
+        {
+            let mut under_way = UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner);
+            if !under_way.get_or_insert_default().insert(scope.hash()) {
+                return;
+            }
+        }
+        let memories = self.clone();
+        tokio::spawn(async move {
+            let threshold = memories.rules().consolidation.similarity_threshold;
+            if let Err(error) = memories.merge(&scope, threshold, false, Actor::system("consolidation")).await
+            {
+                tracing::warn!(%error, "memories could not be merged; the next add tries again");
+            }
+            let mut under_way = UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner);
+            under_way.get_or_insert_default().remove(&scope.hash());
+        });
+    }
+
+    async fn merge(&self, scope: &ScopeKey, threshold: f64, dry_run: bool, actor: Actor) -> Result<Report> {
+        let memories = self.candidates(scope).await?;
+        let space = self.cx.embeddings.space().cloned();
+        let candidates: Vec<Candidate<'_>> =
+            memories.iter().map(|memory| candidate(memory, space.as_ref())).collect();
+        let examined = candidates.iter().filter(|one| consolidate::takes_part(one.memory)).count();
+        let groups = consolidate::groups(&candidates, threshold);
+        let mut done = Vec::with_capacity(groups.len());
+        for group in &groups {
+            if !dry_run {
+                let now = self.now();
+                let survivor = consolidate::survivor(group, now);
+                let mut writes =
+                    vec![Write::Replace { memory: Arc::new(survivor), expected: group.leader.version }];
+                for memory in &group.absorbed {
+                    let absorbed = consolidate::absorbed(memory, group.leader.id, now);
+                    writes.push(Write::Replace { memory: Arc::new(absorbed), expected: memory.version });
+                }
+                let mut journal = self.journal(actor.clone(), now, writes.len(), "consolidate");
+                let ids: Vec<String> = group.absorbed.iter().map(|memory| memory.id.to_string()).collect();
+                let details = json!({"absorbed": ids});
+                journal.milestones.push((0, Milestone { name: "consolidated", details }));
+                for number in 1..writes.len() {
+                    let details = json!({"supersededBy": group.leader.id.to_string()});
+                    journal.milestones.push((number, Milestone { name: "archived", details }));
+                }
+                // A group that changed meanwhile is left for the next time.
+                if self.write(writes, journal).await? != Written::Done {
+                    continue;
+                }
+                metrics::counter!("memory_consolidations_total").increment(1);
+            }
+            done.push((group.leader.id, group.absorbed.iter().map(|memory| memory.id).collect()));
+        }
+        Ok(Report { groups: done, examined })
+    }
+
+    async fn candidates(&self, scope: &ScopeKey) -> Result<Vec<Memory>> {
+        let mut all: Vec<Memory> = Vec::new();
+        loop {
+            let query = ScanQuery {
+                viewer: Viewer { all: true, ..Viewer::default() },
+                conditions: Conditions::default(),
+                after: all.last().map(Position::of),
+                limit: PAGE,
+                with_embeddings: true,
+                now: self.now(),
+            };
+            let page = self.scan(vec![Span { scope: scope.clone(), until: None }], query).await?;
+            let last = page.memories.len() < PAGE;
+            all.extend(page.memories);
+            if last || all.len() >= MOST {
+                all.retain(|memory| memory.kind != Kind::Working);
+                return Ok(all);
+            }
+        }
+    }
+}
+
+fn candidate<'a>(memory: &'a Memory, space: Option<&Space>) -> Candidate<'a> {
+    Candidate { memory, vector: space.and_then(|space| comparable(memory, space)) }
+}

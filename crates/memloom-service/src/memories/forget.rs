@@ -1,0 +1,202 @@
+//! Forgetting: what of a user is in memories, and what goes with a conversation.
+//!
+//! The store puts scopes out of reach; here goes what was made of them: working memory, indexes, the stream's past, vectors
+//! that are remembered. In layers that others share, what the user made stays without its name.
+
+use super::Memories;
+use super::journal::Told;
+use super::provider::Write;
+use super::stream::Update;
+use memloom_core::files::Scope;
+use memloom_core::identity::Tenant;
+use memloom_core::memories::{Author, Identifier, Memory, Policy};
+use memloom_core::{Error, GroupId, Result, Timestamp};
+use memloom_store::Tx;
+use memloom_store::files::forget::{Forget, Removed};
+use memloom_store::memories::entries::{self, Stored};
+use memloom_store::memories::purge::{self, Detached, Selector};
+use memloom_store::memories::writing::Writing;
+use memloom_store::memories::{index, sessions};
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Rows that a step works on.
+const STEP: i64 = 200;
+
+/// Counts the forgets that began. What was read before one must not be written after it, or it would bring back what is
+/// forgotten; an entry that is changed is looked at again where it is written, but a copy is a new entry.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Forgets(Arc<AtomicU64>);
+
+impl Forgets {
+    /// Notes that a forget begins: in its first unit of work, so that everything is either before it or after it.
+    pub fn begin(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn count(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// A moment before something was read.
+#[derive(Debug, Clone)]
+pub struct Since {
+    forgets: Forgets,
+    count: u64,
+}
+
+impl Since {
+    /// Whether somebody was forgotten since. To be asked where the copy is written.
+    pub fn is_outdated(&self) -> bool {
+        self.forgets.count() != self.count
+    }
+}
+
+/// Sessions that ended with their conversations, and what was remembered in them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ended {
+    sessions: Vec<String>,
+    scopes: Vec<Detached>,
+}
+
+/// Puts what was remembered in the conversations of a tree out of reach, for all users, in the unit of work that removes it.
+pub(crate) fn end_sessions(
+    tx: &mut dyn Tx,
+    tenant: &Tenant,
+    group: GroupId,
+    ended: &mut Ended,
+) -> Result<()> {
+    for session in sessions::of_tree(tx, group.0)? {
+        ended.scopes.extend(purge::detach(tx, tenant, &Selector::Session(&session))?);
+        ended.sessions.push(session);
+    }
+    Ok(())
+}
+
+impl Memories {
+    /// The forgets that began.
+    pub(crate) fn forgets(&self) -> Forgets {
+        self.parts.forgets.clone()
+    }
+
+    /// This moment, before something is read that is to be copied.
+    pub(super) fn since(&self) -> Since {
+        let forgets = self.forgets();
+        Since { count: forgets.count(), forgets }
+    }
+
+    /// Drops what this process keeps of a user, whose memories are out of reach; says how many there were in working memory.
+    /// Of what the user wrote since, working memory may lose some, as it may at any time.
+    pub(crate) async fn forget_here(&self, who: &Scope) -> Result<u64> {
+        let (tenant, user) = (who.tenant().clone(), who.user().as_str().to_owned());
+        let detach = self.parts.ram.write("forget_working", move |tx| {
+            Ok::<_, Error>(purge::detach(tx, &tenant, &Selector::User(&user))?)
+        });
+        let gone = detach.await?;
+        self.drop_indexes(1, &gone);
+        self.clear_ram().await?;
+        let user = who.user().as_str();
+        self.parts.bus.forget(who.tenant(), |memory| {
+            memory.scope.user() == Some(user) || memory.created_by.user.as_deref() == Some(user)
+        });
+        // Vectors are remembered by digests of their texts, which nobody can tell whose they were.
+        self.cx.embeddings.forget_all();
+        Ok(gone.iter().map(|scope| scope.entries).sum())
+    }
+
+    /// Drops the indexes of scopes of the primary store that are out of reach.
+    pub(crate) fn drop_lasting_indexes(&self, gone: &[Detached]) {
+        self.drop_indexes(0, gone);
+    }
+
+    fn drop_indexes(&self, store: usize, gone: &[Detached]) {
+        for scope in gone {
+            self.parts.caches[store].drop_key(&scope.no);
+        }
+    }
+
+    async fn clear_ram(&self) -> Result<()> {
+        let step = || self.parts.ram.write("clear_memories", |tx| Ok::<_, Error>(purge::step(tx, STEP)?));
+        while step().await?.is_some() {}
+        Ok(())
+    }
+
+    /// Takes a user's name off what it made in scopes that are not its own, and removes what only it could see there.
+    pub(crate) async fn anonymize(&self, forget: &Forget) -> Result<Removed> {
+        let mut all = Removed::default();
+        loop {
+            let (forgotten, journal, now) = (forget.clone(), self.mirroring("forget"), self.now());
+            let publish = self.publish();
+            let work = move |tx: &mut dyn Tx| {
+                let (tenant, user) = (forgotten.who.tenant(), forgotten.who.user().as_str());
+                let made = entries::shared_by(tx, tenant, user, forgotten.last_memory, STEP)?;
+                let (mut writing, mut writes) = (Writing::default(), Vec::with_capacity(made.len()));
+                for stored in made {
+                    writes.push(anonymize(tx, &mut writing, stored, user, now)?);
+                }
+                writing.finish(tx)?;
+                journal.tell(tx, &writes)
+            };
+            let told: Told = self.cx.store.write_then("forget_authors", work, publish).await?;
+            if told.is_empty() {
+                return Ok(all);
+            }
+            let deleted = told.iter().filter(|(_, event)| event.update == Update::Deleted).count() as u64;
+            all += Removed {
+                memories: deleted,
+                memories_anonymized: told.len() as u64 - deleted,
+                ..Removed::default()
+            };
+        }
+    }
+
+    /// Drops what this process keeps of sessions that ended with their conversations.
+    pub(crate) async fn sessions_ended(&self, tenant: &Tenant, ended: Ended) -> Result<()> {
+        self.drop_lasting_indexes(&ended.scopes);
+        let sessions: HashSet<&str> = ended.sessions.iter().map(String::as_str).collect();
+        self.parts.bus.forget(tenant, |memory| {
+            memory.scope.get(Identifier::Session).is_some_and(|session| sessions.contains(session))
+        });
+        let (tenant, sessions) = (tenant.clone(), ended.sessions);
+        let detach = self.parts.ram.write("end_sessions", move |tx| {
+            let mut gone = Vec::new();
+            for session in &sessions {
+                gone.extend(purge::detach(tx, &tenant, &Selector::Session(session))?);
+            }
+            Ok::<_, Error>(gone)
+        });
+        let gone = detach.await?;
+        self.drop_indexes(1, &gone);
+        Ok(())
+    }
+}
+
+/// Takes the author's name off an entry, or removes one that nobody else could see. Answers what was done, without what
+/// was said where that is gone.
+fn anonymize(
+    tx: &mut dyn Tx,
+    writing: &mut Writing,
+    stored: Stored,
+    user: &str,
+    now: Timestamp,
+) -> Result<Write> {
+    let terms = index::terms(tx, stored.scope_no, stored.seq)?;
+    let Stored { memory, .. } = entries::with_embedding(tx, stored)?;
+    let mut next = Memory { created_by: Author::default(), ..memory.clone() };
+    if memory.policy.policy == Policy::Private {
+        writing.remove(tx, &memory, None)?;
+        next.content.clear();
+        next.metadata.clear();
+        return Ok(Write::Remove(Arc::new(next)));
+    }
+    if next.metadata.get("author").and_then(|author| author.as_str()) == Some(user) {
+        next.metadata.shift_remove("author");
+    }
+    next.policy.approved_users.retain(|approved| approved != user);
+    next.touch(now);
+    let next = Arc::new(next);
+    writing.replace(tx, &next, &terms, memory.version)?;
+    Ok(Write::Replace { memory: next, expected: memory.version })
+}

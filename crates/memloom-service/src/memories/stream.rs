@@ -1,0 +1,139 @@
+//! The stream of what happens to entries: a bounded past per tenant, and everything from now on.
+//!
+//! Events are published on the store's thread right after their commit, so they come in the order of the change feed and none
+//! is lost because a caller went away. Nobody who listens can hold up a writer: whoever falls behind is cut off.
+
+use super::journal::Milestone;
+use memloom_core::identity::Tenant;
+use memloom_core::memories::{Memory, Viewer};
+use memloom_core::{Clock, Timestamp};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::broadcast;
+
+/// So many events are kept, and can be missed, per tenant.
+const KEPT_EVENTS: usize = 1_000;
+/// For so long, in microseconds.
+const KEPT_MICROS: i64 = 5 * 60 * 1_000_000;
+
+/// What happened to an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Update {
+    /// It is new.
+    Created,
+    /// It has another version.
+    Updated,
+    /// It is gone.
+    Deleted,
+}
+
+impl Update {
+    /// The contract's word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Updated => "updated",
+            Self::Deleted => "deleted",
+        }
+    }
+}
+
+/// Something that happened.
+#[derive(Debug)]
+pub struct Event {
+    /// What.
+    pub update: Update,
+    /// To which entry; as it was before, if it is gone.
+    pub memory: Arc<Memory>,
+    /// When.
+    pub at: Timestamp,
+    /// What the entry's life came to.
+    pub milestone: Option<Milestone>,
+}
+
+impl Event {
+    /// Whether a viewer of the entry's scope may see it.
+    pub fn is_visible(&self, viewer: &Viewer) -> bool {
+        viewer.sees(&self.memory.policy, &self.memory.created_by)
+    }
+}
+
+/// An event with its number.
+pub type Numbered = (i64, Arc<Event>);
+
+/// Everything that happens, by tenant.
+pub struct Bus {
+    clock: Arc<dyn Clock>,
+    tenants: Mutex<HashMap<Tenant, Channel>>,
+}
+
+struct Channel {
+    /// Everything after this number is kept.
+    complete_after: i64,
+    newest: i64,
+    past: VecDeque<Numbered>,
+    future: broadcast::Sender<Numbered>,
+}
+
+/// What somebody is told who begins to listen.
+pub struct Listener {
+    /// What happened since the number it named; `None` if not all of that is kept.
+    pub past: Option<Vec<Numbered>>,
+    /// The newest number at this moment.
+    pub newest: i64,
+    /// What happens from now on.
+    pub future: broadcast::Receiver<Numbered>,
+}
+
+impl Bus {
+    /// A bus that nothing has happened on.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, tenants: Mutex::default() }
+    }
+
+    /// Tells of an event.
+    pub fn publish(&self, sequence: i64, event: Arc<Event>) {
+        let tenant = event.memory.scope.tenant().clone();
+        let oldest = self.clock.now().saturating_add_micros(-KEPT_MICROS);
+        let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
+        let channel = tenants.entry(tenant).or_insert_with(|| Channel::after(sequence - 1));
+        channel.newest = channel.newest.max(sequence);
+        channel.past.push_back((sequence, event.clone()));
+        while channel.past.len() > KEPT_EVENTS || channel.past.front().is_some_and(|(_, e)| e.at < oldest) {
+            let Some((dropped, _)) = channel.past.pop_front() else { break };
+            channel.complete_after = dropped;
+        }
+        // Mostly nobody listens.
+        let _ = channel.future.send((sequence, event));
+    }
+
+    /// Begins to listen. `now` is the newest number of the tenant's feed, in case nothing was published yet; `since` is the
+    /// last number that the listener has seen.
+    pub fn listen(&self, tenant: &Tenant, now: i64, since: Option<i64>) -> Listener {
+        let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
+        let channel = tenants.entry(tenant.clone()).or_insert_with(|| Channel::after(now));
+        let past = match since {
+            None => Some(Vec::new()),
+            Some(since) if since >= channel.complete_after => {
+                Some(channel.past.iter().filter(|(sequence, _)| *sequence > since).cloned().collect())
+            }
+            Some(_) => None,
+        };
+        Listener { past, newest: channel.newest, future: channel.future.subscribe() }
+    }
+
+    /// Drops what is kept of entries that are to be forgotten.
+    pub fn forget(&self, tenant: &Tenant, is_theirs: impl Fn(&Memory) -> bool) {
+        let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(channel) = tenants.get_mut(tenant) {
+            channel.past.retain(|(_, event)| !is_theirs(&event.memory));
+        }
+    }
+}
+
+impl Channel {
+    fn after(sequence: i64) -> Self {
+        let (future, _) = broadcast::channel(KEPT_EVENTS);
+        Self { complete_after: sequence, newest: sequence, past: VecDeque::new(), future }
+    }
+}

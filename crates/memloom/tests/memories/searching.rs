@@ -1,0 +1,277 @@
+//! Searching: the request, thresholds, counts, modes and what narrows a search.
+
+use crate::support::*;
+
+/// A few memories that have nothing to do with each other.
+const NOTES: [&str; 8] = [
+    "Use PostgreSQL for all new services",
+    "Deploys happen on Tuesdays",
+    "My dog is called Rex",
+    "User prefers dark mode in the editor",
+    "The invoice for March was paid late",
+    "Alice plays the cello in an orchestra",
+    "Error E4711-QX means that the cartridge is empty",
+    "The build cache lives in tmp_cache_dir_v2",
+];
+
+fn notes() -> (Tenant, Place) {
+    let (tenant, place) = (Tenant::fresh(), Place::project("p"));
+    tenant.add_all(NOTES.map(|content| place.with(json!({"content": content}))));
+    (tenant, place)
+}
+
+#[test]
+fn the_answer_has_the_shape_of_the_contract() {
+    let (tenant, place) = notes();
+    let answer =
+        tenant.search(place.everything(json!({"limit": 3, "query": "When do we deploy?"}))).expect(200);
+
+    let members = ["results", "totalCount", "totalCountExact", "searchedLayers", "thresholdUsed"];
+    assert_members(&answer.json, &members);
+    assert_eq!(answer.json["totalCount"], NOTES.len());
+    assert_eq!(answer.json["totalCountExact"], true);
+    assert_eq!(answer.json["searchedLayers"], json!(["project"]));
+    assert_eq!(number(&answer.json["thresholdUsed"]), 0.0);
+    let results = list(&answer.json["results"]);
+    assert_eq!(results.len(), 3);
+    for result in &results {
+        for name in ["memory", "score", "similarity", "layer"] {
+            assert!(names(result).contains(name), "no {name} in {result}");
+        }
+        assert!(result["overriddenBy"].is_null(), "{result}");
+    }
+    assert_eq!(results[0]["memory"]["content"], "Deploys happen on Tuesdays");
+    let default = tenant.search(json!({"query": "a", "identifiers": place.identifiers})).expect(200);
+    assert_eq!(number(&default.json["thresholdUsed"]), 0.7);
+}
+
+#[test]
+fn a_question_finds_its_memory_out_of_the_box() {
+    let (tenant, place) = notes();
+    for (question, memory) in [
+        ("Which database should a new service use?", NOTES[0]),
+        ("When do we deploy?", NOTES[1]),
+        ("name of my pet", NOTES[2]),
+        ("Does the user like a dark theme?", NOTES[3]),
+    ] {
+        let found = tenant.found(json!({"query": question, "identifiers": place.identifiers}));
+        assert_eq!(found.first().map(String::as_str), Some(memory), "{question}: {found:?}");
+    }
+    let nothing = tenant.found(json!({"query": "volcanoes of Iceland", "identifiers": place.identifiers}));
+    assert_eq!(nothing, Vec::<String>::new());
+}
+
+#[test]
+fn what_a_model_does_not_know_is_found_by_its_letters() {
+    let (tenant, place) = notes();
+    for (word, memory) in [("E4711-QX", NOTES[6]), ("tmp_cache_dir_v2", NOTES[7]), ("e4711-qx", NOTES[6])] {
+        let scored = |mode: &str| {
+            let results = tenant.results(place.everything(json!({"query": word, "mode": mode})));
+            let best = text(&results[0]["memory"]["content"]);
+            let of = |result: &&Value| result["memory"]["content"] == memory;
+            (best, number(&results.iter().find(of).expect("threshold 0 finds everything")["score"]))
+        };
+        let (best, hybrid) = scored("hybrid");
+        let (_, semantic) = scored("semantic");
+        assert_eq!(best, memory, "{word}");
+        assert!(hybrid >= semantic, "{word}: {hybrid} below {semantic}");
+        let found = tenant.found(json!({"query": word, "identifiers": place.identifiers}));
+        assert_eq!(found.first().map(String::as_str), Some(memory), "{word} at the default threshold");
+    }
+}
+
+#[test]
+fn letters_may_raise_a_score_and_never_lower_it() {
+    let (tenant, place) = notes();
+    for query in [
+        "Deploys happen on Tuesdays",
+        "the dog",
+        "PostgreSQL",
+        "E4711-QX cartridge",
+        "cello or invoice",
+        "?!",
+        "und der Hund",
+    ] {
+        let scores = |mode: &str| {
+            let results = tenant.results(place.everything(json!({"query": query, "mode": mode})));
+            let mut scores: Vec<_> = results
+                .iter()
+                .map(|r| (id_of(&r["memory"]), number(&r["score"]), number(&r["similarity"])))
+                .collect();
+            scores.sort_by(|a, b| a.0.cmp(&b.0));
+            scores
+        };
+        for (hybrid, semantic) in scores("hybrid").iter().zip(scores("semantic")) {
+            assert!(hybrid.1 >= semantic.1, "{query}: {hybrid:?} {semantic:?}");
+            assert_eq!(hybrid.2, semantic.2, "{query}: the raw similarity does not depend on the mode");
+        }
+    }
+}
+
+/// The calibration is published; a semantic score is the published curve at the raw similarity.
+#[test]
+fn a_semantic_score_is_the_calibrated_similarity() {
+    let (tenant, place) = notes();
+    let capabilities = tenant.client.get("/v1/memories:capabilities").expect(200).json;
+    let curve: Vec<(f64, f64)> = list(&capabilities["embedding"]["calibration"])
+        .iter()
+        .map(|point| (number(&point[0]), number(&point[1])))
+        .collect();
+    let calibrated = |raw: f64| {
+        let after = curve.iter().position(|point| point.0 >= raw).unwrap_or(curve.len() - 1).max(1);
+        let ((x0, y0), (x1, y1)) = (curve[after - 1], curve[after]);
+        if x1 > x0 { (y0 + (raw - x0) / (x1 - x0) * (y1 - y0)).clamp(0.0, 1.0) } else { y1 }
+    };
+    assert_eq!((curve[0], curve[curve.len() - 1]), ((0.0, 0.0), (1.0, 1.0)), "{curve:?}");
+    assert!(curve.windows(2).all(|w| w[0].0 <= w[1].0 && w[0].1 <= w[1].1), "monotone: {curve:?}");
+    for query in ["When do we deploy?", "the dog", NOTES[4]] {
+        for result in tenant.results(place.everything(json!({"query": query, "mode": "semantic"}))) {
+            let (score, raw) = (number(&result["score"]), number(&result["similarity"]));
+            assert!((score - calibrated(raw)).abs() < 1e-3, "{raw} gives {score}, not {}", calibrated(raw));
+        }
+    }
+    let same = tenant.results(place.everything(json!({"query": NOTES[2], "mode": "semantic"})));
+    assert!(number(&same[0]["similarity"]) > 0.999, "{}", same[0]);
+}
+
+#[test]
+fn a_threshold_is_inclusive_to_the_last_bit() {
+    let (tenant, place) = notes();
+    for mode in ["hybrid", "semantic"] {
+        for query in ["Which database should a new service use?", "the dog of Alice"] {
+            let body = place.everything(json!({"query": query, "mode": mode}));
+            for (rank, result) in tenant.results(body.clone()).iter().enumerate() {
+                let score = number(&result["score"]);
+                let at = |threshold: Value| {
+                    let answer =
+                        tenant.search(merged(body.clone(), &json!({"threshold": threshold}))).expect(200);
+                    (answer.json["totalCount"].as_u64().unwrap(), list(&answer.json["results"]))
+                };
+                // The very number that was answered goes back.
+                let (total, found) = at(result["score"].clone());
+                assert!(total > rank as u64, "{score} {mode}");
+                assert!(found.iter().any(|other| other["memory"]["id"] == result["memory"]["id"]), "{score}");
+                if score < 1.0 {
+                    let (total, found) = at(json!(score.next_up()));
+                    assert_eq!(total, found.len() as u64);
+                    assert!(found.iter().all(|other| number(&other["score"]) > score), "{score}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn with_threshold_zero_everything_matches_also_texts_without_words() {
+    let (tenant, place) = (Tenant::fresh(), Place::user("u"));
+    for content in ["?!", "…", "🦭", "\u{1}\u{2}", "\u{200b}x", "normal words"] {
+        tenant.say(&place, content);
+    }
+    for query in ["?!", "…", "🦭", "\u{1}", "zzqxv", "normal words"] {
+        for mode in ["hybrid", "semantic"] {
+            let answer = tenant.search(place.everything(json!({"query": query, "mode": mode}))).expect(200);
+            assert_eq!(answer.json["totalCount"], 6, "{query:?} {mode}");
+            assert!(
+                !answer.text.contains("null,\"similarity\"") && !answer.text.contains("NaN"),
+                "{}",
+                answer.text
+            );
+        }
+    }
+}
+
+#[test]
+fn a_bad_request_names_the_member() {
+    let (tenant, place) = (Tenant::fresh(), Place::user("u"));
+    for (member, values) in [
+        ("query", vec![json!(null), json!(""), json!(" \n"), json!(5), json!(["a"])]),
+        ("layers", vec![json!([]), json!("user"), json!({}), json!(5)]),
+        ("threshold", vec![json!(-0.01), json!(1.01), json!("0.5"), json!(true), json!([0.5])]),
+        ("filter", vec![json!([]), json!("x"), json!(5)]),
+        (
+            "timeRange",
+            vec![
+                json!("today"),
+                json!([]),
+                json!({"from": "x"}),
+                json!({"to": 5}),
+                json!({"from": "2026-02-01T00:00:00Z", "to": "2026-01-01T00:00:00Z"}),
+            ],
+        ),
+        ("includeArchived", vec![json!("true"), json!(1)]),
+        ("includeEmbedding", vec![json!("true"), json!(1)]),
+        ("includeOverridden", vec![json!("true"), json!(1)]),
+        ("dedupe", vec![json!("true"), json!(1)]),
+        ("explain", vec![json!("true"), json!(1)]),
+        ("ranking", vec![json!("best"), json!(5), json!("")]),
+        ("mode", vec![json!("keyword"), json!(5), json!("")]),
+    ] {
+        for value in values {
+            let mut body = place.everything(json!({}));
+            body[member] = value.clone();
+            let refused = tenant.search(body).refused(400, "INVALID_REQUEST");
+            let field = refused.details()["field"].as_str().unwrap_or_default();
+            assert!(
+                field.contains(member) || member == "timeRange",
+                "{member} {value}: {}",
+                refused.describe()
+            );
+        }
+    }
+    for fine in [
+        json!({"threshold": 0}),
+        json!({"threshold": 1}),
+        json!({"timeRange": {}}),
+        json!({"filter": {}}),
+        json!({"layers": null}),
+        json!({"limit": null, "threshold": null, "filter": null, "kinds": null, "timeRange": null}),
+    ] {
+        tenant.search(place.everything(fine)).expect(200);
+    }
+}
+
+#[test]
+fn a_time_range_is_inclusive_and_about_when_it_happened() {
+    let (tenant, place) = (Tenant::fresh(), Place::user("u"));
+    for month in 1..=6 {
+        let at = format!("2026-0{month}-01T00:00:00Z");
+        tenant.added(
+            place.with(json!({"content": format!("month {month}"), "kind": "episodic", "occurredAt": at})),
+        );
+    }
+    let undated = tenant.added(place.with(json!({"content": "undated"})));
+    let found = |range: Value| sorted(tenant.found(place.everything(json!({"timeRange": range}))));
+
+    assert_eq!(
+        found(json!({"from": "2026-02-01T00:00:00Z", "to": "2026-04-01T00:00:00Z"})),
+        ["month 2", "month 3", "month 4"]
+    );
+    assert_eq!(
+        found(json!({"from": "2026-02-01T00:00:00.000001Z", "to": "2026-03-31T23:59:59.999999Z"})),
+        ["month 3"]
+    );
+    assert_eq!(found(json!({"to": "2026-01-01T00:00:00Z"})), ["month 1"]);
+    assert_eq!(found(json!({"from": undated["createdAt"], "to": undated["createdAt"]})), ["undated"]);
+    assert_eq!(
+        found(json!({"from": "2026-03-01T01:00:00+01:00", "to": "2026-03-01T00:00:00Z"})),
+        ["month 3"]
+    );
+    assert_eq!(found(json!({})).len(), 7);
+}
+
+#[test]
+fn an_explanation_comes_on_request() {
+    let (tenant, place) = notes();
+    let query = json!({"query": "When do we deploy?"});
+    let plain = tenant.results(place.everything(query.clone()));
+    let explained = tenant.results(place.everything(merged(query, &json!({"explain": true}))));
+
+    assert_eq!(plain.len(), explained.len());
+    for (plain, explained) in plain.iter().zip(&explained) {
+        assert_eq!(plain["memory"]["id"], explained["memory"]["id"]);
+        assert_eq!(plain["score"], explained["score"]);
+        let added: Vec<&str> = names(explained).difference(&names(plain)).copied().collect();
+        assert_eq!(added.len(), 1, "one more member says how the score came about: {explained}");
+        assert!(explained[added[0]].is_object(), "{explained}");
+    }
+}
