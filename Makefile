@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench openapi
+.PHONY: help run test check bench bench-recall openapi
 
 export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/memloom/target
 
@@ -40,6 +40,12 @@ bench: ## Measures Memloom against the floor of its own stack (ARGS="--only appe
 	cargo build --release -p memloom -p memloom-bench
 	cargo build --release -p memloom-store --example commits
 	$(CARGO_TARGET_DIR)/release/memloom-bench $(ARGS)
+
+bench-recall: ## Measures how well turns are found again: DATA=locomo10.json SCORER=retrieval.py [MODEL=directory of MiniLM]
+	@test -n "$(DATA)" -a -n "$(SCORER)" || { echo "usage: make bench-recall DATA=locomo10.json SCORER=retrieval.py [MODEL=dir]; bench/README.md says where they are published" >&2; exit 2; }
+	cargo build --release -p memloom
+	python3 bench/recall.py --data "$(DATA)" --scorer "$(SCORER)" --bin $(CARGO_TARGET_DIR)/release/memloom \
+	  $(if $(MODEL),--model "$(MODEL)") --plot docs/recall.svg
 
 openapi: ## Writes the API document that clients are generated from, openapi/memloom.json
 	mkdir -p openapi && cargo run --quiet -- openapi >openapi/memloom.json.new && mv openapi/memloom.json.new openapi/memloom.json

@@ -69,6 +69,13 @@ done
 for change in $(call "$scope/audit" | python3 -c 'import json, sys; print(*(r["change_id"] for r in json.load(sys.stdin)["records"]))'); do
     changes+=("\"$change\"")
 done
+memories=()
+for number in $(seq 10 29); do
+    body="{\"content\":\"a memory to find, number $number\",\"layer\":\"user\",\"identifiers\":{\"userId\":\"fuzz\"}}"
+    memories+=("\"$(call /v1/memories --data "$body" | python3 -c 'import json, sys; print(json.load(sys.stdin)["memory"]["id"])')\"")
+    body="{\"layer\":\"user\",\"identifiers\":{\"userId\":\"fuzz\"},\"factType\":\"t\",\"subject\":\"s$number\",\"predicate\":\"p\",\"object\":\"o\"}"
+    memories+=("\"$(call /v1/facts --data "$body" | python3 -c 'import json, sys; print(json.load(sys.stdin)["fact"]["id"])')\"")
+done
 values() {
     local IFS=,
     echo "values = [$*]"
@@ -93,11 +100,16 @@ $(values "${files[@]}")
 $(values "'*'" "${etags[@]}")
 [dictionaries.changes]
 $(values "${changes[@]}")
+[dictionaries.memories]
+$(values "${memories[@]}")
 [dictionaries.tenants]
 values = ["default"]
 [dictionaries.users]
 values = ["bob", "fuzz", "carol"]
 [parameters]
+"path.id" = { dictionary = "memories", probability = 0.8 }
+"query.userId" = { dictionary = "users", probability = 0.5 }
+"body.identifiers.userId" = { dictionary = "users", probability = 0.5 }
 "path.conversationId" = { dictionary = "conversations", probability = 0.8 }
 "path.entryId" = { dictionary = "entries", probability = 0.8 }
 "path.transferId" = { dictionary = "transfers", probability = 0.8 }
@@ -135,6 +147,7 @@ fuzz() {
 
 # The administrator first: the other pass deletes. Forgetting comes last of all, with that pass.
 fuzz admin 100 --include-path-regex '^/v1/(admin/|changes$|conversations/(index|unindexed)$)|^/v1/tenants/.*(files|context|events|audit|retention)'
-fuzz fuzz 120
+# A stream never ends; its tests read one.
+fuzz fuzz 80 --exclude-path /openspec/v1/knowledge/stream
 kill -0 "$server" 2>/dev/null || { cat "$folder/log" >&2; echo "schemathesis: the server died" >&2; exit 1; }
 echo "schemathesis: both passes conform to the document"

@@ -12,6 +12,7 @@ mod floor;
 mod growth;
 mod load;
 mod machine;
+mod memories;
 mod progress;
 mod report;
 mod scenario;
@@ -74,11 +75,12 @@ const SLICES: u32 = 3;
 
 const FOOTPRINT: &str = "footprint";
 const ENGINE: &str = "engine";
+const MEMORIES: &str = "memories";
 
 fn part_names() -> clap::builder::PossibleValuesParser {
     let operations = Operation::ALL.map(Operation::name);
     let growths = Growth::ALL.map(Growth::name);
-    operations.into_iter().chain(growths).chain([FOOTPRINT, ENGINE]).collect::<Vec<_>>().into()
+    operations.into_iter().chain(growths).chain([FOOTPRINT, ENGINE, MEMORIES]).collect::<Vec<_>>().into()
 }
 
 fn main() -> ExitCode {
@@ -120,6 +122,7 @@ impl Bench {
             grown: Vec::new(),
             engine: None,
             footprint: None,
+            memories: None,
         };
         println!("{}", report.machine.describe());
         if bench.wants(FOOTPRINT) {
@@ -127,6 +130,10 @@ impl Bench {
         }
         if bench.wants(ENGINE) {
             report.engine = bench.engine()?;
+        }
+        if bench.wants(MEMORIES) {
+            let seconds = bench.options.seconds * 2.0;
+            report.memories = Some(memories::measure(&bench.binary, seconds, &bench.progress).await?);
         }
         let most = bench.options.connections.iter().max().copied().unwrap_or(1);
         let mut world = World::new(&bench.binary, most, bench.progress).await?;

@@ -3,6 +3,7 @@
 use crate::growth::Growth;
 use crate::load::Run;
 use crate::machine::Machine;
+use crate::memories::Memories;
 use crate::scenario::{Goal, Operation};
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -57,6 +58,8 @@ pub struct Report {
     pub engine: Option<Value>,
     /// Memory and start.
     pub footprint: Option<Footprint>,
+    /// Memories.
+    pub memories: Option<Memories>,
 }
 
 /// Goals for [`Footprint`].
@@ -118,6 +121,7 @@ impl Report {
                     run.failure.as_deref().unwrap_or("?")
                 )
             })
+            .chain(self.memories.iter().flat_map(|memories| memories.failures.clone()))
             .collect()
     }
 
@@ -136,6 +140,9 @@ impl Report {
         self.write_comparisons(&mut out);
         self.write_engine(&mut out);
         self.write_grown(&mut out);
+        if let Some(memories) = &self.memories {
+            out.push_str(&memories.markdown());
+        }
         self.write_footprint(&mut out);
         for failure in self.failures() {
             let _ = writeln!(out, "\n**Failed:** {failure}");
@@ -269,6 +276,7 @@ impl Report {
                 "residentBytes": footprint.resident_bytes,
                 "startMillis": footprint.start_millis,
             })),
+            "memories": self.memories.as_ref().map(Memories::json),
             "failures": self.failures(),
         })
     }
@@ -307,7 +315,8 @@ fn run_json(run: &Run) -> Value {
     })
 }
 
-fn verdict(goal: &str, met: bool) -> String {
+/// A goal, and whether it was met.
+pub fn verdict(goal: &str, met: bool) -> String {
     format!("{goal}: {}", if met { "met" } else { "**missed**" })
 }
 

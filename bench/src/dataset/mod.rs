@@ -3,6 +3,7 @@
 pub mod conversations;
 pub mod events;
 pub mod files;
+pub mod memories;
 
 use uuid::Uuid;
 

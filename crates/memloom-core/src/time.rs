@@ -9,6 +9,10 @@ use uuid::Uuid;
 pub struct Timestamp(i64);
 
 impl Timestamp {
+    /// The first and the last instant that RFC 3339 can write, in years 0 and 9999.
+    const FIRST: Self = Self(-62_167_219_200_000_000);
+    const LAST: Self = Self(253_402_300_799_999_999);
+
     /// From microseconds since 1970-01-01T00:00:00Z.
     pub const fn from_micros(micros: i64) -> Self {
         Self(micros)
@@ -62,6 +66,11 @@ impl Timestamp {
         let of_day = i64::from(hour) * 3600 + i64::from(minute) * 60 + i64::from(second.min(59));
         let days = days_from_civil(i64::from(year), i64::from(month), i64::from(day));
         Some(Self((days * 86_400 + of_day) * 1_000_000))
+    }
+
+    /// Whether RFC 3339 can write it in UTC: an offset can lead out of the years from 0 to 9999.
+    pub fn is_writable(self) -> bool {
+        (Self::FIRST..=Self::LAST).contains(&self)
     }
 
     /// This instant moved by so many microseconds, stopping at the ends of time.

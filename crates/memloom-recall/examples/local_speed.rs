@@ -12,12 +12,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("loaded in {:.0} ms", start.elapsed().as_secs_f64() * 1e3);
     for tokens in [8, 16, 32, 64, 128, 256] {
         let text = words(tokens - 2);
-        println!("{tokens:>4} tokens: {:.2} ms", median(|| drop(embedder.compute(&[&text]))));
+        println!("{tokens:>4} tokens: {:.2} ms", median(41, || drop(embedder.compute(&[&text]))));
     }
     for tokens in [8, 16, 32, 64] {
         let text = words(tokens - 2);
         let texts = vec![text.as_str(); 64];
-        let took = median(|| drop(embedder.compute(&texts)));
+        let took = median(5, || drop(embedder.compute(&texts)));
         println!("texts of {tokens} tokens: {:.0} per second", texts.len() as f64 / took * 1e3);
     }
     Ok(())
@@ -29,9 +29,9 @@ fn words(count: usize) -> String {
     words.into_iter().cycle().take(count).collect::<Vec<_>>().join(" ")
 }
 
-/// The median of several runs, in milliseconds.
-fn median(run: impl Fn()) -> f64 {
-    let mut times: Vec<f64> = (0..41)
+/// The median of so many runs, in milliseconds.
+fn median(runs: usize, run: impl Fn()) -> f64 {
+    let mut times: Vec<f64> = (0..runs)
         .map(|_| {
             let start = Instant::now();
             run();

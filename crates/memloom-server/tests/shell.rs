@@ -123,6 +123,55 @@ async fn an_unknown_route_and_an_unknown_method_have_the_contracts_shape() {
 }
 
 #[tokio::test]
+async fn what_never_reaches_a_handler_has_the_shape_of_its_surface() {
+    let slow = get(|| tokio::time::sleep(Duration::from_secs(60)));
+    let router = Router::new()
+        .route("/v1/memories", post(|_: Bytes| async {}).merge(slow.clone()))
+        .route("/openspec/v1/knowledge", slow);
+    let config = ShellConfig {
+        memories_body_limit: 10,
+        request_timeout: Duration::from_millis(50),
+        ..ShellConfig::default()
+    };
+    let server = Server::start(router, &config).await;
+
+    for (method, path, body, status, code, operation) in [
+        ("GET", "/v1/memories:nothing", "", 404, "ROUTE_NOT_FOUND", "unknown"),
+        ("PUT", "/v1/memories", "", 405, "METHOD_NOT_ALLOWED", "unknown"),
+        ("POST", "/v1/memories", "more than ten", 413, "REQUEST_TOO_LARGE", "memory.add"),
+        ("GET", "/v1/memories", "", 504, "TIMEOUT", "memory.list"),
+        ("GET", "/openspec/v1/nothing", "", 404, "ROUTE_NOT_FOUND", "unknown"),
+        ("GET", "/openspec/v1/knowledge", "", 504, "TIMEOUT", "openspec.discover"),
+    ] {
+        let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
+        let response = client().request(method, server.url(path)).body(body).send().await.unwrap();
+        assert_eq!(
+            (response.status().as_u16(), &response.headers()["cache-control"]),
+            (status, &"no-store".parse().unwrap())
+        );
+        let id = response.headers()["x-request-id"].to_str().unwrap().to_owned();
+        let version = response.headers().get("x-provider-version").cloned();
+        let body = json_of(response).await;
+        let error = &body["error"];
+        assert_eq!(
+            (&error["operation"], &error["retryable"]),
+            (&json!(operation), &json!(status == 504)),
+            "{path}"
+        );
+        if path.starts_with("/openspec") {
+            assert_eq!(
+                (&error["code"], &error["name"], &body["request_id"]),
+                (&json!(status), &json!(code), &json!(id))
+            );
+            assert!(version.is_some() && body["timestamp"].is_string(), "{body}");
+        } else {
+            assert_eq!((&error["code"], &error["request_id"]), (&json!(code), &json!(id)));
+            assert_eq!(version, None);
+        }
+    }
+}
+
+#[tokio::test]
 async fn head_is_answered_with_the_length_and_no_body() {
     let server = Server::start(things(), &ShellConfig::default()).await;
     let head = client().head(server.url("/things/1")).send().await.unwrap();

@@ -159,5 +159,6 @@ impl Services {
     pub async fn sample_metrics(&self) {
         files_metrics::sample(&self.context).await;
         self.memories.sample_metrics().await;
+        self.vectors.sample_metrics().await;
     }
 }

@@ -16,6 +16,7 @@ use memloom_store::memories::upgrades;
 use memloom_store::{StoreError, Tx};
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
@@ -25,6 +26,14 @@ const KIND: &str = "embeddings_reindex";
 const NOTED_EVERY: Duration = Duration::from_secs(1);
 /// After a failure that nobody asked about.
 const PAUSE: Duration = Duration::from_secs(60);
+
+/// Texts that wait for their vectors.
+const WAITING: &str = "memory_embedding_waiting";
+
+/// Describes the numbers of this module to the recorder.
+pub fn announce_metrics() {
+    metrics::describe_gauge!(WAITING, "Texts that wait for vectors of the configured model.");
+}
 
 /// How many texts have vectors of another model than this one, or none yet.
 pub fn waiting(tx: &mut dyn Tx, model: &str, with_conversations: bool) -> Result<i64, StoreError> {
@@ -37,11 +46,13 @@ pub fn waiting(tx: &mut dyn Tx, model: &str, with_conversations: bool) -> Result
 pub struct Vectors {
     cx: Arc<Context>,
     memories: Memories,
+    /// There may be a job.
+    is_asked: Arc<AtomicBool>,
 }
 
 impl Vectors {
     pub(crate) fn new(cx: Arc<Context>, memories: Memories) -> Self {
-        Self { cx, memories }
+        Self { cx, memories, is_asked: Arc::default() }
     }
 
     /// Has all vectors of other models made anew, of every tenant: it is one model for all. Answers the job's id.
@@ -60,6 +71,7 @@ impl Vectors {
         let request = Request { kind: KIND, tenant, user: None, started_by: &started_by };
         // What there is to do shows when it is looked for, which is the job.
         let id = jobs::start(&self.cx, request, |_| Ok(0)).await?;
+        self.is_asked.store(true, Ordering::Release);
         self.memories.wake_upgrades();
         Ok(id)
     }
@@ -109,9 +121,16 @@ impl Vectors {
     /// Works on every job, and makes the vectors that memories wait for. Texts of conversations do not wait for this.
     pub(crate) async fn round(&self) -> Result<()> {
         self.memories.list_outdated_after_a_change().await?;
-        while self.work_on_job().await? {}
-        while self.memories.upgrade_some().await?.map_err(|error| Error::Internal(error.to_string()))? > 0 {}
-        Ok(())
+        self.is_asked.store(true, Ordering::Release);
+        loop {
+            // Whoever asks while much is to do wants to see how far it is, not to wait for the end of it.
+            if self.is_asked.swap(false, Ordering::AcqRel) {
+                while self.work_on_job().await? {}
+            }
+            if self.memories.upgrade_some().await?.map_err(|error| Error::Internal(error.to_string()))? == 0 {
+                return Ok(());
+            }
+        }
     }
 
     /// Works on the next job; says whether there was one.
@@ -119,27 +138,32 @@ impl Vectors {
         let Some(mut job) = jobs::claim(&self.cx, KIND).await? else { return Ok(false) };
         self.memories.list_outdated().await?;
         (job.processed, job.total) = (0, self.waiting().await?);
-        let mut noted: Option<Instant> = None;
+        let mut noted = Instant::now();
         let mut errors = Vec::new();
+        if !jobs::note(&self.cx, &mut job).await? {
+            return Ok(true);
+        }
         loop {
-            if noted.is_none_or(|noted| noted.elapsed() >= NOTED_EVERY) {
-                if !jobs::note(&self.cx, &mut job).await? {
-                    return Ok(true);
-                }
-                noted = Some(Instant::now());
-            }
             match self.step().await? {
                 Ok(0) => break,
-                Ok(made) => job.processed += made,
+                Ok(_) => {}
                 Err(error) => {
                     tracing::error!(%error, "vectors could not be made anew");
                     errors.push("the embedding provider failed, and the log says how; what is left is tried again later");
                     break;
                 }
             }
-            // What was written meanwhile is done too.
-            job.total = job.total.max(job.processed);
+            if noted.elapsed() >= NOTED_EVERY {
+                noted = Instant::now();
+                // Counted, because others make vectors too.
+                job.processed = job.processed.max(job.total - self.waiting().await?);
+                if !jobs::note(&self.cx, &mut job).await? {
+                    return Ok(true);
+                }
+            }
         }
+        job.processed =
+            if errors.is_empty() { job.total } else { (job.total - self.waiting().await?).max(0) };
         jobs::end(&self.cx, job, &errors).await?;
         Ok(true)
     }
@@ -153,7 +177,15 @@ impl Vectors {
         .map(|made| made as i64))
     }
 
-    /// How many vectors wait to be made.
+    /// Sets the metrics that nothing keeps up to date.
+    pub(crate) async fn sample_metrics(&self) {
+        match self.waiting().await {
+            Ok(waiting) => metrics::gauge!(WAITING).set(waiting as f64),
+            Err(error) => tracing::warn!(%error, "texts that wait for their vectors could not be counted"),
+        }
+    }
+
+    /// How many texts wait for their vectors.
     async fn waiting(&self) -> Result<i64> {
         let Some(model) = self.cx.embeddings.preferred_model_id().map(str::to_owned) else { return Ok(0) };
         let semantic = self.cx.settings.search.semantic;

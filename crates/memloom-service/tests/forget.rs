@@ -9,10 +9,10 @@ use memloom_core::conversations::{AccessLevel, Channel, ListMode};
 use memloom_core::files::ScopedCaller;
 use memloom_core::{Clock, ConversationId, Error, Json, UserId};
 use memloom_service::Settings;
-use memloom_service::conversations::{AppendRequest, ListEntries};
+use memloom_service::conversations::{AppendRequest, Explanation, ListEntries, SearchRequest};
 use memloom_service::files::Forgotten;
-use memloom_store::TxExt;
 use memloom_store::files::forget;
+use memloom_store::{Tx, TxExt};
 use serde_json::{Map, json};
 use std::sync::{Mutex, mpsc};
 use world::{World, caller, principal};
@@ -27,6 +27,7 @@ trait People {
     async fn tell(&self, user: &str, id: &str);
     async fn told(&self, user: &str) -> usize;
     async fn say(&self, user: &str, conversation: ConversationId);
+    async fn say_this(&self, user: &str, conversation: ConversationId, text: &str);
     async fn start(&self, user: &str) -> ConversationId;
     async fn invite(&self, host: &str, conversation: ConversationId, guest: &str);
     async fn authors(&self, reader: &str, conversation: ConversationId) -> Vec<Option<String>>;
@@ -49,10 +50,14 @@ impl People for World {
     }
 
     async fn say(&self, user: &str, conversation: ConversationId) {
+        self.say_this(user, conversation, "walrus").await;
+    }
+
+    async fn say_this(&self, user: &str, conversation: ConversationId, text: &str) {
         let request = AppendRequest {
             channel: Some(Channel::History),
             content_type: Some("history".into()),
-            content: Some(Json::of(&json!([{"role": "USER", "text": "walrus"}])).unwrap()),
+            content: Some(Json::of(&json!([{"role": "USER", "text": text}])).unwrap()),
             ..AppendRequest::default()
         };
         self.services.conversations.append(&caller(user, None), conversation, request, None).await.unwrap();
@@ -109,6 +114,7 @@ impl People for World {
             "SELECT COUNT(*) FROM forgotten_users",
             "SELECT COUNT(*) FROM forgotten_groups",
             "SELECT COUNT(*) FROM forgotten_members",
+            "SELECT COUNT(*) FROM memory_purges",
         ] {
             assert_eq!(self.count(sql).await, 0, "{sql}");
         }
@@ -138,8 +144,14 @@ async fn a_clock_that_goes_back_keeps_nothing_from_being_forgotten() {
 
     let removed = world.forget("alice").await;
 
-    let expected =
-        Forgotten { events: 1, indexed: 1, conversations: 1, anonymized: 2, ..Forgotten::default() };
+    let expected = Forgotten {
+        events: 1,
+        indexed: 1,
+        memories: 1,
+        conversations: 1,
+        anonymized: 2,
+        ..Forgotten::default()
+    };
     assert_eq!(removed, expected);
     for conversation in [of_bob, left] {
         assert_eq!(world.authors("bob", conversation).await, [Some("bob".into()), None]);
@@ -276,4 +288,50 @@ async fn what_somebody_still_reads_is_scrubbed_from_the_disk_later() {
     reading.await.unwrap();
     world.services.run_due_tasks().await.unwrap();
     world.assert_nothing_is_left_to_do().await;
+}
+
+#[tokio::test]
+async fn neither_vectors_nor_the_name_of_a_speaker_stay() {
+    let world = World::new(Settings::default()).await;
+    let (own, shared) = (ConversationId(world.clock.new_id()), world.start("bob").await);
+    world.say_this("alice-who-goes", own, "a purple hippopotamus").await;
+    world.invite("bob", shared, "alice-who-goes").await;
+    world.say("alice-who-goes", shared).await;
+    world.services.run_due_tasks().await.unwrap();
+    // What a hit keeps for who said it: less where it was somebody else than whom the query names.
+    let kept = || async {
+        let query = Some("What did alice-who-goes say about a walrus?".to_owned());
+        let request = SearchRequest { query, explain: true, ..SearchRequest::default() };
+        let page = world.services.conversations.search(&caller("bob", None), request).await.unwrap();
+        let kept = page.data.iter().map(|hit| match hit.explanation {
+            Some(Explanation::Fused(score)) => score.by_another,
+            other => panic!("{other:?}"),
+        });
+        kept.collect::<Vec<f64>>()
+    };
+    assert!(matches!(kept().await[..], [1.0, others] if others < 1.0));
+    let derived = move |tx: &mut dyn Tx| {
+        tx.rows("SELECT conversation_id, pieces FROM meanings", &[], |row| {
+            Ok((ConversationId(row.uuid(0)?), row.bytes(1)?.to_vec()))
+        })
+    };
+    let rows = world.store.read("test", derived).await.unwrap();
+    let (_, hers) = rows.iter().find(|(id, _)| *id == own).unwrap();
+    let on_disk = |traces: &[u8]| {
+        let files = std::fs::read_dir(world.folder.path()).unwrap();
+        files
+            .map(|file| std::fs::read(file.unwrap().path()).unwrap())
+            .any(|bytes| bytes.windows(traces.len()).any(|window| window == traces))
+    };
+    assert!(on_disk(hers));
+
+    world.forget("alice-who-goes").await;
+    world.services.run_due_tasks().await.unwrap();
+
+    let left = world.store.read("test", derived).await.unwrap();
+    assert_eq!(left.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [shared, shared]);
+    assert!(!on_disk(hers));
+    let named = "SELECT COUNT(*) FROM meanings WHERE speaker = 'alice-who-goes'";
+    assert_eq!(world.count(named).await, 0);
+    assert_eq!(kept().await, [1.0, 1.0], "indexes in memory do not know the name either");
 }

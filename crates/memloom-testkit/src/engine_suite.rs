@@ -16,11 +16,13 @@
 mod changes;
 mod forget;
 mod meaning;
+mod memories;
 
 pub use changes::*;
 pub use forget::*;
 pub use meaning::*;
 use memloom_store::{Lock, Row, Store, StoreError, TextDocument, TextHit, TextQuery, TxExt, Value};
+pub use memories::*;
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::ops::ControlFlow;
@@ -106,6 +108,13 @@ macro_rules! engine_suite {
             a_forgotten_tree_is_closed_at_once_and_goes_step_by_step,
             a_forgotten_scope_goes_step_by_step_and_is_counted,
             the_end_of_one_forget_is_not_the_end_of_another,
+            forgotten_memories_say_nothing_before_they_go,
+            the_id_of_a_forgotten_memory_is_free,
+            a_forgotten_author_is_found_in_scopes_of_others,
+            keys_whose_answers_tell_of_a_user_are_forgotten,
+            pointers_are_due_when_their_document_changes,
+            records_of_memories_are_no_versions_of_files,
+            a_removed_event_leaves_the_others,
             a_commit_is_announced_to_those_who_listen,
             committed_data_survives_a_restart,
             a_closed_store_says_so,

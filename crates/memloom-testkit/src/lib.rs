@@ -1,6 +1,8 @@
-//! What every test of Memloom shares: the server under test and the suite that every storage engine passes.
+//! What every test of Memloom shares: the server under test, and the suites that every storage engine and every
+//! provider of memories pass.
 
 pub mod clock;
 pub mod embedder;
 pub mod engine_suite;
+pub mod provider_suite;
 pub mod server;

@@ -1,5 +1,7 @@
 //! `memloom doctor`: the effective configuration, and whether a server could run with it.
 
+mod embedding;
+
 use crate::cli::ServeArgs;
 use crate::config::{Bytes, Config, DEFAULT, Loaded, Provider, Setting};
 use crate::terminal::{Paint, line};
@@ -133,6 +135,9 @@ async fn examine(loaded: &Loaded) -> Report {
 
     let mut checks = configuration(config);
     checks.extend(encryption(config, found.as_ref().and_then(|found| found.as_ref().ok())));
+    let readable =
+        found.as_ref().is_some_and(|found| matches!(found, Ok(Inspection { readable: Some(Ok(())), .. })));
+    checks.extend(embedding::check(config, database.as_deref().filter(|_| readable)).await);
     checks.push(data_folder(&config.server.data_dir));
     checks.extend(database.map(|path| match holder {
         Some(holder) => used_database(&path, &holder, running),

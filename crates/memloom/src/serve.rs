@@ -4,6 +4,7 @@ use crate::config::{AutoDerive, Config, FilesProvider, LogFormat, size};
 use crate::terminal::{Paint, line};
 use anyhow::{Context, bail};
 use memloom_core::SystemClock;
+use memloom_recall::embed;
 use memloom_server::auth::Authenticator;
 use memloom_server::auth::config::Mode;
 use memloom_server::rest::{self, stats::Prometheus};
@@ -70,6 +71,7 @@ pub async fn launch(
     let clock = Arc::new(SystemClock);
     let metrics = Metrics::install()?;
     vault::announce_metrics();
+    embed::announce_metrics();
     let services = Services::new(store.clone(), clock.clone(), settings(&config)).await?;
     // Taken out, so that its keys and secrets are gone from memory once they are digested.
     let authenticator = Authenticator::new(std::mem::take(&mut config.auth))?;
@@ -109,10 +111,11 @@ pub async fn launch(
     let api = rest::router(rest::App::new(services.clone(), authenticator, prometheus));
     let router = shell::shell(api.merge(operations).merge(shell::docs(rest::document())), &config.shell()?);
 
-    let changes = services.changes.clone();
+    let (changes, memories) = (services.changes.clone(), services.memories.clone());
     let stop = async move {
         stop.await;
         changes.close();
+        memories.close();
     };
     let (stop_tasks, tasks_stopped) = oneshot::channel::<()>();
     let tasks = tokio::spawn(async move {

@@ -1,6 +1,7 @@
 //! The binary as its user sees it: what it prints, what it refuses, how it starts and stops.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use memloom_testkit::embedder::{DIMENSIONS, Embedder};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
@@ -352,6 +353,92 @@ fn reindex_works_through_a_server_and_in_the_folder() {
     let server = Server::start(folder.path(), &["--listen", "127.0.0.1:0"]);
     let found = post(&format!("{}/v1/tenants/acme/users/alice/events:search", server.url()), "{}");
     assert!(found.contains("three"), "{found}");
+}
+
+/// A file that has vectors made by this server.
+fn with_embedder(embedder: &Embedder) -> String {
+    format!(
+        "[embedding]\nprovider = \"openai\"\n[embedding.openai]\nbase_url = \"{}\"\nmodel = \"words\"\n\
+         dimensions = {DIMENSIONS}\n[memories.retry]\nmax_attempts = 1\n",
+        embedder.base_url
+    )
+}
+
+#[test]
+fn vectors_of_another_model_are_made_anew_in_the_folder_and_through_a_server() {
+    let folder = folder();
+    let mut server = Server::start(folder.path(), &["--listen", "127.0.0.1:0"]);
+    let memory =
+        r#"{"content":"Deploys happen on Tuesdays","layer":"project","identifiers":{"projectId":"p"}}"#;
+    post(&format!("{}/v1/memories", server.url()), memory);
+    server.signal("-TERM");
+    assert!(server.wait().success());
+    let embedder = Embedder::start();
+    std::fs::write(folder.path().join("memloom.toml"), with_embedder(&embedder)).unwrap();
+    let doctor = || stdout(&run(folder.path(), &["doctor", "--listen", "127.0.0.1:0"]));
+    let makes = "✓ embedding: openai:words:64 makes vectors of 64 dimensions";
+    let before = doctor();
+    assert!(
+        before.contains(&format!("{makes}; those that static-256 made are made anew once a server starts")),
+        "{before}"
+    );
+
+    let done = run(folder.path(), &["reindex", "--embeddings"]);
+    assert_eq!(stdout(&done), "Made the vectors of 1 text anew.\n", "{}", stderr(&done));
+    assert!(doctor().contains(&format!("{makes}\n")), "{}", doctor());
+
+    let server = Server::start(folder.path(), &["--listen", "127.0.0.1:0"]);
+    let url = server.url();
+    let through =
+        |extra: &[&str]| run(folder.path(), &[&["reindex", "--embeddings", "--url", &url], extra].concat());
+    let done = through(&["--token", "admin"]);
+    assert_eq!(stdout(&done), "Made the vectors of 0 texts anew.\n", "{}", stderr(&done));
+    let refused = through(&["--token", "alice"]);
+    assert!(stderr(&refused).contains("Admin role required"), "{}", stderr(&refused));
+    let refused = through(&["--token", "admin", "--tenant", "acme"]);
+    assert!(stderr(&refused).contains("cannot be used with '--tenant"), "{}", stderr(&refused));
+    embedder.refuse(Some(503));
+    let unreachable = doctor();
+    assert!(
+        unreachable.contains(
+            "! embedding: openai:words:64 makes vectors of 64 dimensions, but: the embedding provider failed"
+        ),
+        "{unreachable}"
+    );
+}
+
+#[test]
+fn a_model_that_cannot_be_read_stops_the_start_and_the_doctor_says_so() {
+    let folder = folder_with("[embedding]\nprovider = \"local\"\n[embedding.local]\ndirectory = \"model\"\n");
+    let refused = run(folder.path(), &["serve"]);
+    let complaint = stderr(&refused);
+    assert!(
+        complaint.contains("embedding.local.directory: model is not a folder; name the folder"),
+        "{complaint}"
+    );
+    std::fs::create_dir(folder.path().join("model")).unwrap();
+    let refused = run(folder.path(), &["serve", "--listen", "127.0.0.1:0"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let why = "the embedding provider cannot be used: the model in model: there is no config.json\n";
+    assert!(stderr(&refused).ends_with(&format!("error: {why}")), "{}", stderr(&refused));
+    let doctor = run(folder.path(), &["doctor", "--listen", "127.0.0.1:0"]);
+    assert_eq!(doctor.status.code(), Some(1));
+    assert!(stdout(&doctor).contains(&format!("✗ embedding: {why}")), "{}", stdout(&doctor));
+}
+
+#[test]
+fn doctor_says_who_makes_vectors() {
+    let told = |toml: &str| {
+        let output = run(folder_with(toml).path(), &["doctor", "--listen", "127.0.0.1:0"]);
+        assert!(output.status.success(), "{}", stdout(&output));
+        stdout(&output)
+    };
+    assert!(told("").contains("✓ embedding: static-256 makes vectors of 256 dimensions\n"), "{}", told(""));
+    let none = told("[embedding]\nprovider = \"none\"\n");
+    assert!(
+        none.contains("✓ embedding: embedding.provider is none, so words alone are searched\n"),
+        "{none}"
+    );
 }
 
 #[test]

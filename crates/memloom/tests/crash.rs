@@ -307,7 +307,7 @@ fn current_memory(agent: &Client, conversation: &str) -> Vec<Value> {
 
 /// What must never be in a database, each as a query that counts it. The schema has no foreign keys: a transaction is
 /// what keeps rows together, and these say whether it did.
-const WRONGS: [(&str, &str); 14] = [
+const WRONGS: [(&str, &str); 16] = [
     (
         "conversations without their tree",
         "SELECT count(*) FROM conversations c
@@ -371,6 +371,16 @@ const WRONGS: [(&str, &str); 14] = [
         "SELECT count(*) FROM texts t WHERE NOT EXISTS
          (SELECT 1 FROM entries e WHERE e.id = t.id AND e.group_id = t.group_id
           AND e.conversation_id = t.conversation_id AND e.channel = 1)",
+    ),
+    (
+        "meanings without their text",
+        "SELECT count(*) FROM meanings m WHERE NOT EXISTS
+         (SELECT 1 FROM texts t WHERE t.no = m.text_no AND t.id = m.entry_id AND t.group_id = m.group_id)",
+    ),
+    (
+        "texts that were taken in and have no meaning",
+        "SELECT count(*) FROM texts t JOIN meanings_progress p ON t.no <= p.text_no
+         WHERE NOT EXISTS (SELECT 1 FROM meanings m WHERE m.text_no = t.no)",
     ),
     (
         "idempotency keys without their conversation or entry",
@@ -547,7 +557,8 @@ fn everything_reads_the_same_after_a_stop_and_after_a_kill() {
     assert_eq!(everything(&server, &people, &conversations), before, "after a kill");
 }
 
-/// Somebody with a lot to forget: 2000 events, 200 trees shared with a friend, and what was said in 20 trees of that friend.
+/// Somebody with a lot to forget: 2000 events, which are memories too, 600 memories in a project, half of them private, 200
+/// trees shared with a friend, and what was said in 20 trees of that friend.
 struct Forgettable {
     user: String,
     friend: String,
@@ -557,6 +568,7 @@ struct Forgettable {
 }
 
 const EVENTS: usize = 2_000;
+const SHARED_MEMORIES: usize = 600;
 const TREES: usize = 200;
 const TREES_OF_FRIEND: usize = 20;
 
@@ -581,6 +593,15 @@ impl Forgettable {
                 .post(&format!("/v1/tenants/default/users/{user}/events"), json!({"event": event}))
                 .expect(202);
         });
+        on_threads(SHARED_MEMORIES, |n| {
+            let (policy, content) = match n % 2 {
+                0 => ("organization", format!("rule {n}")),
+                _ => ("private", format!("rule {n} of {word}")),
+            };
+            let memory = json!({"layer": "project", "identifiers": {"projectId": friend}, "content": content,
+                                "metadata": {"author": user}, "accessPolicy": {"policy": policy}});
+            alice.post("/v1/memories", memory).expect(201);
+        });
         on_threads(TREES, |n| {
             let id = start(&alice, &friend);
             say(&alice, &id, &format!("tree {n}, {word}"));
@@ -602,6 +623,15 @@ impl Forgettable {
         alice.try_send("DELETE", &format!("/v1/tenants/default/users/{}/memory", alice.user()), Body::None)
     }
 
+    fn assert_memories_forgotten(&self, alice: &Client, bob: &Client) {
+        let listed = alice.get(&format!("/v1/memories?layer=user&userId={}", self.user)).expect(200);
+        assert_eq!(listed.json["totalCount"], 0, "{}", listed.text);
+        let shared =
+            bob.get(&format!("/v1/memories?layer=project&projectId={}&limit=100", self.friend)).expect(200);
+        assert_eq!(shared.json["totalCount"], SHARED_MEMORIES / 2, "{}", shared.text);
+        assert!(!shared.text.contains(&self.user), "a memory names the user: {}", shared.text);
+    }
+
     /// Nothing is found by any route, in any table or in any byte.
     fn assert_forgotten(&self, server: &TestServer) {
         let (alice, bob, admin) =
@@ -614,6 +644,7 @@ impl Forgettable {
         left.sort();
         expected.sort();
         assert_eq!(left, expected);
+        self.assert_memories_forgotten(&alice, &bob);
         let query = json!({"query": self.word, "includeDeleted": true});
         for (who, path) in [(&bob, "/v1/conversations/search"), (&admin, "/v1/admin/conversations/search")] {
             assert!(who.post(path, query.clone()).expect_page().data.is_empty());
@@ -676,6 +707,8 @@ fn a_forget_that_is_killed_comes_to_its_end_all_the_same() {
     assert_eq!(report.json["events_deleted"], EVENTS, "{}", report.text);
     let anonymized = TREES_OF_FRIEND * 5;
     assert_eq!(report.json["conversations"], json!({"deleted": TREES, "anonymized": anonymized}));
+    let shared = SHARED_MEMORIES / 2;
+    assert_eq!(report.json["memories"], json!({"deleted": EVENTS + shared, "anonymized": shared}));
     undisturbed.assert_forgotten(&server);
 
     let mut dice = 0x2545_F491_4F6C_DD1D_u64;

@@ -113,7 +113,7 @@ impl<'a> Members<'a> {
     /// An instant.
     pub fn instant(&self, name: &str) -> Result<Option<Timestamp>> {
         self.typed(name, "must be an RFC 3339 timestamp with an offset", |value| {
-            value.as_str().and_then(Timestamp::parse)
+            value.as_str().and_then(Timestamp::parse).filter(|at| at.is_writable())
         })
     }
 

@@ -5,7 +5,7 @@ use super::kernels::{self, Kernels};
 use super::partition::Partition;
 use super::probe::Probe;
 use super::quantise::{Quantised, unit};
-use super::search::Effort;
+use super::search::{ASKED_TOGETHER, Effort};
 use super::shortlist::Shortlist;
 use super::sketch;
 use super::sums::Sums;
@@ -43,7 +43,7 @@ impl VectorQuery {
             let shape = Shape { space: Some(space), dimensions: unit.len() };
             Self { shape, quantised: Quantised::new(&unit), unit }
         });
-        queries.filter(|query| query.quantised.has_direction()).collect()
+        queries.filter(|query| query.quantised.grid.has_direction()).collect()
     }
 
     /// Nominates the most similar documents and those that may reach the floor. Returns whether no document that may
@@ -120,8 +120,11 @@ impl VectorQuery {
         let sums = self.sums(partition);
         for (depth, enough) in [(limit, limit / 2), (32 * limit, 2 * want)] {
             let bar = sums.reached_by(depth);
+            if bar == 0 {
+                break;
+            }
             let (promising, _) = self.allowed(partition, &sums, bar, limit, allow);
-            if bar > 0 && promising.len() >= enough.max(1) {
+            if promising.len() >= enough.max(1) {
                 return (promising, false);
             }
         }
@@ -139,14 +142,21 @@ impl VectorQuery {
     ) -> (Vec<u32>, bool) {
         let key = |number| partition.documents.key(number);
         let mut best = Shortlist::new(limit, partition.has_long_documents());
+        let mut asked = Vec::new();
+        let mut ask = |asked: &mut Vec<(f32, u32)>| {
+            for (sum, owner) in asked.drain(..) {
+                if sum >= best.bar() && allow(owner) {
+                    best.offer(sum, owner, key);
+                }
+            }
+        };
         sums.for_each_from(bar, |chunk, slot, sum| {
-            if f32::from(sum) >= best.bar()
-                && let Some(owner) = partition.chunks[chunk].owner(slot)
-                && allow(owner)
-            {
-                best.offer(f32::from(sum), owner, key);
+            asked.extend(partition.chunks[chunk].owner(slot).map(|owner| (f32::from(sum), owner)));
+            if asked.len() == ASKED_TOGETHER {
+                ask(&mut asked);
             }
         });
+        ask(&mut asked);
         let (best, are_all) = best.finish(key);
         (best.collect(), are_all)
     }
@@ -167,9 +177,7 @@ impl VectorQuery {
     }
 
     fn estimate(&self, chunk: &Chunk, slot: usize, dot: i32) -> Estimate {
-        Estimate {
-            similarity: dot as f32 * (self.quantised.scale * chunk.scales[slot]),
-            error: self.quantised.error_with(chunk.errors[slot]),
-        }
+        let (query, stored) = (self.quantised.grid, chunk.grids[slot]);
+        Estimate { similarity: query.cosine(stored, dot), error: query.error_with(stored) }
     }
 }

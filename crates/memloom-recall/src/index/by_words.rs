@@ -1,10 +1,11 @@
 //! Finding documents by their words.
 
-use super::chunk::CHUNK;
+use super::chunk::{CHUNK, Chunk};
 use super::kernels::BLOCK_ROWS;
 use super::partition::Partition;
+use super::postings::{Cursor, Postings};
 use super::probe::{Bm25, Probe};
-use super::search::Effort;
+use super::search::{ASKED_TOGETHER, Effort};
 use super::shortlist::Shortlist;
 
 /// The words of a query that occur in a partition, the rarest first.
@@ -68,14 +69,26 @@ impl WordQuery {
             Effort::Bounded { postings, .. } => self.rarest(postings),
         };
         let mut best = Shortlist::new(probe.want, partition.has_long_documents());
-        self.scan(partition, nominating, |owner, score| {
-            let above = probe.lexical_floor.is_some_and(|floor| score > floor);
-            if (above || score >= best.bar()) && allow(owner) {
-                nominees.extend(above.then_some(owner));
-                best.offer(score, owner, key);
+        let mut asked = Vec::new();
+        let mut ask = |asked: &mut Vec<(f32, u32)>| {
+            for (score, owner) in asked.drain(..) {
+                let above = probe.lexical_floor.is_some_and(|floor| score > floor);
+                if (above || score >= best.bar()) && allow(owner) {
+                    nominees.extend(above.then_some(owner));
+                    best.offer(score, owner, key);
+                }
             }
             probe.lexical_floor.map_or(best.bar(), |floor| floor.min(best.bar()))
+        };
+        let mut bar = f32::NEG_INFINITY;
+        self.scan(partition, nominating, |owner, score| {
+            asked.push((score, owner));
+            if asked.len() == ASKED_TOGETHER {
+                bar = ask(&mut asked);
+            }
+            bar
         });
+        ask(&mut asked);
         nominees.extend(best.finish(key).0);
         nominating.len() == self.terms.len() || probe.lexical_floor.is_none()
     }
@@ -118,29 +131,15 @@ impl WordQuery {
 
     /// Scores every piece that has one of the terms. `each` returns what a score has to reach to be of interest.
     fn scan<M>(&self, partition: &Partition<M>, terms: &[Term], mut each: impl FnMut(u32, f32) -> f32) {
-        const { assert!(CHUNK / BLOCK_ROWS == u64::BITS as usize, "a bit for every block of a chunk") };
-        let mut cursors: Vec<_> =
-            terms.iter().map(|term| (term, partition.words.postings(term.number).cursor())).collect();
+        let postings = terms.iter().map(|term| partition.words.postings(term.number));
+        let mut cursors: Vec<(&Term, Cursor<'_>)> =
+            terms.iter().zip(postings.map(Postings::cursor)).collect();
         let mut scores = [0.0; CHUNK];
         let mut bar = f32::MIN_POSITIVE;
         while let Some(first) = cursors.iter().filter_map(|(_, cursor)| cursor.piece()).min() {
             let number = first as usize / CHUNK;
             let chunk = &partition.chunks[number];
-            let mut touched = 0u64;
-            for (term, cursor) in &mut cursors {
-                loop {
-                    let run = cursor.before(((number + 1) * CHUNK) as u32);
-                    if run.is_empty() {
-                        break;
-                    }
-                    for posting in run {
-                        let slot = posting.piece() as usize % CHUNK;
-                        scores[slot] +=
-                            term.weight * self.norms.part(posting.frequency(), chunk.lengths[slot]);
-                        touched |= 1 << (slot / BLOCK_ROWS);
-                    }
-                }
-            }
+            let mut touched = self.add_up(chunk, ((number + 1) * CHUNK) as u32, &mut cursors, &mut scores);
             while touched != 0 {
                 let block = touched.trailing_zeros() as usize * BLOCK_ROWS;
                 touched &= touched - 1;
@@ -158,6 +157,33 @@ impl WordQuery {
                 rows.fill(0.0);
             }
         }
+    }
+
+    /// Adds up the scores of the pieces of one chunk, which ends before piece `end`. Returns a bit for every block of
+    /// slots that got any.
+    fn add_up(
+        &self,
+        chunk: &Chunk,
+        end: u32,
+        cursors: &mut [(&Term, Cursor<'_>)],
+        scores: &mut [f32; CHUNK],
+    ) -> u64 {
+        const { assert!(CHUNK / BLOCK_ROWS == u64::BITS as usize, "a bit for every block of a chunk") };
+        let mut touched = 0;
+        for (term, cursor) in cursors {
+            loop {
+                let run = cursor.before(end);
+                if run.is_empty() {
+                    break;
+                }
+                for posting in run {
+                    let slot = posting.piece() as usize % CHUNK;
+                    scores[slot] += term.weight * self.norms.part(posting.frequency(), chunk.lengths[slot]);
+                    touched |= 1 << (slot / BLOCK_ROWS);
+                }
+            }
+        }
+        touched
     }
 }
 

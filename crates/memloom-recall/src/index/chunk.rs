@@ -2,7 +2,7 @@
 
 use super::kernels::BLOCK_ROWS;
 use super::probe::SpaceNo;
-use super::quantise::{Quantised, unit};
+use super::quantise::{Grid, Quantised, unit};
 use super::sketch;
 use super::term_lists::TermLists;
 use std::mem::size_of;
@@ -51,17 +51,23 @@ impl Shape {
     pub(super) const WORDS: Self = Self { space: None, dimensions: 0 };
 }
 
+/// Whose a piece is.
+#[derive(Clone, Copy)]
+struct Slot {
+    owner: u32,
+    /// The next piece of the same document.
+    next: Option<PieceNo>,
+}
+
 /// Pieces whose vectors are of one shape.
 pub(super) struct Chunk {
     pub(super) shape: Shape,
-    owners: Vec<u32>,
-    free: usize,
-    next: Vec<Option<PieceNo>>,
+    slots: Vec<Slot>,
+    free: Vec<u16>,
     pub(super) lengths: Vec<u16>,
     /// Row after row.
     pub(super) codes: Vec<i8>,
-    pub(super) scales: Vec<f32>,
-    pub(super) errors: Vec<f32>,
+    pub(super) grids: Vec<Grid>,
     /// In blocks, as the kernels read them.
     pub(super) sketches: Vec<u8>,
     pub(super) terms: TermLists,
@@ -71,13 +77,11 @@ impl Chunk {
     pub(super) fn new(shape: Shape) -> Self {
         Self {
             shape,
-            owners: Vec::new(),
-            free: 0,
-            next: Vec::new(),
+            slots: Vec::new(),
+            free: Vec::new(),
             lengths: Vec::new(),
             codes: Vec::new(),
-            scales: Vec::new(),
-            errors: Vec::new(),
+            grids: Vec::new(),
             sketches: Vec::new(),
             terms: TermLists::default(),
         }
@@ -85,24 +89,32 @@ impl Chunk {
 
     /// How many slots are in use or were.
     pub(super) fn len(&self) -> usize {
-        self.owners.len()
+        self.slots.len()
     }
 
-    /// Adds a slot, to be owned next.
-    pub(super) fn push(&mut self) -> usize {
+    /// Whether every slot is in use.
+    pub(super) fn is_full(&self) -> bool {
+        self.len() == CHUNK && self.free.is_empty()
+    }
+
+    /// Whether no slot is in use.
+    pub(super) fn is_unused(&self) -> bool {
+        self.free.len() == self.len()
+    }
+
+    /// A slot, to be owned next. There has to be one.
+    pub(super) fn take(&mut self) -> usize {
+        if let Some(slot) = self.free.pop() {
+            return usize::from(slot);
+        }
         let slot = self.len();
-        self.owners.push(FREE);
-        self.free += 1;
-        self.next.push(None);
+        self.slots.push(Slot { owner: FREE, next: None });
         self.lengths.push(0);
         if self.shape.space.is_some() {
-            self.scales.push(0.0);
-            self.errors.push(0.0);
+            let sketches = (slot / BLOCK_ROWS + 1) * self.block_bytes();
+            self.grids.push(Grid::default());
             self.codes.resize(self.codes.len() + self.shape.dimensions, 0);
-            if slot.is_multiple_of(BLOCK_ROWS) {
-                self.sketches
-                    .resize(self.sketches.len() + BLOCK_ROWS * sketch::columns(self.shape.dimensions), 0);
-            }
+            self.sketches.resize(sketches, 0);
         }
         slot
     }
@@ -110,32 +122,28 @@ impl Chunk {
     /// The document a slot belongs to.
     #[inline]
     pub(super) fn owner(&self, slot: usize) -> Option<u32> {
-        self.owners.get(slot).copied().filter(|&owner| owner != FREE)
+        self.slots.get(slot).map(|slot| slot.owner).filter(|&owner| owner != FREE)
     }
 
     /// The slots below `end` that belong to nobody, whether they were used or not.
     pub(super) fn unowned(&self, end: usize) -> impl Iterator<Item = usize> {
-        let looked_at = if self.free > 0 { self.len() } else { 0 };
-        (0..looked_at).filter(|&slot| self.owners[slot] == FREE).chain(self.len()..end)
+        self.free.iter().map(|&slot| usize::from(slot)).chain(self.len()..end)
     }
 
     /// The next piece of the same document.
     pub(super) fn next(&self, slot: usize) -> Option<PieceNo> {
-        self.next[slot]
+        self.slots[slot].next
     }
 
     /// Gives a slot to a document.
     pub(super) fn own(&mut self, slot: usize, owner: u32, next: Option<PieceNo>) {
-        self.free -= usize::from(self.owners[slot] == FREE);
-        self.owners[slot] = owner;
-        self.next[slot] = next;
+        self.slots[slot] = Slot { owner, next };
     }
 
     /// Gives a slot back.
     pub(super) fn release(&mut self, slot: usize) {
-        self.owners[slot] = FREE;
-        self.free += 1;
-        self.next[slot] = None;
+        self.slots[slot] = Slot { owner: FREE, next: None };
+        self.free.push(slot as u16);
     }
 
     /// Sets the vector of a slot, which has to be of the chunk's dimensions.
@@ -144,21 +152,25 @@ impl Chunk {
         let unit = unit(vector);
         let quantised = Quantised::new(&unit);
         self.codes[slot * dimensions..][..dimensions].copy_from_slice(&quantised.codes);
-        self.scales[slot] = quantised.scale;
-        self.errors[slot] = quantised.error;
-        let block = BLOCK_ROWS * sketch::columns(dimensions);
-        let block = &mut self.sketches[slot / BLOCK_ROWS * block..][..block];
+        self.grids[slot] = quantised.grid;
+        let bytes = self.block_bytes();
+        let block = &mut self.sketches[slot / BLOCK_ROWS * bytes..][..bytes];
         sketch::write(&unit, block, slot % BLOCK_ROWS);
     }
 
     /// How many bytes it takes on the heap.
     pub(super) fn heap(&self) -> usize {
-        self.owners.capacity() * size_of::<u32>()
-            + self.next.capacity() * size_of::<Option<PieceNo>>()
+        self.slots.capacity() * size_of::<Slot>()
+            + self.free.capacity() * size_of::<u16>()
             + self.lengths.capacity() * size_of::<u16>()
             + self.codes.capacity()
-            + (self.scales.capacity() + self.errors.capacity()) * size_of::<f32>()
+            + self.grids.capacity() * size_of::<Grid>()
             + self.sketches.capacity()
             + self.terms.heap()
+    }
+
+    /// How many bytes a block of sketches has.
+    fn block_bytes(&self) -> usize {
+        BLOCK_ROWS * sketch::columns(self.shape.dimensions)
     }
 }

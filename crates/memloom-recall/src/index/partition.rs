@@ -1,6 +1,6 @@
 //! What is searched together: the pieces of one memory scope or conversation tree.
 
-use super::chunk::{CHUNK, Chunk, PieceNo, Shape};
+use super::chunk::{Chunk, PieceNo, Shape};
 use super::documents::{Document, Documents};
 use super::postings::MAX_PIECE;
 use super::probe::{Piece, SpaceNo, TermStatistics};
@@ -16,6 +16,8 @@ pub struct Partition<M> {
     pub(super) documents: Documents<M>,
     pub(super) chunks: Vec<Chunk>,
     pools: Vec<Pool>,
+    /// Chunks without a piece, which may get any shape.
+    unused: Vec<usize>,
     pub(super) words: Words,
     /// Pieces in use.
     pub(super) pieces: usize,
@@ -24,12 +26,10 @@ pub struct Partition<M> {
     beside: usize,
 }
 
-/// All chunks of one shape.
+/// Which chunks of a shape have room.
 struct Pool {
     shape: Shape,
-    /// The one that is not full yet.
-    open: usize,
-    free: Vec<PieceNo>,
+    open: Vec<usize>,
 }
 
 impl<M> Default for Partition<M> {
@@ -45,6 +45,7 @@ impl<M> Partition<M> {
             documents: Documents::new(),
             chunks: Vec::new(),
             pools: Vec::new(),
+            unused: Vec::new(),
             words: Words::default(),
             pieces: 0,
             with_terms: 0,
@@ -122,14 +123,14 @@ impl<M> Partition<M> {
 
     /// How much memory the partition takes, and what is kept beside it.
     pub fn bytes(&self) -> usize {
-        let free: usize = self.pools.iter().map(|pool| pool.free.capacity() * size_of::<PieceNo>()).sum();
+        let lists = self.pools.iter().map(|pool| &pool.open).chain([&self.unused]);
         size_of::<Self>()
             + self.beside
             + self.documents.heap()
             + self.chunks.capacity() * size_of::<Chunk>()
             + self.chunks.iter().map(Chunk::heap).sum::<usize>()
             + self.pools.capacity() * size_of::<Pool>()
-            + free
+            + lists.map(|list| list.capacity() * size_of::<usize>()).sum::<usize>()
             + self.words.heap()
     }
 
@@ -157,36 +158,49 @@ impl<M> Partition<M> {
 
     fn take_slot(&mut self, shape: Shape) -> PieceNo {
         self.pieces += 1;
-        let pool = match self.pools.iter_mut().position(|pool| pool.shape == shape) {
-            Some(pool) => &mut self.pools[pool],
-            None => {
+        let pool = self.pool(shape);
+        let open = self.pools[pool].open.last().copied();
+        let number = open.unwrap_or_else(|| {
+            let number = self.unused.pop().unwrap_or(self.chunks.len());
+            if number == self.chunks.len() {
                 self.chunks.push(Chunk::new(shape));
-                self.pools.push(Pool { shape, open: self.chunks.len() - 1, free: Vec::new() });
-                let last = self.pools.len() - 1;
-                &mut self.pools[last]
+            } else {
+                self.chunks[number] = Chunk::new(shape);
             }
-        };
-        if let Some(number) = pool.free.pop() {
-            return number;
+            self.pools[pool].open.push(number);
+            number
+        });
+        let chunk = &mut self.chunks[number];
+        let piece = PieceNo::new(number, chunk.take());
+        assert!(piece.index() <= MAX_PIECE, "a partition of {} pieces", self.pieces);
+        if chunk.is_full() {
+            self.pools[pool].open.pop();
         }
-        if self.chunks[pool.open].len() == CHUNK {
-            pool.open = self.chunks.len();
-            self.chunks.push(Chunk::new(shape));
-        }
-        let number = PieceNo::new(pool.open, self.chunks[pool.open].push());
-        assert!(number.index() <= MAX_PIECE, "a partition of {} pieces", self.pieces);
-        number
+        piece
     }
 
-    fn give_back(&mut self, number: PieceNo) {
-        self.set_words(number, &[], 0);
+    fn give_back(&mut self, piece: PieceNo) {
+        self.set_words(piece, &[], 0);
         self.pieces -= 1;
-        let chunk = &mut self.chunks[number.chunk()];
-        chunk.release(number.slot());
-        let shape = chunk.shape;
-        if let Some(pool) = self.pools.iter_mut().find(|pool| pool.shape == shape) {
-            pool.free.push(number);
+        let number = piece.chunk();
+        let pool = self.pool(self.chunks[number].shape);
+        let (chunk, open) = (&mut self.chunks[number], &mut self.pools[pool].open);
+        if chunk.is_full() {
+            open.push(number);
         }
+        chunk.release(piece.slot());
+        if chunk.is_unused() {
+            *chunk = Chunk::new(Shape::WORDS);
+            open.retain(|&other| other != number);
+            self.unused.push(number);
+        }
+    }
+
+    fn pool(&mut self, shape: Shape) -> usize {
+        self.pools.iter().position(|pool| pool.shape == shape).unwrap_or_else(|| {
+            self.pools.push(Pool { shape, open: Vec::new() });
+            self.pools.len() - 1
+        })
     }
 
     fn set_words(&mut self, number: PieceNo, terms: &[(u64, u32)], length: u32) {

@@ -1,15 +1,21 @@
 //! Vectors as 8-bit integers, with a bound on what that costs.
 
-use super::kernels;
-
 /// What sums of floats may add to an error, here and where the exact cosine is computed.
 const ROUNDING: f32 = 4e-6;
 
-/// A direction: a unit vector as `scale * codes`, at most `error` away from what it was.
+/// A unit vector in whole steps of a grid.
 pub(super) struct Quantised {
     pub(super) codes: Vec<i8>,
+    pub(super) grid: Grid,
+}
+
+/// What the codes of a vector mean.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Grid {
+    /// The length of a step; 0 for a vector without a direction.
     pub(super) scale: f32,
-    pub(super) error: f32,
+    /// How far the steps lead away from the vector.
+    error: f32,
 }
 
 impl Quantised {
@@ -17,23 +23,29 @@ impl Quantised {
     pub(super) fn new(unit: &[f32]) -> Self {
         let scale = largest(unit) / 127.0;
         if scale == 0.0 {
-            return Self { codes: vec![0; unit.len()], scale: 0.0, error: 0.0 };
+            return Self { codes: vec![0; unit.len()], grid: Grid::default() };
         }
         // Rounds; without SSE4.1 `round` would be a call for each.
         let codes: Vec<i8> = unit.iter().map(|x| (x / scale + 0.5f32.copysign(*x)) as i8).collect();
-        let squares: f32 =
-            unit.iter().zip(&codes).map(|(x, &code)| (x - scale * f32::from(code)).powi(2)).sum();
-        Self { codes, scale, error: squares.sqrt() }
+        let squares = unit.iter().zip(&codes).map(|(x, &code)| (x - scale * f32::from(code)).powi(2));
+        let error = squares.sum::<f32>().sqrt();
+        Self { codes, grid: Grid { scale, error } }
+    }
+}
+
+impl Grid {
+    /// The cosine of two vectors, by the product of their codes.
+    pub(super) fn cosine(self, other: Self, dot: i32) -> f32 {
+        dot as f32 * (self.scale * other.scale)
     }
 
-    /// How far the cosine with a vector may be from the product of the two quantised ones, if that vector's own error
-    /// is `error` (by Cauchy and Schwarz, on each of the parts that were rounded away).
-    pub(super) fn error_with(&self, error: f32) -> f32 {
-        error + self.error * (1.0 + error) + ROUNDING
+    /// How far that may be from the truth (by Cauchy and Schwarz, on each of the parts that were rounded away).
+    pub(super) fn error_with(self, other: Self) -> f32 {
+        self.error + other.error * (1.0 + self.error) + ROUNDING
     }
 
-    /// Whether it points anywhere.
-    pub(super) fn has_direction(&self) -> bool {
+    /// Whether the vector points anywhere.
+    pub(super) fn has_direction(self) -> bool {
         self.scale > 0.0
     }
 }
@@ -46,7 +58,8 @@ pub(super) fn unit(vector: &[f32]) -> Vec<f32> {
         return vec![0.0; vector.len()];
     }
     let mut unit: Vec<f32> = vector.iter().map(|x| x / largest).collect();
-    let length = kernels::dot_f32(&unit, &unit).sqrt();
+    // Not by a kernel, so that codes are the same on every machine.
+    let length = unit.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt() as f32;
     unit.iter_mut().for_each(|x| *x /= length);
     unit
 }
@@ -57,6 +70,7 @@ fn largest(vector: &[f32]) -> f32 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::kernels;
     use super::*;
     use proptest::prelude::*;
 
@@ -68,9 +82,9 @@ mod tests {
         ) {
             let (a, b): (Vec<f32>, Vec<f32>) = pairs.into_iter().map(|(a, b)| (a * stretch, b)).unzip();
             let (query, stored) = (Quantised::new(&unit(&a)), Quantised::new(&unit(&b)));
-            let estimate = kernels::dot_i8(&query.codes, &stored.codes) as f32 * query.scale * stored.scale;
+            let estimate = query.grid.cosine(stored.grid, kernels::dot_i8(&query.codes, &stored.codes));
             let exact = crate::index::rescore(&a, &b);
-            prop_assert!((exact - estimate).abs() <= query.error_with(stored.error), "{estimate} for {exact}");
+            prop_assert!((exact - estimate).abs() <= query.grid.error_with(stored.grid), "{estimate} for {exact}");
         }
     }
 
@@ -78,7 +92,7 @@ mod tests {
     fn what_has_no_direction_is_zero() {
         for vector in [[0.0, 0.0], [f32::NAN, 1.0], [f32::INFINITY, 1.0]] {
             let quantised = Quantised::new(&unit(&vector));
-            assert!(!quantised.has_direction());
+            assert!(!quantised.grid.has_direction());
             assert_eq!(quantised.codes, [0, 0]);
         }
     }

@@ -13,6 +13,9 @@ use super::probe::{Candidate, Found, Probe};
 /// Partitions with no more pieces are looked through completely: it takes half a millisecond.
 const SMALL: usize = 20_000;
 
+/// About so many documents is asked together: one right after the other, several are on their way from memory at once.
+pub(super) const ASKED_TOGETHER: usize = 512;
+
 /// How closely a partition is looked at.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effort {

@@ -293,6 +293,10 @@ impl About {
         let status = response.status();
         let route = self.route.as_ref().map_or(UNMATCHED, MatchedPath::as_str);
         self.meter.record(route, &self.method, status, elapsed);
+        if self.operation != operation::UNKNOWN {
+            metrics::histogram!("memory_operations_latency", "operation" => self.operation)
+                .record(elapsed.as_secs_f64() * 1e3);
+        }
 
         let (method, micros, failed) = (&self.method, elapsed.as_micros() as u64, status.is_server_error());
         let path = self.noted.as_ref().map(|(_, path)| path.as_str());

@@ -1,7 +1,7 @@
 //! The numbers behind `/metrics`: one recorder per process, and what is sampled only when somebody looks.
 
 use futures_util::future::{BoxFuture, FutureExt, join_all};
-use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -27,6 +27,9 @@ const BUCKETS: [f64; 19] = [
     0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
     5.0, 10.0, 20.0, 30.0,
 ];
+
+/// How many results a search has.
+const RESULTS: [f64; 8] = [0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0];
 
 /// A sampler that hangs (a store that does not answer) must not take the scrape down with it.
 const SAMPLER_TIMEOUT: Duration = Duration::from_secs(2);
@@ -55,7 +58,14 @@ impl Metrics {
         if let Some(metrics) = INSTALLED.get() {
             return Ok(metrics.clone());
         }
-        let recorder = PrometheusBuilder::new().set_buckets(&BUCKETS)?.install_recorder()?;
+        // The names of the memories contract are in milliseconds, and one counts results.
+        let millis = BUCKETS.map(|seconds| seconds * 1e3);
+        let recorder = PrometheusBuilder::new()
+            .set_buckets(&BUCKETS)?
+            .set_buckets_for_metric(Matcher::Full("memory_operations_latency".to_owned()), &millis)?
+            .set_buckets_for_metric(Matcher::Full("memory_embedding_latency".to_owned()), &millis)?
+            .set_buckets_for_metric(Matcher::Full("memory_search_results".to_owned()), &RESULTS)?
+            .install_recorder()?;
         describe();
         let metrics = Self { recorder, samplers: Arc::default() };
         Ok(INSTALLED.get_or_init(|| metrics).clone())
@@ -102,5 +112,6 @@ fn describe() {
     );
     memloom_service::files_metrics::announce();
     memloom_service::changes::announce_metrics();
+    memloom_service::vectors::announce_metrics();
     memloom_store::vault::announce_metrics();
 }

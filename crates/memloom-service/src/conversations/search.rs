@@ -8,6 +8,7 @@ mod fulltext;
 mod page;
 mod question;
 mod ranking;
+mod view;
 
 pub(super) use cursor::{malformed, opaque};
 pub use page::{Explanation, SearchHit};

@@ -206,8 +206,8 @@ impl Known {
     /// How much memory this takes, about.
     fn bytes(&self) -> usize {
         let branch = |branch: &Branch| size_of::<Branch>() + 32 + branch.ords.capacity() * size_of::<u64>();
-        let speaker = |name: &Box<str>| size_of::<Box<str>>() + name.len();
-        self.branches.iter().map(branch).sum::<usize>() + self.speakers.iter().map(speaker).sum::<usize>()
+        let speakers = self.speakers().map(|name| size_of::<Box<str>>() + name.len());
+        self.branches.iter().map(branch).sum::<usize>() + speakers.sum::<usize>()
     }
 
     fn speaker(&mut self, name: String) -> u32 {

@@ -26,10 +26,11 @@ const STEP_ENTRIES: i64 = 1_000;
 const STEP_CHANGES: i64 = 10_000;
 
 /// What happens to what is out of reach, in this order: names first, because others see them.
-const STEPS: [(&str, Step, i64); 6] = [
+const STEPS: [(&str, Step, i64); 7] = [
     ("forget_names", forget::anonymize, STEP_ENTRIES),
     ("forget_memory_names", forget::clear_memory_names, STEP_ROWS),
     ("forget_changes", forget::blank_changes, STEP_CHANGES),
+    ("forget_private_memories", forget::blank_memories, STEP_ROWS),
     ("forget_memories", forget::clear_memories, STEP_ROWS),
     ("forget_files", forget::clear_scope, STEP_ROWS),
     ("forget_entries", forget::clear_trees, STEP_ROWS),
@@ -43,6 +44,7 @@ impl Files {
     pub async fn forget(&self, caller: &ScopedCaller) -> Result<Forgotten> {
         let cx = &self.cx;
         let under_way = cx.forgetting.read().await;
+        let working = self.memories.forget_here(&caller.scope).await?;
         let (who, clock, begun) = (caller.scope.clone(), cx.clock.clone(), self.memories.forgets());
         let detach = cx.store.write("forget_user", move |tx| {
             begun.begin();
@@ -50,8 +52,8 @@ impl Files {
         });
         let begun = detach.await?;
         self.memories.drop_lasting_indexes(&begun.memories);
-        let memories = begun.memories.iter().map(|scope| scope.entries).sum();
-        let mut removed = Removed { memories, ..Removed::default() };
+        let lasting: u64 = begun.memories.iter().map(|scope| scope.entries).sum();
+        let mut removed = Removed { memories: working + lasting, ..Removed::default() };
         for forget in &begun.forgets {
             removed += self.carry_out(forget).await?;
         }
@@ -98,7 +100,6 @@ impl Files {
             conversations: self.hide_trees(forget).await?,
             ..Removed::default()
         };
-        removed += self.memories.anonymize(forget).await?;
         for (name, step, rows) in STEPS {
             loop {
                 let forget = forget.clone();
@@ -107,6 +108,7 @@ impl Files {
                 removed += done;
             }
         }
+        removed += self.memories.anonymize(forget).await?;
         // What pointed at files of this user points at nothing now.
         self.memories.check_pointers().await?;
         let cleared = forget.clone();

@@ -137,7 +137,7 @@ impl Files {
                 return Ok(all);
             }
             let (now, scope) = (self.cx.clock.now(), scope.clone());
-            let (journal, publish) = (self.memories.mirroring("retention"), self.memories.publish());
+            let (journal, publish) = (self.memories.unaudited("retention"), self.memories.publish());
             let work = move |tx: &mut dyn Tx| {
                 let Some(counted) = scopes::lock_known(tx, id)? else { return Ok((0, Told::new())) };
                 let removed = events::expire(tx, scope.tenant(), &counted, cutoff, STEP_EVENTS)?;

@@ -3,7 +3,7 @@
 use super::entries::settle_state;
 use super::provider::{Write, Written};
 use super::replay::{Replay, Reply};
-use super::{Memories, embedding_failed};
+use super::{Memories, count, embedding_failed};
 use memloom_core::memories::{
     Assertion, BulkAdd, BulkDelete, Code, Embedding, Kind, Memory, MemoryCaller, MemoryId, NewMemory,
     Precondition, Refusal,
@@ -25,7 +25,7 @@ pub struct BulkDeleted {
 impl Memories {
     /// Stores entries, each by itself or all of them or none.
     pub async fn bulk_add(&self, caller: &MemoryCaller, body: Value, key: Option<String>) -> Result<Reply> {
-        let replay = Replay::new(caller, "memories:bulkAdd", key, &body)?;
+        let replay = Replay::new(caller, "memories:bulkAdd", key, &body, None)?;
         if let Some(first) = replay.find(self, caller).await? {
             return Ok(first);
         }
@@ -40,28 +40,36 @@ impl Memories {
         }
         self.embed_all(caller, &mut read).await?;
         refuse_repeated_facts(&mut read);
-        let results: Vec<Result<Arc<Memory>>> = read.into_iter().map(|memory| memory.map(Arc::new)).collect();
-        if atomic && let Some((index, error)) = first_error(&results) {
-            return Err(at_index(error, index));
-        }
-        let reply = self.bulk_reply(caller, &results);
-        let added: Vec<Arc<Memory>> = results.iter().flatten().cloned().collect();
-        if added.is_empty() {
-            return Ok(reply);
-        }
-        let remember = replay.remember(self, &reply, added.iter().map(Arc::as_ref));
-        match self.insert_all(caller, &added, remember).await? {
-            Written::Done => {
-                self.added(&added).await;
-                Ok(reply)
+        let mut results: Vec<Result<Arc<Memory>>> =
+            read.into_iter().map(|memory| memory.map(Arc::new)).collect();
+        loop {
+            if atomic && let Some((index, error)) = first_error(&results) {
+                return Err(at_index(error, index));
             }
-            Written::Replayed(first) => Reply::stored(&first),
-            Written::Conflict(stated) => {
-                let message = "a fact of this batch is stated already; change it with POST /v1/facts";
-                let index =
-                    results.iter().position(|one| one.as_ref().is_ok_and(|one| stated.contains(&one.id)));
-                let refusal = Refusal::new(Code::InvalidState, message);
-                Err(at_index(refusal.into(), index.unwrap_or_default()))
+            let reply = self.bulk_reply(caller, &results);
+            let added: Vec<Arc<Memory>> = results.iter().flatten().cloned().collect();
+            if added.is_empty() {
+                return Ok(reply);
+            }
+            let remember = replay.remember(self, &reply, added.iter().map(Arc::as_ref));
+            match self.insert_all(caller, &added, remember).await? {
+                Written::Done => {
+                    added.iter().for_each(|memory| count("memory.add", memory.scope.layer()));
+                    self.added(&added).await;
+                    return Ok(reply);
+                }
+                Written::Replayed(first) => return Reply::stored(&first),
+                // Ids are new, so these are facts. They fail, the others are tried again: fewer each time.
+                Written::Conflict(stated) => {
+                    for one in &mut results {
+                        if one.as_ref().is_ok_and(|memory| stated.contains(&memory.id)) {
+                            let message = "this fact is stated already; change it with POST /v1/facts";
+                            *one = Err(Refusal::new(Code::InvalidState, message)
+                                .with("reason", "duplicate")
+                                .into());
+                        }
+                    }
+                }
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::Memories;
 use super::journal::{Actor, Milestone};
-use super::provider::{ScanQuery, Span, Write, Written};
+use super::provider::{ScanQuery, Write, Written};
 use super::search::comparable;
 use memloom_core::Result;
 use memloom_core::memories::consolidate::{self, Candidate};
@@ -102,6 +102,7 @@ impl Memories {
     }
 
     async fn candidates(&self, scope: &ScopeKey) -> Result<Vec<Memory>> {
+        let spans = self.own_span(scope).await?;
         let mut all: Vec<Memory> = Vec::new();
         loop {
             let query = ScanQuery {
@@ -112,7 +113,7 @@ impl Memories {
                 with_embeddings: true,
                 now: self.now(),
             };
-            let page = self.scan(vec![Span { scope: scope.clone(), until: None }], query).await?;
+            let page = self.scan(spans.clone(), query).await?;
             let last = page.memories.len() < PAGE;
             all.extend(page.memories);
             if last || all.len() >= MOST {

@@ -4,8 +4,11 @@ use super::Memories;
 use super::journal::{Actor, Milestone};
 use super::provider::{Write, Written};
 use memloom_core::identity::Tenant;
-use memloom_core::memories::{DecayRequest, DecayRules, Layer, Memory, MemoryCaller, ScopeKey, State};
+use memloom_core::memories::{
+    DecayRequest, DecayRules, Layer, Memory, MemoryCaller, ScopeKey, State, Viewer,
+};
 use memloom_core::{Error, Result, Timestamp};
+use memloom_store::Store;
 use memloom_store::memories::{MemoryNo, ScopeNo, entries, scopes};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -22,6 +25,8 @@ struct Pass {
     rules: DecayRules,
     layers: Vec<Layer>,
     actor: Actor,
+    /// Who is told of it: what it may not see is left for a pass over everything.
+    viewer: Option<Viewer>,
 }
 
 /// What a pass found.
@@ -38,17 +43,19 @@ impl Memories {
     /// Runs a pass over some scopes, or over the tenant.
     pub async fn decay(&self, caller: &MemoryCaller, body: &Value) -> Result<Value> {
         let request = DecayRequest::read(body, self.rules(), caller)?;
-        let pass = Pass {
+        let mut pass = Pass {
             at: request.as_of.unwrap_or_else(|| self.now()),
             dry_run: request.dry_run,
             rules: request.rules,
             layers: request.layers,
             actor: self.actor(caller, &Default::default()),
+            viewer: None,
         };
         let mut report = Report::default();
         match request.scopes {
             Some(scopes) => {
                 for scope in scopes {
+                    pass.viewer = Some(caller.viewer(&scope.identifiers()));
                     self.fade_scope(&pass, scope, &mut report).await?;
                 }
             }
@@ -79,6 +86,7 @@ impl Memories {
             rules,
             layers: Layer::ALL.to_vec(),
             actor: Actor::system("decay"),
+            viewer: None,
         };
         let mut report = Report::default();
         self.fade_tenant(&pass, None, &mut report).await?;
@@ -111,10 +119,27 @@ impl Memories {
         if !pass.layers.contains(&scope.layer()) {
             return Ok(());
         }
+        if self.own_span(&scope).await?.is_empty() {
+            return Ok(());
+        }
+        // Working entries never fade, but they are entries that were looked at.
+        for store in [&self.cx.store, &self.parts.ram] {
+            self.fade_stored(pass, store, &scope, report).await?;
+        }
+        Ok(())
+    }
+
+    async fn fade_stored(
+        &self,
+        pass: &Pass,
+        store: &Store,
+        scope: &ScopeKey,
+        report: &mut Report,
+    ) -> Result<()> {
         let (mut after, now) = (MemoryNo(0), self.now());
         loop {
             let key = scope.clone();
-            let page = self.cx.store.read("list_entries_to_fade", move |tx| {
+            let page = store.read("list_entries_to_fade", move |tx| {
                 let Some(row) = scopes::find(tx, &key)? else { return Ok(Vec::new()) };
                 let page = entries::after(tx, row.no, after, STEP)?;
                 page.into_iter()
@@ -131,6 +156,9 @@ impl Memories {
     }
 
     async fn fade_one(&self, pass: &Pass, memory: Memory, report: &mut Report) -> Result<()> {
+        if pass.viewer.as_ref().is_some_and(|viewer| !viewer.sees(&memory.policy, &memory.created_by)) {
+            return Ok(());
+        }
         let Some(judgement) = pass.rules.judge(&memory, memory.embedding.is_some(), pass.at) else {
             report.skipped += 1;
             return Ok(());

@@ -4,7 +4,6 @@
 //! what must not outlive the process, in a database in memory, and tells the journal of the primary store afterwards, as a
 //! provider elsewhere would.
 
-use super::forget::Since;
 use super::journal::{self, Entry, Told};
 use super::provider::{
     Capabilities, Health, Hits, MemoryProvider, NearQuery, Page, ProviderInfo, ScanQuery, Span, Status,
@@ -17,7 +16,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use memloom_core::identity::Tenant;
 use memloom_core::memories::cursor::Position;
-use memloom_core::memories::{Kind, Memory, MemoryId};
+use memloom_core::memories::{Code, Kind, Memory, MemoryId, Refusal};
 use memloom_core::recall::terms::{Terms, terms};
 use memloom_core::{Error, Result};
 use memloom_store::memories::entries::{self, Stored};
@@ -27,6 +26,7 @@ use memloom_store::{Store, Tx, meta};
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Entries that a page or a filter reads at a time.
 const BATCH: i64 = 200;
@@ -40,6 +40,8 @@ pub struct Embedded {
     journal: Option<Store>,
     bus: Arc<Bus>,
     cx: Arc<Context>,
+    /// Whether it was shut down.
+    closed: AtomicBool,
 }
 
 /// What became of a batch: what was told of it, or why nothing was done.
@@ -60,12 +62,37 @@ impl Attempt {
 impl Embedded {
     /// The primary store.
     pub(crate) fn durable(cx: Arc<Context>, cache: Arc<ScopeCache>, bus: Arc<Bus>) -> Self {
-        Self { id: "embedded", store: cx.store.clone(), cache, journal: None, bus, cx }
+        Self {
+            id: "embedded",
+            store: cx.store.clone(),
+            cache,
+            journal: None,
+            bus,
+            cx,
+            closed: AtomicBool::new(false),
+        }
     }
 
     /// What must not outlive the process.
     pub(crate) fn volatile(cx: Arc<Context>, ram: Store, cache: Arc<ScopeCache>, bus: Arc<Bus>) -> Self {
-        Self { id: "embedded-ram", store: ram, cache, journal: Some(cx.store.clone()), bus, cx }
+        Self {
+            id: "embedded-ram",
+            store: ram,
+            cache,
+            journal: Some(cx.store.clone()),
+            bus,
+            cx,
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    /// The store, unless this provider was shut down.
+    fn open(&self) -> Result<&Store> {
+        if !self.closed.load(Ordering::Acquire) {
+            return Ok(&self.store);
+        }
+        let refusal = Refusal::new(Code::ProviderUnavailable, "this provider was shut down");
+        Err(refusal.with("provider", self.id).into())
     }
 
     /// The words entries are found by: their content, title and tags.
@@ -90,7 +117,10 @@ impl Embedded {
                     if let Some(answer) = replay(tx, &writes, &entry)? {
                         return Ok(Attempt::Replayed(answer));
                     }
-                    match apply(tx, &writes, &terms, Some(&wanted), entry.since.as_ref())? {
+                    if !entry.has_source(tx)? {
+                        return Ok(Attempt::Conflict(ids(&writes)));
+                    }
+                    match apply(tx, &writes, &terms, Some(&wanted))? {
                         Some(conflicts) => Ok(Attempt::Conflict(conflicts)),
                         None => entry.tell(tx, &writes).map(Attempt::Done),
                     }
@@ -114,14 +144,15 @@ impl Embedded {
         terms: Arc<Vec<Terms>>,
         entry: Entry,
     ) -> Result<Attempt> {
-        let (here, since) = (writes.clone(), entry.since.clone());
-        let write = move |tx: &mut dyn Tx| apply(tx, &here, &terms, None, since.as_ref());
-        if let Some(conflicts) = self.store.write("write_memories", write).await? {
+        let here = writes.clone();
+        let conflicts = self.store.write("write_memories", move |tx| apply(tx, &here, &terms, None)).await?;
+        if let Some(conflicts) = conflicts {
             return Ok(Attempt::Conflict(conflicts));
         }
         let (bus, there) = (self.bus.clone(), writes.clone());
         let tell = move |tx: &mut dyn Tx| match replay(tx, &there, &entry)? {
             Some(answer) => Ok(Attempt::Replayed(answer)),
+            None if !entry.has_source(tx)? => Ok(Attempt::Conflict(ids(&there))),
             None => entry.tell(tx, &there).map(Attempt::Done),
         };
         let told = journal.write_then("tell_of_memories", tell, move |attempt| attempt.publish(&bus)).await;
@@ -183,6 +214,10 @@ fn searchable_text(memory: &Memory) -> String {
     text
 }
 
+fn ids(writes: &[Write]) -> Vec<MemoryId> {
+    writes.iter().map(|write| write.memory().id).collect()
+}
+
 fn replay(tx: &mut dyn Tx, writes: &[Write], entry: &Entry) -> Result<Option<String>> {
     let (Some(remember), Some(first)) = (&entry.remember, writes.first()) else { return Ok(None) };
     journal::replayed(tx, first.memory().scope.tenant(), &remember.key, remember.since)
@@ -194,11 +229,7 @@ fn apply(
     writes: &[Write],
     terms: &[Terms],
     wanted: Option<&Wanted>,
-    since: Option<&Since>,
 ) -> Result<Option<Vec<MemoryId>>> {
-    if since.is_some_and(Since::is_outdated) {
-        return Ok(Some(writes.iter().map(|write| write.memory().id).collect()));
-    }
     // Looked at before anything is written: what was written would have to be undone.
     let mut conflicts = Vec::new();
     for write in writes {
@@ -256,7 +287,8 @@ fn states_anew(tx: &mut dyn Tx, memory: &Memory) -> Result<bool> {
         return Ok(true);
     };
     let Some(scope) = scopes::find(tx, &memory.scope)? else { return Ok(true) };
-    let Some(stated) = facts::stating(tx, scope.no, fact)? else { return Ok(true) };
+    let hidden_by = facts::hidden_by(&memory.scope, &memory.policy, &memory.created_by);
+    let Some(stated) = facts::stating(tx, scope.no, fact, hidden_by)? else { return Ok(true) };
     Ok(entries::by_no(tx, stated)?.is_none_or(|stored| stored.memory.id == memory.id))
 }
 
@@ -284,11 +316,12 @@ impl MemoryProvider for Embedded {
     }
 
     fn initialize(&self) -> BoxFuture<'_, Result<()>> {
-        async { Ok(self.store.read("readiness", |tx| meta::probe(tx)).await?) }.boxed()
+        async { Ok(self.open()?.read("readiness", |tx| meta::probe(tx)).await?) }.boxed()
     }
 
     fn shutdown(&self) -> BoxFuture<'_, Result<()>> {
         async {
+            self.closed.store(true, Ordering::Release);
             // The primary store is closed by whoever opened it.
             if self.journal.is_some() {
                 let store = self.store.clone();
@@ -314,43 +347,45 @@ impl MemoryProvider for Embedded {
     }
 
     fn write(&self, writes: Vec<Write>, journal: Entry) -> BoxFuture<'_, Result<Written>> {
-        self.write_all(writes, journal).boxed()
+        async {
+            self.open()?;
+            self.write_all(writes, journal).await
+        }
+        .boxed()
     }
 
     fn get<'a>(&'a self, tenant: &'a Tenant, id: MemoryId) -> BoxFuture<'a, Result<Option<Memory>>> {
         let tenant = tenant.clone();
-        self.store
-            .read("get_memory", move |tx| Ok(entries::get(tx, &tenant, id)?.map(|stored| stored.memory)))
-            .boxed()
+        let get = move |tx: &mut dyn Tx| Ok(entries::get(tx, &tenant, id)?.map(|stored| stored.memory));
+        async move { self.open()?.read("get_memory", get).await }.boxed()
     }
 
     fn load<'a>(&'a self, tenant: &'a Tenant, ids: &'a [MemoryId]) -> BoxFuture<'a, Result<Vec<Memory>>> {
         let (tenant, ids) = (tenant.clone(), ids.to_vec());
-        self.store
-            .read("load_memories", move |tx| {
-                let mut found = Vec::with_capacity(ids.len());
-                for id in &ids {
-                    found.extend(entries::get(tx, &tenant, *id)?.map(|stored| stored.memory));
-                }
-                Ok(found)
-            })
-            .boxed()
+        let load = move |tx: &mut dyn Tx| {
+            let mut found = Vec::with_capacity(ids.len());
+            for id in &ids {
+                found.extend(entries::get(tx, &tenant, *id)?.map(|stored| stored.memory));
+            }
+            Ok(found)
+        };
+        async move { self.open()?.read("load_memories", load).await }.boxed()
     }
 
     fn scan(&self, spans: Vec<Span>, query: ScanQuery) -> BoxFuture<'_, Result<Page>> {
         let cache = self.cache.clone();
-        self.store.read("list_memories", move |tx| scan(tx, &cache, &spans, &query)).boxed()
+        let work = move |tx: &mut dyn Tx| scan(tx, &cache, &spans, &query);
+        async move { self.open()?.read("list_memories", work).await }.boxed()
     }
 
     fn nearest(&self, spans: Vec<Span>, query: NearQuery) -> BoxFuture<'_, Result<Hits>> {
         let (cache, cx) = (self.cache.clone(), self.cx.clone());
-        self.store
-            .read("search_memories", move |tx| {
-                let decay = &cx.settings.memories.rules.decay;
-                let mut only = |tx: &mut dyn Tx, scope: ScopeNo| filtered(tx, scope, &query);
-                recall::search(tx, &cache, &spans, &query, decay, &mut only)
-            })
-            .boxed()
+        let search = move |tx: &mut dyn Tx| {
+            let decay = &cx.settings.memories.rules.decay;
+            let mut only = |tx: &mut dyn Tx, scope: ScopeNo| filtered(tx, scope, &query);
+            recall::search(tx, &cache, &spans, &query, decay, &mut only)
+        };
+        async move { self.open()?.read("search_memories", search).await }.boxed()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::provider::{Write, Written};
 use super::replay::{Replay, Reply};
-use super::{MAX_ATTEMPTS, Memories, contended};
+use super::{MAX_ATTEMPTS, Memories, contended, count};
 use memloom_core::memories::{
     AccessPolicy, Applied, Assertion, Change, Kind, Memory, MemoryCaller, MemoryId, NewMemory, Precondition,
     Refusal, State,
@@ -36,7 +36,8 @@ impl Memories {
     /// Stores a new entry.
     pub async fn add(&self, caller: &MemoryCaller, body: &Value, key: Option<String>) -> Result<Reply> {
         let new = NewMemory::read(body, self.rules(), caller)?;
-        let replay = Replay::new(caller, "memories", key, body)?;
+        count("memory.add", new.scope.layer());
+        let replay = Replay::new(caller, "memories", key, body, new.author.user.as_deref())?;
         if let Some(first) = replay.find(self, caller).await? {
             return Ok(first);
         }
@@ -69,7 +70,7 @@ impl Memories {
         let memory = Arc::new(memory);
         match self.write(vec![Write::Insert(memory.clone())], journal).await? {
             Written::Done => {
-                self.added(&[memory.clone()]).await;
+                self.added(std::slice::from_ref(&memory)).await;
                 Ok(Memory::clone(&memory))
             }
             Written::Conflict(_) | Written::Replayed(_) => Err(Refusal::new(
@@ -99,6 +100,7 @@ impl Memories {
     /// An entry by its id.
     pub async fn get(&self, caller: &MemoryCaller, id: &str, params: &[(String, String)]) -> Result<Memory> {
         let memory = self.reach(caller, id, &Assertion::read(params, caller)?).await?;
+        count("memory.get", memory.scope.layer());
         self.parts.uses.note([memory.id], self.now());
         Ok(memory)
     }
@@ -197,6 +199,7 @@ impl Memories {
                     self.cx.embeddings.forget(caller.tenant().as_str(), &current.content);
                     self.parts.upgrades.notify_one();
                 }
+                count("memory.update", memory.scope.layer());
                 let embedding_regenerated = content_changed && memory.embedding.is_some();
                 return Ok(Updated { memory: Memory::clone(&memory), embedding_regenerated });
             }
@@ -242,6 +245,7 @@ impl Memories {
                 None => self.write(vec![Write::Remove(memory.clone())], journal).await?,
             };
             if written == Written::Done {
+                count("memory.delete", memory.scope.layer());
                 self.cx.embeddings.forget(caller.tenant().as_str(), &memory.content);
                 return Ok(true);
             }

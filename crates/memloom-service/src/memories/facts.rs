@@ -3,7 +3,7 @@
 use super::entries::settle_state;
 use super::provider::{Write, Written};
 use super::replay::{Replay, Reply};
-use super::{Listed, MAX_ATTEMPTS, Memories, Updated, contended};
+use super::{Listed, MAX_ATTEMPTS, Memories, Updated, contended, count};
 use memloom_core::memories::{
     Applied, Assertion, Code, Fact, FactChange, FactPosition, FactQuery, Kind, Memory, MemoryCaller,
     MemoryId, NewFact, NewMemory, Precondition, Refusal, ScopeKey,
@@ -18,7 +18,8 @@ impl Memories {
     /// States a fact; one that is stated already is changed.
     pub async fn add_fact(&self, caller: &MemoryCaller, body: &Value, key: Option<String>) -> Result<Reply> {
         let new = NewFact::read(body, self.rules(), caller)?;
-        let replay = Replay::new(caller, "facts", key, body)?;
+        count("fact.add", new.memory.scope.layer());
+        let replay = Replay::new(caller, "facts", key, body, new.memory.author.user.as_deref())?;
         if let Some(first) = replay.find(self, caller).await? {
             return Ok(first);
         }
@@ -51,7 +52,9 @@ impl Memories {
         show: impl Fn(&Self, &Memory, bool) -> (Value, bool),
     ) -> Result<Reply> {
         for _ in 0..MAX_ATTEMPTS {
-            let stated = self.stating(&new.memory.scope, &new.fact).await?;
+            let NewMemory { scope, policy, author, .. } = &new.memory;
+            let hidden_by = facts::hidden_by(scope, policy, author);
+            let stated = self.stating(scope, &new.fact, hidden_by).await?;
             let stated = stated.filter(|memory| memory.is_live(self.now()));
             if stated.as_ref().is_some_and(|memory| !caller.reaches(memory, &new.memory.identifiers)) {
                 let message = "this fact is stated already, by somebody whose entries you may not change";
@@ -86,20 +89,27 @@ impl Memories {
                     return Ok(reply);
                 }
                 Written::Replayed(first) => return Reply::stored(&first),
-                Written::Conflict(_) => self.sweep_expired(&new.memory.scope, &new.fact).await?,
+                Written::Conflict(_) => self.sweep_expired(&new.memory.scope, &new.fact, hidden_by).await?,
             }
         }
         Err(contended())
     }
 
-    /// The entry of a scope that states this.
-    async fn stating(&self, scope: &ScopeKey, fact: &Fact) -> Result<Option<Memory>> {
-        let (scope, fact) = (scope.clone(), fact.clone());
+    /// The entry of a scope that states this, openly or hidden by somebody.
+    async fn stating(
+        &self,
+        scope: &ScopeKey,
+        fact: &Fact,
+        hidden_by: Option<&str>,
+    ) -> Result<Option<Memory>> {
+        let (scope, fact, hidden_by) = (scope.clone(), fact.clone(), hidden_by.map(str::to_owned));
         self.cx
             .store
             .read("find_fact", move |tx| {
                 let Some(row) = scopes::find(tx, &scope)? else { return Ok(None) };
-                let Some(no) = facts::stating(tx, row.no, &fact)? else { return Ok(None) };
+                let Some(no) = facts::stating(tx, row.no, &fact, hidden_by.as_deref())? else {
+                    return Ok(None);
+                };
                 let Some(stored) = entries::by_no(tx, no)? else { return Ok(None) };
                 Ok::<_, Error>(Some(entries::with_embedding(tx, stored)?.memory))
             })
@@ -107,12 +117,27 @@ impl Memories {
     }
 
     /// A fact that has expired is still stated until it is swept away: it must not be in the way of a new one.
-    async fn sweep_expired(&self, scope: &ScopeKey, fact: &Fact) -> Result<()> {
-        let Some(memory) = self.stating(scope, fact).await? else { return Ok(()) };
+    async fn sweep_expired(&self, scope: &ScopeKey, fact: &Fact, hidden_by: Option<&str>) -> Result<()> {
+        let Some(memory) = self.stating(scope, fact, hidden_by).await? else { return Ok(()) };
         if !memory.is_live(self.now()) {
             self.expire(vec![memory]).await?;
         }
         Ok(())
+    }
+
+    /// Refuses to bring back a fact that was stated anew meanwhile.
+    pub(super) async fn refuse_restated(&self, memory: &Memory) -> Result<()> {
+        let Some(fact) = memory.fact.as_ref().filter(|_| memory.kind == Kind::Procedural) else {
+            return Ok(());
+        };
+        let hidden_by = facts::hidden_by(&memory.scope, &memory.policy, &memory.created_by);
+        let stated = self.stating(&memory.scope, fact, hidden_by).await?;
+        let Some(other) = stated.filter(|other| other.id != memory.id) else { return Ok(()) };
+        if !other.is_live(self.now()) {
+            return self.expire(vec![other]).await;
+        }
+        let message = "another fact of this scope states that already";
+        Err(Refusal::new(Code::InvalidState, message).with("reason", "duplicate").into())
     }
 
     /// A fact by its id.
@@ -141,17 +166,7 @@ impl Memories {
         if current.kind != Kind::Procedural {
             return Err(Refusal::not_found().into());
         }
-        let next = change.apply(&current, self.now(), self.rules())?.memory;
-        if let Some(fact) = &next.fact
-            && let Some(other) = self.stating(&next.scope, fact).await?
-            && other.id != next.id
-        {
-            if other.is_live(self.now()) {
-                let message = "another fact of this scope states that already";
-                return Err(Refusal::new(Code::InvalidState, message).with("reason", "duplicate").into());
-            }
-            self.sweep_expired(&next.scope, fact).await?;
-        }
+        self.refuse_restated(&change.apply(&current, self.now(), self.rules())?.memory).await?;
         self.change(caller, id, &assertion, "update", |memory| {
             if memory.kind != Kind::Procedural {
                 return Err(Refusal::not_found().into());
@@ -177,6 +192,7 @@ impl Memories {
 
     /// A page of facts.
     pub async fn facts(&self, caller: &MemoryCaller, query: FactQuery) -> Result<Listed> {
+        query.scopes.iter().for_each(|scope| count("fact.query", scope.layer()));
         let (fingerprint, key, now) = (query.fingerprint(), self.parts.cursor_key, self.now());
         let after =
             query.cursor.as_deref().map(|text| FactPosition::decode(text, fingerprint, &key)).transpose()?;

@@ -24,33 +24,41 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Rows that a step works on.
 const STEP: i64 = 200;
 
-/// Counts the forgets that began. What was read before one must not be written after it, or it would bring back what is
-/// forgotten; an entry that is changed is looked at again where it is written, but a copy is a new entry.
+/// What a copy is made from. An entry that changes is looked at again where it is written, but a copy is a new entry: written
+/// after its source was forgotten, it would bring that back.
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// An entry of the primary store, at the version that was read.
+    Lasting(Arc<Memory>),
+    /// Something in working memory, and how many forgets had begun before it was read. A forget clears working memory before
+    /// it begins, so what was read there and is written after the beginning was counted as before it.
+    Working(Forgets, u64),
+}
+
+impl Source {
+    /// Whether a copy may be written. To be asked in a unit of work of the primary store.
+    pub fn is_there(&self, tx: &mut dyn Tx) -> Result<bool> {
+        match self {
+            Self::Lasting(memory) => {
+                Ok(entries::version(tx, memory.scope.tenant(), memory.id)? == Some(memory.version))
+            }
+            Self::Working(forgets, before) => Ok(forgets.count() == *before),
+        }
+    }
+}
+
+/// Counts the forgets that began.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Forgets(Arc<AtomicU64>);
+pub struct Forgets(Arc<AtomicU64>);
 
 impl Forgets {
-    /// Notes that a forget begins: in its first unit of work, so that everything is either before it or after it.
-    pub fn begin(&self) {
+    /// Notes that a forget begins: in its first unit of work, so that every other is either before it or after it.
+    pub(crate) fn begin(&self) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
 
     fn count(&self) -> u64 {
         self.0.load(Ordering::SeqCst)
-    }
-}
-
-/// A moment before something was read.
-#[derive(Debug, Clone)]
-pub struct Since {
-    forgets: Forgets,
-    count: u64,
-}
-
-impl Since {
-    /// Whether somebody was forgotten since. To be asked where the copy is written.
-    pub fn is_outdated(&self) -> bool {
-        self.forgets.count() != self.count
     }
 }
 
@@ -81,14 +89,20 @@ impl Memories {
         self.parts.forgets.clone()
     }
 
-    /// This moment, before something is read that is to be copied.
-    pub(super) fn since(&self) -> Since {
-        let forgets = self.forgets();
-        Since { count: forgets.count(), forgets }
+    /// Reads an entry again that is to be copied; none if it is not what it was any more.
+    pub(super) async fn source(&self, memory: &Memory) -> Result<Option<Source>> {
+        let (forgets, provider) = (self.forgets(), self.parts.catalogue.of(memory.kind));
+        let before = forgets.count();
+        let current = provider.get(memory.scope.tenant(), memory.id).await?;
+        let current = current.filter(|current| current.version == memory.version);
+        Ok(current.map(|current| match Self::is_volatile(memory.kind) {
+            true => Source::Working(forgets, before),
+            false => Source::Lasting(Arc::new(current)),
+        }))
     }
 
-    /// Drops what this process keeps of a user, whose memories are out of reach; says how many there were in working memory.
-    /// Of what the user wrote since, working memory may lose some, as it may at any time.
+    /// Drops what this process keeps of a user; says how many entries that were in working memory. To be done before a forget
+    /// begins, so that nothing is copied from there to where it would outlive it, and again by whoever carries it out.
     pub(crate) async fn forget_here(&self, who: &Scope) -> Result<u64> {
         let (tenant, user) = (who.tenant().clone(), who.user().as_str().to_owned());
         let detach = self.parts.ram.write("forget_working", move |tx| {
@@ -127,7 +141,7 @@ impl Memories {
     pub(crate) async fn anonymize(&self, forget: &Forget) -> Result<Removed> {
         let mut all = Removed::default();
         loop {
-            let (forgotten, journal, now) = (forget.clone(), self.mirroring("forget"), self.now());
+            let (forgotten, journal, now) = (forget.clone(), self.unaudited("forget"), self.now());
             let publish = self.publish();
             let work = move |tx: &mut dyn Tx| {
                 let (tenant, user) = (forgotten.who.tenant(), forgotten.who.user().as_str());

@@ -1,6 +1,6 @@
 //! What is told of a change: the audit trail, the change feed, the answer under an idempotency key, the stream.
 
-use super::forget::Since;
+use super::forget::Source;
 use super::provider::Write;
 use super::stream::{Bus, Event, Update};
 use memloom_core::files::{ETag, Scope, canonical};
@@ -63,8 +63,8 @@ pub struct Entry {
     pub remember: Option<Remember>,
     /// Whether the audit trail is told: not of what only mirrors something else.
     pub audited: bool,
-    /// Of copies: when what they are made from was about to be read.
-    pub since: Option<Since>,
+    /// Of copies: what they are made from.
+    pub source: Option<Source>,
     /// Why, for the audit trail.
     pub reason: &'static str,
 }
@@ -103,6 +103,11 @@ pub fn replayed(
 }
 
 impl Entry {
+    /// Whether what is copied is still there; always so for what is no copy. Of the primary store's unit of work.
+    pub fn has_source(&self, tx: &mut dyn Tx) -> Result<bool> {
+        self.source.as_ref().map_or(Ok(true), |source| source.is_there(tx))
+    }
+
     /// Tells of writes that are done, in their unit of work.
     pub fn tell(&self, tx: &mut dyn Tx, writes: &[Write]) -> Result<Told> {
         let mut told = Vec::with_capacity(writes.len());

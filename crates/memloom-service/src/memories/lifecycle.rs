@@ -69,15 +69,18 @@ impl Memories {
         change: impl Fn(&Memory) -> Result<Memory>,
     ) -> Result<Memory> {
         for _ in 0..MAX_ATTEMPTS {
-            let since = self.since();
             let current = self.reach(caller, id, &Assertion::default()).await?;
             caller.authorise_write(current.scope.layer())?;
             let next = Arc::new(change(&current)?);
+            self.refuse_restated(&next).await?;
             let actor = self.actor(caller, &Default::default());
             let mut journal = self.journal(actor, next.updated_at, 1, milestone);
             journal.milestones.push((0, Milestone { name: milestone, details: json!({}) }));
             let moves = Self::is_volatile(current.kind) != Self::is_volatile(next.kind);
-            journal.since = moves.then_some(since);
+            if moves {
+                let Some(source) = self.source(&current).await? else { continue };
+                journal.source = Some(source);
+            }
             let write = if moves {
                 Write::Insert(next.clone())
             } else {
@@ -129,7 +132,7 @@ impl Memories {
                 return Err(Refusal::new(Code::Forbidden, message).with("reason", block.as_str()).into());
             }
             let actor = self.actor(caller, &request.identifiers);
-            if let Some(promoted) = self.copy_to(&source, target, actor).await? {
+            if let Some(promoted) = self.copy_to(&source, target, actor, false).await? {
                 return Ok(promoted);
             }
         }
@@ -137,19 +140,25 @@ impl Memories {
     }
 
     /// Copies an entry to a scope unless something there says the same, and links the two. `None`, and nothing is copied, if
-    /// it is not what it was any more.
+    /// it is not what it was any more, or was copied before and is to be copied `once`.
     pub(super) async fn copy_to(
         &self,
         source: &Memory,
         target: ScopeKey,
         actor: super::Actor,
+        once: bool,
     ) -> Result<Option<Promoted>> {
-        for _ in 0..MAX_ATTEMPTS {
-            let since = self.since();
-            let current = self.parts.catalogue.of(source.kind).get(source.scope.tenant(), source.id).await?;
-            if current.is_none_or(|current| current.version != source.version) {
+        // One after the other: two that look for a duplicate at the same time would both find none.
+        let _alone = self.parts.promoting.lock().await;
+        if once {
+            let provider = self.parts.catalogue.of(source.kind);
+            let current = provider.get(source.scope.tenant(), source.id).await?;
+            if current.is_none_or(|current| current.lineage.promoted_to.is_some()) {
                 return Ok(None);
             }
+        }
+        for _ in 0..MAX_ATTEMPTS {
+            let Some(read) = self.source(source).await? else { return Ok(None) };
             let author = actor.author.clone();
             let mut copy = promote::copy(source, &target, self.new_id(), author, self.now());
             if copy.embedding.is_none() && source.embedding.is_some() {
@@ -169,7 +178,7 @@ impl Memories {
             let mut journal = self.journal(actor.clone(), copy.created_at, 1, "promote");
             let details = json!({"from": source.id.to_string(), "layer": target.layer().as_str()});
             journal.milestones.push((0, Milestone { name: "promoted", details }));
-            journal.since = Some(since);
+            journal.source = Some(read);
             let copy = Arc::new(copy);
             if self.write(vec![Write::Insert(copy.clone())], journal).await? != Written::Done {
                 continue;

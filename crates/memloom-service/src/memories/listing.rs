@@ -1,7 +1,7 @@
 //! Pages of entries, and what a session makes visible.
 
-use super::Memories;
 use super::provider::{Page, ScanQuery, Span};
+use super::{Memories, count};
 use memloom_core::identity::Tenant;
 use memloom_core::memories::cursor::Position;
 use memloom_core::memories::{Identifier, Layer, List, Memory, MemoryCaller, ScopeKey};
@@ -22,6 +22,7 @@ pub struct Listed {
 impl Memories {
     /// A page of the entries of a scope, newest first.
     pub async fn list(&self, caller: &MemoryCaller, list: List) -> Result<Listed> {
+        count("memory.list", list.scope.layer());
         let (fingerprint, key) = (list.fingerprint(), self.parts.cursor_key);
         let after =
             list.cursor.as_deref().map(|text| Position::decode(text, fingerprint, &key)).transpose()?;
@@ -92,6 +93,13 @@ impl Memories {
                 }
             }
         }
+        Ok(spans)
+    }
+
+    /// A scope by itself, without what a fork inherits; none if it is the session of a deleted conversation.
+    pub(super) async fn own_span(&self, scope: &ScopeKey) -> Result<Vec<Span>> {
+        let mut spans = self.spans(scope.tenant(), vec![scope.clone()]).await?;
+        spans.retain(|span| span.scope == *scope);
         Ok(spans)
     }
 

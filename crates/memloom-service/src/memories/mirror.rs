@@ -114,8 +114,8 @@ impl Memories {
         }
     }
 
-    /// What the journal is told of mirrors that come and go with their events: the audit trail keeps no events.
-    pub(crate) fn mirroring(&self, job: &'static str) -> Entry {
+    /// What the journal is told of changes that the audit trail is not: it keeps no events, and nothing of forgetting.
+    pub(crate) fn unaudited(&self, job: &'static str) -> Entry {
         Entry { audited: false, ..self.journal(Actor::system(job), self.now(), 0, job) }
     }
 
@@ -176,7 +176,7 @@ impl Memories {
         for step in missing.chunks(STEP) {
             let events: Vec<&str> = step.iter().map(String::as_str).collect();
             let mirrors = Arc::new(self.mirrors(scope, &events).await);
-            let (made, journal, publish) = (mirrors.clone(), self.mirroring("mirroring"), self.publish());
+            let (made, journal, publish) = (mirrors.clone(), self.unaudited("mirroring"), self.publish());
             let work = move |tx: &mut dyn Tx| {
                 // The user may have been forgotten since, and an event removed, or written again with its mirror.
                 if scopes::lock_known(tx, id)?.is_none() {

@@ -54,7 +54,7 @@ use provider::{Catalogue, MemoryProvider, Write, Written};
 use recall::ScopeCache;
 use std::sync::Arc;
 use stream::Bus;
-use tokio::sync::Notify;
+use tokio::sync::{Mutex, Notify};
 use uses::Uses;
 
 /// How often a change is tried again that others were faster than.
@@ -78,6 +78,8 @@ struct Parts {
     cursor_key: CursorKey,
     /// Wakes whoever makes better vectors.
     upgrades: Notify,
+    /// Held while an entry is copied to another scope.
+    promoting: Mutex<()>,
 }
 
 impl Memories {
@@ -98,6 +100,7 @@ impl Memories {
             forgets: Forgets::default(),
             cursor_key,
             upgrades: Notify::new(),
+            promoting: Mutex::default(),
         };
         Self { cx, parts: Arc::new(parts) }
     }
@@ -131,6 +134,11 @@ impl Memories {
         self.parts.catalogue.all().map(Arc::clone)
     }
 
+    /// Ends all streams: the server stops.
+    pub fn close(&self) {
+        self.parts.bus.close();
+    }
+
     fn now(&self) -> Timestamp {
         self.cx.clock.now()
     }
@@ -148,7 +156,7 @@ impl Memories {
             milestones: Vec::new(),
             remember: None,
             audited: true,
-            since: None,
+            source: None,
             reason,
         }
     }
@@ -193,6 +201,12 @@ impl Memories {
     fn actor(&self, caller: &MemoryCaller, identifiers: &Identifiers) -> Actor {
         Actor::of(caller, caller.author(identifiers))
     }
+}
+
+/// Counts an operation on a layer.
+fn count(operation: &'static str, layer: Layer) {
+    metrics::counter!("memory_operations_total", "operation" => operation, "layer" => layer.as_str())
+        .increment(1);
 }
 
 /// Too many others changed the entry at the same time.

@@ -21,10 +21,8 @@ use std::sync::Arc;
 
 /// Up to so many entries, everything that could pass the threshold is looked at, and counted exactly.
 const EXACT_ENTRIES: usize = 20_000;
-/// So many more than asked for are scored from their stored vectors: estimates are good enough to order the rest.
-const RESCORED: usize = 32;
-/// So many that might or might not pass the threshold are scored from their stored vectors.
-const RESCORED_AT_THRESHOLD: usize = 256;
+/// So many are scored from their stored vectors at most.
+const MOST_RESCORED: usize = 4_096;
 
 /// What an index in memory knows of an entry besides its vector and words.
 #[derive(Debug, Clone)]
@@ -223,6 +221,9 @@ pub fn count(tx: &mut dyn Tx, cache: &ScopeCache, row: ScopeRow, admission: &Adm
     })
 }
 
+/// Which entries of a scope pass what only they themselves can say; `None` is all.
+type Passing<'a> = dyn FnMut(&mut dyn Tx, ScopeNo) -> Result<Option<HashSet<u64>>> + 'a;
+
 /// The entries of several scopes that answer a query.
 pub fn search(
     tx: &mut dyn Tx,
@@ -230,7 +231,7 @@ pub fn search(
     spans: &[Span],
     query: &NearQuery,
     decay: &DecayRules,
-    only: &mut dyn FnMut(&mut dyn Tx, ScopeNo) -> Result<Option<HashSet<u64>>>,
+    only: &mut Passing<'_>,
 ) -> Result<Hits> {
     let mut rows = Vec::with_capacity(spans.len());
     let hashes = &query.terms;
@@ -318,34 +319,11 @@ impl Scope<'_> {
         let (mut scored, total, exact) = with_scope(tx, cache, self.row, |state, partition| {
             look(state, partition, query, words, admission)
         })?;
-        let score = |one: &Scored, cosine: f64| score(query, words, one, cosine);
-        // From stored vectors: the best, and those of which the estimate does not say whether they pass.
-        sort(&mut scored);
-        let mut uncertain = 0;
-        for (rank, one) in scored.iter_mut().enumerate() {
-            if one.certain {
-                continue;
-            }
-            let (low, high) =
-                (one.cosine - f64::from(one.candidate.error), one.cosine + f64::from(one.candidate.error));
-            let undecided =
-                score(one, low).score < query.threshold && score(one, high).score >= query.threshold;
-            uncertain += usize::from(undecided);
-            if rank >= query.want + RESCORED && !(undecided && uncertain <= RESCORED_AT_THRESHOLD) {
-                continue;
-            }
-            let Some(vector) = one.space.and_then(|space| query.vectors.get(space)) else { continue };
-            let stored = index::embedding(tx, self.row.no, one.slot.seq)?;
-            // Gone or changed since the index saw it: as if it never was.
-            let Some(stored) = stored else { continue };
-            one.cosine = f64::from(rescore(&vector.vector, &stored.vector));
-            one.evidence = score(one, one.cosine);
-            one.certain = true;
-        }
+        let uncertain = self.rescore(tx, query, words, &mut scored)?;
         scored.retain(|one| one.evidence.score >= query.threshold);
-        sort(&mut scored);
+        self.sort(&mut scored, query.now);
         hits.total += total.unwrap_or(scored.len());
-        hits.exact &= exact && uncertain <= RESCORED_AT_THRESHOLD;
+        hits.exact &= exact && !uncertain;
         hits.truncated |= scored.len() > query.want;
         let kept = |(rank, one): &(usize, Scored)| *rank < query.want || one.conflict.is_some();
         hits.near
@@ -353,20 +331,75 @@ impl Scope<'_> {
         Ok(())
     }
 
-    fn near(&self, one: Scored, now: Timestamp) -> Near {
-        let slot = &one.slot;
-        let layer = self.span.scope.layer();
+    /// Replaces estimates by what stored vectors say, wherever that decides who is among the best or passes the threshold.
+    /// Says whether some such were left as they are, because there were too many.
+    fn rescore(
+        &self,
+        tx: &mut dyn Tx,
+        query: &NearQuery,
+        words: &Words,
+        scored: &mut [Scored],
+    ) -> Result<bool> {
+        let bounds = |one: &Scored| {
+            let error = if one.certain { 0.0 } else { f64::from(one.candidate.error) };
+            let score = |cosine: f64| score(query, words, one, cosine).score;
+            (score(one.cosine - error), score(one.cosine + error))
+        };
+        let mut least: Vec<f64> = scored.iter().map(|one| bounds(one).0).collect();
+        let last = if least.len() > query.want {
+            *least.select_nth_unstable_by(query.want, |a, b| b.total_cmp(a)).1
+        } else {
+            f64::NEG_INFINITY
+        };
+        let mut left = MOST_RESCORED;
+        for one in scored.iter_mut().filter(|one| !one.certain) {
+            let (low, high) = bounds(one);
+            let undecided = low < query.threshold && high >= query.threshold;
+            if high < query.threshold || (high < last && !undecided) {
+                continue;
+            }
+            if left == 0 {
+                return Ok(true);
+            }
+            left -= 1;
+            let Some(vector) = one.space.and_then(|space| query.vectors.get(space)) else { continue };
+            // Gone or changed since the index saw it: the answer is checked against the entry itself.
+            let Some(stored) = index::embedding(tx, self.row.no, one.slot.seq)? else { continue };
+            one.cosine = f64::from(rescore(&vector.vector, &stored.vector));
+            one.evidence = score(query, words, one, one.cosine);
+            one.certain = true;
+        }
+        Ok(false)
+    }
+
+    /// The order of matches within a layer.
+    fn sort(&self, scored: &mut [Scored], now: Timestamp) {
+        scored.sort_by_cached_key(|one| {
+            let descending = |number: f64| std::cmp::Reverse(Ordered(number));
+            let relevance = self.relevance(&one.slot, now);
+            let updated = std::cmp::Reverse(one.slot.updated_at);
+            (descending(one.evidence.score), descending(relevance), updated, one.slot.id)
+        });
+    }
+
+    fn relevance(&self, slot: &Slot, now: Timestamp) -> f64 {
         let fading = Fading {
             initial: f64::from(slot.relevance),
             factor: f64::from(slot.fading),
             anchor: slot.anchor,
         };
+        self.decay.shown(self.span.scope.layer(), &fading, now)
+    }
+
+    fn near(&self, one: Scored, now: Timestamp) -> Near {
+        let slot = &one.slot;
+        let layer = self.span.scope.layer();
         Near {
             matched: Match {
                 id: slot.id,
                 layer,
                 score: one.evidence.score,
-                relevance: self.decay.shown(layer, &fading, now),
+                relevance: self.relevance(slot, now),
                 updated_at: slot.updated_at,
             },
             span: self.number,
@@ -378,11 +411,22 @@ impl Scope<'_> {
     }
 }
 
-/// The best first; of equals those that are sure to be where they are.
-fn sort(scored: &mut [Scored]) {
-    scored.sort_unstable_by(|a, b| {
-        b.evidence.score.total_cmp(&a.evidence.score).then(a.slot.id.cmp(&b.slot.id))
-    });
+/// A number that sorts.
+#[derive(PartialEq)]
+struct Ordered(f64);
+
+impl Eq for Ordered {}
+
+impl PartialOrd for Ordered {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Ordered {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.total_cmp(&other.0)
+    }
 }
 
 /// What the index has to say: the candidates, how many match if that is known without looking at them, and whether nothing
@@ -414,7 +458,7 @@ fn look(
         vectors: &vectors,
         terms: if use_words { &words.terms } else { &[] },
         bm25: words.bm25,
-        want: query.want + RESCORED,
+        want: query.want,
         floor: if query.words_required {
             None
         } else if everything {

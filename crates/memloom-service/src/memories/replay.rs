@@ -64,8 +64,15 @@ pub(super) struct Replay {
 
 impl Replay {
     /// Reads the key, if there is one.
-    pub fn new(caller: &MemoryCaller, route: &str, key: Option<String>, body: &Value) -> Result<Self> {
-        let user = caller.user().map(str::to_owned);
+    /// `for_user` is whom a trusted client acts for: each of its users has keys of its own.
+    pub fn new(
+        caller: &MemoryCaller,
+        route: &str,
+        key: Option<String>,
+        body: &Value,
+        for_user: Option<&str>,
+    ) -> Result<Self> {
+        let user = caller.user().or(for_user).map(str::to_owned);
         let Some(text) = key else { return Ok(Self { key: None, user }) };
         if text.is_empty() || text.chars().count() > MAX_KEY_CHARS {
             let message = format!("must have 1 to {MAX_KEY_CHARS} characters");
@@ -73,7 +80,10 @@ impl Replay {
         }
         Ok(Self {
             key: Some(Key {
-                principal: caller.principal.clone(),
+                principal: match &user {
+                    Some(user) => format!("{} for {user}", caller.principal),
+                    None => caller.principal.clone(),
+                },
                 key: format!("{route} {text}"),
                 fingerprint: canonical::fingerprint("POST", route, body).into_bytes(),
             }),

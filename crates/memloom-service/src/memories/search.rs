@@ -1,7 +1,7 @@
 //! Search: every layer's matches, merged into one answer.
 
 use super::provider::{Hits, MemoryProvider, Near, NearQuery, Span};
-use super::{Memories, embedding_failed};
+use super::{Memories, count, embedding_failed};
 use memloom_core::Result;
 use memloom_core::memories::duplicate::Profile;
 use memloom_core::memories::merge::{Contender, Options, Text, Walk};
@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// So many more matches than asked for are taken from each layer at first, since some may be dropped.
-const SPARE: usize = 64;
+const SPARE: usize = 32;
 /// An answer that many duplicates are dropped from is looked for among at most so many matches.
 const MOST_MATCHES: usize = 65_536;
 /// How often a search is begun anew because entries changed under it.
@@ -89,8 +89,6 @@ pub struct KnowledgeQuery {
     pub viewer: Viewer,
     /// Among which entries.
     pub conditions: Conditions,
-    /// Which of them besides, by layer and entry.
-    pub admits: fn(&Memory) -> bool,
     /// By meaning, by words, or both.
     pub mode: KnowledgeMode,
     /// See [`Metric`].
@@ -125,7 +123,9 @@ struct Looked {
 impl Memories {
     /// Searches the layers of a request.
     pub async fn search(&self, caller: &MemoryCaller, search: Search) -> Result<Answer> {
-        let looked = self.look_for(caller, &search.query, search.mode == Mode::Semantic).await?;
+        let mode =
+            if search.mode == Mode::Semantic { KnowledgeMode::Semantic } else { KnowledgeMode::Hybrid };
+        let looked = self.look_for(caller, &search.query, mode).await?;
         let searched: Vec<Layer> = search.scopes.iter().map(ScopeKey::layer).collect();
         let spans = self.spans(caller.tenant(), search.scopes).await?;
         let query = NearQuery {
@@ -154,6 +154,7 @@ impl Memories {
         }
         for layer in &searched {
             let of_layer = hits.iter().filter(|hit| hit.memory.scope.layer() == *layer).count();
+            count("memory.search", *layer);
             metrics::histogram!("memory_search_results", "layer" => layer.as_str()).record(of_layer as f64);
         }
         Ok(Answer { hits, total, exact, searched, threshold: search.threshold })
@@ -161,7 +162,7 @@ impl Memories {
 
     /// Searches as the knowledge protocol asks for it: by score, without a threshold of its own.
     pub async fn query(&self, caller: &MemoryCaller, query: KnowledgeQuery) -> Result<Answer> {
-        let looked = self.look_for(caller, &query.query, query.mode == KnowledgeMode::Semantic).await?;
+        let looked = self.look_for(caller, &query.query, query.mode).await?;
         let searched: Vec<Layer> = query.scopes.iter().map(ScopeKey::layer).collect();
         let spans = self.spans(caller.tenant(), query.scopes).await?;
         let wanted = query.top_k.unwrap_or(query.offset + query.limit).min(MOST_MATCHES);
@@ -181,20 +182,21 @@ impl Memories {
         let near_enough = |near: &Near| {
             query.distance_threshold.is_none_or(|most| query.metric.distance(near.cosine) <= most)
         };
-        let (mut hits, total, exact) = self.walk(caller, &spans, near, options, &near_enough).await?;
-        hits.retain(|hit| (query.admits)(&hit.memory));
+        let (hits, total, exact) = self.walk(caller, &spans, near, options, &near_enough).await?;
         let hits: Vec<Hit> = hits.into_iter().skip(query.offset).take(query.limit).collect();
         self.parts.uses.note(hits.iter().map(|hit| hit.memory.id), self.now());
         Ok(Answer { hits, total, exact, searched, threshold: 0.0 })
     }
 
-    async fn look_for(&self, caller: &MemoryCaller, text: &str, semantic: bool) -> Result<Looked> {
+    async fn look_for(&self, caller: &MemoryCaller, text: &str, mode: KnowledgeMode) -> Result<Looked> {
         let vectors = match self.cx.embeddings.query(caller.tenant().as_str(), text).await {
             Ok(vectors) => vectors,
             Err(EmbedError::Disabled) => Vec::new(),
+            // Words are found without it.
+            Err(_) if mode == KnowledgeMode::Keyword => Vec::new(),
             Err(error) => return Err(embedding_failed(&error)),
         };
-        if vectors.is_empty() && semantic {
+        if vectors.is_empty() && mode == KnowledgeMode::Semantic {
             let message =
                 "there is no embedding provider, so nothing can be searched by meaning; use mode hybrid";
             return Err(Refusal::new(Code::NotImplemented, message).into());

@@ -1,7 +1,7 @@
 //! The end of a session, and clearing.
 
 use super::Memories;
-use super::provider::{ScanQuery, Span, Write, Written};
+use super::provider::{ScanQuery, Write, Written};
 use memloom_core::Result;
 use memloom_core::memories::promote::{self, Decision};
 use memloom_core::memories::{
@@ -36,7 +36,9 @@ impl Memories {
                     (Decision::Promote { score }, Some(target)) => {
                         let actor = self.actor(caller, &request.identifiers);
                         // One that changed meanwhile stays as it is, for the next time.
-                        let Some(copy) = self.copy_to(memory, target.clone(), actor).await? else { continue };
+                        let Some(copy) = self.copy_to(memory, target.clone(), actor, true).await? else {
+                            continue;
+                        };
                         promoted.push(json!({
                             "from": memory.id.to_string(),
                             "to": copy.memory.id.to_string(),
@@ -86,6 +88,7 @@ impl Memories {
 
     /// Every live entry of exactly one scope, whoever may see it.
     async fn everything(&self, scope: &ScopeKey, conditions: Conditions) -> Result<Vec<Memory>> {
+        let spans = self.own_span(scope).await?;
         let mut all: Vec<Memory> = Vec::new();
         loop {
             let query = ScanQuery {
@@ -96,7 +99,7 @@ impl Memories {
                 with_embeddings: true,
                 now: self.now(),
             };
-            let page = self.scan(vec![Span { scope: scope.clone(), until: None }], query).await?;
+            let page = self.scan(spans.clone(), query).await?;
             let last = page.memories.len() < STEP;
             all.extend(page.memories);
             if last {

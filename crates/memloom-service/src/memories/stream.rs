@@ -64,7 +64,8 @@ pub type Numbered = (i64, Arc<Event>);
 /// Everything that happens, by tenant.
 pub struct Bus {
     clock: Arc<dyn Clock>,
-    tenants: Mutex<HashMap<Tenant, Channel>>,
+    /// `None` once the server stops.
+    tenants: Mutex<Option<HashMap<Tenant, Channel>>>,
 }
 
 struct Channel {
@@ -88,7 +89,7 @@ pub struct Listener {
 impl Bus {
     /// A bus that nothing has happened on.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, tenants: Mutex::default() }
+        Self { clock, tenants: Mutex::new(Some(HashMap::new())) }
     }
 
     /// Tells of an event.
@@ -96,6 +97,7 @@ impl Bus {
         let tenant = event.memory.scope.tenant().clone();
         let oldest = self.clock.now().saturating_add_micros(-KEPT_MICROS);
         let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(tenants) = tenants.as_mut() else { return };
         let channel = tenants.entry(tenant).or_insert_with(|| Channel::after(sequence - 1));
         channel.newest = channel.newest.max(sequence);
         channel.past.push_back((sequence, event.clone()));
@@ -111,6 +113,9 @@ impl Bus {
     /// last number that the listener has seen.
     pub fn listen(&self, tenant: &Tenant, now: i64, since: Option<i64>) -> Listener {
         let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
+        // A channel of its own ends at once.
+        let mut closed = HashMap::new();
+        let tenants = tenants.as_mut().unwrap_or(&mut closed);
         let channel = tenants.entry(tenant.clone()).or_insert_with(|| Channel::after(now));
         let past = match since {
             None => Some(Vec::new()),
@@ -122,10 +127,15 @@ impl Bus {
         Listener { past, newest: channel.newest, future: channel.future.subscribe() }
     }
 
+    /// Ends all streams: the server stops.
+    pub fn close(&self) {
+        drop(self.tenants.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
     /// Drops what is kept of entries that are to be forgotten.
     pub fn forget(&self, tenant: &Tenant, is_theirs: impl Fn(&Memory) -> bool) {
         let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(channel) = tenants.get_mut(tenant) {
+        if let Some(channel) = tenants.as_mut().and_then(|tenants| tenants.get_mut(tenant)) {
             channel.past.retain(|(_, event)| !is_theirs(&event.memory));
         }
     }

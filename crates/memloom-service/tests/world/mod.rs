@@ -16,7 +16,7 @@ pub struct World {
     pub services: Services,
     pub store: Store,
     pub clock: Arc<TestClock>,
-    _folder: tempfile::TempDir,
+    pub folder: tempfile::TempDir,
 }
 
 impl World {
@@ -26,7 +26,7 @@ impl World {
         let engine = SqliteEngine::open(SqliteConfig { path, ..SqliteConfig::default() }).unwrap();
         let (store, clock) = (Store::new(Arc::new(engine)), Arc::new(TestClock::new()));
         let services = Services::new(store.clone(), clock.clone(), settings).await.unwrap();
-        Self { services, store, clock, _folder: folder }
+        Self { services, store, clock, folder }
     }
 }
 

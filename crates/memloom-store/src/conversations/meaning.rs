@@ -23,40 +23,40 @@ pub struct Tree {
     pub changes: i64,
 }
 
+/// Trees of `groups` under these conditions.
+macro_rules! trees_where {
+    ($conditions:literal) => {
+        concat!("SELECT g.id, g.next_ord, g.changes FROM groups g WHERE g.tenant = $1 AND ", $conditions)
+    };
+}
+
 /// Every tree of a scope, in no particular order.
 pub fn trees(tx: &mut dyn Tx, tenant: &Tenant, scope: &Scope) -> Result<Vec<Tree>, StoreError> {
-    let tree = |row: &dyn Row| {
-        Ok(Tree { group: GroupId(row.uuid(0)?), next_ord: row.int(1)?, changes: row.int(2)? })
-    };
-    match scope {
-        Scope::Member(user) => {
-            let params = [tenant.as_str().into(), user.as_str().into()];
-            let mut trees = tx.rows(
-                "SELECT id, next_ord, changes FROM groups \
-                 WHERE tenant = $1 AND owner_user_id = $2 AND deleted_at IS NULL",
-                &params,
-                tree,
-            )?;
-            trees.append(&mut tx.rows(
-                "SELECT g.id, g.next_ord, g.changes FROM memberships m JOIN groups g ON g.id = m.group_id \
-                 WHERE m.tenant = $1 AND m.user_id = $2 AND m.access_level > 1 AND g.deleted_at IS NULL",
-                &params,
-                tree,
-            )?);
-            Ok(trees)
+    const LIVE: &str = trees_where!("g.deleted_at IS NULL");
+    const DELETED: &str = trees_where!("g.deleted_at IS NOT NULL");
+    const OWNED: &str = trees_where!("g.owner_user_id = $2 AND g.deleted_at IS NULL");
+    const OWNED_AND_DELETED: &str = trees_where!("g.owner_user_id = $2 AND g.deleted_at IS NOT NULL");
+    const SHARED: &str = "SELECT g.id, g.next_ord, g.changes FROM memberships m JOIN groups g ON g.id = m.group_id \
+                          WHERE m.tenant = $1 AND m.user_id = $2 AND m.access_level > 1 AND g.deleted_at IS NULL";
+    // What is live and what is deleted is in different indexes, so each is asked for by itself.
+    let (statements, user): (&[&str], Option<&UserId>) = match scope {
+        Scope::Member(user) => (&[OWNED, SHARED], Some(user)),
+        Scope::Tenant { owner: Some(owner), with_deleted: false } => (&[OWNED], Some(owner)),
+        Scope::Tenant { owner: Some(owner), with_deleted: true } => {
+            (&[OWNED, OWNED_AND_DELETED], Some(owner))
         }
-        Scope::Tenant { owner, with_deleted } => tx.rows(
-            "SELECT id, next_ord, changes FROM groups WHERE tenant = $1 AND ($2 = 0 OR owner_user_id = $3) \
-             AND (deleted_at IS NULL OR $4 = 1)",
-            &[
-                tenant.as_str().into(),
-                i64::from(owner.is_some()).into(),
-                owner.as_ref().map_or("", UserId::as_str).into(),
-                i64::from(*with_deleted).into(),
-            ],
-            tree,
-        ),
+        Scope::Tenant { owner: None, with_deleted: false } => (&[LIVE], None),
+        Scope::Tenant { owner: None, with_deleted: true } => (&[LIVE, DELETED], None),
+    };
+    let mut params: Vec<Value<'_>> = vec![tenant.as_str().into()];
+    params.extend(user.map(|user| Value::from(user.as_str())));
+    let mut trees = Vec::new();
+    for sql in statements {
+        trees.append(&mut tx.rows(sql, &params, |row| {
+            Ok(Tree { group: GroupId(row.uuid(0)?), next_ord: row.int(1)?, changes: row.int(2)? })
+        })?);
     }
+    Ok(trees)
 }
 
 /// Notes a change to a tree's texts that is not an append.

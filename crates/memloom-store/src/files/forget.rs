@@ -375,6 +375,13 @@ pub fn clear_memory_names(
     Ok((versions + keys > 0).then(Removed::default))
 }
 
+/// Takes out of the user's private memories in shared layers what they say, before anything is taken away near them.
+pub fn blank_memories(tx: &mut dyn Tx, forget: &Forget, _: i64) -> Result<Option<Removed>, StoreError> {
+    let (tenant, user) = (forget.who.tenant(), forget.who.user().as_str());
+    memory_entries::blank_private(tx, tenant, user, forget.last_memory)?;
+    Ok(None)
+}
+
 /// Removes memories that are out of reach.
 pub fn clear_memories(tx: &mut dyn Tx, _: &Forget, limit: i64) -> Result<Option<Removed>, StoreError> {
     Ok(purge::step(tx, limit)?.map(|_| Removed::default()))

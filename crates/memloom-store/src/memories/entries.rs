@@ -304,6 +304,26 @@ pub fn shared_by(
     found.into_iter().map(|open| open(tx)).collect()
 }
 
+/// Takes what they say out of the entries that only their maker could see, in scopes that are not its own and none of them
+/// after `last`: before some of them go, as a scope's do (see [`super::purge::step`]). What is sealed says nothing already.
+pub fn blank_private(tx: &mut dyn Tx, tenant: &Tenant, user: &str, last: MemoryNo) -> Result<(), StoreError> {
+    if tx.vault().is_plain() {
+        tx.execute(
+            "UPDATE memories SET content = $4, rest = $5 WHERE shared_by = $1 AND no <= $3 AND policy = $6 \
+             AND scope_no IN (SELECT id FROM memory_scopes WHERE tenant = $2)",
+            &[
+                user.into(),
+                tenant.as_str().into(),
+                last.0.into(),
+                b"".as_slice().into(),
+                b"{}".as_slice().into(),
+                Policy::Private.as_str().into(),
+            ],
+        )?;
+    }
+    Ok(())
+}
+
 /// The number of the newest entry; 0 where there was never one.
 pub fn last_no(tx: &mut dyn Tx) -> Result<MemoryNo, StoreError> {
     let last = tx.first("SELECT MAX(no) FROM memories", &[], |row| row.opt_int(0))?;

@@ -2,7 +2,7 @@
 
 use super::{MemoryNo, ScopeNo};
 use crate::{StoreError, Tx, TxExt, Value};
-use memloom_core::memories::{Fact, Kind, Memory};
+use memloom_core::memories::{AccessPolicy, Author, Fact, Kind, Memory, Policy, ScopeKey};
 
 /// What a fact is looked up by: the four parts, each of them optional.
 #[derive(Debug, Clone, Default)]
@@ -23,13 +23,23 @@ fn digest(part: &str) -> [u8; 16] {
     shortened(blake3::hash(part.as_bytes()))
 }
 
-fn statement(fact: &Fact) -> [u8; 16] {
+/// What a scope may hold once: a statement or, of those that others may not see, a statement and whose it is. What somebody
+/// hides is in nobody's way.
+fn statement(fact: &Fact, hidden_by: Option<&str>) -> [u8; 16] {
     let mut hasher = blake3::Hasher::new();
-    for part in [&fact.fact_type, &fact.subject, &fact.predicate, &fact.object] {
+    let parts = [&fact.fact_type, &fact.subject, &fact.predicate, &fact.object];
+    for part in parts.into_iter().map(String::as_str).chain(hidden_by) {
         hasher.update(&(part.len() as u64).to_be_bytes());
         hasher.update(part.as_bytes());
     }
     shortened(hasher.finalize())
+}
+
+/// Who hides an entry from others with its scope, if somebody does.
+pub fn hidden_by<'a>(scope: &ScopeKey, policy: &AccessPolicy, author: &'a Author) -> Option<&'a str> {
+    let hidden =
+        matches!(policy.policy, Policy::Private | Policy::Restricted) && !scope.layer().is_personal();
+    author.user.as_deref().or(author.client.as_deref()).filter(|_| hidden)
 }
 
 fn shortened(hash: blake3::Hash) -> [u8; 16] {
@@ -53,7 +63,7 @@ pub(super) fn put(tx: &mut dyn Tx, scope: ScopeNo, no: MemoryNo, memory: &Memory
         &[
             no.0.into(),
             scope.0.into(),
-            statement(fact).as_slice().into(),
+            statement(fact, hidden_by(&memory.scope, &memory.policy, &memory.created_by)).as_slice().into(),
             digest(&fact.fact_type).as_slice().into(),
             digest(&fact.subject).as_slice().into(),
             digest(&fact.predicate).as_slice().into(),
@@ -64,11 +74,16 @@ pub(super) fn put(tx: &mut dyn Tx, scope: ScopeNo, no: MemoryNo, memory: &Memory
     Ok(())
 }
 
-/// The entry of a scope that states exactly this.
-pub fn stating(tx: &mut dyn Tx, scope: ScopeNo, fact: &Fact) -> Result<Option<MemoryNo>, StoreError> {
+/// The entry of a scope that states exactly this: openly, or hidden by somebody.
+pub fn stating(
+    tx: &mut dyn Tx,
+    scope: ScopeNo,
+    fact: &Fact,
+    hidden_by: Option<&str>,
+) -> Result<Option<MemoryNo>, StoreError> {
     tx.first(
         "SELECT no FROM memory_facts WHERE scope_no = $1 AND statement = $2",
-        &[scope.0.into(), statement(fact).as_slice().into()],
+        &[scope.0.into(), statement(fact, hidden_by).as_slice().into()],
         |row| row.int(0).map(MemoryNo),
     )
 }

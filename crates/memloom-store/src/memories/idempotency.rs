@@ -98,14 +98,32 @@ pub fn purge(tx: &mut dyn Tx, before: Timestamp, limit: i64) -> Result<u64, Stor
     remove(tx, &old)
 }
 
-/// Forgets up to `limit` keys whose answers tell of a user; says how many.
+/// Forgets up to `limit` keys whose answers tell of a user; says on how many it worked. First all answers are blanked, as
+/// memories are (see [`super::purge::step`]), and count as too old; then the keys go.
 pub fn forget_user(tx: &mut dyn Tx, tenant: &Tenant, user: &str, limit: i64) -> Result<u64, StoreError> {
+    let params = [tenant.as_str().into(), user.into(), limit.into()];
     let telling = tx.rows(
-        "SELECT tenant, principal, key FROM memory_idempotency_users WHERE tenant = $1 AND user_id = $2 LIMIT $3",
-        &[tenant.as_str().into(), user.into(), limit.into()],
+        "SELECT u.tenant, u.principal, u.key FROM memory_idempotency_users u JOIN memory_idempotency i \
+         ON i.tenant = u.tenant AND i.principal = u.principal AND i.key = u.key \
+         WHERE u.tenant = $1 AND u.user_id = $2 AND i.created_at <> 0 LIMIT $3",
+        &params,
         row_key,
     )?;
-    remove(tx, &telling)
+    for [tenant, principal, key] in &telling {
+        tx.execute(
+            "UPDATE memory_idempotency SET answer = $4, created_at = 0 WHERE tenant = $1 AND principal = $2 AND key = $3",
+            &[tenant.as_str().into(), principal.as_str().into(), key.as_str().into(), b"".as_slice().into()],
+        )?;
+    }
+    if !telling.is_empty() {
+        return Ok(telling.len() as u64);
+    }
+    let blanked = tx.rows(
+        "SELECT tenant, principal, key FROM memory_idempotency_users WHERE tenant = $1 AND user_id = $2 LIMIT $3",
+        &params,
+        row_key,
+    )?;
+    remove(tx, &blanked)
 }
 
 fn row_key(row: &dyn Row) -> Result<[String; 3], StoreError> {

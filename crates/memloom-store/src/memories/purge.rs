@@ -47,7 +47,7 @@ pub fn detach(
     })?;
     for Detached { no, .. } in &found {
         tx.execute(
-            "INSERT INTO memory_purges (scope_no) VALUES ($1) ON CONFLICT DO NOTHING",
+            "INSERT INTO memory_purges (scope_no, blanked) VALUES ($1, 0) ON CONFLICT DO NOTHING",
             &[no.0.into()],
         )?;
         tx.execute("DELETE FROM memory_scopes WHERE id = $1", &[no.0.into()])?;
@@ -69,8 +69,13 @@ pub fn clear_id(tx: &mut dyn Tx, id: MemoryId) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Clears away up to `limit` entries of scopes that are out of reach; `None` when nothing is left.
+/// Clears away up to `limit` entries of scopes that are out of reach; `None` when nothing is left. First all of them are
+/// blanked, then they go: an engine that takes rows away moves their neighbours together, and may leave copies of those where
+/// they were.
 pub fn step(tx: &mut dyn Tx, limit: i64) -> Result<Option<u64>, StoreError> {
+    if blank(tx, limit)? {
+        return Ok(Some(0));
+    }
     let next =
         tx.first("SELECT scope_no FROM memory_purges ORDER BY scope_no LIMIT 1", &[], |row| row.int(0))?;
     let Some(scope) = next.map(ScopeNo) else { return Ok(None) };
@@ -96,4 +101,32 @@ pub fn step(tx: &mut dyn Tx, limit: i64) -> Result<Option<u64>, StoreError> {
         tx.execute("DELETE FROM memory_purges WHERE scope_no = $1", &[scope.0.into()])?;
     }
     Ok(Some(rows.len() as u64))
+}
+
+/// Takes what they say out of up to `limit` entries, where they stand; says whether there was something to do.
+fn blank(tx: &mut dyn Tx, limit: i64) -> Result<bool, StoreError> {
+    let next =
+        tx.first("SELECT scope_no, at, id FROM memory_purges WHERE blanked = 0 LIMIT 1", &[], |row| {
+            let last = (row.opt_int(1)?.unwrap_or(i64::MIN), row.opt_uuid(2)?.unwrap_or_default());
+            Ok((ScopeNo(row.int(0)?), last))
+        })?;
+    let Some((scope, (at, id))) = next else { return Ok(false) };
+    let rows = tx.rows(
+        "SELECT no, at, id FROM memories WHERE scope_no = $1 AND (at, id) > ($2, $3) ORDER BY at, id LIMIT $4",
+        &[scope.0.into(), at.into(), id.into(), limit.into()],
+        |row| Ok((row.int(0)?, row.int(1)?, row.uuid(2)?)),
+    )?;
+    let nothing = b"".as_slice();
+    for (no, ..) in &rows {
+        tx.execute(
+            "UPDATE memories SET content = $2, rest = $2 WHERE no = $1",
+            &[(*no).into(), nothing.into()],
+        )?;
+    }
+    let (_, at, id) = rows.last().copied().unwrap_or((0, at, id));
+    tx.execute(
+        "UPDATE memory_purges SET blanked = $2, at = $3, id = $4 WHERE scope_no = $1",
+        &[scope.0.into(), i64::from((rows.len() as i64) < limit).into(), at.into(), id.into()],
+    )?;
+    Ok(true)
 }

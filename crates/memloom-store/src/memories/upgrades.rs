@@ -69,17 +69,17 @@ pub fn drop_missing(tx: &mut dyn Tx, limit: i64) -> Result<u64, StoreError> {
     )
 }
 
-/// Gives an entry another vector, if it has not changed since it was read; takes it off the list in any case. Neither its
-/// version nor its time changes: it says the same as before.
+/// Gives an entry another vector and takes it off the list, if it has not changed since it was read. Neither its version nor
+/// its time changes: it says the same as before.
 pub fn put(
     tx: &mut dyn Tx,
     stored: &entries::Stored,
     embedding: &Embedding,
     writing: &mut super::writing::Writing,
 ) -> Result<bool, StoreError> {
-    remove(tx, stored.no)?;
     let current = entries::load(tx, stored.scope_no, stored.no, stored.seq)?;
     let Some(mut current) = current else { return Ok(false) };
+    remove(tx, stored.no)?;
     let terms = index::terms(tx, ScopeNo(stored.scope_no.0), stored.seq)?;
     current.memory.embedding = Some(embedding.clone());
     if current.memory.state == memloom_core::memories::State::Created {

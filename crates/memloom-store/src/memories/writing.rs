@@ -9,6 +9,7 @@ use memloom_core::Timestamp;
 use memloom_core::memories::{Memory, ScopeHash, ScopeKey};
 use memloom_core::recall::terms::Terms;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 /// Entries that are written together. Scopes are looked up once and counted at the end, so [`Writing::finish`] must be called.
 #[must_use]
@@ -24,11 +25,10 @@ struct Open {
 
 impl Writing {
     fn open(&mut self, tx: &mut dyn Tx, key: &ScopeKey) -> Result<&mut Open, StoreError> {
-        if !self.scopes.contains_key(&key.hash()) {
-            let row = scopes::lock(tx, key)?;
-            self.scopes.insert(key.hash(), Open { row, new_entries: 0 });
-        }
-        self.scopes.get_mut(&key.hash()).ok_or_else(|| StoreError::Broken("a scope was lost".into()))
+        Ok(match self.scopes.entry(key.hash()) {
+            Entry::Occupied(open) => open.into_mut(),
+            Entry::Vacant(place) => place.insert(Open { row: scopes::lock(tx, key)?, new_entries: 0 }),
+        })
     }
 
     /// How many entries a scope has by now.

@@ -4,8 +4,8 @@ use super::connection::PATIENCE;
 use super::failure::Place;
 use super::migrations;
 use super::tx::SqliteTx;
-use crate::StoreError;
 use crate::vault::{self, Vault};
+use crate::{StoreError, Tx};
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
 use std::sync::Arc;
@@ -31,6 +31,19 @@ pub fn inspect(database: &Path, vault: Vault) -> Result<Inspection, StoreError> 
         tx.control("BEGIN").and_then(|()| vault::check(&mut tx))
     });
     Ok(Inspection { schema, readable })
+}
+
+/// Reads from a database of this version's schema, which may be in use. Nothing is changed or made.
+pub fn look<T>(
+    database: &Path,
+    vault: Vault,
+    read: impl FnOnce(&mut dyn Tx) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    let place = Place { database: database.to_owned() };
+    let connection = open_to_look(&place).map_err(|error| place.error(&error))?;
+    let mut tx = SqliteTx::new(&connection, place, Arc::new(vault), false);
+    tx.control("BEGIN")?;
+    read(&mut tx)
 }
 
 fn open_to_look(place: &Place) -> rusqlite::Result<Connection> {

@@ -23,7 +23,7 @@ use checkpoint::{Log, LogKeeper};
 use connection::Role;
 use crossbeam_channel::{Sender, TrySendError, bounded};
 use failure::Place;
-pub use inspection::{Inspection, inspect};
+pub use inspection::{Inspection, inspect, look};
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

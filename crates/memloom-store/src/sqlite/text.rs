@@ -24,7 +24,7 @@ pub(super) enum TextChange {
 
 /// Writes the changes, in their order.
 ///
-/// FTS5 also writes a segment whenever a statement needs a journal of its own, as an update with `RETURNING` does. So rows
+/// FTS5 also writes a segment whenever a statement needs a journal of its own, as an upsert with `RETURNING` does. So rows
 /// come first and terms after them, for as many documents in a row as there are.
 pub(super) fn apply(tx: &mut SqliteTx<'_>, changes: &mut Vec<TextChange>) -> Result<(), StoreError> {
     let mut documents = Vec::with_capacity(changes.len());
@@ -54,38 +54,43 @@ pub(super) fn apply(tx: &mut SqliteTx<'_>, changes: &mut Vec<TextChange>) -> Res
 /// The number of the next text: above those of all texts, and of all that were taken in, whether they are still there.
 macro_rules! next_number {
     () => {
-        "(SELECT MAX(no) + 1 FROM (SELECT MAX(no) AS no FROM texts UNION ALL SELECT text_no FROM meanings_progress))"
+        "MAX(COALESCE((SELECT MAX(no) FROM texts), 0), (SELECT text_no FROM meanings_progress)) + 1"
     };
 }
 
 /// Writes the row of a document. Answers its number, and the one of the text it replaces.
 fn put_text(tx: &mut dyn Tx, document: &TextDocument) -> Result<(i64, Option<i64>), StoreError> {
-    let replaced = tx.first("SELECT no FROM texts WHERE id = $1", &[document.id.into()], |row| row.int(0))?;
-    let sql = match replaced {
-        None => concat!(
+    let row: [Value<'_>; 5] = [
+        document.id.into(),
+        document.group.into(),
+        document.conversation.into(),
+        document.text.as_str().into(),
+        document.by_agent.map(i64::from).into(),
+    ];
+    let added = tx.first(
+        concat!(
             "INSERT INTO texts (no, id, group_id, conversation_id, text, by_agent) VALUES (",
             next_number!(),
-            ", $1, $2, $3, $4, $5) RETURNING no"
+            ", $1, $2, $3, $4, $5) ON CONFLICT (id) DO NOTHING RETURNING no"
         ),
-        Some(_) => concat!(
+        &row,
+        |row| row.int(0),
+    )?;
+    if let Some(no) = added {
+        return Ok((no, None));
+    }
+    let replaced = tx.first("SELECT no FROM texts WHERE id = $1", &row[..1], |row| row.int(0))?;
+    let no = tx.first(
+        concat!(
             "UPDATE texts SET no = ",
             next_number!(),
             ", group_id = $2, conversation_id = $3, text = $4, by_agent = COALESCE($5, by_agent) \
              WHERE id = $1 RETURNING no"
         ),
-    };
-    let no = tx.first(
-        sql,
-        &[
-            document.id.into(),
-            document.group.into(),
-            document.conversation.into(),
-            document.text.as_str().into(),
-            document.by_agent.map(i64::from).into(),
-        ],
+        &row,
         |row| row.int(0),
     )?;
-    let no = no.ok_or_else(|| StoreError::Broken("a text that was written has no number".into()))?;
+    let no = no.ok_or_else(|| StoreError::Broken("a text that is to be replaced is not there".into()))?;
     Ok((no, replaced))
 }
 

@@ -24,7 +24,7 @@ pub(super) fn user(name: &str) -> UserId {
     UserId(name.into())
 }
 
-fn alice() -> Scope {
+pub(super) fn alice() -> Scope {
     Scope::listed(tenant(), user("alice"))
 }
 
@@ -113,7 +113,7 @@ pub(super) async fn detach(store: &Store) -> Vec<Forget> {
 }
 
 /// Does one step after the other, so many rows each; answers how many steps it took and what went.
-async fn steps(store: &Store, forget: &Forget, step: Step, rows: i64) -> (usize, Removed) {
+pub(super) async fn steps(store: &Store, forget: &Forget, step: Step, rows: i64) -> (usize, Removed) {
     let (mut count, mut sum) = (0, Removed::default());
     loop {
         let forget = forget.clone();

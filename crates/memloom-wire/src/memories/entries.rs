@@ -12,31 +12,31 @@ use uuid::Uuid;
 #[schema(example = json!({"userId": "alice"}))]
 pub struct MemoryIdentifiers {
     /// The agent.
-    #[schema(max_length = 255, nullable = false)]
+    #[schema(max_length = 255, pattern = r"^[^\x00-\x1F\x7F]*$", nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<String>,
     /// The user.
-    #[schema(max_length = 255, nullable = false)]
+    #[schema(max_length = 255, pattern = r"^[^\x00-\x1F\x7F]*$", nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
     /// The session: a conversation's id, or any other.
-    #[schema(max_length = 255, nullable = false)]
+    #[schema(max_length = 255, pattern = r"^[^\x00-\x1F\x7F]*$", nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
     /// The project.
-    #[schema(max_length = 255, nullable = false)]
+    #[schema(max_length = 255, pattern = r"^[^\x00-\x1F\x7F]*$", nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project_id: Option<String>,
     /// The team.
-    #[schema(max_length = 255, nullable = false)]
+    #[schema(max_length = 255, pattern = r"^[^\x00-\x1F\x7F]*$", nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub team_id: Option<String>,
     /// The organisation.
-    #[schema(max_length = 255, nullable = false)]
+    #[schema(max_length = 255, pattern = r"^[^\x00-\x1F\x7F]*$", nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub org_id: Option<String>,
     /// The tenant; no other may be named.
-    #[schema(max_length = 255, nullable = false)]
+    #[schema(max_length = 255, pattern = r"^[^\x00-\x1F\x7F]*$", nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub company_id: Option<String>,
 }

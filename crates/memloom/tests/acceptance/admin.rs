@@ -292,8 +292,6 @@ fn an_admin_searches_everybodys_entries() {
         search(json!({"query": "walrus", "includeDeleted": true, "userId": t.bob.user()})),
         ["B", "Gone"]
     );
-    let body = json!({"query": "walrus", "searchType": "semantic"});
-    t.admin.post(&format!("{LIST}/search"), body).expect(501);
     t.admin.post(&format!("{LIST}/search"), json!({"query": "x", "limit": 1_001})).expect_violation("limit");
     t.admin.post(&format!("{LIST}/search"), json!({"query": "x", "limit": 1_000})).expect_page();
     t.admin.post(&format!("{LIST}/search"), json!({"query": "x", "userId": "u".repeat(256)})).expect(400);

@@ -264,6 +264,40 @@ fn every_effective_key_is_listed_with_its_source() {
     }
 }
 
+/// Where operators choose the names, or a table of the same keys stands for many.
+const NAMED_BY_OTHERS: [&str; 5] =
+    ["auth.api_keys", "quotas.tenants", "roles.", "memories.retention.", "memories.write_roles."];
+
+#[test]
+fn every_key_is_documented_with_its_default() {
+    let page =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md")).unwrap();
+    for setting in given("").load().settings() {
+        let key = &setting.key;
+        if NAMED_BY_OTHERS.iter().any(|prefix| key.starts_with(prefix))
+            || key.starts_with("memories.provider.")
+        {
+            continue;
+        }
+        let variable = format!("`MEMLOOM_{}`", key.to_uppercase().replace('.', "__"));
+        let row = page
+            .lines()
+            .find(|line| line.starts_with('|') && line.split('|').nth(2).unwrap_or("").trim() == variable);
+        let row = row.unwrap_or_else(|| panic!("{variable} is not in docs/configuration.md"));
+        let documented = row.split('|').nth(3).unwrap_or("").trim();
+        let literal = documented.strip_prefix('`').and_then(|text| text.strip_suffix('`'));
+        // A default that depends on others is described in words, and none is nothing to compare with.
+        let Some(literal) = literal.filter(|text| !text.contains('`') && !setting.value.is_null()) else {
+            continue;
+        };
+        let default = match &setting.value {
+            serde_json::Value::String(text) => text.clone(),
+            value => value.to_string().replace("\",\"", "\", \""),
+        };
+        assert_eq!(literal, default, "{key}");
+    }
+}
+
 #[test]
 fn contradictions_are_found_and_say_how_to_fix_them() {
     let check = |toml: &str, expected: &[&str]| {

@@ -69,12 +69,15 @@ fn assert_report(answer: Answer, documents: u64, events: u64, audit: u64, conver
         "snapshots_deleted",
         "search_documents_deleted",
         "conversations",
+        "memories",
     ]);
     let count =
         |member: &str| answer.json[member].as_u64().unwrap_or_else(|| panic!("{}", answer.describe()));
     let counts = ["documents_deleted", "events_deleted", "audit_deleted", "snapshots_deleted"].map(count);
     assert_eq!(counts, [documents, events, audit, 0], "{}", answer.describe());
     assert_eq!(answer.json["conversations"], conversations, "{}", answer.describe());
+    // Events are memories, too.
+    assert_eq!(answer.json["memories"], json!({"deleted": events, "anonymized": 0}), "{}", answer.describe());
     count("search_documents_deleted");
 }
 
@@ -527,8 +530,20 @@ impl Traces {
                 "a title",
                 "an entry",
                 "an entry of the memory",
+                "a memory",
+                "a replaced memory",
+                "the metadata of a memory",
+                "the object of a fact",
+                "a private memory of a project",
             ]),
-            names: marked(&["a path", "an event's id", "a reason", "an idempotency key", "a project"]),
+            names: marked(&[
+                "a path",
+                "an event's id",
+                "a reason",
+                "an idempotency key",
+                "a project",
+                "a session",
+            ]),
             indexed: marked(&["an indexed content"]),
         }
     }
@@ -591,6 +606,39 @@ impl Traces {
         allowed(speaker.post(&entries(&chat), entry), &[201, 404]);
         let memory = noted(self.of("an entry of the memory"));
         allowed(speaker.post(&format!("{}/sync", entries(&chat)), memory), &[200, 404]);
+        self.leave_memories(scope, speaker);
+    }
+
+    /// Leaves the traces that memories leave.
+    fn leave_memories(&self, scope: &Scope, speaker: &Client) {
+        let allowed = |answer: Answer, statuses: &[u16]| {
+            assert!(statuses.contains(&answer.status), "{}", answer.describe());
+            answer
+        };
+        let session = format!("{}-{}", self.of("a session"), fresh_name("session"));
+        let identifiers = json!({"userId": scope.user, "sessionId": session, "projectId": "p"});
+        let keyed = speaker.with_header(
+            "idempotency-key",
+            &format!("{}-{}", self.of("an idempotency key"), fresh_name("key")),
+        );
+        let memory = json!({
+            "layer": "session", "identifiers": identifiers, "content": format!("walrus {}", self.of("a replaced memory")),
+            "metadata": {"tags": [self.of("the metadata of a memory")]},
+        });
+        let added = allowed(keyed.post("/v1/memories", memory), &[201]);
+        let path = format!("/v1/memories/{}", added.json["memory"]["id"].as_str().unwrap_or_default());
+        let changed = json!({"content": format!("walrus {}", self.of("a memory"))});
+        allowed(speaker.patch(&path, changed), &[200, 404]);
+        let fact = json!({
+            "layer": "user", "identifiers": identifiers, "factType": "f", "subject": "s", "predicate": fresh_name("p"),
+            "object": self.of("the object of a fact"),
+        });
+        allowed(speaker.post("/v1/facts", fact), &[201]);
+        let private = json!({
+            "layer": "project", "identifiers": identifiers, "content": self.of("a private memory of a project"),
+            "accessPolicy": {"policy": "private"},
+        });
+        allowed(speaker.post("/v1/memories", private), &[201]);
     }
 }
 

@@ -111,6 +111,23 @@ fn an_admin_reindexes_a_whole_tenant() {
 }
 
 #[test]
+fn an_admin_has_vectors_made_anew() {
+    let scope = scope_with(&SERVER, 3);
+    let admin = admin(&SERVER, &scope.tenant);
+
+    let job = job(admin.post("/v1/admin/reindex", json!({"target": "embeddings"})));
+
+    assert_succeeded(&admin, &job, 0);
+    assert_eq!(ended(&admin, &job)["kind"], "embeddings_reindex");
+    for client in [SERVER.someone("alice"), scope.client.clone()] {
+        client.post("/v1/admin/reindex", json!({"target": "embeddings"})).refused(403, "FORBIDDEN");
+    }
+    for target in [json!("everything"), json!(""), json!(7)] {
+        admin.post("/v1/admin/reindex", json!({"target": target})).refused(400, "INVALID_REQUEST");
+    }
+}
+
+#[test]
 fn reindexing_everything_is_for_admins() {
     let scope = Scope::fresh(&SERVER);
     let job =

@@ -140,10 +140,11 @@ fn a_trusted_client_without_a_user_reads_by_id_and_finds_what_has_no_owner() {
         let place = Place::project("p");
         let own =
             guarded.tenant.say_with(&place, json!({"content": "the agent's own", "accessPolicy": policy}));
-        assert_eq!(guarded.tenant.page(place.with(json!({}))).ids(), [own.clone()], "{policy}");
+        assert_eq!(guarded.tenant.page(place.with(json!({}))).ids(), [own.as_str()], "{policy}");
         let found = guarded.tenant.found_ids(place.everything(json!({})));
-        assert_eq!(found, [own.clone()], "{policy}");
+        assert_eq!(found, [own.as_str()], "{policy}");
         assert_eq!(guarded.tenant.entry(&own)["createdBy"], json!({"clientId": AGENT}));
+        assert_eq!(guarded.tenant.changed(&guarded.note, json!({"metadata": {"seen": true}}))["version"], 2);
     }
 }
 
@@ -167,6 +168,66 @@ fn who_may_not_see_may_not_change_or_delete() {
     assert_eq!(bob.changed(note, json!({"content": "agreed"}))["version"], 3);
     alice.changed(note, json!({"accessPolicy": {"policy": "private"}}));
     bob.get(note).not_found();
+}
+
+/// What one cannot see takes part in nothing: it beats, hides and shadows nobody.
+#[test]
+fn what_is_hidden_hides_nothing_else() {
+    let tenant = Tenant::fresh();
+    let (alice, bob) = (tenant.as_user("alice"), tenant.as_user("bob"));
+    let place = Place::project("p");
+    let private = json!({"policy": "private"});
+    let said = |caller: &Tenant, content: &str, policy: &Value| {
+        let metadata = json!({"conflictKey": "indent"});
+        caller.say_with(&place, json!({"content": content, "metadata": metadata, "accessPolicy": policy}))
+    };
+    let open = json!({"policy": "organization"});
+    let visible = said(&bob, "use tabs", &open);
+    // Newer, so it would win the key; equal, so it would be the one that is kept.
+    said(&alice, "use tabs", &private);
+    let search = json!({"query": "use tabs", "identifiers": place.identifiers, "threshold": 0, "includeOverridden": true});
+    let results = bob.results(search);
+    assert_eq!(results.len(), 1);
+    assert_eq!(id_of(&results[0]["memory"]), visible);
+    assert!(results[0]["overriddenBy"].is_null(), "{results:?}");
+
+    let fact = |caller: &Tenant, object: &str, confidence: f64, policy: &Value| {
+        let fact = json!({"factType": "t", "subject": "s", "predicate": "p", "object": object, "confidence": confidence});
+        caller.added(place.with(json!({"kind": "procedural", "fact": fact, "accessPolicy": policy})));
+    };
+    fact(&bob, "open", 0.5, &open);
+    fact(&alice, "hidden", 0.9, &private);
+    let resolved = json!({"identifiers": place.identifiers, "resolve": true});
+    let objects = |caller: &Tenant| {
+        let answer = caller.facts(resolved.clone()).expect(200);
+        list(&answer.json["facts"]).iter().map(|fact| text(&fact["object"])).collect::<Vec<_>>()
+    };
+    assert_eq!(objects(&bob), ["open"]);
+    assert_eq!(objects(&alice), ["hidden"]);
+}
+
+#[test]
+fn stating_what_somebody_else_hides_shows_and_changes_nothing_of_it() {
+    let tenant = Tenant::fresh();
+    let (alice, bob) = (tenant.as_user("alice"), tenant.as_user("bob"));
+    let place = Place::project("p");
+    let fact = json!({"factType": "t", "subject": "s", "predicate": "p", "object": "o"});
+    let body = json!({"kind": "procedural", "fact": fact, "accessPolicy": {"policy": "private"}, "metadata": {"secret": 1}});
+    let hers = alice.added(place.with(body));
+
+    let body =
+        |fact: &Value| place.with(merged(fact.clone(), &json!({"confidence": 0.1, "metadata": {"his": 1}})));
+    let answer = bob.fact(body(&fact));
+
+    assert!(!answer.text.contains("secret") && !answer.text.contains(&id_of(&hers)), "{}", answer.describe());
+    assert_eq!(alice.entry(&id_of(&hers)), hers);
+    let never_said = bob.fact(body(&merged(fact, &json!({"object": "never said"}))));
+    assert_eq!(
+        answer.status,
+        never_said.status,
+        "the answer tells that somebody said so: {}",
+        answer.describe()
+    );
 }
 
 #[test]

@@ -168,6 +168,9 @@ fn when_it_happened_belongs_to_episodes_only() {
         json!(1_767_225_600),
         json!(""),
         json!("2026-01-01"),
+        json!("2026-01-01T24:00:00Z"),
+        json!("9999-12-31T23:59:59.999999-00:01"),
+        json!("0000-01-01T00:00:00+00:01"),
     ] {
         told(json!({"kind": "episodic", "occurredAt": wrong})).invalid("occurredAt");
     }

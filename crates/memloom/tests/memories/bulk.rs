@@ -145,6 +145,29 @@ fn items_may_go_to_different_scopes_and_kinds() {
 }
 
 #[test]
+fn a_fact_that_is_stated_already_does_not_stop_the_others() {
+    let tenant = Tenant::fresh();
+    let place = Place::project("p");
+    let fact = |object: &str| {
+        let fact = json!({"factType": "t", "subject": "s", "predicate": "p", "object": object});
+        place.with(json!({"kind": "procedural", "fact": fact}))
+    };
+    tenant.added(fact("known"));
+    let note = place.with(json!({"content": "a note"}));
+    let bodies = [note.clone(), fact("known"), fact("new"), fact("new"), note];
+
+    let answer = add(&tenant, &bodies, false).expect(200);
+
+    let results = list(&answer.json["results"]);
+    for n in [0, 2, 4] {
+        assert_entry(&results[n]["memory"]);
+    }
+    let facts = tenant.facts(json!({"identifiers": place.identifiers})).expect(200);
+    assert_eq!(facts.json["totalCount"], 2, "{}", answer.describe());
+    assert_eq!(tenant.page(place.with(json!({"kinds": ["semantic"]}))).total, 2);
+}
+
+#[test]
 fn deleting_many_tells_which_were_not_there() {
     let (tenant, other) = (Tenant::fresh(), Tenant::fresh());
     let place = Place::user("u");

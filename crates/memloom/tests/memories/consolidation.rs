@@ -41,7 +41,9 @@ fn nothing() -> BTreeMap<String, BTreeSet<String>> {
 fn duplicates_become_one_that_keeps_what_all_of_them_knew() {
     let tenant = Tenant::fresh();
     let place = Place::user("u");
-    let says = |content: &str, metadata: Value| tenant.say_with(&place, json!({"content": content, "metadata": metadata}));
+    let says = |content: &str, metadata: Value| {
+        tenant.say_with(&place, json!({"content": content, "metadata": metadata}))
+    };
     let oldest = says(
         "Deploys happen on Tuesdays",
         json!({"tags": ["ops", "week"], "importance": 0.9, "confidence": 0.2, "who": "oldest", "first": 1}),
@@ -50,8 +52,10 @@ fn duplicates_become_one_that_keeps_what_all_of_them_knew() {
         "deploys happen  on tuesdays.",
         json!({"tags": ["week", "release"], "confidence": 0.8, "who": "middle", "second": 2}),
     );
-    let newest =
-        says("Deploys happen on Tuesdays!", json!({"tags": ["new", "ops"], "importance": 0.3, "who": "newest"}));
+    let newest = says(
+        "Deploys happen on Tuesdays!",
+        json!({"tags": ["new", "ops"], "importance": 0.3, "who": "newest"}),
+    );
     let other = says("My dog is called Rex", json!({"tags": ["pets"]}));
     let before: BTreeMap<_, _> =
         [&oldest, &middle, &newest, &other].map(|id| (id.clone(), tenant.entry(id))).into();
@@ -74,12 +78,18 @@ fn duplicates_become_one_that_keeps_what_all_of_them_knew() {
             "who": "oldest", "first": 1, "second": 2,
         })
     );
-    assert_eq!(sorted(list(&survivor["lineage"]["consolidatedFrom"]).iter().map(text)), sorted([middle.clone(), newest.clone()]));
+    assert_eq!(
+        sorted(list(&survivor["lineage"]["consolidatedFrom"]).iter().map(text)),
+        sorted([middle.clone(), newest.clone()])
+    );
     assert_eq!((&survivor["version"], &survivor["state"]), (&json!(2), &json!("active")));
     assert_eq!(survivor["createdAt"], before[&oldest]["createdAt"]);
     for id in [&middle, &newest] {
         let absorbed = tenant.entry(id);
-        assert_eq!((&absorbed["state"], &absorbed["originKind"]), (&json!("archived"), &json!("user_personal")));
+        assert_eq!(
+            (&absorbed["state"], &absorbed["originKind"]),
+            (&json!("archived"), &json!("user_personal"))
+        );
         assert_eq!(absorbed["lineage"]["supersededBy"], oldest);
         for member in ["content", "metadata"] {
             assert_eq!(absorbed[member], before[id][member], "nothing is lost");
@@ -96,7 +106,8 @@ fn running_it_again_changes_nothing() {
     for n in 0..12 {
         tenant.say_with(&place, json!({"content": format!("Note of the {} kind", ["first", "second", "third"][n % 3]), "metadata": {"tags": [format!("t{n}")]}}));
     }
-    let everything = || tenant.all(place.with(json!({"includeArchived": true}))).iter().map(settled).collect::<Vec<_>>();
+    let everything =
+        || tenant.all(place.with(json!({"includeArchived": true}))).iter().map(settled).collect::<Vec<_>>();
     assert_eq!(consolidate(&tenant, &place, json!({})).len(), 3);
     let once = everything();
     for _ in 0..2 {
@@ -148,7 +159,9 @@ fn what_contradicts_is_never_merged_however_alike() {
 fn only_entries_of_one_kind_and_one_scope_meet() {
     let tenant = Tenant::fresh();
     let place = Place::session("u", "s");
-    let says = |place: &Place, kind: &str| tenant.say_with(place, json!({"content": "the same words", "kind": kind}));
+    let says = |place: &Place, kind: &str| {
+        tenant.say_with(place, json!({"content": "the same words", "kind": kind}))
+    };
     let kinds = ["session", "episodic", "semantic"];
     let here: Vec<[String; 2]> = kinds.iter().map(|kind| [says(&place, kind), says(&place, kind)]).collect();
     let elsewhere = [
@@ -177,10 +190,16 @@ fn pointers_facts_scratch_and_what_is_not_alive_take_no_part() {
     for _ in 0..2 {
         tenant.say_with(&place, json!({"content": content, "kind": "working"}));
         tenant.say_with(&place, json!({"content": content, "kind": "archival"}));
-        tenant.say_with(&place, json!({"content": content, "kind": "semantic", "metadata": {"knowledgePointer": pointer}}));
+        tenant.say_with(
+            &place,
+            json!({"content": content, "kind": "semantic", "metadata": {"knowledgePointer": pointer}}),
+        );
         create_without_embedding(&tenant, "u", content);
         let object = fresh_name("object");
-        tenant.stated(&place, json!({"factType": "t", "subject": "s", "predicate": "p", "object": object, "content": content}));
+        tenant.stated(
+            &place,
+            json!({"factType": "t", "subject": "s", "predicate": "p", "object": object, "content": content}),
+        );
     }
     let answer = ask(&tenant, &place, json!({})).expect(200);
     assert_eq!(answer.json, json!({"groups": [], "merged": 0, "examined": 0}));
@@ -199,7 +218,10 @@ fn the_absorbed_can_be_restored() {
     let restored = tenant.client.post_nothing(&format!("/v1/memories/{one}/restore")).expect(200).json;
 
     assert_eq!(restored["memory"]["content"], "the same words");
-    assert_eq!((&restored["memory"]["state"], &restored["memory"]["kind"]), (&json!("active"), &json!("user_personal")));
+    assert_eq!(
+        (&restored["memory"]["state"], &restored["memory"]["kind"]),
+        (&json!("active"), &json!("user_personal"))
+    );
     assert_eq!(sorted(tenant.all(place.with(json!({}))).iter().map(id_of)), sorted([one, two]));
 }
 
@@ -214,7 +236,10 @@ fn what_is_out_of_range_is_refused() {
     ask(&tenant, &place, json!({"layer": "galaxy"})).refused(400, "INVALID_LAYER");
     ask(&tenant, &place, json!({"layer": "session"})).refused(400, "MISSING_IDENTIFIER");
     ask(&tenant.as_user("v"), &place, json!({})).refused(403, "FORBIDDEN");
-    tenant.client.post("/v1/memories:consolidate", json!({"identifiers": {"userId": "u"}})).refused(400, "INVALID_LAYER");
+    tenant
+        .client
+        .post("/v1/memories:consolidate", json!({"identifiers": {"userId": "u"}}))
+        .refused(400, "INVALID_LAYER");
 }
 
 /// An entry as the model below knows it.
@@ -236,7 +261,10 @@ fn reordered(a: &str, b: &str) -> bool {
     let (a, b): (Vec<&str>, Vec<&str>) = (a.split(' ').collect(), b.split(' ').collect());
     let longer = a.len().max(b.len()) as f64;
     let mut left = b.clone();
-    let overlap = a.iter().filter(|word| left.iter().position(|w| w == *word).map(|at| left.remove(at)).is_some()).count();
+    let overlap = a
+        .iter()
+        .filter(|word| left.iter().position(|w| w == *word).map(|at| left.remove(at)).is_some())
+        .count();
     let mut lengths = vec![vec![0; b.len() + 1]; a.len() + 1];
     for (i, word) in a.iter().enumerate() {
         for (j, other) in b.iter().enumerate() {
@@ -290,7 +318,8 @@ fn groups_are_those_of_the_plain_algorithm() {
             }
             for one in &known {
                 let same = leader.content == one.content
-                    || (cosine(&leader.vector, &one.vector) >= threshold && !reordered(&leader.content, &one.content));
+                    || (cosine(&leader.vector, &one.vector) >= threshold
+                        && !reordered(&leader.content, &one.content));
                 if same && assigned.insert(&one.id) {
                     expected.entry(leader.id.clone()).or_default().insert(one.id.clone());
                 }

@@ -120,14 +120,3 @@ fn a_cursor_outlives_the_entry_it_stands_on() {
 
     assert_eq!((rest.ids(), rest.total), (all[1..].to_vec(), 2));
 }
-
-#[test]
-fn extra_identifiers_are_no_part_of_the_question() {
-    let (tenant, _) = three();
-    let place = Place::project("p");
-    tenant.add_all((0..3).map(|n| place.with(json!({"content": format!("entry {n}")}))));
-    let cursor = tenant.page(place.with(json!({"limit": 1}))).next;
-    let more =
-        json!({"layer": "project", "identifiers": {"projectId": "p", "teamId": "t"}, "cursor": cursor});
-    assert_eq!(tenant.page(more).entries.len(), 2, "they neither narrow nor widen the scope");
-}

@@ -82,8 +82,11 @@ fn a_pass_sorts_entries_into_states_and_a_second_one_changes_nothing() {
     let tenant = Tenant::fresh();
     let place = Place::project("p");
     let mut ids = BTreeMap::new();
-    for (relevance, state) in [(1.0, "active"), (0.5, "active"), (0.49, "decayed"), (0.1, "decayed"), (0.09, "archived")] {
-        let body = place.with(json!({"content": format!("{relevance}"), "metadata": {"relevance": relevance}}));
+    for (relevance, state) in
+        [(1.0, "active"), (0.5, "active"), (0.49, "decayed"), (0.1, "decayed"), (0.09, "archived")]
+    {
+        let body =
+            place.with(json!({"content": format!("{relevance}"), "metadata": {"relevance": relevance}}));
         ids.insert(id_of(&tenant.added(body)), state);
     }
     let body = json!({"identifiers": place.identifiers, "layers": ["project"], "ratePerDay": 0});
@@ -92,7 +95,11 @@ fn a_pass_sorts_entries_into_states_and_a_second_one_changes_nothing() {
     let rehearsal = decay(&tenant, merged(body.clone(), &json!({"dryRun": true})));
     assert_eq!(counts(&rehearsal), [5, 2, 1, 0]);
     assert_eq!(rehearsal["dryRun"], true);
-    assert_eq!(ids.keys().map(|id| tenant.entry(id)).collect::<Vec<_>>(), before, "a rehearsal changes nothing");
+    assert_eq!(
+        ids.keys().map(|id| tenant.entry(id)).collect::<Vec<_>>(),
+        before,
+        "a rehearsal changes nothing"
+    );
 
     let pass = decay(&tenant, body.clone());
 
@@ -173,7 +180,8 @@ fn a_change_of_content_and_a_restore_begin_anew_and_a_change_of_metadata_does_no
     let id = id_of(&entry);
     let rate = 0.9999;
     let relevance = |as_of: &Value| {
-        let body = json!({"identifiers": place.identifiers, "asOf": as_of, "ratePerDay": rate, "dryRun": true});
+        let body =
+            json!({"identifiers": place.identifiers, "asOf": as_of, "ratePerDay": rate, "dryRun": true});
         verdict(&decay(&tenant, body), &id)["relevance"].clone()
     };
     let pause = || std::thread::sleep(std::time::Duration::from_millis(30));
@@ -226,9 +234,12 @@ fn some_entries_never_fade() {
     let fading = [
         tenant.say_with(&place, json!({"content": "f", "kind": "semantic"})),
         tenant.say_with(&place, json!({"content": "g", "kind": "episodic"})),
-        id_of(&tenant.stated(&place, json!({"factType": "t", "subject": "s", "predicate": "p", "object": "o"}))),
+        id_of(
+            &tenant.stated(&place, json!({"factType": "t", "subject": "s", "predicate": "p", "object": "o"})),
+        ),
     ];
-    let body = json!({"identifiers": place.identifiers, "layers": ["session"], "asOf": "2126-01-01T00:00:00Z"});
+    let body =
+        json!({"identifiers": place.identifiers, "layers": ["session"], "asOf": "2126-01-01T00:00:00Z"});
 
     let pass = decay(&tenant, body);
 
@@ -248,7 +259,8 @@ fn organisations_and_companies_keep_everything_unless_told_otherwise() {
     for place in &places {
         tenant.say_with(place, json!({"content": "a rule", "kind": "semantic"}));
     }
-    let body = json!({"identifiers": tenant.all_identifiers(), "asOf": "2126-01-01T00:00:00Z", "dryRun": true});
+    let body =
+        json!({"identifiers": tenant.all_identifiers(), "asOf": "2126-01-01T00:00:00Z", "dryRun": true});
     let layers = |pass: &Value| sorted(list(&pass["entries"]).iter().map(|entry| text(&entry["layer"])));
 
     let pass = decay(&tenant, body.clone());
@@ -346,7 +358,10 @@ fn while_the_switch_is_off_the_relevance_shown_is_the_initial_one() {
         tenant.say(&place, "plain"),
         tenant.say_with(&place, json!({"content": "rated", "metadata": {"relevance": 0.75}})),
     );
-    decay(&tenant, json!({"identifiers": place.identifiers, "asOf": "2126-01-01T00:00:00Z", "archiveThreshold": 0}));
+    decay(
+        &tenant,
+        json!({"identifiers": place.identifiers, "asOf": "2126-01-01T00:00:00Z", "archiveThreshold": 0}),
+    );
     assert_eq!(tenant.entry(&plain)["state"], "decayed");
     assert_eq!(number(&tenant.entry(&plain)["relevance"]), 1.0);
     assert_eq!(number(&tenant.entry(&rated)["relevance"]), 0.75);
@@ -372,7 +387,8 @@ fn with_the_switch_on_reads_show_the_relevance_of_the_moment() {
     let listed = tenant.page(place.with(json!({})));
     let later = tenant.added(place.with(json!({"content": "after"})));
 
-    let at = |moment: &Value| faded(0.8, rate, seconds_between(&first["createdAt"], &moment["createdAt"]) / DAY);
+    let at =
+        |moment: &Value| faded(0.8, rate, seconds_between(&first["createdAt"], &moment["createdAt"]) / DAY);
     let listed = listed.entries.iter().find(|entry| entry["id"] == first["id"]).expect("it is listed");
     for relevance in [&shown["relevance"], &hit["memory"]["relevance"], &listed["relevance"]] {
         let relevance = number(relevance);

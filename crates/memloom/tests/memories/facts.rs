@@ -49,7 +49,7 @@ fn a_fact_is_a_memory_with_a_second_face() {
     assert_eq!((&memory["kind"], &memory["content"]), (&json!("procedural"), &stated["content"]));
     assert_members(&memory["fact"], &["factType", "subject", "predicate", "object", "confidence"]);
     assert_eq!(memory["fact"]["predicate"], "is_owned_by");
-    assert_eq!(tenant.page(place.with(json!({"kinds": ["procedural"]}))).ids(), [id.clone()]);
+    assert_eq!(tenant.page(place.with(json!({"kinds": ["procedural"]}))).ids(), [id.as_str()]);
     let found = tenant
         .found_ids(json!({"query": "Who owns the API?", "identifiers": place.identifiers, "threshold": 0}));
     assert_eq!(found, [id]);
@@ -317,4 +317,45 @@ fn words_of_a_query_are_bound_and_never_part_of_it() {
             assert_eq!(answer.json["facts"][0]["subject"], word);
         }
     }
+}
+
+/// However it comes about, a scope never holds one statement twice, and trying is nobody's fault.
+#[test]
+fn a_statement_stays_one_fact_whichever_way_it_is_made() {
+    let tenant = Tenant::fresh();
+    let place = Place::user("u");
+    let tea = tenant.stated(&place, fact("Alice", "likes", "tea"));
+    let milk = tenant.stated(&place, fact("Alice", "likes", "milk"));
+    let count = || {
+        tenant.facts(json!({"identifiers": place.identifiers, "object": "tea"})).expect(200).json["totalCount"].clone()
+    };
+
+    let moved = tenant.client.patch(&format!("/v1/facts/{}", id_of(&milk)), json!({"object": "tea"}));
+    assert!(moved.status < 500, "{}", moved.describe());
+    assert_eq!(count(), 1, "{}", moved.describe());
+    let added = tenant.add(place.with(json!({"kind": "procedural", "fact": fact("Alice", "likes", "tea")})));
+    assert!(added.status < 500, "{}", added.describe());
+    assert_eq!(count(), 1, "{}", added.describe());
+    let twice = [fact("Bob", "likes", "tea"), fact("Bob", "likes", "tea")]
+        .map(|fact| place.with(json!({"kind": "procedural", "fact": fact})));
+    let bulk = tenant.client.post("/v1/memories:bulkAdd", json!({"memories": twice}));
+    assert_eq!(bulk.expect(200).status, 200);
+    assert_eq!(count(), 2);
+    let again = tenant.fact(place.with(fact("Alice", "likes", "tea"))).expect(200);
+    assert_eq!(id_of(&again.json["fact"]), id_of(&tea));
+}
+
+#[test]
+fn an_archived_fact_that_was_stated_anew_cannot_come_back() {
+    let tenant = Tenant::fresh();
+    let place = Place::user("u");
+    let id = id_of(&tenant.stated(&place, fact("Alice", "likes", "tea")));
+    let verb = |verb: &str| tenant.client.post(&format!("/v1/memories/{id}/{verb}"), json!({}));
+    verb("archive").expect(200);
+    tenant.stated(&place, fact("Alice", "likes", "tea"));
+
+    verb("restore").refused(409, "INVALID_STATE");
+
+    assert_eq!(tenant.entry(&id)["state"], "archived");
+    assert_eq!(tenant.facts(json!({"identifiers": place.identifiers})).expect(200).json["totalCount"], 1);
 }

@@ -220,3 +220,31 @@ fn a_filter_comes_before_the_limit() {
     let counted = tenant.search(place.everything(json!({"limit": 1}))).expect(200);
     assert_eq!(counted.json["totalCount"], 600);
 }
+
+#[test]
+fn numbers_are_compared_as_numbers_and_exactly() {
+    let (tenant, place) = (Tenant::fresh(), Place::project("p"));
+    let numbers =
+        ["100", "1e2", "9007199254740992", "9007199254740993", "-0.0", "0.1", "18446744073709551615"];
+    for (n, number) in numbers.iter().enumerate() {
+        let body =
+            r#"{"content":"NAME","layer":"project","identifiers":{"projectId":"p"},"metadata":{"n":NUMBER}}"#;
+        let body = body.replace("NAME", &n.to_string()).replace("NUMBER", number);
+        tenant.client.send("POST", "/v1/memories", Body::json_text(body)).expect(201);
+    }
+    for (condition, expected) in [
+        (json!(100), "01"),
+        (json!(100.0), "01"),
+        (json!({"$in": [100]}), "01"),
+        (json!({"$gte": 100, "$lte": 100}), "01"),
+        (json!(9_007_199_254_740_992_u64), "2"),
+        (json!(9_007_199_254_740_993_u64), "3"),
+        (json!({"$gt": 9_007_199_254_740_992_u64}), "36"),
+        (json!({"$gte": 18_446_744_073_709_551_615_u64}), "6"),
+        (json!(0), "4"),
+        (json!({"$gte": 0, "$lt": 0.1}), "4"),
+        (json!(0.1), "5"),
+    ] {
+        assert_lets_through(&tenant, &place, json!({"custom": {"n": condition}}), expected);
+    }
+}

@@ -177,123 +177,76 @@ fn no_value_of_any_member_makes_the_server_fail() {
         json!("-0001-01-01T00:00:00Z"),
         json!("x".repeat(600)),
     ];
-    let place = Place::user("u");
-    let fact = json!({"factType": "t", "subject": "s", "predicate": "p", "object": "o"});
-    let routes: [(&str, &str, Value, &[&str]); 9] = [
-        (
-            "POST",
-            "/v1/memories",
-            place.with(json!({"content": "a"})),
-            &[
-                "content",
-                "layer",
-                "identifiers",
-                "metadata",
-                "kind",
-                "ttlSeconds",
-                "occurredAt",
-                "accessPolicy",
-                "fact",
-            ],
-        ),
-        (
-            "PATCH",
-            &format!("/v1/memories/{id}"),
-            json!({"content": "a"}),
-            &["content", "metadata", "ttlSeconds", "accessPolicy", "version"],
-        ),
-        (
-            "POST",
-            "/v1/memories:search",
-            place.everything(json!({})),
-            &[
-                "query",
-                "layers",
-                "identifiers",
-                "limit",
-                "threshold",
-                "filter",
-                "kinds",
-                "timeRange",
-                "includeArchived",
-                "includeEmbedding",
-                "includeOverridden",
-                "dedupe",
-                "ranking",
-                "mode",
-                "explain",
-            ],
-        ),
-        (
-            "POST",
-            "/v1/memories:list",
-            place.with(json!({})),
-            &[
-                "layer",
-                "identifiers",
-                "limit",
-                "cursor",
-                "filter",
-                "kinds",
-                "from",
-                "to",
-                "state",
-                "includeArchived",
-            ],
-        ),
-        (
-            "POST",
-            "/v1/memories:bulkAdd",
-            json!({"memories": [place.with(json!({"content": "a"}))]}),
-            &["memories", "atomic"],
-        ),
-        ("POST", "/v1/memories:bulkDelete", json!({"ids": [fresh_id()]}), &["ids"]),
-        ("POST", "/v1/memories:clear", place.with(json!({})), &["layer", "identifiers", "kinds"]),
-        (
-            "POST",
-            "/v1/facts",
-            place.with(fact),
-            &[
-                "layer",
-                "identifiers",
-                "factType",
-                "subject",
-                "predicate",
-                "object",
-                "confidence",
-                "content",
-                "metadata",
-                "ttlSeconds",
-            ],
-        ),
-        (
-            "POST",
-            "/v1/facts:query",
-            json!({"identifiers": {"userId": "u"}}),
-            &[
-                "layers",
-                "identifiers",
-                "subject",
-                "predicate",
-                "object",
-                "factType",
-                "minConfidence",
-                "filter",
-                "resolve",
-                "limit",
-                "cursor",
-            ],
-        ),
-    ];
-    for (method, path, good, members) in routes {
-        for member in members {
+    for (method, path, good) in routes(&id) {
+        for member in members(&good) {
             for value in &values {
                 let mut body = good.clone();
-                body[*member] = value.clone();
-                let answer = tenant.client.send(method, path, Body::Json(body));
+                *body.pointer_mut(&member).expect("a member") = value.clone();
+                let answer = tenant.client.send(method, &path, Body::Json(body));
                 assert!(answer.status < 500, "{member}: {value}: {}", answer.describe());
             }
         }
     }
     tenant.client.get("/v1/memories:health").expect(200);
+}
+
+/// Pointers at every member, however deep.
+fn members(value: &Value) -> Vec<String> {
+    let children: Vec<(String, &Value)> = match value {
+        Value::Object(object) => object.iter().map(|(name, child)| (name.clone(), child)).collect(),
+        Value::Array(list) => list.iter().enumerate().map(|(n, child)| (n.to_string(), child)).collect(),
+        _ => Vec::new(),
+    };
+    let deeper = children.into_iter().flat_map(|(name, child)| {
+        let below = members(child);
+        std::iter::once(String::new()).chain(below).map(move |rest| format!("/{name}{rest}"))
+    });
+    deeper.collect()
+}
+
+/// A request of every route that says all it can.
+fn routes(id: &str) -> Vec<(&'static str, String, Value)> {
+    let place = Place::user("u");
+    let post = |path: &str, body: Value| ("POST", path.to_owned(), body);
+    let time = "2026-01-01T00:00:00Z";
+    let pointer = json!({"sourceType": "adr", "sourceId": "x", "contentHash": "h", "syncedAt": time});
+    let metadata = json!({"tags": ["t"], "source": {"type": "manual"}, "knowledgePointer": pointer, "relevance": 1, "x": 1});
+    let policy = json!({"policy": "restricted", "approvedUsers": ["u"]});
+    let fact = json!({"factType": "t", "subject": "s", "predicate": "p", "object": "o", "confidence": 1});
+    let condition = json!({"$eq": 1, "$in": [1], "$gt": 1, "$contains": 1, "$exists": true});
+    let filter = json!({"tags": ["t"], "sourceType": "manual", "hasKnowledgePointer": true, "custom": {"k": condition}});
+    let change =
+        json!({"content": "a", "metadata": metadata, "ttlSeconds": 60, "accessPolicy": policy, "version": 1});
+    let add = place.with(json!({
+        "content": "a", "kind": "episodic", "metadata": metadata, "ttlSeconds": 60, "accessPolicy": policy,
+        "occurredAt": time,
+    }));
+    let search = place.everything(json!({
+        "filter": filter, "kinds": ["episodic"], "timeRange": {"from": time}, "includeArchived": true,
+        "includeEmbedding": true, "includeOverridden": true, "ranking": "score", "mode": "hybrid", "explain": true,
+    }));
+    let list = place.with(json!({
+        "limit": 1, "cursor": null, "filter": {}, "kinds": ["episodic"], "from": time, "to": null, "state": "active",
+        "includeArchived": true,
+    }));
+    let query = json!({
+        "layers": ["user"], "identifiers": {"userId": "u"}, "subject": "s", "predicate": "p", "object": "o",
+        "factType": "t", "minConfidence": 0, "filter": {}, "resolve": true, "limit": 1, "cursor": null,
+    });
+    let stated = place.with(merged(fact.clone(), &json!({"content": "a", "metadata": {}, "ttlSeconds": 60})));
+    vec![
+        post("/v1/memories", add),
+        post("/v1/memories", place.with(json!({"kind": "procedural", "fact": fact}))),
+        ("PATCH", format!("/v1/memories/{id}"), change),
+        post("/v1/memories:search", search),
+        post("/v1/memories:list", list),
+        post(
+            "/v1/memories:bulkAdd",
+            json!({"memories": [place.with(json!({"content": "a"}))], "atomic": false}),
+        ),
+        post("/v1/memories:bulkDelete", json!({"ids": [fresh_id()]})),
+        post("/v1/memories:clear", place.with(json!({"kinds": ["working"]}))),
+        post("/v1/facts", stated),
+        post("/v1/facts:query", query),
+    ]
 }

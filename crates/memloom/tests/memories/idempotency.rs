@@ -91,6 +91,20 @@ fn a_key_belongs_to_one_caller_on_one_route() {
 }
 
 #[test]
+fn a_trusted_client_uses_a_key_for_each_of_its_users() {
+    let tenant = Tenant::fresh();
+    let ids = ["alice", "bob"].map(|user| {
+        let body = Place::user(user).with(json!({"content": "one"}));
+        let first = with_key(&tenant, "key").add(body.clone()).expect(201);
+        assert_eq!(first.header("idempotency-replayed"), "");
+        let again = with_key(&tenant, "key").add(body).expect(201);
+        assert_eq!(again.header("idempotency-replayed"), "true");
+        id_of(&first.json["memory"])
+    });
+    assert_ne!(ids[0], ids[1]);
+}
+
+#[test]
 fn what_failed_is_not_remembered() {
     let tenant = Tenant::fresh();
     let caller = with_key(&tenant, "key");

@@ -174,6 +174,21 @@ fn an_identifier_is_a_text_of_255_characters_without_control_characters() {
     }
 }
 
+/// What cannot be decoded must not be mended: two broken names would then be one.
+#[test]
+fn an_address_that_is_no_unicode_is_refused() {
+    let tenant = Tenant::fresh();
+    let id = tenant.say(&Place::user("\u{fffd}"), "the replacement character is a name of its own");
+    for broken in ["%FF", "%C3%28", "%ED%A0%80", "a%80"] {
+        tenant
+            .client
+            .get(&format!("/v1/memories?layer=user&userId={broken}"))
+            .refused(400, "INVALID_REQUEST");
+        let asserted = tenant.get(&format!("{id}?userId={broken}"));
+        assert!(matches!(asserted.status, 400 | 404), "{}", asserted.describe());
+    }
+}
+
 #[test]
 fn identifiers_beyond_the_required_ones_neither_narrow_nor_widen() {
     let tenant = Tenant::fresh();
@@ -196,7 +211,7 @@ fn the_company_is_the_tenant() {
     let tenant = Tenant::fresh();
     let company = tenant.company();
     let id = tenant.say(&company, "a");
-    assert_eq!(tenant.page(company.with(json!({}))).ids(), [id.clone()]);
+    assert_eq!(tenant.page(company.with(json!({}))).ids(), [id.as_str()]);
 
     for other in ["another", "default", &tenant.name.to_uppercase(), &format!("{} ", tenant.name)] {
         let place = Place::company(other);

@@ -22,7 +22,7 @@ fn the_capabilities_are_those_of_the_contract() {
         let ttl =
             if kind["name"] == "working" || kind["name"] == "session" { json!(3600) } else { Value::Null };
         assert_eq!(kind["defaultTtlSeconds"], ttl, "{kind}");
-        assert_eq!(kind["provider"], "embedded", "{kind}");
+        assert!(text(&kind["provider"]).starts_with("embedded"), "{kind}");
         assert!(!list(&kind["layers"]).is_empty(), "{kind}");
     }
     for (name, limit) in [
@@ -54,24 +54,12 @@ fn the_capabilities_are_those_of_the_contract() {
     let entry = tenant.added(Place::user("u").with(json!({"content": "a"})));
     assert_eq!(entry["embeddingModel"], embedding["model"]);
     let providers = list(&answer["providers"]);
-    assert_eq!(providers[0]["id"], "embedded");
-    assert!(
-        providers[0]["version"].is_string() && !providers[0]["capabilities"].is_null(),
-        "{}",
-        providers[0]
-    );
-}
-
-#[test]
-fn a_configured_limit_is_published_and_kept() {
-    let server = server_with("[memories.limits]\nmax_content_length = 10\n");
-    let tenant = Tenant::of(&server, "default");
-    let limits = tenant.client.get("/v1/memories:capabilities").expect(200).json["limits"].clone();
-    assert_eq!(limits["maxContentLength"], 10);
-    let place = Place::user("u");
-    tenant.say(&place, "0123456789");
-    let refused = tenant.add(place.with(json!({"content": "0123456789a"}))).refused(422, "CONTENT_TOO_LONG");
-    assert_eq!(refused.details()["maxLength"], 10);
+    for provider in &providers {
+        assert!(provider["version"].is_string() && !provider["capabilities"].is_null(), "{provider}");
+    }
+    for kind in &kinds {
+        assert!(providers.iter().any(|provider| provider["id"] == kind["provider"]), "{kind} {providers:?}");
+    }
 }
 
 #[test]
@@ -136,9 +124,6 @@ fn the_metrics_have_the_seeds_names_and_name_nobody() {
     has("memory_promotions_total", &[]);
     has("memory_consolidations_total", &[]);
     has("memory_decay_archived_total", &[]);
-    for name in ["memory_embedding_cache_hits", "memory_embedding_cache_misses"] {
-        assert!(now.lines().any(|line| line.starts_with(name)), "no {name} in\n{now}");
-    }
     let deadline = Instant::now() + Duration::from_secs(10);
     while sample(&metrics(), "memory_storage_size", &["layer=\"project\""]) < Some(1.0) {
         assert!(Instant::now() < deadline, "no memory_storage_size in\n{}", metrics());

@@ -211,6 +211,29 @@ fn tenants_never_meet() {
 }
 
 #[test]
+fn what_others_store_does_not_move_a_score() {
+    let (tenant, place) = (Tenant::fresh(), Place::project("p"));
+    for content in ["the walrus eats fish", "the dog sleeps", "ticket JIRA-4821 is about the walrus"] {
+        tenant.say(&place, content);
+    }
+    let scores = || {
+        let results = tenant.results(place.everything(json!({"query": "walrus of JIRA-4821"})));
+        results.iter().map(|result| (id_of(&result["memory"]), number(&result["score"]))).collect::<Vec<_>>()
+    };
+    let before = scores();
+    let elsewhere = |tenant: &Tenant, place: &Place| {
+        let note =
+            |n: usize| place.with(json!({"content": format!("walrus {n} of JIRA-4821"), "kind": "semantic"}));
+        tenant.add_all((0..50).map(note));
+    };
+    elsewhere(&tenant, &Place::project("q"));
+    elsewhere(&tenant, &Place::team("p"));
+    elsewhere(&Tenant::fresh(), &place);
+
+    assert_eq!(scores(), before);
+}
+
+#[test]
 fn equal_session_ids_of_different_users_are_different_sessions() {
     let tenant = Tenant::fresh();
     let (alice, bob) = (Place::session("alice", "s"), Place::session("bob", "s"));

@@ -46,7 +46,9 @@ fn put(tenant: &Tenant, user: &str, path: &str, if_match: &str, content: &str) -
 /// What mirrors the events of a user.
 #[track_caller]
 fn mirrors(tenant: &Tenant, user: &str) -> Vec<Value> {
-    tenant.all(Place::user(user).with(json!({"kinds": ["episodic"], "includeArchived": true})))
+    let mut all = tenant.all(Place::user(user).with(json!({"kinds": ["episodic"]})));
+    all.retain(|entry| entry["lineage"]["mirrorOf"].is_string());
+    all
 }
 
 /// Forgets a user; what became of its memories.

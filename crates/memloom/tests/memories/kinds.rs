@@ -113,7 +113,6 @@ fn kinds_narrow_lists_and_searches() {
     assert_eq!(listed(json!({"includeArchived": true})), all);
     assert_eq!(found(json!({"includeArchived": true})), all);
     assert_eq!(listed(json!({"state": "archived"})), ["archival"]);
-    assert_eq!(listed(json!({"kinds": ["semantic"], "includeArchived": true})), ["semantic"]);
     let query = format!("/v1/memories?{}&kind=semantic&kind=episodic", place.query());
     assert_eq!(Page::of(&tenant.client.get(&query)).total, 2);
 }
@@ -170,4 +169,27 @@ fn clearing_removes_the_named_kinds_of_one_scope() {
     tenant.client.post("/v1/memories:clear", nowhere).refused(400, "MISSING_IDENTIFIER");
     let unknown = place.with(json!({"kinds": ["fleeting"]}));
     tenant.client.post("/v1/memories:clear", unknown).refused(400, "INVALID_KIND");
+}
+
+#[test]
+fn working_memory_obeys_the_same_rules() {
+    let tenant = Tenant::fresh();
+    let place = Place::session("u", "s");
+    let id = id_of(
+        &tenant
+            .added(place.with(json!({"content": "scratch", "kind": "working", "metadata": {"tags": ["t"]}}))),
+    );
+    let stale = tenant.with_header("if-match", "\"v9\"");
+    stale.change(&id, json!({"content": "x"})).refused(412, "ETAG_MISMATCH");
+    stale.delete(&id).refused(412, "ETAG_MISMATCH");
+    tenant.with_header("if-none-match", "\"v1\"").get(&id).expect(304);
+    tenant.get(&format!("{id}?userId=other")).not_found();
+    tenant.as_user("stranger").get(&id).not_found();
+    let changed = tenant.changed(&id, json!({"content": "scribble", "metadata": {"n": 1}}));
+    assert_eq!((&changed["version"], &changed["metadata"]), (&json!(2), &json!({"tags": ["t"], "n": 1})));
+    assert_eq!(tenant.found(place.everything(json!({"filter": {"custom": {"n": 1}}}))), ["scribble"]);
+    let archived = tenant.client.post(&format!("/v1/memories/{id}/archive"), json!({}));
+    assert!(archived.status < 500, "{}", archived.describe());
+    assert_eq!(tenant.delete(&id).expect(200).json["deleted"], true);
+    tenant.get(&id).not_found();
 }

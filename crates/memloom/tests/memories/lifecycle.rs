@@ -52,7 +52,7 @@ fn archiving_moves_an_entry_out_of_sight_and_restoring_brings_it_back() {
         assert_eq!((&restored["state"], &restored["kind"]), (&json!("active"), &json!(kind)));
         assert!(!names(&restored).contains("originKind"), "{restored}");
         assert_eq!(restored["version"], 3);
-        assert_eq!(tenant.found_ids(place.everything(json!({"kinds": [kind]}))), [id.clone()]);
+        assert_eq!(tenant.found_ids(place.everything(json!({"kinds": [kind]}))), [id.as_str()]);
         assert_eq!(tenant.delete(&id).expect(200).json["deleted"], true);
     }
 }
@@ -158,7 +158,8 @@ fn what_is_archived_can_be_changed_and_stays_what_it_is() {
 fn an_archived_fact_is_no_fact_until_it_is_restored() {
     let tenant = Tenant::fresh();
     let place = Place::project("p");
-    let statement = json!({"factType": "rule", "subject": "build", "predicate": "runs_on", "object": "linux"});
+    let statement =
+        json!({"factType": "rule", "subject": "build", "predicate": "runs_on", "object": "linux"});
     let id = id_of(&tenant.stated(&place, statement.clone()));
     let query = || tenant.facts(json!({"identifiers": place.identifiers})).expect(200).json;
 
@@ -199,7 +200,7 @@ fn an_entry_without_an_embedding_is_created_and_not_found_by_meaning() {
 
     assert_eq!(stored["state"], "created");
     assert!(!names(&stored).contains("embeddingModel"), "{stored}");
-    assert_eq!(tenant.page(place.with(json!({"state": "created"}))).ids(), [id.clone()]);
+    assert_eq!(tenant.page(place.with(json!({"state": "created"}))).ids(), [id.as_str()]);
     assert_eq!(tenant.page(place.with(json!({}))).total, 1);
     let query = json!({"query": "the heron waits in the reeds", "mode": "semantic"});
     assert_eq!(tenant.found_ids(place.everything(query)), Vec::<String>::new());
@@ -208,6 +209,23 @@ fn an_entry_without_an_embedding_is_created_and_not_found_by_meaning() {
     assert_eq!(changed["embeddingRegenerated"], true);
     assert_eq!(changed["memory"]["state"], "active");
     assert_eq!(tenant.found_ids(place.everything(json!({"mode": "semantic"}))), [id]);
+}
+
+#[test]
+fn what_is_archived_outlives_the_process_whatever_it_was() {
+    let mut server = server_with("");
+    let tenant = Tenant::of(&server, "acme");
+    let place = Place::user("u");
+    let kept = tenant.say_with(&place, json!({"content": "scratch that matters", "kind": "working"}));
+    let lost = tenant.say_with(&place, json!({"content": "scratch", "kind": "working"}));
+    let before = stepped(&tenant, &kept, "archive");
+    server.restart();
+    let tenant = Tenant::of(&server, "acme");
+    tenant.get(&lost).not_found();
+    assert_eq!(tenant.entry(&kept), before);
+    let restored = stepped(&tenant, &kept, "restore");
+    assert_eq!((&restored["kind"], &restored["version"]), (&json!("working"), &json!(3)));
+    assert_eq!(tenant.page(place.with(json!({"includeArchived": true}))).ids(), [kept]);
 }
 
 /// Adds an entry of a user that has no embedding; as the knowledge protocol shows it.

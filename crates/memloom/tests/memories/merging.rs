@@ -46,7 +46,9 @@ fn crowd(tenant: &Tenant) {
         let place = dice.pick(&tenant.every_layer()).clone();
         let content = format!("{} {} {}", dice.pick(&subjects), dice.pick(&verbs), dice.pick(&objects));
         let relevance = [1.0, 1.0, 0.5, 0.25][dice.roll(4)];
-        place.with(json!({"content": content, "kind": "semantic", "metadata": {"relevance": relevance}}))
+        let personal = ["agent", "user", "session"].contains(&place.layer);
+        let kind = if personal && dice.roll(3) == 0 { "working" } else { "semantic" };
+        place.with(json!({"content": content, "kind": kind, "metadata": {"relevance": relevance}}))
     });
     let bodies: Vec<Value> = bodies.collect();
     tenant.add_all(bodies);

@@ -67,7 +67,8 @@ pub fn assert_headers(answer: &Answer) {
 /// Requires what every entry has, and nothing the protocol does not name.
 #[track_caller]
 pub fn assert_knowledge(entry: &Value) {
-    let always = ["id", "metadata", "source", "access_policy", "created_at", "updated_at", "version", "layer"];
+    let always =
+        ["id", "metadata", "source", "access_policy", "created_at", "updated_at", "version", "layer"];
     let present = names(entry);
     for name in always {
         assert!(present.contains(name), "no {name} in {entry}");
@@ -76,7 +77,8 @@ pub fn assert_knowledge(entry: &Value) {
         assert!(always.contains(name) || matches!(*name, "content" | "embedding"), "{name} in {entry}");
         assert!(!entry[name].is_null(), "{name} is null in {entry}");
     }
-    let metadata = ["title", "description", "tags", "language", "author", "confidence", "importance", "custom"];
+    let metadata =
+        ["title", "description", "tags", "language", "author", "confidence", "importance", "custom"];
     assert!(names(&entry["metadata"]).iter().all(|name| metadata.contains(name)), "{entry}");
     let source = ["type", "identifier", "version", "provider_id"];
     assert!(names(&entry["source"]).iter().all(|name| source.contains(name)), "{entry}");
@@ -119,7 +121,8 @@ fn discovery_tells_the_truth() {
     assert_headers(&answer);
     assert_members(&answer.json, &["provider"]);
     let provider = &answer.json["provider"];
-    let members = ["name", "version", "description", "capabilities", "supported_sources", "limits", "features"];
+    let members =
+        ["name", "version", "description", "capabilities", "supported_sources", "limits", "features"];
     assert_members(provider, &members);
     let capabilities = &provider["capabilities"];
     let words = |value: &Value| sorted(list(value).iter().map(text));
@@ -133,7 +136,10 @@ fn discovery_tells_the_truth() {
     assert_eq!(words(&capabilities["streaming"]["formats"]), ["sse"]);
     assert_eq!(words(&capabilities["streaming"]["types"]), ["notifications", "query", "updates"]);
     assert_eq!(words(&provider["supported_sources"]), sorted(SOURCES.map(|(name, _)| name.to_owned())));
-    assert_members(&provider["limits"], &["max_entry_size", "max_batch_size", "max_embeddings_dim", "query_rate_limit"]);
+    assert_members(
+        &provider["limits"],
+        &["max_entry_size", "max_batch_size", "max_embeddings_dim", "query_rate_limit"],
+    );
     assert_eq!(provider["limits"]["max_batch_size"], 500);
     assert_eq!(provider["limits"]["query_rate_limit"], json!(null));
     assert_eq!(provider["features"]["reranking"], false);
@@ -142,10 +148,14 @@ fn discovery_tells_the_truth() {
     }
 
     // What it promises, it does.
-    let entry = tenant.created(json!({"content": "the heron waits"}), json!({"type": "user", "user_id": "u"}));
+    let entry =
+        tenant.created(json!({"content": "the heron waits"}), json!({"type": "user", "user_id": "u"}));
     let id = id_of(&entry);
     let shown = tenant.get(&format!("{id}?includeEmbedding=true")).expect(200).json;
-    assert_eq!(list(&shown["memory"]["embedding"]).len() as u64, provider["limits"]["max_embeddings_dim"].as_u64().unwrap());
+    assert_eq!(
+        list(&shown["memory"]["embedding"]).len() as u64,
+        provider["limits"]["max_embeddings_dim"].as_u64().unwrap()
+    );
     for mode in list(&capabilities["query"]["modes"]) {
         for metric in list(&capabilities["query"]["distance_metrics"]) {
             let body = json!({"query": "heron", "mode": mode, "options": {"distance_metric": metric}, "layer": {"user_id": "u"}});
@@ -178,7 +188,10 @@ fn a_created_entry_is_the_same_memory_in_both_surfaces() {
         json!({"type": "user", "user_id": "u"}),
     );
 
-    assert_eq!((&created["content"], &created["metadata"], &created["source"]), (&json!("the heron waits"), &metadata, &source));
+    assert_eq!(
+        (&created["content"], &created["metadata"], &created["source"]),
+        (&json!("the heron waits"), &metadata, &source)
+    );
     assert_eq!((&created["version"], &created["access_policy"]), (&json!(1), &json!("private")));
     assert!(instant(&created["created_at"]).as_micros() > 1_700_000_000_000_000, "its own time: {created}");
     assert_eq!(created["layer"], json!({"type": "user", "scope": "user", "user_id": "u"}));
@@ -207,7 +220,10 @@ fn sources_are_translated_both_ways() {
         let entry = tenant.created(json!({"content": "a", "source": source}), layer.clone());
         assert_eq!(entry["source"], source);
         let memory = tenant.entry(&id_of(&entry));
-        assert_eq!((&memory["metadata"]["source"]["type"], &memory["metadata"]["source"]["origin"]), (&json!(stored), &json!(origin)));
+        assert_eq!(
+            (&memory["metadata"]["source"]["type"], &memory["metadata"]["source"]["origin"]),
+            (&json!(stored), &json!(origin))
+        );
     }
     let shown = [
         ("conversation", "agent_generated"),
@@ -220,10 +236,16 @@ fn sources_are_translated_both_ways() {
         let source = json!({"type": stored, "reference": "r"});
         let id = tenant.say_with(&Place::user("u"), json!({"content": "a", "metadata": {"source": source}}));
         assert_eq!(tenant.knowledge(&id)["source"], json!({"type": origin, "identifier": "r"}));
-        let id = tenant.say_with(&Place::user("u"), json!({"content": "a", "metadata": {"source": {"type": stored}}}));
+        let id = tenant
+            .say_with(&Place::user("u"), json!({"content": "a", "metadata": {"source": {"type": stored}}}));
         assert_eq!(tenant.knowledge(&id)["source"], json!({"type": origin, "identifier": id}));
     }
-    tenant.create(json!({"content": "a", "source": {"type": "rumour", "identifier": "x"}}), json!({"layer": layer})).fails(400, 400, "INVALID_REQUEST");
+    tenant
+        .create(
+            json!({"content": "a", "source": {"type": "rumour", "identifier": "x"}}),
+            json!({"layer": layer}),
+        )
+        .fails(400, 400, "INVALID_REQUEST");
 }
 
 /// Where a layer of the protocol writes to: its members, then layer, kind and the type that is shown.
@@ -232,11 +254,21 @@ fn the_eight_types_write_where_the_table_says() {
     let tenant = Tenant::fresh();
     let company = tenant.name.clone();
     let cases = [
-        (json!({"type": "working", "user_id": "u", "agent_id": "a", "session_id": "s"}), "session", "working", "working"),
+        (
+            json!({"type": "working", "user_id": "u", "agent_id": "a", "session_id": "s"}),
+            "session",
+            "working",
+            "working",
+        ),
         (json!({"type": "working", "user_id": "u", "agent_id": "a"}), "agent", "working", "working"),
         (json!({"type": "working", "user_id": "u"}), "user", "working", "working"),
         (json!({"type": "session", "user_id": "u", "session_id": "s"}), "session", "session", "session"),
-        (json!({"type": "episodic", "user_id": "u", "agent_id": "a", "session_id": "s"}), "agent", "episodic", "episodic"),
+        (
+            json!({"type": "episodic", "user_id": "u", "agent_id": "a", "session_id": "s"}),
+            "agent",
+            "episodic",
+            "episodic",
+        ),
         (json!({"type": "episodic", "user_id": "u", "session_id": "s"}), "session", "episodic", "episodic"),
         (json!({"type": "semantic", "user_id": "u", "project_id": "p"}), "user", "semantic", "user"),
         (json!({"type": "semantic", "user_id": "u", "agent_id": "a"}), "agent", "semantic", "semantic"),
@@ -244,17 +276,31 @@ fn the_eight_types_write_where_the_table_says() {
         (json!({"type": "semantic", "team_id": "t", "org_id": "o"}), "team", "semantic", "organization"),
         (json!({"type": "semantic", "org_id": "o"}), "org", "semantic", "organization"),
         (json!({"type": "semantic"}), "company", "semantic", "organization"),
-        (json!({"type": "semantic", "scope": "project", "user_id": "u", "project_id": "p"}), "project", "semantic", "semantic"),
+        (
+            json!({"type": "semantic", "scope": "project", "user_id": "u", "project_id": "p"}),
+            "project",
+            "semantic",
+            "semantic",
+        ),
         (json!({"type": "archival", "user_id": "u"}), "user", "archival", "archival"),
         (json!({"type": "user", "user_id": "u", "session_id": "s"}), "user", "user_personal", "user"),
         (json!({"type": "organization", "team_id": "t", "org_id": "o"}), "team", "semantic", "organization"),
         (json!({"type": "organization", "org_id": "o", "user_id": "u"}), "org", "semantic", "organization"),
         (json!({"type": "organization"}), "company", "semantic", "organization"),
-        (json!({"type": "Semantic", "scope": "ORG", "org_id": "o", "company_id": company}), "org", "semantic", "organization"),
+        (
+            json!({"type": "Semantic", "scope": "ORG", "org_id": "o", "company_id": company}),
+            "org",
+            "semantic",
+            "organization",
+        ),
     ];
     for (layer, scope, kind, shown) in cases {
         let entry = tenant.created(json!({"content": "a rule"}), layer.clone());
-        assert_eq!((&entry["layer"]["scope"], &entry["layer"]["type"]), (&json!(scope), &json!(shown)), "{layer}");
+        assert_eq!(
+            (&entry["layer"]["scope"], &entry["layer"]["type"]),
+            (&json!(scope), &json!(shown)),
+            "{layer}"
+        );
         let memory = tenant.entry(&id_of(&entry));
         assert_eq!((&memory["layer"], &memory["kind"]), (&json!(scope), &json!(kind)), "{layer}");
         let wire = |name: &str| format!("{}_id", name.trim_end_matches("Id"));
@@ -264,13 +310,27 @@ fn the_eight_types_write_where_the_table_says() {
         assert_eq!(names(&entry["layer"]).len(), 2 + names(&memory["identifiers"]).len(), "{entry}");
     }
     let fact = json!({"fact_type": "rule", "subject": "build", "predicate": "runs_on", "object": "linux"});
-    let entry = tenant.created(json!({"content": "Builds run on Linux", "metadata": {"custom": {"fact": fact}}}), json!({"type": "procedural", "project_id": "p"}));
+    let entry = tenant.created(
+        json!({"content": "Builds run on Linux", "metadata": {"custom": {"fact": fact}}}),
+        json!({"type": "procedural", "project_id": "p"}),
+    );
     let memory = tenant.entry(&id_of(&entry));
     assert_eq!((&memory["kind"], &memory["fact"]["subject"]), (&json!("procedural"), &json!("build")));
     assert_eq!(entry["layer"]["type"], "procedural");
-    tenant.create(json!({"content": "no fact"}), json!({"layer": {"type": "procedural", "project_id": "p"}})).fails(400, 400, "INVALID_REQUEST");
-    for missing in [json!({"type": "session", "user_id": "u"}), json!({"type": "session"}), json!({"type": "user"}), json!({"type": "semantic", "scope": "project"})] {
-        tenant.create(json!({"content": "a"}), json!({"layer": missing})).fails(400, 400, "MISSING_IDENTIFIER");
+    tenant
+        .create(json!({"content": "no fact"}), json!({"layer": {"type": "procedural", "project_id": "p"}}))
+        .fails(400, 400, "INVALID_REQUEST");
+    for missing in [
+        json!({"type": "session", "user_id": "u"}),
+        json!({"type": "session"}),
+        json!({"type": "user"}),
+        json!({"type": "semantic", "scope": "project"}),
+    ] {
+        tenant.create(json!({"content": "a"}), json!({"layer": missing})).fails(
+            400,
+            400,
+            "MISSING_IDENTIFIER",
+        );
     }
     tenant.create(json!({"content": "a"}), json!({"layer": {"type": "galaxy"}})).expect(400);
 }
@@ -282,12 +342,18 @@ fn without_a_layer_an_entry_belongs_to_the_user_if_there_is_one() {
         let body = json!({"entry": {"content": "a rule"}});
         tenant.client.post(&format!("{KNOWLEDGE}/create"), body).expect(201).json["entry"]["layer"].clone()
     };
-    assert_eq!(create(&tenant), json!({"type": "organization", "scope": "company", "company_id": tenant.name}));
+    assert_eq!(
+        create(&tenant),
+        json!({"type": "organization", "scope": "company", "company_id": tenant.name})
+    );
     let expected = json!({"type": "user", "scope": "user", "user_id": "u"});
     assert_eq!(create(&tenant.as_user("u")), expected);
     let entry = tenant.as_user("u").created(json!({"content": "mine"}), json!({"type": "user"}));
     assert_eq!(entry["layer"], expected, "user_id defaults to the authenticated user");
-    tenant.as_user("u").create(json!({"content": "a"}), json!({"layer": {"type": "user", "user_id": "v"}})).fails(403, 403, "FORBIDDEN");
+    tenant
+        .as_user("u")
+        .create(json!({"content": "a"}), json!({"layer": {"type": "user", "user_id": "v"}}))
+        .fails(403, 403, "FORBIDDEN");
 }
 
 #[test]
@@ -304,5 +370,9 @@ fn an_embedding_is_made_unless_it_is_not_wanted_and_shown_if_it_is() {
     let without = create(json!({"generate_embedding": false}));
     assert!(!names(&without).contains("embedding"));
     assert_eq!(tenant.entry(&id_of(&without))["state"], "created");
-    tenant.create(json!({"content": "a"}), json!({"layer": layer, "generate_embedding": "yes"})).fails(400, 400, "INVALID_REQUEST");
+    tenant.create(json!({"content": "a"}), json!({"layer": layer, "generate_embedding": "yes"})).fails(
+        400,
+        400,
+        "INVALID_REQUEST",
+    );
 }

@@ -25,7 +25,10 @@ fn batch(tenant: &Tenant, operation: &str, entries: Value, goes_on: bool) -> Val
     }
     let failed = items.iter().filter(|item| item["status"] == "failed").count();
     let skipped = items.iter().filter(|item| item["status"] == "skipped").count();
-    assert_eq!((&results["failed"], &results["succeeded"]), (&json!(failed), &json!(count - failed - skipped)));
+    assert_eq!(
+        (&results["failed"], &results["succeeded"]),
+        (&json!(failed), &json!(count - failed - skipped))
+    );
     let errors = list(&results["errors"]);
     assert_eq!(errors.len(), failed);
     for error in errors {
@@ -73,7 +76,12 @@ fn every_operation_does_what_it_does_alone() {
     assert_ne!(put["results"]["items"][2]["id"], json!(unknown), "a fresh id");
     assert_eq!(contents(&tenant), ["due", "five", "four", "three", "uno"]);
 
-    let gone = batch(&tenant, "delete", json!([{"id": ids[0]}, {"id": ids[1], "options": {"hard_delete": true}}]), false);
+    let gone = batch(
+        &tenant,
+        "delete",
+        json!([{"id": ids[0]}, {"id": ids[1], "options": {"hard_delete": true}}]),
+        false,
+    );
     assert_eq!(statuses(&gone), ["deleted", "deleted"]);
     assert_eq!(contents(&tenant), ["five", "four", "three"]);
 }
@@ -84,13 +92,22 @@ fn it_stops_at_the_first_failure_unless_told_to_go_on() {
     let entries = json!([item("one"), item("  "), item("three")]);
 
     let stopped = batch(&tenant, "create", entries.clone(), false);
-    assert_eq!((&stopped["status"], statuses(&stopped)), (&json!("failed"), ["created", "failed", "skipped"].map(str::to_owned).to_vec()));
+    assert_eq!(
+        (&stopped["status"], statuses(&stopped)),
+        (&json!("failed"), ["created", "failed", "skipped"].map(str::to_owned).to_vec())
+    );
     assert_eq!(contents(&tenant), ["one"], "earlier items stay, later ones are not attempted");
     let error = &stopped["results"]["errors"][0];
-    assert_eq!((&error["index"], &error["code"], &error["name"]), (&json!(1), &json!(400), &json!("INVALID_REQUEST")));
+    assert_eq!(
+        (&error["index"], &error["code"], &error["name"]),
+        (&json!(1), &json!(400), &json!("INVALID_REQUEST"))
+    );
 
     let went_on = batch(&tenant, "create", entries, true);
-    assert_eq!((&went_on["status"], statuses(&went_on)), (&json!("completed"), ["created", "failed", "created"].map(str::to_owned).to_vec()));
+    assert_eq!(
+        (&went_on["status"], statuses(&went_on)),
+        (&json!("completed"), ["created", "failed", "created"].map(str::to_owned).to_vec())
+    );
     assert_eq!(contents(&tenant), ["one", "one", "three"]);
 
     let nothing = batch(&tenant, "create", json!([item(""), item(" ")]), true);
@@ -104,12 +121,18 @@ fn what_is_not_there_is_a_failure() {
     let unknown = fresh_id();
     for (operation, entries) in [
         ("delete", json!([{"id": unknown}, {"id": id}])),
-        ("update", json!([{"id": unknown, "entry": {"content": "two"}}, {"id": id, "entry": {"content": "two"}}])),
+        (
+            "update",
+            json!([{"id": unknown, "entry": {"content": "two"}}, {"id": id, "entry": {"content": "two"}}]),
+        ),
     ] {
         let stopped = batch(&tenant, operation, entries, false);
         assert_eq!(statuses(&stopped), ["failed", "skipped"], "{operation}");
         let error = &stopped["results"]["errors"][0];
-        assert_eq!((&error["code"], &error["name"], &error["id"]), (&json!(404), &json!("MEMORY_NOT_FOUND"), &json!(unknown)));
+        assert_eq!(
+            (&error["code"], &error["name"], &error["id"]),
+            (&json!(404), &json!("MEMORY_NOT_FOUND"), &json!(unknown))
+        );
         assert_eq!(tenant.entry(&id)["version"], 1);
     }
     let theirs = batch(&tenant.as_user("v"), "delete", json!([{"id": id}]), true);
@@ -129,7 +152,11 @@ fn a_batch_has_one_to_five_hundred_items() {
     assert_eq!(full["results"]["succeeded"], 500);
     ask(&tenant, "explode", json!([item("one")]), json!({})).fails(400, 400, "INVALID_REQUEST");
     ask(&tenant, "create", json!({}), json!({})).fails(400, 400, "INVALID_REQUEST");
-    ask(&tenant, "create", json!([item("one")]), json!({"continue_on_error": "yes"})).fails(400, 400, "INVALID_REQUEST");
+    ask(&tenant, "create", json!([item("one")]), json!({"continue_on_error": "yes"})).fails(
+        400,
+        400,
+        "INVALID_REQUEST",
+    );
     assert_eq!(tenant.page(Place::user("u").with(json!({}))).total, 500);
 }
 

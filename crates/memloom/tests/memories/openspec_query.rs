@@ -27,7 +27,11 @@ fn query(tenant: &Tenant, members: Value) -> Value {
         assert_knowledge(&result["entry"]);
         assert!((0.0..=1.0).contains(&number(&result["score"])), "{result}");
     }
-    assert!(results.is_sorted_by(|a, b| number(&a["score"]) >= number(&b["score"])), "by score: {}", answer.describe());
+    assert!(
+        results.is_sorted_by(|a, b| number(&a["score"]) >= number(&b["score"])),
+        "by score: {}",
+        answer.describe()
+    );
     answer.json
 }
 
@@ -43,7 +47,10 @@ fn library() -> Tenant {
     let user = Place::user("u");
     let entries = [
         ("Use PostgreSQL for all new services", json!({"tags": ["db", "rule"], "author": "ann", "own": 3})),
-        ("Deploys happen on Tuesdays", json!({"tags": ["ops"], "author": "bob", "title": "Release calendar"})),
+        (
+            "Deploys happen on Tuesdays",
+            json!({"tags": ["ops"], "author": "bob", "title": "Release calendar"}),
+        ),
         ("My dog is called Rex", json!({"tags": ["pets"], "language": "en"})),
         ("The cafeteria closes at three", json!({})),
     ];
@@ -61,16 +68,43 @@ fn meaning_words_or_both() {
         let found = found(&tenant, json!({"query": question, "mode": mode}));
         assert_eq!(found[0], "Use PostgreSQL for all new services", "{mode}");
     }
-    assert_eq!(found(&tenant, json!({"query": question})), found(&tenant, json!({"query": question, "mode": "semantic"})), "the default");
-    assert_eq!(found(&tenant, json!({"query": "postgresql", "mode": "keyword"})), ["Use PostgreSQL for all new services"]);
-    assert_eq!(found(&tenant, json!({"query": "calendar", "mode": "keyword"})), ["Deploys happen on Tuesdays"], "a title");
-    assert_eq!(found(&tenant, json!({"query": "pets", "mode": "keyword"})), ["My dog is called Rex"], "a tag");
+    assert_eq!(
+        found(&tenant, json!({"query": question})),
+        found(&tenant, json!({"query": question, "mode": "semantic"})),
+        "the default"
+    );
+    assert_eq!(
+        found(&tenant, json!({"query": "postgresql", "mode": "keyword"})),
+        ["Use PostgreSQL for all new services"]
+    );
+    assert_eq!(
+        found(&tenant, json!({"query": "calendar", "mode": "keyword"})),
+        ["Deploys happen on Tuesdays"],
+        "a title"
+    );
+    assert_eq!(
+        found(&tenant, json!({"query": "pets", "mode": "keyword"})),
+        ["My dog is called Rex"],
+        "a tag"
+    );
     assert_eq!(found(&tenant, json!({"query": "zeppelin", "mode": "keyword"})), Vec::<String>::new());
-    assert_eq!(found(&tenant, json!({"query": "zeppelin"})).len(), 4, "without a threshold everything matches");
-    ask(&tenant, json!({"query": "x", "mode": "psychic", "layer": {"user_id": "u"}})).fails(400, 400, "INVALID_REQUEST");
+    assert_eq!(
+        found(&tenant, json!({"query": "zeppelin"})).len(),
+        4,
+        "without a threshold everything matches"
+    );
+    ask(&tenant, json!({"query": "x", "mode": "psychic", "layer": {"user_id": "u"}})).fails(
+        400,
+        400,
+        "INVALID_REQUEST",
+    );
     ask(&tenant, json!({"query": "", "layer": {"user_id": "u"}})).fails(400, 400, "INVALID_REQUEST");
     ask(&tenant, json!({"layer": {"user_id": "u"}})).fails(400, 400, "INVALID_REQUEST");
-    ask(&tenant, json!({"query": "x".repeat(8193), "layer": {"user_id": "u"}})).fails(422, 422, "QUERY_TOO_LONG");
+    ask(&tenant, json!({"query": "x".repeat(8193), "layer": {"user_id": "u"}})).fails(
+        422,
+        422,
+        "QUERY_TOO_LONG",
+    );
 }
 
 #[test]
@@ -105,7 +139,8 @@ fn distances_are_those_of_the_raw_vectors() {
             assert_eq!(near["metadata"]["total_results"], count + 1);
         }
     }
-    let options = |members: Value| ask(&tenant, json!({"query": "x", "options": members, "layer": {"user_id": "u"}}));
+    let options =
+        |members: Value| ask(&tenant, json!({"query": "x", "options": members, "layer": {"user_id": "u"}}));
     options(json!({"distance_metric": "manhattan"})).fails(400, 400, "INVALID_REQUEST");
     options(json!({"distance_threshold": "far"})).fails(400, 400, "INVALID_REQUEST");
 }
@@ -114,7 +149,9 @@ fn distances_are_those_of_the_raw_vectors() {
 fn pages_are_cut_from_the_candidates() {
     let tenant = Tenant::fresh();
     let place = Place::user("u");
-    let words = ["red", "green", "blue", "amber", "violet", "black", "white", "brown", "pink", "grey", "teal", "gold"];
+    let words = [
+        "red", "green", "blue", "amber", "violet", "black", "white", "brown", "pink", "grey", "teal", "gold",
+    ];
     tenant.add_all(words.iter().map(|word| place.with(json!({"content": format!("The {word} lamp")}))));
     let page = |options: Value| found(&tenant, json!({"query": "The red lamp", "options": options}));
 
@@ -129,21 +166,42 @@ fn pages_are_cut_from_the_candidates() {
     assert_eq!(page(json!({"top_k": 5, "offset": 3})), all[3..5], "candidates are cut first");
     assert_eq!(page(json!({"top_k": 5, "offset": 5})), Vec::<String>::new());
     assert_eq!(page(json!({"top_k": 100, "limit": 2})), all[..2]);
-    assert_eq!(query(&tenant, json!({"query": "lamp", "options": {"limit": 2}}))["metadata"]["total_results"], 12);
-    for wrong in [json!({"limit": 0}), json!({"limit": 101}), json!({"offset": -1}), json!({"offset": 1.5}), json!({"top_k": 0})] {
-        ask(&tenant, json!({"query": "x", "options": wrong, "layer": {"user_id": "u"}})).fails(400, 400, "INVALID_REQUEST");
+    assert_eq!(
+        query(&tenant, json!({"query": "lamp", "options": {"limit": 2}}))["metadata"]["total_results"],
+        12
+    );
+    for far in [json!({"offset": 1_000_000_000_u64}), json!({"offset": i64::MAX}), json!({"top_k": i64::MAX})]
+    {
+        let answer = ask(&tenant, json!({"query": "x", "options": far, "layer": {"user_id": "u"}}));
+        assert!(matches!(answer.status, 200 | 400), "{}", answer.describe());
+    }
+    for wrong in [
+        json!({"limit": 0}),
+        json!({"limit": 101}),
+        json!({"offset": -1}),
+        json!({"offset": 1.5}),
+        json!({"top_k": 0}),
+    ] {
+        ask(&tenant, json!({"query": "x", "options": wrong, "layer": {"user_id": "u"}})).fails(
+            400,
+            400,
+            "INVALID_REQUEST",
+        );
     }
 }
 
 #[test]
 fn content_and_embeddings_are_shown_as_wanted() {
     let tenant = library();
-    let first = |options: Value| query(&tenant, json!({"query": "Rex the dog", "options": options}))["results"][0]["entry"].clone();
+    let first = |options: Value| {
+        query(&tenant, json!({"query": "Rex the dog", "options": options}))["results"][0]["entry"].clone()
+    };
     assert!(first(json!({}))["content"].is_string() && !names(&first(json!({}))).contains("embedding"));
     let bare = first(json!({"include_content": false}));
     assert!(!names(&bare).contains("content"), "{bare}");
     assert_eq!(list(&first(json!({"include_embeddings": true}))["embedding"]).len(), 256);
-    let hidden = query(&tenant, json!({"query": "dog Rex", "mode": "keyword", "options": {"include_content": false}}));
+    let hidden =
+        query(&tenant, json!({"query": "dog Rex", "mode": "keyword", "options": {"include_content": false}}));
     assert!(!hidden.to_string().contains("called"), "nor in a highlight: {hidden}");
 }
 
@@ -151,7 +209,8 @@ fn content_and_embeddings_are_shown_as_wanted() {
 fn filters_narrow_and_unknown_ones_are_refused() {
     let tenant = library();
     let filtered = |filters: Value| sorted(found(&tenant, json!({"query": "anything", "filters": filters})));
-    let (db, deploys, dog) = ("Use PostgreSQL for all new services", "Deploys happen on Tuesdays", "My dog is called Rex");
+    let (db, deploys, dog) =
+        ("Use PostgreSQL for all new services", "Deploys happen on Tuesdays", "My dog is called Rex");
     assert_eq!(filtered(json!({"tags": ["db"]})), [db]);
     assert_eq!(filtered(json!({"tags": ["ops", "pets"]})), [deploys, dog]);
     assert_eq!(filtered(json!({"tags": []})).len(), 4);
@@ -161,8 +220,19 @@ fn filters_narrow_and_unknown_ones_are_refused() {
     assert_eq!(filtered(json!({"custom_filters": {"language": "en"}})), [dog]);
     assert_eq!(filtered(json!({"access_policy": "private"})).len(), 4);
     assert_eq!(filtered(json!({"access_policy": "public"})), Vec::<String>::new());
-    for wrong in [json!({"colour": "red"}), json!({"tags": "db"}), json!({"custom_filters": {"own": {"$near": 3}}}), json!({"created_after": "soon"}), json!({"source_type": "rumour"}), json!({"access_policy": "nobody"})] {
-        ask(&tenant, json!({"query": "x", "filters": wrong, "layer": {"user_id": "u"}})).fails(400, 400, "INVALID_REQUEST");
+    for wrong in [
+        json!({"colour": "red"}),
+        json!({"tags": "db"}),
+        json!({"custom_filters": {"own": {"$near": 3}}}),
+        json!({"created_after": "soon"}),
+        json!({"source_type": "rumour"}),
+        json!({"access_policy": "nobody"}),
+    ] {
+        ask(&tenant, json!({"query": "x", "filters": wrong, "layer": {"user_id": "u"}})).fails(
+            400,
+            400,
+            "INVALID_REQUEST",
+        );
     }
 
     let of = |source: &str| {
@@ -179,7 +249,10 @@ fn filters_narrow_and_unknown_ones_are_refused() {
 #[test]
 fn times_are_inclusive() {
     let tenant = Tenant::fresh();
-    let entries: Vec<Value> = ["one", "two", "three"].iter().map(|content| tenant.added(Place::user("u").with(json!({"content": content})))).collect();
+    let entries: Vec<Value> = ["one", "two", "three"]
+        .iter()
+        .map(|content| tenant.added(Place::user("u").with(json!({"content": content}))))
+        .collect();
     let between = |filters: Value| sorted(found(&tenant, json!({"query": "number", "filters": filters})));
     let at = |n: usize| entries[n]["createdAt"].clone();
     assert_eq!(between(json!({"created_after": at(1)})), ["three", "two"]);
@@ -196,7 +269,8 @@ fn a_question_covers_what_the_table_says() {
     for place in tenant.every_layer() {
         for kind in KINDS {
             let members = json!({"content": format!("{} {kind}", place.layer), "kind": kind});
-            let members = if kind == "procedural" { merged(members, &json!({"fact": fact})) } else { members };
+            let members =
+                if kind == "procedural" { merged(members, &json!({"fact": fact})) } else { members };
             let answer = tenant.add(place.with(members));
             assert!(matches!(answer.status, 201 | 400), "{}", answer.describe());
         }
@@ -207,7 +281,9 @@ fn a_question_covers_what_the_table_says() {
     }
     let of = |types: &[&str]| {
         let layer = merged(ids.clone(), &json!({"types": types}));
-        let answer = ask(&tenant, json!({"query": "anything", "options": {"limit": 100}, "layer": layer})).expect(200).json;
+        let answer = ask(&tenant, json!({"query": "anything", "options": {"limit": 100}, "layer": layer}))
+            .expect(200)
+            .json;
         assert_eq!(answer["metadata"]["layers_queried"], json!(types));
         sorted(list(&answer["results"]).iter().map(|result| text(&result["entry"]["content"])))
     };
@@ -227,9 +303,14 @@ fn a_question_covers_what_the_table_says() {
     for kind in ["episodic", "semantic", "procedural", "archival"] {
         assert_eq!(of(&[kind]), those(&|_, k| k == kind), "{kind}");
     }
-    assert_eq!(of(&["user"]), those(&|layer, kind| layer == "user" && !matches!(kind, "working" | "archival")));
+    assert_eq!(
+        of(&["user"]),
+        those(&|layer, kind| layer == "user" && !matches!(kind, "working" | "archival"))
+    );
     assert_eq!(of(&["organization"]), those(&|layer, kind| shared(layer) && kind != "archival"));
-    let both = those(&|layer, kind| kind == "episodic" || (layer == "user" && !matches!(kind, "working" | "archival")));
+    let both = those(&|layer, kind| {
+        kind == "episodic" || (layer == "user" && !matches!(kind, "working" | "archival"))
+    });
     assert_eq!(of(&["episodic", "user"]), both);
 }
 
@@ -268,14 +349,18 @@ fn the_answer_is_ranked_by_score_across_layers() {
     tenant.say(&Place::user("u"), "The cafeteria closes at three");
     tenant.say(&Place::project("p"), "Deploys happen on Tuesdays");
     let layer = json!({"user_id": "u", "project_id": "p"});
-    let answer = ask(&tenant, json!({"query": "Deploys happen on Tuesdays", "layer": layer})).expect(200).json;
-    let order: Vec<String> = list(&answer["results"]).iter().map(|result| text(&result["entry"]["layer"]["scope"])).collect();
+    let answer =
+        ask(&tenant, json!({"query": "Deploys happen on Tuesdays", "layer": layer})).expect(200).json;
+    let order: Vec<String> =
+        list(&answer["results"]).iter().map(|result| text(&result["entry"]["layer"]["scope"])).collect();
     assert_eq!(order, ["project", "user"]);
     assert!(number(&answer["results"][0]["distance"]) < 1e-4);
 
     // Duplicates go: the more specific layer survives.
     tenant.say(&Place::user("u"), "deploys happen on tuesdays!");
-    let answer = ask(&tenant, json!({"query": "Deploys happen on Tuesdays", "layer": layer})).expect(200).json;
-    let scopes = sorted(list(&answer["results"]).iter().map(|result| text(&result["entry"]["layer"]["scope"])));
+    let answer =
+        ask(&tenant, json!({"query": "Deploys happen on Tuesdays", "layer": layer})).expect(200).json;
+    let scopes =
+        sorted(list(&answer["results"]).iter().map(|result| text(&result["entry"]["layer"]["scope"])));
     assert_eq!(scopes, ["user", "user"]);
 }

@@ -26,7 +26,9 @@ fn replacing_empties_what_is_not_named() {
     });
     let id = id_of(&tenant.created(entry, of_user()));
 
-    let answer = tenant.replace(&id, json!({"content": "the heron has flown", "metadata": {"tags": ["gone"]}})).expect(200);
+    let answer = tenant
+        .replace(&id, json!({"content": "the heron has flown", "metadata": {"tags": ["gone"]}}))
+        .expect(200);
 
     assert_members(&answer.json, &["entry", "status"]);
     assert_eq!(answer.json["status"], "updated");
@@ -76,7 +78,8 @@ fn a_replacement_names_the_version_it_replaces_if_it_wants() {
     let tenant = Tenant::fresh();
     let id = id_of(&tenant.created(json!({"content": "one"}), of_user()));
     let two = json!({"content": "two"});
-    let refused = tenant.with_header("if-match", "\"v7\"").replace(&id, two.clone()).fails(412, 412, "ETAG_MISMATCH");
+    let refused =
+        tenant.with_header("if-match", "\"v7\"").replace(&id, two.clone()).fails(412, 412, "ETAG_MISMATCH");
     assert_eq!(refused.json["error"]["details"]["latestVersion"], 1);
     tenant.with_header("if-match", "\"v1\"").replace(&id, two.clone()).expect(200);
     let unknown = fresh_id();
@@ -126,23 +129,29 @@ fn policies_are_one_word_and_their_lists_travel_with_the_options() {
         assert_eq!(entry["access_policy"], policy);
     }
     let options = json!({
-        "layer": {"type": "semantic", "project_id": "p"},
+        "layer": {"type": "semantic", "scope": "project", "project_id": "p"},
         "access_policy": {"policy": "restricted", "approved_users": ["v"]},
     });
-    let entry = tenant.as_user("u").create(json!({"content": "for v"}), options).expect(201).json["entry"].clone();
+    let entry =
+        tenant.as_user("u").create(json!({"content": "for v"}), options).expect(201).json["entry"].clone();
     assert_eq!(entry["access_policy"], "restricted");
     let id = id_of(&entry);
     assert_eq!(tenant.entry(&id)["accessPolicy"], json!({"policy": "restricted", "approvedUsers": ["v"]}));
     tenant.as_user("v").knowledge(&id);
     tenant.as_user("w").client.get(&format!("{KNOWLEDGE}/{id}")).fails(404, 404, "MEMORY_NOT_FOUND");
-    tenant.create(json!({"content": "a", "access_policy": "nobody"}), json!({"layer": of_user()})).fails(400, 400, "INVALID_REQUEST");
+    tenant.create(json!({"content": "a", "access_policy": "nobody"}), json!({"layer": of_user()})).fails(
+        400,
+        400,
+        "INVALID_REQUEST",
+    );
 }
 
 #[test]
 fn an_approval_workflow_is_not_pretended() {
     let tenant = Tenant::fresh();
     let create = |governance: Value| {
-        let body = json!({"entry": {"content": "a"}, "options": {"layer": of_user()}, "governance": governance});
+        let body =
+            json!({"entry": {"content": "a"}, "options": {"layer": of_user()}, "governance": governance});
         tenant.client.post(&format!("{KNOWLEDGE}/create"), body)
     };
     create(json!({"require_approval": true})).fails(501, 501, "NOT_IMPLEMENTED");
@@ -155,7 +164,8 @@ fn an_approval_workflow_is_not_pretended() {
 fn metadata_come_without_content_and_with_their_history() {
     let tenant = Tenant::fresh();
     let given = json!({"title": "Herons", "custom": {"own": 1}});
-    let created = tenant.as_user("u").created(json!({"content": "a very secret heron", "metadata": given}), of_user());
+    let created =
+        tenant.as_user("u").created(json!({"content": "a very secret heron", "metadata": given}), of_user());
     let id = id_of(&created);
     tenant.changed(&id, json!({"metadata": {"title": "More herons"}}));
     tenant.replace(&id, json!({"content": "a very secret stork", "metadata": given})).expect(200);
@@ -177,7 +187,11 @@ fn metadata_come_without_content_and_with_their_history() {
     assert_eq!(history[2]["created_at"], tenant.knowledge(&id)["updated_at"]);
     assert!(history.windows(2).all(|pair| text(&pair[0]["created_at"]) < text(&pair[1]["created_at"])));
     tenant.client.get(&format!("{KNOWLEDGE}/{}/metadata", fresh_id())).fails(404, 404, "MEMORY_NOT_FOUND");
-    tenant.client.get(&format!("{KNOWLEDGE}/{id}/metadata?include_custom=perhaps")).fails(400, 400, "INVALID_REQUEST");
+    tenant.client.get(&format!("{KNOWLEDGE}/{id}/metadata?include_custom=perhaps")).fails(
+        400,
+        400,
+        "INVALID_REQUEST",
+    );
 }
 
 #[test]
@@ -199,14 +213,26 @@ fn what_cannot_be_is_refused_in_the_protocol_s_own_shape() {
     post("create", Body::json_text("{")).fails(400, 400, "INVALID_REQUEST");
     post("create", Body::json_text("[]")).fails(400, 400, "INVALID_REQUEST");
     post("create", Body::Json(json!({}))).fails(400, 400, "INVALID_REQUEST");
-    post("create", Body::Raw { content_type: Some("text/plain"), bytes: b"{}".to_vec() }).fails(415, 415, "UNSUPPORTED_MEDIA_TYPE");
+    post("create", Body::Raw { content_type: Some("text/plain"), bytes: b"{}".to_vec() }).fails(
+        415,
+        415,
+        "UNSUPPORTED_MEDIA_TYPE",
+    );
     let create = |entry: Value| tenant.create(entry, json!({"layer": of_user()}));
     create(json!({"content": 7})).fails(400, 400, "INVALID_REQUEST");
     create(json!({"content": ""})).fails(400, 400, "INVALID_REQUEST");
     create(json!({"content": "a", "metadata": {"confidence": 2}})).fails(400, 400, "INVALID_REQUEST");
-    create(json!({"content": "a", "metadata": {"custom": {"_scope": "x"}}})).fails(400, 400, "INVALID_REQUEST");
+    create(json!({"content": "a", "metadata": {"custom": {"_scope": "x"}}})).fails(
+        400,
+        400,
+        "INVALID_REQUEST",
+    );
     create(json!({"content": "x".repeat(100_001)})).fails(422, 422, "CONTENT_TOO_LONG");
-    create(json!({"content": "a", "metadata": {"custom": {"big": "x".repeat(70_000)}}})).fails(422, 422, "METADATA_TOO_LARGE");
+    create(json!({"content": "a", "metadata": {"custom": {"big": "x".repeat(70_000)}}})).fails(
+        422,
+        422,
+        "METADATA_TOO_LARGE",
+    );
     let foreign = json!({"layer": {"type": "organization", "company_id": "another"}});
     tenant.create(json!({"content": "a"}), foreign).fails(403, 403, "FORBIDDEN");
     let unknown = tenant.client.get("/openspec/v1/nothing");
@@ -219,4 +245,51 @@ fn what_cannot_be_is_refused_in_the_protocol_s_own_shape() {
         assert!(matches!(answer.status, 404 | 405), "{}", answer.describe());
     }
     assert_eq!(tenant.page(Place::user("u").with(json!({}))).total, 0);
+}
+
+#[test]
+fn a_fact_stays_a_fact_when_it_is_written_back() {
+    let tenant = Tenant::fresh();
+    let fact = json!({"fact_type": "rule", "subject": "build", "predicate": "runs_on", "object": "linux", "confidence": 0.5});
+    let entry =
+        json!({"content": "Builds run on Linux", "metadata": {"title": "T", "custom": {"fact": fact}}});
+    let created = tenant.created(entry, json!({"type": "procedural", "project_id": "p"}));
+    let id = id_of(&created);
+    assert_eq!(created["metadata"]["custom"]["fact"], fact, "what was written is shown");
+
+    let back =
+        json!({"content": created["content"], "metadata": created["metadata"], "source": created["source"]});
+    tenant.replace(&id, back).expect(200);
+
+    assert_eq!(tenant.knowledge(&id)["metadata"], created["metadata"]);
+    let shown = tenant.client.get(&format!("/v1/facts/{id}")).expect(200).json["fact"].clone();
+    assert_eq!(
+        (&shown["subject"], &shown["object"], &shown["confidence"]),
+        (&json!("build"), &json!("linux"), &json!(0.5))
+    );
+    let found = tenant.facts(json!({"identifiers": {"projectId": "p"}, "subject": "build"})).expect(200).json;
+    assert_eq!(found["totalCount"], 1);
+}
+
+#[test]
+fn what_is_archived_or_mirrored_keeps_its_nature() {
+    let tenant = Tenant::fresh();
+    let id = id_of(&tenant.created(json!({"content": "old"}), json!({"type": "archival", "user_id": "u"})));
+    let replaced = tenant.replace(&id, json!({"content": "older"}));
+    assert!(replaced.status < 500, "{}", replaced.describe());
+    let entry = tenant.entry(&id);
+    assert_eq!(entry["kind"] == "archival", entry["state"] == "archived");
+
+    let event = json!({"event_id": "e1", "tenant_id": tenant.name, "user_id": "u", "digest": "met a heron"});
+    let event = json!({"event": event});
+    tenant.client.post(&format!("/v1/tenants/{}/users/u/events", tenant.name), event).expect(202);
+    let mirror = crate::instants::eventually("the mirror of the event", || {
+        tenant.all(Place::user("u").with(json!({"kinds": ["episodic"]}))).first().map(id_of)
+    });
+    tenant.replace(&mirror, json!({"content": "met a stork"})).fails(409, 409, "INVALID_STATE");
+    for verb in ["archive", "promote"] {
+        let body = json!({"targetLayer": "project", "identifiers": {"projectId": "p"}});
+        let answer = tenant.client.post(&format!("/v1/memories/{mirror}/{verb}"), body);
+        assert!(answer.status < 500, "{}", answer.describe());
+    }
 }

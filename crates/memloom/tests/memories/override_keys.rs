@@ -76,10 +76,13 @@ fn what_does_not_match_beats_nobody() {
     );
     let weak = id_of(&tenant.added(body));
 
-    assert_eq!(tenant.found_ids(everywhere(&tenant, json!({}))), [strong.clone()]);
-    assert_eq!(tenant.found_ids(everywhere(&tenant, json!({"threshold": 0.7}))), [weak.clone()]);
-    assert_eq!(tenant.found_ids(everywhere(&tenant, json!({"filter": {"tags": ["style"]}}))), [weak.clone()]);
-    assert_eq!(tenant.found_ids(everywhere(&tenant, json!({"layers": ["project"]}))), [weak.clone()]);
+    assert_eq!(tenant.found_ids(everywhere(&tenant, json!({}))), [strong.as_str()]);
+    assert_eq!(tenant.found_ids(everywhere(&tenant, json!({"threshold": 0.7}))), [weak.as_str()]);
+    assert_eq!(
+        tenant.found_ids(everywhere(&tenant, json!({"filter": {"tags": ["style"]}}))),
+        [weak.as_str()]
+    );
+    assert_eq!(tenant.found_ids(everywhere(&tenant, json!({"layers": ["project"]}))), [weak.as_str()]);
     tenant.client.post(&format!("/v1/memories/{strong}/archive"), json!({})).expect(200);
     assert_eq!(tenant.found_ids(everywhere(&tenant, json!({}))), [weak]);
     assert_eq!(tenant.found_ids(everywhere(&tenant, json!({"includeArchived": true}))), [strong]);
@@ -94,7 +97,7 @@ fn a_winner_that_is_a_duplicate_still_beats_its_rivals() {
     let winner = id_of(&tenant.added(keyed(&Place::user("u1"), "use tabs.", "indent")));
     let rival = id_of(&tenant.added(keyed(&Place::project("p1"), "Prefer two spaces", "indent")));
 
-    assert_eq!(tenant.found_ids(everywhere(&tenant, json!({"dedupe": true}))), [first.clone()]);
+    assert_eq!(tenant.found_ids(everywhere(&tenant, json!({"dedupe": true}))), [first.as_str()]);
     assert_eq!(tenant.found_ids(everywhere(&tenant, json!({}))), [first.clone(), winner.clone()]);
     let all = tenant.results(everywhere(&tenant, json!({"includeOverridden": true})));
     assert_eq!(all.len(), 3);

@@ -75,7 +75,7 @@ fn a_user_names_itself_and_nobody_else() {
     let alice = user_of(&tenant, "alice");
     for place in personal("alice") {
         let id = alice.say(&place, "mine");
-        assert_eq!(alice.page(place.with(json!({}))).ids(), [id.clone()]);
+        assert_eq!(alice.page(place.with(json!({}))).ids(), [id.as_str()]);
         alice.entry(&id);
         user_of(&tenant, "bob").get(&id).not_found();
         user_of(&tenant, "bob").change(&id, json!({"content": "his"})).not_found();

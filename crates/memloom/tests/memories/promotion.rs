@@ -84,7 +84,9 @@ fn shared_layers_get_no_addresses_and_no_numbers_of_people() {
 
         // The vector is that of the text which is there, not of the one that was.
         let same = tenant.say_with(&Place::project("same"), json!({"content": copy["content"]}));
-        let vector = |id: &str| tenant.get(&format!("{id}?includeEmbedding=true")).expect(200).json["memory"]["embedding"].clone();
+        let vector = |id: &str| {
+            tenant.get(&format!("{id}?includeEmbedding=true")).expect(200).json["memory"]["embedding"].clone()
+        };
         assert!(vector(&same).is_array());
         assert_eq!(vector(&id_of(&copy)), vector(&same), "{content}");
     }
@@ -106,14 +108,16 @@ fn a_duplicate_in_the_target_is_the_answer() {
     let known = tenant.say(&Place::project("p"), "Write to [REDACTED_EMAIL].");
     let id = tenant.say(&Place::user("u"), "write to bob@example.com");
 
-    let answer = ask(&tenant, &id, json!({"targetLayer": "project", "identifiers": {"projectId": "p"}})).expect(200);
+    let answer =
+        ask(&tenant, &id, json!({"targetLayer": "project", "identifiers": {"projectId": "p"}})).expect(200);
 
     assert_eq!(answer.json["deduplicated"], true);
     assert_eq!(answer.json["memory"]["id"], known, "compared is what would be stored");
     assert_eq!(tenant.page(Place::project("p").with(json!({}))).total, 1);
 
     let fresh = promoted(&tenant, &id, "team", json!({"teamId": "t"}));
-    let again = ask(&tenant, &id, json!({"targetLayer": "team", "identifiers": {"teamId": "t"}})).expect(200).json;
+    let again =
+        ask(&tenant, &id, json!({"targetLayer": "team", "identifiers": {"teamId": "t"}})).expect(200).json;
     assert_eq!((&again["memory"]["id"], &again["deduplicated"]), (&fresh["id"], &json!(true)));
 }
 
@@ -142,7 +146,8 @@ fn what_may_not_be_promoted_is_refused() {
 
     let id = tenant.say(&place, "the heron waits");
     ask(&tenant, &id, json!({"targetLayer": "user"})).refused(400, "INVALID_REQUEST");
-    ask(&tenant, &id, json!({"targetLayer": "user", "identifiers": {"userId": "u"}})).refused(400, "INVALID_REQUEST");
+    ask(&tenant, &id, json!({"targetLayer": "user", "identifiers": {"userId": "u"}}))
+        .refused(400, "INVALID_REQUEST");
     ask(&tenant, &id, json!({"targetLayer": "galaxy"})).refused(400, "INVALID_LAYER");
     ask(&tenant, &id, json!({})).refused(400, "INVALID_LAYER");
     let refused = ask(&tenant, &id, json!({"targetLayer": "project"})).refused(400, "MISSING_IDENTIFIER");
@@ -151,7 +156,8 @@ fn what_may_not_be_promoted_is_refused() {
     ask(&tenant, &id, foreign).refused(403, "FORBIDDEN");
     ask(&tenant, &fresh_id(), target.clone()).not_found();
     ask(&tenant.as_user("v"), &id, target.clone()).not_found();
-    ask(&tenant.as_user("u"), &id, json!({"targetLayer": "user", "identifiers": {"userId": "v"}})).refused(403, "FORBIDDEN");
+    ask(&tenant.as_user("u"), &id, json!({"targetLayer": "user", "identifiers": {"userId": "v"}}))
+        .refused(403, "FORBIDDEN");
     ask(&tenant.with_header("if-match", "\"v2\""), &id, target.clone()).refused(412, "ETAG_MISMATCH");
     assert_eq!(tenant.page(Place::project("p").with(json!({}))).total, 0);
     assert!(!names(&tenant.entry(&id)).contains("lineage"));

@@ -81,6 +81,28 @@ fn what_a_model_does_not_know_is_found_by_its_letters() {
 }
 
 #[test]
+fn names_paths_and_words_of_any_script_are_found_at_the_default_threshold() {
+    let (tenant, place) = notes();
+    for (content, queries) in [
+        ("Die Rechnungen werden am Monatsende bezahlt", &["Rechnungen", "Monatsende"][..]),
+        ("東京の会議は火曜日です", &["東京", "会議", "火曜日"]),
+        ("The handler getUserById throws NotFoundError", &["getUserById", "NotFoundError"]),
+        ("nginx reads /etc/nginx/conf.d/site.conf", &["/etc/nginx", "site.conf"]),
+        ("Contact Żółć Kowalska about the lease", &["Kowalska", "Żółć"]),
+        ("ticket JIRA-4821 blocks the release", &["JIRA-4821", "jira-4821"]),
+        ("sends mail to ops@example.org", &["ops@example.org"]),
+        ("Пётр любит чай", &["чай", "Пётр"]),
+        ("v2.13.7 broke the importer", &["v2.13.7"]),
+    ] {
+        tenant.say(&place, content);
+        for query in queries {
+            let found = tenant.found(json!({"query": query, "identifiers": place.identifiers}));
+            assert_eq!(found.first().map(String::as_str), Some(content), "{query}: {found:?}");
+        }
+    }
+}
+
+#[test]
 fn letters_may_raise_a_score_and_never_lower_it() {
     let (tenant, place) = notes();
     for query in [
@@ -273,5 +295,45 @@ fn an_explanation_comes_on_request() {
         let added: Vec<&str> = names(explained).difference(&names(plain)).copied().collect();
         assert_eq!(added.len(), 1, "one more member says how the score came about: {explained}");
         assert!(explained[added[0]].is_object(), "{explained}");
+    }
+}
+
+/// Many enough that an index might take shortcuts: what is found is what a full scan finds.
+#[test]
+fn a_search_finds_what_a_full_scan_finds() {
+    let (tenant, place) = (Tenant::fresh(), Place::project("p"));
+    let mut dice = Dice(0x5EED_0006);
+    let people = ["Alice", "Bob", "the team", "a customer", "the walrus", "our lawyer", "nobody"];
+    let verbs = ["ordered", "lost", "painted", "repaired", "forgot", "sold", "invented"];
+    let things =
+        ["the bicycle", "a contract", "green tea", "the database", "a cello", "the invoice", "an island"];
+    let places = ["in Berlin", "at home", "on Tuesday", "without reason", "before lunch", "in version 2"];
+    let mut said = || {
+        let words = [dice.pick(&people), dice.pick(&verbs), dice.pick(&things), dice.pick(&places)];
+        words.map(|word| *word).join(" ")
+    };
+    let question = "Bob painted a cello before lunch";
+    let bodies: Vec<Value> = (0..1200).map(|_| place.with(json!({"content": said()}))).collect();
+    tenant.add_all(bodies);
+    tenant.say(&place, question);
+    let all = tenant.all(place.with(json!({"includeEmbedding": true})));
+    let vector = |entry: &Value| list(&entry["embedding"]).iter().map(number).collect::<Vec<f64>>();
+    let asked = vector(all.iter().find(|entry| entry["content"] == question).expect("the question itself"));
+    let cosine = |entry: &Value| vector(entry).iter().zip(&asked).map(|(a, b)| a * b).sum::<f64>();
+    let mut expected: Vec<f64> = all.iter().map(cosine).collect();
+    expected.sort_by(|a, b| b.total_cmp(a));
+
+    let found = tenant
+        .results(place.everything(json!({"query": question, "mode": "semantic", "includeEmbedding": true})));
+
+    assert_eq!(found.len(), 100);
+    for (n, result) in found.iter().enumerate() {
+        let similarity = number(&result["similarity"]);
+        assert!((similarity - cosine(&result["memory"]).clamp(0.0, 1.0)).abs() < 1e-3, "{result}");
+        assert!(
+            (similarity - expected[n].clamp(0.0, 1.0)).abs() < 1e-3,
+            "rank {n}: {similarity} for {}",
+            expected[n]
+        );
     }
 }

@@ -157,30 +157,35 @@ fn a_stale_version_never_overwrites() {
 #[test]
 fn many_changes_of_different_keys_all_survive() {
     const WRITERS: usize = 16;
-    let (tenant, id) = one_entry();
-    let answers = at_once(WRITERS, |n| {
-        let mut metadata = json!({});
-        metadata[format!("key-{n}")] = json!(n);
-        // Some of them change the text as well, which is embedded outside any lock.
-        let body = match n % 4 {
-            0 => json!({"metadata": metadata, "content": format!("text of {n}")}),
-            _ => json!({"metadata": metadata}),
-        };
-        tenant.change(&id, body).expect(200)
-    });
+    let tenant = Tenant::fresh();
+    for kind in ["user_personal", "working"] {
+        let body = json!({"content": "one", "kind": kind, "metadata": {"title": "T"}});
+        let id = tenant.say_with(&Place::user("u"), body);
+        let answers = at_once(WRITERS, |n| {
+            let mut metadata = json!({});
+            metadata[format!("key-{n}")] = json!(n);
+            // Some of them change the text as well, which is embedded outside any lock.
+            let body = match n % 4 {
+                0 => json!({"metadata": metadata, "content": format!("text of {n}")}),
+                _ => json!({"metadata": metadata}),
+            };
+            tenant.change(&id, body).expect(200)
+        });
 
-    let entry = tenant.entry(&id);
-    assert_eq!(entry["version"], WRITERS + 1);
-    for n in 0..WRITERS {
-        assert_eq!(entry["metadata"][format!("key-{n}")], n, "{entry}");
+        let entry = tenant.entry(&id);
+        assert_eq!(entry["version"], WRITERS + 1);
+        for n in 0..WRITERS {
+            assert_eq!(entry["metadata"][format!("key-{n}")], n, "{entry}");
+        }
+        assert_eq!(entry["metadata"]["title"], "T");
+        let versions =
+            sorted(answers.iter().map(|answer| answer.json["memory"]["version"].as_u64().unwrap()));
+        assert_eq!(
+            versions,
+            (2..=WRITERS as u64 + 1).collect::<Vec<_>>(),
+            "every answer is a version of its own"
+        );
     }
-    assert_eq!(entry["metadata"]["title"], "T");
-    let versions = sorted(answers.iter().map(|answer| answer.json["memory"]["version"].as_u64().unwrap()));
-    assert_eq!(
-        versions,
-        (2..=WRITERS as u64 + 1).collect::<Vec<_>>(),
-        "every answer is a version of its own"
-    );
 }
 
 #[test]

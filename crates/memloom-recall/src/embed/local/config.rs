@@ -1,8 +1,8 @@
 //! What the files beside the weights say about a model.
 
-use super::super::Vector;
-use super::super::wordpiece::WordPiece;
 use super::kernels::LANES;
+use crate::embed::Vector;
+use crate::embed::wordpiece::WordPiece;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::fs;

@@ -1,19 +1,18 @@
 //! Texts to the vectors of a sentence encoder: tokens, BERT, pooling.
 
-use super::super::Vector;
-use super::super::vector;
-use super::super::wordpiece::WordPiece;
 use super::batches::batches;
 use super::config::{self, BertConfig, Pooling};
 use super::kernels::Cpu;
 use super::model::Bert;
 use super::projection::Projection;
 use super::weights::Weights;
+use crate::embed::wordpiece::WordPiece;
+use crate::embed::{Vector, vector};
 use std::fs::File;
 use std::path::Path;
 
 /// How many tokens pass through the layers together. More are no quicker, they only leave the caches.
-const PASS: usize = 256;
+const PASS: usize = 128;
 
 /// A sentence encoder, ready to compute.
 pub(super) struct Encoder {

@@ -168,6 +168,7 @@ impl<'a, R: Read + Seek> Reader<'a, R> {
             words.steps.push(step);
             words.bytes.extend(bytes);
         })?;
+        words.bytes.shrink_to_fit();
         Ok(words)
     }
 

@@ -1,8 +1,8 @@
 //! From the vectors of all-MiniLM-L6-v2 into the space they share with the static model.
 
-use super::super::{SHARED_DIMENSIONS, Vector};
 use super::encoder::Encoder;
 use super::weights::Weights;
+use crate::embed::{SHARED_DIMENSIONS, Vector};
 use std::io::Cursor;
 
 static FILE: &[u8] = include_bytes!("../../../assets/static-256/minilm-projection.safetensors");

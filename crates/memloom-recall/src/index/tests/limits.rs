@@ -145,6 +145,22 @@ fn slots_of_documents_that_went_are_used_again() {
 }
 
 #[test]
+fn moving_to_another_space_gives_the_memory_of_the_old_one_back() {
+    let (mut partition, vectors) = large(20_000);
+    let before = partition.bytes();
+    for (key, vector) in (0..).zip(&vectors) {
+        let terms = [(key % 7, 1), (1000 + key % 1000, 1)];
+        partition.put(
+            key,
+            key,
+            Some(SpaceNo(1)),
+            &[Piece { vector: Some(vector), terms: &terms, length: 10 }],
+        );
+    }
+    assert!(partition.bytes() < before + before / 10, "{} after {before}", partition.bytes());
+}
+
+#[test]
 fn statistics_of_partitions_add_up() {
     let mut sum = TermStatistics::default();
     assert_eq!((sum.average_length(), sum.idf(0)), (1.0, (2.0f32).ln()));

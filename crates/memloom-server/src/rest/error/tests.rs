@@ -156,6 +156,16 @@ async fn search_disabled() {
 }
 
 #[tokio::test]
+async fn semantic_search_unavailable() {
+    let error = Error::SemanticUnavailable("it answered 500".into());
+    insta::assert_snapshot!(rendered(error).await, @r#"
+    503 Service Unavailable
+    retry-after: 5
+    {"error":"Semantic search unavailable","code":"semantic_search_unavailable","details":{"message":"search by meaning is not available at the moment: search with 'fulltext', or try again later"}}
+    "#);
+}
+
+#[tokio::test]
 async fn prometheus_not_configured() {
     let error = Error::PrometheusNotConfigured;
     insta::assert_snapshot!(rendered(error).await, @r#"

@@ -58,7 +58,11 @@ impl IntoResponse for FilesError {
             Error::MemoryRefused(refusal) => {
                 let status = StatusCode::from_u16(refusal.code.status());
                 let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-                answer(status, refusal.code.as_str(), refusal.message, refusal.details)
+                let response = answer(status, refusal.code.as_str(), refusal.message, refusal.details);
+                match refusal.code.retryable() {
+                    true => with(response, RETRY_AFTER, UNAVAILABLE_RETRY_SECONDS.into()),
+                    false => response,
+                }
             }
             Error::Invalid(violations) => {
                 let field = violations.into_iter().next().map(|violation| violation.field);

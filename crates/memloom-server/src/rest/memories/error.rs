@@ -72,6 +72,9 @@ impl IntoResponse for MemoriesError {
     }
 }
 
+/// Errors by operation and code.
+const ERRORS: &str = "memory_operations_errors";
+
 /// What is said about an error, in whichever envelope.
 #[derive(Debug)]
 pub(in crate::rest) struct Problem {
@@ -182,6 +185,7 @@ impl Problem {
 
     /// The response, with the envelope it is said in.
     pub fn answer(&self, body: &impl Serialize) -> Response {
+        metrics::counter!(ERRORS, "operation" => operation::current(), "code" => self.code).increment(1);
         // Serialising an envelope cannot fail: its keys are strings and nothing in it is fallible.
         let bytes = serde_json::to_vec(body).unwrap_or_default();
         let mut response = no_store((self.status, [(CONTENT_TYPE, JSON_UTF8)], bytes).into_response());

@@ -48,7 +48,21 @@ impl<S: Send + Sync> FromRequestParts<S> for Parameters {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
         let query = parts.uri.query().unwrap_or_default();
-        // Bytes that are no text become replacement characters, which no rule below takes for anything else.
-        Ok(Self(serde_urlencoded::from_str(query).unwrap_or_default()))
+        Ok(Self(decoded(query)))
     }
+}
+
+/// The names and values of a query string. What is no text becomes a NUL, which every rule refuses: mended, it would name
+/// something else.
+fn decoded(query: &str) -> Vec<(String, String)> {
+    let text = |part: &str| {
+        let spaced = part.replace('+', " ");
+        let decoded = percent_encoding::percent_decode_str(&spaced).decode_utf8();
+        decoded.map_or_else(|_| "\0".to_owned(), |text| text.into_owned())
+    };
+    let pairs = query.split('&').filter(|pair| !pair.is_empty());
+    pairs
+        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+        .map(|(name, value)| (text(name), text(value)))
+        .collect()
 }

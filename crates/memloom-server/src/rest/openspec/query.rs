@@ -84,7 +84,6 @@ impl Asked {
             scopes: reach.scopes,
             identifiers: reach.identifiers,
             conditions,
-            admits: |_| true,
             mode,
             metric: options.metric,
             distance_threshold: options.distance_threshold,

@@ -1,5 +1,6 @@
 //! A query, prepared: its words, its meaning, and whom it is about.
 
+use super::view::View;
 use crate::{Context, SearchSettings};
 use memloom_core::identity::Tenant;
 use memloom_core::recall::actors::{self, Subject};
@@ -9,7 +10,6 @@ use memloom_core::text::Words;
 use memloom_core::{Error, Result};
 use memloom_recall::embed::EmbedError;
 use memloom_recall::index::SpaceNo;
-use memloom_store::conversations::meaning;
 use memloom_store::conversations::search::Scope;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -69,18 +69,20 @@ impl Question {
     /// Finds out who of those who take part in what is searched is named in the query.
     pub async fn find_names(&mut self, cx: &Arc<Context>) -> Result<()> {
         let (inner, question) = (cx.clone(), self.clone());
-        let names = cx.store.read("search_names", move |tx| {
-            let trees = meaning::trees(tx, &question.tenant, &question.scope)?;
-            let progress = meaning::progress(tx)?;
-            let mut names = BTreeSet::new();
-            for tree in &trees {
-                inner.trees.with(tx, &inner, tree, &progress, |known, _| {
-                    names.extend(known.speakers().filter(|name| question.is_named(name)).map(str::to_owned));
-                })?;
-            }
-            Ok::<_, Error>(names)
+        let speakers = cx.store.read("search_speakers", move |tx| {
+            let mut speakers = BTreeSet::new();
+            View::of(tx, &question)?.each(tx, &inner, |_, _, known, _| {
+                for name in known.speakers() {
+                    if !speakers.contains(name) {
+                        speakers.insert(name.to_owned());
+                    }
+                }
+            })?;
+            Ok::<_, Error>(speakers)
         });
-        self.names = names.await?;
+        let mut names = speakers.await?;
+        names.retain(|name| self.is_named(name));
+        self.names = names;
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use super::fulltext;
 use super::page::{Explanation, Ranked, Wanted, best_of_each, by_rank};
 use super::question::Question;
+use super::view::View;
 use crate::Context;
 use crate::conversations::trees::{Known, Turn};
 use memloom_core::Result;
@@ -10,7 +11,7 @@ use memloom_core::recall::fusion::{self, REACH};
 use memloom_core::recall::lexical;
 use memloom_recall::index::{Bm25, Candidate, Partition, Probe, QueryTerm, SpaceNo, TermStatistics};
 use memloom_store::Tx;
-use memloom_store::conversations::meaning::{self, Progress, Tree};
+use memloom_store::conversations::meaning::Tree;
 use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 
@@ -18,33 +19,6 @@ use uuid::Uuid;
 const BEST_OF_TREE: usize = 500;
 /// So many hits are kept while trees are looked at one after the other; then only the better ones.
 const MOST_HITS: usize = 200_000;
-
-/// The trees of a scope, as a unit of work sees them.
-struct View {
-    trees: Vec<Tree>,
-    progress: Progress,
-}
-
-impl View {
-    fn of(tx: &mut dyn Tx, question: &Question) -> Result<Self> {
-        let trees = meaning::trees(tx, &question.tenant, &question.scope)?;
-        Ok(Self { trees, progress: meaning::progress(tx)? })
-    }
-
-    fn each(
-        &self,
-        tx: &mut dyn Tx,
-        cx: &Context,
-        mut read: impl FnMut(u64, &Tree, &Known, &Partition<Turn>),
-    ) -> Result<()> {
-        for (number, tree) in (0..).zip(&self.trees) {
-            cx.trees.with(tx, cx, tree, &self.progress, |known, partition| {
-                read(number, tree, known, partition);
-            })?;
-        }
-        Ok(())
-    }
-}
 
 /// By how similar their meaning is.
 pub(super) fn by_meaning(
@@ -307,5 +281,46 @@ fn unranked(tree: &Tree, known: &Known, turn: &Turn) -> Ranked {
         score: 0.0,
         has_words: false,
         explanation: Explanation::Semantic,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(position: u32, bm25: f32, similarity: f64) -> Found {
+        let evidence = fusion::Candidate {
+            terms: 0,
+            similarity: Some(similarity),
+            by_another: false,
+            asks: false,
+            session: u64::from(position / 100),
+            position: position % 100,
+        };
+        let hit = Ranked {
+            id: Uuid::from_u128(u128::from(position)),
+            group: Uuid::nil(),
+            conversation: Uuid::nil(),
+            score: 0.0,
+            has_words: false,
+            explanation: Explanation::Semantic,
+        };
+        Found { hit, bm25, evidence }
+    }
+
+    #[test]
+    fn the_best_are_kept_and_what_stands_next_to_them() {
+        let mut turns: Vec<Found> = (0..200)
+            .map(|position| match position {
+                99 => found(position, 5.0, 0.0),
+                150 => found(position, 0.0, 0.9),
+                _ => found(position, 0.0, 0.1),
+            })
+            .collect();
+
+        keep_best(&mut turns, 1);
+
+        let kept: Vec<u128> = turns.iter().map(|turn| turn.hit.id.as_u128()).collect();
+        assert_eq!(kept, [96, 97, 98, 99, 147, 148, 149, 150, 151, 152, 153], "another session is not near");
     }
 }

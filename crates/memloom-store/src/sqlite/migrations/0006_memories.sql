@@ -106,7 +106,11 @@ CREATE INDEX memory_versions_shared_by ON memory_versions (shared_by) WHERE shar
 
 -- Scopes that are out of reach and whose entries are still to be cleared away.
 CREATE TABLE memory_purges (
-    scope_no INTEGER PRIMARY KEY
+    scope_no INTEGER PRIMARY KEY,
+    blanked  INTEGER NOT NULL, -- 1: none of its entries says anything any more
+    -- The last entry that was blanked.
+    at       INTEGER,
+    id       BLOB
 ) STRICT;
 
 -- Vectors that are to be made with a better model than the one at hand when their text was written.

@@ -61,7 +61,11 @@ fn everything_of_the_user_goes_and_nothing_of_others() {
 #[test]
 fn the_other_address_is_the_same_operation() {
     let tenant = Tenant::fresh();
-    let ids = leave(&tenant, "team/dana");
+    let ids = [
+        tenant.say(&Place::user("team/dana"), "a walrus"),
+        tenant
+            .say_with(&Place::session("team/dana", "s1"), json!({"content": "a walrus", "kind": "working"})),
+    ];
     let report = tenant.client.post("/v1/users:forget", json!({"userId": "team/dana"})).expect(200);
     assert_eq!(report.json["memories"], json!({"deleted": ids.len(), "anonymized": 0}));
     assert_nothing_of(&tenant, "team/dana", &ids);

@@ -45,13 +45,16 @@ async fn a_refusal_is_answered_with_its_own_status_and_whether_it_can_be_retried
     }
 }
 
+/// An error, and the status, code, retryability, details and headers it is answered with.
+type Case = (Error, u16, &'static str, bool, Value, &'static [&'static str]);
+
 #[tokio::test]
 async fn every_other_error_of_the_domain_has_a_code_of_this_contract() {
     let quota =
         Quota { scope: "user", resource: "writes", limit: 1, window_seconds: 60, retry_after_seconds: 7 };
     let violation = Violation { field: "If-Match".into(), message: "must be UTF-8".into() };
     let invalid_json = files::Refusal::new(files::Code::InvalidJson, "the body is not valid JSON at byte 3");
-    let cases: Vec<(Error, u16, &str, bool, Value, &[&str])> = vec![
+    let cases: Vec<Case> = vec![
         (invalid_json.into(), 400, "INVALID_REQUEST", false, json!({}), &[]),
         (Error::Invalid(vec![violation]), 400, "INVALID_REQUEST", false, json!({"field": "If-Match"}), &[]),
         (Error::bad_request("no"), 400, "INVALID_REQUEST", false, json!({}), &[]),

@@ -1,0 +1,37 @@
+//! What a search looks through.
+
+use super::question::Question;
+use crate::Context;
+use crate::conversations::trees::{Known, Turn};
+use memloom_core::Result;
+use memloom_recall::index::Partition;
+use memloom_store::Tx;
+use memloom_store::conversations::meaning::{self, Progress, Tree};
+
+/// The trees of a scope, as a unit of work sees them.
+pub(super) struct View {
+    trees: Vec<Tree>,
+    progress: Progress,
+}
+
+impl View {
+    pub fn of(tx: &mut dyn Tx, question: &Question) -> Result<Self> {
+        let trees = meaning::trees(tx, &question.tenant, &question.scope)?;
+        Ok(Self { trees, progress: meaning::progress(tx)? })
+    }
+
+    /// Reads the index of each, and gives each a number.
+    pub fn each(
+        &self,
+        tx: &mut dyn Tx,
+        cx: &Context,
+        mut read: impl FnMut(u64, &Tree, &Known, &Partition<Turn>),
+    ) -> Result<()> {
+        for (number, tree) in (0..).zip(&self.trees) {
+            cx.trees.with(tx, cx, tree, &self.progress, |known, partition| {
+                read(number, tree, known, partition);
+            })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,277 @@
+//! Searches: by meaning, by words, and never behind what was written.
+
+use super::*;
+use serde_json::json;
+use tokio::task::JoinSet;
+
+/// A vector with this cosine to the first axis.
+fn at_cosine(cosine: f32) -> Vec<f32> {
+    vec![cosine, (1.0 - cosine * cosine).sqrt(), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+}
+
+pub async fn a_write_is_found_at_once(fixture: Fixture) {
+    for number in 0..40 {
+        let memory = fixture.entry(&user("u"), &format!("note {number}"), &towards(number % 8));
+        fixture.insert([memory.clone()]).await;
+        let hits = fixture.nearest(&[user("u")], fixture.like(&towards(number % 8))).await;
+        assert_eq!((hits.total, hits.exact), (number + 1, true));
+        assert!(hits.near.iter().any(|near| near.matched.id == memory.id && near.similarity > 0.999));
+        assert_eq!(fixture.scan(&[user("u")], fixture.everything()).await.total, number + 1);
+    }
+}
+
+pub async fn the_least_score_is_inclusive(fixture: Fixture) {
+    let entries: Vec<Memory> = [1.0, 0.75, 0.5, 0.25, 0.0]
+        .map(|cosine| fixture.entry(&user("u"), "words", &at_cosine(cosine)))
+        .into();
+    fixture.insert(entries.clone()).await;
+    let hits = fixture.nearest(&[user("u")], fixture.like(&towards(0))).await;
+    for (count, near) in entries
+        .iter()
+        .map(|memory| hits.near.iter().find(|near| near.matched.id == memory.id).unwrap())
+        .enumerate()
+    {
+        let query = NearQuery { threshold: near.matched.score, ..fixture.like(&towards(0)) };
+        let passed = fixture.nearest(&[user("u")], query).await;
+        assert_eq!((passed.near.len(), passed.total), (count + 1, count + 1), "score {}", near.matched.score);
+    }
+    let all = fixture.nearest(&[user("u")], NearQuery { threshold: 1.0, ..fixture.like(&towards(7)) }).await;
+    assert_eq!(all.total, 0);
+}
+
+pub async fn a_filter_comes_before_the_limit(fixture: Fixture) {
+    let mut entries: Vec<Memory> = (0..60u8)
+        .map(|number| {
+            fixture.entry(&user("u"), &format!("note {number}"), &at_cosine(1.0 - f32::from(number) / 100.0))
+        })
+        .collect();
+    for memory in &mut entries[50..] {
+        memory.metadata = metadata(json!({"tags": ["rare"]}));
+    }
+    fixture.insert(entries.clone()).await;
+    let conditions = Conditions { filter: filter(&json!({"tags": ["rare"]})), ..Conditions::default() };
+    let query = NearQuery { want: 3, conditions: conditions.clone(), ..fixture.like(&towards(0)) };
+    let hits = fixture.nearest(&[user("u")], query).await;
+    let expected: Vec<MemoryId> = entries[50..53].iter().map(|memory| memory.id).collect();
+    assert_eq!((found(&hits), hits.total, hits.truncated), (expected, 10, true));
+    let page = fixture.scan(&[user("u")], ScanQuery { limit: 3, conditions, ..fixture.everything() }).await;
+    assert_eq!((contents(&page), page.total), (vec!["note 59", "note 58", "note 57"], 10));
+
+    let hits = fixture.nearest(&[user("u")], NearQuery { want: 3, ..fixture.like(&towards(0)) }).await;
+    assert_eq!((hits.near.len(), hits.total, hits.truncated), (3, 60, true));
+    let hits = fixture.nearest(&[user("u")], NearQuery { want: 60, ..fixture.like(&towards(0)) }).await;
+    assert_eq!((hits.near.len(), hits.truncated), (60, false));
+}
+
+pub async fn what_has_no_direction_is_similar_to_nothing(fixture: Fixture) {
+    let (blank, some) =
+        (fixture.entry(&user("u"), "blank", &[0.0; 8]), fixture.entry(&user("u"), "some", &towards(0)));
+    fixture.insert([blank.clone(), some]).await;
+    for query in [towards(0), vec![0.0; 8], vec![-1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]] {
+        let hits = fixture.nearest(&[user("u")], fixture.like(&query)).await;
+        assert_eq!(hits.total, 2);
+        for near in &hits.near {
+            assert!(
+                (0.0..=1.0).contains(&near.matched.score) && (0.0..=1.0).contains(&near.similarity),
+                "{near:?}"
+            );
+            assert!(near.matched.id != blank.id || near.similarity == 0.0, "{near:?}");
+        }
+    }
+    let above = NearQuery { threshold: 0.01, ..fixture.like(&[0.0; 8]) };
+    assert_eq!(fixture.nearest(&[user("u")], above).await.total, 0);
+}
+
+pub async fn only_vectors_of_one_space_are_compared(fixture: Fixture) {
+    let one = fixture.entry(&user("u"), "of the first space", &towards(0));
+    let mut two = fixture.entry(&user("u"), "of the second space", &[]);
+    two.embedding = Some(Embedding { model: MODELS[1].into(), vector: vec![0.0, 1.0, 0.0, 0.0] });
+    let mut none = fixture.entry(&user("u"), "of none", &[]);
+    (none.state, none.embedding) = (State::Created, None);
+    let mut strange = fixture.entry(&user("u"), "of a model nobody knows", &[]);
+    strange.embedding = Some(Embedding { model: "abacus".into(), vector: vec![1.0, 0.0] });
+    fixture.insert([one.clone(), two.clone(), none, strange]).await;
+
+    let (first, second) = (asked(MODELS[0], &towards(0)), asked(MODELS[1], &[0.0, 1.0, 0.0, 0.0]));
+    for (vectors, expected) in [
+        (vec![first.clone()], vec![one.id]),
+        (vec![second.clone()], vec![two.id]),
+        (vec![first, second], vec![one.id, two.id]),
+    ] {
+        let hits = fixture.nearest(&[user("u")], NearQuery { vectors, ..fixture.like(&towards(0)) }).await;
+        let mut ids = found(&hits);
+        ids.sort();
+        assert_eq!((ids, hits.total), (expected.clone(), expected.len()));
+        assert!(hits.near.iter().all(|near| near.similarity > 0.999), "{hits:?}");
+    }
+    assert_eq!(fixture.scan(&[user("u")], fixture.everything()).await.total, 4);
+}
+
+/// A search by words that entries must share.
+fn by_words(fixture: &Fixture, text: &str) -> NearQuery {
+    NearQuery {
+        vectors: Vec::new(),
+        terms: words(text),
+        mode: Mode::Hybrid,
+        words_required: true,
+        ..fixture.like(&[])
+    }
+}
+
+pub async fn words_are_found_without_any_vector(fixture: Fixture) {
+    let mut entries = ["ADR-042: log as JSON", "the heron waits", "三匹の猫がいる", "nothing"]
+        .map(|content| fixture.entry(&user("u"), content, &towards(0)));
+    for memory in &mut entries {
+        (memory.state, memory.embedding) = (State::Created, None);
+    }
+    entries[3].metadata = metadata(json!({"title": "A title about storks", "tags": ["migration"]}));
+    fixture.insert(entries.clone()).await;
+    let asked = async |text: &str| found(&fixture.nearest(&[user("u")], by_words(&fixture, text)).await);
+    assert_eq!(asked("adr-042").await, [entries[0].id]);
+    assert_eq!(asked("waiting herons").await, [entries[1].id], "by their stems");
+    assert_eq!(asked("の猫").await, [entries[2].id], "without spaces");
+    assert_eq!(asked("storks").await, [entries[3].id], "a title");
+    assert_eq!(asked("migration").await, [entries[3].id], "a tag");
+    assert_eq!(asked("zeppelin").await, []);
+
+    let changed = fixture.next(&entries[1], |memory| memory.content = "the stork waits".into());
+    fixture.replace(changed, 1).await;
+    assert_eq!(asked("heron").await, [], "the words of before are gone");
+}
+
+pub async fn words_only_ever_raise_a_score(fixture: Fixture) {
+    let texts =
+        ["the heron waits in the reeds", "a stork in the reeds", "the cafeteria closes", "heron heron heron"];
+    let cosines = [0.2, 0.9, 0.5, 0.1];
+    let entries: Vec<Memory> = texts
+        .iter()
+        .zip(cosines)
+        .map(|(text, cosine)| fixture.entry(&user("u"), text, &at_cosine(cosine)))
+        .collect();
+    fixture.insert(entries.clone()).await;
+    let semantic = fixture.nearest(&[user("u")], fixture.like(&towards(0))).await;
+    let query = NearQuery { terms: words("heron reeds"), mode: Mode::Hybrid, ..fixture.like(&towards(0)) };
+    let hybrid = fixture.nearest(&[user("u")], query).await;
+    let score = |hits: &Hits, memory: &Memory| {
+        hits.near.iter().find(|near| near.matched.id == memory.id).unwrap().matched.score
+    };
+    for (memory, cosine) in entries.iter().zip(cosines) {
+        let (before, after) = (score(&semantic, memory), score(&hybrid, memory));
+        assert!((before - f64::from(cosine)).abs() < 1e-3, "{before} is not {cosine}");
+        assert!(after >= before && after <= 1.0, "{} fell from {before} to {after}", memory.content);
+    }
+    assert!(score(&hybrid, &entries[0]) > score(&semantic, &entries[0]) + 0.3, "it has both words");
+    assert!((score(&hybrid, &entries[2]) - score(&semantic, &entries[2])).abs() < 1e-9, "it has none");
+}
+
+/// An estimate may decide what is looked at, never what is best.
+pub async fn the_best_are_the_best_however_close_they_are(fixture: Fixture) {
+    let query: Vec<f32> = (1..=8u8).map(f32::from).collect();
+    let query = unit(&query);
+    // So many at a distance no estimate tells apart, in the directions around the query.
+    let entries: Vec<Memory> = (0..400usize)
+        .map(|number| {
+            let across: Vec<f32> = (0..8).map(|at| ((number * 7 + at * 13) % 11) as f32 - 5.0).collect();
+            let along: f32 = across.iter().zip(&query).map(|(a, q)| a * q).sum();
+            let across: Vec<f32> =
+                unit(&across.iter().zip(&query).map(|(a, q)| a - along * q).collect::<Vec<_>>());
+            let cosine = 0.8 + 1e-5 * number as f32;
+            let vector: Vec<f32> = query
+                .iter()
+                .zip(&across)
+                .map(|(q, a)| cosine * q + (1.0 - cosine * cosine).sqrt() * a)
+                .collect();
+            fixture.entry(&user("u"), &format!("note {number}"), &vector)
+        })
+        .collect();
+    fixture.insert(entries.clone()).await;
+    let hits = fixture.nearest(&[user("u")], NearQuery { want: 10, ..fixture.like(&query) }).await;
+    let expected: Vec<MemoryId> = entries.iter().rev().take(10).map(|memory| memory.id).collect();
+    assert_eq!(found(&hits), expected);
+    let threshold = 0.8 + 1e-5 * 199.5;
+    let hits = fixture.nearest(&[user("u")], NearQuery { want: 10, threshold, ..fixture.like(&query) }).await;
+    assert_eq!((hits.total, hits.exact), (200, true), "counted exactly");
+}
+
+pub async fn among_equals_the_more_relevant_and_the_later_come_first(fixture: Fixture) {
+    let mut entries: Vec<Memory> = (0..120usize)
+        .map(|number| fixture.entry(&user("u"), &format!("note {number}"), &towards(0)))
+        .collect();
+    for number in [5, 70] {
+        entries[number].metadata = metadata(json!({"relevance": 0.75}));
+    }
+    for memory in entries.iter_mut().filter(|memory| memory.metadata.is_empty()) {
+        memory.metadata = metadata(json!({"relevance": 0.5}));
+    }
+    fixture.insert(entries.clone()).await;
+    let hits = fixture.nearest(&[user("u")], NearQuery { want: 4, ..fixture.like(&towards(0)) }).await;
+    assert_eq!(found(&hits), [70, 5, 119, 118].map(|number| entries[number].id));
+}
+
+pub async fn entries_that_may_conflict_are_all_named(fixture: Fixture) {
+    let mut entries: Vec<Memory> = (0..40u8)
+        .map(|number| {
+            fixture.entry(&user("u"), &format!("note {number}"), &at_cosine(1.0 - f32::from(number) / 100.0))
+        })
+        .collect();
+    entries[30].metadata = metadata(json!({"conflictKey": "k"}));
+    entries[35].metadata = metadata(json!({"conflictKey": "k"}));
+    fixture.insert(entries.clone()).await;
+    let hits = fixture.nearest(&[user("u")], NearQuery { want: 5, ..fixture.like(&towards(0)) }).await;
+    let keyed: Vec<_> = hits
+        .near
+        .iter()
+        .filter(|near| near.conflict_key.as_deref() == Some("k"))
+        .map(|near| near.matched.id)
+        .collect();
+    assert_eq!(keyed.len(), 2, "winners are chosen among all that match: {hits:?}");
+    assert_eq!(hits.near.len(), 7);
+
+    let changed = fixture.next(&entries[30], |memory| _ = memory.metadata.remove("conflictKey"));
+    fixture.replace(changed, 1).await;
+    let hits = fixture.nearest(&[user("u")], NearQuery { want: 5, ..fixture.like(&towards(0)) }).await;
+    assert_eq!(hits.near.iter().filter(|near| near.conflict_key.is_some()).count(), 1);
+}
+
+pub async fn searches_beside_writers_see_whole_entries(fixture: Fixture) {
+    // The content names the axis of the vector: one may never be seen with another's.
+    let fixture = Arc::new(fixture);
+    let entries: Vec<Memory> =
+        (0..8).map(|axis| fixture.entry(&user("u"), &format!("axis{axis}"), &towards(axis))).collect();
+    fixture.insert(entries.clone()).await;
+    let mut tasks = JoinSet::new();
+    for (number, memory) in entries.into_iter().enumerate().take(4) {
+        let fixture = fixture.clone();
+        tasks.spawn(async move {
+            let mut current = memory;
+            for step in 1..=15 {
+                let axis = (number + step) % 8;
+                let next = fixture.next(&current, |memory| {
+                    memory.content = format!("axis{axis}");
+                    memory.embedding = Some(Embedding { model: MODELS[0].into(), vector: towards(axis) });
+                });
+                assert_eq!(fixture.replace(next.clone(), current.version).await, Written::Done);
+                current = next;
+            }
+        });
+    }
+    for axis in 0..8 {
+        let fixture = fixture.clone();
+        tasks.spawn(async move {
+            for _ in 0..10 {
+                let query = NearQuery {
+                    terms: words(&format!("axis{axis}")),
+                    mode: Mode::Hybrid,
+                    ..fixture.like(&towards(axis))
+                };
+                let hits = fixture.nearest(&[user("u")], query).await;
+                assert_eq!(hits.total, 8, "nothing is missing while it changes");
+                for near in &hits.near {
+                    let said = near.evidence.coverage > 0.5;
+                    assert_eq!(said, near.similarity > 0.5, "new words with an old vector: {near:?}");
+                }
+            }
+        });
+    }
+    tasks.join_all().await;
+}
