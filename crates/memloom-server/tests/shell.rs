@@ -22,6 +22,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use utoipa::openapi::OpenApiBuilder;
 
 /// A server that ends when it is dropped, or earlier when told to.
 struct Server {
@@ -480,8 +481,7 @@ async fn requests_are_counted_by_route_and_never_by_what_callers_invent() {
 
 #[tokio::test]
 async fn the_documentation_loads_without_any_other_host() {
-    let openapi = utoipa::openapi::OpenApiBuilder::new().build();
-    let server = Server::start(docs(openapi), &ShellConfig::default()).await;
+    let server = Server::start(docs(|| OpenApiBuilder::new().build()), &ShellConfig::default()).await;
 
     let document = json_of(server.get("/openapi.json").await).await;
     assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));

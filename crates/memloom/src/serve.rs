@@ -109,7 +109,7 @@ pub async fn launch(
         metrics,
     );
     let api = rest::router(rest::App::new(services.clone(), authenticator, prometheus));
-    let router = shell::shell(api.merge(operations).merge(shell::docs(rest::document())), &config.shell()?);
+    let router = shell::shell(api.merge(operations).merge(shell::docs(rest::document)), &config.shell()?);
 
     let (changes, memories) = (services.changes.clone(), services.memories.clone());
     let stop = async move {

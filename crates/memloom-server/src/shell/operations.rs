@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
 use serde_json::json;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
@@ -40,12 +40,15 @@ where
 }
 
 /// `/openapi.json` and, at `/docs`, a page to read and try it with. The page comes out of the binary, whole.
-pub fn docs(openapi: utoipa::openapi::OpenApi) -> Router {
+pub fn docs(openapi: fn() -> utoipa::openapi::OpenApi) -> Router {
+    // Made when it is first asked for: putting it together takes more memory than the rest of an idle server.
+    let document: Arc<OnceLock<Bytes>> = Arc::default();
     // Serialising the description of our own routes cannot fail.
-    let document = Bytes::from(openapi.to_json().unwrap_or_default());
+    let made = move || Bytes::from(openapi().to_json().unwrap_or_default());
     // Swagger UI would otherwise show every document to a validator on the web.
     let page = SwaggerUi::new("/docs").config(Config::from("/openapi.json").validator_url("none"));
-    Router::new().route("/openapi.json", get(move || async move { body(JSON_UTF8, document) })).merge(page)
+    let answer = move || async move { body(JSON_UTF8, document.get_or_init(made).clone()) };
+    Router::new().route("/openapi.json", get(answer)).merge(page)
 }
 
 async fn alive() -> Response {

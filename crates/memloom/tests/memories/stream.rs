@@ -220,6 +220,34 @@ fn a_stream_resumes_where_it_was_left() {
 }
 
 #[test]
+fn a_reader_that_comes_and_goes_misses_nothing_while_others_write() {
+    let tenant = Tenant::fresh();
+    let place = Place::user("u");
+    let mut stream = follow(&tenant, "user_id=u");
+    let mut dice = Dice(0xf00d);
+    let (told, written) = std::thread::scope(|scope| {
+        let write = |writer: usize| {
+            let (tenant, place) = (&tenant, &place);
+            move || (0..40).map(|n| tenant.say(place, &format!("{writer} {n}"))).collect::<Vec<_>>()
+        };
+        let writers: Vec<_> = (0..3).map(|writer| scope.spawn(write(writer))).collect();
+        let mut told: Vec<Event> = Vec::new();
+        while told.len() < 120 {
+            let some = (1 + dice.roll(15)).min(120 - told.len());
+            told.extend(stream.take(some));
+            let last = told.last().and_then(|event| event.id);
+            stream = Follower::resuming(&SERVER, &tenant, "user_id=u", last);
+        }
+        let written: Vec<String> =
+            writers.into_iter().flat_map(|one| one.join().expect("no writer fails")).collect();
+        (told, written)
+    });
+    assert!(told.is_sorted_by(|a, b| a.id < b.id), "in order");
+    assert_eq!(sorted(told.iter().map(Event::entry)), sorted(written), "every one once");
+    assert!(stream.next_within(Duration::from_millis(200)).is_none(), "and nothing twice");
+}
+
+#[test]
 fn where_a_stream_begins_is_where_it_can_be_resumed() {
     let tenant = Tenant::fresh();
     let place = Place::user("u");

@@ -1,6 +1,7 @@
 //! Events are episodic memories: one record, two views.
 
 use super::*;
+use crate::sse::Follower;
 
 #[test]
 fn an_event_is_an_episodic_memory_at_once() {
@@ -115,6 +116,28 @@ fn deleting_either_view_deletes_both() {
     assert_eq!(told, expected.map(|(kind, resource)| (json!(kind), json!(resource))));
     tell(&tenant, "dana", "second", json!({}));
     assert_eq!(tenant.entry(&id)["version"], 1, "an event that comes back is new");
+}
+
+#[test]
+fn the_stream_tells_of_events() {
+    let tenant = Tenant::fresh();
+    let mut stream = Follower::of(&SERVER, &tenant, "user_id=dana");
+    let now = "2026-01-20T00:00:00Z";
+    tell(&tenant, "dana", "evt", json!({"timestamp": "2026-01-10T00:00:00Z"}));
+    tell(&tenant, "dana", "evt", json!({"timestamp": "2026-01-10T00:00:00Z", "digest": "something else"}));
+    let id = id_of(&mirrors(&tenant, "dana")[0]);
+    let rules = json!({"events_days": 5, "audit_days": 9000, "snapshots_days": 9000, "as_of_utc": now});
+    tenant.client.post(&at(&tenant, "dana", "/retention:apply"), rules).expect(200);
+    tell(&tenant, "dana", "evt", json!({}));
+    tenant.delete(&id).expect(200);
+
+    let told = stream.take(5);
+
+    let names: Vec<&str> = told.iter().map(|event| event.name.as_str()).collect();
+    assert_eq!(names, ["created", "updated", "deleted", "created", "deleted"]);
+    assert!(told.iter().all(|event| event.entry() == id), "{told:?}");
+    let numbers: Vec<_> = told.iter().map(|event| event.id).collect();
+    assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Forgetting a user reaches its memories, whatever layer, kind and state they are in.
 
 use super::*;
+use crate::sse::Follower;
 
 /// Everything that can be asked about the memories of a user.
 #[track_caller]
@@ -111,6 +112,27 @@ fn in_shared_layers_the_name_goes_and_what_was_said_stays() {
     let named = list(&feed.json["changes"]).into_iter().filter(|change| change["user"] == "dana").count();
     assert_eq!(named, 0, "{}", feed.text);
     assert_eq!(forget(&tenant, "dana"), json!({"deleted": 0, "anonymized": 0}));
+}
+
+#[test]
+fn whoever_resumes_a_stream_is_told_nothing_of_the_forgotten() {
+    let tenant = Tenant::fresh();
+    let mut stream = Follower::of(&SERVER, &tenant, "user_id=dana&project_id=p1");
+    let first = tenant.say(&Place::project("p1"), "what nobody made");
+    let seen = stream.next();
+    assert_eq!(seen.entry(), first);
+    let dana = tenant.as_user("dana");
+    dana.say(&Place::user("dana"), "a walrus");
+    let shared = dana.say(&Place::project("p1"), "use tabs");
+    drop(stream);
+
+    forget(&tenant, "dana");
+
+    let mut resumed = Follower::resuming(&SERVER, &tenant, "user_id=dana&project_id=p1", seen.id);
+    let told = resumed.next();
+    assert_eq!((told.name.as_str(), told.entry()), ("updated", shared));
+    let last = tenant.say(&Place::project("p1"), "the end");
+    assert_eq!(resumed.next().entry(), last);
 }
 
 #[test]
