@@ -100,10 +100,13 @@ impl Memories {
             added.iter().cloned().partition(|one| one.kind == Kind::Working);
         let mut remember = remember;
         let mut done: Vec<Arc<Memory>> = Vec::new();
-        for group in [lasting, working].into_iter().filter(|group| !group.is_empty()) {
+        // The key goes with what is written last: an answer must not be remembered of what is taken back.
+        let groups: Vec<_> = [working, lasting].into_iter().filter(|group| !group.is_empty()).collect();
+        let last = groups.len().saturating_sub(1);
+        for (number, group) in groups.into_iter().enumerate() {
             let actor = super::Actor::of(caller, group[0].created_by.clone());
             let mut journal = self.journal(actor, self.now(), group.len(), "add");
-            journal.remember = remember.take();
+            journal.remember = remember.take_if(|_| number == last);
             let written = self.write(group.iter().cloned().map(Write::Insert).collect(), journal).await;
             if !matches!(written, Ok(Written::Done)) {
                 self.remove_all(&done).await;

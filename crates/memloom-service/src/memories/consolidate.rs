@@ -34,7 +34,9 @@ impl Memories {
     pub async fn consolidate(&self, caller: &MemoryCaller, body: &Value) -> Result<Value> {
         let request = ConsolidateRequest::read(body, self.rules(), caller)?;
         let actor = self.actor(caller, &Default::default());
-        let report = self.merge(&request.scope, request.similarity_threshold, request.dry_run, actor).await?;
+        let viewer = caller.viewer(&request.scope.identifiers());
+        let threshold = request.similarity_threshold;
+        let report = self.merge(&request.scope, threshold, request.dry_run, actor, viewer).await?;
         let merged: usize = report.groups.iter().map(|(_, absorbed)| absorbed.len()).sum();
         let shown = |(survivor, absorbed): (MemoryId, Vec<MemoryId>)| {
             let absorbed: Vec<String> = absorbed.iter().map(ToString::to_string).collect();
@@ -55,8 +57,9 @@ impl Memories {
         let memories = self.clone();
         tokio::spawn(async move {
             let threshold = memories.rules().consolidation.similarity_threshold;
-            if let Err(error) = memories.merge(&scope, threshold, false, Actor::system("consolidation")).await
-            {
+            let (actor, everybody) =
+                (Actor::system("consolidation"), Viewer { all: true, ..Viewer::default() });
+            if let Err(error) = memories.merge(&scope, threshold, false, actor, everybody).await {
                 tracing::warn!(%error, "memories could not be merged; the next add tries again");
             }
             let mut under_way = UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner);
@@ -64,8 +67,16 @@ impl Memories {
         });
     }
 
-    async fn merge(&self, scope: &ScopeKey, threshold: f64, dry_run: bool, actor: Actor) -> Result<Report> {
-        let memories = self.candidates(scope).await?;
+    /// Merges what `viewer` may see: nobody puts away what they do not know of.
+    async fn merge(
+        &self,
+        scope: &ScopeKey,
+        threshold: f64,
+        dry_run: bool,
+        actor: Actor,
+        viewer: Viewer,
+    ) -> Result<Report> {
+        let memories = self.candidates(scope, viewer).await?;
         let space = self.cx.embeddings.space().cloned();
         let candidates: Vec<Candidate<'_>> =
             memories.iter().map(|memory| candidate(memory, space.as_ref())).collect();
@@ -101,12 +112,12 @@ impl Memories {
         Ok(Report { groups: done, examined })
     }
 
-    async fn candidates(&self, scope: &ScopeKey) -> Result<Vec<Memory>> {
+    async fn candidates(&self, scope: &ScopeKey, viewer: Viewer) -> Result<Vec<Memory>> {
         let spans = self.own_span(scope).await?;
         let mut all: Vec<Memory> = Vec::new();
         loop {
             let query = ScanQuery {
-                viewer: Viewer { all: true, ..Viewer::default() },
+                viewer: viewer.clone(),
                 conditions: Conditions::default(),
                 after: all.last().map(Position::of),
                 limit: PAGE,

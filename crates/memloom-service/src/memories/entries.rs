@@ -186,6 +186,7 @@ impl Memories {
             let current = self.reach(caller, id, assertion).await?;
             caller.authorise_write(current.scope.layer())?;
             let Applied { mut memory, content_changed } = change(&current)?;
+            self.refuse_restated(&memory).await?;
             if content_changed {
                 memory.embedding = self.embed(caller.tenant().as_str(), &memory.content).await?;
                 settle_state(&mut memory);

@@ -148,7 +148,9 @@ impl Memories {
 
     async fn trim_gone(&self) -> Result<()> {
         for store in [&self.cx.store, &self.parts.ram] {
-            store.write("trim_gone", |tx| Ok::<_, Error>(index::trim_gone(tx, KEPT_GONE, STEP)?)).await?;
+            let trim =
+                || store.write("trim_gone", |tx| Ok::<_, Error>(index::trim_gone(tx, KEPT_GONE, STEP)?));
+            while trim().await? > 0 {}
         }
         Ok(())
     }

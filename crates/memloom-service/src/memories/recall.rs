@@ -16,7 +16,8 @@ use memloom_recall::index::{
 use memloom_store::memories::scopes::{self, ScopeRow};
 use memloom_store::memories::{ScopeNo, index};
 use memloom_store::{StoreError, Tx};
-use std::collections::{HashMap, HashSet};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
 
 /// Up to so many entries, everything that could pass the threshold is looked at, and counted exactly.
@@ -345,29 +346,38 @@ impl Scope<'_> {
             let score = |cosine: f64| score(query, words, one, cosine).score;
             (score(one.cosine - error), score(one.cosine + error))
         };
-        let mut least: Vec<f64> = scored.iter().map(|one| bounds(one).0).collect();
-        let last = if least.len() > query.want {
-            *least.select_nth_unstable_by(query.want, |a, b| b.total_cmp(a)).1
-        } else {
-            f64::NEG_INFINITY
-        };
+        // Those that may be best come first, so that most of the others need not be looked at.
+        let mut order: Vec<(f64, usize)> =
+            scored.iter().enumerate().map(|(at, one)| (bounds(one).1, at)).collect();
+        order.sort_unstable_by(|(a, _), (b, _)| b.total_cmp(a));
+        let mut best: BinaryHeap<Reverse<Ordered>> = BinaryHeap::with_capacity(query.want + 1);
         let mut left = MOST_RESCORED;
-        for one in scored.iter_mut().filter(|one| !one.certain) {
-            let (low, high) = bounds(one);
-            let undecided = low < query.threshold && high >= query.threshold;
-            if high < query.threshold || (high < last && !undecided) {
-                continue;
+        for (high, at) in order {
+            let one = &mut scored[at];
+            if high < query.threshold {
+                break;
             }
-            if left == 0 {
-                return Ok(true);
+            if !one.certain {
+                let full = best.len() == query.want;
+                let beaten = full && best.peek().is_some_and(|Reverse(last)| high < last.0);
+                if beaten && bounds(one).0 >= query.threshold {
+                    continue;
+                }
+                if left == 0 {
+                    return Ok(true);
+                }
+                left -= 1;
+                let Some(vector) = one.space.and_then(|space| query.vectors.get(space)) else { continue };
+                // Gone or changed since the index saw it: the answer is checked against the entry itself.
+                let Some(stored) = index::embedding(tx, self.row.no, one.slot.seq)? else { continue };
+                one.cosine = f64::from(rescore(&vector.vector, &stored.vector));
+                one.evidence = score(query, words, one, one.cosine);
+                one.certain = true;
             }
-            left -= 1;
-            let Some(vector) = one.space.and_then(|space| query.vectors.get(space)) else { continue };
-            // Gone or changed since the index saw it: the answer is checked against the entry itself.
-            let Some(stored) = index::embedding(tx, self.row.no, one.slot.seq)? else { continue };
-            one.cosine = f64::from(rescore(&vector.vector, &stored.vector));
-            one.evidence = score(query, words, one, one.cosine);
-            one.certain = true;
+            best.push(Reverse(Ordered(one.evidence.score)));
+            if best.len() > query.want {
+                best.pop();
+            }
         }
         Ok(false)
     }
@@ -375,9 +385,9 @@ impl Scope<'_> {
     /// The order of matches within a layer.
     fn sort(&self, scored: &mut [Scored], now: Timestamp) {
         scored.sort_by_cached_key(|one| {
-            let descending = |number: f64| std::cmp::Reverse(Ordered(number));
+            let descending = |number: f64| Reverse(Ordered(number));
             let relevance = self.relevance(&one.slot, now);
-            let updated = std::cmp::Reverse(one.slot.updated_at);
+            let updated = Reverse(one.slot.updated_at);
             (descending(one.evidence.score), descending(relevance), updated, one.slot.id)
         });
     }

@@ -20,7 +20,7 @@ const SPARE: usize = 32;
 /// An answer that many duplicates are dropped from is looked for among at most so many matches.
 const MOST_MATCHES: usize = 65_536;
 /// How often a search is begun anew because entries changed under it.
-const ATTEMPTS: usize = 4;
+const ATTEMPTS: usize = 32;
 
 /// A result.
 #[derive(Debug, Clone)]

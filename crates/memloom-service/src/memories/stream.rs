@@ -5,7 +5,7 @@
 
 use super::journal::Milestone;
 use memloom_core::identity::Tenant;
-use memloom_core::memories::{Memory, Viewer};
+use memloom_core::memories::{Memory, MemoryId, Viewer};
 use memloom_core::{Clock, Timestamp};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,6 +13,8 @@ use tokio::sync::broadcast;
 
 /// So many events are kept, and can be missed, per tenant.
 const KEPT_EVENTS: usize = 1_000;
+/// With so much content.
+const KEPT_BYTES: usize = 8 << 20;
 /// For so long, in microseconds.
 const KEPT_MICROS: i64 = 5 * 60 * 1_000_000;
 
@@ -73,6 +75,10 @@ struct Channel {
     complete_after: i64,
     newest: i64,
     past: VecDeque<Numbered>,
+    /// How many of those each entry has: looking for them all would make writers wait.
+    told: HashMap<MemoryId, usize>,
+    /// How much content they have.
+    bytes: usize,
     future: broadcast::Sender<Numbered>,
 }
 
@@ -100,11 +106,12 @@ impl Bus {
         let Some(tenants) = tenants.as_mut() else { return };
         let channel = tenants.entry(tenant).or_insert_with(|| Channel::after(sequence - 1));
         channel.newest = channel.newest.max(sequence);
-        channel.past.push_back((sequence, event.clone()));
-        while channel.past.len() > KEPT_EVENTS || channel.past.front().is_some_and(|(_, e)| e.at < oldest) {
-            let Some((dropped, _)) = channel.past.pop_front() else { break };
-            channel.complete_after = dropped;
+        if event.update == Update::Deleted {
+            // What it said goes with it.
+            channel.forget(event.memory.id);
         }
+        channel.push(sequence, event.clone());
+        channel.trim(oldest);
         // Mostly nobody listens.
         let _ = channel.future.send((sequence, event));
     }
@@ -136,7 +143,9 @@ impl Bus {
     pub fn forget(&self, tenant: &Tenant, is_theirs: impl Fn(&Memory) -> bool) {
         let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(channel) = tenants.as_mut().and_then(|tenants| tenants.get_mut(tenant)) {
-            channel.past.retain(|(_, event)| !is_theirs(&event.memory));
+            let theirs: Vec<MemoryId> =
+                channel.past.iter().filter(|(_, e)| is_theirs(&e.memory)).map(|(_, e)| e.memory.id).collect();
+            theirs.into_iter().for_each(|id| channel.forget(id));
         }
     }
 }
@@ -144,6 +153,45 @@ impl Bus {
 impl Channel {
     fn after(sequence: i64) -> Self {
         let (future, _) = broadcast::channel(KEPT_EVENTS);
-        Self { complete_after: sequence, newest: sequence, past: VecDeque::new(), future }
+        Self {
+            complete_after: sequence,
+            newest: sequence,
+            past: VecDeque::new(),
+            told: HashMap::new(),
+            bytes: 0,
+            future,
+        }
+    }
+
+    fn push(&mut self, sequence: i64, event: Arc<Event>) {
+        self.bytes += event.memory.content.len();
+        *self.told.entry(event.memory.id).or_default() += 1;
+        self.past.push_back((sequence, event));
+    }
+
+    /// Drops what is too old or too much.
+    fn trim(&mut self, oldest: Timestamp) {
+        while self.past.len() > KEPT_EVENTS
+            || self.bytes > KEPT_BYTES
+            || self.past.front().is_some_and(|(_, event)| event.at < oldest)
+        {
+            let Some((dropped, event)) = self.past.pop_front() else { break };
+            self.bytes -= event.memory.content.len();
+            if let Some(told) = self.told.get_mut(&event.memory.id) {
+                *told -= 1;
+                if *told == 0 {
+                    self.told.remove(&event.memory.id);
+                }
+            }
+            self.complete_after = dropped;
+        }
+    }
+
+    /// Drops what was told of an entry.
+    fn forget(&mut self, id: MemoryId) {
+        if self.told.remove(&id).is_some() {
+            self.past.retain(|(_, event)| event.memory.id != id);
+            self.bytes = self.past.iter().map(|(_, event)| event.memory.content.len()).sum();
+        }
     }
 }

@@ -55,6 +55,14 @@ pub(super) fn put(tx: &mut dyn Tx, scope: ScopeNo, no: MemoryNo, memory: &Memory
         tx.execute("DELETE FROM memory_facts WHERE no = $1", &[no.0.into()])?;
         return Ok(());
     }
+    let hidden_by = hidden_by(&memory.scope, &memory.policy, &memory.created_by);
+    let mut once = statement(fact, hidden_by);
+    // An entry that loses its maker's name may come to say what another one says: both stay.
+    if stating(tx, scope, fact, hidden_by)?.is_some_and(|other| other != no) {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&once).update(&no.0.to_be_bytes());
+        once = shortened(hasher.finalize());
+    }
     tx.execute(
         "INSERT INTO memory_facts (no, scope_no, statement, fact_type, subject, predicate, object, confidence) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (no) DO UPDATE SET statement = excluded.statement, \
@@ -63,7 +71,7 @@ pub(super) fn put(tx: &mut dyn Tx, scope: ScopeNo, no: MemoryNo, memory: &Memory
         &[
             no.0.into(),
             scope.0.into(),
-            statement(fact, hidden_by(&memory.scope, &memory.policy, &memory.created_by)).as_slice().into(),
+            once.as_slice().into(),
             digest(&fact.fact_type).as_slice().into(),
             digest(&fact.subject).as_slice().into(),
             digest(&fact.predicate).as_slice().into(),

@@ -239,3 +239,49 @@ fn a_layer_that_is_switched_off_is_none_anywhere() {
     let answer = tenant.client.post(&format!("{KNOWLEDGE}/query"), query);
     assert!(answer.status < 500, "{}", answer.describe());
 }
+
+#[test]
+fn consolidation_leaves_duplicates_that_its_caller_may_not_see() {
+    let tenant = Tenant::fresh();
+    let place = Place::project("p");
+    let hidden = [private(&tenant, "the heron waits"), private(&tenant, "the heron waits.")];
+    let answer =
+        tenant.as_user("u").client.post("/v1/memories:consolidate", place.with(json!({}))).expect(200);
+    assert_eq!(
+        (&answer.json["groups"], &answer.json["examined"]),
+        (&json!([]), &json!(0)),
+        "{}",
+        answer.describe()
+    );
+    for id in hidden {
+        assert_eq!(tenant.as_user("v").entry(&id)["state"], "active");
+    }
+}
+
+#[test]
+fn a_fact_that_loses_its_makers_name_is_in_nobodys_way() {
+    let tenant = Tenant::fresh();
+    let place = Place::project("p");
+    let fact = json!({"factType": "t", "subject": "s", "predicate": "p", "object": "o"});
+    let hidden = json!({"accessPolicy": {"policy": "restricted", "approvedUsers": ["w"]}});
+    tenant.as_user("v").stated(&place, merged(fact.clone(), &hidden));
+    tenant.as_user("u").stated(&place, fact);
+
+    let answer = tenant.client.post("/v1/users:forget", json!({"userId": "v"})).expect(200);
+
+    assert_eq!(answer.json["memories"]["anonymized"], 1, "{}", answer.describe());
+    let left = tenant.as_user("u").facts(place.everything(json!({}))).expect(200);
+    assert_eq!(list(&left.json["facts"]).len(), 1, "{}", left.describe());
+}
+
+#[test]
+fn a_hidden_fact_cannot_be_opened_beside_an_open_one() {
+    let tenant = Tenant::fresh();
+    let place = Place::project("p");
+    let fact = json!({"factType": "t", "subject": "s", "predicate": "p", "object": "o"});
+    let hidden = merged(fact.clone(), &json!({"accessPolicy": {"policy": "private"}}));
+    let hidden = id_of(&tenant.as_user("v").stated(&place, hidden));
+    tenant.as_user("u").stated(&place, fact);
+    let opened = tenant.as_user("v").change(&hidden, json!({"accessPolicy": {"policy": "organization"}}));
+    opened.refused(409, "INVALID_STATE");
+}
