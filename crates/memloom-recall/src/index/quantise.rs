@@ -19,7 +19,7 @@ pub(super) struct Grid {
 }
 
 impl Quantised {
-    /// Quantises a [`unit`] vector. One without a direction is similar to nothing.
+    /// Quantises a [`unit()`] vector. One without a direction is similar to nothing.
     pub(super) fn new(unit: &[f32]) -> Self {
         let scale = largest(unit) / 127.0;
         if scale == 0.0 {
