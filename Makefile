@@ -2,12 +2,12 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench bench-recall openapi
+.PHONY: help run test every-test check bench bench-scaling bench-recall openapi
 
 export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/memloom/target
 
 # A test that fails must not leave its new snapshot in the tree; `cargo insta` is for that.
-test check: export INSTA_UPDATE = no
+test every-test check: export INSTA_UPDATE = no
 
 # nextest runs tests in parallel and shows slow ones; plain cargo does where it is not installed.
 cargo-test = $(if $(shell command -v cargo-nextest),cargo nextest run --no-fail-fast,cargo test --no-fail-fast --all-targets)
@@ -24,7 +24,12 @@ run: ## Serves Memloom on http://127.0.0.1:7077, data in ./memloom-data
 
 test: ## Runs everything that must pass: all tests, the API document under fuzzing, every command of the documents
 	$(call step,installing what the tests need,scripts/test-deps.sh)
+	@scripts/postgres.sh run $(MAKE) --no-print-directory every-test
+
+# Beside a PostgreSQL that is gone afterwards, however they end.
+every-test:
 	$(call step,cargo tests,$(cargo-test) --workspace --locked)
+	$(call step,tests on PostgreSQL,scripts/test-postgres.sh)
 	$(call step,documentation tests,cargo test --workspace --doc --locked --quiet)
 	$(call step,schemathesis,scripts/schemathesis.sh)
 	$(call step,README tour,scripts/readme-tour.sh)
@@ -36,10 +41,21 @@ check: ## Looks at format, lints and documentation and runs the quick tests: bef
 	$(call step,documentation,RUSTDOCFLAGS="$(rustdoc-flags)" cargo doc --workspace --no-deps --document-private-items --quiet)
 	$(call step,quick tests,$(cargo-test) -p memloom-core -p memloom-wire)
 
-bench: ## Measures Memloom against the floor of its own stack (ARGS="--only append"), results in bench/results
+ENGINE ?= sqlite
+# A server for measurements keeps what it acknowledged; one for tests need not.
+durable = -c fsync=on -c full_page_writes=on
+# The database logs the plan of every statement.
+explained = $(durable) -c session_preload_libraries=auto_explain -c auto_explain.log_min_duration=0 -c auto_explain.log_analyze=on \
+  -c auto_explain.log_buffers=on
+
+bench: ## Measures Memloom against the floor of its own stack (ARGS="--only append"; ENGINE=postgres: beside PostgreSQL), results in bench/results
 	cargo build --release -p memloom -p memloom-bench
 	cargo build --release -p memloom-store --example commits
-	$(CARGO_TARGET_DIR)/release/memloom-bench $(ARGS)
+	$(if $(filter postgres,$(ENGINE)),MEMLOOM_POSTGRES_OPTIONS="$(durable)" scripts/postgres.sh run )$(CARGO_TARGET_DIR)/release/memloom-bench --engine $(ENGINE) $(ARGS)
+
+bench-scaling: ## Measures what requests cost PostgreSQL at 10,000 to 1,000,000 entries
+	cargo build --release -p memloom
+	MEMLOOM_POSTGRES_OPTIONS="$(explained)" scripts/postgres.sh run python3 bench/scaling/measure.py --bin $(CARGO_TARGET_DIR)/release/memloom --plot docs/scaling.svg
 
 bench-recall: ## Measures how well turns are found again: DATA=locomo10.json SCORER=retrieval.py [MODEL=directory of MiniLM]
 	@test -n "$(DATA)" -a -n "$(SCORER)" || { echo "usage: make bench-recall DATA=locomo10.json SCORER=retrieval.py [MODEL=dir]; bench/README.md says where they are published" >&2; exit 2; }

@@ -56,6 +56,7 @@ done
 need curl curl
 python_tools
 minilm_weights
+scripts/postgres.sh install || fail "scripts/postgres.sh install failed"
 if [ -x scripts/oidc-provider.sh ]; then
     scripts/oidc-provider.sh install || fail "scripts/oidc-provider.sh install failed"
 fi

@@ -7,6 +7,7 @@
 //! The loop is closed: each connection sends its next request when the last answer is in. Latency is what that
 //! connection waited, so it includes queueing behind the other connections.
 
+use crate::postgres::Postgres;
 use crate::sender::Sender;
 use crate::server::{Server, cpu_time};
 use anyhow::{Context as _, Result, bail, ensure};
@@ -21,12 +22,28 @@ use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-/// One side of a comparison: a server, and what each connection to it sends.
+/// One side of a comparison: a server, or several that share a database, and what each connection to them sends.
 pub struct Side {
-    /// The server.
-    pub server: Arc<Server>,
+    /// The servers; connections are spread over them.
+    pub nodes: Vec<Arc<Server>>,
+    /// The database, if it is a process of its own.
+    pub database: Option<Arc<Postgres>>,
     /// As many as there may be connections.
     pub senders: Vec<Sender>,
+}
+
+impl Side {
+    /// A server that needs nobody else.
+    pub fn alone(server: Arc<Server>, senders: Vec<Sender>) -> Self {
+        Self { nodes: vec![server], database: None, senders }
+    }
+
+    /// Processor time that the servers and the database used so far.
+    pub fn cpu_time(&self) -> Result<[Duration; 2]> {
+        let nodes = self.nodes.iter().map(|node| cpu_time(node.id())).sum::<Result<Duration>>()?;
+        let database = self.database.as_ref().map_or(Ok(Duration::ZERO), |database| database.cpu_time())?;
+        Ok([nodes, database])
+    }
 }
 
 /// One answer.
@@ -152,8 +169,10 @@ pub struct Run {
     pub slices: Vec<f64>,
     /// Time measured.
     measured: Duration,
-    /// Processor time the server spent.
+    /// Processor time the servers spent.
     server_cpu: Duration,
+    /// Processor time the database spent, where it is a process of its own.
+    database_cpu: Duration,
     /// Processor time the generator spent.
     generator_cpu: Duration,
     /// Answers that were not 2xx, and broken connections.
@@ -169,6 +188,7 @@ impl Run {
         self.slices.extend(slice.slices);
         self.measured += slice.measured;
         self.server_cpu += slice.server_cpu;
+        self.database_cpu += slice.database_cpu;
         self.generator_cpu += slice.generator_cpu;
         self.failures += slice.failures;
         self.failure = self.failure.take().or(slice.failure);
@@ -187,6 +207,11 @@ impl Run {
     /// The server's processor time for one request, in microseconds.
     pub fn server_micros(&self) -> f64 {
         self.server_cpu.as_secs_f64() * 1e6 / (self.nanos.len().max(1) as f64)
+    }
+
+    /// The database's processor time for one request, in microseconds.
+    pub fn database_micros(&self) -> f64 {
+        self.database_cpu.as_secs_f64() * 1e6 / (self.nanos.len().max(1) as f64)
     }
 
     /// The generator's processor time for one request, in microseconds. Its one thread is the limit, and the result
@@ -226,8 +251,8 @@ pub struct Load {
 pub async fn drive(side: &mut Side, load: Load) -> Result<Run> {
     ensure!(load.connections <= side.senders.len(), "fewer senders than connections");
     let mut connections = Vec::with_capacity(load.connections);
-    for _ in 0..load.connections {
-        connections.push(Connection::open(side.server.address).await?);
+    for node in side.nodes.iter().cycle().take(load.connections) {
+        connections.push(Connection::open(node.address).await?);
     }
     let begin = Instant::now() + load.warm_up;
     let end = begin + load.measure;
@@ -235,9 +260,8 @@ pub async fn drive(side: &mut Side, load: Load) -> Result<Run> {
     for (connection, sender) in connections.into_iter().zip(side.senders.drain(..load.connections)) {
         tasks.spawn(repeat(connection, sender, begin, end));
     }
-    let processes = [side.server.id(), std::process::id()];
-    let [server_cpu, generator_cpu] = cpu_between(processes, begin, end).await?;
-    let mut run = Run { measured: load.measure, server_cpu, generator_cpu, ..Run::default() };
+    let [server_cpu, database_cpu, generator_cpu] = cpu_between(side, begin, end).await?;
+    let mut run = Run { measured: load.measure, server_cpu, database_cpu, generator_cpu, ..Run::default() };
     while let Some(part) = tasks.join_next().await {
         let (part, sender) = part?;
         side.senders.push(sender);
@@ -249,14 +273,17 @@ pub async fn drive(side: &mut Side, load: Load) -> Result<Run> {
     Ok(run)
 }
 
-/// Processor time that processes spend between two instants.
-async fn cpu_between(processes: [u32; 2], begin: Instant, end: Instant) -> Result<[Duration; 2]> {
-    let used = || Ok::<_, anyhow::Error>([cpu_time(processes[0])?, cpu_time(processes[1])?]);
+/// Processor time that servers, database and generator spend between two instants.
+async fn cpu_between(side: &Side, begin: Instant, end: Instant) -> Result<[Duration; 3]> {
+    let used = || {
+        let [nodes, database] = side.cpu_time()?;
+        Ok::<_, anyhow::Error>([nodes, database, cpu_time(std::process::id())?])
+    };
     tokio::time::sleep_until(begin.into()).await;
     let before = used()?;
     tokio::time::sleep_until(end.into()).await;
     let after = used()?;
-    Ok([after[0].saturating_sub(before[0]), after[1].saturating_sub(before[1])])
+    Ok(std::array::from_fn(|index| after[index].saturating_sub(before[index])))
 }
 
 /// One connection's share of [`drive`]. A request counts when its answer arrives within the measured time.

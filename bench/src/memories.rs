@@ -78,7 +78,7 @@ impl Bench<'_> {
 
     async fn drive(&mut self, requests: Vec<Vec<u8>>, connections: usize, what: &str) -> Result<Run> {
         let senders = Sender::random(requests, connections);
-        let mut side = Side { server: self.server.clone(), senders };
+        let mut side = Side::alone(self.server.clone(), senders);
         let measure = Duration::from_secs_f64(self.seconds);
         let run = load::drive(&mut side, Load { connections, warm_up: Duration::from_millis(200), measure })
             .await?;

@@ -1,5 +1,6 @@
 //! The results: next to what was asked of them, as a table for people and as JSON for programs.
 
+use crate::engines::Engines;
 use crate::growth::Growth;
 use crate::load::Run;
 use crate::machine::Machine;
@@ -60,6 +61,8 @@ pub struct Report {
     pub footprint: Option<Footprint>,
     /// Memories.
     pub memories: Option<Memories>,
+    /// PostgreSQL beside the embedded engine.
+    pub engines: Option<Engines>,
 }
 
 /// Goals for [`Footprint`].
@@ -122,6 +125,7 @@ impl Report {
                 )
             })
             .chain(self.memories.iter().flat_map(|memories| memories.failures.clone()))
+            .chain(self.engines.iter().flat_map(Engines::failures))
             .collect()
     }
 
@@ -137,6 +141,9 @@ impl Report {
             self.machine.describe(),
             self.seconds
         );
+        if let Some(engines) = &self.engines {
+            out.push_str(&engines.markdown());
+        }
         self.write_comparisons(&mut out);
         self.write_engine(&mut out);
         self.write_grown(&mut out);
@@ -277,30 +284,33 @@ impl Report {
                 "startMillis": footprint.start_millis,
             })),
             "memories": self.memories.as_ref().map(Memories::json),
+            "engines": self.engines.as_ref().map(Engines::json),
             "failures": self.failures(),
         })
     }
 
-    /// Writes both into `folder`, and a copy of the table as `latest.md`. Returns the table's path.
+    /// Writes both into `folder`, and a copy of the table as `latest.md`, or as `postgres.md`. Returns the table's path.
     pub fn write(&self, folder: &Path) -> Result<PathBuf> {
         fs::create_dir_all(folder)?;
         let stem = self.machine.file_stem();
         let table = folder.join(format!("{stem}.md"));
         fs::write(&table, self.markdown())?;
-        fs::write(folder.join("latest.md"), self.markdown())?;
+        let latest = if self.engines.is_some() { "postgres.md" } else { "latest.md" };
+        fs::write(folder.join(latest), self.markdown())?;
         fs::write(folder.join(format!("{stem}.json")), format!("{:#}\n", self.json()))?;
         Ok(table)
     }
 }
 
 /// How two sides that took turns compare: the median over the turns, because a burst of foreign load seldom hits two.
-fn ratio(one: &Run, other: &Run) -> f64 {
+pub fn ratio(one: &Run, other: &Run) -> f64 {
     let mut turns: Vec<f64> = one.slices.iter().zip(&other.slices).map(|(one, other)| one / other).collect();
     turns.sort_by(f64::total_cmp);
     turns.get(turns.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-fn run_json(run: &Run) -> Value {
+/// A measurement for programs.
+pub fn run_json(run: &Run) -> Value {
     let [p50, p99, worst] = run.percentiles([0.5, 0.99, 1.0]);
     json!({
         "perSecond": run.throughput(),
@@ -311,6 +321,7 @@ fn run_json(run: &Run) -> Value {
         "p99Millis": p99,
         "maxMillis": worst,
         "serverCpuMicros": run.server_micros(),
+        "databaseCpuMicros": run.database_micros(),
         "generatorCpuMicros": run.generator_micros(),
     })
 }

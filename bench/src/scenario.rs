@@ -188,7 +188,7 @@ impl Operation {
 
 /// Requests that are ready to be sent, and what the server answers to one of them.
 pub struct Workload {
-    /// The server and the requests.
+    /// The servers and the requests.
     pub side: Side,
     /// The status of the answers.
     pub status: u16,
@@ -199,7 +199,7 @@ pub struct Workload {
 impl Workload {
     /// Sends a few of the requests and keeps the answer of median size: the floor sends the same.
     async fn probe(mut side: Side) -> Result<Self> {
-        let mut connection = Connection::open(side.server.address).await?;
+        let mut connection = Connection::open(side.nodes[0].address).await?;
         let mut answers = Vec::new();
         let senders = side.senders.len();
         for number in 0..15 {

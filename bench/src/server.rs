@@ -28,6 +28,13 @@ impl Server {
         Self::start(command, Some("/v1/health")).await
     }
 
+    /// Starts the product on this database, which others may be using already.
+    pub async fn node(binary: &Path, database: &str) -> Result<Self> {
+        let mut command = Command::new(binary);
+        command.arg("serve").arg("--store").arg(database);
+        Self::start(command, Some("/v1/health")).await
+    }
+
     /// Starts the floor: a server that answers every request with `status` and `body`.
     pub async fn floor(status: u16, body: &[u8]) -> Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);

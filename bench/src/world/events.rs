@@ -27,20 +27,21 @@ impl World {
         let templates =
             users.iter().enumerate().map(|(number, user)| requests::fresh(user, BEFORE + number)).collect();
         let senders = Sender::fresh(templates, self.connections);
-        Ok(Side { server: Arc::clone(&self.server), senders })
+        Ok(self.side_of(senders))
     }
 
     /// Searches of a user with 10,000 events, on a server with so many other users and nothing else.
     pub async fn event_searches(&mut self, neighbours: usize) -> Result<Side> {
-        let server = self.searched_server(neighbours).await?;
+        let nodes = self.searched_nodes(neighbours).await?;
         let mut random = Random::new(5);
         let searches = (0..500).map(|number| requests::search(SEARCHER, number * 20, &mut random)).collect();
-        Ok(Side { server, senders: Sender::random(searches, self.connections) })
+        let senders = Sender::random(searches, self.connections);
+        Ok(Side { nodes, database: self.deployment.database(), senders })
     }
 
-    async fn searched_server(&mut self, neighbours: usize) -> Result<Arc<Server>> {
-        if let Some(server) = self.searched.get(&neighbours) {
-            return Ok(Arc::clone(server));
+    async fn searched_nodes(&mut self, neighbours: usize) -> Result<Vec<Arc<Server>>> {
+        if let Some(nodes) = self.searched.get(&neighbours) {
+            return Ok(nodes.clone());
         }
         // Everybody writes now and then, a few events each time: nobody's events lie together in the store.
         const ROUNDS: usize = 100;
@@ -50,10 +51,10 @@ impl World {
             let own = bursts(&searcher, round, EVENTS / ROUNDS);
             own.chain(bursts(&others, round, NEIGHBOUR_EVENTS / ROUNDS))
         });
-        let server = Arc::new(Server::product(&self.binary).await?);
-        seed(self.progress, &server, rounds).await?;
-        self.searched.insert(neighbours, Arc::clone(&server));
-        Ok(server)
+        let nodes = self.deployment.start(&self.binary).await?;
+        seed(self.progress, &nodes[0], rounds).await?;
+        self.searched.insert(neighbours, nodes.clone());
+        Ok(nodes)
     }
 }
 

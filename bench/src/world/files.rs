@@ -6,7 +6,6 @@ use crate::dataset::files::{self as requests, Note};
 use crate::load::{self, Side};
 use crate::sender::{Sender, Template};
 use anyhow::Result;
-use std::sync::Arc;
 
 /// Where each user has its file.
 const PATH: &str = "notes/plan.md";
@@ -50,7 +49,7 @@ impl World {
         }
         let answers = load::send_all(self.server.address, creations).await?;
         let senders = chains.into_iter().zip(&answers).map(|(chain, answer)| Sender::chain(chain, answer));
-        Ok(Side { server: Arc::clone(&self.server), senders: senders.collect::<Result<_>>()? })
+        Ok(self.side_of(senders.collect::<Result<_>>()?))
     }
 
     /// Contexts of the eight files of one of 200 users.

@@ -8,6 +8,7 @@ pub use conversations::Chat;
 pub use events::NEIGHBOURS;
 
 use crate::dataset::{Ids, Writer};
+use crate::deployment::Deployment;
 use crate::load::{self, Side};
 use crate::progress::Progress;
 use crate::report::thousands;
@@ -21,26 +22,37 @@ use std::sync::Arc;
 /// Starts and fills servers, and remembers what is there for more than one operation.
 pub struct World {
     binary: PathBuf,
+    deployment: Deployment,
     /// The most connections there will be to one server.
     connections: usize,
     progress: Progress,
     /// Holds everything but the events that are searched.
     server: Arc<Server>,
+    /// It, and those that share its database.
+    nodes: Vec<Arc<Server>>,
     ids: Ids,
     writer: Writer,
     chats: Option<Vec<Chat>>,
     /// Servers with the user whose events are searched, by how many others there are.
-    searched: BTreeMap<usize, Arc<Server>>,
+    searched: BTreeMap<usize, Vec<Arc<Server>>>,
 }
 
 impl World {
-    /// A world with one empty server.
-    pub async fn new(binary: &Path, connections: usize, progress: Progress) -> Result<Self> {
+    /// A world with an empty store.
+    pub async fn new(
+        binary: &Path,
+        deployment: Deployment,
+        connections: usize,
+        progress: Progress,
+    ) -> Result<Self> {
+        let nodes = deployment.start(binary).await?;
         Ok(Self {
             binary: binary.to_owned(),
+            deployment,
             connections,
             progress,
-            server: Arc::new(Server::product(binary).await?),
+            server: Arc::clone(&nodes[0]),
+            nodes,
             ids: Ids::default(),
             writer: Writer::new(7),
             chats: None,
@@ -50,13 +62,18 @@ impl World {
 
     /// Connections to the server that send random ones of these requests.
     pub fn side(&self, requests: Vec<Vec<u8>>) -> Side {
-        Side { server: Arc::clone(&self.server), senders: Sender::random(requests, self.connections) }
+        self.side_of(Sender::random(requests, self.connections))
+    }
+
+    /// Connections to the server that send what these have to send.
+    fn side_of(&self, senders: Vec<Sender>) -> Side {
+        Side { nodes: self.nodes.clone(), database: self.deployment.database(), senders }
     }
 
     /// Each server that is running, with its name.
     pub fn servers(&self) -> impl Iterator<Item = (String, &Server)> {
-        let searched = self.searched.iter().map(|(neighbours, server)| {
-            (format!("the server whose events are searched, with {neighbours} other users"), &**server)
+        let searched = self.searched.iter().map(|(neighbours, nodes)| {
+            (format!("the server whose events are searched, with {neighbours} other users"), &*nodes[0])
         });
         std::iter::once(("the server".to_owned(), &*self.server)).chain(searched)
     }

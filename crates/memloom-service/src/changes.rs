@@ -70,6 +70,7 @@ impl Changes {
         admit(principal)?;
         let limit = page::limit(limit, 100, 1000)?;
         let tenant = principal.tenant().clone();
+        self.cx.store.settle().await?;
         self.cx.store.read("list_changes", move |tx| read(tx, &tenant, after, limit)).await
     }
 
@@ -83,6 +84,7 @@ impl Changes {
         let after = match after {
             Some(after) => after,
             None => {
+                self.cx.store.settle().await?;
                 let tenant = tenant.clone();
                 let newest = move |tx: &mut dyn Tx| Ok::<_, Error>(changes::bounds(tx, &tenant)?.newest);
                 self.cx.store.read("follow_changes", newest).await?
@@ -132,6 +134,7 @@ impl Follower {
             }
             // What is committed from here on wakes the next wait, whether or not the look below sees it.
             self.commits.mark_unchanged();
+            self.cx.store.settle().await?;
             let (tenant, after) = (self.tenant.clone(), self.after);
             let look = move |tx: &mut dyn Tx| read(tx, &tenant, Some(after), FOLLOWER_BATCH);
             let page = self.cx.store.read("follow_changes", look).await?;

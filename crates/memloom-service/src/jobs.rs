@@ -41,7 +41,10 @@ pub(crate) async fn start(
         errors: "[]".to_owned(),
         claimed_at: None,
     };
+    // Two who ask for the same at once get the same job.
+    let key = format!("job {} {:?} {:?}", job.kind, job.tenant, job.user);
     let start = cx.store.write("start_job", move |tx| {
+        tx.lock(key.as_bytes())?;
         if let Some(id) = jobs::unfinished(tx, &job.kind, &job.tenant, job.user.as_deref())? {
             return Ok(id);
         }

@@ -10,7 +10,9 @@ pub mod conversations;
 pub mod files;
 pub mod files_metrics;
 mod jobs;
+mod lease;
 pub mod memories;
+pub mod node;
 mod page;
 pub mod quota;
 mod settings;
@@ -31,17 +33,29 @@ use conversations::taking_in::{self, Patience};
 use memloom_core::conversations::sync::Digester;
 use memloom_core::memories::{Code, Refusal};
 use memloom_core::text::Analyzer;
-use memloom_core::{Clock, Error, Result};
+use memloom_core::{Clock, Error, Result, Timestamp};
 use memloom_recall::embed::Embeddings;
 use memloom_store::Store;
 use std::sync::Arc;
 use tokio::sync::{Mutex, Notify, RwLock};
+use uuid::Uuid;
+
+/// What one node at a time does for all that share a store.
+const CHORES: &str = "chores";
+const RETENTION: &str = "retention";
+const TEXTS: &str = "texts";
+const UPKEEP: &str = "upkeep of memories";
+const INDEXES: &str = "indexes of memories";
+const VECTORS: &str = "vectors";
 
 /// What every use case works with.
 pub(crate) struct Context {
     pub store: Store,
     pub clock: Arc<dyn Clock>,
     pub settings: Settings,
+    /// This process, among those that share the store.
+    pub node: Uuid,
+    pub started_at: Timestamp,
     pub digester: Digester,
     pub analyzer: Analyzer,
     /// Makes vectors of texts.
@@ -50,10 +64,12 @@ pub(crate) struct Context {
     pub trees: Trees,
     /// With whoever makes vectors in the background.
     pub patience: Patience,
-    /// Held by whoever makes other vectors for texts of conversations.
+    /// Held by whoever makes other vectors for texts of conversations. It saves making them twice and no more: of two that make the
+    /// same, on this node or another, both write the same. So nodes need not agree on it.
     pub upgrading: Mutex<()>,
     pub quotas: Quotas,
-    /// Held for reading while a user is forgotten, so that the task worker does not do half of it unseen.
+    /// Held for reading while a user is forgotten here, so that the chores do not do half of it unseen. Of forgets on other nodes
+    /// they know by a lease that each takes as it begins.
     pub forgetting: RwLock<()>,
     /// Wakes the task worker.
     pub tasks: Notify,
@@ -91,6 +107,7 @@ impl Services {
         let fresh = *blake3::hash(&fresh).as_bytes();
         let key: Vec<u8> = store
             .write("digest_key", move |tx| {
+                memloom_store::archive::refuse_unfinished(tx)?;
                 Ok::<_, Error>(memloom_store::meta::get_or_insert(tx, "digest_key", &fresh)?)
             })
             .await?;
@@ -99,12 +116,16 @@ impl Services {
             .map_err(|_| Error::Internal("the stored digest key has the wrong length".into()))?;
         let embeddings = Embeddings::new(settings.embedding.clone())
             .map_err(|error| Refusal::new(Code::ConfigurationError, error.to_string()))?;
-        let quotas = Quotas::new(settings.quotas.clone(), clock.clone());
+        let rates_key = blake3::derive_key("memloom rates", &key);
+        let quotas = Quotas::across(settings.quotas.clone(), clock.clone(), &store, rates_key);
+        let (node, started_at) = (clock.new_id(), clock.now());
         let trees = Trees::new(settings.index_memory);
         let context = Arc::new(Context {
             store,
             clock,
             settings,
+            node,
+            started_at,
             digester: Digester::new(key),
             analyzer,
             embeddings,
@@ -116,7 +137,7 @@ impl Services {
             tasks: Notify::new(),
             jobs: Notify::new(),
         });
-        let ram = Store::in_memory()?;
+        let ram = context.store.volatile_twin()?;
         let cursor_key = blake3::derive_key("memloom cursors of memories", &key);
         let memories = Memories::new(context.clone(), ram, cursor_key);
         Ok(Self {
@@ -134,25 +155,38 @@ impl Services {
         &self.context.store
     }
 
-    /// Works on every task and job that is due now, once.
+    /// Works on every task and job that is due now, once; not on what another node is at.
     pub async fn run_due_tasks(&self) -> Result<()> {
-        tasks::round(&self.context, &self.files).await?;
-        taking_in::work_off(&self.context, false).await?;
-        self.memories.upkeep().await;
-        self.vectors.round().await?;
+        let cx = &self.context;
+        lease::alone(cx, CHORES, tasks::chores(cx, &self.files)).await?;
+        tasks::round(cx).await?;
+        lease::alone(cx, TEXTS, taking_in::work_off(cx, false)).await?.transpose()?;
+        self.memories.write_down().await;
+        lease::alone(cx, UPKEEP, self.memories.upkeep()).await?;
+        lease::alone(cx, INDEXES, self.memories.tend_indexes()).await?.transpose()?;
+        self.vectors.work_off_jobs().await?;
+        lease::alone(cx, VECTORS, self.vectors.round()).await?.transpose()?;
         tasks::work_off_jobs(&self.files).await
     }
 
-    /// Works on the task queue and on jobs, and applies retention from time to time, until `shutdown` resolves.
+    /// Works on the task queue and on jobs, and applies retention from time to time, until `shutdown` resolves. What is done for
+    /// all nodes of a store is done by one of them at a time.
     pub async fn run_tasks(&self, shutdown: impl Future<Output = ()>) {
+        let (cx, files, memories, vectors) = (&self.context, &self.files, &self.memories, &self.vectors);
         tokio::select! {
-            () = tasks::run(&self.context, &self.files, shutdown) => {}
-            never = tasks::run_jobs(&self.context, &self.files) => match never {},
-            never = taking_in::run(&self.context) => match never {},
-            never = self.memories.run_upkeep() => match never {},
-            never = self.vectors.run() => match never {},
-            never = tasks::run_retention(&self.context, &self.files) => match never {},
+            () = tasks::run(cx, shutdown) => {}
+            never = tasks::run_jobs(cx, files) => match never {},
+            never = vectors.run_jobs() => match never {},
+            never = memories.run_writing_down() => match never {},
+            never = node::run(cx) => match never {},
+            never = lease::hold(cx, CHORES, || tasks::run_chores(cx, files)) => match never {},
+            never = lease::hold(cx, TEXTS, || taking_in::run(cx)) => match never {},
+            never = lease::hold(cx, UPKEEP, || memories.run_upkeep()) => match never {},
+            never = lease::hold(cx, INDEXES, || memories.run_indexing()) => match never {},
+            never = lease::hold(cx, VECTORS, || vectors.run()) => match never {},
+            never = lease::hold(cx, RETENTION, || tasks::run_retention(cx, files)) => match never {},
         }
+        node::leave(cx).await;
     }
 
     /// Sets the metrics that nothing keeps up to date, for whoever is about to look at them.
@@ -160,5 +194,6 @@ impl Services {
         files_metrics::sample(&self.context).await;
         self.memories.sample_metrics().await;
         self.vectors.sample_metrics().await;
+        node::sample_metrics(&self.context).await;
     }
 }

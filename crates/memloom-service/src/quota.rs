@@ -2,10 +2,15 @@
 //!
 //! Each is a token bucket, kept as the one instant at which it is full again: whoever calls moves it on by what a call
 //! costs, and may not move it further ahead than a full bucket lasts. A bucket that is full is no bucket at all, so
-//! memory holds only those who called lately. Buckets are in memory alone: a restart fills them.
+//! memory holds only those who called lately. Buckets are in memory alone: a restart fills them. Nodes that share a store
+//! [share their buckets](shared).
+
+mod shared;
 
 use crate::files_metrics;
 use memloom_core::{Clock, Error, Quota, Result};
+use memloom_store::Store;
+use shared::Shared;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -49,6 +54,14 @@ impl QuotaLimits {
             max_events: self.max_events.or(others.max_events),
         }
     }
+
+    /// Those of a user and of a service for calls of a kind.
+    fn rates(&self, kind: Kind) -> (Option<Rate>, Option<Rate>) {
+        match kind {
+            Kind::Read => (self.user_reads, self.service_reads),
+            Kind::Write => (self.user_writes, self.service_writes),
+        }
+    }
 }
 
 /// The deployment's quotas. The default is none.
@@ -69,6 +82,16 @@ pub enum Kind {
     Write,
 }
 
+impl Kind {
+    /// What calls of it are, as refusals call them.
+    fn resource(self) -> &'static str {
+        match self {
+            Kind::Read => "reads",
+            Kind::Write => "writes",
+        }
+    }
+}
+
 /// Whose a bucket is, as refusals and metrics call it.
 const USER: &str = "user";
 const SERVICE: &str = "service";
@@ -85,6 +108,8 @@ pub struct Quotas {
     /// Locked before those of services, always, so that two calls cannot wait for each other.
     users: Buckets,
     services: Buckets,
+    /// Those that nodes have together, instead of these.
+    shared: Option<Arc<Shared>>,
 }
 
 impl Quotas {
@@ -94,13 +119,30 @@ impl Quotas {
         let tenants: HashMap<_, _> =
             tenants.into_iter().map(|(name, limits)| (name, limits.or(everywhere))).collect();
         let on = tenants.values().chain([&everywhere]).any(|limits| *limits != QuotaLimits::default());
-        Self { on, everywhere, tenants, clock, users: Buckets::of(USER), services: Buckets::of(SERVICE) }
+        let (users, services) = (Buckets::of(USER), Buckets::of(SERVICE));
+        Self { on, everywhere, tenants, clock, users, services, shared: None }
+    }
+
+    /// As [`Quotas::new`], with the buckets of all nodes of a store, where there may be several. Names are stored as digests under
+    /// the key, which must be the same on all of them.
+    pub fn across(settings: QuotaSettings, clock: Arc<dyn Clock>, store: &Store, key: [u8; 32]) -> Self {
+        let quotas = Self::new(settings, clock);
+        let shared = (quotas.on && store.is_shared()).then(|| Arc::new(Shared::new(store.clone(), key)));
+        Self { shared, ..quotas }
     }
 
     /// Counts one call of `service` for `user`, or refuses it and counts nothing.
     ///
     /// Both are of the tenant: what a service does in one is not held against it in another.
-    pub fn charge(&self, tenant: &str, user: &str, service: &str, kind: Kind) -> Result<()> {
+    pub async fn spend(&self, tenant: &str, user: &str, service: &str, kind: Kind) -> Result<()> {
+        match &self.shared {
+            Some(shared) => self.spend_shared(shared, tenant, user, service, kind).await,
+            None => self.charge(tenant, user, service, kind),
+        }
+    }
+
+    /// As [`Quotas::spend`], with the buckets of this process.
+    fn charge(&self, tenant: &str, user: &str, service: &str, kind: Kind) -> Result<()> {
         if !self.on {
             return Ok(());
         }
@@ -116,16 +158,28 @@ impl Quotas {
 
     /// Takes back the count of a call that was charged and then refused by a cap.
     pub fn refund(&self, tenant: &str, user: &str, service: &str, kind: Kind) {
+        if let Some(shared) = &self.shared {
+            return self.refund_shared(shared, tenant, user, service, kind);
+        }
         self.draws(tenant, user, service, kind).iter_mut().flatten().for_each(Draw::give_back);
     }
 
+    /// Removes from the store what nobody needs any more.
+    pub(crate) async fn clean_up(&self) -> Result<()> {
+        match &self.shared {
+            Some(shared) => shared.clean_up(self.now()).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Nanoseconds since 1970.
+    fn now(&self) -> i64 {
+        self.clock.now().as_micros().saturating_mul(1000)
+    }
+
     fn draws(&self, tenant: &str, user: &str, service: &str, kind: Kind) -> [Option<Draw<'_>>; 2] {
-        let limits = self.limits(tenant);
-        let (of_user, of_service) = match kind {
-            Kind::Read => (limits.user_reads, limits.service_reads),
-            Kind::Write => (limits.user_writes, limits.service_writes),
-        };
-        let now = self.clock.now().as_micros().saturating_mul(1000);
+        let (of_user, of_service) = self.limits(tenant).rates(kind);
+        let now = self.now();
         [
             of_user.map(|rate| self.users.draw(rate, (tenant, user), kind, now)),
             of_service.map(|rate| self.services.draw(rate, (tenant, service), kind, now)),
@@ -271,10 +325,7 @@ impl Draw<'_> {
         let seconds = self.wait().unsigned_abs().div_ceil(1_000_000_000);
         exceeded(Quota {
             scope: self.scope,
-            resource: match self.kind {
-                Kind::Read => "reads",
-                Kind::Write => "writes",
-            },
+            resource: self.kind.resource(),
             limit: self.rate.limit,
             window_seconds: self.rate.window.as_secs(),
             retry_after_seconds: u32::try_from(seconds).unwrap_or(u32::MAX),

@@ -130,6 +130,9 @@ pub struct Settings {
     pub task_batch_size: usize,
     /// After so long a claim counts as abandoned.
     pub task_stale_claim: Duration,
+    /// Where several nodes share a store: how long after one stops answering another takes over what it did for all. Far more than
+    /// their clocks may be apart.
+    pub lease: Duration,
     /// How long the change feed keeps what it told.
     pub changes_retention: Duration,
     /// How much users and services may ask of the files surface.
@@ -146,6 +149,9 @@ pub struct Settings {
     pub embedding: EmbeddingConfig,
     /// How many bytes of memory the indexes of memories may take, and those of conversations as many again.
     pub index_memory: usize,
+    /// Scopes of memories with more entries than this are searched by the database where it can, instead of in the memory of
+    /// every node; 0 is never.
+    pub database_index_above: usize,
     /// See [`MemorySettings`].
     pub memories: MemorySettings,
 }
@@ -166,6 +172,7 @@ impl Default for Settings {
             task_interval: Duration::from_secs(60),
             task_batch_size: 100,
             task_stale_claim: Duration::from_secs(300),
+            lease: Duration::from_secs(15),
             changes_retention: Duration::from_secs(7 * 24 * 3600),
             quotas: QuotaSettings::default(),
             files_enabled: true,
@@ -174,6 +181,7 @@ impl Default for Settings {
             search: SearchSettings::default(),
             embedding: EmbeddingConfig::default(),
             index_memory: 1 << 30,
+            database_index_above: 20_000,
             memories: MemorySettings::default(),
         }
     }

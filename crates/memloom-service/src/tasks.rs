@@ -2,7 +2,7 @@
 
 use crate::conversations::{IDEMPOTENCY_MICROS, taking_in};
 use crate::files::work_on_job;
-use crate::{Context, Files, changes, files_metrics, jobs};
+use crate::{Context, Files, changes, files_metrics, jobs, node};
 use memloom_core::{Error, GroupId, Result, Timestamp};
 use memloom_store::conversations::{idempotency, meaning};
 use memloom_store::files::idempotency as file_idempotency;
@@ -32,13 +32,13 @@ pub(crate) fn enqueue_index_retry(tx: &mut dyn Tx, cx: &Context) -> Result<(), S
 }
 
 /// Works until `shutdown` resolves; woken when something is queued, and from time to time.
-pub(crate) async fn run(cx: &Arc<Context>, files: &Files, shutdown: impl Future<Output = ()>) {
+pub(crate) async fn run(cx: &Arc<Context>, shutdown: impl Future<Output = ()>) {
     tokio::pin!(shutdown);
     loop {
         // Whatever a round has not come to is still in the queue: claims of a process that is gone become stale.
         tokio::select! {
             () = &mut shutdown => return,
-            result = round(cx, files) => if let Err(error) = result {
+            result = round(cx) => if let Err(error) = result {
                 tracing::warn!(%error, "the task queue could not be worked on; trying again later");
             },
         }
@@ -50,19 +50,33 @@ pub(crate) async fn run(cx: &Arc<Context>, files: &Files, shutdown: impl Future<
     }
 }
 
-/// Does the chores and works on every task that is due. A chore that fails is one that waits for the next round.
-pub(crate) async fn round(cx: &Arc<Context>, files: &Files) -> Result<()> {
+/// Does the chores at once and then every interval, for as long as it is polled.
+pub(crate) async fn run_chores(cx: &Arc<Context>, files: &Files) -> Infallible {
+    loop {
+        chores(cx, files).await;
+        tokio::time::sleep(cx.settings.task_interval).await;
+    }
+}
+
+/// What has to be done again and again. A chore that fails is one that waits for the next round.
+pub(crate) async fn chores(cx: &Arc<Context>, files: &Files) {
     let chores = [
         ("purging idempotency keys", purge_idempotency_keys(cx).await),
         ("trimming the change feed", changes::trim(cx).await),
         ("purging jobs", jobs::purge(cx).await),
         ("finishing what forgetting began", files.finish_forgetting().await),
+        ("removing what other nodes have left", node::bury(cx).await),
+        ("removing buckets that are full", cx.quotas.clean_up().await),
     ];
     for (chore, result) in chores {
         if let Err(error) = result {
             tracing::warn!(chore, %error, "a chore failed; trying again later");
         }
     }
+}
+
+/// Works on every task that is due. All nodes do: whoever claims a task has it.
+pub(crate) async fn round(cx: &Arc<Context>) -> Result<()> {
     loop {
         let claimed = claim(cx).await?;
         let full = claimed.len() == cx.settings.task_batch_size;
@@ -151,22 +165,23 @@ async fn settle(cx: &Arc<Context>, claimed: Vec<Task>) -> Result<()> {
     let mut failed = Vec::new();
     for task in claimed {
         match execute(cx, &task).await {
-            Ok(()) => done.push(task.id),
+            Ok(()) => done.push(task),
             Err(error) => {
                 metrics::counter!("memory_task_failures_total", "type" => known_type(&task.kind))
                     .increment(1);
                 tracing::warn!(task = %task.id, kind = task.kind, error, "a task failed and will be tried again");
-                failed.push((task.id, error, retry_at(cx, &task)));
+                let retry_at = retry_at(cx, &task);
+                failed.push((task, error, retry_at));
             }
         }
     }
     cx.store
         .write("settle_tasks", move |tx| {
-            for id in &done {
-                tasks::complete(tx, *id)?;
+            for task in &done {
+                tasks::complete(tx, task)?;
             }
-            for (id, error, retry_at) in &failed {
-                tasks::fail(tx, *id, error, *retry_at)?;
+            for (task, error, retry_at) in &failed {
+                tasks::fail(tx, task, error, *retry_at)?;
             }
             Ok(())
         })

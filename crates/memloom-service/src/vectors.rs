@@ -16,8 +16,8 @@ use memloom_store::memories::upgrades;
 use memloom_store::{StoreError, Tx};
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use tokio::sync::Notify;
 use uuid::Uuid;
 
 /// What a job of this kind is called.
@@ -47,12 +47,12 @@ pub struct Vectors {
     cx: Arc<Context>,
     memories: Memories,
     /// There may be a job.
-    is_asked: Arc<AtomicBool>,
+    asked: Arc<Notify>,
 }
 
 impl Vectors {
     pub(crate) fn new(cx: Arc<Context>, memories: Memories) -> Self {
-        Self { cx, memories, is_asked: Arc::default() }
+        Self { cx, memories, asked: Arc::default() }
     }
 
     /// Has all vectors of other models made anew, of every tenant: it is one model for all. Answers the job's id.
@@ -71,8 +71,7 @@ impl Vectors {
         let request = Request { kind: KIND, tenant, user: None, started_by: &started_by };
         // What there is to do shows when it is looked for, which is the job.
         let id = jobs::start(&self.cx, request, |_| Ok(0)).await?;
-        self.is_asked.store(true, Ordering::Release);
-        self.memories.wake_upgrades();
+        self.asked.notify_one();
         Ok(id)
     }
 
@@ -118,19 +117,31 @@ impl Vectors {
         }
     }
 
-    /// Works on every job, and makes the vectors that memories wait for. Texts of conversations do not wait for this.
+    /// Makes the vectors that memories wait for. Texts of conversations do not wait for this.
     pub(crate) async fn round(&self) -> Result<()> {
         self.memories.list_outdated_after_a_change().await?;
-        self.is_asked.store(true, Ordering::Release);
+        while self.memories.upgrade_some().await?.map_err(|error| Error::Internal(error.to_string()))? > 0 {}
+        Ok(())
+    }
+
+    /// Works on jobs whenever there are some, for as long as it is polled. Beside the vectors that are made anyway: whoever asks
+    /// while much is to do wants to see how far it is, not to wait for the end of it.
+    pub(crate) async fn run_jobs(&self) -> Infallible {
         loop {
-            // Whoever asks while much is to do wants to see how far it is, not to wait for the end of it.
-            if self.is_asked.swap(false, Ordering::AcqRel) {
-                while self.work_on_job().await? {}
+            if let Err(error) = self.work_off_jobs().await {
+                tracing::warn!(%error, "a job could not be worked on; trying again later");
             }
-            if self.memories.upgrade_some().await?.map_err(|error| Error::Internal(error.to_string()))? == 0 {
-                return Ok(());
+            tokio::select! {
+                () = self.asked.notified() => {}
+                () = tokio::time::sleep(self.cx.settings.task_interval) => {}
             }
         }
+    }
+
+    /// Works on every job that waits.
+    pub(crate) async fn work_off_jobs(&self) -> Result<()> {
+        while self.work_on_job().await? {}
+        Ok(())
     }
 
     /// Works on the next job; says whether there was one.

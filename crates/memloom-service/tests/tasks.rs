@@ -113,6 +113,28 @@ async fn a_claim_keeps_others_away_until_it_is_stale() {
 }
 
 #[tokio::test]
+async fn whoever_lost_its_claim_does_not_end_the_task_of_another() {
+    let world = world().await;
+    world.enqueue(None, "vector_store_delete").await;
+    let claim = |at: i64| {
+        let now = world.clock.now().saturating_add_micros(at);
+        let stale = now.saturating_add_micros(-5 * MINUTE);
+        world.store.write("test", move |tx| Ok::<_, Error>(tasks::claim(tx, now, stale, 10)?))
+    };
+    let (lost, taken) = (claim(0).await.unwrap().remove(0), claim(6 * MINUTE).await.unwrap().remove(0));
+    let (late, retry_at) = (lost.clone(), world.clock.now());
+    let write = world.store.write("test", move |tx| {
+        tasks::complete(tx, &late)?;
+        Ok::<_, Error>(tasks::fail(tx, &late, "too late", retry_at)?)
+    });
+    write.await.unwrap();
+    let queue = world.queue().await;
+    assert_eq!((queue.len(), queue[0].1), (1, 0), "it is the other's by now");
+    world.store.write("test", move |tx| Ok::<_, Error>(tasks::complete(tx, &taken)?)).await.unwrap();
+    assert_eq!(world.queue().await, []);
+}
+
+#[tokio::test]
 async fn a_failure_is_tried_again_later_and_later() {
     let world = world().await;
     world.enqueue(None, "vector_store_delete").await;
@@ -126,7 +148,7 @@ async fn a_failure_is_tried_again_later_and_later() {
     let retry_at = now.saturating_add_micros(10 * MINUTE);
     world
         .store
-        .write("test", move |tx| Ok::<_, Error>(tasks::fail(tx, task.id, "the disk hummed", retry_at)?))
+        .write("test", move |tx| Ok::<_, Error>(tasks::fail(tx, &task, "the disk hummed", retry_at)?))
         .await
         .unwrap();
     assert_eq!(world.queue().await, [("vector_store_delete".to_owned(), 1, 10 * MINUTE)]);

@@ -4,7 +4,7 @@
 //! blanks rows instead of deleting them, as trimming does with a tenant's newest. So whoever has seen number n has missed
 //! nothing as long as the next one is n + 1.
 
-use crate::{Lock, Row, StoreError, Tx, TxExt};
+use crate::{FeedEntry, Lock, Recorded, Row, StoreError, Tx, TxExt};
 use memloom_core::changes::RecordedChange;
 use memloom_core::identity::Tenant;
 use memloom_core::{Timestamp, UserId};
@@ -31,31 +31,15 @@ pub fn record(
     tenant: &Tenant,
     at: Timestamp,
     change: &Change<'_>,
-) -> Result<(), StoreError> {
-    tx.execute(
-        "INSERT INTO changes (tenant, sequence, at, kind, user_id, resource, version) VALUES ($1, \
-         COALESCE((SELECT MAX(sequence) FROM changes WHERE tenant = $1), 0) + 1, $2, $3, $4, $5, $6)",
-        &[
-            tenant.as_str().into(),
-            at.as_micros().into(),
-            change.kind.as_str().into(),
-            change.user.into(),
-            change.resource.into(),
-            change.version.into(),
-        ],
-    )?;
-    Ok(())
-}
-
-/// As [`record`], and answers the change's number.
-pub fn record_numbered(
-    tx: &mut dyn Tx,
-    tenant: &Tenant,
-    at: Timestamp,
-    change: &Change<'_>,
-) -> Result<i64, StoreError> {
-    record(tx, tenant, at, change)?;
-    newest(tx, tenant)
+) -> Result<Recorded, StoreError> {
+    tx.record_change(&FeedEntry {
+        tenant: tenant.as_str(),
+        at: at.as_micros(),
+        kind: change.kind.as_str(),
+        user: change.user,
+        resource: change.resource,
+        version: change.version,
+    })
 }
 
 /// The number of the newest change; 0 where nothing ever happened.
@@ -134,7 +118,7 @@ pub fn trim(tx: &mut dyn Tx, tenant: &Tenant, before: Timestamp, batch: i64) -> 
         },
     )?;
     let blank = ChangeKind::Forgotten.as_str();
-    tx.execute(
+    tx.post(
         "UPDATE changes SET kind = $4, user_id = NULL, resource = NULL, version = NULL WHERE tenant = $1 AND sequence = $2 \
          AND at < $3 AND resource IS NOT NULL AND sequence = (SELECT MAX(sequence) FROM changes WHERE tenant = $1)",
         &[tenant.as_str().into(), keep.into(), before.as_micros().into(), blank.into()],
@@ -157,7 +141,7 @@ pub fn forget_user(
 ) -> Result<Option<i64>, StoreError> {
     let from = from.max(bounds(tx, tenant)?.oldest);
     let next = from.saturating_add(batch);
-    tx.execute(
+    tx.post(
         "UPDATE changes SET kind = $5, user_id = NULL, resource = NULL, version = NULL \
          WHERE tenant = $1 AND sequence >= $2 AND sequence < $3 AND user_id = $4 AND sequence <= $6",
         &[

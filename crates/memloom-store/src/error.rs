@@ -1,6 +1,7 @@
 //! What an engine can answer instead of a result.
 
-/// Why a unit of work did not happen. Whatever the reason, nothing of it was written.
+/// Why a unit of work did not happen. Nothing of it was written, with one exception: a connection that is lost during the
+/// commit leaves open whether it happened, and the error says so.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     /// The queue is full: the caller should back off and try again.
@@ -12,6 +13,9 @@ pub enum StoreError {
     /// A unique or foreign key said no: a race that the caller may resolve by looking again.
     #[error("constraint violated: {0}")]
     Constraint(String),
+    /// A text that the engine cannot hold: the caller's mistake, wherever nobody has noticed it before.
+    #[error("{0}")]
+    Unstorable(String),
     /// The stored schema is not one this version can work with.
     #[error("{0}")]
     Schema(String),
@@ -25,6 +29,7 @@ impl From<StoreError> for memloom_core::Error {
         match error {
             StoreError::Overloaded => memloom_core::Error::Overloaded { retry_after_seconds: 1 },
             StoreError::Unavailable(why) => memloom_core::Error::StorageUnavailable(why),
+            StoreError::Unstorable(why) => memloom_core::Error::bad_request(why),
             StoreError::Constraint(what) | StoreError::Schema(what) | StoreError::Broken(what) => {
                 memloom_core::Error::Internal(what)
             }

@@ -7,18 +7,27 @@
 //! This crate knows no transport and no use case. To add a table: a migration in every engine, a repository module
 //! here, and its behaviours in the testkit's engine suite.
 
+pub mod archive;
 pub mod changes;
 pub mod conversations;
 mod error;
 pub mod files;
+pub mod leases;
 pub mod memories;
 pub mod meta;
+pub mod nodes;
 mod port;
+pub mod postgres;
+pub mod rates;
 pub mod sqlite;
 mod store;
+pub mod stream;
 pub mod tasks;
 pub mod vault;
+pub mod vectors;
 
 pub use error::StoreError;
-pub use port::{Compaction, Lock, Row, TextDocument, TextHit, TextQuery, Tx, TxExt, Value};
+pub use port::{
+    Compaction, FeedEntry, Lock, Recorded, Row, TextDocument, TextHit, TextQuery, Tx, TxExt, Value,
+};
 pub use store::{Engine, Health, Job, Store};

@@ -2,6 +2,7 @@
 
 use crate::StoreError;
 use crate::vault::Vault;
+use crate::vectors::VectorIndex;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use uuid::Uuid;
@@ -23,6 +24,8 @@ pub enum Value<'a> {
     Uuid(Uuid),
     /// Several UUIDs, for `= ANY($n)`.
     Uuids(&'a [Uuid]),
+    /// Several integers, for `= ANY($n)`.
+    Ints(&'a [i64]),
 }
 
 impl From<i64> for Value<'_> {
@@ -161,19 +164,76 @@ pub struct TextHit<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compaction(pub u64);
 
+/// A change to be told of in the feed: references, never content.
+#[derive(Debug, Clone, Copy)]
+pub struct FeedEntry<'a> {
+    /// Whose feed.
+    pub tenant: &'a str,
+    /// When.
+    pub at: i64,
+    /// What happened, in the feed's words.
+    pub kind: &'a str,
+    /// Whose it is, who did it, or which member it is about.
+    pub user: Option<&'a str>,
+    /// What it happened to.
+    pub resource: &'a str,
+    /// Which version or part of it.
+    pub version: Option<&'a str>,
+}
+
+/// What is known of a change that was put into the feed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recorded {
+    /// It has this number.
+    Numbered(i64),
+    /// It gets its number after the commit, from [`Tx::number_changes`]; until then it waits under this one, which no other
+    /// change has.
+    Waiting(i64),
+}
+
 /// Handles one row; says whether to go on.
 pub type EachRow<'a> = &'a mut dyn FnMut(&dyn Row) -> Result<ControlFlow<()>, StoreError>;
 
 /// A transaction on one connection.
 ///
 /// SQL is the portable subset: `$1` placeholders, `ON CONFLICT`, `RETURNING`, recursive CTEs, `= ANY($n)` for
-/// [`Value::Uuids`]. Statements are prepared once per connection and reused.
+/// [`Value::Uuids`] and [`Value::Ints`]. Statements are prepared once per connection and reused.
 pub trait Tx {
     /// What seals and opens content of this store; used through [`crate::vault::seal`] and [`crate::vault::open`].
     fn vault(&self) -> &Arc<Vault>;
 
     /// Runs a statement and answers how many rows it changed.
     fn execute(&mut self, sql: &str, params: &[Value<'_>]) -> Result<u64, StoreError>;
+
+    /// Runs a statement whose count nobody wants. An engine that is far away need not wait for it: if it fails, so does
+    /// whatever follows it, at the latest the commit.
+    fn post(&mut self, sql: &str, params: &[Value<'_>]) -> Result<(), StoreError> {
+        self.execute(sql, params).map(drop)
+    }
+
+    /// Waits until no other unit of work holds this key, and holds it until this one has ended. To be called before
+    /// anything else, so that what is read afterwards is what the one before has left. Nothing is wrong without it: two that
+    /// change the same thing cannot both commit. But the second would have to be run again, and under contention that is
+    /// most of them. (The embedded engine has one writer, so every write already holds every key.)
+    fn lock(&mut self, key: &[u8]) -> Result<(), StoreError>;
+
+    /// From here on this unit of work has to do with one tenant. A second line behind the conditions of every statement, in
+    /// engines that can enforce it.
+    fn confine(&mut self, tenant: &str) -> Result<(), StoreError>;
+
+    /// Puts a change at the end of its tenant's feed.
+    fn record_change(&mut self, change: &FeedEntry<'_>) -> Result<Recorded, StoreError>;
+
+    /// Gives numbers to changes that are committed and have none yet, in an order in which none comes before what it
+    /// followed from. Says whether there may be more.
+    fn number_changes(&mut self) -> Result<bool, StoreError>;
+
+    /// The last number that a table with numbered rows gave away, 0 if none: numbers are never given twice, also those of
+    /// rows that are gone. `table` is a constant of ours.
+    fn last_number(&mut self, table: &str) -> Result<i64, StoreError>;
+
+    /// Makes the table's next number greater than this one, if it is not yet.
+    fn number_past(&mut self, table: &str, number: i64) -> Result<(), StoreError>;
 
     /// Runs a query and hands over each row until the closure breaks off.
     fn query(
@@ -199,9 +259,15 @@ pub trait Tx {
     /// last one's answer, and comes although others write meanwhile.
     fn compact_texts(&mut self, begun: Option<Compaction>) -> Result<Option<Compaction>, StoreError>;
 
-    /// The numbers, in their order, of a tree's texts that were written after the one with this number. Numbers rise in the
-    /// order of the commits, and a text that is replaced takes a new one.
-    fn texts_after(&mut self, group: Uuid, no: i64) -> Result<Vec<i64>, StoreError>;
+    /// Whether there are texts that were not [taken in](Tx::take_in_texts).
+    fn has_untaken_texts(&mut self) -> Result<bool, StoreError>;
+
+    /// The numbers, in their order, of texts that were not taken in, of one tree or of all: at most `limit`. A text that is
+    /// replaced takes a new number, greater than those of all other texts of its tree, and is to be taken in again.
+    fn untaken_texts(&mut self, group: Option<Uuid>, limit: i64) -> Result<Vec<i64>, StoreError>;
+
+    /// Notes that these texts were taken in: the first ones that [`Tx::untaken_texts`] named for all trees.
+    fn take_in_texts(&mut self, numbers: &[i64]) -> Result<(), StoreError>;
 
     /// Hands over every match, in no particular order.
     fn search_text(
@@ -209,6 +275,12 @@ pub trait Tx {
         query: &TextQuery,
         each: &mut dyn FnMut(TextHit<'_>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError>;
+
+    /// What finds vectors and words of large scopes, in engines that can. Not where content is sealed: vectors say much of
+    /// what they were made of.
+    fn vectors(&mut self) -> Option<&mut dyn VectorIndex> {
+        None
+    }
 }
 
 /// The usual shapes of a query, on top of the port.

@@ -44,6 +44,24 @@ pub trait Engine: Send + Sync {
     /// Tries to empty the engine's log, which still holds what was deleted, without making anybody wait for long; says
     /// whether it could.
     fn empty_log(&self) -> oneshot::Receiver<Result<bool, StoreError>>;
+    /// Whether other processes may use the same store.
+    fn is_shared(&self) -> bool {
+        false
+    }
+    /// Where others may commit too: `wake` is to be called whenever they did.
+    fn follow(&self, _wake: Arc<dyn Fn() + Send + Sync>) {}
+    /// Has exactly these indexes for finding vectors, each of a scope and a length, for engines that find them. May take long,
+    /// and keeps nobody from writing. `false`: another process is at it.
+    fn keep_vector_indexes(&self, _wanted: Vec<(i64, i64)>) -> oneshot::Receiver<Result<bool, StoreError>> {
+        let (reply, answer) = oneshot::channel();
+        // Whoever asked may have gone away.
+        let _ = reply.send(Ok(true));
+        answer
+    }
+    /// A store beside this one for what need not outlive it, as durable as memory.
+    fn volatile_twin(&self) -> Result<Arc<dyn Engine>, StoreError> {
+        Ok(Arc::new(VolatileEngine::open()?))
+    }
     /// What this engine is, for people: `sqlite at …`.
     fn describe(&self) -> String;
     /// Finishes queued work and closes the connections. Work queued afterwards is answered `Unavailable`.
@@ -69,7 +87,40 @@ struct Compactions {
 impl Store {
     /// Wraps an engine.
     pub fn new(engine: Arc<dyn Engine>) -> Self {
-        Self { engine, commits: Arc::default(), compactions: Arc::default() }
+        let commits: Arc<watch::Sender<u64>> = Arc::default();
+        let announced = commits.clone();
+        engine.follow(Arc::new(move || announced.send_modify(|count| *count += 1)));
+        Self { engine, commits, compactions: Arc::default() }
+    }
+
+    /// An empty store for what need not outlive this one: in memory where one process uses it, else where all of them can.
+    pub fn volatile_twin(&self) -> Result<Self, StoreError> {
+        Ok(Self::new(self.engine.volatile_twin()?))
+    }
+
+    /// Whether other processes may use the same store.
+    pub fn is_shared(&self) -> bool {
+        self.engine.is_shared()
+    }
+
+    /// Gives every committed change its number in the feed, where they do not have it at once. Whoever reads the feed calls
+    /// this before, to find its own writes.
+    pub async fn settle(&self) -> Result<(), StoreError> {
+        if self.is_shared() {
+            // Not announced: whoever is woken by a commit comes here.
+            let number = || {
+                let work = |tx: &mut dyn Tx| tx.number_changes();
+                self.submit("number_changes", work, |_| {}, None, |engine, job| engine.write(job))
+            };
+            while number().await? {}
+        }
+        Ok(())
+    }
+
+    /// Has exactly these indexes for finding vectors, each of a scope and a length: see [`crate::vectors`]. May take long, and
+    /// keeps nobody from writing. `false`: another process is at it.
+    pub async fn keep_vector_indexes(&self, wanted: Vec<(i64, i64)>) -> Result<bool, StoreError> {
+        self.engine.keep_vector_indexes(wanted).await.unwrap_or_else(|_| Err(closed()))
     }
 
     /// An empty store in memory, which is gone with its last handle: for what must not outlive the process.

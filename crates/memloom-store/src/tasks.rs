@@ -16,6 +16,8 @@ pub struct Task {
     pub body: String,
     /// How often it failed.
     pub retry_count: i64,
+    /// When it was claimed by whoever has it. A claim that was taken over is another one.
+    pub claimed_at: Timestamp,
 }
 
 /// Queues work. A task with a name that is already queued is the same task: nothing happens then.
@@ -27,7 +29,7 @@ pub fn enqueue(
     body: &str,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    tx.execute(
+    tx.post(
         "INSERT INTO tasks (id, name, type, body, created_at, retry_at, retry_count) VALUES ($1, $2, $3, $4, $5, $5, 0) \
          ON CONFLICT (name) DO NOTHING",
         &[id.into(), name.into(), kind.into(), body.into(), now.as_micros().into()],
@@ -49,30 +51,32 @@ pub fn claim(tx: &mut dyn Tx, now: Timestamp, stale: Timestamp, limit: i64) -> R
                 kind: row.text(1)?.to_owned(),
                 body: row.text(2)?.to_owned(),
                 retry_count: row.int(3)?,
+                claimed_at: now,
             });
             Ok(ControlFlow::Continue(()))
         },
     )?;
     for task in &tasks {
-        tx.execute(
-            "UPDATE tasks SET claimed_at = $2 WHERE id = $1",
-            &[task.id.into(), now.as_micros().into()],
-        )?;
+        tx.post("UPDATE tasks SET claimed_at = $2 WHERE id = $1", &[task.id.into(), now.as_micros().into()])?;
     }
     Ok(tasks)
 }
 
-/// Takes a finished task off the queue.
-pub fn complete(tx: &mut dyn Tx, id: Uuid) -> Result<(), StoreError> {
-    tx.execute("DELETE FROM tasks WHERE id = $1", &[id.into()])?;
+/// Takes a finished task off the queue. If the claim was taken over, that is left to whoever has it now.
+pub fn complete(tx: &mut dyn Tx, task: &Task) -> Result<(), StoreError> {
+    tx.post(
+        "DELETE FROM tasks WHERE id = $1 AND claimed_at = $2",
+        &[task.id.into(), task.claimed_at.as_micros().into()],
+    )?;
     Ok(())
 }
 
-/// Puts a failed task back, to be tried again at `retry_at`.
-pub fn fail(tx: &mut dyn Tx, id: Uuid, error: &str, retry_at: Timestamp) -> Result<(), StoreError> {
-    tx.execute(
-        "UPDATE tasks SET claimed_at = NULL, last_error = $2, retry_count = retry_count + 1, retry_at = $3 WHERE id = $1",
-        &[id.into(), error.into(), retry_at.as_micros().into()],
+/// Puts a failed task back, to be tried again at `retry_at`, unless the claim was taken over.
+pub fn fail(tx: &mut dyn Tx, task: &Task, error: &str, retry_at: Timestamp) -> Result<(), StoreError> {
+    tx.post(
+        "UPDATE tasks SET claimed_at = NULL, last_error = $3, retry_count = retry_count + 1, retry_at = $4 \
+         WHERE id = $1 AND claimed_at = $2",
+        &[task.id.into(), task.claimed_at.as_micros().into(), error.into(), retry_at.as_micros().into()],
     )?;
     Ok(())
 }

@@ -17,12 +17,14 @@ mod changes;
 mod forget;
 mod meaning;
 mod memories;
+mod nodes;
 
 pub use changes::*;
 pub use forget::*;
 pub use meaning::*;
 use memloom_store::{Lock, Row, Store, StoreError, TextDocument, TextHit, TextQuery, TxExt, Value};
 pub use memories::*;
+pub use nodes::*;
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::ops::ControlFlow;
@@ -115,6 +117,13 @@ macro_rules! engine_suite {
             pointers_are_due_when_their_document_changes,
             records_of_memories_are_no_versions_of_files,
             a_removed_event_leaves_the_others,
+            a_lease_is_one_node_s_until_it_runs_out,
+            of_many_who_ask_for_a_lease_one_gets_it,
+            a_node_is_there_for_as_long_as_it_says_so,
+            a_bucket_gives_no_piece_twice_and_no_more_than_it_holds,
+            events_of_the_stream_have_the_numbers_of_their_changes,
+            events_of_the_stream_say_nothing_once_their_memory_is_gone,
+            a_trimmed_stream_says_from_where_it_is_whole,
             a_commit_is_announced_to_those_who_listen,
             committed_data_survives_a_restart,
             a_closed_store_says_so,

@@ -4,5 +4,8 @@
 pub mod clock;
 pub mod embedder;
 pub mod engine_suite;
+pub mod postgres;
 pub mod provider_suite;
+pub mod proxy;
 pub mod server;
+pub mod stored;

@@ -15,15 +15,17 @@
     reason = "a test helper fails by panicking, with everything a person needs to see why"
 )]
 
+use crate::postgres::Database;
+use crate::stored::Stored;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::{Display, Write as _};
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -31,6 +33,10 @@ use uuid::Uuid;
 /// How long a process may take until it answers; generous, because test machines are small and busy.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Says which engine the servers of tests use that do not name one: `sqlite`, or `postgres` with a database for each.
+const ENGINE: &str = "MEMLOOM_TEST_ENGINE";
+const STORE_URL: &str = "MEMLOOM_STORE__URL";
 
 /// An id nobody has used yet.
 #[expect(
@@ -55,12 +61,19 @@ pub struct Setup {
     toml: String,
     variables: Vec<(String, String)>,
     data_dir: Option<PathBuf>,
+    database: Option<Arc<Database>>,
 }
 
 impl Setup {
-    /// The binary under test with its defaults: local mode, SQLite.
+    /// The binary under test with its defaults: local mode, and SQLite unless the tests are run on another engine.
     pub fn new(binary: impl Into<PathBuf>) -> Self {
-        Self { binary: binary.into(), toml: String::new(), variables: Vec::new(), data_dir: None }
+        Self {
+            binary: binary.into(),
+            toml: String::new(),
+            variables: Vec::new(),
+            data_dir: None,
+            database: None,
+        }
     }
 
     /// Adds lines to the configuration file.
@@ -82,6 +95,19 @@ impl Setup {
         self
     }
 
+    /// Keeps everything in this database on PostgreSQL, whatever engine the tests are run on.
+    pub fn database(mut self, database: &Arc<Database>) -> Self {
+        self.database = Some(database.clone());
+        self
+    }
+
+    /// Starts so many servers that share one database on PostgreSQL.
+    #[track_caller]
+    pub fn nodes(self, count: usize) -> Vec<TestServer> {
+        let database = self.database.clone().unwrap_or_else(Database::fresh);
+        (0..count).map(|_| self.clone().database(&database).start()).collect()
+    }
+
     /// Starts the server and waits until it is ready.
     #[track_caller]
     pub fn start(self) -> TestServer {
@@ -92,14 +118,45 @@ impl Setup {
     }
 
     /// Starts the server; says why when it does not become ready.
-    pub fn try_start(self) -> Result<TestServer, FailedStart> {
+    pub fn try_start(mut self) -> Result<TestServer, FailedStart> {
         let root = tempfile::Builder::new().prefix("memloom-test-").tempdir().expect("a temporary folder");
+        if self.database.is_none() && !self.names_a_store() && engine_is_postgres() {
+            self.database = Some(self.data_dir.as_deref().map_or_else(Database::fresh, database_of));
+        }
         let data_dir = self.data_dir.clone().unwrap_or_else(|| root.path().join("data"));
         std::fs::write(root.path().join("memloom.toml"), &self.toml).expect("the configuration file");
         let mut server = TestServer { setup: self, data_dir, root, running: None };
         server.launch()?;
         Ok(server)
     }
+
+    fn names_a_store(&self) -> bool {
+        self.toml.contains("[store]") || self.variables.iter().any(|(name, _)| name == STORE_URL)
+    }
+}
+
+/// Whether the tests are run on PostgreSQL, for those that look at what the engine keeps.
+pub fn engine_is_postgres() -> bool {
+    match std::env::var(ENGINE).as_deref() {
+        Err(_) | Ok("sqlite") => false,
+        Ok("postgres") => true,
+        Ok(other) => panic!("{ENGINE} is {other:?}: say sqlite or postgres"),
+    }
+}
+
+/// What servers with this data folder keep.
+pub fn stored_of(folder: &Path) -> Stored {
+    match engine_is_postgres() {
+        true => Stored::Database(database_of(folder)),
+        false => Stored::Folder(folder.to_owned()),
+    }
+}
+
+/// The database that stands for a folder: who starts again on the folder finds what was there.
+fn database_of(folder: &Path) -> Arc<Database> {
+    static DATABASES: LazyLock<Mutex<HashMap<PathBuf, Arc<Database>>>> = LazyLock::new(Mutex::default);
+    let mut databases = DATABASES.lock().expect("a lock that nobody panicked with");
+    databases.entry(folder.to_owned()).or_insert_with(Database::fresh).clone()
 }
 
 /// A process that ended, or hung, before it was ready.
@@ -145,6 +202,26 @@ impl TestServer {
     /// The folder the server keeps its data in.
     pub fn data_dir(&self) -> &Path {
         &self.data_dir
+    }
+
+    /// The database the server keeps its data in, where that is PostgreSQL.
+    pub fn database(&self) -> Option<&Arc<Database>> {
+        self.setup.database.as_ref()
+    }
+
+    /// What the server keeps.
+    pub fn stored(&self) -> Stored {
+        match &self.setup.database {
+            Some(database) => Stored::Database(database.clone()),
+            None => Stored::Folder(self.data_dir.clone()),
+        }
+    }
+
+    /// Starts one more server with the same configuration on the same database.
+    #[track_caller]
+    pub fn another_node(&self) -> Self {
+        assert!(self.setup.database.is_some(), "only servers on PostgreSQL share a database");
+        Setup { data_dir: None, ..self.setup.clone() }.start()
     }
 
     /// The process id, for tests that look at the process from outside.
@@ -268,6 +345,10 @@ impl TestServer {
             .env("MEMLOOM_SERVER__LISTEN", "127.0.0.1:0")
             .env("MEMLOOM_SERVER__DATA_DIR", &self.data_dir)
             .env("NO_COLOR", "1");
+        if let Some(database) = &self.setup.database {
+            // Few connections: many servers run at once on one machine and one PostgreSQL.
+            command.env(STORE_URL, database.url()).env("MEMLOOM_STORE__CONNECTIONS", "4");
+        }
         for (name, value) in &self.setup.variables {
             command.env(name, value);
         }
@@ -750,7 +831,7 @@ fn last_lines(text: &str, count: usize) -> String {
     lines[lines.len().saturating_sub(count)..].join("\n")
 }
 
-fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

@@ -1,7 +1,7 @@
 //! The command line: what can be asked for, and which key each flag sets.
 
 use crate::config::{Config, Flag, Inputs, Loaded};
-use crate::{doctor, evict, reindex, rotate_keys, serve, terminal, token};
+use crate::{doctor, evict, export, import, reindex, rotate_keys, serve, terminal, token};
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -54,6 +54,12 @@ pub enum Command {
     /// Encrypts everything anew, or for the first time, or decrypts it
     #[command(after_help = rotate_keys::EXAMPLES)]
     RotateKeys(rotate_keys::RotateKeysArgs),
+    /// Writes everything, or one tenant, into an archive: a backup, or the way to another engine
+    #[command(after_help = export::EXAMPLES)]
+    Export(export::ExportArgs),
+    /// Brings an archive into a store
+    #[command(after_help = import::EXAMPLES)]
+    Import(import::ImportArgs),
     /// Prints the OpenAPI description of the REST API
     #[command(after_help = "Example:\n  memloom openapi > memloom.json")]
     Openapi,
@@ -76,7 +82,7 @@ pub struct StoreArgs {
     /// Folder for everything that must survive [default: ./memloom-data]
     #[arg(long, value_name = "FOLDER")]
     pub data_dir: Option<String>,
-    /// sqlite, or sqlite:/path/to/file.db [default: sqlite]
+    /// sqlite, sqlite:/path/to/file.db or postgres://user@host/database [default: sqlite]
     #[arg(long, value_name = "URL")]
     pub store: Option<String>,
 }
@@ -142,6 +148,8 @@ impl Cli {
             Command::Evict(args) => runtime(Some(1))?.block_on(evict::run(&args)),
             Command::Reindex(args) => runtime(Some(1))?.block_on(reindex::run(&args)),
             Command::RotateKeys(args) => runtime(Some(1))?.block_on(rotate_keys::run(&args)),
+            Command::Export(args) => runtime(Some(1))?.block_on(export::run(args)),
+            Command::Import(args) => runtime(Some(1))?.block_on(import::run(args)),
             Command::Openapi => {
                 terminal::line(serve::openapi()?);
                 Ok(ExitCode::SUCCESS)

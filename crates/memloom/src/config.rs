@@ -10,6 +10,7 @@ mod load;
 mod memories;
 mod quotas;
 mod search;
+mod store;
 mod suggest;
 mod values;
 
@@ -30,6 +31,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
+pub use store::{Database, Store, StoreUrl};
 pub use values::{Bytes, LayerName, Listen, Span};
 
 /// Everything that can be configured.
@@ -116,7 +118,10 @@ pub struct Server {
     pub body_limit: Bytes,
     /// How long a request may take to its response head.
     pub request_timeout: Span,
-    /// How long requests may go on after the server was told to stop.
+    /// How long the server goes on serving after it was told to stop, while it says that it is not ready: for balancers to
+    /// notice.
+    pub shutdown_delay: Span,
+    /// How long requests may go on after that.
     pub shutdown_grace: Span,
     /// Whether responses are compressed for clients that ask.
     pub compression: bool,
@@ -131,24 +136,11 @@ impl Default for Server {
             data_dir: "./memloom-data".into(),
             body_limit: Bytes::mebi(20),
             request_timeout: Span::seconds(30),
+            shutdown_delay: Span::seconds(0),
             shutdown_grace: Span::seconds(10),
             compression: true,
             workers: None,
         }
-    }
-}
-
-/// `[store]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Store {
-    /// `sqlite` keeps a database in the data folder, `sqlite:/path` in a file of its own.
-    pub url: String,
-}
-
-impl Default for Store {
-    fn default() -> Self {
-        Self { url: "sqlite".into() }
     }
 }
 
@@ -276,6 +268,8 @@ pub struct Tasks {
     pub batch_size: usize,
     /// When a task that was taken and never finished is given to somebody else.
     pub stale_claim_timeout: Span,
+    /// Where several nodes share a store: how long after one stops answering another takes over what it did for all.
+    pub lease: Span,
 }
 
 impl Default for Tasks {
@@ -285,6 +279,7 @@ impl Default for Tasks {
             processor_interval: Span::seconds(60),
             batch_size: 100,
             stale_claim_timeout: Span::seconds(300),
+            lease: Span::seconds(15),
         }
     }
 }
@@ -403,9 +398,7 @@ impl Config {
                 "listen on 127.0.0.1, or set auth.mode = \"jwt\" with an issuer or API keys",
             ));
         }
-        if let Err(problem) = self.database() {
-            found.push(problem);
-        }
+        found.extend(self.store.problems(&self.server.data_dir));
         if let Err(problem) = self.cors() {
             found.push(problem);
         }
@@ -433,6 +426,7 @@ impl Config {
             ("limits.bodies", self.limits.bodies.0 > 0),
             ("tasks.batch_size", self.tasks.batch_size > 0),
             ("tasks.processor_interval", !self.tasks.processor_interval.0.is_zero()),
+            ("tasks.lease", !self.tasks.lease.0.is_zero()),
             ("eviction.batch_size", self.eviction.batch_size > 0),
             ("changes.retention", !self.changes.retention.0.is_zero()),
             ("retention.interval", !self.retention.interval.0.is_zero()),
@@ -487,6 +481,7 @@ impl Config {
                     .into(),
             );
         }
+        warnings.extend(self.store.warnings(&self.server.data_dir));
         warnings.extend(self.embedding.warnings());
         warnings.extend(self.role_warning().map(str::to_owned));
         warnings
@@ -510,28 +505,9 @@ impl Config {
         self.indexing.auto_derive.unwrap_or(unless_set)
     }
 
-    /// The file the database is in.
-    pub fn database(&self) -> Result<PathBuf, ConfigProblem> {
-        let url = self.store.url.trim();
-        let problem = |problem: String| {
-            Err(ConfigProblem::new(
-                "store.url",
-                problem,
-                "use \"sqlite\" for a database in the data folder, or \"sqlite:/path/to/file.db\"",
-            ))
-        };
-        match url.split_once(':') {
-            None if url == "sqlite" => Ok(self.server.data_dir.join("memloom.db")),
-            Some(("sqlite", path)) => match path.strip_prefix("//").unwrap_or(path) {
-                "" => problem(format!("'{url}' names no file")),
-                path => Ok(path.into()),
-            },
-            // The rest of such an address may hold a password.
-            Some((scheme @ ("postgres" | "postgresql"), _)) => {
-                problem(format!("'{scheme}:…' asks for PostgreSQL, which is not in this version"))
-            }
-            _ => problem(format!("'{}' is not a kind of store", url.split(':').next().unwrap_or(url))),
-        }
+    /// Where the store is.
+    pub fn database(&self) -> Result<Database, ConfigProblem> {
+        self.store.database(&self.server.data_dir)
     }
 
     /// What the shell around every route needs to know.

@@ -1,22 +1,23 @@
 //! `memloom doctor`: the effective configuration, and whether a server could run with it.
 
 mod embedding;
+mod postgres;
+mod sqlite;
+mod store;
 
 use crate::cli::ServeArgs;
-use crate::config::{Bytes, Config, DEFAULT, Loaded, Provider, Setting};
+use crate::config::{Config, DEFAULT, Loaded, Provider, Setting};
 use crate::terminal::{Paint, line};
 use clap::Args;
 use memloom_server::auth::Authenticator;
 use memloom_store::StoreError;
-use memloom_store::sqlite::{self, Inspection};
-use memloom_store::vault::Vault;
 use serde::Serialize;
-use std::fs::File;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
+use store::{Examined, Readable};
 
 /// Shown below the help.
 pub const EXAMPLES: &str = "\
@@ -30,10 +31,8 @@ The exit code is 1 when something keeps a server from running, or its users from
 signing in. Nothing is changed, so it can be run next to a server that is
 running.";
 
-/// Less than this is worth a word: SQLite needs room for its log, and a full disk stops every write.
-const LITTLE_SPACE: u64 = 1 << 30;
-/// With less than this writes are about to fail.
-const NO_SPACE: u64 = 64 << 20;
+/// The name of the check of the store, whichever it is.
+const DATABASE: &str = "database";
 
 /// Arguments of `memloom doctor`.
 #[derive(Debug, Args)]
@@ -99,6 +98,11 @@ impl Check {
         Self { name, outcome: Outcome::Warning, message: message.into(), fix: None }
     }
 
+    /// A warning that says what to do about it.
+    fn advice(name: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { fix: Some(fix.into()), ..Self::warning(name, message) }
+    }
+
     fn problem(name: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
         Self { name, outcome: Outcome::Problem, message: message.into(), fix: Some(fix.into()) }
     }
@@ -123,27 +127,16 @@ pub async fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
 
 async fn examine(loaded: &Loaded) -> Report {
     let config = &loaded.config;
-    let (listen, database) = (config.server.listen.0, config.database().ok());
-    let holder = database.as_deref().and_then(lock_holder);
+    let listen = config.server.listen.0;
     let memloom_listens = is_memloom(listen).await;
-    // The server that has the port is the one that has the database.
-    let running = memloom_listens && holder.is_some();
-    let found = database.as_deref().filter(|path| path.exists()).map(|path| {
-        // Keys that are no keys are told about with the configuration.
-        sqlite::inspect(path, config.encryption.vault().unwrap_or_else(|_| Vault::plain()))
-    });
+    let store = Examined::of(config).await;
+    // The server that has the port is the one that has the store.
+    let running = memloom_listens && store.in_use();
 
     let mut checks = configuration(config);
-    checks.extend(encryption(config, found.as_ref().and_then(|found| found.as_ref().ok())));
-    let readable =
-        found.as_ref().is_some_and(|found| matches!(found, Ok(Inspection { readable: Some(Ok(())), .. })));
-    checks.extend(embedding::check(config, database.as_deref().filter(|_| readable)).await);
-    checks.push(data_folder(&config.server.data_dir));
-    checks.extend(database.map(|path| match holder {
-        Some(holder) => used_database(&path, &holder, running),
-        None => free_database(&path, found.as_ref()),
-    }));
-    checks.extend(free_space(&config.server.data_dir));
+    checks.extend(encryption(config, store.readable()));
+    checks.extend(embedding::check(config, &store).await);
+    checks.extend(store.checks(config, running));
     checks.push(port(listen, memloom_listens, running));
     checks.extend(issuer(config).await);
     Report {
@@ -213,7 +206,7 @@ fn configuration(config: &Config) -> Vec<Check> {
 
 /// What a valid configuration means for content, and whether what the database holds can be read with it. One that is not
 /// valid is told about elsewhere.
-fn encryption(config: &Config, found: Option<&Inspection>) -> Option<Check> {
+fn encryption(config: &Config, readable: Readable<'_>) -> Option<Check> {
     const NAME: &str = "encryption";
     let encryption = &config.encryption;
     encryption.vault().ok()?;
@@ -224,133 +217,14 @@ fn encryption(config: &Config, found: Option<&Inspection>) -> Option<Check> {
         }
         Some(keys) => format!("content is encrypted with the key {}", keys.current().id()),
     };
-    Some(match found.map(|found| &found.readable) {
-        None | Some(Some(Ok(()))) => Check::ok(NAME, message),
-        Some(Some(Err(refusal))) => Check::refusal(NAME, refusal),
-        Some(None) => Check::warning(
+    Some(match readable {
+        Readable::Yes | Readable::Nothing => Check::ok(NAME, message),
+        Readable::No(refusal) => Check::refusal(NAME, refusal),
+        Readable::AfterUpgrade => Check::warning(
             NAME,
             format!("{message}; whether the database fits shows when it has been upgraded"),
         ),
     })
-}
-
-fn data_folder(folder: &Path) -> Check {
-    const NAME: &str = "data folder";
-    let shown = folder.display();
-    let Some(existing) = nearest_existing(folder) else {
-        return Check::problem(NAME, format!("{shown} cannot be made"), "choose another with --data-dir");
-    };
-    // Permissions, read-only mounts and quotas all show in whether a file can be made, and nowhere else reliably.
-    let probe = existing.join(format!(".memloom-doctor-{}", std::process::id()));
-    let written = File::create_new(&probe);
-    let _ = std::fs::remove_file(&probe);
-    match written {
-        Ok(_) if existing == folder => Check::ok(NAME, format!("{shown} can be written")),
-        Ok(_) => Check::ok(NAME, format!("{shown} is not there yet and will be created")),
-        Err(error) => Check::problem(
-            NAME,
-            format!("{} cannot be written: {error}", existing.display()),
-            "give this user the right to write there, or choose another folder with --data-dir",
-        ),
-    }
-}
-
-/// The folder itself, or the closest one above it that is there.
-fn nearest_existing(folder: &Path) -> Option<&Path> {
-    folder
-        .ancestors()
-        .map(|folder| if folder.as_os_str().is_empty() { Path::new(".") } else { folder })
-        .find(|folder| folder.is_dir())
-}
-
-const DATABASE: &str = "database";
-
-/// A database that a process has open: a server that is `running` as configured, or something that is in the way.
-fn used_database(path: &Path, holder: &str, running: bool) -> Check {
-    let message = format!("{} is in use by {holder}", path.display());
-    if running {
-        return Check::warning(DATABASE, message);
-    }
-    Check::problem(DATABASE, message, "stop that process, or choose another folder with --data-dir")
-}
-
-fn free_database(path: &Path, found: Option<&Result<Inspection, StoreError>>) -> Check {
-    let shown = path.display();
-    match found {
-        None => Check::ok(DATABASE, format!("{shown} is not there yet and will be created")),
-        Some(Err(refusal)) => Check::refusal(DATABASE, refusal),
-        Some(Ok(Inspection { schema, .. })) if *schema > sqlite::known_schema() => Check::problem(
-            DATABASE,
-            format!(
-                "{shown} has schema {schema}, and this version of memloom knows up to {}",
-                sqlite::known_schema()
-            ),
-            "start the newer version that wrote it, or restore a backup made before the upgrade",
-        ),
-        Some(Ok(Inspection { schema, .. })) => {
-            Check::ok(DATABASE, format!("{shown} is a database with schema {schema}, used by nobody"))
-        }
-    }
-}
-
-/// Who has this database open, in words. `None` when nobody has.
-fn lock_holder(database: &Path) -> Option<String> {
-    let mut lock = database.as_os_str().to_owned();
-    lock.push(".lock");
-    let file = File::open(lock).ok()?;
-    match file.try_lock_shared() {
-        Ok(()) => None,
-        Err(std::fs::TryLockError::WouldBlock) => Some(match lock_owner(&file) {
-            Some(pid) => format!("process {pid}"),
-            None => "another process".into(),
-        }),
-        Err(std::fs::TryLockError::Error(_)) => None,
-    }
-}
-
-/// The process that holds a lock on this file, from the kernel's own list.
-#[cfg(target_os = "linux")]
-fn lock_owner(file: &File) -> Option<u32> {
-    use std::os::unix::fs::MetadataExt;
-    let inode = format!(":{}", file.metadata().ok()?.ino());
-    let locks = std::fs::read_to_string("/proc/locks").ok()?;
-    locks.lines().find_map(|held| {
-        // 1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF
-        let fields: Vec<&str> = held.split_whitespace().collect();
-        let matches = fields.get(1) == Some(&"FLOCK") && fields.get(5)?.ends_with(&inode);
-        if matches { fields.get(4)?.parse().ok().filter(|pid| *pid != 0) } else { None }
-    })
-}
-
-#[cfg(not(target_os = "linux"))]
-fn lock_owner(_: &File) -> Option<u32> {
-    None
-}
-
-#[cfg(unix)]
-fn free_space(folder: &Path) -> Option<Check> {
-    const NAME: &str = "disk space";
-    let space = rustix::fs::statvfs(nearest_existing(folder)?).ok()?;
-    let free = space.f_bavail.saturating_mul(space.f_frsize);
-    let message = format!("{} free for {}", round(free), folder.display());
-    Some(if free < NO_SPACE {
-        Check::problem(NAME, message, "free some space, or choose another folder with --data-dir")
-    } else if free < LITTLE_SPACE {
-        Check::warning(NAME, message)
-    } else {
-        Check::ok(NAME, message)
-    })
-}
-
-#[cfg(not(unix))]
-fn free_space(_: &Path) -> Option<Check> {
-    None
-}
-
-/// A number of bytes in a unit that a person reads at a glance.
-fn round(bytes: u64) -> String {
-    let unit = if bytes >= 10 << 30 { 30 } else { 20 };
-    Bytes((bytes >> unit) << unit).to_string()
 }
 
 fn port(listen: SocketAddr, memloom_listens: bool, running: bool) -> Check {

@@ -9,6 +9,8 @@ pub mod cli;
 pub mod config;
 pub mod doctor;
 pub mod evict;
+pub mod export;
+pub mod import;
 pub mod reindex;
 pub mod rotate_keys;
 pub mod serve;

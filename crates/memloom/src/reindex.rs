@@ -1,4 +1,4 @@
-//! `memloom reindex`: makes anew what searches look at, through a running server or in the data folder itself.
+//! `memloom reindex`: makes anew what searches look at, through a running server or in the store itself.
 
 use crate::target::{Server, TargetArgs};
 use crate::terminal;
@@ -29,10 +29,10 @@ that is configured now: those of conversations and memories, of all tenants. A
 server begins with that by itself when it starts with another model; this tells
 how far it is. The old vectors serve until then.
 
-Without --url the data folder is opened directly, which needs that no server
-runs on it, and every tenant is done. A server does the tenant of the token, or
-the one named by --tenant if the token may choose. Broken off, it can be run
-again at any time.";
+Without --url the store is opened directly, and every tenant is done. That needs
+a data folder that no server runs on; on PostgreSQL servers may go on. A server
+does the tenant of the token, or the one named by --tenant if the token may
+choose. Broken off, it can be run again at any time.";
 
 /// Arguments of `memloom reindex`.
 #[derive(Debug, Args)]

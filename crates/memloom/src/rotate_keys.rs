@@ -1,14 +1,13 @@
 //! `memloom rotate-keys`: seals everything anew, under fresh keys or because encryption was turned on or off.
 
 use crate::cli::StoreArgs;
-use crate::config::{AutoDerive, Config};
-use crate::{serve, terminal};
+use crate::config::{AutoDerive, Config, Database};
+use crate::{serve, target, terminal};
 use anyhow::{Context, ensure};
 use clap::Args;
 use memloom_server::telemetry::{self, TelemetryConfig};
 use memloom_store::vault::rotation::{self, Rotation};
-use memloom_store::{Store, StoreError, sqlite};
-use std::path::PathBuf;
+use memloom_store::{Store, StoreError, Tx, archive, postgres, sqlite};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -24,11 +23,12 @@ fresh keys, which encryption.dek.key wraps, or as plain text where \"plain\" is 
 first of encryption.providers. To exchange the key, move the old one to
 encryption.dek.decryption_keys first, and remove it there afterwards.
 
-No server may run on the data folder meanwhile. Broken off, the command goes on
-where it was when it is run again. Where something readable was sealed or taken
-out of search, the database is written anew, without its traces. That needs free
-space as large as the database twice: beside it, and in the folder for temporary
-files (TMPDIR, else /var/tmp).";
+No server may run on the store meanwhile. Broken off, the command goes on where
+it was when it is run again. Where something readable was sealed or taken out of
+search, the database is written anew, without its traces. That needs free space:
+of SQLite as large as the database twice, beside it and in the folder for
+temporary files (TMPDIR, else /var/tmp), of PostgreSQL as large as the largest
+table with its indexes.";
 
 /// Arguments of `memloom rotate-keys`.
 #[derive(Debug, Args)]
@@ -52,8 +52,7 @@ pub async fn run(args: &RotateKeysArgs) -> anyhow::Result<ExitCode> {
     let keys =
         keys.context("there is no key: set encryption.dek.key to the output of `openssl rand -base64 32`")?;
     let folder = Folder { database: config.database()?, config };
-    let database = folder.database.display();
-    ensure!(folder.database.exists(), "there is no database at {database}: check --data-dir");
+    target::ensure_exists(&folder.config, &folder.database)?;
     let key = keys.current().id();
     if args.wrap_only {
         let wrapped = folder.wrap().await?;
@@ -72,20 +71,35 @@ pub async fn run(args: &RotateKeysArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A data folder, and what is to become of its content.
+/// A store, and what is to become of its content.
 struct Folder {
     config: Config,
-    database: PathBuf,
+    database: Database,
 }
 
 impl Folder {
     fn open(&self) -> anyhow::Result<Store> {
-        serve::open_sqlite(self.database.clone(), self.config.encryption.vault()?.rotating())
+        serve::open_store_with(&self.config, self.config.encryption.vault()?.rotating())
+    }
+
+    /// Writes the database anew, without traces of what was in it.
+    async fn rewrite(&self) -> anyhow::Result<()> {
+        let rewritten = match &self.database {
+            Database::Sqlite(file) => {
+                let file = file.clone();
+                tokio::task::spawn_blocking(move || sqlite::rewrite(&file)).await?
+            }
+            Database::Postgres(_) => {
+                let rewritten = self.config.store.postgres(self.config.encryption.vault()?);
+                tokio::task::spawn_blocking(move || postgres::rewrite(&rewritten)).await?
+            }
+        };
+        Ok(rewritten?)
     }
 
     async fn wrap(&self) -> anyhow::Result<u64> {
         let store = self.open()?;
-        let wrapped = store.write("rotate_keys", rotation::rewrap).await?;
+        let wrapped = store.write("rotate_keys", |tx| whole(tx).and_then(|()| rotation::rewrap(tx))).await?;
         close(store).await?;
         Ok(wrapped)
     }
@@ -93,7 +107,7 @@ impl Folder {
     async fn rotate(&self) -> anyhow::Result<u64> {
         let rotation = Rotation { keep_derived_texts: self.config.auto_derive() == AutoDerive::Text };
         let store = self.open()?;
-        let begun = store.write("rotate_keys", move |tx| rotation.begin(tx)).await?;
+        let begun = store.write("rotate_keys", move |tx| whole(tx).and_then(|()| rotation.begin(tx))).await?;
         if begun.rows > 0 {
             terminal::line(format_args!("Going on after {} rows of an earlier run.", begun.rows));
         }
@@ -110,11 +124,10 @@ impl Folder {
             ensure!(
                 store.scrub(true).await?,
                 "another program reads from {}: close it and run this again",
-                self.database.display()
+                self.database
             );
             close(store).await?;
-            let database = self.database.clone();
-            tokio::task::spawn_blocking(move || sqlite::rewrite(&database)).await??;
+            self.rewrite().await?;
             spinner.finish_and_clear();
         } else {
             close(store).await?;
@@ -125,6 +138,11 @@ impl Folder {
         close(store).await?;
         Ok(rows)
     }
+}
+
+/// Refuses a store with half an import in it.
+fn whole(tx: &mut dyn Tx) -> Result<(), StoreError> {
+    archive::refuse_unfinished(tx)
 }
 
 async fn close(store: Store) -> Result<(), StoreError> {

@@ -1,6 +1,6 @@
 //! `memloom serve`, and the one place where the parts are put together.
 
-use crate::config::{AutoDerive, Config, FilesProvider, LogFormat, size};
+use crate::config::{AutoDerive, Config, Database, FilesProvider, LogFormat, size};
 use crate::terminal::{Paint, line};
 use anyhow::{Context, bail};
 use memloom_core::SystemClock;
@@ -12,12 +12,14 @@ use memloom_server::shell;
 use memloom_server::telemetry::metrics::{DB_POOL_ACTIVE, DB_POOL_AVAILABLE, DB_QUEUE_LENGTH, Metrics};
 use memloom_server::telemetry::{self, TelemetryConfig};
 use memloom_service::{RetentionSettings, Services, Settings};
+use memloom_store::postgres::PostgresEngine;
 use memloom_store::sqlite::{SqliteConfig, SqliteEngine};
 use memloom_store::vault::{self, Vault};
 use memloom_store::{Store, StoreError, meta};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
@@ -26,6 +28,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   memloom serve
   memloom serve --listen 127.0.0.1:0 --data-dir /tmp/try
+  memloom serve --store 'postgres://memloom@db.example/memloom?sslmode=verify-full'
   MEMLOOM_LOG__LEVEL=debug memloom serve --config /etc/memloom.toml
 
 Without configuration the server is in local mode: it listens on loopback only
@@ -92,13 +95,17 @@ pub async fn launch(
     });
     let upkeep = tokio::spawn(metrics.clone().upkeep());
 
-    let readiness = store.clone();
+    let (readiness, stopping) = (store.clone(), Arc::new(AtomicBool::new(false)));
+    let told_to_stop = stopping.clone();
     let operations = shell::operations(
         move || {
-            let store = readiness.clone();
+            let (store, stopping) = (readiness.clone(), told_to_stop.load(Ordering::Relaxed));
             async move {
+                if stopping {
+                    return Err("the server is stopping".to_owned());
+                }
                 let read = store.read("readiness", |tx| meta::probe(tx)).await;
-                let wrote = store.write("readiness", |_| Ok(())).await;
+                let wrote = store.write("readiness", |tx| meta::probe_writing(tx)).await;
                 read.and(wrote).map_err(|reason: StoreError| {
                     // Anybody may ask whether we are ready; where our files lie is for the log.
                     tracing::warn!(%reason, "not ready");
@@ -112,8 +119,11 @@ pub async fn launch(
     let router = shell::shell(api.merge(operations).merge(shell::docs(rest::document)), &config.shell()?);
 
     let (changes, memories) = (services.changes.clone(), services.memories.clone());
+    let delay = config.server.shutdown_delay.0;
     let stop = async move {
         stop.await;
+        stopping.store(true, Ordering::Relaxed);
+        tokio::time::sleep(delay).await;
         changes.close();
         memories.close();
     };
@@ -141,15 +151,19 @@ pub fn openapi() -> anyhow::Result<String> {
 
 /// Opens the database that the configuration names, making and upgrading it as needed.
 pub fn open_store(config: &Config) -> anyhow::Result<Store> {
-    let path = config.database()?;
-    let vault = config.encryption.vault()?;
-    open_sqlite(path, vault)
+    open_store_with(config, config.encryption.vault()?)
 }
 
-pub(crate) fn open_sqlite(path: PathBuf, vault: Vault) -> anyhow::Result<Store> {
-    let vault = Arc::new(vault);
-    let engine = SqliteEngine::open(SqliteConfig { path, vault, ..SqliteConfig::default() })?;
-    Ok(Store::new(Arc::new(engine)))
+/// As [`open_store`], with a vault of the caller's.
+pub(crate) fn open_store_with(config: &Config, vault: Vault) -> anyhow::Result<Store> {
+    Ok(match config.database()? {
+        Database::Sqlite(path) => {
+            let vault = Arc::new(vault);
+            let engine = SqliteEngine::open(SqliteConfig { path, vault, ..SqliteConfig::default() })?;
+            Store::new(Arc::new(engine))
+        }
+        Database::Postgres(_) => Store::new(Arc::new(PostgresEngine::open(config.store.postgres(vault))?)),
+    })
 }
 
 /// What the use cases need to know of the configuration.
@@ -171,6 +185,7 @@ pub fn settings(config: &Config) -> Settings {
         task_interval: config.tasks.processor_interval.0,
         task_batch_size: config.tasks.batch_size,
         task_stale_claim: config.tasks.stale_claim_timeout.0,
+        lease: config.tasks.lease.0,
         changes_retention: config.changes.retention.0,
         quotas: config.quotas.settings(),
         files_enabled: config.files.provider == FilesProvider::Store,
@@ -183,6 +198,7 @@ pub fn settings(config: &Config) -> Settings {
         search: config.search.settings(),
         embedding: config.embedding.settings(&config.memories),
         index_memory: size(config.search.index_memory),
+        database_index_above: config.search.database_index_above,
         memories: config.memories.settings(config.limits.memories_body),
     }
 }
@@ -199,7 +215,11 @@ fn refuse_problems(config: &Config) -> anyhow::Result<()> {
 /// The lines a start prints: where, what, and something to paste.
 fn announcement(config: &Config, address: SocketAddr, paint: Paint) -> String {
     let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path).display().to_string();
-    let data = config.database().map(absolute).unwrap_or_default();
+    let data = match config.database() {
+        Ok(Database::Sqlite(path)) => absolute(path),
+        Ok(Database::Postgres(address)) => address.to_string(),
+        Err(_) => String::new(),
+    };
     let url = format!("http://{}", reachable(address));
     let mode = match config.auth.mode {
         Mode::Local => paint.yellow("local: every caller is believed; only this machine can call"),

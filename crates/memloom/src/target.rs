@@ -1,6 +1,7 @@
-//! What an operator's command works on: a running server, or the data folder itself.
+//! What an operator's command works on: a running server, or the store itself.
 
 use crate::cli::StoreArgs;
+use crate::config::{Config, Database};
 use crate::serve;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
@@ -8,16 +9,17 @@ use memloom_core::SystemClock;
 use memloom_server::telemetry::{self, Guard, TelemetryConfig};
 use memloom_service::Services;
 use memloom_store::Store;
+use memloom_store::postgres::inspection;
 use reqwest::header::AUTHORIZATION;
 use reqwest::{Method, RequestBuilder, Response};
 use serde_json::Value;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-/// Which server to ask and as whom, or which folder to open.
+/// Which server to ask and as whom, or which store to open.
 #[derive(Debug, Args)]
 pub struct TargetArgs {
-    /// The server to ask; without one the data folder is opened directly
+    /// The server to ask; without one the store is opened directly
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
     /// With --url: bearer token of an admin, or what `memloom token` prints; in local mode the user's name
@@ -59,22 +61,46 @@ impl TargetArgs {
         Ok(Some(Server { url: url.trim_end_matches('/'), caller: self, client: reqwest::Client::new() }))
     }
 
-    /// Opens the data folder, which no server may be using.
+    /// Opens the store itself. A data folder must be used by nobody else; a PostgreSQL database may be.
     pub(crate) async fn folder(&self) -> anyhow::Result<Folder> {
         let config = self.settings.load()?.config;
         // The audit log has to say what was done, and the log why something could not be.
         let telemetry =
             telemetry::init(&TelemetryConfig { filter: "warn".into(), ..TelemetryConfig::default() })?;
-        let database = config.database()?;
-        ensure!(database.exists(), "there is no database at {}: check --data-dir", database.display());
-        let store = serve::open_store(&config)
-            .context("the data folder cannot be opened (if a server runs on it, use --url)")?;
+        let store = open_existing(&config)?;
         let services = Services::new(store.clone(), Arc::new(SystemClock), serve::settings(&config)).await?;
         Ok(Folder { services, store, _telemetry: telemetry })
     }
 }
 
-/// A data folder that this process has to itself.
+/// Opens the store that a configuration names, unless there is nothing in it: a mistyped name must not make a new one.
+fn open_existing(config: &Config) -> anyhow::Result<Store> {
+    let database = config.database()?;
+    ensure_exists(config, &database)?;
+    serve::open_store(config).with_context(|| match database {
+        Database::Sqlite(_) => {
+            "the data folder cannot be opened (if a server runs on it, use --url)".to_owned()
+        }
+        Database::Postgres(address) => format!("the store at {address} cannot be opened"),
+    })
+}
+
+/// Refuses where nothing of ours is.
+pub(crate) fn ensure_exists(config: &Config, database: &Database) -> anyhow::Result<()> {
+    match database {
+        Database::Sqlite(file) => {
+            ensure!(file.exists(), "there is no database at {}: check --data-dir", file.display());
+        }
+        Database::Postgres(address) => {
+            let found =
+                inspection::inspect(&config.store.postgres(config.encryption.vault()?), &SystemClock)?;
+            ensure!(found.schema.is_some(), "there is nothing of memloom at {address}: check --store");
+        }
+    }
+    Ok(())
+}
+
+/// A store that was opened for one command.
 pub(crate) struct Folder {
     pub services: Services,
     store: Store,

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use memloom_testkit::embedder::{DIMENSIONS, Embedder};
+use memloom_testkit::postgres::Database;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
@@ -122,13 +123,32 @@ fn an_interrupt_ends_it_gracefully_and_the_folder_can_be_used_again() {
 }
 
 #[test]
+fn a_server_that_stops_says_so_before_it_refuses_anybody() {
+    let folder = folder_with("[server]\nshutdown_delay = \"1s\"\n");
+    let mut server = Server::start(folder.path(), &["--listen", "127.0.0.1:0"]);
+    let status = |path: &str| {
+        let url = format!("{}{path}", server.url());
+        stdout(&Command::new("curl").args(["-s", "-w", " %{http_code}", &url]).output().unwrap())
+    };
+    assert!(status("/health/ready").ends_with(" 200"), "{}", status("/health/ready"));
+    server.signal("-TERM");
+    let deadline = Instant::now() + Duration::from_secs(1);
+    while status("/health/ready").ends_with(" 200") {
+        assert!(Instant::now() < deadline, "it did not say that it stops");
+    }
+    assert!(status("/health/ready").contains("the server is stopping"), "{}", status("/health/ready"));
+    assert!(status("/health/live").ends_with(" 200"), "{}", status("/health/live"));
+    assert!(server.wait().success());
+}
+
+#[test]
 fn contradictions_stop_the_start_with_every_problem() {
-    let folder = folder_with("[server]\nlisten = \"0.0.0.0:0\"\n[store]\nurl = \"postgres://u:hush@db/x\"\n");
+    let folder = folder_with("[server]\nlisten = \"0.0.0.0:0\"\n[store]\nurl = \"postgres://u:hush@db\"\n");
     let refused = run(folder.path(), &["serve"]);
     assert_eq!(refused.status.code(), Some(1));
     let complaint = stderr(&refused);
     assert!(complaint.contains("server.listen") && complaint.contains("auth.mode = \"jwt\""), "{complaint}");
-    assert!(complaint.contains("PostgreSQL, which is not in this version"), "{complaint}");
+    assert!(complaint.contains("store.url: names no database; write it as postgres://"), "{complaint}");
     assert!(!complaint.contains("hush"), "{complaint}");
     assert!(!folder.path().join("memloom-data").exists(), "nothing was made");
 }
@@ -244,6 +264,195 @@ fn doctor_recognises_a_running_server() {
         stdout(&output).contains("✗ port: a Memloom server with other data listens"),
         "{}",
         stdout(&output)
+    );
+}
+
+/// What the doctor says of a store, whether it is content, and that it left no file behind.
+fn doctor_of(store: &str, listen: &str) -> (String, bool) {
+    let folder = folder();
+    let mut command = memloom(folder.path(), &["doctor", "--listen", listen]);
+    let output = command.env("MEMLOOM_STORE__URL", store).output().unwrap();
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is kept here");
+    assert_eq!(stderr(&output), "");
+    (stdout(&output), output.status.success())
+}
+
+#[test]
+fn doctor_examines_a_database_on_a_server() {
+    let database = Database::fresh();
+    let (text, content) = doctor_of(database.url(), "127.0.0.1:0");
+    assert!(content, "{text}");
+    let place = database.url();
+    for said in [
+        &format!("✓ database: connected to {place} without TLS"),
+        "! server: PostgreSQL 18.6, encoding UTF8; a power failure loses acknowledged writes",
+        "✓ role: memloom may do what is needed, and no more",
+        "✓ pgvector: 0.8.6",
+        "✓ schema: ",
+        "✓ connections: 397 are allowed",
+        "1 node with up to 21 each",
+        "✓ clock: agrees with the server's",
+        "✓ vacuum: ",
+        "✓ change feed: every change has its number",
+        "✓ nodes: none is running",
+    ] {
+        assert!(text.contains(said), "{said} is missing:\n{text}");
+    }
+    assert!(!text.contains("data folder") && !text.contains("disk space"), "{text}");
+
+    let (text, content) = doctor_of(&place.replace("memloom@", "postgres@"), "127.0.0.1:0");
+    let said =
+        "! role: postgres is a superuser: row-level security, the second line of tenant isolation, is off";
+    assert!(content && text.contains(said), "{text}");
+}
+
+#[test]
+fn doctor_sees_the_nodes_of_a_database() {
+    let (database, folder) = (Database::fresh(), folder());
+    let start = |address: &str| {
+        Server::start(folder.path(), &["serve", "--listen", address, "--store", database.url()])
+    };
+    let (one, two) = (start("127.0.0.1:0"), start("127.0.0.1:0"));
+    assert!(one.printed.contains(&format!("data     {}", database.url())), "{}", one.printed);
+    let listen = two.url().replace("http://", "");
+    let (text, content) = doctor_of(database.url(), &listen);
+    assert!(content, "{text}");
+    assert!(text.contains("✓ nodes: 2 nodes: "), "{text}");
+    assert!(text.contains("2 nodes with up to 21 each"), "{text}");
+    assert!(text.contains("! port: a Memloom server is already running on"), "{text}");
+}
+
+#[test]
+fn doctor_says_what_is_wrong_with_a_database() {
+    let check = |change: &[&str], said: &str, fix: &str, fatal: bool| {
+        let database = Database::fresh();
+        for statement in change {
+            database.execute(statement, &[]);
+        }
+        let (text, content) = doctor_of(database.url(), "127.0.0.1:0");
+        assert!(text.contains(said) && text.contains(fix), "{said}\n{fix}\nare missing:\n{text}");
+        assert_eq!(content, !fatal, "{text}");
+    };
+    check(
+        &["INSERT INTO schema_steps (number, name, works_with) VALUES (99, 'later', 99)"],
+        "✗ schema: the database has schema 99, which needs a version of memloom that knows 99 at least",
+        "start the newer version, or restore a backup made before the upgrade",
+        true,
+    );
+    check(
+        &["INSERT INTO schema_steps (number, name, works_with) VALUES (99, 'later', 1)"],
+        "✓ schema: 99, newer than this version's",
+        "which can work on it all the same",
+        false,
+    );
+    check(
+        &[
+            "INSERT INTO nodes VALUES (gen_random_uuid(), '0.0.1', 0, (EXTRACT(EPOCH FROM now()) * 1000000)::bigint)",
+            "INSERT INTO nodes VALUES (gen_random_uuid(), '0.0.2', 0, (EXTRACT(EPOCH FROM now()) * 1000000)::bigint)",
+            "INSERT INTO nodes VALUES (gen_random_uuid(), '0.0.3', 0, 0)",
+        ],
+        "! nodes: 2 nodes: ",
+        "of different versions, as in an upgrade",
+        false,
+    );
+    check(
+        &["DROP SCHEMA public CASCADE", "CREATE SCHEMA public"],
+        "✓ schema: the database is empty; the first start makes schema",
+        "as a superuser, in this database: CREATE EXTENSION vector",
+        true,
+    );
+    check(
+        &["DROP SCHEMA public CASCADE"],
+        "✗ role: memloom may not make tables and schemas in this database",
+        "make it the owner: ALTER DATABASE … OWNER TO memloom",
+        true,
+    );
+}
+
+#[test]
+fn a_server_that_cannot_be_reached_is_named_without_its_password() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let url = format!("postgres://memloom:hush@127.0.0.1:{free}/m?connect_timeout=2");
+    let (text, content) = doctor_of(&url, "127.0.0.1:0");
+    assert!(!content, "{text}");
+    assert!(
+        text.contains(&format!("\"postgres://memloom:[redacted]@127.0.0.1:{free}/m?connect_timeout=2\"")),
+        "{text}"
+    );
+    assert!(text.contains("✗ database: ") && text.contains(&format!("127.0.0.1:{free}")), "{text}");
+    assert!(text.contains("→ check store.url (host, port, user, password, database)"), "{text}");
+    assert!(!text.contains("hush"), "{text}");
+
+    let folder = folder();
+    for command in
+        [&["serve", "--listen", "127.0.0.1:0"][..], &["evict", "--older-than", "90d"], &["reindex"]]
+    {
+        let mut refused = memloom(folder.path(), command);
+        let refused = refused.env("MEMLOOM_STORE__URL", &url).output().unwrap();
+        let said = stdout(&refused) + &stderr(&refused);
+        assert_eq!(refused.status.code(), Some(1), "{said}");
+        assert!(said.contains(&format!("127.0.0.1:{free}")) && !said.contains("hush"), "{said}");
+    }
+}
+
+#[test]
+fn commands_work_in_a_database_beside_its_nodes() {
+    let (database, folder) = (Database::fresh(), folder());
+    let store = ["--store", database.url()];
+    let server = Server::start(folder.path(), &[&["serve", "--listen", "127.0.0.1:0"], &store[..]].concat());
+    let event = r#"{"event":{"event_id":"one","tenant_id":"acme","user_id":"alice","digest":"walrus"}}"#;
+    post(&format!("{}/v1/tenants/acme/users/alice/events", server.url()), event);
+    let run = |command: &[&str]| run(folder.path(), &[command, &store[..]].concat());
+    let done = run(&["reindex"]);
+    assert_eq!(stdout(&done), "Indexed 1 event.\n", "{}", stderr(&done));
+    let done = run(&["evict", "--older-than", "90d"]);
+    assert_eq!(stdout(&done), "Removed 0 conversation trees.\n", "{}", stderr(&done));
+
+    database.execute("DROP SCHEMA public CASCADE", &[]);
+    database.execute("CREATE SCHEMA public", &[]);
+    let refused = run(&["evict", "--older-than", "90d"]);
+    let said = format!("error: there is nothing of memloom at {}: check --store\n", database.url());
+    assert_eq!(stderr(&refused), said);
+}
+
+#[test]
+fn keys_are_rotated_in_a_database_that_nobody_uses() {
+    let (database, folder) = (Database::fresh(), folder());
+    let key = "A".repeat(43) + "=";
+    std::fs::write(folder.path().join("memloom.toml"), format!("[store]\nurl = \"{}\"\n", database.url()))
+        .unwrap();
+    let mut server = Server::start(folder.path(), &["--listen", "127.0.0.1:0"]);
+    post(
+        &format!("{}/v1/tenants/acme/users/alice/events", server.url()),
+        r#"{"event":{"event_id":"one","tenant_id":"acme","user_id":"alice","digest":"walrus"}}"#,
+    );
+    let rotate = || {
+        memloom(folder.path(), &["rotate-keys"]).env("MEMLOOM_ENCRYPTION__DEK__KEY", &key).output().unwrap()
+    };
+    let refused = rotate();
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains("stop them first"), "{}", stderr(&refused));
+    server.signal("-TERM");
+    assert!(server.wait().success());
+    let readable = "SELECT 1 FROM events WHERE encode(event, 'escape') LIKE '%walrus%'";
+    assert_eq!(database.rows(readable).len(), 1);
+
+    let done = rotate();
+    assert!(stdout(&done).starts_with("Sealed "), "{}{}", stdout(&done), stderr(&done));
+    assert!(database.rows(readable).is_empty());
+    let mut command = memloom(folder.path(), &["doctor", "--listen", "127.0.0.1:0"]);
+    let healthy = command.env("MEMLOOM_ENCRYPTION__DEK__KEY", &key).output().unwrap();
+    assert!(
+        stdout(&healthy).contains("✓ encryption: content is encrypted with the key"),
+        "{}",
+        stdout(&healthy)
+    );
+    let unreadable = run(folder.path(), &["doctor", "--listen", "127.0.0.1:0"]);
+    assert_eq!(unreadable.status.code(), Some(1));
+    assert!(
+        stdout(&unreadable).contains("✗ encryption: the content of this store is encrypted"),
+        "{}",
+        stdout(&unreadable)
     );
 }
 

@@ -1,11 +1,11 @@
 //! Encryption at rest as an operator sees it: a real server, its files, and `memloom rotate-keys`.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use memloom_testkit::server::{Client, Setup, TestServer};
+use memloom_testkit::server::{Client, Setup, TestServer, engine_is_postgres, stored_of};
+use memloom_testkit::stored::Stored;
 use rusqlite::Connection;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -31,8 +31,8 @@ impl Place {
         self.folder.path().join("data")
     }
 
-    fn database(&self) -> PathBuf {
-        self.data().join("memloom.db")
+    fn stored(&self) -> Stored {
+        stored_of(&self.data())
     }
 
     fn setup(&self, toml: &str) -> Setup {
@@ -65,7 +65,8 @@ impl Place {
         {
             command.env_remove(name);
         }
-        command.args(args).arg("--config").arg(file).arg("--data-dir").arg(self.data());
+        command.args(args).arg("--config").arg(file);
+        self.stored().aim(&mut command);
         command
     }
 
@@ -81,17 +82,9 @@ impl Place {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// The files in which something is found, by name.
+    /// The files or tables in which something is found, by name.
     fn found(&self, what: &str) -> Vec<String> {
-        let mut found = Vec::new();
-        for file in std::fs::read_dir(self.data()).unwrap() {
-            let path = file.unwrap().path();
-            let bytes = std::fs::read(&path).unwrap();
-            if bytes.windows(what.len()).any(|window| window.eq_ignore_ascii_case(what.as_bytes())) {
-                found.push(path.file_name().unwrap().to_string_lossy().into_owned());
-            }
-        }
-        found
+        self.stored().holding(what)
     }
 }
 
@@ -306,16 +299,12 @@ fn tampering_is_an_error_an_alarm_and_nobody_elses_problem() {
     };
     assert_eq!(reason(&server, "bad_tag"), 0, "there from the start, for alarms");
 
-    let database = Connection::open(place.database()).unwrap();
-    database.busy_timeout(Duration::from_secs(5)).unwrap();
-    let id = said.entry.replace('-', "");
-    let content: Vec<u8> = database
-        .query_row("SELECT content FROM entries WHERE hex(id) = upper(?1)", [&id], |row| row.get(0))
-        .unwrap();
+    let stored = place.stored();
+    let entry = stored.id(&said.entry);
+    let content = stored.bytes(&format!("SELECT content FROM entries WHERE id = {entry}")).unwrap();
     let put = |content: &[u8]| {
-        let changed =
-            database.execute("UPDATE entries SET content = ?1 WHERE hex(id) = upper(?2)", (content, &id));
-        assert_eq!(changed.unwrap(), 1);
+        let changed = stored.execute(&format!("UPDATE entries SET content = $1 WHERE id = {entry}"), content);
+        assert_eq!(changed, 1);
     };
     let mut damaged = content.clone();
     *damaged.last_mut().unwrap() ^= 1;
@@ -350,7 +339,7 @@ fn words_that_were_derived_leave_the_disk_when_that_is_turned_off() {
         alice.post(&entries(&conversation), entry).expect(201);
     }
     server.stop();
-    assert_eq!(place.found("walrus"), ["memloom.db"]);
+    assert_ne!(place.found("walrus"), [""; 0]);
 
     place.rotate(&encrypted(KEY));
     for word in ["walrus", "heron"] {
@@ -364,7 +353,7 @@ fn a_rotation_does_not_say_that_traces_are_gone_while_somebody_reads() {
     let mut server = place.serve("");
     say_everything(&server);
     server.stop();
-    let reader = Connection::open(place.database()).unwrap();
+    let reader = Connection::open(place.data().join("memloom.db")).unwrap();
     reader.execute_batch("BEGIN; SELECT COUNT(*) FROM meta").unwrap();
 
     let refused = place.run(&encrypted(KEY), &["rotate-keys"]);
@@ -376,26 +365,21 @@ fn a_rotation_does_not_say_that_traces_are_gone_while_somebody_reads() {
 }
 
 /// Makes of the entries there are so many that sealing them takes a while.
-fn multiply_entries(database: &Path, times: u32) -> u64 {
-    let database = Connection::open(database).unwrap();
+fn multiply_entries(stored: &Stored, times: u32) -> u64 {
     let columns = "user_id, client_id, content_type, created_at, content";
     let sql = format!(
         "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {times}) \
          INSERT INTO entries (group_id, conversation_id, channel, ord, id, {columns}) \
-         SELECT group_id, conversation_id, channel, ord + 100 * n, randomblob(16), {columns} FROM entries, n \
-         WHERE channel = 1"
+         SELECT group_id, conversation_id, channel, ord + 100 * n, {}, {columns} FROM entries, n WHERE channel = 1",
+        stored.fresh_id()
     );
-    database.execute(&sql, []).unwrap();
-    let count: u32 = database.query_row("SELECT COUNT(*) FROM entries", [], |row| row.get(0)).unwrap();
-    count.into()
+    stored.execute(&sql, &[])
 }
 
 /// How many rows the rotation under way has visited.
-fn visited(database: &Connection) -> u64 {
-    let sql = "SELECT value FROM meta WHERE key = 'rotation'";
-    let position: Result<Vec<u8>, _> = database.query_row(sql, [], |row| row.get(0));
-    let position: Value =
-        position.ok().and_then(|json| serde_json::from_slice(&json).ok()).unwrap_or_default();
+fn visited(stored: &Stored) -> u64 {
+    let position = stored.bytes("SELECT value FROM meta WHERE key = 'rotation'");
+    let position: Value = position.and_then(|json| serde_json::from_slice(&json).ok()).unwrap_or_default();
     position["rows"].as_u64().unwrap_or_default()
 }
 
@@ -405,22 +389,22 @@ fn a_rotation_that_is_killed_goes_on_where_it_was() {
     let mut server = place.serve("");
     let said = say_everything(&server);
     server.stop();
-    let total = multiply_entries(&place.database(), 5_000);
+    let total = multiply_entries(&place.stored(), 5_000);
 
     let mut least = 0;
     for kill in 1..=3 {
         let mut rotation =
             place.command(&encrypted(KEY), &["rotate-keys"]).stdout(Stdio::null()).spawn().unwrap();
-        let database = Connection::open(place.database()).unwrap();
+        let stored = place.stored();
         let deadline = Instant::now() + Duration::from_secs(60);
-        while visited(&database) < least + total / 8 {
+        while visited(&stored) < least + total / 8 {
             assert!(Instant::now() < deadline, "it does not get on");
             std::thread::sleep(Duration::from_millis(2));
         }
         rotation.kill().unwrap();
         let status = rotation.wait().unwrap();
         assert!(!status.success(), "it was done before kill {kill}");
-        least = visited(&database);
+        least = visited(&stored);
         let refused = place.refusal(&encrypted(KEY));
         assert!(refused.contains("rotate-keys"), "{refused}");
     }
@@ -465,18 +449,14 @@ fn the_doctor_says_whether_content_is_encrypted_and_keeps_the_key_to_itself() {
 #[test]
 fn the_doctor_says_of_a_store_what_a_start_would_say_and_leaves_it_alone() {
     let place = Place::new();
-    let files = || {
-        let files = std::fs::read_dir(place.data()).unwrap().map(|file| file.unwrap().path());
-        files.map(|path| (path.clone(), std::fs::read(path).unwrap())).collect::<BTreeMap<_, _>>()
-    };
     let look = |toml: &str| {
         let output = place.run(toml, &["doctor", "--listen", "127.0.0.1:0"]);
         (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
     };
     let doctor = |toml: &str| {
-        let before = files();
+        let before = place.stored().everything();
         let said = look(toml);
-        assert!(files() == before, "the doctor changed {:?}", files().keys());
+        assert!(place.stored().everything() == before, "the doctor changed something");
         said
     };
     let assert_refused_alike = |toml: &str| {
@@ -507,7 +487,8 @@ fn the_doctor_says_of_a_store_what_a_start_would_say_and_leaves_it_alone() {
     assert!(look(&encrypted(NEW_KEY)).1.contains("✗ encryption: "), "before a restart it is worth knowing");
     assert!(look(&encrypted(KEY)).1.contains("✓ encryption: "));
     server.kill();
-    assert!(place.database().with_extension("db-wal").exists(), "what is in the log counts too");
+    // Killed, SQLite leaves its log behind, and what is in the log counts too.
+    assert!(engine_is_postgres() || place.data().join("memloom.db-wal").exists());
     assert_eq!(look(&encrypted(KEY)).0, 0);
     assert_eq!(look("").0, 1);
 }

@@ -102,6 +102,7 @@ impl Conversations {
         self.cx
             .store
             .write("append_entry", move |tx| {
+                tx.lock(id.0.as_bytes())?;
                 let head = open_or_create(tx, &caller, id, group_id, &checked, now)?;
                 if let Some(Idempotency { key, body }) = &idempotency {
                     let since = now.saturating_add_micros(-IDEMPOTENCY_MICROS);

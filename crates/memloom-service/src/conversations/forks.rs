@@ -35,6 +35,7 @@ impl Conversations {
         self.cx
             .store
             .write("fork_conversation", move |tx| {
+                tx.lock(parent.0.as_bytes())?;
                 let point = ForkPoint { conversation: parent, at: Some(at) };
                 fork_tree(tx, &caller, id, &point, title.as_deref(), now)?;
                 visible(tx, &caller, id)

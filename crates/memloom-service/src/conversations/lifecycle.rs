@@ -39,6 +39,7 @@ impl Conversations {
         self.cx
             .store
             .write("create_conversation", move |tx| {
+                tx.lock(id.0.as_bytes())?;
                 create_root(tx, &caller, id, group, title.as_deref(), &metadata, now)?;
                 visible(tx, &caller, id)
             })
@@ -69,6 +70,7 @@ impl Conversations {
         self.cx
             .store
             .write("update_conversation", move |tx| {
+                tx.lock(id.0.as_bytes())?;
                 let head = open(tx, &caller, id, AccessLevel::Writer)?;
                 if let Some(title) = &new
                     && *title != rows::title(tx, caller.tenant(), id)?
@@ -95,6 +97,7 @@ impl Conversations {
             .cx
             .store
             .write("delete_conversation", move |tx| {
+                tx.lock(id.0.as_bytes())?;
                 let head = open(tx, &caller, id, needed)?;
                 groups::lock(tx, head.group)?;
                 let user = Some(&caller.user);

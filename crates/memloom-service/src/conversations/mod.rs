@@ -89,7 +89,8 @@ fn publish(
 ) -> Result<()> {
     let (user, part) = (user.map(UserId::as_str), part.map(|part| part.to_string()));
     let change = Change { kind, user, resource: &id.to_string(), version: part.as_deref() };
-    Ok(changes::record(tx, tenant, at, &change)?)
+    changes::record(tx, tenant, at, &change)?;
+    Ok(())
 }
 
 /// A title as it is stored: blank is none.

@@ -47,6 +47,7 @@ impl Conversations {
             .cx
             .store
             .write("share_conversation", move |tx| {
+                tx.lock(id.0.as_bytes())?;
                 let head = open(tx, &caller, id, AccessLevel::Manager)?;
                 let own = authorise(&head, AccessLevel::Manager)?;
                 groups::lock(tx, head.group)?;
@@ -83,6 +84,7 @@ impl Conversations {
             .cx
             .store
             .write("update_membership", move |tx| {
+                tx.lock(id.0.as_bytes())?;
                 let head = open(tx, &caller, id, AccessLevel::Manager)?;
                 let own = authorise(&head, AccessLevel::Manager)?;
                 groups::lock(tx, head.group)?;
@@ -110,6 +112,7 @@ impl Conversations {
         self.cx
             .store
             .write("delete_membership", move |tx| {
+                tx.lock(id.0.as_bytes())?;
                 let leaving = user == caller.user;
                 let needed = if leaving { AccessLevel::Reader } else { AccessLevel::Manager };
                 let head = open(tx, &caller, id, needed)?;

@@ -84,6 +84,7 @@ impl Conversations {
         self.cx
             .store
             .write("sync_entries", move |tx| {
+                tx.lock(id.0.as_bytes())?;
                 let Some(client) = &caller.client else { return Err(Error::Unauthorized) };
                 let existing = head_for_writing(tx, caller.tenant(), &caller.user, id)?;
                 let created_as_root = existing.is_none() && checked.fork.is_none();

@@ -3,9 +3,10 @@
 
 use super::meaning::{Described, at_once};
 use crate::{Context, tasks};
+use futures_util::future::try_join_all;
 use memloom_core::{Error, GroupId, Result};
 use memloom_recall::embed::{EmbedError, Embedded};
-use memloom_store::conversations::meaning::{self, Meaning};
+use memloom_store::conversations::meaning::{self, Meaning, Waiting};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -78,14 +79,15 @@ pub(crate) async fn try_again(cx: &Arc<Context>) -> Result<(), String> {
 async fn take_in(cx: &Arc<Context>) -> Result<bool> {
     let waiting =
         cx.store.read("texts_waiting", |tx| Ok::<_, Error>(meaning::waiting(tx, BATCH_TEXTS, BATCH_BYTES)?));
-    let Some((texts, last)) = waiting.await? else { return Ok(false) };
+    let Some(Waiting { texts, numbers }) = waiting.await? else { return Ok(false) };
     let inner = cx.clone();
     let described = tokio::task::spawn_blocking(move || {
         let described = |text| (at_once(&inner, text), text.group);
         by_tree(texts.iter().map(described))
     });
     let described = described.await.map_err(|error| Error::Internal(error.to_string()))?;
-    write(cx, described, Some(last)).await?;
+    write(cx, described).await?;
+    cx.store.write("take_in_texts", move |tx| Ok::<_, Error>(tx.take_in_texts(&numbers)?)).await?;
     Ok(true)
 }
 
@@ -131,7 +133,7 @@ pub(crate) async fn upgrade(cx: &Arc<Context>) -> Result<Result<usize, EmbedErro
         .zip(&vectors)
         .zip(&texts)
         .map(|((described, vectors), text)| (described.with(&cx.analyzer, Some(vectors)), text.group));
-    write(cx, by_tree(embedded), None).await?;
+    write(cx, by_tree(embedded)).await?;
     Ok(Ok(texts.len()))
 }
 
@@ -183,17 +185,16 @@ fn by_tree(meanings: impl Iterator<Item = (Meaning, GroupId)>) -> ByTree {
     trees
 }
 
-/// Writes down what texts are found by, and how far they were taken in.
-async fn write(cx: &Context, trees: ByTree, taken_in: Option<i64>) -> Result<()> {
-    cx.store
-        .write("take_in_texts", move |tx| {
-            for (group, meanings) in &trees {
-                meaning::put(tx, *group, meanings)?;
+/// Writes down what texts are found by: each tree by itself, so that whoever appends to one waits for no other.
+async fn write(cx: &Context, trees: ByTree) -> Result<()> {
+    let writes = trees.into_iter().map(|(group, meanings)| {
+        cx.store.write("put_meanings", move |tx| {
+            if let Some(first) = meanings.first() {
+                tx.lock(first.conversation.0.as_bytes())?;
             }
-            if let Some(no) = taken_in {
-                meaning::set_taken_in(tx, no)?;
-            }
-            Ok(())
+            Ok::<_, Error>(meaning::put(tx, group, &meanings)?)
         })
-        .await
+    });
+    try_join_all(writes).await?;
+    Ok(())
 }

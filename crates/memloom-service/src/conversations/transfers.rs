@@ -80,6 +80,7 @@ impl Conversations {
         self.cx
             .store
             .write("create_transfer", move |tx| {
+                tx.lock(id.0.as_bytes())?;
                 let head = open(tx, &caller, id, AccessLevel::Owner)?;
                 groups::lock(tx, head.group)?;
                 if to == caller.user {

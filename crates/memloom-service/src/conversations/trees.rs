@@ -5,7 +5,7 @@ use crate::Context;
 use memloom_core::{ConversationId, EntryId, GroupId};
 use memloom_recall::embed::Space;
 use memloom_recall::index::{Cache, Partition, Piece, SpaceNo};
-use memloom_store::conversations::meaning::{self, Meaning, Progress, Tree};
+use memloom_store::conversations::meaning::{self, Meaning, Tree};
 use memloom_store::{StoreError, Tx};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -54,13 +54,14 @@ impl Trees {
         Self { cache: Cache::new(budget), models: Numbers::default(), spaces: Numbers::default() }
     }
 
-    /// Reads a tree's index, after it was brought up to what this unit of work sees.
+    /// Reads a tree's index, after it was brought up to what this unit of work sees. `has_tail`: there are texts, of
+    /// whichever tree, that nobody has taken in.
     pub(super) fn with<R>(
         &self,
         tx: &mut dyn Tx,
         cx: &Context,
         tree: &Tree,
-        progress: &Progress,
+        has_tail: bool,
         read: impl FnOnce(&Known, &Partition<Turn>) -> R,
     ) -> Result<R, StoreError> {
         // Somebody else may have brought it further than this unit of work sees. That does no harm: what is found is looked
@@ -71,8 +72,8 @@ impl Trees {
                 (*known, *partition) = (Known::default(), Partition::new());
                 self.take_in_changes(tx, tree, known, partition)?;
             }
-            if !progress.is_complete() {
-                self.take_in_tail(tx, cx, tree, progress, known, partition)?;
+            if has_tail {
+                self.take_in_tail(tx, cx, tree, known, partition)?;
             }
             (known.next_ord, known.changes) = (tree.next_ord, tree.changes);
             partition.set_bytes_beside(known.bytes());
@@ -116,11 +117,10 @@ impl Trees {
         tx: &mut dyn Tx,
         cx: &Context,
         tree: &Tree,
-        progress: &Progress,
         known: &mut Known,
         partition: &mut Partition<Turn>,
     ) -> Result<(), StoreError> {
-        for text in meaning::tail(tx, tree.group, progress)? {
+        for text in meaning::tail(tx, tree.group)? {
             let is_known = |turn: &Turn| turn.text_no == text.no;
             if !partition.meta(text.ord as u64).is_some_and(is_known) {
                 let mut meaning = at_once(cx, &text);

@@ -43,6 +43,7 @@ impl Files {
             .write_then(
                 "write_event",
                 move |tx| {
+                    scopes::take_turn(tx, &writer.scope)?;
                     let scope = scopes::lock(tx, &writer.scope)?;
                     if replay.find(tx, &writer, scope.id)?.is_some() {
                         return Ok((EventWritten { replayed: true }, Told::new()));
@@ -61,10 +62,11 @@ impl Files {
                         resource: &event.id,
                         version: None,
                     };
-                    let sequence = changes::record_numbered(tx, tenant, now, &change)?;
+                    let recorded = changes::record(tx, tenant, now, &change)?;
                     let mut told = Told::new();
                     for mirror in made.iter() {
-                        told.extend(mirror::told(sequence, &mirror.put(tx)?, now));
+                        let put = mirror.put(tx)?;
+                        told.extend(mirror::told(tx, recorded, &put, now)?);
                     }
                     replay.remember(tx, &writer, scope.id, now, || Ok("{}".to_owned()))?;
                     Ok((EventWritten { replayed: false }, told))

@@ -8,7 +8,7 @@
 use super::Files;
 use crate::audit::{self, Actor};
 use crate::memories::forget::{Ended, end_sessions};
-use crate::{Context, files_metrics, tasks};
+use crate::{Context, files_metrics, lease, tasks};
 use memloom_core::files::ScopedCaller;
 use memloom_core::{ConversationId, Error, Result, UserId};
 use memloom_store::changes::{self, Change, ChangeKind};
@@ -45,17 +45,20 @@ impl Files {
         let cx = &self.cx;
         let under_way = cx.forgetting.read().await;
         let working = self.memories.forget_here(&caller.scope).await?;
-        let (who, clock, begun) = (caller.scope.clone(), cx.clock.clone(), self.memories.forgets());
+        let (who, inner) = (caller.scope.clone(), cx.clone());
         let detach = cx.store.write("forget_user", move |tx| {
-            begun.begin();
-            Ok::<_, Error>(forget::detach(tx, &who, clock.now())?)
+            let begun = forget::detach(tx, &who, inner.clock.now())?;
+            for forget in &begun.forgets {
+                lease::claim(tx, &inner, &turn(forget))?;
+            }
+            Ok::<_, Error>(begun)
         });
         let begun = detach.await?;
         self.memories.drop_lasting_indexes(&begun.memories);
         let lasting: u64 = begun.memories.iter().map(|scope| scope.entries).sum();
         let mut removed = Removed { memories: working + lasting, ..Removed::default() };
         for forget in &begun.forgets {
-            removed += self.carry_out(forget).await?;
+            removed += lease::in_turn(cx, &turn(forget), self.carry_out(forget)).await?;
         }
         scrub(cx).await;
         drop(under_way);
@@ -86,7 +89,8 @@ impl Files {
         // Not while somebody counts what goes.
         let Ok(_alone) = cx.forgetting.try_write() else { return Ok(()) };
         for forget in cx.store.read("forgotten", |tx| Ok::<_, Error>(forget::unfinished(tx)?)).await? {
-            self.carry_out(&forget).await?;
+            // Not what another node is at.
+            lease::alone(cx, &turn(&forget), self.carry_out(&forget)).await?.transpose()?;
         }
         scrub(cx).await;
         Ok(())
@@ -134,6 +138,12 @@ impl Files {
             }
         }
     }
+}
+
+/// What the lease is called of whoever carries a forget out. Two that did so would remove the same, but neither would count all of
+/// it.
+fn turn(forget: &Forget) -> String {
+    format!("forget {}", forget.number())
 }
 
 /// A tree that is out of reach now: the conversation it began with, and who could see it until then.

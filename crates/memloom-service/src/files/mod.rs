@@ -39,7 +39,7 @@ impl Files {
     }
 
     /// Lets a caller in: its role, then its quota. Nothing of the request has been looked at.
-    pub fn admit(&self, caller: &ScopedCaller, role: FileRole) -> Result<()> {
+    pub async fn admit(&self, caller: &ScopedCaller, role: FileRole) -> Result<()> {
         if !self.cx.settings.files_enabled {
             let message = "this build keeps no files in Azure: set files.provider = \"store\"";
             return Err(Error::refused(Code::AzureProviderNotEnabled, message));
@@ -50,7 +50,7 @@ impl Files {
             FileRole::Writer => Kind::Write,
         };
         let (tenant, user) = (caller.scope.tenant().as_str(), caller.scope.user().as_str());
-        self.cx.quotas.charge(tenant, user, &caller.service, kind)
+        self.cx.quotas.spend(tenant, user, &caller.service, kind).await
     }
 
     /// Gives a writer back what it was charged if a cap refused the call in the end.

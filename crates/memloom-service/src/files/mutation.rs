@@ -186,6 +186,7 @@ impl Mutation {
         let committed = cx
             .store
             .write("change_file", move |tx| {
+                scopes::take_turn(tx, &asked.caller.scope)?;
                 let scope = scopes::lock(tx, &asked.caller.scope)?;
                 if let Some(first) = asked.replay.find(tx, &asked.caller, scope.id)? {
                     return Written::replayed(&first).map(Err);

@@ -4,6 +4,7 @@ use super::Memories;
 use super::journal::{Actor, Milestone};
 use super::provider::{ScanQuery, Write, Written};
 use super::search::comparable;
+use crate::lease;
 use memloom_core::Result;
 use memloom_core::memories::consolidate::{self, Candidate};
 use memloom_core::memories::{
@@ -20,8 +21,21 @@ const PAGE: usize = 500;
 /// Scopes with more entries are merged in part: the work grows with the square.
 const MOST: usize = 20_000;
 
-/// The scopes that are being merged: at most one at a time each.
-static UNDER_WAY: Mutex<Option<HashSet<ScopeHash>>> = Mutex::new(None);
+/// The scopes that are being merged here: at most one at a time each. That, and the lease that keeps other nodes from the same
+/// scope, saves work and no more: of two that merge the same entries one finds them at other versions, and leaves them.
+#[derive(Default)]
+pub(super) struct UnderWay(Mutex<HashSet<ScopeHash>>);
+
+impl UnderWay {
+    /// Whether it was not under way yet.
+    fn begin(&self, scope: ScopeHash) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(scope)
+    }
+
+    fn end(&self, scope: ScopeHash) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&scope);
+    }
+}
 
 /// What a consolidation did.
 struct Report {
@@ -48,22 +62,21 @@ impl Memories {
 
     /// Merges a scope that an add made too large, in the background and once at a time.
     pub(super) fn consolidate_later(&self, scope: ScopeKey) {
-        {
-            let mut under_way = UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner);
-            if !under_way.get_or_insert_default().insert(scope.hash()) {
-                return;
-            }
+        if !self.parts.consolidating.begin(scope.hash()) {
+            return;
         }
         let memories = self.clone();
         tokio::spawn(async move {
             let threshold = memories.rules().consolidation.similarity_threshold;
             let (actor, everybody) =
                 (Actor::system("consolidation"), Viewer { all: true, ..Viewer::default() });
-            if let Err(error) = memories.merge(&scope, threshold, false, actor, everybody).await {
+            let merge = memories.merge(&scope, threshold, false, actor, everybody);
+            let name = lease::of_scope("merge", &scope);
+            let merged = lease::alone(&memories.cx, &name, merge).await.and_then(Option::transpose);
+            if let Err(error) = merged {
                 tracing::warn!(%error, "memories could not be merged; the next add tries again");
             }
-            let mut under_way = UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner);
-            under_way.get_or_insert_default().remove(&scope.hash());
+            memories.parts.consolidating.end(scope.hash());
         });
     }
 

@@ -114,6 +114,10 @@ impl Embedded {
             None => {
                 let wanted = Wanted(self.cx.embeddings.preferred_model_id().map(str::to_owned));
                 let work = move |tx: &mut dyn Tx| {
+                    entry.hold_source(tx)?;
+                    if let Some(first) = writes.first() {
+                        tx.lock(first.memory().scope.hash().0.as_slice())?;
+                    }
                     if let Some(answer) = replay(tx, &writes, &entry)? {
                         return Ok(Attempt::Replayed(answer));
                     }
@@ -150,10 +154,13 @@ impl Embedded {
             return Ok(Attempt::Conflict(conflicts));
         }
         let (bus, there) = (self.bus.clone(), writes.clone());
-        let tell = move |tx: &mut dyn Tx| match replay(tx, &there, &entry)? {
-            Some(answer) => Ok(Attempt::Replayed(answer)),
-            None if !entry.has_source(tx)? => Ok(Attempt::Conflict(ids(&there))),
-            None => entry.tell(tx, &there).map(Attempt::Done),
+        let tell = move |tx: &mut dyn Tx| {
+            entry.hold_source(tx)?;
+            match replay(tx, &there, &entry)? {
+                Some(answer) => Ok(Attempt::Replayed(answer)),
+                None if !entry.has_source(tx)? => Ok(Attempt::Conflict(ids(&there))),
+                None => entry.tell(tx, &there).map(Attempt::Done),
+            }
         };
         let told = journal.write_then("tell_of_memories", tell, move |attempt| attempt.publish(&bus)).await;
         if !matches!(told, Ok(Attempt::Done(_))) {

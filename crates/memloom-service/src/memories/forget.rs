@@ -12,14 +12,13 @@ use memloom_core::identity::Tenant;
 use memloom_core::memories::{Author, Identifier, Memory, Policy};
 use memloom_core::{Error, GroupId, Result, Timestamp};
 use memloom_store::Tx;
-use memloom_store::files::forget::{Forget, Removed};
+use memloom_store::files::forget::{BEGINNING, Forget, Removed, begun};
 use memloom_store::memories::entries::{self, Stored};
 use memloom_store::memories::purge::{self, Detached, Selector};
 use memloom_store::memories::writing::Writing;
 use memloom_store::memories::{index, sessions};
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Rows that a step works on.
 const STEP: i64 = 200;
@@ -30,35 +29,28 @@ const STEP: i64 = 200;
 pub enum Source {
     /// An entry of the primary store, at the version that was read.
     Lasting(Arc<Memory>),
-    /// Something in working memory, and how many forgets had begun before it was read. A forget clears working memory before
-    /// it begins, so what was read there and is written after the beginning was counted as before it.
-    Working(Forgets, u64),
+    /// Something in working memory, and how many forgets had begun, on whichever node, before it was read. A forget clears working
+    /// memory before it begins, so what was read there and is written after the beginning was counted as before it.
+    Working(i64),
 }
 
 impl Source {
+    /// Keeps forgets from beginning where a copy depends on whether one has. To be called first in the unit of work.
+    pub fn hold(&self, tx: &mut dyn Tx) -> Result<()> {
+        match self {
+            Self::Lasting(_) => Ok(()),
+            Self::Working(_) => Ok(tx.lock(BEGINNING)?),
+        }
+    }
+
     /// Whether a copy may be written. To be asked in a unit of work of the primary store.
     pub fn is_there(&self, tx: &mut dyn Tx) -> Result<bool> {
         match self {
             Self::Lasting(memory) => {
                 Ok(entries::version(tx, memory.scope.tenant(), memory.id)? == Some(memory.version))
             }
-            Self::Working(forgets, before) => Ok(forgets.count() == *before),
+            Self::Working(before) => Ok(begun(tx)? == *before),
         }
-    }
-}
-
-/// Counts the forgets that began.
-#[derive(Debug, Clone, Default)]
-pub struct Forgets(Arc<AtomicU64>);
-
-impl Forgets {
-    /// Notes that a forget begins: in its first unit of work, so that every other is either before it or after it.
-    pub(crate) fn begin(&self) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-
-    fn count(&self) -> u64 {
-        self.0.load(Ordering::SeqCst)
     }
 }
 
@@ -84,19 +76,17 @@ pub(crate) fn end_sessions(
 }
 
 impl Memories {
-    /// The forgets that began.
-    pub(crate) fn forgets(&self) -> Forgets {
-        self.parts.forgets.clone()
-    }
-
     /// Reads an entry again that is to be copied; none if it is not what it was any more.
     pub(super) async fn source(&self, memory: &Memory) -> Result<Option<Source>> {
-        let (forgets, provider) = (self.forgets(), self.parts.catalogue.of(memory.kind));
-        let before = forgets.count();
+        let (volatile, provider) = (Self::is_volatile(memory.kind), self.parts.catalogue.of(memory.kind));
+        let before = match volatile {
+            true => self.cx.store.read("forgets_begun", |tx| Ok::<_, Error>(begun(tx)?)).await?,
+            false => 0,
+        };
         let current = provider.get(memory.scope.tenant(), memory.id).await?;
         let current = current.filter(|current| current.version == memory.version);
-        Ok(current.map(|current| match Self::is_volatile(memory.kind) {
-            true => Source::Working(forgets, before),
+        Ok(current.map(|current| match volatile {
+            true => Source::Working(before),
             false => Source::Lasting(Arc::new(current)),
         }))
     }

@@ -1,5 +1,6 @@
 //! What is told of a change: the audit trail, the change feed, the answer under an idempotency key, the stream.
 
+use super::event_json;
 use super::forget::Source;
 use super::provider::Write;
 use super::stream::{Bus, Event, Update};
@@ -7,11 +8,12 @@ use memloom_core::files::{ETag, Scope, canonical};
 use memloom_core::identity::Tenant;
 use memloom_core::memories::{Author, Code, Memory, MemoryCaller, Refusal};
 use memloom_core::{Result, Timestamp, UserId};
-use memloom_store::Tx;
 use memloom_store::changes::{self, Change, ChangeKind};
 use memloom_store::files::audit::{self, NewRecord};
 use memloom_store::files::scopes;
 use memloom_store::memories::{idempotency, versions};
+use memloom_store::stream::{self, NewEvent};
+use memloom_store::{Recorded, Tx};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use uuid::Uuid;
@@ -83,7 +85,7 @@ pub struct Remember {
 }
 
 /// What was told, for those who follow the stream.
-pub type Told = Vec<(i64, Arc<Event>)>;
+pub type Told = Vec<(Recorded, Arc<Event>)>;
 
 /// What an idempotency key was answered before, if anything. Another request under the same key is refused.
 pub fn replayed(
@@ -103,6 +105,11 @@ pub fn replayed(
 }
 
 impl Entry {
+    /// Holds off what decides whether what is copied is still there. First in a unit of work of the primary store.
+    pub fn hold_source(&self, tx: &mut dyn Tx) -> Result<()> {
+        self.source.as_ref().map_or(Ok(()), |source| source.hold(tx))
+    }
+
     /// Whether what is copied is still there; always so for what is no copy. Of the primary store's unit of work.
     pub fn has_source(&self, tx: &mut dyn Tx) -> Result<bool> {
         self.source.as_ref().map_or(Ok(true), |source| source.is_there(tx))
@@ -135,9 +142,11 @@ impl Entry {
                 resource: &memory.id.to_string(),
                 version: Some(&version),
             };
-            let sequence = changes::record_numbered(tx, memory.scope.tenant(), self.at, &change)?;
+            let recorded = changes::record(tx, memory.scope.tenant(), self.at, &change)?;
             let milestone = self.milestones.iter().find(|(of, _)| *of == number).map(|(_, m)| m.clone());
-            told.push((sequence, Arc::new(Event { update, memory: memory.clone(), at: self.at, milestone })));
+            let event = Event { update, memory: memory.clone(), at: self.at, milestone };
+            keep(tx, recorded, &event)?;
+            told.push((recorded, Arc::new(event)));
         }
         if let (Some(remember), Some(first)) = (&self.remember, writes.first()) {
             let tenant = first.memory().scope.tenant();
@@ -198,9 +207,32 @@ impl Entry {
     }
 }
 
+/// Writes an event down for those who follow the stream on any node, in the unit of work that records its change. Where a change
+/// has its number at once there is no other node, and nothing to be written.
+pub(crate) fn keep(tx: &mut dyn Tx, recorded: Recorded, event: &Event) -> Result<()> {
+    if matches!(recorded, Recorded::Numbered(_)) {
+        return Ok(());
+    }
+    let memory = &event.memory;
+    if event.update == Update::Deleted {
+        // What it said goes with it.
+        stream::blank_memory(tx, memory.id)?;
+    }
+    let body = event_json::write(event);
+    let new = NewEvent {
+        recorded,
+        scope: memory.scope.hash(),
+        memory: memory.id,
+        author: memory.created_by.user.as_deref(),
+        at: event.at,
+        body: body.as_bytes(),
+    };
+    Ok(stream::insert(tx, memory.scope.tenant(), &new)?)
+}
+
 /// Tells those who follow the stream, in the order of the commits.
 pub fn publish(bus: &Bus, told: &Told) {
-    for (sequence, event) in told {
-        bus.publish(*sequence, event.clone());
+    for (recorded, event) in told {
+        bus.publish(*recorded, event.clone());
     }
 }

@@ -4,6 +4,7 @@ use super::entries::settle_state;
 use super::provider::{ScanQuery, Span, Write, Written};
 use super::search::comparable;
 use super::{MAX_ATTEMPTS, Memories, contended};
+use crate::lease;
 use memloom_core::memories::duplicate::{self, Profile};
 use memloom_core::memories::promote;
 use memloom_core::memories::{
@@ -150,6 +151,17 @@ impl Memories {
     ) -> Result<Option<Promoted>> {
         // One after the other: two that look for a duplicate at the same time would both find none.
         let _alone = self.parts.promoting.lock().await;
+        let name = lease::of_scope("promote", &target);
+        lease::in_turn(&self.cx, &name, self.copy_alone(source, target, actor, once)).await
+    }
+
+    async fn copy_alone(
+        &self,
+        source: &Memory,
+        target: ScopeKey,
+        actor: super::Actor,
+        once: bool,
+    ) -> Result<Option<Promoted>> {
         if once {
             let provider = self.parts.catalogue.of(source.kind);
             let current = provider.get(source.scope.tenant(), source.id).await?;

@@ -3,10 +3,11 @@
 use super::Memories;
 use super::journal::{Actor, Milestone};
 use super::provider::{Write, Written};
+use super::stream::KEPT_MICROS;
 use memloom_core::memories::{Kind, Layer, Memory, ScopeKey};
 use memloom_core::{Error, Result};
 use memloom_store::memories::{entries, idempotency, index, purge, scopes};
-use memloom_store::{Store, StoreError};
+use memloom_store::{Store, StoreError, stream};
 use serde_json::json;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -36,16 +37,31 @@ impl Memories {
         }
     }
 
+    /// Writes down what this node has counted, for as long as it is polled.
+    pub(crate) async fn run_writing_down(&self) -> Infallible {
+        loop {
+            tokio::time::sleep(self.cx.settings.memories.sweep_interval).await;
+            self.write_down().await;
+        }
+    }
+
+    /// Writes down what this node has counted.
+    pub(crate) async fn write_down(&self) {
+        if let Err(error) = self.write_uses().await {
+            tracing::warn!(%error, "uses of memories could not be counted; trying again later");
+        }
+    }
+
     /// One round of everything but fading.
     pub(crate) async fn upkeep(&self) {
         let chores = [
             ("sweeping expired memories", self.sweep().await),
             ("applying retention to memories", self.retain().await),
-            ("counting uses of memories", self.write_uses().await),
             ("looking at what points at files", self.check_pointers().await),
             ("clearing away scopes of memories", self.clear_away().await.map(|_| ())),
             ("purging idempotency keys of memories", self.purge_keys().await),
             ("forgetting what went from indexes", self.trim_gone().await),
+            ("trimming the stream of memories", self.trim_stream().await),
         ];
         for (chore, result) in chores {
             if let Err(error) = result {
@@ -152,6 +168,18 @@ impl Memories {
                 || store.write("trim_gone", |tx| Ok::<_, Error>(index::trim_gone(tx, KEPT_GONE, STEP)?));
             while trim().await? > 0 {}
         }
+        Ok(())
+    }
+
+    /// Removes what followers of the stream are not told any more.
+    async fn trim_stream(&self) -> Result<()> {
+        if !self.cx.store.is_shared() {
+            return Ok(());
+        }
+        let before = self.now().saturating_add_micros(-KEPT_MICROS);
+        let trim =
+            || self.cx.store.write("trim_stream", move |tx| Ok::<_, Error>(stream::trim(tx, before, STEP)?));
+        while trim().await? > 0 {}
         Ok(())
     }
 

@@ -12,12 +12,12 @@ use memloom_core::memories::{Embedding, Memory, mirror};
 use memloom_core::recall::terms::Terms;
 use memloom_core::{Error, Result, Timestamp, UserId};
 use memloom_recall::embed::EmbedError;
-use memloom_store::Tx;
 use memloom_store::changes::{self, Change, ChangeKind};
 use memloom_store::files::scopes::ScopeId;
 use memloom_store::files::{events, scopes};
 use memloom_store::memories::writing::Writing;
 use memloom_store::memories::{entries, purge, upgrades, versions};
+use memloom_store::{Recorded, Tx};
 use std::sync::Arc;
 
 /// Mirrors that one unit of work makes at most: nobody else can write meanwhile.
@@ -63,9 +63,11 @@ impl Mirror {
 }
 
 /// What followers of the stream are told of a mirror, under the number of the change that tells of its event.
-pub(crate) fn told(sequence: i64, write: &Write, at: Timestamp) -> Told {
+pub(crate) fn told(tx: &mut dyn Tx, recorded: Recorded, write: &Write, at: Timestamp) -> Result<Told> {
     let update = if matches!(write, Write::Insert(_)) { Update::Created } else { Update::Updated };
-    vec![(sequence, Arc::new(Event { update, memory: write.memory().clone(), at, milestone: None }))]
+    let event = Event { update, memory: write.memory().clone(), at, milestone: None };
+    journal::keep(tx, recorded, &event)?;
+    Ok(vec![(recorded, Arc::new(event))])
 }
 
 /// Removes the entries that mirror events which are gone, in the unit of work that removes those.

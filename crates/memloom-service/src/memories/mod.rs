@@ -10,8 +10,10 @@ mod consolidate;
 mod decay;
 mod embedded;
 mod entries;
+mod event_json;
 mod facts;
 pub(crate) mod forget;
+mod indexing;
 pub mod journal;
 mod lifecycle;
 mod listing;
@@ -20,6 +22,7 @@ pub(crate) mod mirror;
 mod pointers;
 pub mod provider;
 mod recall;
+mod relay;
 mod replay;
 mod search;
 mod sessions;
@@ -39,8 +42,8 @@ pub use search::{Answer, Hit, KnowledgeMode, KnowledgeQuery, Metric};
 pub use subscription::{StreamRequest, Streamed, Subscription};
 
 use crate::Context;
+use consolidate::UnderWay;
 use embedded::Embedded;
-use forget::Forgets;
 use journal::{Actor, Entry};
 use memloom_core::identity::{Principal, Role};
 use memloom_core::memories::{
@@ -74,16 +77,17 @@ struct Parts {
     caches: [Arc<ScopeCache>; 2],
     bus: Arc<Bus>,
     uses: Uses,
-    forgets: Forgets,
     cursor_key: CursorKey,
     /// Wakes whoever makes better vectors.
     upgrades: Notify,
-    /// Held while an entry is copied to another scope.
+    /// Held while an entry is copied to another scope, and behind it a lease that holds off other nodes: two that look for what
+    /// says the same at the same time would both find nothing, and both copy.
     promoting: Mutex<()>,
+    consolidating: UnderWay,
 }
 
 impl Memories {
-    /// Puts the surface on the primary store and, for what must not outlive the process, on one in memory.
+    /// Puts the surface on the primary store and, for what need not outlive it, on one as durable as memory.
     pub(crate) fn new(cx: Arc<Context>, ram: Store, cursor_key: CursorKey) -> Self {
         let bus = Arc::new(Bus::new(cx.clock.clone()));
         let caches = [cx.settings.index_memory, cx.settings.index_memory / 4]
@@ -97,10 +101,10 @@ impl Memories {
             caches,
             bus,
             uses: Uses::default(),
-            forgets: Forgets::default(),
             cursor_key,
             upgrades: Notify::new(),
             promoting: Mutex::default(),
+            consolidating: UnderWay::default(),
         };
         Self { cx, parts: Arc::new(parts) }
     }

@@ -1,5 +1,7 @@
 //! Finding entries of a scope: the index in memory, brought up to what the reader sees, and the scores it leads to.
 
+mod database;
+
 use super::provider::{Hits, Near, NearQuery, Span};
 use memloom_core::memories::decay::Fading;
 use memloom_core::memories::limits::DecayRules;
@@ -13,7 +15,7 @@ use memloom_recall::embed::{Calibration, QueryVector, Space};
 use memloom_recall::index::{
     Bm25, Cache, Candidate, Found, Partition, Piece, Probe, QueryTerm, SpaceNo, TermStatistics, rescore,
 };
-use memloom_store::memories::scopes::{self, ScopeRow};
+use memloom_store::memories::scopes::{self, ScopeRow, Searched};
 use memloom_store::memories::{ScopeNo, index};
 use memloom_store::{StoreError, Tx};
 use std::cmp::Reverse;
@@ -44,6 +46,29 @@ pub struct Slot {
     policy: Policy,
     /// The space of its vector, if it has one that can be compared with something.
     space: Option<SpaceNo>,
+}
+
+impl Slot {
+    /// What is known of an entry by itself.
+    fn of(seq: i64, head: &index::Head) -> Self {
+        Self {
+            seq,
+            id: head.id,
+            at: head.at,
+            created_at: head.created_at,
+            updated_at: head.updated_at,
+            expires_at: head.expires_at,
+            anchor: head.anchor,
+            relevance: head.relevance as f32,
+            fading: head.fading as f32,
+            user: 0,
+            client: 0,
+            kind: head.kind,
+            state: head.state,
+            policy: head.policy.policy,
+            space: None,
+        }
+    }
 }
 
 /// A name among those of a scope; 0 is nobody's.
@@ -124,23 +149,9 @@ fn take_in(state: &mut ScopeState, partition: &mut Partition<Slot>, indexed: ind
     state.forget(key);
     let space = embedding.as_ref().and_then(|embedding| Space::of(&embedding.model));
     let space = space.map(|space| state.space(space));
-    let slot = Slot {
-        seq,
-        id: head.id,
-        at: head.at,
-        created_at: head.created_at,
-        updated_at: head.updated_at,
-        expires_at: head.expires_at,
-        anchor: head.anchor,
-        relevance: head.relevance as f32,
-        fading: head.fading as f32,
-        user: state.name(head.author.user.as_ref()),
-        client: state.name(head.author.client.as_ref()),
-        kind: head.kind,
-        state: head.state,
-        policy: head.policy.policy,
-        space,
-    };
+    let user = state.name(head.author.user.as_ref());
+    let client = state.name(head.author.client.as_ref());
+    let slot = Slot { user, client, space, ..Slot::of(seq, &head) };
     if !head.policy.approved_users.is_empty() || !head.policy.allowed_teams.is_empty() {
         state.lists.insert(key, head.policy);
     }
@@ -216,10 +227,22 @@ impl Admission<'_> {
 
 /// How many entries of a scope are admitted.
 pub fn count(tx: &mut dyn Tx, cache: &ScopeCache, row: ScopeRow, admission: &Admission<'_>) -> Result<usize> {
+    if by_database(tx, cache, &row) {
+        return database::count(tx, row, admission);
+    }
     with_scope(tx, cache, row, |state, partition| {
         let eyes = Eyes::of(admission.viewer, state);
         partition.iter().filter(|(key, slot)| admission.admits(state, &eyes, *key, slot)).count()
     })
+}
+
+/// Whether the database searches a scope. Then nothing of it is kept here.
+fn by_database(tx: &mut dyn Tx, cache: &ScopeCache, row: &ScopeRow) -> bool {
+    let by_database = row.searched == Searched::ByDatabase && tx.vectors().is_some();
+    if by_database {
+        cache.drop_key(&row.no);
+    }
+    by_database
 }
 
 /// Which entries of a scope pass what only they themselves can say; `None` is all.
@@ -239,14 +262,23 @@ pub fn search(
     let mut statistics = TermStatistics::default();
     for (number, span) in spans.iter().enumerate() {
         let Some(row) = scopes::find(tx, &span.scope)? else { continue };
-        if !hashes.is_empty() {
-            statistics.add(&with_scope(tx, cache, row, |_, partition| partition.statistics(hashes))?);
-        }
-        rows.push((number, span, row));
+        let by_database = by_database(tx, cache, &row);
+        let here = match (hashes.is_empty(), by_database) {
+            (true, _) => TermStatistics::default(),
+            (false, true) => database::statistics(tx, row, hashes)?,
+            (false, false) => with_scope(tx, cache, row, |_, partition| partition.statistics(hashes))?,
+        };
+        statistics.add(&here);
+        rows.push((number, span, row, by_database.then_some(here.frequencies)));
     }
     let words = Words::of(query, &statistics);
     let mut hits = Hits { exact: true, ..Hits::default() };
-    for (number, span, row) in rows {
+    for (number, span, row, in_database) in rows {
+        let scope = Scope { number, span, row, decay };
+        if let Some(frequencies) = in_database {
+            scope.search_database(tx, query, &words, &frequencies, only, &mut hits)?;
+            continue;
+        }
         let only = only(tx, row.no)?;
         let admission = Admission {
             viewer: &query.viewer,
@@ -255,7 +287,6 @@ pub fn search(
             now: query.now,
             only: only.as_ref(),
         };
-        let scope = Scope { number, span, row, decay };
         scope.search(tx, cache, query, &words, &admission, &mut hits)?;
     }
     Ok(hits)
@@ -321,15 +352,27 @@ impl Scope<'_> {
             look(state, partition, query, words, admission)
         })?;
         let uncertain = self.rescore(tx, query, words, &mut scored)?;
+        self.keep(scored, query, total, exact && !uncertain, hits);
+        Ok(())
+    }
+
+    /// Adds what passes the threshold, best first, to what was found in other scopes.
+    fn keep(
+        &self,
+        mut scored: Vec<Scored>,
+        query: &NearQuery,
+        total: Option<usize>,
+        exact: bool,
+        hits: &mut Hits,
+    ) {
         scored.retain(|one| one.evidence.score >= query.threshold);
         self.sort(&mut scored, query.now);
         hits.total += total.unwrap_or(scored.len());
-        hits.exact &= exact && !uncertain;
+        hits.exact &= exact;
         hits.truncated |= scored.len() > query.want;
         let kept = |(rank, one): &(usize, Scored)| *rank < query.want || one.conflict.is_some();
         hits.near
             .extend(scored.into_iter().enumerate().filter(kept).map(|(_, one)| self.near(one, query.now)));
-        Ok(())
     }
 
     /// Replaces estimates by what stored vectors say, wherever that decides who is among the best or passes the threshold.

@@ -2,21 +2,26 @@
 //!
 //! Events are published on the store's thread right after their commit, so they come in the order of the change feed and none
 //! is lost because a caller went away. Nobody who listens can hold up a writer: whoever falls behind is cut off.
+//!
+//! Where other nodes write to the same store, an event has no number yet when it is committed, and those of others are not
+//! seen here at all: then events are read back from the store, by a [relay](super::relay).
 
 use super::journal::Milestone;
+use super::relay::Relay;
 use memloom_core::identity::Tenant;
 use memloom_core::memories::{Memory, MemoryId, Viewer};
 use memloom_core::{Clock, Timestamp};
+use memloom_store::{Recorded, Store};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::broadcast;
 
 /// So many events are kept, and can be missed, per tenant.
-const KEPT_EVENTS: usize = 1_000;
+pub(super) const KEPT_EVENTS: usize = 1_000;
 /// With so much content.
-const KEPT_BYTES: usize = 8 << 20;
+pub(super) const KEPT_BYTES: usize = 8 << 20;
 /// For so long, in microseconds.
-const KEPT_MICROS: i64 = 5 * 60 * 1_000_000;
+pub(super) const KEPT_MICROS: i64 = 5 * 60 * 1_000_000;
 
 /// What happened to an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +42,11 @@ impl Update {
             Self::Updated => "updated",
             Self::Deleted => "deleted",
         }
+    }
+
+    /// The update that a word stands for.
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Created, Self::Updated, Self::Deleted].into_iter().find(|update| update.as_str() == word)
     }
 }
 
@@ -68,6 +78,8 @@ pub struct Bus {
     clock: Arc<dyn Clock>,
     /// `None` once the server stops.
     tenants: Mutex<Option<HashMap<Tenant, Channel>>>,
+    /// Those that somebody listens to here, of a store that others write to; `None` once the server stops.
+    relays: Mutex<Option<HashMap<Tenant, Arc<Relay>>>>,
 }
 
 struct Channel {
@@ -95,11 +107,25 @@ pub struct Listener {
 impl Bus {
     /// A bus that nothing has happened on.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, tenants: Mutex::new(Some(HashMap::new())) }
+        let (tenants, relays) = (Mutex::new(Some(HashMap::new())), Mutex::new(Some(HashMap::new())));
+        Self { clock, tenants, relays }
     }
 
-    /// Tells of an event.
-    pub fn publish(&self, sequence: i64, event: Arc<Event>) {
+    /// Tells of an event that is committed.
+    pub fn publish(&self, recorded: Recorded, event: Arc<Event>) {
+        match recorded {
+            Recorded::Numbered(sequence) => self.tell(sequence, event),
+            Recorded::Waiting(waiting) => {
+                let relays = self.relays.lock().unwrap_or_else(PoisonError::into_inner);
+                let relay = relays.as_ref().and_then(|relays| relays.get(event.memory.scope.tenant()));
+                if let Some(relay) = relay {
+                    relay.expect(waiting, event);
+                }
+            }
+        }
+    }
+
+    fn tell(&self, sequence: i64, event: Arc<Event>) {
         let tenant = event.memory.scope.tenant().clone();
         let oldest = self.clock.now().saturating_add_micros(-KEPT_MICROS);
         let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
@@ -134,9 +160,28 @@ impl Bus {
         Listener { past, newest: channel.newest, future: channel.future.subscribe() }
     }
 
+    /// Begins to listen to what all nodes of a store tell: everything after a number that the relay answers, which is `newest`
+    /// if nobody listens here yet. Nothing once the server stops.
+    pub(super) fn relay(
+        &self,
+        store: &Store,
+        tenant: &Tenant,
+        newest: i64,
+    ) -> Option<(Arc<Relay>, broadcast::Receiver<Numbered>)> {
+        let mut relays = self.relays.lock().unwrap_or_else(PoisonError::into_inner);
+        let relays = relays.as_mut()?;
+        relays.retain(|_, relay| relay.has_listeners());
+        let relay = relays
+            .entry(tenant.clone())
+            .or_insert_with(|| Arc::new(Relay::new(store.clone(), tenant.clone(), newest)));
+        relay.listen().map(|future| (relay.clone(), future))
+    }
+
     /// Ends all streams: the server stops.
     pub fn close(&self) {
         drop(self.tenants.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let relays = self.relays.lock().unwrap_or_else(PoisonError::into_inner).take();
+        relays.into_iter().flat_map(HashMap::into_values).for_each(|relay| relay.close());
     }
 
     /// Drops what is kept of entries that are to be forgotten.

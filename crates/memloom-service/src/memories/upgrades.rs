@@ -9,11 +9,14 @@ use memloom_store::memories::entries::Stored;
 use memloom_store::memories::upgrades;
 use memloom_store::memories::writing::Writing;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Entries that a step looks at, to find those of other models.
 const STEP: i64 = 1000;
 /// Texts that a model is given at once.
 const BATCH: i64 = 32;
+/// How long after a commit of another node work begins, so that it is worth while.
+const PAUSE: Duration = Duration::from_secs(1);
 
 impl Memories {
     /// Wakes whoever makes better vectors.
@@ -21,9 +24,28 @@ impl Memories {
         self.parts.upgrades.notify_one();
     }
 
-    /// Resolves when somebody wants better vectors to be made.
+    /// Resolves when somebody wants better vectors to be made; on another node, when it has written something.
     pub(crate) async fn upgrades_wanted(&self) {
-        self.parts.upgrades.notified().await;
+        let wanted = self.parts.upgrades.notified();
+        if !self.cx.store.is_shared() {
+            return wanted.await;
+        }
+        let mut commits = self.cx.store.commits();
+        let listed = async {
+            loop {
+                // The store announces commits for as long as it is there.
+                let _ = commits.changed().await;
+                tokio::time::sleep(PAUSE).await;
+                let next = self.cx.store.read("list_upgrades", |tx| upgrades::next(tx, 1)).await;
+                if next.is_ok_and(|next| !next.is_empty()) {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            () = wanted => {}
+            () = listed => {}
+        }
     }
 
     /// Puts every entry on the list whose vector another model made than the one there should be, if the model is another than
@@ -69,6 +91,8 @@ impl Memories {
         if self.cx.embeddings.space().is_none() {
             return Ok(Ok(0));
         }
+        // Two at a time would make the same vectors.
+        let _turn = self.cx.upgrading.lock().await;
         let next = || self.cx.store.read("list_upgrades", |tx| Ok::<_, Error>(upgrades::next(tx, BATCH)?));
         let mut batch = next().await?;
         while batch.is_empty() {

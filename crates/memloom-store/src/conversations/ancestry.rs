@@ -25,7 +25,7 @@ pub fn insert(
     ancestors: &[Segment],
 ) -> Result<(), StoreError> {
     for (depth, segment) in (1i64..).zip(ancestors) {
-        tx.execute(
+        tx.post(
             "INSERT INTO ancestry (group_id, descendant, depth, ancestor, max_ord) VALUES ($1, $2, $3, $4, $5)",
             &[group.0.into(), fork.0.into(), depth.into(), segment.conversation.0.into(), segment.max_ord.into()],
         )?;

@@ -20,7 +20,7 @@ pub fn insert(
 ) -> Result<(), StoreError> {
     let content = vault::seal(tx, tenant, &places::entry_content(entry.id), entry.content.get().as_bytes())?;
     let client: Value<'_> = entry.client_id.as_ref().map(ClientId::as_str).into();
-    tx.execute(
+    tx.post(
         "INSERT INTO entries (group_id, conversation_id, channel, ord, id, user_id, client_id, memory_of, content_type, \
          created_at, epoch, epoch_start, item_count, chain_digest, uniform_type, request_digest, content) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",

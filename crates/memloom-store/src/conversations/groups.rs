@@ -13,7 +13,7 @@ pub fn insert(
     owner: &UserId,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    tx.execute(
+    tx.post(
         "INSERT INTO groups (id, tenant, owner_user_id, created_at, next_ord, last_created_at, latest_updated_at, \
          latest_conversation_id) VALUES ($1, $2, $3, $4, 1, $4, $4, $5)",
         &[id.0.into(), tenant.as_str().into(), owner.as_str().into(), now.as_micros().into(), root.0.into()],
@@ -85,15 +85,15 @@ pub fn lock(tx: &mut dyn Tx, id: GroupId) -> Result<Option<Group>, StoreError> {
 /// Marks a tree and every conversation of it as deleted at `at`, or as live again.
 pub fn set_deleted(tx: &mut dyn Tx, id: GroupId, at: Option<Timestamp>) -> Result<(), StoreError> {
     let at: Value<'_> = at.map(Timestamp::as_micros).into();
-    tx.execute("UPDATE groups SET deleted_at = $2 WHERE id = $1", &[id.0.into(), at])?;
-    tx.execute("UPDATE conversations SET deleted_at = $2 WHERE group_id = $1", &[id.0.into(), at])?;
+    tx.post("UPDATE groups SET deleted_at = $2 WHERE id = $1", &[id.0.into(), at])?;
+    tx.post("UPDATE conversations SET deleted_at = $2 WHERE group_id = $1", &[id.0.into(), at])?;
     Ok(())
 }
 
 /// Gives a tree and every conversation of it to another owner.
 pub fn set_owner(tx: &mut dyn Tx, id: GroupId, owner: &UserId) -> Result<(), StoreError> {
-    tx.execute("UPDATE groups SET owner_user_id = $2 WHERE id = $1", &[id.0.into(), owner.as_str().into()])?;
-    tx.execute(
+    tx.post("UPDATE groups SET owner_user_id = $2 WHERE id = $1", &[id.0.into(), owner.as_str().into()])?;
+    tx.post(
         "UPDATE conversations SET owner_user_id = $2 WHERE group_id = $1",
         &[id.0.into(), owner.as_str().into()],
     )?;
@@ -141,14 +141,14 @@ pub fn root(tx: &mut dyn Tx, id: GroupId) -> Result<Option<ConversationId>, Stor
 
 /// Removes a tree and everything in it, for good; says how many entries that were.
 pub fn evict(tx: &mut dyn Tx, tenant: &Tenant, id: GroupId) -> Result<u64, StoreError> {
-    tx.execute(
+    tx.post(
         "DELETE FROM unindexed WHERE tenant = $1 AND (created_at, entry_id) IN \
          (SELECT created_at, id FROM entries WHERE group_id = $2)",
         &[tenant.as_str().into(), id.0.into()],
     )?;
     tx.unindex_group(id.0)?;
     let entries = tx.execute("DELETE FROM entries WHERE group_id = $1", &[id.0.into()])?;
-    tx.execute("DELETE FROM ancestry WHERE group_id = $1", &[id.0.into()])?;
+    tx.post("DELETE FROM ancestry WHERE group_id = $1", &[id.0.into()])?;
     evict_forks(tx, id, i64::MAX)?;
     uproot(tx, id)?;
     Ok(entries)
@@ -185,7 +185,7 @@ pub fn uproot(tx: &mut dyn Tx, id: GroupId) -> Result<(), StoreError> {
         "DELETE FROM conversations WHERE group_id = $1",
         "DELETE FROM groups WHERE id = $1",
     ] {
-        tx.execute(sql, &[id.0.into()])?;
+        tx.post(sql, &[id.0.into()])?;
     }
     Ok(())
 }

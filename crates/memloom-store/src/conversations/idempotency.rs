@@ -44,7 +44,7 @@ pub fn remember(
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let [tenant, conversation, user, client, key] = place(caller, conversation, key);
-    tx.execute(
+    tx.post(
         "INSERT INTO idempotency_keys (tenant, conversation_id, user_id, client_id, key, body_digest, entry_id, \
          created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) \
          ON CONFLICT (tenant, conversation_id, user_id, client_id, key) DO UPDATE SET \

@@ -2,7 +2,7 @@
 //! by indexes in memory.
 //!
 //! Every tree counts its changes. A row stands under the change that wrote it, so that whoever has seen a tree up to a change
-//! reads on from there. What is not taken in yet are the [tree's texts](tail) above the [progress].
+//! reads on from there. What is not taken in yet is the tree's [tail].
 
 use super::pieces::{self, Piece};
 use super::search::Scope;
@@ -61,32 +61,8 @@ pub fn trees(tx: &mut dyn Tx, tenant: &Tenant, scope: &Scope) -> Result<Vec<Tree
 
 /// Notes a change to a tree's texts that is not an append.
 pub fn touch(tx: &mut dyn Tx, group: GroupId) -> Result<(), StoreError> {
-    tx.execute("UPDATE groups SET changes = changes + 1 WHERE id = $1", &[group.0.into()])?;
+    tx.post("UPDATE groups SET changes = changes + 1 WHERE id = $1", &[group.0.into()])?;
     Ok(())
-}
-
-/// How far texts have been taken in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
-    /// The last text that was.
-    pub taken_in: i64,
-    /// The last text there is.
-    pub last: i64,
-}
-
-impl Progress {
-    /// Whether there is nothing to take in.
-    pub fn is_complete(&self) -> bool {
-        self.last <= self.taken_in
-    }
-}
-
-/// How far texts have been taken in.
-pub fn progress(tx: &mut dyn Tx) -> Result<Progress, StoreError> {
-    tx.first("SELECT text_no, COALESCE((SELECT MAX(no) FROM texts), 0) FROM meanings_progress", &[], |row| {
-        Ok(Progress { taken_in: row.int(0)?, last: row.int(1)? })
-    })?
-    .ok_or_else(|| StoreError::Broken("nothing says which texts were taken in".into()))
 }
 
 /// A text that is to be taken in, or was not yet.
@@ -135,46 +111,57 @@ fn text(row: &dyn Row) -> Result<Text, StoreError> {
 }
 
 /// A tree's texts that are not taken in yet.
-pub fn tail(tx: &mut dyn Tx, group: GroupId, progress: &Progress) -> Result<Vec<Text>, StoreError> {
-    let mut texts = Vec::new();
-    for no in tx.texts_after(group.0, progress.taken_in)? {
-        texts.extend(tx.first(
-            concat!(
-                "SELECT ",
-                text_columns!(),
-                " FROM texts t JOIN entries e ON e.id = t.id WHERE t.no = $1"
-            ),
-            &[no.into()],
-            text,
-        )?);
+pub fn tail(tx: &mut dyn Tx, group: GroupId) -> Result<Vec<Text>, StoreError> {
+    let numbers = tx.untaken_texts(Some(group.0), i64::MAX)?;
+    if numbers.is_empty() {
+        return Ok(Vec::new());
     }
-    Ok(texts)
+    tx.rows(
+        concat!(
+            "SELECT ",
+            text_columns!(),
+            " FROM texts t JOIN entries e ON e.id = t.id WHERE t.no = ANY($1) ORDER BY t.no"
+        ),
+        &[Value::Ints(&numbers)],
+        text,
+    )
 }
 
-/// The next texts to be taken in, whosever they are: at most `limit`, and once they have `bytes` together no more. The
-/// number is the last text that was looked at.
-pub fn waiting(tx: &mut dyn Tx, limit: usize, bytes: usize) -> Result<Option<(Vec<Text>, i64)>, StoreError> {
-    let after = progress(tx)?.taken_in;
-    let (mut texts, mut last, mut size) = (Vec::new(), None, 0);
+/// Texts to be taken in next, whosever they are.
+#[derive(Debug, Default)]
+pub struct Waiting {
+    /// Those whose entry is there.
+    pub texts: Vec<Text>,
+    /// The numbers of all that were looked at.
+    pub numbers: Vec<i64>,
+}
+
+/// The next texts to be taken in: at most `limit`, and once they have `bytes` together no more.
+pub fn waiting(tx: &mut dyn Tx, limit: usize, bytes: usize) -> Result<Option<Waiting>, StoreError> {
+    let numbers = tx.untaken_texts(None, limit as i64)?;
+    if numbers.is_empty() {
+        return Ok(None);
+    }
+    let (mut waiting, mut size) = (Waiting::default(), 0);
     tx.query(
         concat!(
             "SELECT ",
             text_columns!(),
-            " FROM texts t LEFT JOIN entries e ON e.id = t.id WHERE t.no > $1 ORDER BY t.no LIMIT $2"
+            " FROM texts t LEFT JOIN entries e ON e.id = t.id WHERE t.no = ANY($1) ORDER BY t.no"
         ),
-        &[after.into(), (limit as i64).into()],
+        &[Value::Ints(&numbers)],
         Lock::None,
         &mut |row| {
-            last = Some(row.int(0)?);
+            waiting.numbers.push(row.int(0)?);
             if row.opt_int(4)?.is_some() {
                 let text = text(row)?;
                 size += text.text.len();
-                texts.push(text);
+                waiting.texts.push(text);
             }
             Ok(if size < bytes { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
         },
     )?;
-    Ok(last.map(|last| (texts, last)))
+    Ok(Some(waiting))
 }
 
 /// What a text is found by.
@@ -210,8 +197,8 @@ pub fn put(tx: &mut dyn Tx, group: GroupId, meanings: &[Meaning]) -> Result<(), 
     // Without its row the tree is out of reach, and its texts are on their way out.
     let Some(last) = last else { return Ok(()) };
     for (change, meaning) in (last - count + 1..).zip(meanings) {
-        tx.execute("DELETE FROM meanings WHERE text_no = $1", &[meaning.text_no.into()])?;
-        tx.execute(
+        tx.post("DELETE FROM meanings WHERE text_no = $1", &[meaning.text_no.into()])?;
+        tx.post(
             concat!(
                 "INSERT INTO meanings \
                  (group_id, change, text_no, entry_id, conversation_id, ord, speaker, asks, model, pieces) \
@@ -230,12 +217,6 @@ pub fn put(tx: &mut dyn Tx, group: GroupId, meanings: &[Meaning]) -> Result<(), 
             ],
         )?;
     }
-    Ok(())
-}
-
-/// Notes that texts were taken in up to this one.
-pub fn set_taken_in(tx: &mut dyn Tx, no: i64) -> Result<(), StoreError> {
-    tx.execute("UPDATE meanings_progress SET text_no = $1 WHERE text_no < $1", &[no.into()])?;
     Ok(())
 }
 
@@ -285,9 +266,11 @@ macro_rules! outdated {
 
 /// How many texts have no vectors of this model.
 pub fn count_outdated(tx: &mut dyn Tx, model: &str) -> Result<i64, StoreError> {
-    tx.first(concat!("SELECT SUM(n) FROM (", outdated!("COUNT(*) AS n"), ")"), &[model.into()], |row| {
-        row.int(0)
-    })
+    tx.first(
+        concat!("SELECT SUM(n) FROM (", outdated!("COUNT(*) AS n"), ") AS counts"),
+        &[model.into()],
+        |row| row.int(0),
+    )
     .map(Option::unwrap_or_default)
 }
 
@@ -317,7 +300,7 @@ pub fn outdated(tx: &mut dyn Tx, model: &str, limit: usize, bytes: usize) -> Res
 
 /// Removes all that a tree's texts are found by here.
 pub fn remove_tree(tx: &mut dyn Tx, group: GroupId) -> Result<(), StoreError> {
-    tx.execute("DELETE FROM meanings WHERE group_id = $1", &[group.0.into()])?;
+    tx.post("DELETE FROM meanings WHERE group_id = $1", &[group.0.into()])?;
     Ok(())
 }
 
@@ -337,7 +320,7 @@ pub fn forget_speaker(
     for change in written {
         touch(tx, group)?;
         // Under a new change, so that indexes in memory forget the name too.
-        tx.execute(
+        tx.post(
             "UPDATE meanings SET speaker = NULL, change = (SELECT changes FROM groups WHERE id = $1) \
              WHERE group_id = $1 AND change = $2",
             &[group.0.into(), change.into()],

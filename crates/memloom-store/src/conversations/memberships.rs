@@ -62,7 +62,7 @@ pub fn set_level(
     user: &UserId,
     level: AccessLevel,
 ) -> Result<(), StoreError> {
-    tx.execute(
+    tx.post(
         "UPDATE memberships SET access_level = $3 WHERE group_id = $1 AND user_id = $2",
         &[group.0.into(), user.as_str().into(), level.code().into()],
     )?;
@@ -72,12 +72,12 @@ pub fn set_level(
 /// Removes a member. That it was one stays known: what it wrote is still there.
 pub fn delete(tx: &mut dyn Tx, group: GroupId, user: &UserId) -> Result<(), StoreError> {
     let member = [group.0.into(), user.as_str().into()];
-    tx.execute(
+    tx.post(
         "INSERT INTO past_members (group_id, user_id, tenant) SELECT group_id, user_id, tenant FROM memberships \
          WHERE group_id = $1 AND user_id = $2 ON CONFLICT (group_id, user_id) DO NOTHING",
         &member,
     )?;
-    tx.execute("DELETE FROM memberships WHERE group_id = $1 AND user_id = $2", &member)?;
+    tx.post("DELETE FROM memberships WHERE group_id = $1 AND user_id = $2", &member)?;
     Ok(())
 }
 

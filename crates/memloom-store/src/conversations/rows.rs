@@ -29,6 +29,7 @@ pub fn head(
     user: &UserId,
     id: ConversationId,
 ) -> Result<Option<Head>, StoreError> {
+    tx.confine(tenant.as_str())?;
     tx.first(
         "SELECT c.group_id, c.parent_id, c.has_history, c.deleted_at, m.access_level, f.group_id FROM conversations c \
          LEFT JOIN memberships m ON m.group_id = c.group_id AND m.user_id = $3 \
@@ -178,7 +179,7 @@ pub fn set_latest_message(
 ) -> Result<(), StoreError> {
     let preview = seal_text(tx, tenant, &places::conversation_preview(tenant, id), preview)?;
     let title = seal_text(tx, tenant, &places::conversation_title(tenant, id), title)?;
-    tx.execute(
+    tx.post(
         "UPDATE conversations SET updated_at = $3, has_history = 1, preview = $4, title = COALESCE(title, $5) \
          WHERE tenant = $1 AND id = $2",
         &[
@@ -201,7 +202,7 @@ pub fn set_title(
     at: Timestamp,
 ) -> Result<(), StoreError> {
     let title = seal_text(tx, tenant, &places::conversation_title(tenant, id), title)?;
-    tx.execute(
+    tx.post(
         "UPDATE conversations SET title = $3, updated_at = $4 WHERE tenant = $1 AND id = $2",
         &[tenant.as_str().into(), id.0.into(), title.as_deref().into(), at.as_micros().into()],
     )?;

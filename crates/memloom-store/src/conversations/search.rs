@@ -179,7 +179,7 @@ pub fn add_unindexed(
     entry: EntryId,
     created_at: Timestamp,
 ) -> Result<(), StoreError> {
-    tx.execute(
+    tx.post(
         "INSERT INTO unindexed (tenant, created_at, entry_id, group_id) VALUES ($1, $2, $3, $4)",
         &[tenant.as_str().into(), created_at.as_micros().into(), entry.0.into(), group.0.into()],
     )?;
@@ -193,7 +193,7 @@ pub fn remove_unindexed(
     entry: EntryId,
     created_at: Timestamp,
 ) -> Result<(), StoreError> {
-    tx.execute(
+    tx.post(
         "DELETE FROM unindexed WHERE tenant = $1 AND created_at = $2 AND entry_id = $3",
         &[tenant.as_str().into(), created_at.as_micros().into(), entry.0.into()],
     )?;
@@ -239,7 +239,7 @@ pub fn content_bytes(tx: &mut dyn Tx, ids: &[Uuid]) -> Result<Vec<(Uuid, usize)>
     // What is not sealed need not be looked at to know its length.
     let head = if tx.vault().is_plain() { 0 } else { vault::HEAD_LENGTH as i64 };
     tx.rows(
-        "SELECT id, LENGTH(content), CASE WHEN $2 > 0 THEN SUBSTR(content, 1, $2) END FROM entries WHERE id = ANY($1)",
+        "SELECT id, LENGTH(content), CASE WHEN $2 > 0 THEN SUBSTR(content, 1, CAST($2 AS INTEGER)) END FROM entries WHERE id = ANY($1)",
         &[Value::Uuids(ids), head.into()],
         |row| {
             let head = row.opt_bytes(2)?.unwrap_or_default();

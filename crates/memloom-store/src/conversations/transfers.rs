@@ -96,19 +96,19 @@ pub fn received(
 
 /// Removes a transfer.
 pub fn delete(tx: &mut dyn Tx, id: TransferId) -> Result<(), StoreError> {
-    tx.execute("DELETE FROM transfers WHERE id = $1", &[id.0.into()])?;
+    tx.post("DELETE FROM transfers WHERE id = $1", &[id.0.into()])?;
     Ok(())
 }
 
 /// Removes the transfer of a tree, if one is pending.
 pub fn delete_of_group(tx: &mut dyn Tx, group: GroupId) -> Result<(), StoreError> {
-    tx.execute("DELETE FROM transfers WHERE group_id = $1", &[group.0.into()])?;
+    tx.post("DELETE FROM transfers WHERE group_id = $1", &[group.0.into()])?;
     Ok(())
 }
 
 /// Removes the transfer of a tree to this user, if one is pending.
 pub fn delete_to(tx: &mut dyn Tx, group: GroupId, user: &UserId) -> Result<(), StoreError> {
-    tx.execute(
+    tx.post(
         "DELETE FROM transfers WHERE group_id = $1 AND to_user_id = $2",
         &[group.0.into(), user.as_str().into()],
     )?;

@@ -60,7 +60,7 @@ pub fn insert(
         Some(image) => Some(vault::seal(tx, tenant, &places::audit_image(change), image.as_bytes())?),
         None => None,
     };
-    tx.execute(
+    tx.post(
         "INSERT INTO audit (scope_id, sequence, change_id, at, path, revision, previous_id, record, image) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
         &[
@@ -288,7 +288,7 @@ pub fn set_image(
     image: &str,
 ) -> Result<(), StoreError> {
     let image = vault::seal(tx, tenant, &places::audit_image(version.etag.change), image.as_bytes())?;
-    tx.execute(
+    tx.post(
         "UPDATE audit SET image = $3 WHERE scope_id = $1 AND sequence = $2",
         &[scope.0.into(), version.sequence.into(), (*image).into()],
     )?;

@@ -76,7 +76,7 @@ pub fn put(
     new: &NewVersion<'_>,
 ) -> Result<(), StoreError> {
     let document = vault::seal(tx, tenant, &places::file(scope.0, path.as_str()), new.document.as_bytes())?;
-    tx.execute(
+    tx.post(
         "INSERT INTO files (scope_id, path, folded_path, revision, change_id, updated_at, chars, document) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (scope_id, path) DO UPDATE SET \
          revision = excluded.revision, change_id = excluded.change_id, updated_at = excluded.updated_at, \

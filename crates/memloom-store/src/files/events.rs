@@ -23,7 +23,7 @@ pub fn put(tx: &mut dyn Tx, tenant: &Tenant, scope: &Counted, event: &Event) -> 
         unindex(tx, tenant, id, block, |one| one == event.id)?;
     }
     let sealed = vault::seal(tx, tenant, &places::event(id.0, &event.id), event.json.as_bytes())?;
-    tx.execute(
+    tx.post(
         "INSERT INTO events (scope_id, block, event_id, timestamp, event) VALUES ($1, $2, $3, $4, $5)",
         &[
             id.0.into(),
@@ -158,7 +158,7 @@ pub fn note_unreadable(
     now: Timestamp,
 ) -> Result<(), StoreError> {
     for block in blocks {
-        tx.execute(
+        tx.post(
             "INSERT INTO unreadable_blocks (scope_id, block, found_at) VALUES ($1, $2, $3) \
              ON CONFLICT (scope_id, block) DO NOTHING",
             &[scope.0.into(), (*block).into(), now.as_micros().into()],
@@ -294,7 +294,7 @@ pub fn rebuild_block(
     }
     let rebuilt = Rebuilt { events: events.len() as u64, bytes };
     write_block(tx, tenant, scope, block, &blocks::build(events))?;
-    tx.execute(
+    tx.post(
         "DELETE FROM unreadable_blocks WHERE scope_id = $1 AND block = $2",
         &[scope.0.into(), block.into()],
     )?;
@@ -340,14 +340,14 @@ fn write_block(
     body: &[u8],
 ) -> Result<(), StoreError> {
     if body.is_empty() {
-        tx.execute(
+        tx.post(
             "DELETE FROM event_blocks WHERE scope_id = $1 AND block = $2",
             &[scope.0.into(), block.into()],
         )?;
         return Ok(());
     }
     let sealed = vault::seal(tx, tenant, &places::event_block(scope.0, block), body)?;
-    tx.execute(
+    tx.post(
         "INSERT INTO event_blocks (scope_id, block, body) VALUES ($1, $2, $3) \
          ON CONFLICT (scope_id, block) DO UPDATE SET body = excluded.body",
         &[scope.0.into(), block.into(), (*sealed).into()],

@@ -12,7 +12,7 @@ use crate::memories::purge::{self, Detached, Selector};
 use crate::memories::{
     MemoryNo, entries as memory_entries, idempotency as memory_idempotency, pointers, versions,
 };
-use crate::{Lock, Row, StoreError, Tx, TxExt, Value};
+use crate::{Lock, Row, StoreError, Tx, TxExt, Value, meta, stream};
 use memloom_core::conversations::Channel;
 use memloom_core::files::{FilePath, Scope};
 use memloom_core::identity::Tenant;
@@ -82,8 +82,32 @@ pub struct Begun {
     pub memories: Vec<Detached>,
 }
 
+impl Forget {
+    /// What tells it from others, for those who agree on who carries it out.
+    pub fn number(&self) -> i64 {
+        self.id
+    }
+}
+
+/// Held by every forget as it begins, and by whoever has to know whether one has begun.
+pub const BEGINNING: &[u8] = b"a forget begins";
+
+const BEGUN: &str = "forgets_begun";
+
+/// How many forgets have begun. Whoever decides by it holds [`BEGINNING`].
+pub fn begun(tx: &mut dyn Tx) -> Result<i64, StoreError> {
+    let stored = meta::get(tx, BEGUN)?;
+    Ok(stored.and_then(|bytes| bytes.try_into().ok()).map_or(0, i64::from_be_bytes))
+}
+
 /// Takes a user's files and memories out of everybody's reach, closes its trees and ends its memberships.
 pub fn detach(tx: &mut dyn Tx, who: &Scope, now: Timestamp) -> Result<Begun, StoreError> {
+    tx.lock(BEGINNING)?;
+    // What happened before has a smaller number than what this forget tells, and is blanked by it.
+    while tx.number_changes()? {}
+    let count = begun(tx)? + 1;
+    meta::set(tx, BEGUN, Some(&count.to_be_bytes()))?;
+    stream::blank_author(tx, who.tenant(), who.user().as_str())?;
     let key: [Value<'_>; 2] = [who.tenant().as_str().into(), who.user().as_str().into()];
     let scope =
         tx.first("DELETE FROM scopes WHERE tenant = $1 AND user_id = $2 RETURNING id", &key, |row| {
@@ -120,7 +144,7 @@ pub fn detach(tx: &mut dyn Tx, who: &Scope, now: Timestamp) -> Result<Begun, Sto
         "DELETE FROM transfers WHERE tenant = $1 AND from_user_id = $2",
         "DELETE FROM transfers WHERE tenant = $1 AND to_user_id = $2",
     ] {
-        tx.execute(sql, &key)?;
+        tx.post(sql, &key)?;
     }
     forget_jobs(tx, who)?;
     // Whoever keeps copies has to know. Of nobody there are none.
@@ -130,7 +154,7 @@ pub fn detach(tx: &mut dyn Tx, who: &Scope, now: Timestamp) -> Result<Begun, Sto
         changes::record(tx, who.tenant(), now, &change)?;
     }
     let newest = changes::bounds(tx, who.tenant())?.newest;
-    tx.execute(
+    tx.post(
         "UPDATE forgotten_users SET last_change = $2, texts = $3 WHERE id = $1",
         &[id.into(), newest.into(), i64::from(trees > 0).into()],
     )?;
@@ -145,7 +169,7 @@ pub fn detach(tx: &mut dyn Tx, who: &Scope, now: Timestamp) -> Result<Begun, Sto
 /// Ends the jobs on what is the user's, since nothing of it is left to work on, and takes its name off those it asked for.
 fn forget_jobs(tx: &mut dyn Tx, who: &Scope) -> Result<(), StoreError> {
     let (tenant, name) = (who.tenant().as_str(), format!("user:{}", who.user()));
-    tx.execute(
+    tx.post(
         "UPDATE jobs SET status = 'succeeded', user_id = NULL, claimed_at = NULL WHERE tenant = $1 AND user_id = $2",
         &[tenant.into(), who.user().as_str().into()],
     )?;
@@ -156,7 +180,7 @@ fn forget_jobs(tx: &mut dyn Tx, who: &Scope) -> Result<(), StoreError> {
         Ok((row.uuid(0)?, is_its(row.text(1)?)))
     })?;
     for (id, _) in jobs.into_iter().filter(|(_, is_its)| *is_its) {
-        tx.execute("UPDATE jobs SET started_by = '' WHERE id = $1", &[id.into()])?;
+        tx.post("UPDATE jobs SET started_by = '' WHERE id = $1", &[id.into()])?;
     }
     Ok(())
 }
@@ -195,7 +219,7 @@ pub fn reachable_trees(tx: &mut dyn Tx, forget: &Forget, limit: i64) -> Result<V
 
 /// Notes that only the entries of one of its trees are left.
 pub fn set_unreachable(tx: &mut dyn Tx, group: GroupId) -> Result<(), StoreError> {
-    tx.execute("UPDATE forgotten_groups SET reachable = 0 WHERE group_id = $1", &[group.0.into()])?;
+    tx.post("UPDATE forgotten_groups SET reachable = 0 WHERE group_id = $1", &[group.0.into()])?;
     Ok(())
 }
 
@@ -267,7 +291,7 @@ impl Shared {
         let place = [forget.id.into(), self.group.0.into()];
         if portion.is_used_up() {
             let (conversation, channel, ord) = self.seen;
-            tx.execute(
+            tx.post(
                 "UPDATE forgotten_members SET conversation_id = $3, channel = $4, ord = $5 \
                  WHERE forget_id = $1 AND group_id = $2",
                 &[place[0], place[1], conversation.into(), channel.into(), ord.into()],
@@ -283,7 +307,7 @@ impl Shared {
         )?;
         portion.take_rows(keys);
         if !portion.is_used_up() {
-            tx.execute("DELETE FROM forgotten_members WHERE forget_id = $1 AND group_id = $2", &place)?;
+            tx.post("DELETE FROM forgotten_members WHERE forget_id = $1 AND group_id = $2", &place)?;
             portion.take_rows(1);
         }
         Ok(anonymized)
@@ -299,7 +323,7 @@ pub fn blank_changes(tx: &mut dyn Tx, forget: &Forget, limit: i64) -> Result<Opt
     let Some(from) = next.filter(|next| *next <= forget.last_change) else { return Ok(None) };
     let next =
         changes::forget_user(tx, forget.who.tenant(), forget.who.user(), from, limit, forget.last_change)?;
-    tx.execute(
+    tx.post(
         "UPDATE forgotten_users SET next_change = $2 WHERE id = $1",
         &[forget.id.into(), next.unwrap_or(forget.last_change + 1).into()],
     )?;
@@ -399,7 +423,7 @@ pub fn clear_trees(tx: &mut dyn Tx, forget: &Forget, limit: i64) -> Result<Optio
         let Some(group) = next else { break };
         clear_tree(tx, forget.who.tenant(), group, &mut portion)?;
         if !portion.is_used_up() {
-            tx.execute("DELETE FROM forgotten_groups WHERE group_id = $1", &[group.0.into()])?;
+            tx.post("DELETE FROM forgotten_groups WHERE group_id = $1", &[group.0.into()])?;
             portion.take_rows(1);
         }
     }
@@ -429,7 +453,7 @@ fn clear_tree(
         tx.unindex_text(id)?;
         search::remove_unindexed(tx, tenant, EntryId(id), created_at)?;
     }
-    tx.execute("DELETE FROM entries WHERE id = ANY($1)", &[Value::Uuids(&ids)])?;
+    tx.post("DELETE FROM entries WHERE id = ANY($1)", &[Value::Uuids(&ids)])?;
     let ancestry = tx.execute(
         "DELETE FROM ancestry WHERE (group_id, descendant, depth) IN \
          (SELECT group_id, descendant, depth FROM ancestry WHERE group_id = $1 LIMIT $2)",
@@ -441,7 +465,7 @@ fn clear_tree(
 
 /// Notes that a forget has come to its end but for the disk, and with that takes the name off the forget itself.
 pub fn set_cleared(tx: &mut dyn Tx, forget: &Forget) -> Result<(), StoreError> {
-    tx.execute("UPDATE forgotten_users SET user_id = NULL WHERE id = $1", &[forget.id.into()])?;
+    tx.post("UPDATE forgotten_users SET user_id = NULL WHERE id = $1", &[forget.id.into()])?;
     Ok(())
 }
 
@@ -477,7 +501,7 @@ pub fn traces(tx: &mut dyn Tx) -> Result<Traces, StoreError> {
 /// Notes that the full-text index was rewritten without these: only the log may still have them.
 pub fn set_rewritten(tx: &mut dyn Tx, traces: &Traces) -> Result<(), StoreError> {
     for id in &traces.ids {
-        tx.execute("UPDATE forgotten_users SET texts = 0 WHERE id = $1", &[(*id).into()])?;
+        tx.post("UPDATE forgotten_users SET texts = 0 WHERE id = $1", &[(*id).into()])?;
     }
     Ok(())
 }
@@ -485,7 +509,7 @@ pub fn set_rewritten(tx: &mut dyn Tx, traces: &Traces) -> Result<(), StoreError>
 /// Notes that these are not on the disk any more.
 pub fn set_scrubbed(tx: &mut dyn Tx, traces: &Traces) -> Result<(), StoreError> {
     for id in &traces.ids {
-        tx.execute("DELETE FROM forgotten_users WHERE id = $1", &[(*id).into()])?;
+        tx.post("DELETE FROM forgotten_users WHERE id = $1", &[(*id).into()])?;
     }
     Ok(())
 }

@@ -50,7 +50,7 @@ pub fn remember(
 ) -> Result<(), StoreError> {
     let place = places::file_idempotency(scope.0, principal, key);
     let answer = vault::seal(tx, tenant, &place, answer.as_bytes())?;
-    tx.execute(
+    tx.post(
         "INSERT INTO file_idempotency (scope_id, principal, key, fingerprint, created_at, answer) \
          VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (scope_id, principal, key) DO UPDATE SET \
          fingerprint = excluded.fingerprint, created_at = excluded.created_at, answer = excluded.answer",

@@ -66,7 +66,7 @@ const COLUMNS: &str = "id, tenant, user_id, started_by, kind, status, processed,
 
 /// Notes a new job.
 pub fn insert(tx: &mut dyn Tx, job: &Job, now: Timestamp) -> Result<(), StoreError> {
-    tx.execute(
+    tx.post(
         "INSERT INTO jobs (id, tenant, user_id, started_by, kind, status, created_at, processed, total, errors) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
         &[
@@ -122,7 +122,7 @@ pub fn claim(
         Ok(ControlFlow::Break(()))
     })?;
     let Some(mut job) = found else { return Ok(None) };
-    tx.execute(
+    tx.post(
         "UPDATE jobs SET status = 'running', claimed_at = $2 WHERE id = $1",
         &[job.id.into(), now.as_micros().into()],
     )?;

@@ -24,6 +24,7 @@ pub struct Counted {
 
 /// The number of a scope, if anything was ever written in it.
 pub fn find(tx: &mut dyn Tx, scope: &Scope) -> Result<Option<ScopeId>, StoreError> {
+    tx.confine(scope.tenant().as_str())?;
     tx.first(
         "SELECT id FROM scopes WHERE tenant = $1 AND user_id = $2",
         &[scope.tenant().as_str().into(), scope.user().as_str().into()],
@@ -38,15 +39,21 @@ pub fn get(tx: &mut dyn Tx, id: ScopeId) -> Result<Option<Scope>, StoreError> {
     })
 }
 
+/// Waits until nobody else changes what this user has stored; to be called before anything else.
+pub fn take_turn(tx: &mut dyn Tx, scope: &Scope) -> Result<(), StoreError> {
+    tx.lock(format!("{}\0{}", scope.tenant().as_str(), scope.user().as_str()).as_bytes())
+}
+
 /// The scope, made if it is new, locked until the unit of work ends.
 pub fn lock(tx: &mut dyn Tx, scope: &Scope) -> Result<Counted, StoreError> {
+    tx.confine(scope.tenant().as_str())?;
     let key = [scope.tenant().as_str().into(), scope.user().as_str().into()];
     let select =
         "SELECT id, file_count, event_count, open_block FROM scopes WHERE tenant = $1 AND user_id = $2";
     if let Some(found) = tx.first_locked(select, &key, counted)? {
         return Ok(found);
     }
-    tx.execute(
+    tx.post(
         "INSERT INTO scopes (tenant, user_id, next_sequence, file_count, event_count, open_block) \
          VALUES ($1, $2, 1, 0, 0, 0) ON CONFLICT (tenant, user_id) DO NOTHING",
         &key,
@@ -86,7 +93,7 @@ pub fn set_events(
     difference: i64,
     open_block: i64,
 ) -> Result<(), StoreError> {
-    tx.execute(
+    tx.post(
         "UPDATE scopes SET event_count = event_count + $2, open_block = $3 WHERE id = $1",
         &[scope.0.into(), difference.into(), open_block.into()],
     )?;

@@ -216,6 +216,13 @@ pub fn by_no(tx: &mut dyn Tx, no: MemoryNo) -> Result<Option<Stored>, StoreError
     found.map(|open| open(tx)).transpose()
 }
 
+/// Entries by their numbers, in no particular order.
+pub fn with_numbers(tx: &mut dyn Tx, numbers: &[i64]) -> Result<Vec<Stored>, StoreError> {
+    let sql = concat!("SELECT ", columns!(), "WHERE m.no = ANY($1)");
+    let found = tx.rows(sql, &[Value::Ints(numbers)], stored)?;
+    found.into_iter().map(|open| open(tx)).collect()
+}
+
 /// Entries of a scope before a position, newest first, until `each` has enough. At most `batch` are read at a time.
 pub fn newest(
     tx: &mut dyn Tx,
@@ -309,7 +316,7 @@ pub fn shared_by(
 /// after `last`: before some of them go, as a scope's do (see [`super::purge::step`]). What is sealed says nothing already.
 pub fn blank_private(tx: &mut dyn Tx, tenant: &Tenant, user: &str, last: MemoryNo) -> Result<(), StoreError> {
     if tx.vault().is_plain() {
-        tx.execute(
+        tx.post(
             "UPDATE memories SET content = $4, rest = $5 WHERE shared_by = $1 AND no <= $3 AND policy = $6 \
              AND scope_no IN (SELECT id FROM memory_scopes WHERE tenant = $2)",
             &[

@@ -52,7 +52,7 @@ fn shortened(hash: blake3::Hash) -> [u8; 16] {
 pub(super) fn put(tx: &mut dyn Tx, scope: ScopeNo, no: MemoryNo, memory: &Memory) -> Result<(), StoreError> {
     let Some(fact) = &memory.fact else { return Ok(()) };
     if memory.kind != Kind::Procedural {
-        tx.execute("DELETE FROM memory_facts WHERE no = $1", &[no.0.into()])?;
+        tx.post("DELETE FROM memory_facts WHERE no = $1", &[no.0.into()])?;
         return Ok(());
     }
     let hidden_by = hidden_by(&memory.scope, &memory.policy, &memory.created_by);
@@ -63,7 +63,7 @@ pub(super) fn put(tx: &mut dyn Tx, scope: ScopeNo, no: MemoryNo, memory: &Memory
         hasher.update(&once).update(&no.0.to_be_bytes());
         once = shortened(hasher.finalize());
     }
-    tx.execute(
+    tx.post(
         "INSERT INTO memory_facts (no, scope_no, statement, fact_type, subject, predicate, object, confidence) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (no) DO UPDATE SET statement = excluded.statement, \
          fact_type = excluded.fact_type, subject = excluded.subject, predicate = excluded.predicate, \

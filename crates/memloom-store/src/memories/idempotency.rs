@@ -59,7 +59,7 @@ pub fn remember(
 ) -> Result<(), StoreError> {
     let place = places::memory_idempotency(tenant.as_str(), &key.principal, &key.key);
     let answer = vault::seal(tx, tenant, &place, answer.as_bytes())?;
-    tx.execute(
+    tx.post(
         "INSERT INTO memory_idempotency (tenant, principal, key, fingerprint, created_at, answer) \
          VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (tenant, principal, key) DO UPDATE SET \
          fingerprint = excluded.fingerprint, created_at = excluded.created_at, \
@@ -74,7 +74,7 @@ pub fn remember(
         ],
     )?;
     for user in users {
-        tx.execute(
+        tx.post(
             "INSERT INTO memory_idempotency_users (tenant, user_id, principal, key) VALUES ($1, $2, $3, $4) \
              ON CONFLICT DO NOTHING",
             &[
@@ -110,7 +110,7 @@ pub fn forget_user(tx: &mut dyn Tx, tenant: &Tenant, user: &str, limit: i64) -> 
         row_key,
     )?;
     for [tenant, principal, key] in &telling {
-        tx.execute(
+        tx.post(
             "UPDATE memory_idempotency SET answer = $4, created_at = 0 WHERE tenant = $1 AND principal = $2 AND key = $3",
             &[tenant.as_str().into(), principal.as_str().into(), key.as_str().into(), b"".as_slice().into()],
         )?;
@@ -137,7 +137,7 @@ fn remove(tx: &mut dyn Tx, keys: &[[String; 3]]) -> Result<u64, StoreError> {
             "DELETE FROM memory_idempotency WHERE tenant = $1 AND principal = $2 AND key = $3",
             "DELETE FROM memory_idempotency_users WHERE tenant = $1 AND principal = $2 AND key = $3",
         ] {
-            tx.execute(sql, &key)?;
+            tx.post(sql, &key)?;
         }
     }
     Ok(keys.len() as u64)

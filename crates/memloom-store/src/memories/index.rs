@@ -2,7 +2,7 @@
 
 use super::{MemoryNo, ScopeNo, entries};
 use crate::vault::{self, places};
-use crate::{Lock, Row, StoreError, Tx, TxExt};
+use crate::{Lock, Row, StoreError, Tx, TxExt, Value};
 use memloom_core::Timestamp;
 use memloom_core::identity::Tenant;
 use memloom_core::memories::decay::Fading;
@@ -10,6 +10,14 @@ use memloom_core::memories::{AccessPolicy, Author, Embedding, Kind, Memory, Memo
 use memloom_core::recall::terms::Terms;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+
+/// The columns that [`rows`] reads.
+macro_rules! columns {
+    () => {
+        "SELECT place, no, id, kind, state, policy, author_user, author_client, at, created_at, updated_at, expires_at, \
+         anchor, relevance, fading, model, body FROM memory_index "
+    };
+}
 
 /// A row of the index.
 #[derive(Debug, Clone)]
@@ -71,7 +79,7 @@ pub(super) fn put(
     let fading = Fading::of(memory);
     let body = encode(memory, terms);
     let body = vault::seal(tx, tenant, &places::memory_index(place), &body)?;
-    tx.execute(
+    tx.post(
         "INSERT INTO memory_index (place, scope_no, no, id, kind, state, policy, author_user, author_client, at, created_at, \
          updated_at, expires_at, anchor, relevance, fading, model, body) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)",
@@ -101,16 +109,13 @@ pub(super) fn put(
 
 /// Takes an entry's row out.
 pub(super) fn remove(tx: &mut dyn Tx, scope: ScopeNo, seq: i64) -> Result<(), StoreError> {
-    tx.execute("DELETE FROM memory_index WHERE place = $1", &[scope.place(seq).into()])?;
+    tx.post("DELETE FROM memory_index WHERE place = $1", &[scope.place(seq).into()])?;
     Ok(())
 }
 
 /// Notes that an entry is gone, for indexes that still have it.
 pub(super) fn note_gone(tx: &mut dyn Tx, scope: ScopeNo, seq: i64, no: MemoryNo) -> Result<(), StoreError> {
-    tx.execute(
-        "INSERT INTO memory_gone (place, no) VALUES ($1, $2)",
-        &[scope.place(seq).into(), no.0.into()],
-    )?;
+    tx.post("INSERT INTO memory_gone (place, no) VALUES ($1, $2)", &[scope.place(seq).into(), no.0.into()])?;
     Ok(())
 }
 
@@ -121,35 +126,66 @@ pub fn changed(
     after: i64,
     each: &mut dyn FnMut(Indexed),
 ) -> Result<(), StoreError> {
-    let sql = "SELECT place, no, id, kind, state, policy, author_user, author_client, at, created_at, updated_at, \
-               expires_at, anchor, relevance, fading, model, body FROM memory_index \
-               WHERE place > $1 AND place < $2 ORDER BY place LIMIT $3";
-    let (mut from, to) = (scope.place(after), ScopeNo(scope.0 + 1).place(0));
-    let plain = tx.vault().is_plain();
+    let mut after = after;
     loop {
-        let mut sealed = Vec::new();
-        let (mut last, mut count) = (from, 0);
-        tx.query(sql, &[from.into(), to.into(), STEP.into()], Lock::None, &mut |row| {
-            last = row.int(0)?;
+        let (mut last, mut count) = (after, 0);
+        step(tx, scope, after, STEP, &mut |indexed| {
+            last = indexed.seq;
             count += 1;
-            let head = head(row)?;
-            let (no, model) = (MemoryNo(row.int(1)?), row.opt_text(15)?);
-            if plain {
-                each(indexed(last, no, head, model, row.bytes(16)?)?);
-            } else {
-                sealed.push((last, no, head, model.map(str::to_owned), row.bytes(16)?.to_vec()));
-            }
-            Ok(ControlFlow::Continue(()))
+            each(indexed);
         })?;
-        for (place, no, head, model, body) in sealed {
-            let body = vault::open(tx, &places::memory_index(place), body)?;
-            each(indexed(place, no, head, model.as_deref(), &body)?);
-        }
         if count < STEP {
             return Ok(());
         }
-        from = last;
+        after = last;
     }
+}
+
+/// The next rows of a scope after a change, in the order of changes.
+pub(super) fn step(
+    tx: &mut dyn Tx,
+    scope: ScopeNo,
+    after: i64,
+    limit: i64,
+    each: &mut dyn FnMut(Indexed),
+) -> Result<(), StoreError> {
+    let (from, to) = (scope.place(after), ScopeNo(scope.0 + 1).place(0));
+    let sql = concat!(columns!(), "WHERE place > $1 AND place < $2 ORDER BY place LIMIT $3");
+    rows(tx, sql, &[from.into(), to.into(), limit.into()], each)
+}
+
+/// The rows of entries that are indexed under these changes, in no particular order; those that are not any more are left out.
+pub fn at(tx: &mut dyn Tx, scope: ScopeNo, changes: &[i64]) -> Result<Vec<Indexed>, StoreError> {
+    let places: Vec<i64> = changes.iter().map(|seq| scope.place(*seq)).collect();
+    let mut found = Vec::with_capacity(places.len());
+    let sql = concat!(columns!(), "WHERE place = ANY($1)");
+    rows(tx, sql, &[Value::Ints(&places)], &mut |indexed| found.push(indexed))?;
+    Ok(found)
+}
+
+fn rows(
+    tx: &mut dyn Tx,
+    sql: &str,
+    params: &[Value<'_>],
+    each: &mut dyn FnMut(Indexed),
+) -> Result<(), StoreError> {
+    let plain = tx.vault().is_plain();
+    let mut sealed = Vec::new();
+    tx.query(sql, params, Lock::None, &mut |row| {
+        let (place, head) = (row.int(0)?, head(row)?);
+        let (no, model) = (MemoryNo(row.int(1)?), row.opt_text(15)?);
+        if plain {
+            each(indexed(place, no, head, model, row.bytes(16)?)?);
+        } else {
+            sealed.push((place, no, head, model.map(str::to_owned), row.bytes(16)?.to_vec()));
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    for (place, no, head, model, body) in sealed {
+        let body = vault::open(tx, &places::memory_index(place), body)?;
+        each(indexed(place, no, head, model.as_deref(), &body)?);
+    }
+    Ok(())
 }
 
 /// Rows that are read at a time.
@@ -172,11 +208,11 @@ pub fn trim_gone(tx: &mut dyn Tx, kept: i64, limit: i64) -> Result<u64, StoreErr
         |row| row.int(0),
     )?;
     for place in &oldest {
-        tx.execute(
+        tx.post(
             "UPDATE memory_scopes SET gone_seq = $2 WHERE id = $1 AND gone_seq < $2",
             &[ScopeNo::of(*place).0.into(), ScopeNo::seq(*place).into()],
         )?;
-        tx.execute("DELETE FROM memory_gone WHERE place = $1", &[(*place).into()])?;
+        tx.post("DELETE FROM memory_gone WHERE place = $1", &[(*place).into()])?;
     }
     Ok(oldest.len() as u64)
 }

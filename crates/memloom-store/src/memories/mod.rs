@@ -12,6 +12,7 @@ pub mod index;
 pub mod pointers;
 pub mod purge;
 pub mod scopes;
+pub mod searched;
 pub mod sessions;
 pub mod upgrades;
 pub mod uses;

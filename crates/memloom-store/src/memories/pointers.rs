@@ -32,11 +32,11 @@ fn document(tenant: &Tenant, user: Option<&str>, path: &FilePath) -> [u8; 16] {
 /// Makes an entry found by the document that it points at, if it does.
 pub(super) fn put(tx: &mut dyn Tx, no: MemoryNo, memory: &Memory) -> Result<(), StoreError> {
     let Some(path) = Pointer::among(&memory.metadata).and_then(|pointer| pointer.file()) else {
-        tx.execute("DELETE FROM memory_pointers WHERE no = $1", &[no.0.into()])?;
+        tx.post("DELETE FROM memory_pointers WHERE no = $1", &[no.0.into()])?;
         return Ok(());
     };
     // What waits to be looked at still does, unless it points elsewhere now.
-    tx.execute(
+    tx.post(
         "INSERT INTO memory_pointers (no, document) VALUES ($1, $2) ON CONFLICT (no) DO UPDATE SET \
          document = excluded.document, \
          due = CASE WHEN memory_pointers.document = excluded.document THEN memory_pointers.due END",
@@ -66,7 +66,7 @@ pub fn due(tx: &mut dyn Tx, limit: i64) -> Result<Vec<Due>, StoreError> {
 
 /// Notes that an entry was looked at, unless another document changed since.
 pub fn set_seen(tx: &mut dyn Tx, due: Due) -> Result<(), StoreError> {
-    tx.execute(
+    tx.post(
         "UPDATE memory_pointers SET due = NULL WHERE no = $1 AND due = $2",
         &[due.no.0.into(), due.scope.0.into()],
     )?;

@@ -1,8 +1,8 @@
 //! Removing whole scopes: out of reach at once, then cleared away in steps.
 
 use super::scopes::{ScopeNo, key, scope_columns};
-use super::{MemoryNo, index, writing};
-use crate::{StoreError, Tx, TxExt, Value};
+use super::{MemoryNo, index, searched, writing};
+use crate::{StoreError, Tx, TxExt, Value, stream};
 use memloom_core::identity::Tenant;
 use memloom_core::memories::{MemoryId, ScopeKey};
 
@@ -45,12 +45,13 @@ pub fn detach(
         let entries = u64::try_from(row.int(1)?).unwrap_or_default();
         Ok(Detached { no: ScopeNo(row.int(0)?), scope: key(row, 2)?, entries })
     })?;
-    for Detached { no, .. } in &found {
-        tx.execute(
+    for Detached { no, scope, .. } in &found {
+        stream::blank_scope(tx, scope.hash())?;
+        tx.post(
             "INSERT INTO memory_purges (scope_no, blanked) VALUES ($1, 0) ON CONFLICT DO NOTHING",
             &[no.0.into()],
         )?;
-        tx.execute("DELETE FROM memory_scopes WHERE id = $1", &[no.0.into()])?;
+        tx.post("DELETE FROM memory_scopes WHERE id = $1", &[no.0.into()])?;
     }
     Ok(found)
 }
@@ -65,6 +66,7 @@ pub fn clear_id(tx: &mut dyn Tx, id: MemoryId) -> Result<(), StoreError> {
     if let Some((no, scope, seq)) = left {
         writing::remove_row(tx, no)?;
         index::remove(tx, scope, seq)?;
+        searched::remove(tx, no)?;
     }
     Ok(())
 }
@@ -98,7 +100,7 @@ pub fn step(tx: &mut dyn Tx, limit: i64) -> Result<Option<u64>, StoreError> {
         }
     }
     if (rows.len() as i64) < limit {
-        tx.execute("DELETE FROM memory_purges WHERE scope_no = $1", &[scope.0.into()])?;
+        tx.post("DELETE FROM memory_purges WHERE scope_no = $1", &[scope.0.into()])?;
     }
     Ok(Some(rows.len() as u64))
 }
@@ -118,13 +120,13 @@ fn blank(tx: &mut dyn Tx, limit: i64) -> Result<bool, StoreError> {
     )?;
     let nothing = b"".as_slice();
     for (no, ..) in &rows {
-        tx.execute(
+        tx.post(
             "UPDATE memories SET content = $2, rest = $2 WHERE no = $1",
             &[(*no).into(), nothing.into()],
         )?;
     }
     let (_, at, id) = rows.last().copied().unwrap_or((0, at, id));
-    tx.execute(
+    tx.post(
         "UPDATE memory_purges SET blanked = $2, at = $3, id = $4 WHERE scope_no = $1",
         &[scope.0.into(), i64::from((rows.len() as i64) < limit).into(), at.into(), id.into()],
     )?;

@@ -28,6 +28,36 @@ impl ScopeNo {
     }
 }
 
+/// Who searches a scope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Searched {
+    /// Nodes, in their own memory.
+    ByNodes,
+    /// Nodes still, while the database is given what it needs: see [`crate::vectors`]. Who writes gives it its part.
+    Filling,
+    /// The database.
+    ByDatabase,
+    /// Nodes again, while what the database was given is cleared away.
+    Clearing,
+}
+
+impl Searched {
+    pub(super) fn code(self) -> i64 {
+        match self {
+            Self::ByNodes => 0,
+            Self::Filling => 1,
+            Self::ByDatabase => 2,
+            Self::Clearing => 3,
+        }
+    }
+
+    fn from_code(code: i64) -> Option<Self> {
+        [Self::ByNodes, Self::Filling, Self::ByDatabase, Self::Clearing]
+            .into_iter()
+            .find(|one| one.code() == code)
+    }
+}
+
 /// A scope as it is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScopeRow {
@@ -39,26 +69,56 @@ pub struct ScopeRow {
     pub seq: i64,
     /// Up to this change, what was removed is not noted any more.
     pub gone_seq: i64,
+    /// See [`Searched`].
+    pub searched: Searched,
+    /// While it is being filled, the change that was filled in last; while the database searches it, how many entries it had
+    /// when their words were counted.
+    pub searched_to: i64,
 }
 
-const SELECT: &str = "SELECT id, entries, seq, gone_seq FROM memory_scopes WHERE hash = $1";
+impl ScopeRow {
+    /// Whether what the database searches has a row for each of its entries, or is about to.
+    pub(super) fn is_in_database(&self) -> bool {
+        matches!(self.searched, Searched::Filling | Searched::ByDatabase)
+    }
+}
 
-fn scope_row(row: &dyn Row) -> Result<ScopeRow, StoreError> {
-    Ok(ScopeRow { no: ScopeNo(row.int(0)?), entries: row.int(1)?, seq: row.int(2)?, gone_seq: row.int(3)? })
+/// The columns that [`scope_row`] reads, of a table named `s`.
+macro_rules! row_columns {
+    () => {
+        "s.id, s.entries, s.seq, s.gone_seq, s.searched, s.searched_to"
+    };
+}
+pub(super) use row_columns;
+
+const SELECT: &str = concat!("SELECT ", row_columns!(), " FROM memory_scopes s WHERE s.hash = $1");
+
+pub(super) fn scope_row(row: &dyn Row) -> Result<ScopeRow, StoreError> {
+    let searched = Searched::from_code(row.int(4)?);
+    Ok(ScopeRow {
+        no: ScopeNo(row.int(0)?),
+        entries: row.int(1)?,
+        seq: row.int(2)?,
+        gone_seq: row.int(3)?,
+        searched: searched.ok_or_else(|| StoreError::Broken("nobody knows how to search a scope".into()))?,
+        searched_to: row.int(5)?,
+    })
 }
 
 /// A scope, if anything was ever written in it.
 pub fn find(tx: &mut dyn Tx, key: &ScopeKey) -> Result<Option<ScopeRow>, StoreError> {
+    tx.confine(key.tenant().as_str())?;
     tx.first(SELECT, &[key.hash().0.as_slice().into()], scope_row)
 }
 
 /// The scope, made if it is new, locked until the unit of work ends.
 pub fn lock(tx: &mut dyn Tx, key: &ScopeKey) -> Result<ScopeRow, StoreError> {
+    tx.confine(key.tenant().as_str())?;
     let hash = key.hash().0;
     if let Some(found) = tx.first_locked(SELECT, &[hash.as_slice().into()], scope_row)? {
         return Ok(found);
     }
-    tx.execute(
+    tx.post(
         "INSERT INTO memory_scopes (hash, tenant, layer, user_id, session_id, name, entries, seq, gone_seq) \
          VALUES ($1, $2, $3, $4, $5, $6, 0, 0, 0) ON CONFLICT (hash) DO NOTHING",
         &[
@@ -76,7 +136,7 @@ pub fn lock(tx: &mut dyn Tx, key: &ScopeKey) -> Result<ScopeRow, StoreError> {
 
 /// Notes how far a scope has come.
 pub(super) fn advance(tx: &mut dyn Tx, no: ScopeNo, seq: i64, new_entries: i64) -> Result<(), StoreError> {
-    tx.execute(
+    tx.post(
         "UPDATE memory_scopes SET seq = $2, entries = entries + $3 WHERE id = $1",
         &[no.0.into(), seq.into(), new_entries.into()],
     )?;
@@ -112,11 +172,13 @@ pub fn after(
     after: ScopeNo,
     limit: i64,
 ) -> Result<Vec<(ScopeRow, ScopeKey)>, StoreError> {
-    let listed = |row: &dyn Row| Ok((scope_row(row)?, key(row, 4)?));
+    let listed = |row: &dyn Row| Ok((scope_row(row)?, key(row, 6)?));
     match tenant {
         Some(tenant) => tx.rows(
             concat!(
-                "SELECT s.id, s.entries, s.seq, s.gone_seq, ",
+                "SELECT ",
+                row_columns!(),
+                ", ",
                 scope_columns!(),
                 " FROM memory_scopes s WHERE s.tenant = $1 AND s.id > $2 ORDER BY s.id LIMIT $3"
             ),
@@ -125,7 +187,9 @@ pub fn after(
         ),
         None => tx.rows(
             concat!(
-                "SELECT s.id, s.entries, s.seq, s.gone_seq, ",
+                "SELECT ",
+                row_columns!(),
+                ", ",
                 scope_columns!(),
                 " FROM memory_scopes s WHERE s.id > $1 ORDER BY s.id LIMIT $2"
             ),

@@ -8,13 +8,13 @@ const LISTED_FOR: &str = "memory_vectors_listed_for";
 
 /// Puts an entry on the list.
 pub fn add(tx: &mut dyn Tx, no: MemoryNo) -> Result<(), StoreError> {
-    tx.execute("INSERT INTO memory_upgrades (no) VALUES ($1) ON CONFLICT DO NOTHING", &[no.0.into()])?;
+    tx.post("INSERT INTO memory_upgrades (no) VALUES ($1) ON CONFLICT DO NOTHING", &[no.0.into()])?;
     Ok(())
 }
 
 /// Takes an entry off the list.
 pub fn remove(tx: &mut dyn Tx, no: MemoryNo) -> Result<(), StoreError> {
-    tx.execute("DELETE FROM memory_upgrades WHERE no = $1", &[no.0.into()])?;
+    tx.post("DELETE FROM memory_upgrades WHERE no = $1", &[no.0.into()])?;
     Ok(())
 }
 

@@ -28,7 +28,7 @@ pub fn record(
     at: Timestamp,
     by: &Author,
 ) -> Result<(), StoreError> {
-    tx.execute(
+    tx.post(
         "INSERT INTO memory_versions (no, version, at, user_id, client, shared_by) \
          SELECT m.no, $2, $3, $4, $5, CASE WHEN s.user_id = $4 THEN NULL ELSE $4 END FROM memories m \
          JOIN memory_scopes s ON s.id = m.scope_no WHERE m.id = $1 ON CONFLICT (no, version) DO NOTHING",
@@ -40,7 +40,7 @@ pub fn record(
             by.client.as_deref().into(),
         ],
     )?;
-    tx.execute(
+    tx.post(
         "DELETE FROM memory_versions WHERE no = (SELECT no FROM memories WHERE id = $1) AND version <= $2",
         &[id.0.into(), (version - KEPT).into()],
     )?;

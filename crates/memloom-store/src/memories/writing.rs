@@ -2,7 +2,7 @@
 
 use super::index;
 use super::scopes::{self, ScopeRow};
-use super::{MemoryNo, entries, facts, pointers};
+use super::{MemoryNo, entries, facts, pointers, searched};
 use crate::vault::{self, places};
 use crate::{StoreError, Tx, TxExt};
 use memloom_core::Timestamp;
@@ -48,7 +48,7 @@ impl Writing {
         let open = self.open(tx, &memory.scope)?;
         open.row.seq += 1;
         open.new_entries += 1;
-        let (scope, seq) = (open.row.no, open.row.seq);
+        let (scope, seq, in_database) = (open.row.no, open.row.seq, open.row.is_in_database());
         let id = memory.id.0;
         let content = vault::seal(tx, &tenant, &places::memory_content(id), memory.content.as_bytes())?;
         let rest = entries::rest(memory);
@@ -84,6 +84,9 @@ impl Writing {
         )?;
         let no = MemoryNo(no.ok_or_else(|| StoreError::Broken("an insert returned nothing".into()))?);
         index::put(tx, &tenant, scope, seq, no, memory, terms)?;
+        if in_database {
+            searched::put(tx, scope, seq, no, memory, terms)?;
+        }
         facts::put(tx, scope, no, memory)?;
         if memory.is_pointer() {
             pointers::put(tx, no, memory)?;
@@ -104,11 +107,11 @@ impl Writing {
         let tenant = memory.scope.tenant().clone();
         let open = self.open(tx, &memory.scope)?;
         open.row.seq += 1;
-        let (scope, seq) = (open.row.no, open.row.seq);
+        let (scope, seq, in_database) = (open.row.no, open.row.seq, open.row.is_in_database());
         let content = vault::seal(tx, &tenant, &places::memory_content(id), memory.content.as_bytes())?;
         let rest = entries::rest(memory);
         let rest = vault::seal(tx, &tenant, &places::memory_rest(id), rest.as_bytes())?;
-        tx.execute(
+        tx.post(
             "UPDATE memories SET seq = $2, kind = $3, origin_kind = $4, state = $5, version = $6, at = $7, updated_at = $8, \
              occurred_at = $9, expires_at = $10, ttl_seconds = $11, anchor = $12, author_user = $13, author_client = $14, \
              shared_by = $15, policy = $16, content = $17, rest = $18 WHERE no = $1",
@@ -135,6 +138,9 @@ impl Writing {
         )?;
         index::remove(tx, scope, old_seq)?;
         index::put(tx, &tenant, scope, seq, no, memory, terms)?;
+        if in_database {
+            searched::put(tx, scope, seq, no, memory, terms)?;
+        }
         facts::put(tx, scope, no, memory)?;
         pointers::put(tx, no, memory)?;
         Ok(true)
@@ -153,9 +159,12 @@ impl Writing {
         let open = self.open(tx, &memory.scope)?;
         open.row.seq += 1;
         open.new_entries -= 1;
-        let (scope, seq) = (open.row.no, open.row.seq);
+        let (scope, seq, in_database) = (open.row.no, open.row.seq, open.row.is_in_database());
         index::remove(tx, scope, old_seq)?;
         index::note_gone(tx, scope, seq, no)?;
+        if in_database {
+            searched::remove(tx, no)?;
+        }
         remove_row(tx, no)?;
         Ok(true)
     }
@@ -206,7 +215,7 @@ pub(super) fn remove_row(tx: &mut dyn Tx, no: MemoryNo) -> Result<(), StoreError
         "DELETE FROM memory_versions WHERE no = $1",
         "DELETE FROM memory_upgrades WHERE no = $1",
     ] {
-        tx.execute(sql, &[no.0.into()])?;
+        tx.post(sql, &[no.0.into()])?;
     }
     Ok(())
 }

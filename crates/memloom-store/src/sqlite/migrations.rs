@@ -13,6 +13,8 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0004_changes", include_str!("migrations/0004_changes.sql")),
     ("0005_meaning", include_str!("migrations/0005_meaning.sql")),
     ("0006_memories", include_str!("migrations/0006_memories.sql")),
+    ("0007_nodes", include_str!("migrations/0007_nodes.sql")),
+    ("0008_searched", include_str!("migrations/0008_searched.sql")),
 ];
 
 /// The number of the newest step.

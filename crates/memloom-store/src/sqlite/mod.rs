@@ -9,6 +9,7 @@ mod compaction;
 mod connection;
 mod dialect;
 mod failure;
+mod feed;
 mod inspection;
 mod migrations;
 mod reader;

@@ -132,14 +132,42 @@ fn unindex_group(tx: &mut dyn Tx, group: Uuid) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The numbers of a tree's texts above this one. FTS5 keeps them in order, and begins where it is told to.
-pub(super) fn after(tx: &mut dyn Tx, group: Uuid, no: i64) -> Result<Vec<i64>, StoreError> {
-    let tree = format!("\"{SCOPE}{}\"", group.simple());
-    tx.rows(
-        "SELECT rowid FROM text_index WHERE text_index MATCH $1 AND rowid > $2 ORDER BY rowid",
-        &[tree.as_str().into(), no.into()],
+/// Texts are numbered in the order of their commits, so that one number says which were taken in.
+pub(super) fn has_untaken(tx: &mut dyn Tx) -> Result<bool, StoreError> {
+    let waiting = tx.first(
+        "SELECT COALESCE((SELECT MAX(no) FROM texts), 0) > text_no FROM meanings_progress",
+        &[],
         |row| row.int(0),
-    )
+    )?;
+    waiting.map(|waiting| waiting != 0).ok_or_else(no_progress)
+}
+
+/// The numbers of texts that were not taken in. FTS5 keeps a tree's in order, and begins where it is told to.
+pub(super) fn untaken(tx: &mut dyn Tx, group: Option<Uuid>, limit: i64) -> Result<Vec<i64>, StoreError> {
+    let progress = tx.first("SELECT text_no FROM meanings_progress", &[], |row| row.int(0))?;
+    let progress = progress.ok_or_else(no_progress)?;
+    match group {
+        None => tx.rows(
+            "SELECT no FROM texts WHERE no > $1 ORDER BY no LIMIT $2",
+            &[progress.into(), limit.into()],
+            |row| row.int(0),
+        ),
+        Some(group) => tx.rows(
+            "SELECT rowid FROM text_index WHERE text_index MATCH $1 AND rowid > $2 ORDER BY rowid LIMIT $3",
+            &[format!("\"{SCOPE}{}\"", group.simple()).as_str().into(), progress.into(), limit.into()],
+            |row| row.int(0),
+        ),
+    }
+}
+
+pub(super) fn take_in(tx: &mut dyn Tx, numbers: &[i64]) -> Result<(), StoreError> {
+    let Some(last) = numbers.iter().max() else { return Ok(()) };
+    tx.execute("UPDATE meanings_progress SET text_no = $1 WHERE text_no < $1", &[(*last).into()])?;
+    Ok(())
+}
+
+fn no_progress() -> StoreError {
+    StoreError::Broken("nothing says which texts were taken in".into())
 }
 
 /// Trees that a search names to FTS5. Each costs it some 60 µs, and a little more for every match, so that among very

@@ -3,11 +3,15 @@
 use super::compaction;
 use super::dialect::translate;
 use super::failure::{Place, is_disk_full};
+use super::feed;
 use super::text::{self, TextChange};
 use crate::port::EachRow;
 use crate::vault::Vault;
-use crate::{Compaction, Job, Lock, Row, StoreError, TextDocument, TextHit, TextQuery, Tx, Value};
-use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
+use crate::{
+    Compaction, FeedEntry, Job, Lock, Recorded, Row, StoreError, TextDocument, TextHit, TextQuery, Tx, TxExt,
+    Value,
+};
+use rusqlite::types::{ToSql, ToSqlOutput, Value as SqliteValue, ValueRef};
 use rusqlite::{Connection, Statement};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -225,6 +229,40 @@ impl Tx for SqliteTx<'_> {
         }
     }
 
+    fn lock(&mut self, _: &[u8]) -> Result<(), StoreError> {
+        self.healthy()
+    }
+
+    fn confine(&mut self, _: &str) -> Result<(), StoreError> {
+        self.healthy()
+    }
+
+    fn record_change(&mut self, change: &FeedEntry<'_>) -> Result<Recorded, StoreError> {
+        feed::record(self, change)
+    }
+
+    fn number_changes(&mut self) -> Result<bool, StoreError> {
+        self.healthy().map(|()| false)
+    }
+
+    fn last_number(&mut self, table: &str) -> Result<i64, StoreError> {
+        let tx: &mut dyn Tx = self;
+        let last =
+            tx.first("SELECT seq FROM sqlite_sequence WHERE name = $1", &[table.into()], |row| row.int(0))?;
+        Ok(last.unwrap_or_default())
+    }
+
+    fn number_past(&mut self, table: &str, number: i64) -> Result<(), StoreError> {
+        if self.last_number(table)? < number {
+            self.execute("DELETE FROM sqlite_sequence WHERE name = $1", &[table.into()])?;
+            self.execute(
+                "INSERT INTO sqlite_sequence (name, seq) VALUES ($1, $2)",
+                &[table.into(), number.into()],
+            )?;
+        }
+        Ok(())
+    }
+
     fn index_text(&mut self, document: TextDocument) -> Result<(), StoreError> {
         self.writing()?;
         self.texts.push(TextChange::Index(document));
@@ -248,8 +286,16 @@ impl Tx for SqliteTx<'_> {
         compaction::step(self, begun)
     }
 
-    fn texts_after(&mut self, group: Uuid, no: i64) -> Result<Vec<i64>, StoreError> {
-        text::after(self, group, no)
+    fn has_untaken_texts(&mut self) -> Result<bool, StoreError> {
+        text::has_untaken(self)
+    }
+
+    fn untaken_texts(&mut self, group: Option<Uuid>, limit: i64) -> Result<Vec<i64>, StoreError> {
+        text::untaken(self, group, limit)
+    }
+
+    fn take_in_texts(&mut self, numbers: &[i64]) -> Result<(), StoreError> {
+        text::take_in(self, numbers)
     }
 
     fn search_text(
@@ -302,12 +348,18 @@ impl ToSql for Bound<'_> {
             Value::Bytes(value) => ValueRef::Blob(value),
             Value::Uuid(value) => ValueRef::Blob(value.as_bytes()),
             Value::Uuids(values) => {
-                let values = values.iter().map(|id| rusqlite::types::Value::Blob(id.as_bytes().to_vec()));
-                let values: rusqlite::vtab::array::Array = Rc::new(values.collect());
-                return Ok(ToSqlOutput::from_rc(values, c"rarray"));
+                return Ok(array(values.iter().map(|id| SqliteValue::Blob(id.as_bytes().to_vec()))));
+            }
+            Value::Ints(values) => {
+                return Ok(array(values.iter().map(|value| SqliteValue::Integer(*value))));
             }
         }))
     }
+}
+
+fn array<'a>(values: impl Iterator<Item = SqliteValue>) -> ToSqlOutput<'a> {
+    let values: rusqlite::vtab::array::Array = Rc::new(values.collect());
+    ToSqlOutput::from_rc(values, c"rarray")
 }
 
 struct SqliteRow<'r>(&'r rusqlite::Row<'r>);

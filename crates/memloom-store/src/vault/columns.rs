@@ -4,6 +4,7 @@ use super::places::Place;
 use crate::{Row, StoreError, Tx, TxExt, Value};
 use serde::{Deserialize, Serialize};
 use std::fmt::{Display, Formatter};
+use uuid::Uuid;
 
 /// A table with sealed columns.
 pub(super) struct Table {
@@ -22,7 +23,7 @@ pub(super) struct Table {
 enum Kind {
     Int,
     Text,
-    Bytes,
+    Uuid,
 }
 
 const SCOPE: (&str, Kind) = ("scope_id", Kind::Int);
@@ -32,13 +33,13 @@ const OF_MEMORY_SCOPE: Option<(&str, &str)> = Some(("memory_scopes", "scope_no")
 pub(super) const TABLES: &[Table] = &[
     Table {
         name: "conversations",
-        key: &[("tenant", Kind::Text), ("id", Kind::Bytes)],
+        key: &[("tenant", Kind::Text), ("id", Kind::Uuid)],
         owner: None,
         columns: &[("title", "conversation.title"), ("preview", "conversation.preview")],
     },
     Table {
         name: "entries",
-        key: &[("id", Kind::Bytes)],
+        key: &[("id", Kind::Uuid)],
         owner: Some(("groups", "group_id")),
         columns: &[("content", "entry.content")],
     },
@@ -50,7 +51,7 @@ pub(super) const TABLES: &[Table] = &[
     },
     Table {
         name: "audit",
-        key: &[("change_id", Kind::Bytes)],
+        key: &[("change_id", Kind::Uuid)],
         owner: OF_SCOPE,
         columns: &[("record", "audit.record"), ("image", "audit.image")],
     },
@@ -74,7 +75,7 @@ pub(super) const TABLES: &[Table] = &[
     },
     Table {
         name: "memories",
-        key: &[("id", Kind::Bytes)],
+        key: &[("id", Kind::Uuid)],
         owner: OF_MEMORY_SCOPE,
         columns: &[("content", "memory.content"), ("rest", "memory.rest")],
     },
@@ -97,7 +98,7 @@ pub(super) const TABLES: &[Table] = &[
 pub(super) enum KeyValue {
     Int(i64),
     Text(String),
-    Bytes(Vec<u8>),
+    Uuid(Uuid),
 }
 
 impl<'a> From<&'a KeyValue> for Value<'a> {
@@ -105,7 +106,7 @@ impl<'a> From<&'a KeyValue> for Value<'a> {
         match value {
             KeyValue::Int(number) => (*number).into(),
             KeyValue::Text(text) => text.as_str().into(),
-            KeyValue::Bytes(bytes) => bytes.as_slice().into(),
+            KeyValue::Uuid(id) => (*id).into(),
         }
     }
 }
@@ -115,11 +116,7 @@ impl Display for KeyValue {
         match self {
             KeyValue::Int(number) => write!(f, "{number}"),
             KeyValue::Text(text) => write!(f, "'{text}'"),
-            KeyValue::Bytes(bytes) => {
-                f.write_str("x'")?;
-                bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
-                f.write_str("'")
-            }
+            KeyValue::Uuid(id) => write!(f, "{id}"),
         }
     }
 }
@@ -173,7 +170,7 @@ impl Table {
         let key = self.key.iter().enumerate().map(|(at, (_, kind))| match kind {
             Kind::Int => row.int(at).map(KeyValue::Int),
             Kind::Text => row.text(at).map(|text| KeyValue::Text(text.to_owned())),
-            Kind::Bytes => row.bytes(at).map(|bytes| KeyValue::Bytes(bytes.to_vec())),
+            Kind::Uuid => row.uuid(at).map(KeyValue::Uuid),
         });
         let key: Vec<KeyValue> = key.collect::<Result<_, _>>()?;
         let tenant = row.text(key.len())?.to_owned();
@@ -220,7 +217,6 @@ mod tests {
     use crate::vault::places;
     use memloom_core::identity::Tenant;
     use memloom_core::{ConversationId, EntryId};
-    use uuid::Uuid;
 
     fn bound_to(place: &Place<'_>) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -232,7 +228,7 @@ mod tests {
     #[test]
     fn a_place_is_the_same_for_those_who_name_it_and_those_who_visit_it() {
         let (tenant, id) = (Tenant::listed("acme".into()), Uuid::from_u128(7));
-        let bytes = || KeyValue::Bytes(id.as_bytes().to_vec());
+        let bytes = || KeyValue::Uuid(id);
         let text = |text: &str| KeyValue::Text(text.into());
         let visited = |table: &str, key: &[KeyValue]| {
             let table = TABLES.iter().find(|found| found.name == table).unwrap();

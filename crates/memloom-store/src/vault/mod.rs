@@ -87,6 +87,11 @@ impl Vault {
         Self { reads_plain: true, rotating: true, ..self }
     }
 
+    /// Whether it is one that moves content from one key to another.
+    pub(crate) fn is_rotating(&self) -> bool {
+        self.rotating
+    }
+
     /// Whether stored content can be used where it lies.
     pub fn is_plain(&self) -> bool {
         self.keys.is_none()

@@ -3,7 +3,7 @@
 use super::data_keys::DataKeyId;
 use crate::Value;
 use memloom_core::identity::Tenant;
-use memloom_core::{ConversationId, EntryId};
+use memloom_core::{ConversationId, EntryId, Timestamp};
 use uuid::Uuid;
 
 /// A column and the identity of a row in it. Sealed content is bound to both, so that it opens nowhere else.
@@ -38,6 +38,9 @@ impl<'a> Place<'a> {
                 Value::Bytes(part) => append(bytes, b'b', part),
                 Value::Uuid(id) => append(bytes, b'b', id.as_bytes()),
                 Value::Uuids(ids) => ids.iter().for_each(|id| append(bytes, b'b', id.as_bytes())),
+                Value::Ints(numbers) => {
+                    numbers.iter().for_each(|number| append(bytes, b'i', &number.to_be_bytes()));
+                }
             }
         }
     }
@@ -112,6 +115,11 @@ pub fn memory_index(place: i64) -> Place<'static> {
 /// What a request under an idempotency key was answered.
 pub fn memory_idempotency<'a>(tenant: &'a str, principal: &'a str, key: &'a str) -> Place<'a> {
     Place::new("memory.idempotency", [tenant.into(), principal.into(), key.into()])
+}
+
+/// What is told of a memory to those who follow it.
+pub fn stream_event(tenant: &Tenant, memory: Uuid, at: Timestamp) -> Place<'_> {
+    Place::new("stream.event", [tenant.as_str().into(), memory.into(), at.as_micros().into()])
 }
 
 /// A data key, which is bound to its tenant.

@@ -206,7 +206,7 @@ fn drop_derived_texts(
     tx: &mut dyn Tx,
     after: Option<&[KeyValue]>,
 ) -> Result<Option<Vec<KeyValue>>, StoreError> {
-    let first = [KeyValue::Text(String::new()), KeyValue::Int(i64::MIN), KeyValue::Bytes(Vec::new())];
+    let first = [KeyValue::Text(String::new()), KeyValue::Int(i64::MIN), KeyValue::Uuid(Uuid::nil())];
     let after = after.unwrap_or(&first).iter().map(Value::from);
     let params: Vec<Value<'_>> = std::iter::once(STEP_ROWS.into()).chain(after).collect();
     let rows = tx.rows(
@@ -219,7 +219,7 @@ fn drop_derived_texts(
         tx.unindex_text(*id)?;
     }
     let key = |(tenant, at, id): (String, i64, Uuid)| {
-        vec![KeyValue::Text(tenant), KeyValue::Int(at), KeyValue::Bytes(id.as_bytes().to_vec())]
+        vec![KeyValue::Text(tenant), KeyValue::Int(at), KeyValue::Uuid(id)]
     };
     Ok(rows.into_iter().last().map(key))
 }

@@ -6,6 +6,7 @@ use memloom_core::identity::Tenant;
 use memloom_core::{Timestamp, UserId};
 use memloom_store::changes::{self, Bounds, Change, ChangeKind};
 use memloom_store::{Store, StoreError, Tx, TxExt};
+use std::time::Duration;
 use tokio::task::JoinSet;
 
 fn tenant(name: &str) -> Tenant {
@@ -18,7 +19,7 @@ fn at(second: i64) -> Timestamp {
 
 fn record(tx: &mut dyn Tx, name: &str, second: i64, user: &str, resource: &str) -> Result<(), StoreError> {
     let change = Change { kind: ChangeKind::FileUpdated, user: Some(user), resource, version: Some("\"1\"") };
-    changes::record(tx, &tenant(name), at(second), &change)
+    changes::record(tx, &tenant(name), at(second), &change).map(drop)
 }
 
 /// Records changes of one tenant, one unit of work each: the second it happened in, and the user.
@@ -27,9 +28,12 @@ async fn tell(store: &Store, name: &'static str, told: &'static [(i64, &'static 
         let written = store.write("suite", move |tx| record(tx, name, *second, user, "notes/today"));
         written.await.unwrap();
     }
+    // Their numbers may come a moment after the commit.
+    store.settle().await.unwrap();
 }
 
 async fn feed(store: &Store, name: &'static str) -> Vec<RecordedChange> {
+    store.settle().await.unwrap();
     let read = store.read("suite", move |tx| changes::page(tx, &tenant(name), 0, i64::MAX));
     read.await.unwrap()
 }
@@ -59,7 +63,7 @@ pub async fn a_change_comes_back_as_it_was_recorded(fixture: impl Fixture) {
             version: None,
         };
         record(tx, "a", 5, "ålice/東京", "notes/ünïcode.md")?;
-        changes::record(tx, &tenant("a"), at(6), &evicted)
+        changes::record(tx, &tenant("a"), at(6), &evicted).map(drop)
     });
     written.await.unwrap();
     let expected = [
@@ -221,6 +225,9 @@ pub async fn forgetting_a_user_blanks_its_changes_step_by_step(fixture: impl Fix
 pub async fn a_commit_is_announced_to_those_who_listen(fixture: impl Fixture) {
     let store = fixture.store();
     tell(store, "a", &[(1, "alice")]).await;
+    feed(store, "a").await;
+    // Where others may commit too, a commit is announced once more when they can know of it.
+    tokio::time::sleep(Duration::from_millis(300)).await;
     let mut commits = store.commits();
     assert!(!commits.has_changed().unwrap(), "what was before is not announced");
     let refused = store.write("suite", |tx| {

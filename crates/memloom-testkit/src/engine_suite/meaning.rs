@@ -64,7 +64,7 @@ async fn planted(store: &Store) {
 
 async fn waiting(store: &Store) -> Vec<Text> {
     let read = store.read("suite", |tx| meaning::waiting(tx, 100, usize::MAX));
-    read.await.unwrap().map(|(texts, _)| texts).unwrap_or_default()
+    read.await.unwrap().unwrap_or_default().texts
 }
 
 fn taken_in(text: &Text, model: Option<&str>) -> Meaning {
@@ -92,7 +92,7 @@ async fn put(store: &Store, texts: Vec<Text>, model: Option<&'static str>) {
     write(store, move |tx| {
         for text in &texts {
             meaning::put(tx, text.group, &[taken_in(text, model)])?;
-            meaning::set_taken_in(tx, text.no)?;
+            tx.take_in_texts(&[text.no])?;
         }
         Ok(())
     })
@@ -120,10 +120,7 @@ async fn last_change(store: &Store, number: u128) -> i64 {
 }
 
 async fn tail(store: &Store, number: u128) -> Vec<String> {
-    let read = store.read("suite", move |tx| {
-        let progress = meaning::progress(tx)?;
-        meaning::tail(tx, tree(number).0, &progress)
-    });
+    let read = store.read("suite", move |tx| meaning::tail(tx, tree(number).0));
     read.await.unwrap().into_iter().map(|text| text.text).collect()
 }
 
@@ -148,11 +145,11 @@ pub async fn what_was_taken_in_is_no_longer_waiting(fixture: impl Fixture) {
     let store = fixture.store();
     planted(store).await;
     let two = store.read("suite", |tx| meaning::waiting(tx, 2, usize::MAX)).await.unwrap().unwrap();
-    assert_eq!((two.0.len(), two.0[1].no), (2, two.1));
+    assert_eq!((two.texts.len(), two.texts[1].no), (2, two.numbers[1]));
     let one = store.read("suite", |tx| meaning::waiting(tx, 100, 1)).await.unwrap().unwrap();
-    assert_eq!(one.0.len(), 1, "no more than one once there are so many bytes");
+    assert_eq!(one.texts.len(), 1, "no more than one once there are so many bytes");
 
-    put(store, two.0, Some("m")).await;
+    put(store, two.texts, Some("m")).await;
 
     assert_eq!(tail(store, 1).await, ["carpenter", "Bob: cabbages?"]);
     assert!(tail(store, 2).await.is_empty());
@@ -160,8 +157,7 @@ pub async fn what_was_taken_in_is_no_longer_waiting(fixture: impl Fixture) {
     assert_eq!(left, ["carpenter", "Bob: cabbages?"]);
     take_in(store, Some("m")).await;
     assert!(waiting(store).await.is_empty());
-    let progress = store.read("suite", meaning::progress).await.unwrap();
-    assert!(progress.is_complete());
+    assert!(!store.read("suite", |tx| tx.has_untaken_texts()).await.unwrap());
 }
 
 pub async fn no_number_that_was_taken_in_is_given_again(fixture: impl Fixture) {

@@ -236,7 +236,8 @@ fn explain(error: figment::Error, file: Option<&Path>) -> String {
         (None, None) => "the configuration".into(),
     };
     let path = error.path.join(".");
-    let secrets = ["auth.api_keys", "auth.jwt.hmac_secret", "encryption.dek", "embedding.openai.api_key"];
+    let secrets =
+        ["auth.api_keys", "auth.jwt.hmac_secret", "encryption.dek", "embedding.openai.api_key", "store.url"];
     let secret = secrets.iter().any(|prefix| path.starts_with(prefix));
     let expected = |what: &str| format!("{source}: {path} must be {}", in_words(what));
     match &error.kind {
@@ -263,10 +264,17 @@ fn explain(error: figment::Error, file: Option<&Path>) -> String {
             format!("{}, not {}", expected(what), as_written(actual))
         }
         Kind::MissingField(name) => format!("{source}: {path} lacks '{name}'"),
-        Kind::Message(message) if path.is_empty() => format!("{source}: {message}"),
+        Kind::Message(message) if path.is_empty() => format!("{source}: {}", without_excerpt(message)),
         Kind::Message(message) => format!("{source}: {path}: {message}"),
         other => format!("{source}: {path}: {other}"),
     }
+}
+
+/// What the TOML parser says, without the line of the file that it quotes: a secret may stand there.
+fn without_excerpt(message: &str) -> String {
+    let quoted =
+        |line: &&str| line.trim_start_matches(|c: char| c == ' ' || c.is_ascii_digit()).starts_with('|');
+    message.lines().filter(|line| !quoted(line)).collect::<Vec<_>>().join(": ")
 }
 
 /// What a setting takes, in words for people; serde names Rust's types. Our own types say it themselves.

@@ -29,6 +29,9 @@ pub struct Search {
     pub weights: Weights,
     /// How much memory the indexes of memories may take, and those of conversations as much again.
     pub index_memory: Bytes,
+    /// Scopes of memories with more entries are searched by the database where it can, instead of in the memory of every node;
+    /// 0 is never.
+    pub database_index_above: usize,
 }
 
 impl Default for Search {
@@ -44,6 +47,7 @@ impl Default for Search {
             actor,
             weights: Weights::default(),
             index_memory: Bytes::mebi(1024),
+            database_index_above: 20_000,
         }
     }
 }

@@ -1,22 +1,22 @@
 //! Who makes vectors, and how many are still to be made.
 
 use super::Check;
+use super::store::Examined;
 use crate::config::{Config, EmbeddingProvider};
 use crate::serve;
 use memloom_recall::embed::Embeddings;
 use memloom_service::vectors;
 use memloom_store::memories::upgrades;
-use memloom_store::{StoreError, Tx, sqlite};
-use std::path::Path;
+use memloom_store::{StoreError, Tx};
 use std::time::Duration;
 
 const NAME: &str = "embedding";
 /// How long a server may take to show that it is there.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Makes what a server would make vectors with, and looks at a database that can be read. A configuration that cannot be is
+/// Makes what a server would make vectors with, and looks at a store that can be read. A configuration that cannot be is
 /// told about elsewhere.
-pub(super) async fn check(config: &Config, database: Option<&Path>) -> Option<Check> {
+pub(super) async fn check(config: &Config, store: &Examined) -> Option<Check> {
     if config.problems().iter().any(|problem| problem.key.starts_with("embedding.")) {
         return None;
     }
@@ -40,10 +40,13 @@ pub(super) async fn check(config: &Config, database: Option<&Path>) -> Option<Ch
         return Some(Check::warning(NAME, format!("{message}, but: {error}")));
     }
     let semantic = config.search.semantic_enabled;
-    let waiting = database.and_then(|database| {
-        let vault = config.encryption.vault().ok()?;
-        sqlite::look(database, vault, |tx| waiting(tx, model, semantic)).ok()
-    });
+    let waiting = match config.encryption.vault() {
+        Ok(vault) => {
+            let model = model.to_owned();
+            store.look(vault, move |tx| waiting(tx, &model, semantic)).await
+        }
+        Err(_) => None,
+    };
     message.push_str(&waiting.unwrap_or_default());
     Some(Check::ok(NAME, message))
 }

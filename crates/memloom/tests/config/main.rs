@@ -4,11 +4,11 @@
 mod embedding;
 mod memories;
 mod search;
+mod store;
 
-use memloom::config::{AutoDerive, Config, Flag, Inputs, Loaded, Provider, known_keys};
+use memloom::config::{AutoDerive, Config, Database, Flag, Inputs, Loaded, Provider, known_keys};
 use memloom_server::auth::config::{Mode, RoleConfig};
 use memloom_service::quota::{QuotaLimits, QuotaSettings, Rate};
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// The whole of design section 6, as people will paste it.
@@ -89,7 +89,7 @@ fn the_defaults_can_be_run_with() {
     assert_eq!(config, Config::default());
     assert_eq!(config.problems(), []);
     assert_eq!(config.server.listen.to_string(), "127.0.0.1:7077");
-    assert_eq!(config.database().unwrap(), PathBuf::from("./memloom-data/memloom.db"));
+    assert_eq!(config.database().unwrap(), Database::Sqlite("./memloom-data/memloom.db".into()));
     assert_eq!(config.server.body_limit.0, 20 << 20);
     assert_eq!(config.limits.content_bytes.0, 16 << 20);
     assert_eq!(config.tasks.retry_delay.0, Duration::from_secs(600));
@@ -325,12 +325,6 @@ fn contradictions_are_found_and_say_how_to_fix_them() {
     check("[cors]\nenabled = true\norigins = [\"*\"]\nallow_credentials = true\n", &["name the origins"]);
     check("[cors]\nenabled = true\n", &["cors.origins is empty"]);
     check("[cors]\nenabled = true\norigins = [\"/[/\"]\n", &["not a regular expression"]);
-    check(
-        "[store]\nurl = \"postgres://u:secret@db/x\"\n",
-        &["'postgres:…' asks for PostgreSQL", "use \"sqlite\""],
-    );
-    check("[store]\nurl = \"mysql://db\"\n", &["'mysql' is not a kind of store"]);
-    check("[store]\nurl = \"sqlite:\"\n", &["names no file"]);
     check("[search]\nlanguage = \"klingon\"\n", &["search.language: 'klingon'"]);
     check("[prometheus]\nurl = \"localhost:9090\"\n", &["prometheus.url: 'localhost:9090'"]);
     check("[eviction]\nbatch_size = 0\n[server]\nworkers = 0\n", &["eviction.batch_size", "server.workers"]);
@@ -354,7 +348,6 @@ fn contradictions_are_found_and_say_how_to_fix_them() {
         "[retention]\nevents_days = 0\naudit_days = 36501\ninterval = 0\n",
         &["retention.events_days: is 0", "retention.audit_days: is 36501", "retention.interval: is 0"],
     );
-    assert!(!given("[store]\nurl = \"postgres://u:secret@db/x\"\n").problems()[0].contains("secret"));
 }
 
 #[test]
@@ -408,14 +401,6 @@ fn readers_and_writers_are_everybody_until_somebody_is_named() {
 fn jwt_mode_may_listen_everywhere() {
     let toml = DOCUMENTED.replace("127.0.0.1:7077", "0.0.0.0:7077") + "[encryption]\nallow_plain = true\n";
     assert_eq!(given(&toml).problems(), Vec::<String>::new());
-}
-
-#[test]
-fn a_database_can_be_in_a_file_of_its_own() {
-    let at = |url: &str| given(&format!("[store]\nurl = \"{url}\"\n")).load().config.database().unwrap();
-    assert_eq!(at("sqlite:/var/lib/m.db"), PathBuf::from("/var/lib/m.db"));
-    assert_eq!(at("sqlite:///var/lib/m.db"), PathBuf::from("/var/lib/m.db"));
-    assert_eq!(at("sqlite:m.db"), PathBuf::from("m.db"));
 }
 
 #[test]

@@ -591,15 +591,12 @@ fn a_record_that_was_tampered_with_proves_nothing() {
     let changes: Vec<String> =
         scope.audit().iter().map(|record| text(record, "change_id").to_owned()).collect();
     server.stop();
-    let database = rusqlite::Connection::open(server.data_dir().join("memloom.db")).unwrap();
     let one = "path = 'a.md' AND image IS NOT NULL";
-    let image: Vec<u8> =
-        database.query_row(&format!("SELECT image FROM audit WHERE {one}"), [], |row| row.get(0)).unwrap();
+    let image = server.stored().bytes(&format!("SELECT image FROM audit WHERE {one}")).unwrap();
     let at = image.windows(6).position(|bytes| bytes == b"walrus").expect("the text in the image");
     let mut forged = image.clone();
     forged[at] = b'W';
-    assert_eq!(database.execute(&format!("UPDATE audit SET image = ?1 WHERE {one}"), [forged]).unwrap(), 1);
-    drop(database);
+    assert_eq!(server.stored().execute(&format!("UPDATE audit SET image = $1 WHERE {one}"), &forged), 1);
     server.restart();
     let scope = Scope::of(&server, &scope.tenant, &scope.user);
 

@@ -606,10 +606,8 @@ fn one_malformed_stored_event_does_not_hide_the_others() {
         scope.tell(&format!("evt{n}"), json!({"digest": "walrus"}));
     }
     server.stop();
-    let database = rusqlite::Connection::open(server.data_dir().join("memloom.db")).unwrap();
-    let broken = database.execute("UPDATE events SET event = X'7B00FF' WHERE event_id = 'evt2'", []).unwrap();
-    assert_eq!(broken, 1);
-    drop(database);
+    let breaking = "UPDATE events SET event = $1 WHERE event_id = 'evt2'";
+    assert_eq!(server.stored().execute(breaking, b"\x7B\x00\xFF"), 1);
     server.restart();
 
     let scope = Scope::of(&server, &scope.tenant, &scope.user);
@@ -639,13 +637,11 @@ fn an_answer_ends_where_memory_would() {
 /// Flips the last bit of what this statement finds and stores it again: `body` in `event_blocks`.
 #[track_caller]
 fn damage(server: &TestServer, table: &str, column: &str, condition: &str) {
-    let database = rusqlite::Connection::open(server.data_dir().join("memloom.db")).unwrap();
-    database.busy_timeout(std::time::Duration::from_secs(5)).unwrap();
     let select = format!("SELECT {column} FROM {table} WHERE {condition}");
-    let mut stored: Vec<u8> = database.query_row(&select, [], |row| row.get(0)).unwrap();
-    *stored.last_mut().unwrap() ^= 1;
-    let update = format!("UPDATE {table} SET {column} = ?1 WHERE {condition}");
-    assert_eq!(database.execute(&update, [stored]).unwrap(), 1);
+    let mut bytes = server.stored().bytes(&select).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    let update = format!("UPDATE {table} SET {column} = $1 WHERE {condition}");
+    assert_eq!(server.stored().execute(&update, &bytes), 1);
 }
 
 /// How long the index has been behind, as the metrics tell it.

@@ -1,7 +1,6 @@
 //! Forgetting a user: the report, what is gone everywhere, what others keep, and what is left on the disk.
 
 use crate::support::*;
-use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -642,22 +641,16 @@ impl Traces {
     }
 }
 
-/// Which of the markers some file of the folder holds. The first letters do not count: a sorted index shares them
-/// between neighbours.
-fn found_on_disk<'a>(
-    folder: &Path,
+/// Which of the markers are still kept somewhere. The first letters do not count: a sorted index shares them between
+/// neighbours.
+fn found_in<'a>(
+    server: &TestServer,
     markers: impl IntoIterator<Item = &'a (&'static str, String)>,
 ) -> Vec<&'static str> {
-    let read =
-        |file: &PathBuf| String::from_utf8_lossy(&std::fs::read(file).unwrap_or_default()).into_owned();
-    let texts: Vec<String> = files(folder).iter().map(read).collect();
+    let everything = server.stored().everything().into_values();
+    let texts: Vec<String> = everything.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).collect();
     let holds = |marker: &str| texts.iter().any(|text| text.contains(&marker[3..]));
     markers.into_iter().filter(|(_, marker)| holds(marker)).map(|(name, _)| *name).collect()
-}
-
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
 #[test]
@@ -671,15 +664,15 @@ fn no_byte_of_a_forgotten_user_is_left() {
     for _ in 0..5 {
         traces.leave(&scope, &speaker(&server, &scope));
     }
-    let before = found_on_disk(server.data_dir(), all());
+    let before = found_in(&server, all());
     assert_eq!(before, all().map(|(name, _)| *name).collect::<Vec<_>>(), "the scan sees what is there");
 
     scope.forget().expect(200);
 
-    assert_eq!(found_on_disk(server.data_dir(), all()), Vec::<&str>::new(), "right after the answer");
+    assert_eq!(found_in(&server, all()), Vec::<&str>::new(), "right after the answer");
     assert!(server.stop().success());
-    assert_eq!(found_on_disk(server.data_dir(), all()), Vec::<&str>::new(), "after the server has stopped");
-    assert_eq!(found_on_disk(server.data_dir(), &kept), ["what a neighbour keeps"]);
+    assert_eq!(found_in(&server, all()), Vec::<&str>::new(), "after the server has stopped");
+    assert_eq!(found_in(&server, &kept), ["what a neighbour keeps"]);
     let log = server.log();
     for (name, marker) in traces.content.iter().chain(&traces.indexed) {
         assert!(!log.contains(marker.as_str()), "{name} is in the log");
@@ -704,7 +697,7 @@ fn no_byte_is_left_on_a_busy_server_either() {
             traces.leave(&scope, &speaker(&server, &scope));
             scope.forget().expect(200);
             let all = traces.content.iter().chain(&traces.names).chain(&traces.indexed);
-            assert_eq!(found_on_disk(server.data_dir(), all), Vec::<&str>::new());
+            assert_eq!(found_in(&server, all), Vec::<&str>::new());
         }
     });
 }
@@ -756,9 +749,9 @@ fn forgetting_wins_against_writers() {
     assert!(!said.data.is_empty() && said.all("userId").iter().all(|user| user == "<absent>"), "{said:?}");
     let members = bob.get(&format!("/v1/conversations/{chat}/memberships")).expect_page();
     assert_eq!(members.all("userId"), [bob.user()]);
-    assert_eq!(found_on_disk(server.data_dir(), all()), Vec::<&str>::new(), "right after the answer");
+    assert_eq!(found_in(&server, all()), Vec::<&str>::new(), "right after the answer");
     assert!(server.stop().success());
-    assert_eq!(found_on_disk(server.data_dir(), all()), Vec::<&str>::new(), "after the server has stopped");
+    assert_eq!(found_in(&server, all()), Vec::<&str>::new(), "after the server has stopped");
 }
 
 #[test]
@@ -769,11 +762,11 @@ fn with_encryption_no_content_is_ever_on_the_disk() {
         traces.leave(&scope, &speaker(&server, &scope));
     }
 
-    assert_eq!(found_on_disk(server.data_dir(), &traces.content), Vec::<&str>::new(), "while it runs");
-    let names = found_on_disk(server.data_dir(), &traces.names);
+    assert_eq!(found_in(&server, &traces.content), Vec::<&str>::new(), "while it runs");
+    let names = found_in(&server, &traces.names);
     assert!(names.contains(&"a path"), "the scan looks where the data is: {names:?}");
     assert!(server.stop().success());
-    assert_eq!(found_on_disk(server.data_dir(), &traces.content), Vec::<&str>::new(), "after it has stopped");
+    assert_eq!(found_in(&server, &traces.content), Vec::<&str>::new(), "after it has stopped");
     server.restart();
     scope = Scope::of(&server, &scope.tenant, &scope.user);
     let paths = scope.paths("");
@@ -788,7 +781,7 @@ fn with_encryption_no_content_is_ever_on_the_disk() {
     scope.forget().expect(200);
 
     let all = || traces.content.iter().chain(&traces.names).chain(&traces.indexed);
-    assert_eq!(found_on_disk(server.data_dir(), all()), Vec::<&str>::new(), "right after forgetting");
+    assert_eq!(found_in(&server, all()), Vec::<&str>::new(), "right after forgetting");
     assert!(server.stop().success());
-    assert_eq!(found_on_disk(server.data_dir(), all()), Vec::<&str>::new(), "after the end");
+    assert_eq!(found_in(&server, all()), Vec::<&str>::new(), "after the end");
 }

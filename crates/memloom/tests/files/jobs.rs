@@ -213,11 +213,16 @@ fn what_goes_during_a_rebuild_does_not_come_back() {
 // ---- on the command line
 
 fn memloom(folder: &Path, args: &[&str]) -> Output {
+    command(folder, args).output().expect("the command runs")
+}
+
+fn command(folder: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_memloom"));
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("MEMLOOM_")) {
         command.env_remove(name);
     }
-    command.current_dir(folder).args(args).output().expect("the command runs")
+    command.current_dir(folder).args(args);
+    command
 }
 
 #[track_caller]
@@ -231,12 +236,11 @@ fn assert_success(output: &Output) {
 #[track_caller]
 fn lose_index(server: &mut TestServer) {
     server.stop();
-    let database = rusqlite::Connection::open(server.data_dir().join("memloom.db")).unwrap();
-    assert!(database.execute("DELETE FROM event_blocks", []).unwrap() > 0, "there was no index");
+    assert!(server.stored().execute("DELETE FROM event_blocks", &[]) > 0, "there was no index");
 }
 
 #[test]
-fn a_lost_index_is_rebuilt_in_the_folder() {
+fn a_lost_index_is_rebuilt_in_the_store() {
     let mut server = local_server();
     let scope = scope_with(&server, 60);
     let elsewhere = Scope::fresh(&server);
@@ -244,7 +248,9 @@ fn a_lost_index_is_rebuilt_in_the_folder() {
     lose_index(&mut server);
     let folder = tempfile::tempdir().unwrap();
 
-    assert_success(&memloom(folder.path(), &["reindex", "--data-dir", server.data_dir().to_str().unwrap()]));
+    let mut reindex = command(folder.path(), &["reindex"]);
+    server.stored().aim(&mut reindex);
+    assert_success(&reindex.output().expect("the command runs"));
 
     server.restart();
     assert_eq!(walruses(&Scope::of(&server, &scope.tenant, &scope.user)).len(), 60);
@@ -281,8 +287,6 @@ fn reindex_explains_why_it_cannot() {
         String::from_utf8(output.stderr).unwrap()
     };
 
-    let taken = complaint(&["reindex", "--data-dir", server.data_dir().to_str().unwrap()]);
-    assert!(taken.contains("--url"), "{taken}");
     let missing = complaint(&["reindex", "--data-dir", folder.path().join("nowhere").to_str().unwrap()]);
     assert!(missing.contains("nowhere"), "{missing}");
     assert!(!folder.path().join("nowhere").exists(), "nothing was made");
@@ -290,4 +294,16 @@ fn reindex_explains_why_it_cannot() {
     assert!(!nobody.is_empty());
     let unreachable = complaint(&["reindex", "--url", "http://127.0.0.1:1", "--token", "admin"]);
     assert!(unreachable.contains("127.0.0.1:1"), "{unreachable}");
+}
+
+#[test]
+fn reindex_leaves_a_folder_alone_that_a_server_uses() {
+    let server = local_server();
+    let folder = tempfile::tempdir().unwrap();
+
+    let output = memloom(folder.path(), &["reindex", "--data-dir", server.data_dir().to_str().unwrap()]);
+
+    assert_eq!(output.status.code(), Some(1));
+    let taken = String::from_utf8(output.stderr).unwrap();
+    assert!(taken.contains("--url"), "{taken}");
 }

@@ -27,7 +27,7 @@ pub(in crate::rest) async fn list_audit(
     State(app): State<App>,
 ) -> Result<Response, FilesError> {
     let files = &app.0.services.files;
-    files.admit(&caller, FileRole::Auditor)?;
+    files.admit(&caller, FileRole::Auditor).await?;
     let request = ListAudit {
         path: query.text("path")?.filter(|path| !path.is_empty()),
         from: query.instant("from")?,
@@ -57,7 +57,7 @@ pub(in crate::rest) async fn get_audit(
     State(app): State<App>,
 ) -> Result<Response, FilesError> {
     let files = &app.0.services.files;
-    files.admit(&caller, FileRole::Auditor)?;
+    files.admit(&caller, FileRole::Auditor).await?;
     Ok(json(StatusCode::OK, &files.get_audit(&caller, &change_id).await?))
 }
 
@@ -72,7 +72,7 @@ pub(in crate::rest) async fn reconstruct_version(
     body: JsonBody,
 ) -> Result<Response, FilesError> {
     let files = &app.0.services.files;
-    files.admit(&caller, FileRole::Auditor)?;
+    files.admit(&caller, FileRole::Auditor).await?;
     let version = files.reconstruct(&caller, &body.object()?).await?;
     let mut json = br#"{"change_id":"#.to_vec();
     push_text(&mut json, &version.change_id);

@@ -28,7 +28,7 @@ pub(in crate::rest) async fn list_files(
     State(app): State<App>,
 ) -> Result<Response, FilesError> {
     let files = &app.0.services.files;
-    files.admit(&caller, FileRole::Reader)?;
+    files.admit(&caller, FileRole::Reader).await?;
     let request = ListFiles {
         limit: query.limit("limit")?,
         prefix: query.text("prefix")?,
@@ -57,7 +57,7 @@ pub(in crate::rest) async fn get_file(
     State(app): State<App>,
 ) -> Result<Response, FilesError> {
     let files = &app.0.services.files;
-    files.admit(&caller, FileRole::Reader)?;
+    files.admit(&caller, FileRole::Reader).await?;
     let file = files.get(&caller, path?).await?;
     let etag = file.etag.to_string();
     if is_known(&headers, &etag) {
@@ -85,7 +85,7 @@ pub(in crate::rest) async fn put_file(
     body: JsonBody,
 ) -> Result<Response, FilesError> {
     let files = &app.0.services.files;
-    files.admit(&caller, FileRole::Writer)?;
+    files.admit(&caller, FileRole::Writer).await?;
     let (path, body) = (path?, body.value()?);
     answer(files.put(&caller, path, body, mutation_headers(&headers)?).await?)
 }
@@ -109,7 +109,7 @@ pub(in crate::rest) async fn patch_file(
     body: JsonBody,
 ) -> Result<Response, FilesError> {
     let files = &app.0.services.files;
-    files.admit(&caller, FileRole::Writer)?;
+    files.admit(&caller, FileRole::Writer).await?;
     let (path, body) = (path?, body.value()?);
     answer(files.patch(&caller, path, body, mutation_headers(&headers)?).await?)
 }
@@ -131,7 +131,7 @@ pub(in crate::rest) async fn assemble_context(
     body: JsonBody,
 ) -> Result<Response, FilesError> {
     let files = &app.0.services.files;
-    files.admit(&caller, FileRole::Reader)?;
+    files.admit(&caller, FileRole::Reader).await?;
     let rememberer = app.0.services.memories.caller(&principal, caller.request_id.clone());
     let assembled = files.assemble(&caller, &rememberer, &body.object()?).await?;
     let mut json = br#"{"files":["#.to_vec();

@@ -25,7 +25,7 @@ pub(in crate::rest) async fn write_event(
     body: JsonBody,
 ) -> Result<Response, FilesError> {
     let files = &app.0.services.files;
-    files.admit(&caller, FileRole::Writer)?;
+    files.admit(&caller, FileRole::Writer).await?;
     let key = header(&headers, "Idempotency-Key")?;
     let outcome = files.write_event(&caller, body.value()?, key).await?;
     let mut response = StatusCode::ACCEPTED.into_response();
@@ -46,7 +46,7 @@ pub(in crate::rest) async fn search_events(
     body: JsonBody,
 ) -> Result<Response, FilesError> {
     let files = &app.0.services.files;
-    files.admit(&caller, FileRole::Reader)?;
+    files.admit(&caller, FileRole::Reader).await?;
     let found = files.search_events(&caller, &body.optional_object()?).await?;
     let mut json = br#"{"results":["#.to_vec();
     json.extend_from_slice(found.join(",").as_bytes());

@@ -21,7 +21,7 @@ pub(in crate::rest) async fn reindex_events(
     State(app): State<App>,
 ) -> Result<Response, FilesError> {
     let files = &app.0.services.files;
-    files.admit(&caller, FileRole::Writer)?;
+    files.admit(&caller, FileRole::Writer).await?;
     let job_id = files.reindex_scope(&caller).await?;
     Ok(json(StatusCode::ACCEPTED, &wire::JobStarted { job_id }))
 }

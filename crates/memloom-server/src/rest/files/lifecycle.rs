@@ -24,7 +24,7 @@ pub(in crate::rest) async fn apply_retention(
     body: JsonBody,
 ) -> Result<Response, FilesError> {
     let files = &app.0.services.files;
-    files.admit(&caller, FileRole::Writer)?;
+    files.admit(&caller, FileRole::Writer).await?;
     let report = files.apply_retention(&caller, &body.object()?).await?;
     let body = wire::RetentionReport {
         events_deleted: report.events_deleted,
@@ -73,7 +73,7 @@ pub(in crate::rest) async fn forget_user_by_id(
 async fn forget(app: &App, caller: &ScopedCaller) -> Result<Response, FilesError> {
     let files = &app.0.services.files;
     caller.require_to_forget()?;
-    files.admit(caller, FileRole::Writer)?;
+    files.admit(caller, FileRole::Writer).await?;
     let removed = files.forget(caller).await?;
     let body = wire::ForgetReport {
         documents_deleted: removed.documents,

@@ -6,18 +6,18 @@ use crate::conversations::trees::{Known, Turn};
 use memloom_core::Result;
 use memloom_recall::index::Partition;
 use memloom_store::Tx;
-use memloom_store::conversations::meaning::{self, Progress, Tree};
+use memloom_store::conversations::meaning::{self, Tree};
 
 /// The trees of a scope, as a unit of work sees them.
 pub(super) struct View {
     trees: Vec<Tree>,
-    progress: Progress,
+    has_tail: bool,
 }
 
 impl View {
     pub fn of(tx: &mut dyn Tx, question: &Question) -> Result<Self> {
         let trees = meaning::trees(tx, &question.tenant, &question.scope)?;
-        Ok(Self { trees, progress: meaning::progress(tx)? })
+        Ok(Self { trees, has_tail: tx.has_untaken_texts()? })
     }
 
     /// Reads the index of each, and gives each a number.
@@ -28,7 +28,7 @@ impl View {
         mut read: impl FnMut(u64, &Tree, &Known, &Partition<Turn>),
     ) -> Result<()> {
         for (number, tree) in (0..).zip(&self.trees) {
-            cx.trees.with(tx, cx, tree, &self.progress, |known, partition| {
+            cx.trees.with(tx, cx, tree, self.has_tail, |known, partition| {
                 read(number, tree, known, partition);
             })?;
         }

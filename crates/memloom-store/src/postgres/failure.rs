@@ -1,0 +1,93 @@
+//! What a failure of the database means.
+
+use crate::StoreError;
+use tokio_postgres::Error;
+use tokio_postgres::error::SqlState;
+
+/// What can be done about a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Remedy {
+    /// Another unit of work came first: run this one again.
+    RunAgain,
+    /// The same, unless it happens again and again: then it is the unit's own doing.
+    RunAgainOnce,
+    /// The connection is of no use any more.
+    Reconnect,
+    /// Nothing.
+    None,
+}
+
+/// A failure, as the unit of work that met it is told.
+#[derive(Debug, Clone)]
+pub(super) struct Failure {
+    pub error: StoreError,
+    pub remedy: Remedy,
+    /// Whether it is that nothing can be written here: by a unit of work that only reads, or on a standby.
+    pub is_read_only: bool,
+}
+
+impl Failure {
+    pub(super) fn new(error: StoreError, remedy: Remedy) -> Self {
+        Self { error, remedy, is_read_only: false }
+    }
+
+    pub(super) fn broken(what: impl Into<String>) -> Self {
+        Self::new(StoreError::Broken(what.into()), Remedy::None)
+    }
+}
+
+impl From<&Error> for Failure {
+    fn from(error: &Error) -> Self {
+        let Some(cause) = error.as_db_error() else {
+            return if error.is_closed()
+                || std::error::Error::source(error).is_some_and(|e| e.is::<std::io::Error>())
+            {
+                let lost = StoreError::Unavailable("the connection to the database was lost".into());
+                Self::new(lost, Remedy::Reconnect)
+            } else {
+                Self::broken(full(error))
+            };
+        };
+        let message = cause.message().to_owned();
+        let unavailable = |why: String| StoreError::Unavailable(why);
+        let (error, remedy) = match cause.code() {
+            &SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED => {
+                (StoreError::Overloaded, Remedy::RunAgain)
+            }
+            &SqlState::UNIQUE_VIOLATION => (StoreError::Constraint(message), Remedy::RunAgainOnce),
+            &SqlState::CHARACTER_NOT_IN_REPERTOIRE | &SqlState::UNTRANSLATABLE_CHARACTER => {
+                (StoreError::Unstorable("a text must not contain U+0000".into()), Remedy::None)
+            }
+            &SqlState::LOCK_NOT_AVAILABLE => (StoreError::Overloaded, Remedy::None),
+            &SqlState::QUERY_CANCELED => {
+                (unavailable("the database took too long for a statement".into()), Remedy::None)
+            }
+            &SqlState::READ_ONLY_SQL_TRANSACTION => (
+                unavailable("nothing can be written to this database: it is a standby".into()),
+                Remedy::Reconnect,
+            ),
+            // Somebody migrated the schema under a prepared statement.
+            &SqlState::FEATURE_NOT_SUPPORTED if message.contains("cached plan") => {
+                (StoreError::Broken(message), Remedy::Reconnect)
+            }
+            code if code.code().starts_with("23") => (StoreError::Constraint(message), Remedy::None),
+            // Connection failures, a server that stops or starts, and one that has no room for another connection.
+            code if ["08", "57", "53"].iter().any(|class| code.code().starts_with(class)) => {
+                (unavailable(format!("the database is not available: {message}")), Remedy::Reconnect)
+            }
+            code => (StoreError::Broken(format!("{message} ({})", code.code())), Remedy::None),
+        };
+        Self { error, remedy, is_read_only: cause.code() == &SqlState::READ_ONLY_SQL_TRANSACTION }
+    }
+}
+
+/// An error with its causes, which the driver leaves out.
+pub(super) fn full(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,75 @@
+//! The change feed where many write at once.
+//!
+//! A number that is taken inside a transaction would make everybody of a tenant wait for everybody else's commit. So changes
+//! are written without one, and numbered once they are committed, by one at a time: in the order in which they were written,
+//! as far as they are visible. A change that followed from another was written after that was committed, so it never comes
+//! before it.
+
+use super::tx::key_number;
+use crate::{FeedEntry, Recorded, StoreError, Tx, TxExt};
+
+/// What nodes tell each other that changes were numbered on.
+pub(super) const CHANNEL: &str = "memloom_changes";
+
+/// Held by whoever numbers.
+const NUMBERING: &[u8] = b"memloom numbers changes";
+
+/// Changes that are numbered at once.
+const BATCH: i64 = 2000;
+
+pub(super) fn record(tx: &mut dyn Tx, change: &FeedEntry<'_>) -> Result<Recorded, StoreError> {
+    let token: i64 = rand::random();
+    tx.post(
+        "INSERT INTO changes_outbox (token, tenant, at, kind, user_id, resource, version) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        &[
+            token.into(),
+            change.tenant.into(),
+            change.at.into(),
+            change.kind.into(),
+            change.user.into(),
+            change.resource.into(),
+            change.version.into(),
+        ],
+    )?;
+    Ok(Recorded::Waiting(token))
+}
+
+/// Moves changes to their feeds; one statement, so that the follower can run it too.
+pub(super) const NUMBER: &str = "\
+    WITH moved AS ( \
+        DELETE FROM changes_outbox WHERE id IN (SELECT id FROM changes_outbox ORDER BY id LIMIT $1) RETURNING * \
+    ), numbered AS ( \
+        SELECT m.*, COALESCE((SELECT MAX(c.sequence) FROM changes c WHERE c.tenant = m.tenant), 0) \
+            + row_number() OVER (PARTITION BY m.tenant ORDER BY m.id) AS sequence \
+        FROM moved m \
+    ), events AS ( \
+        UPDATE stream_events e SET sequence = n.sequence FROM numbered n WHERE e.waiting = n.token \
+    ), fed AS ( \
+        INSERT INTO changes (tenant, sequence, at, kind, user_id, resource, version) \
+        SELECT tenant, sequence, at, kind, user_id, resource, version FROM numbered RETURNING 1 \
+    ) \
+    SELECT COUNT(*) FROM fed";
+
+/// The key of whoever numbers, as the database knows it.
+pub(super) fn numbering_key() -> i64 {
+    key_number(NUMBERING)
+}
+
+/// How many are numbered at once.
+pub(super) fn batch() -> i64 {
+    BATCH
+}
+
+pub(super) fn number(tx: &mut dyn Tx) -> Result<bool, StoreError> {
+    // Mostly there is nothing to do, and nobody should wait to find that out.
+    if tx.first("SELECT 1 FROM changes_outbox LIMIT 1", &[], |row| row.int(0))?.is_none() {
+        return Ok(false);
+    }
+    tx.lock(NUMBERING)?;
+    let numbered = tx.first(NUMBER, &[BATCH.into()], |row| row.int(0))?.unwrap_or_default();
+    if numbered > 0 {
+        tx.post("SELECT pg_notify($1, '')", &[CHANNEL.into()])?;
+    }
+    Ok(numbered == BATCH)
+}

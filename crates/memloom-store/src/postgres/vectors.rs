@@ -1,0 +1,308 @@
+//! Large scopes of memories, searched with pgvector.
+//!
+//! Every such scope has an index of its own (HNSW, half precision), made beside those who write. It is partial, so that a
+//! search walks through entries of one scope only; for the planner to see that, the scope's number stands in the statement
+//! itself. A search that lets few entries pass goes on along the index until it has enough.
+
+use super::tx::PostgresTx;
+use super::vector_indexes;
+use crate::vectors::{Care, Eyes, Named, Sight, VectorFilter, VectorIndex, VectorRow};
+use crate::{Row, StoreError, Tx, TxExt, Value};
+use std::fmt::Write;
+
+/// How many neighbours a walk along the index keeps in sight at least and at most: with 200 of them it finds 98 of the 100
+/// most similar among 100,000.
+const EF_SEARCH: (usize, usize) = (200, 1000);
+/// A walk ends after so many entries, whatever it has found.
+const WALKED: i64 = 40_000;
+/// What it may remember meanwhile, in multiples of what a sort may take.
+const WALK_MEMORY: i64 = 8;
+/// Words that so many entries have are counted beforehand.
+const COMMON: i64 = 1_000;
+/// Other words are counted up to this.
+const COUNTED: i64 = 4 * COMMON;
+/// The rarest words name candidates, as many as so many entries have together.
+const NAMED_BY_WORDS: i64 = 4_096;
+/// Words are counted in about so many entries of a scope.
+const SAMPLE: i64 = 50_000;
+
+/// A word of a scope, as one number: the same word of another scope is another one.
+fn term_key(scope: i64, digest: u64) -> i64 {
+    (digest ^ (scope as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)) as i64
+}
+
+fn term_keys(scope: i64, terms: impl IntoIterator<Item = u64>) -> Vec<i64> {
+    let mut keys: Vec<i64> = terms.into_iter().map(|digest| term_key(scope, digest)).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}
+
+/// A direction as the database reads it; `None` for what has none. Of unit length, since half precision ends at 65,504.
+fn spelled(vector: &[f32]) -> Option<String> {
+    let length = vector.iter().map(|x| f64::from(*x) * f64::from(*x)).sum::<f64>().sqrt();
+    if !length.is_normal() {
+        return None;
+    }
+    let mut text = String::with_capacity(vector.len() * 10);
+    for x in vector {
+        // Writing to a `String` cannot fail.
+        let _ = write!(text, "{}{:.6}", if text.is_empty() { '[' } else { ',' }, f64::from(*x) / length);
+    }
+    text.push(']');
+    Some(text)
+}
+
+/// A statement's conditions and their parameters.
+struct Conditions<'a> {
+    sql: String,
+    params: Vec<Value<'a>>,
+}
+
+impl<'a> Conditions<'a> {
+    /// The conditions of a filter on a scope. Its number stands there as it is: see the module.
+    fn new(scope: i64, filter: &VectorFilter<'a>) -> Self {
+        let mut all = Self { sql: format!("scope_no = {scope}"), params: Vec::new() };
+        all.and("(expires_at IS NULL OR expires_at > $)", filter.now.into());
+        if let Some(kinds) = filter.kinds {
+            all.and("kind = ANY($)", Value::Ints(kinds));
+        }
+        if let Some(state) = filter.state {
+            all.and("state = $", state.into());
+        }
+        if let Some(from) = filter.from {
+            all.and("at >= $", from.into());
+        }
+        if let Some(to) = filter.to {
+            all.and("at <= $", to.into());
+        }
+        if let Some(until) = filter.until {
+            all.and("created_at <= $", until.into());
+        }
+        if let Some(only) = filter.only {
+            all.and("no = ANY($)", Value::Ints(only));
+        }
+        if filter.with_vector {
+            all.sql.push_str(" AND dimensions IS NOT NULL");
+        }
+        match filter.sight {
+            Sight::Everything => {}
+            Sight::Perhaps(eyes) => all.seen("policy <> 'private'", eyes),
+            Sight::Surely(eyes) => {
+                all.sql.push_str(" AND policy NOT IN ('restricted', 'shared')");
+                all.seen("policy <> 'private'", eyes);
+            }
+            Sight::Unsure => all.sql.push_str(" AND policy IN ('restricted', 'shared')"),
+        }
+        all
+    }
+
+    fn param(&mut self, value: Value<'a>) -> String {
+        self.params.push(value);
+        format!("${}", self.params.len())
+    }
+
+    fn and(&mut self, condition: &str, value: Value<'a>) {
+        let place = self.param(value);
+        let _ = write!(self.sql, " AND {}", condition.replace('$', &place));
+    }
+
+    fn seen(&mut self, otherwise: &str, eyes: Eyes<'a>) {
+        let _ = write!(self.sql, " AND ({otherwise}");
+        if let Some(user) = eyes.user {
+            let place = self.param(user.into());
+            let _ = write!(self.sql, " OR author_user = {place}");
+        }
+        if let Some(client) = eyes.client {
+            let place = self.param(client.into());
+            let _ = write!(self.sql, " OR (author_user IS NULL AND author_client = {place})");
+        }
+        self.sql.push(')');
+    }
+}
+
+fn named(row: &dyn Row) -> Result<Named, StoreError> {
+    Ok(Named { no: row.int(0)?, seq: row.int(1)? })
+}
+
+impl VectorIndex for PostgresTx<'_> {
+    fn put(&mut self, row: &VectorRow<'_>) -> Result<(), StoreError> {
+        let vector = row.vector.and_then(spelled);
+        let terms = term_keys(row.scope, row.terms.iter().copied());
+        // Where vector and words are as they were, the indexes need not be touched.
+        self.post(
+            "INSERT INTO memory_vectors (no, scope_no, seq, kind, state, policy, author_user, author_client, at, created_at, \
+             expires_at, dimensions, embedding, terms) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, CAST($13 AS halfvec), $14) \
+             ON CONFLICT (no) DO UPDATE SET scope_no = excluded.scope_no, seq = excluded.seq, kind = excluded.kind, \
+             state = excluded.state, policy = excluded.policy, author_user = excluded.author_user, \
+             author_client = excluded.author_client, at = excluded.at, created_at = excluded.created_at, \
+             expires_at = excluded.expires_at, dimensions = excluded.dimensions, embedding = excluded.embedding, \
+             terms = excluded.terms",
+            &[
+                row.no.into(),
+                row.scope.into(),
+                row.seq.into(),
+                row.kind.into(),
+                row.state.into(),
+                row.policy.into(),
+                row.author_user.into(),
+                row.author_client.into(),
+                row.at.into(),
+                row.created_at.into(),
+                row.expires_at.into(),
+                row.vector.map(|vector| vector.len() as i64).into(),
+                vector.as_deref().into(),
+                Value::Ints(&terms),
+            ],
+        )
+    }
+
+    fn remove(&mut self, no: i64) -> Result<(), StoreError> {
+        self.post("DELETE FROM memory_vectors WHERE no = $1", &[no.into()])
+    }
+
+    fn clear(&mut self, scope: i64, limit: i64) -> Result<u64, StoreError> {
+        let removed = self.execute(
+            "DELETE FROM memory_vectors WHERE no IN (SELECT no FROM memory_vectors WHERE scope_no = $1 LIMIT $2)",
+            &[scope.into(), limit.into()],
+        )?;
+        if (removed as i64) < limit {
+            self.post("DELETE FROM memory_common_terms WHERE scope_no = $1", &[scope.into()])?;
+        }
+        Ok(removed)
+    }
+
+    fn dimensions(&mut self, scope: i64) -> Result<Vec<i64>, StoreError> {
+        let tx: &mut dyn Tx = self;
+        // From one to the next along the index: there are one or two, and perhaps a million rows.
+        tx.rows(
+            "WITH RECURSIVE lengths AS ( \
+                 SELECT MIN(dimensions) AS length FROM memory_vectors WHERE scope_no = $1 \
+                 UNION ALL \
+                 SELECT (SELECT MIN(v.dimensions) FROM memory_vectors v WHERE v.scope_no = $1 AND v.dimensions > l.length) \
+                 FROM lengths l WHERE l.length IS NOT NULL) \
+             SELECT length FROM lengths WHERE length IS NOT NULL",
+            &[scope.into()],
+            |row| row.int(0),
+        )
+    }
+
+    fn nearest(
+        &mut self,
+        scope: i64,
+        vector: &[f32],
+        filter: &VectorFilter<'_>,
+        limit: usize,
+        care: Care,
+    ) -> Result<Vec<Named>, StoreError> {
+        self.prepare_walk(limit, care)?;
+        let (spelled, length) = (spelled(vector), vector.len());
+        let mut all = Conditions::new(scope, filter);
+        let order = match &spelled {
+            Some(spelled) => {
+                let query = all.param(spelled.as_str().into());
+                format!("CAST(embedding AS halfvec({length})) <=> CAST({query} AS halfvec({length}))")
+            }
+            // What has no direction is as similar to everything.
+            None => "no DESC".to_owned(),
+        };
+        let sql = format!(
+            "SELECT no, seq FROM memory_vectors WHERE {} AND dimensions = {length} ORDER BY {order} LIMIT {limit}",
+            all.sql
+        );
+        let tx: &mut dyn Tx = self;
+        tx.rows(&sql, &all.params, named)
+    }
+
+    fn with_terms(
+        &mut self,
+        scope: i64,
+        terms: &[(u64, f64)],
+        filter: &VectorFilter<'_>,
+        limit: usize,
+    ) -> Result<Vec<Named>, StoreError> {
+        let keys: Vec<i64> = terms.iter().map(|(digest, _)| term_key(scope, *digest)).collect();
+        let weights: Vec<i64> = terms.iter().map(|(_, weight)| (weight * 1e6) as i64).collect();
+        let mut all = Conditions::new(scope, filter);
+        let (keys, weights) = (all.param(Value::Ints(&keys)), all.param(Value::Ints(&weights)));
+        let conditions = &all.sql;
+        let sql = format!(
+            "SELECT x.no, x.seq FROM unnest({keys}, {weights}) AS asked (term, weight) CROSS JOIN LATERAL \
+             (SELECT no, seq FROM memory_vectors WHERE terms @> ARRAY[asked.term] AND {conditions} LIMIT {NAMED_BY_WORDS}) x \
+             GROUP BY x.no, x.seq ORDER BY SUM(asked.weight) DESC, x.no DESC LIMIT {limit}"
+        );
+        let tx: &mut dyn Tx = self;
+        tx.rows(&sql, &all.params, named)
+    }
+
+    fn term_counts(&mut self, scope: i64, entries: i64, terms: &[u64]) -> Result<Vec<i64>, StoreError> {
+        let keys: Vec<i64> = terms.iter().map(|digest| term_key(scope, *digest)).collect();
+        let tx: &mut dyn Tx = self;
+        let sql = format!(
+            "SELECT COALESCE(CAST(ROUND(c.share * $2) AS BIGINT), (SELECT COUNT(*) FROM \
+             (SELECT 1 FROM memory_vectors v WHERE v.terms @> ARRAY[asked.term] LIMIT {COUNTED}) x)) \
+             FROM unnest($1) WITH ORDINALITY AS asked (term, place) \
+             LEFT JOIN memory_common_terms c ON c.term = asked.term ORDER BY asked.place"
+        );
+        tx.rows(&sql, &[Value::Ints(&keys), (entries as f64).into()], |row| row.int(0))
+    }
+
+    fn count_terms(&mut self, scope: i64, entries: i64) -> Result<(), StoreError> {
+        let every = (entries / SAMPLE).max(1);
+        self.post("DELETE FROM memory_common_terms WHERE scope_no = $1", &[scope.into()])?;
+        self.post(
+            "WITH sample AS MATERIALIZED (SELECT terms FROM memory_vectors WHERE scope_no = $1 AND no % $2 = 0) \
+             INSERT INTO memory_common_terms (term, scope_no, share) \
+             SELECT term, $1, COUNT(*) / CAST((SELECT GREATEST(COUNT(*), 1) FROM sample) AS DOUBLE PRECISION) \
+             FROM sample, unnest(terms) AS term GROUP BY term HAVING COUNT(*) >= $3",
+            &[scope.into(), every.into(), (COMMON / every).max(1).into()],
+        )
+    }
+
+    fn has_indexes(&mut self, wanted: &[(i64, i64)]) -> Result<bool, StoreError> {
+        vector_indexes::are(self, wanted)
+    }
+
+    fn count(&mut self, scope: i64, filter: &VectorFilter<'_>, most: Option<i64>) -> Result<i64, StoreError> {
+        let all = Conditions::new(scope, filter);
+        let limit = most.map_or(String::new(), |most| format!(" LIMIT {most}"));
+        let sql = format!("SELECT COUNT(*) FROM (SELECT 1 FROM memory_vectors WHERE {}{limit}) x", all.sql);
+        let tx: &mut dyn Tx = self;
+        Ok(tx.first(&sql, &all.params, |row| row.int(0))?.unwrap_or_default())
+    }
+
+    fn list(
+        &mut self,
+        scope: i64,
+        filter: &VectorFilter<'_>,
+        after: i64,
+        limit: i64,
+    ) -> Result<Vec<Named>, StoreError> {
+        let mut all = Conditions::new(scope, filter);
+        all.and("no > $", after.into());
+        let sql = format!("SELECT no, seq FROM memory_vectors WHERE {} ORDER BY no LIMIT {limit}", all.sql);
+        let tx: &mut dyn Tx = self;
+        tx.rows(&sql, &all.params, named)
+    }
+}
+
+impl PostgresTx<'_> {
+    /// Says how the next walk is to be done, for this unit of work.
+    fn prepare_walk(&mut self, limit: usize, care: Care) -> Result<(), StoreError> {
+        let (least, most) = EF_SEARCH;
+        // Only walks along the index of vectors need a scan of an index; all else has other ways.
+        let scans = if care == Care::Quick { "on" } else { "off" };
+        self.post(
+            "SELECT set_config('hnsw.ef_search', $1, TRUE), set_config('hnsw.iterative_scan', 'relaxed_order', TRUE), \
+             set_config('hnsw.max_scan_tuples', $2, TRUE), set_config('hnsw.scan_mem_multiplier', $3, TRUE), \
+             set_config('enable_indexscan', $4, TRUE)",
+            &[
+                limit.clamp(least, most).to_string().as_str().into(),
+                WALKED.to_string().as_str().into(),
+                WALK_MEMORY.to_string().as_str().into(),
+                scans.into(),
+            ],
+        )
+    }
+}

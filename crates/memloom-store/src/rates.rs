@@ -1,0 +1,75 @@
+//! Buckets of calls that the nodes of a store draw from together.
+//!
+//! A bucket is the one instant at which it is full again, in nanoseconds since 1970; a call moves it on by what it costs, and
+//! nobody may move it further ahead than a full bucket lasts. So a call is a piece of time, and a grant is a row of such
+//! pieces: whoever has it spends a piece before it has begun, or not at all, because what has begun flows in again.
+
+use crate::{StoreError, Tx, TxExt};
+
+/// How far the clocks of two nodes may be apart. Further ahead, a bucket was left by a clock that was set back since.
+const SKEW: i64 = 60_000_000_000;
+
+/// A bucket's measure, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Measure {
+    /// How long what one call takes needs to flow in.
+    pub cost: i64,
+    /// How long an empty bucket takes to fill.
+    pub capacity: i64,
+}
+
+/// Some calls, as the pieces of time that they take: from the first's beginning to the last's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grant {
+    /// When the first piece begins.
+    pub from: i64,
+    /// When the last one ends.
+    pub until: i64,
+}
+
+/// Draws up to `most` calls from a bucket, or says how long it takes until there is one.
+pub fn draw(
+    tx: &mut dyn Tx,
+    bucket: &[u8],
+    measure: Measure,
+    most: i64,
+    now: i64,
+) -> Result<Result<Grant, i64>, StoreError> {
+    let Measure { cost, capacity } = measure;
+    let full_at =
+        tx.first_locked("SELECT full_at FROM rates WHERE bucket = $1", &[bucket.into()], |row| row.int(0))?;
+    let furthest = now.saturating_add(capacity);
+    let from = match full_at {
+        Some(ahead) if ahead > furthest.saturating_add(SKEW) => {
+            put(tx, bucket, furthest)?;
+            furthest
+        }
+        full_at => full_at.map_or(now, |full_at| full_at.max(now)),
+    };
+    let room = furthest.saturating_sub(from) / cost.max(1);
+    if room < 1 {
+        return Ok(Err(from.saturating_add(cost).saturating_sub(furthest)));
+    }
+    let until = from.saturating_add(room.min(most.max(1)).saturating_mul(cost));
+    put(tx, bucket, until)?;
+    Ok(Ok(Grant { from, until }))
+}
+
+fn put(tx: &mut dyn Tx, bucket: &[u8], full_at: i64) -> Result<(), StoreError> {
+    tx.execute(
+        "INSERT INTO rates (bucket, full_at) VALUES ($1, $2) ON CONFLICT (bucket) DO UPDATE SET full_at = excluded.full_at",
+        &[bucket.into(), full_at.into()],
+    )?;
+    Ok(())
+}
+
+/// Puts back what one call took.
+pub fn give_back(tx: &mut dyn Tx, bucket: &[u8], cost: i64) -> Result<(), StoreError> {
+    tx.execute("UPDATE rates SET full_at = full_at - $2 WHERE bucket = $1", &[bucket.into(), cost.into()])?;
+    Ok(())
+}
+
+/// Removes buckets that are full.
+pub fn purge(tx: &mut dyn Tx, now: i64) -> Result<u64, StoreError> {
+    tx.execute("DELETE FROM rates WHERE full_at < $1", &[now.into()])
+}

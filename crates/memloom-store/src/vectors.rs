@@ -1,0 +1,157 @@
+//! The part of the port that engines have which find vectors and words by themselves.
+//!
+//! A node that searches a scope in its own memory has to hold all of it. Where a scope is large, an engine that can does it
+//! instead. It names candidates only: who is found, and in which order, is decided as for every other scope.
+
+use crate::StoreError;
+
+/// What of an entry is needed to find it.
+#[derive(Debug, Clone, Copy)]
+pub struct VectorRow<'a> {
+    /// The entry's number.
+    pub no: i64,
+    /// Its scope's.
+    pub scope: i64,
+    /// The change it is indexed under.
+    pub seq: i64,
+    /// Its kind.
+    pub kind: i64,
+    /// Its state.
+    pub state: i64,
+    /// The word of its policy.
+    pub policy: &'a str,
+    /// The user who made it.
+    pub author_user: Option<&'a str>,
+    /// The client that made it.
+    pub author_client: Option<&'a str>,
+    /// When it happened or was made.
+    pub at: i64,
+    /// When it was made.
+    pub created_at: i64,
+    /// From then on it does not exist.
+    pub expires_at: Option<i64>,
+    /// What it means.
+    pub vector: Option<&'a [f32]>,
+    /// The digests of its words.
+    pub terms: &'a [u64],
+}
+
+/// Which entries of a scope may be named: all conditions that a column can answer.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct VectorFilter<'a> {
+    /// Now: what has expired does not exist.
+    pub now: i64,
+    /// Of these kinds.
+    pub kinds: Option<&'a [i64]>,
+    /// In this state.
+    pub state: Option<i64>,
+    /// Happened or made no earlier.
+    pub from: Option<i64>,
+    /// Happened or made no later.
+    pub to: Option<i64>,
+    /// Made no later.
+    pub until: Option<i64>,
+    /// See [`Sight`].
+    pub sight: Sight<'a>,
+    /// Only these.
+    pub only: Option<&'a [i64]>,
+    /// Only those with a vector.
+    pub with_vector: bool,
+}
+
+/// Whose eyes look.
+#[derive(Debug, Clone, Copy, Default)]
+pub enum Sight<'a> {
+    /// Everything is seen.
+    #[default]
+    Everything,
+    /// What may be seen, and what is shared with people or teams that only the entry itself names.
+    Perhaps(Eyes<'a>),
+    /// What is seen for certain.
+    Surely(Eyes<'a>),
+    /// What is shared with people or teams that only the entry itself names.
+    Unsure,
+}
+
+/// Whom private entries are seen by.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Eyes<'a> {
+    /// The user.
+    pub user: Option<&'a str>,
+    /// The client, for entries that no user made.
+    pub client: Option<&'a str>,
+}
+
+/// An entry that is named, by its number and the change it is indexed under.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Named {
+    /// The entry's number.
+    pub no: i64,
+    /// The change.
+    pub seq: i64,
+}
+
+/// How closely vectors are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Care {
+    /// Along the index: quick, and one in a hundred may be overlooked.
+    Quick,
+    /// All of them that pass the filter.
+    Exact,
+}
+
+/// Finds entries of scopes that are in it. What is put or removed is found or gone for the very unit of work, and for others
+/// when it is committed.
+pub trait VectorIndex {
+    /// Puts an entry, in place of what stands under its number.
+    fn put(&mut self, row: &VectorRow<'_>) -> Result<(), StoreError>;
+
+    /// Removes an entry, if it is there.
+    fn remove(&mut self, no: i64) -> Result<(), StoreError>;
+
+    /// Removes up to `limit` entries of a scope; says how many. With the last of them goes what is known of its words.
+    fn clear(&mut self, scope: i64, limit: i64) -> Result<u64, StoreError>;
+
+    /// How long the vectors of a scope are: every length once.
+    fn dimensions(&mut self, scope: i64) -> Result<Vec<i64>, StoreError>;
+
+    /// Up to `limit` entries whose vectors are as long as this one and most similar to it, nearly in that order.
+    fn nearest(
+        &mut self,
+        scope: i64,
+        vector: &[f32],
+        filter: &VectorFilter<'_>,
+        limit: usize,
+        care: Care,
+    ) -> Result<Vec<Named>, StoreError>;
+
+    /// Up to `limit` entries that have some of these words, those first whose words weigh most together.
+    fn with_terms(
+        &mut self,
+        scope: i64,
+        terms: &[(u64, f64)],
+        filter: &VectorFilter<'_>,
+        limit: usize,
+    ) -> Result<Vec<Named>, StoreError>;
+
+    /// How many of the scope's `entries` have each of these words: nearly, where it is many.
+    fn term_counts(&mut self, scope: i64, entries: i64, terms: &[u64]) -> Result<Vec<i64>, StoreError>;
+
+    /// Counts the words of a scope of so many entries anew.
+    fn count_terms(&mut self, scope: i64, entries: i64) -> Result<(), StoreError>;
+
+    /// Whether the indexes that vectors are found along are exactly these, each of a scope and a length.
+    fn has_indexes(&mut self, wanted: &[(i64, i64)]) -> Result<bool, StoreError>;
+
+    /// How many entries there are; at most `most` are counted.
+    fn count(&mut self, scope: i64, filter: &VectorFilter<'_>, most: Option<i64>) -> Result<i64, StoreError>;
+
+    /// Up to `limit` entries in the order of their numbers, after one.
+    fn list(
+        &mut self,
+        scope: i64,
+        filter: &VectorFilter<'_>,
+        after: i64,
+        limit: i64,
+    ) -> Result<Vec<Named>, StoreError>;
+}

@@ -1,0 +1,244 @@
+//! `memloom export`: everything a store holds, or everything of one tenant, as one archive.
+
+use crate::cli::StoreArgs;
+use crate::config::{Config, Database};
+use crate::terminal;
+use anyhow::{Context, bail, ensure};
+use clap::Args;
+use indicatif::ProgressBar;
+use memloom_core::{Clock, SystemClock};
+use memloom_server::telemetry::{self, TelemetryConfig};
+use memloom_store::archive::{self, About, ArchiveError, Selection, Summary};
+use memloom_store::vault::Vault;
+use memloom_store::{StoreError, Tx, postgres, sqlite};
+use std::fs::{File, TryLockError};
+use std::io::{BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Shown below the help.
+pub const EXAMPLES: &str = "\
+Examples:
+  memloom export -o backup.mlz
+  memloom export -o acme.mlz --tenant acme
+  memloom export -o - --data-dir /var/lib/memloom | ssh vault 'cat > backup.mlz'
+  memloom export --checksum
+
+The archive is one snapshot of the store, taken while servers may go on working,
+and the same whichever engine it comes from: `memloom import` brings it into any
+other. Encrypted content stays encrypted, so it can be read with the same key
+only. The digest at the end names what was exported: stores that hold the same
+have the same, and --checksum prints it without writing an archive.";
+
+/// Arguments of `memloom export`.
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// Where the archive goes; `-` is standard output
+    #[arg(short, long, value_name = "FILE", required_unless_present = "checksum")]
+    pub output: Option<PathBuf>,
+    /// Only this tenant
+    #[arg(long)]
+    pub tenant: Option<String>,
+    /// Print the digest of what would be exported, and write nothing
+    #[arg(long, conflicts_with = "output")]
+    pub checksum: bool,
+    /// Where the configuration comes from.
+    #[command(flatten)]
+    pub settings: StoreArgs,
+}
+
+const BAR: &str = "exporting {bar:40} {pos}/{len} rows {elapsed} {msg}";
+const SPINNER: &str = "{spinner} exporting {pos} rows {elapsed} {msg}";
+/// How long somebody who has just begun to use a database may take until its log is there.
+const PATIENCE: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Exports, showing progress on a terminal.
+pub async fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
+    let config = args.settings.load()?.config;
+    let _telemetry =
+        telemetry::init(&TelemetryConfig { filter: "warn".into(), ..TelemetryConfig::default() })?;
+    // Reading takes a thread to itself, which owns a connection.
+    tokio::task::spawn_blocking(move || export(&args, &config)).await??;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn export(args: &ExportArgs, config: &Config) -> anyhow::Result<()> {
+    let Some(output) = &args.output else {
+        let found = look(config, |tx, shared| {
+            let (of, bar) = begin(tx, args, shared)?;
+            archive::checksum(tx, &of, |progress| show(&bar, &progress))
+        })?;
+        terminal::line(digest(&found));
+        return Ok(());
+    };
+    if output.as_os_str() == "-" {
+        ensure!(
+            !std::io::stdout().is_terminal(),
+            "an archive is not for a terminal: name a file with -o, or send it to another program"
+        );
+        let (_, written) = write(args, config, std::io::stdout())?;
+        refuse_nothing(args, &written)?;
+        eprintln!("{}\n{}", exported(&written, "to standard output"), digest(&written));
+        return Ok(());
+    }
+    let partial = Partial::create(output)?;
+    let (file, written) = write(args, config, BufWriter::new(&partial.file))?;
+    drop(file);
+    refuse_nothing(args, &written)?;
+    let bytes = partial.keep(output)?;
+    let place = format!("to {} ({})", output.display(), indicatif::BinaryBytes(bytes));
+    terminal::line(exported(&written, &place));
+    terminal::line(digest(&written));
+    Ok(())
+}
+
+fn write<W: Write + Send>(args: &ExportArgs, config: &Config, sink: W) -> anyhow::Result<(W, Summary)> {
+    let clock = SystemClock;
+    let about = About { id: clock.new_id(), version: env!("CARGO_PKG_VERSION").into(), at: clock.now() };
+    look(config, |tx, shared| {
+        let (of, bar) = begin(tx, args, shared)?;
+        archive::export(tx, &about, &of, sink, |progress| show(&bar, &progress))
+    })
+}
+
+/// What is to be read, and a bar for it. How much a tenant has would take as long to find out as to read it.
+fn begin<'a>(
+    tx: &mut dyn Tx,
+    args: &'a ExportArgs,
+    shared: bool,
+) -> Result<(Selection<'a>, ProgressBar), StoreError> {
+    archive::refuse_unfinished(tx)?;
+    let bar = match &args.tenant {
+        None if std::io::stderr().is_terminal() => terminal::progress_bar(BAR, archive::count(tx)?),
+        _ => terminal::progress_bar(SPINNER, 0),
+    };
+    Ok((Selection { tenant: args.tenant.as_deref(), shared }, bar))
+}
+
+fn show(bar: &ProgressBar, progress: &archive::Progress) {
+    bar.set_position(progress.rows);
+    bar.set_message(progress.table);
+}
+
+/// An archive of nothing is mostly a name that was written wrong.
+fn refuse_nothing(args: &ExportArgs, written: &Summary) -> anyhow::Result<()> {
+    match &args.tenant {
+        Some(tenant) if written.rows == 0 => {
+            bail!("the store has nothing of a tenant '{tenant}': check --tenant")
+        }
+        _ => Ok(()),
+    }
+}
+
+fn exported(written: &Summary, place: &str) -> String {
+    let (rows, tables) = (written.rows, written.tables.len());
+    format!("Exported {} of {} {place}.", counted(rows, "row"), counted(tables as u64, "table"))
+}
+
+/// A number of things, in words.
+pub(crate) fn counted(number: u64, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}
+
+/// What people compare.
+pub(crate) fn digest(of: &Summary) -> String {
+    format!("digest {}", of.digest)
+}
+
+/// Reads from the store of a configuration, on one snapshot and without opening it for work. No key is needed: nothing is
+/// opened that is sealed. `read` is also told whether several processes may use the store.
+fn look<T: Send>(
+    config: &Config,
+    read: impl FnOnce(&mut dyn Tx, bool) -> Result<T, ArchiveError> + Send,
+) -> anyhow::Result<T> {
+    const OTHER_SCHEMA: &str = "the database has another schema than this version of memloom works with: export it with the \
+                                version that wrote it, or start this one's server on it first, which upgrades it";
+    let found = match config.database()? {
+        Database::Sqlite(database) => {
+            ensure!(database.exists(), "there is no database at {}: check --data-dir", database.display());
+            let _alone = keep_others_out(&database)?;
+            let inspected = sqlite::inspect(&database, Vault::plain())?;
+            ensure!(inspected.readable.is_some(), OTHER_SCHEMA);
+            sqlite::look(&database, Vault::plain(), |tx| Ok(read(tx, false)))
+        }
+        Database::Postgres(_) => {
+            let settings = config.store.postgres(Vault::plain());
+            let inspected = postgres::inspection::inspect(&settings, &SystemClock)?;
+            ensure!(inspected.readable.is_some(), OTHER_SCHEMA);
+            postgres::look(&settings, |tx| Ok(read(tx, true)))
+        }
+    };
+    Ok(found??)
+}
+
+/// A database that nobody uses is read as a file that does not change, so nobody may begin to use it meanwhile. One that is
+/// used has a log, and everybody sees their own snapshot.
+fn keep_others_out(database: &Path) -> anyhow::Result<Option<File>> {
+    let beside = |suffix: &str| {
+        let mut name = database.as_os_str().to_owned();
+        name.push(suffix);
+        PathBuf::from(name)
+    };
+    for _ in 0..PATIENCE {
+        if beside("-wal").exists() {
+            return Ok(None);
+        }
+        // Where no lock can be written, no database can be either.
+        let lock = File::options().create(true).truncate(false).write(true).open(beside(".lock"));
+        let Ok(lock) = lock else { return Ok(None) };
+        match lock.try_lock() {
+            Ok(()) => return Ok(Some(lock)),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+            Err(TryLockError::Error(error)) => return Err(error).context("the data folder cannot be locked"),
+        }
+    }
+    bail!("another memloom process is opening {}: try again", database.display())
+}
+
+/// An archive that is being written, under another name until it is whole. What stood under its own name stays until then.
+struct Partial {
+    file: File,
+    path: PathBuf,
+    kept: bool,
+}
+
+impl Partial {
+    fn create(output: &Path) -> anyhow::Result<Self> {
+        let mut path = output.as_os_str().to_owned();
+        path.push(".partial");
+        let path = PathBuf::from(path);
+        let mut options = File::options();
+        options.write(true).create(true).truncate(true);
+        // It holds what the database holds.
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(&path).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Self { file, path, kept: false })
+    }
+
+    /// Gives it its name, once it is on the disk; says how long it is.
+    fn keep(mut self, output: &Path) -> anyhow::Result<u64> {
+        let failed = || format!("cannot write {}", output.display());
+        self.file.sync_all().with_context(failed)?;
+        let bytes = self.file.metadata().with_context(failed)?.len();
+        std::fs::rename(&self.path, output).with_context(failed)?;
+        self.kept = true;
+        let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
+        // The name is on the disk when the folder is; where a folder cannot be opened, the system sees to it.
+        if let Ok(folder) = File::open(folder.unwrap_or(Path::new("."))) {
+            folder.sync_all().with_context(failed)?;
+        }
+        Ok(bytes)
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        if !self.kept {
+            // What is left of it says by its name what it is.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
