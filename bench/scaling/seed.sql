@@ -31,10 +31,11 @@ FROM (
         ELSE 1 + CAST(floor(:n / 10 * power(pg_temp.chance('chat' || number), 2)) AS BIGINT) END AS chat
     FROM generate_series(CAST(1 AS BIGINT), :n) AS numbers (number)
 ) AS entries,
--- Forty words, some of them in every second text, most of them seldom.
+-- Forty words, some of them in every second text, most of them seldom; none is the beginning of another.
 LATERAL (
-    SELECT array_agg('w' || CAST(power(CAST(20000 AS DOUBLE PRECISION), (hashint8extended(number, place) & 4294967295) / CAST(4294967296 AS DOUBLE PRECISION)) AS BIGINT))
-    FROM generate_series(1, 40) AS places (place)
+    SELECT array_agg('w' || lpad(to_hex(CAST(power(CAST(20000 AS DOUBLE PRECISION), chance) AS BIGINT) * 7919 % 16777213), 6, '0'))
+    FROM generate_series(1, 40) AS places (place),
+    LATERAL (SELECT (hashint8extended(number, place) & 4294967295) / CAST(4294967296 AS DOUBLE PRECISION)) AS drawn (chance)
 ) AS said (words);
 CREATE INDEX ON written (number);
 ANALYZE chats, written;
@@ -68,12 +69,12 @@ FROM written w JOIN chats c ON c.number = w.chat,
 LATERAL (SELECT CASE WHEN w.channel = 2 THEN 'agent' END, CASE WHEN w.channel = 2 THEN 'message' ELSE 'history' END) AS said (agent, kind)
 ORDER BY w.number;
 
--- A text's terms, its tree's name and its tenant's. What is built at the end is as it is after a vacuum.
+-- A text's terms and its tenant's name. An index that is built at the end is as it is after a vacuum.
 DROP INDEX texts_by_terms;
-INSERT INTO texts (no, id, group_id, conversation_id, by_agent, waiting, text, terms)
-SELECT nextval('text_numbers'), pg_temp.id('entry', w.number), c.group_id, c.id, 0, FALSE, convert_to(array_to_string(w.words, ' '), 'UTF8'),
-    array_to_tsvector(w.words || ARRAY['§' || replace(CAST(c.group_id AS TEXT), '-', ''), t.tenant])
-FROM written w JOIN chats c ON c.number = w.chat, model_text t
+INSERT INTO texts (no, id, group_id, conversation_id, by_agent, text, terms)
+SELECT nextval('text_numbers'), pg_temp.id('entry', w.number), c.group_id, c.id, 0, convert_to(array_to_string(w.words, ' '), 'UTF8'),
+    array_to_tsvector(w.words || (SELECT tenant FROM model_text))
+FROM written w JOIN chats c ON c.number = w.chat
 WHERE w.channel = 1
 ORDER BY w.number;
 CREATE INDEX texts_by_terms ON texts USING gin (terms);
@@ -83,8 +84,8 @@ SELECT 'default', m.last + w.number, 1763000000000000 + w.number * 1000, 'entry.
     CAST(pg_temp.id('entry', w.number) AS TEXT)
 FROM written w JOIN chats c ON c.number = w.chat, (SELECT MAX(sequence) FROM changes) AS m (last) ORDER BY w.number;
 
--- A memory for five entries, a tenth of them in the scope of the project. The first of each is there and shows what the others
--- look like.
+-- A memory for five entries, a tenth of them in the scope of a project, a hundred in that of the user who is asked for. The
+-- first of each is there and shows what the others look like.
 CREATE TEMP TABLE scopes_made AS
 WITH made AS (
     INSERT INTO memory_scopes (hash, tenant, layer, user_id, name, entries, seq, gone_seq)
@@ -94,7 +95,8 @@ WITH made AS (
 SELECT id, row_number() OVER (ORDER BY id) AS number FROM made;
 INSERT INTO memories (id, scope_no, seq, kind, origin_kind, state, version, at, created_at, updated_at, anchor, author_user,
     author_client, shared_by, policy, content, rest)
-SELECT pg_temp.id('memory', w.number), CASE WHEN w.number % 10 = 0 THEN p.scope_no ELSE s.id END, w.number, m.kind, m.origin_kind, m.state,
+SELECT pg_temp.id('memory', w.number), CASE WHEN w.number % 10 = 0 THEN p.scope_no
+        WHEN w.number % (:n / 500) = 1 THEN m.scope_no ELSE s.id END, w.number, m.kind, m.origin_kind, m.state,
     m.version, t.at, t.at, t.at, t.at, m.author_user, m.author_client, CASE WHEN w.number % 10 = 0 THEN p.shared_by END, m.policy,
     m.content, m.rest
 FROM generate_series(2, :n / 5) AS w (number)
@@ -102,5 +104,13 @@ JOIN scopes_made s ON s.number = 1 + (hashint8(w.number) & 1073741823) % (:n / 5
 (SELECT m.* FROM memories m JOIN memory_scopes s ON s.id = m.scope_no WHERE s.user_id = 'model') AS m,
 (SELECT m.* FROM memories m JOIN memory_scopes s ON s.id = m.scope_no WHERE s.user_id IS NULL) AS p,
 LATERAL (SELECT 1763000000000000 + CAST(w.number AS BIGINT) * 5000) AS t (at);
+
+INSERT INTO memory_index (place, scope_no, no, id, kind, state, policy, author_user, author_client, at, created_at, updated_at, anchor,
+    relevance, fading, model, body)
+SELECT m.scope_no * (CAST(1 AS BIGINT) << 36) + m.seq, m.scope_no, m.no, m.id, i.kind, i.state, i.policy, i.author_user, i.author_client,
+    m.at, m.at, m.at, m.at, i.relevance, i.fading, i.model, i.body
+FROM memories m, (SELECT * FROM memory_index ORDER BY place LIMIT 1) AS i
+WHERE NOT EXISTS (SELECT 1 FROM memory_index there WHERE there.no = m.no);
+UPDATE memory_scopes s SET seq = :n / 5, entries = (SELECT COUNT(*) FROM memories m WHERE m.scope_no = s.id);
 
 VACUUM ANALYZE;

@@ -167,8 +167,13 @@ impl Plan<'_> {
 async fn quiet(sides: &[Side], patience: Duration) -> Result<()> {
     const LOOK: Duration = Duration::from_millis(250);
     const BUSY: f64 = 0.1;
-    let used =
-        || sides.iter().map(Side::cpu_time).map(|used| Ok(used?.iter().sum())).sum::<Result<Duration>>();
+    let used = || {
+        sides
+            .iter()
+            .map(Side::cpu_time)
+            .map(|used| Ok(used?.iter().sum::<Duration>()))
+            .sum::<Result<Duration>>()
+    };
     let begun = Instant::now();
     let mut before = used()?;
     loop {

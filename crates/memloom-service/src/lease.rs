@@ -31,7 +31,7 @@ where
                 tracing::debug!(name, "this node does it for all");
                 tokio::select! {
                     never = job() => match never {},
-                    () = lease.keep() => tracing::warn!(name, "another node does it from now on"),
+                    () = lease.keep() => tracing::warn!(name, "this lease is lost; whoever takes it next does the work"),
                 }
             }
             Ok(None) => {}

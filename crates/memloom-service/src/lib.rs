@@ -178,7 +178,7 @@ impl Services {
             never = tasks::run_jobs(cx, files) => match never {},
             never = vectors.run_jobs() => match never {},
             never = memories.run_writing_down() => match never {},
-            never = node::run(cx) => match never {},
+            never = node::run(cx, memories) => match never {},
             never = lease::hold(cx, CHORES, || tasks::run_chores(cx, files)) => match never {},
             never = lease::hold(cx, TEXTS, || taking_in::run(cx)) => match never {},
             never = lease::hold(cx, UPKEEP, || memories.run_upkeep()) => match never {},

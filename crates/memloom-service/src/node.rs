@@ -1,8 +1,9 @@
 //! This process among those that share a store.
 
-use crate::Context;
+use crate::{Context, Memories};
 use memloom_core::{Error, Result};
-use memloom_store::nodes::{self, Node};
+use memloom_store::files::forget;
+use memloom_store::nodes::{self, Node, Place};
 use memloom_store::{StoreError, Tx, leases};
 use std::convert::Infallible;
 
@@ -19,24 +20,77 @@ pub fn announce_metrics() {
     metrics::gauge!(NODES).set(1.0);
 }
 
-/// Says that this node is there, for as long as it is polled. Nobody asks where it is the only one.
-pub(crate) async fn run(cx: &Context) -> Infallible {
+/// Says that this node is there, and looks whether somebody was forgotten on another, for as long as it is polled. Nobody asks where
+/// it is the only one.
+pub(crate) async fn run(cx: &Context, memories: &Memories) -> Infallible {
     if !cx.store.is_shared() {
         return std::future::pending().await;
     }
+    let place = place(cx);
+    let mut known = None;
     loop {
-        if let Err(error) = beat(cx).await {
-            tracing::debug!(%error, "this node could not say that it is there; trying again soon");
+        match beat(cx, &place).await {
+            Ok(begun) => {
+                if known.is_none() {
+                    join(cx, &place).await;
+                }
+                if known.replace(begun).is_some_and(|known| known != begun) {
+                    memories.drop_everything_kept();
+                }
+            }
+            Err(error) => {
+                tracing::debug!(%error, "this node could not say that it is there; trying again soon")
+            }
         }
         tokio::time::sleep(cx.settings.lease / BEATS).await;
     }
 }
 
-async fn beat(cx: &Context) -> Result<()> {
+/// Says that this node is there; answers how many forgets have begun.
+async fn beat(cx: &Context, place: &Place) -> Result<i64> {
     let now = cx.clock.now();
     let version = env!("CARGO_PKG_VERSION").to_owned();
     let node = Node { id: cx.node, version, started_at: cx.started_at, seen_at: now };
-    cx.store.write("beat", move |tx| Ok::<_, Error>(nodes::beat(tx, &node)?)).await
+    let place = place.clone();
+    let beat = move |tx: &mut dyn Tx| {
+        nodes::beat(tx, &node)?;
+        nodes::introduce(tx, node.id, &place)?;
+        Ok::<_, Error>(forget::begun(tx)?)
+    };
+    cx.store.write("beat", beat).await
+}
+
+/// Where this node runs, and what others must have set alike: a text is found by the words and vectors that its writer made.
+fn place(cx: &Context) -> Place {
+    let settings = format!(
+        "embedding model {}, search.language {}",
+        cx.embeddings.preferred_model_id().unwrap_or("none"),
+        cx.settings.language
+    );
+    Place { host: host(), process: std::process::id().into(), settings }
+}
+
+/// The name of this machine, as far as it says.
+fn host() -> String {
+    let told = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let set = || ["HOSTNAME", "COMPUTERNAME"].iter().find_map(|name| std::env::var(name).ok());
+    told.or_else(set).unwrap_or_default().trim().to_owned()
+}
+
+/// Says in the log who this node is, and whom it does not agree with.
+async fn join(cx: &Context, place: &Place) {
+    tracing::info!(node = %cx.node, host = place.host, process = place.process, "this node works on the store");
+    let since = cx.clock.now().saturating_add_micros(-(cx.settings.lease.as_micros() as i64));
+    let others = match cx.store.read("list_nodes", move |tx| nodes::places(tx, since)).await {
+        Ok(others) => others,
+        Err(error) => return tracing::debug!(%error, "other nodes could not be looked at"),
+    };
+    for (node, other) in others.into_iter().filter(|(_, other)| other.settings != place.settings) {
+        tracing::warn!(
+            %node, other = %other, here = place.settings, there = other.settings,
+            "another node has other settings: what one writes the other may not find"
+        );
+    }
 }
 
 /// Removes what nodes have left that are gone.

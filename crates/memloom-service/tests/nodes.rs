@@ -1,6 +1,6 @@
 //! Several nodes on one database: each sees what the others do, and together they do everything once.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod world;
 

@@ -1,7 +1,6 @@
 //! What an engine can answer instead of a result.
 
-/// Why a unit of work did not happen. Nothing of it was written, with one exception: a connection that is lost during the
-/// commit leaves open whether it happened, and the error says so.
+/// Why a unit of work did not happen. Nothing of it was written, but for one case that says so.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     /// The queue is full: the caller should back off and try again.
@@ -10,6 +9,9 @@ pub enum StoreError {
     /// The store cannot work now (disk full, read-only, connection lost); it may later.
     #[error("{0}")]
     Unavailable(String),
+    /// The connection was lost during the commit: it happened or not.
+    #[error("{0}")]
+    Unknown(String),
     /// A unique or foreign key said no: a race that the caller may resolve by looking again.
     #[error("constraint violated: {0}")]
     Constraint(String),
@@ -29,6 +31,7 @@ impl From<StoreError> for memloom_core::Error {
         match error {
             StoreError::Overloaded => memloom_core::Error::Overloaded { retry_after_seconds: 1 },
             StoreError::Unavailable(why) => memloom_core::Error::StorageUnavailable(why),
+            StoreError::Unknown(_) => memloom_core::Error::Timeout,
             StoreError::Unstorable(why) => memloom_core::Error::bad_request(why),
             StoreError::Constraint(what) | StoreError::Schema(what) | StoreError::Broken(what) => {
                 memloom_core::Error::Internal(what)

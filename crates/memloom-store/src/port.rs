@@ -127,6 +127,8 @@ pub struct TextDocument {
     pub group: Uuid,
     /// The conversation that stores the entry: hits may be grouped by it.
     pub conversation: Uuid,
+    /// Whether no text stands under its id, for sure.
+    pub is_new: bool,
     /// The text itself, for highlights.
     pub text: String,
     /// Whether the agent said it, where that is known; what was known of the text it replaces stays.
@@ -211,21 +213,29 @@ pub trait Tx {
         self.execute(sql, params).map(drop)
     }
 
+    /// Says that the statements [posted](Tx::post) from here on have nothing to do with each other, until one is waited for:
+    /// none reads or changes what another one writes. An engine that is far away sends them as one.
+    fn gather(&mut self) {}
+
     /// Waits until no other unit of work holds this key, and holds it until this one has ended. To be called before
     /// anything else, so that what is read afterwards is what the one before has left. Nothing is wrong without it: two that
     /// change the same thing cannot both commit. But the second would have to be run again, and under contention that is
     /// most of them. (The embedded engine has one writer, so every write already holds every key.)
     fn lock(&mut self, key: &[u8]) -> Result<(), StoreError>;
 
-    /// From here on this unit of work has to do with one tenant. A second line behind the conditions of every statement, in
+    /// From here on this unit of work has to do with one tenant; with an empty name, with any. A second line behind the conditions of every statement, in
     /// engines that can enforce it.
     fn confine(&mut self, tenant: &str) -> Result<(), StoreError>;
 
     /// Puts a change at the end of its tenant's feed.
     fn record_change(&mut self, change: &FeedEntry<'_>) -> Result<Recorded, StoreError>;
 
+    /// Whether there are changes that are committed and have no number yet.
+    fn has_unnumbered_changes(&mut self) -> Result<bool, StoreError>;
+
     /// Gives numbers to changes that are committed and have none yet, in an order in which none comes before what it
-    /// followed from. Says whether there may be more.
+    /// followed from. Says whether there may be more. To be called before anything else in a unit of work, which then does
+    /// nothing else.
     fn number_changes(&mut self) -> Result<bool, StoreError>;
 
     /// The last number that a table with numbered rows gave away, 0 if none: numbers are never given twice, also those of

@@ -27,15 +27,38 @@ pub struct Grant {
     pub until: i64,
 }
 
-/// Draws up to `most` calls from a bucket, or says how long it takes until there is one.
-pub fn draw(
-    tx: &mut dyn Tx,
-    bucket: &[u8],
-    measure: Measure,
-    most: i64,
-    now: i64,
-) -> Result<Result<Grant, i64>, StoreError> {
-    let Measure { cost, capacity } = measure;
+/// A draw from one bucket.
+#[derive(Debug, Clone, Copy)]
+pub struct Draw {
+    /// Whose bucket: a digest.
+    pub bucket: [u8; 16],
+    /// Its measure.
+    pub measure: Measure,
+    /// How many calls, at most.
+    pub most: i64,
+}
+
+/// Draws from every bucket, or from none; then it answers how long it takes each of them to have something, which is 0 for those
+/// that have.
+pub fn draw(tx: &mut dyn Tx, draws: &[Draw], now: i64) -> Result<Result<Vec<Grant>, Vec<i64>>, StoreError> {
+    let mut grants = Vec::with_capacity(draws.len());
+    for draw in draws {
+        grants.push(look(tx, draw, now)?);
+    }
+    if grants.iter().any(Result::is_err) {
+        return Ok(Err(grants.into_iter().map(|grant| grant.err().unwrap_or_default()).collect()));
+    }
+    let grants: Vec<Grant> = grants.into_iter().flatten().collect();
+    for (draw, grant) in draws.iter().zip(&grants) {
+        put(tx, &draw.bucket, grant.until)?;
+    }
+    Ok(Ok(grants))
+}
+
+/// What could be drawn, or how long it takes until something can.
+fn look(tx: &mut dyn Tx, draw: &Draw, now: i64) -> Result<Result<Grant, i64>, StoreError> {
+    let Measure { cost, capacity } = draw.measure;
+    let bucket = draw.bucket.as_slice();
     let full_at =
         tx.first_locked("SELECT full_at FROM rates WHERE bucket = $1", &[bucket.into()], |row| row.int(0))?;
     let furthest = now.saturating_add(capacity);
@@ -50,8 +73,7 @@ pub fn draw(
     if room < 1 {
         return Ok(Err(from.saturating_add(cost).saturating_sub(furthest)));
     }
-    let until = from.saturating_add(room.min(most.max(1)).saturating_mul(cost));
-    put(tx, bucket, until)?;
+    let until = from.saturating_add(room.min(draw.most.max(1)).saturating_mul(cost));
     Ok(Ok(Grant { from, until }))
 }
 

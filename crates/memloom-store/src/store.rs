@@ -31,6 +31,8 @@ pub struct Health {
     pub total: usize,
     /// Work waiting for a connection.
     pub queued: usize,
+    /// Whether the database could not be reached when that was last tried.
+    pub is_away: bool,
 }
 
 /// A storage engine: threads, connections, queues.
@@ -73,15 +75,31 @@ pub trait Engine: Send + Sync {
 pub struct Store {
     engine: Arc<dyn Engine>,
     commits: Arc<watch::Sender<u64>>,
-    compactions: Arc<Compactions>,
+    compactions: Arc<Together>,
+    settlings: Arc<Together>,
 }
 
-/// Who wants the full-text index rewritten.
+/// Something that many may want at once, and that is done for all of them together: all who ask while it is done are served by
+/// the next time.
 #[derive(Default)]
-struct Compactions {
+struct Together {
     asked: AtomicU64,
-    /// How many of them have been served. Locked while some are: a second rewriting would make the first start anew.
+    /// How many of them have been served. Locked while some are.
     served: Mutex<u64>,
+}
+
+impl Together {
+    async fn serve<E, F: Future<Output = Result<(), E>>>(&self, work: impl FnOnce() -> F) -> Result<(), E> {
+        let asked = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
+        let mut served = self.served.lock().await;
+        if *served >= asked {
+            return Ok(());
+        }
+        let serving = self.asked.load(Ordering::SeqCst);
+        work().await?;
+        *served = serving;
+        Ok(())
+    }
 }
 
 impl Store {
@@ -90,7 +108,7 @@ impl Store {
         let commits: Arc<watch::Sender<u64>> = Arc::default();
         let announced = commits.clone();
         engine.follow(Arc::new(move || announced.send_modify(|count| *count += 1)));
-        Self { engine, commits, compactions: Arc::default() }
+        Self { engine, commits, compactions: Arc::default(), settlings: Arc::default() }
     }
 
     /// An empty store for what need not outlive this one: in memory where one process uses it, else where all of them can.
@@ -106,13 +124,18 @@ impl Store {
     /// Gives every committed change its number in the feed, where they do not have it at once. Whoever reads the feed calls
     /// this before, to find its own writes.
     pub async fn settle(&self) -> Result<(), StoreError> {
-        if self.is_shared() {
+        if !self.is_shared() {
+            return Ok(());
+        }
+        self.settlings.serve(|| self.number_changes()).await
+    }
+
+    async fn number_changes(&self) -> Result<(), StoreError> {
+        // Mostly there is nothing to do, and nobody should wait for those who number to find that out.
+        while self.read("unnumbered_changes", |tx| tx.has_unnumbered_changes()).await? {
             // Not announced: whoever is woken by a commit comes here.
-            let number = || {
-                let work = |tx: &mut dyn Tx| tx.number_changes();
-                self.submit("number_changes", work, |_| {}, None, |engine, job| engine.write(job))
-            };
-            while number().await? {}
+            let work = |tx: &mut dyn Tx| tx.number_changes();
+            self.submit("number_changes", work, |_: &bool| {}, None, |engine, job| engine.write(job)).await?;
         }
         Ok(())
     }
@@ -188,20 +211,16 @@ impl Store {
         }
     }
 
-    /// Rewrites the full-text index; all who ask for it while it is being rewritten are served by the next time.
+    /// Rewrites the full-text index. One at a time: a second rewriting would make the first start anew.
     async fn compact_texts(&self) -> Result<(), StoreError> {
-        let asked = self.compactions.asked.fetch_add(1, Ordering::SeqCst) + 1;
-        let mut served = self.compactions.served.lock().await;
-        if *served >= asked {
-            return Ok(());
-        }
-        let serving = self.compactions.asked.load(Ordering::SeqCst);
-        let mut begun = self.write("compact_texts", |tx| tx.compact_texts(None)).await?;
-        while begun.is_some() {
-            begun = self.write("compact_texts", move |tx| tx.compact_texts(begun)).await?;
-        }
-        *served = serving;
-        Ok(())
+        let work = || async {
+            let mut begun = self.write("compact_texts", |tx| tx.compact_texts(None)).await?;
+            while begun.is_some() {
+                begun = self.write("compact_texts", move |tx| tx.compact_texts(begun)).await?;
+            }
+            Ok(())
+        };
+        self.compactions.serve(work).await
     }
 
     /// Load, for metrics and readiness.

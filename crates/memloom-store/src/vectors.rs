@@ -57,6 +57,8 @@ pub struct VectorFilter<'a> {
     pub only: Option<&'a [i64]>,
     /// Only those with a vector.
     pub with_vector: bool,
+    /// Only those with all of these words.
+    pub terms: &'a [u64],
 }
 
 /// Whose eyes look.
@@ -91,9 +93,22 @@ pub struct Named {
     pub seq: i64,
 }
 
+/// Words that entries are looked for by.
+#[derive(Debug, Clone, Copy)]
+pub struct WordQuery<'a> {
+    /// Some of these an entry must have: words that few have.
+    pub some: &'a [u64],
+    /// What each word is worth: those first whose words are worth most together.
+    pub worth: &'a [(u64, f64)],
+    /// Among equals, those first that are similar to this.
+    pub vector: Option<&'a [f32]>,
+}
+
 /// How closely vectors are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Care {
+    /// Along the index, and not far: for what others name as well.
+    Brief,
     /// Along the index: quick, and one in a hundred may be overlooked.
     Quick,
     /// All of them that pass the filter.
@@ -125,11 +140,11 @@ pub trait VectorIndex {
         care: Care,
     ) -> Result<Vec<Named>, StoreError>;
 
-    /// Up to `limit` entries that have some of these words, those first whose words weigh most together.
+    /// Up to `limit` entries that have some of the words of `query`, the best first.
     fn with_terms(
         &mut self,
         scope: i64,
-        terms: &[(u64, f64)],
+        query: &WordQuery<'_>,
         filter: &VectorFilter<'_>,
         limit: usize,
     ) -> Result<Vec<Named>, StoreError>;

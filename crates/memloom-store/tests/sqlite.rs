@@ -455,6 +455,7 @@ async fn a_batch_makes_one_segment_of_the_index() {
         writes.spawn(async move {
             let indexed = store.write("test", move |tx| {
                 tx.index_text(TextDocument {
+                    is_new: false,
                     tenant: "test".into(),
                     id: Uuid::from_u128(n),
                     group: Uuid::from_u128(1),
@@ -510,6 +511,7 @@ fn long_text(number: u64, marker: &str) -> TextDocument {
     let words: Vec<String> = (0..100).map(|n| word(number * 100 + n)).collect();
     let text = format!("{marker} {}", words.join(" "));
     TextDocument {
+        is_new: false,
         tenant: "test".into(),
         id: Uuid::from_u128(number.into()),
         group: Uuid::from_u128(1),

@@ -680,6 +680,7 @@ fn index(tx: &mut dyn Tx, number: u128, word: &str, derived: bool) -> Result<(),
         )?;
     }
     tx.index_text(TextDocument {
+        is_new: false,
         id,
         tenant: "acme".into(),
         group: id,

@@ -18,6 +18,7 @@ mod forget;
 mod meaning;
 mod memories;
 mod nodes;
+mod vectors;
 
 pub use changes::*;
 pub use forget::*;
@@ -31,6 +32,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 use tokio::task::JoinSet;
 use uuid::Uuid;
+pub use vectors::*;
 
 /// An engine under test.
 pub trait Fixture: Send {
@@ -121,9 +123,14 @@ macro_rules! engine_suite {
             of_many_who_ask_for_a_lease_one_gets_it,
             a_node_is_there_for_as_long_as_it_says_so,
             a_bucket_gives_no_piece_twice_and_no_more_than_it_holds,
+            where_one_bucket_is_empty_nothing_is_drawn_from_the_others,
             events_of_the_stream_have_the_numbers_of_their_changes,
             events_of_the_stream_say_nothing_once_their_memory_is_gone,
             a_trimmed_stream_says_from_where_it_is_whole,
+            what_is_similar_is_found_as_it_was_put_last,
+            filters_come_before_the_limit_of_vectors,
+            words_are_found_and_counted_in_their_scope,
+            undone_vectors_leave_no_trace,
             a_commit_is_announced_to_those_who_listen,
             committed_data_survives_a_restart,
             a_closed_store_says_so,
@@ -727,6 +734,7 @@ pub async fn locked_rows_can_be_read_and_written(fixture: impl Fixture) {
 
 fn text(number: u128, group: u128, terms: &str) -> TextDocument {
     TextDocument {
+        is_new: false,
         id: id(number),
         tenant: "suite".into(),
         group: id(1_000_000 + group),

@@ -87,6 +87,11 @@ impl Proxy {
         });
     }
 
+    /// Refuses new connections until [`Proxy::heal`]; those that there are go on.
+    pub fn refuse_new(&self) {
+        self.weather.send_modify(|weather| weather.sky = Sky::Refusing);
+    }
+
     /// Swallows every byte in both directions until [`Proxy::heal`]; nobody is told.
     pub fn black_hole(&self) {
         self.weather.send_modify(|weather| weather.sky = Sky::BlackHole);

@@ -1,8 +1,8 @@
 //! The command line: what can be asked for, and which key each flag sets.
 
-use crate::config::{Config, Flag, Inputs, Loaded};
+use crate::config::{Config, Database, Flag, Inputs, Loaded};
 use crate::{doctor, evict, export, import, reindex, rotate_keys, serve, terminal, token};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -112,7 +112,22 @@ impl FileArgs {
 impl StoreArgs {
     /// The configuration with these flags on top.
     pub fn load(&self) -> anyhow::Result<Loaded> {
-        self.file.load_with(self.flags())
+        self.load_with(self.flags())
+    }
+
+    fn load_with(&self, flags: Vec<Flag>) -> anyhow::Result<Loaded> {
+        let loaded = self.file.load_with(flags)?;
+        // Whoever names a folder means it; somebody else's variable must not send them to another store.
+        if let (Some(folder), None, Ok(Database::Postgres(address))) =
+            (&self.data_dir, &self.store, loaded.config.database())
+        {
+            bail!(
+                "--data-dir names a folder, and the store is {address}, which has none ({} says so): write \
+                 --store sqlite --data-dir {folder} for the store in that folder, or leave --data-dir out",
+                loaded.source("store.url")
+            );
+        }
+        Ok(loaded)
     }
 
     fn flags(&self) -> Vec<Flag> {
@@ -126,7 +141,7 @@ impl ServeArgs {
     pub fn load(&self) -> anyhow::Result<Loaded> {
         let mut flags = self.store.flags();
         flags.extend(flag("--listen", "server.listen", &self.listen));
-        self.store.file.load_with(flags)
+        self.store.load_with(flags)
     }
 }
 

@@ -1,4 +1,4 @@
-//! `memloom evict`: removes for good what was deleted long ago, through a running server or in the data folder itself.
+//! `memloom evict`: removes for good what was deleted long ago, through a running server or in the store itself.
 
 use crate::target::{Server, TargetArgs};
 use crate::terminal;
@@ -20,9 +20,9 @@ Examples:
   memloom evict --older-than 24h --url https://memory.example \\
     --token \"$TOKEN\" --justification 'request 12'
 
-Without --url the data folder is opened directly, which needs that no server
-runs on it, and every tenant is cleaned up. A server cleans up the tenant of the
-token.";
+Without --url the store is opened directly, and every tenant is cleaned up. That
+needs a data folder that no server runs on; on PostgreSQL servers may go on. A
+server cleans up the tenant of the token.";
 
 /// Arguments of `memloom evict`.
 #[derive(Debug, Args)]
@@ -76,7 +76,7 @@ async fn in_folder(args: &EvictArgs) -> anyhow::Result<()> {
     let mut tenants = conversations.tenants().await?;
     if let Some(only) = &args.target.tenant {
         tenants.retain(|tenant| tenant.as_str() == only);
-        ensure!(!tenants.is_empty(), "there is no tenant '{only}' in this data folder");
+        ensure!(!tenants.is_empty(), "there is no tenant '{only}' in this store");
     }
     let mut evicted = 0;
     for tenant in tenants {

@@ -70,6 +70,7 @@ fn export(args: &ExportArgs, config: &Config) -> anyhow::Result<()> {
             let (of, bar) = begin(tx, args, shared)?;
             archive::checksum(tx, &of, |progress| show(&bar, &progress))
         })?;
+        eprintln!("Read {} of {}.", counted(found.rows, "row"), config.database()?);
         terminal::line(digest(&found));
         return Ok(());
     };
@@ -80,7 +81,8 @@ fn export(args: &ExportArgs, config: &Config) -> anyhow::Result<()> {
         );
         let (_, written) = write(args, config, std::io::stdout())?;
         refuse_nothing(args, &written)?;
-        eprintln!("{}\n{}", exported(&written, "to standard output"), digest(&written));
+        let exported = exported(&written, &config.database()?, "to standard output");
+        eprintln!("{exported}\n{}", digest(&written));
         return Ok(());
     }
     let partial = Partial::create(output)?;
@@ -89,7 +91,7 @@ fn export(args: &ExportArgs, config: &Config) -> anyhow::Result<()> {
     refuse_nothing(args, &written)?;
     let bytes = partial.keep(output)?;
     let place = format!("to {} ({})", output.display(), indicatif::BinaryBytes(bytes));
-    terminal::line(exported(&written, &place));
+    terminal::line(exported(&written, &config.database()?, &place));
     terminal::line(digest(&written));
     Ok(())
 }
@@ -132,9 +134,9 @@ fn refuse_nothing(args: &ExportArgs, written: &Summary) -> anyhow::Result<()> {
     }
 }
 
-fn exported(written: &Summary, place: &str) -> String {
+fn exported(written: &Summary, store: &Database, place: &str) -> String {
     let (rows, tables) = (written.rows, written.tables.len());
-    format!("Exported {} of {} {place}.", counted(rows, "row"), counted(tables as u64, "table"))
+    format!("Exported {} of {} from {store} {place}.", counted(rows, "row"), counted(tables as u64, "table"))
 }
 
 /// A number of things, in words.

@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 /// Shown below the help.
 pub const EXAMPLES: &str = "\
 Examples:
-  memloom import backup.mlz --data-dir /var/lib/memloom
+  memloom import backup.mlz --store sqlite --data-dir /var/lib/memloom
   memloom import backup.mlz --store postgres://memloom@db.example/memloom
   memloom export -o - | memloom import - --data-dir ./copy
   memloom import backup.mlz --verify
@@ -82,12 +82,13 @@ pub async fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
             Some(tokio::task::spawn_blocking(move || survey(&source)).await??.2)
         }
     };
+    let place = config.database()?;
     let store = tokio::task::spawn_blocking(move || serve::open_store(&config)).await??;
     let result = import(&store, source, tenants, terms).await;
     tokio::task::spawn_blocking(move || store.close()).await?;
     let (written, compared) = result?;
     terminal::line(format_args!(
-        "Imported {}{}.",
+        "Imported {} into {place}{}.",
         counted(written.rows, "row"),
         if compared { ", read again and found equal" } else { "" }
     ));

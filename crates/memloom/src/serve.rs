@@ -2,7 +2,7 @@
 
 use crate::config::{AutoDerive, Config, Database, FilesProvider, LogFormat, size};
 use crate::terminal::{Paint, line};
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use memloom_core::SystemClock;
 use memloom_recall::embed;
 use memloom_server::auth::Authenticator;
@@ -104,6 +104,9 @@ pub async fn launch(
                 if stopping {
                     return Err("the server is stopping".to_owned());
                 }
+                if store.health().is_away {
+                    return Err("the database cannot be reached".to_owned());
+                }
                 let read = store.read("readiness", |tx| meta::probe(tx)).await;
                 let wrote = store.write("readiness", |tx| meta::probe_writing(tx)).await;
                 read.and(wrote).map_err(|reason: StoreError| {
@@ -162,8 +165,22 @@ pub(crate) fn open_store_with(config: &Config, vault: Vault) -> anyhow::Result<S
             let engine = SqliteEngine::open(SqliteConfig { path, vault, ..SqliteConfig::default() })?;
             Store::new(Arc::new(engine))
         }
-        Database::Postgres(_) => Store::new(Arc::new(PostgresEngine::open(config.store.postgres(vault))?)),
+        Database::Postgres(_) => {
+            let engine = PostgresEngine::open(config.store.postgres(vault)).map_err(advised)?;
+            Store::new(Arc::new(engine))
+        }
     })
+}
+
+/// Why a database on a server cannot be opened, with whom to ask where the sentence does not say what to do.
+fn advised(error: StoreError) -> anyhow::Error {
+    match &error {
+        StoreError::Broken(_) => anyhow!("{error}; run `memloom doctor`, which says what is missing"),
+        StoreError::Unavailable(why) if why.starts_with("postgres") => {
+            anyhow!("{error}; run `memloom doctor`, which says what to do about it")
+        }
+        _ => error.into(),
+    }
 }
 
 /// What the use cases need to know of the configuration.

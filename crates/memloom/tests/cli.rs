@@ -289,6 +289,7 @@ fn doctor_examines_a_database_on_a_server() {
         "✓ role: memloom may do what is needed, and no more",
         "✓ pgvector: 0.8.6",
         "✓ schema: ",
+        "✓ row security: keeps tenants apart once more",
         "✓ connections: 397 are allowed",
         "1 node with up to 21 each",
         "✓ clock: agrees with the server's",
@@ -304,6 +305,9 @@ fn doctor_examines_a_database_on_a_server() {
     let said =
         "! role: postgres is a superuser: row-level security, the second line of tenant isolation, is off";
     assert!(content && text.contains(said), "{text}");
+    let name = database.name();
+    let fix = format!("CREATE ROLE memloom LOGIN PASSWORD '…'; ALTER DATABASE {name} OWNER TO memloom;");
+    assert!(text.contains(&fix) && !text.contains("ALTER ROLE"), "{text}");
 }
 
 #[test]
@@ -318,6 +322,9 @@ fn doctor_sees_the_nodes_of_a_database() {
     let (text, content) = doctor_of(database.url(), &listen);
     assert!(content, "{text}");
     assert!(text.contains("✓ nodes: 2 nodes: "), "{text}");
+    for node in [&one, &two] {
+        assert!(text.contains(&format!("process {} on ", node.process.id())), "{text}");
+    }
     assert!(text.contains("2 nodes with up to 21 each"), "{text}");
     assert!(text.contains("! port: a Memloom server is already running on"), "{text}");
 }
@@ -345,6 +352,19 @@ fn doctor_says_what_is_wrong_with_a_database() {
         "which can work on it all the same",
         false,
     );
+    let node = "INSERT INTO nodes VALUES (gen_random_uuid(), '0.0.1', 0, (EXTRACT(EPOCH FROM now()) * 1000000)::bigint)";
+    check(
+        &["DELETE FROM schema_steps WHERE number > 1", node],
+        "! schema: 1; the next start upgrades it to",
+        "stop the nodes that are running before you start this version",
+        false,
+    );
+    check(
+        &["DELETE FROM schema_steps WHERE number > 1"],
+        "✓ schema: 1; the next start upgrades it to",
+        "whether the database fits shows when it has been upgraded",
+        false,
+    );
     check(
         &[
             "INSERT INTO nodes VALUES (gen_random_uuid(), '0.0.1', 0, (EXTRACT(EPOCH FROM now()) * 1000000)::bigint)",
@@ -353,6 +373,30 @@ fn doctor_says_what_is_wrong_with_a_database() {
         ],
         "! nodes: 2 nodes: ",
         "of different versions, as in an upgrade",
+        false,
+    );
+    let node = |process: i64, seen: i64, settings: &str| {
+        format!(
+            "INSERT INTO nodes VALUES (gen_random_uuid(), '0.0.1', 0, ((EXTRACT(EPOCH FROM now()) - {seen}) * 1000000)::bigint, \
+             'db1', {process}, '{settings}')"
+        )
+    };
+    check(
+        &[&node(71, 1, ""), &node(72, 40, "")],
+        "✓ nodes: 1 node: process 71 on db1 (0.0.1, seen 1 s ago, ",
+        "; gone without having said so: process 72 on db1 (0.0.1, seen 40 s ago, ",
+        false,
+    );
+    check(
+        &[&node(71, 1, "search.language english"), &node(72, 1, "search.language german")],
+        "they have different settings (search.language english / search.language german)",
+        "give all nodes the same",
+        false,
+    );
+    check(
+        &["ALTER TABLE groups NO FORCE ROW LEVEL SECURITY", "DROP POLICY one_tenant ON scopes"],
+        "! row security: is off for the owner of groups, scopes: ",
+        "ALTER TABLE groups ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY",
         false,
     );
     check(
@@ -380,7 +424,7 @@ fn a_server_that_cannot_be_reached_is_named_without_its_password() {
         "{text}"
     );
     assert!(text.contains("✗ database: ") && text.contains(&format!("127.0.0.1:{free}")), "{text}");
-    assert!(text.contains("→ check store.url (host, port, user, password, database)"), "{text}");
+    assert!(text.contains(&format!("→ nobody listens at 127.0.0.1:{free}: check host and port")), "{text}");
     assert!(!text.contains("hush"), "{text}");
 
     let folder = folder();
@@ -392,7 +436,57 @@ fn a_server_that_cannot_be_reached_is_named_without_its_password() {
         let said = stdout(&refused) + &stderr(&refused);
         assert_eq!(refused.status.code(), Some(1), "{said}");
         assert!(said.contains(&format!("127.0.0.1:{free}")) && !said.contains("hush"), "{said}");
+        assert_eq!(said.contains("run `memloom doctor`"), command[0] == "serve", "{said}");
     }
+}
+
+#[test]
+fn doctor_says_what_to_do_where_nobody_lets_it_in() {
+    let database = Database::fresh();
+    let check = |url: &str, fix: &str| {
+        let (text, content) = doctor_of(url, "127.0.0.1:0");
+        assert!(!content && text.contains("✗ database: ") && text.contains(fix), "{fix} is missing:\n{text}");
+    };
+    check(
+        &format!("{}_not", database.url()),
+        &format!("→ as a superuser: CREATE DATABASE {}_not ", database.name()),
+    );
+    check(&format!("{}?sslmode=require", database.url()), "→ the server has no TLS: turn it on there");
+    check(&database.url().replace("memloom@", "nobody@"), "→ check user and password (store.url, PGPASSWORD");
+    database.execute(&format!("ALTER DATABASE {} CONNECTION LIMIT 0", database.name()), &[]);
+    check(database.url(), "→ wait, end connections that nobody needs, lower store.connections");
+}
+
+#[test]
+fn a_start_that_is_not_allowed_says_whom_to_ask() {
+    let (database, folder) = (Database::fresh(), folder());
+    database.execute("DROP SCHEMA public CASCADE", &[]);
+    let refused = run(folder.path(), &["serve", "--listen", "127.0.0.1:0", "--store", database.url()]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        stderr(&refused).contains("; run `memloom doctor`, which says what is missing"),
+        "{}",
+        stderr(&refused)
+    );
+}
+
+#[test]
+fn a_folder_that_would_not_be_used_is_refused() {
+    let folder = folder();
+    for command in [&["export", "-o", "x"][..], &["import", "x"], &["serve"], &["doctor"], &["reindex"]] {
+        let mut refused = memloom(folder.path(), &[command, &["--data-dir", "./data"]].concat());
+        let refused = refused.env("MEMLOOM_STORE__URL", "postgres://m:hush@127.0.0.1:1/m").output().unwrap();
+        assert_eq!(
+            stderr(&refused),
+            "error: --data-dir names a folder, and the store is postgres://m@127.0.0.1:1/m, which has none (environment variable \
+             MEMLOOM_STORE__URL says so): write --store sqlite --data-dir ./data for the store in that folder, or leave \
+             --data-dir out\n"
+        );
+    }
+    let mut meant =
+        memloom(folder.path(), &["export", "-o", "x", "--store", "sqlite", "--data-dir", "./data"]);
+    let meant = meant.env("MEMLOOM_STORE__URL", "postgres://m:hush@127.0.0.1:1/m").output().unwrap();
+    assert!(stderr(&meant).contains("there is no database at ./data/memloom.db"), "{}", stderr(&meant));
 }
 
 #[test]

@@ -282,7 +282,7 @@ fn a_start_that_could_not_read_what_is_there_is_refused() {
 
     let _server = place.serve(&encrypted(KEY));
     let refused = place.run(&encrypted(KEY), &["rotate-keys"]);
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("another memloom process"));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("other memloom process"));
 }
 
 #[test]

@@ -95,6 +95,16 @@ impl<K: Eq + Hash + Clone, S: Default, M> Cache<K, S, M> {
         drop(dropped);
     }
 
+    /// Drops every partition. Those who read one may finish.
+    pub fn clear(&self) {
+        let mut shelf = self.lock();
+        let dropped = std::mem::take(&mut shelf.places);
+        shelf.bytes = 0;
+        shelf.report();
+        drop(shelf);
+        drop(dropped);
+    }
+
     /// How much memory all partitions take.
     pub fn bytes(&self) -> usize {
         self.lock().bytes

@@ -20,6 +20,9 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
+/// What no filter can make say more: the database's driver logs every statement with what people wrote in it.
+const QUIET: &str = "tokio_postgres=info";
+
 /// Targets of log lines that no filter can silence: who did what with other people's data.
 const AUDIT_TARGETS: [&str; 3] = ["admin.audit", "membership.audit", "files.operator"];
 
@@ -116,7 +119,7 @@ fn subscriber<W>(
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    let filter = EnvFilter::try_new(&config.filter)
+    let filter = EnvFilter::try_new(format!("{},{QUIET}", config.filter))
         .map_err(|source| TelemetryError::Filter { filter: config.filter.clone(), source })?;
     let audit = Targets::new().with_targets(AUDIT_TARGETS.map(|target| (target, LevelFilter::INFO)));
     let lines = tracing_subscriber::fmt::layer()

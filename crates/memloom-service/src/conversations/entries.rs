@@ -294,6 +294,7 @@ fn append_history(
         content: checked.content.clone(),
         created_at: place.created_at,
     };
+    tx.gather();
     entries::insert(tx, caller.tenant(), head.group, &entry, None)?;
     let title = if head.has_history { None } else { checked.title.as_deref() };
     rows::set_latest_message(tx, caller.tenant(), id, place.created_at, checked.preview.as_deref(), title)?;
@@ -303,6 +304,7 @@ fn append_history(
     }
     if let Some(text) = &checked.text {
         tx.index_text(TextDocument {
+            is_new: true,
             id: entry_id.0,
             tenant: caller.tenant().as_str().to_owned(),
             group: head.group.0,
@@ -380,6 +382,7 @@ pub(super) fn append_memory(
         content: content.clone(),
         created_at: place.created_at,
     };
+    tx.gather();
     entries::insert(tx, caller.tenant(), group, &entry, Some(&next))?;
     let user = Some(&caller.user);
     publish(tx, caller.tenant(), ChangeKind::MemoryAppended, user, id, Some(entry_id.0), now)?;

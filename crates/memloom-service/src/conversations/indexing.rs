@@ -102,6 +102,7 @@ fn index_one(tx: &mut dyn Tx, tenant: &Tenant, item: &CheckedItem) -> Result<()>
     search::remove_unindexed(tx, tenant, item.entry, entry.created_at)?;
     meaning::touch(tx, entry.group)?;
     Ok(tx.index_text(TextDocument {
+        is_new: false,
         id: item.entry.0,
         tenant: tenant.as_str().to_owned(),
         group: entry.group.0,

@@ -3,19 +3,21 @@
 
 use super::meaning::{Described, at_once};
 use crate::{Context, tasks};
-use futures_util::future::try_join_all;
 use memloom_core::{Error, GroupId, Result};
 use memloom_recall::embed::{EmbedError, Embedded};
 use memloom_store::conversations::meaning::{self, Meaning, Waiting};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
+use uuid::Uuid;
 
 /// Texts that are taken in together: each batch is a unit of work, and others want to write too.
 const BATCH_TEXTS: usize = 128;
 const BATCH_BYTES: usize = 256 * 1024;
+/// Trees that are written down together.
+const TREES_AT_ONCE: usize = 32;
 /// Texts that a model is given together. A transformer takes milliseconds for each.
 const UPGRADE_TEXTS: usize = 32;
 /// How long after a commit work begins, so that it is worth while. Searches do not depend on it.
@@ -185,16 +187,24 @@ fn by_tree(meanings: impl Iterator<Item = (Meaning, GroupId)>) -> ByTree {
     trees
 }
 
-/// Writes down what texts are found by: each tree by itself, so that whoever appends to one waits for no other.
+/// Writes down what texts are found by: some trees at a time, so that whoever appends to one of them does not wait for long.
 async fn write(cx: &Context, trees: ByTree) -> Result<()> {
-    let writes = trees.into_iter().map(|(group, meanings)| {
-        cx.store.write("put_meanings", move |tx| {
-            if let Some(first) = meanings.first() {
-                tx.lock(first.conversation.0.as_bytes())?;
+    let trees: Vec<(GroupId, Vec<Meaning>)> = trees.into_iter().collect();
+    for some in trees.chunks(TREES_AT_ONCE) {
+        let some = some.to_vec();
+        let put = cx.store.write("put_meanings", move |tx| {
+            // In one order, so that two who hold some do not wait for each other.
+            let firsts = some.iter().filter_map(|(_, meanings)| meanings.first());
+            let keys: BTreeSet<Uuid> = firsts.map(|first| first.conversation.0).collect();
+            for key in &keys {
+                tx.lock(key.as_bytes())?;
             }
-            Ok::<_, Error>(meaning::put(tx, group, &meanings)?)
-        })
-    });
-    try_join_all(writes).await?;
+            for (group, meanings) in &some {
+                meaning::put(tx, *group, meanings)?;
+            }
+            Ok::<_, Error>(())
+        });
+        put.await?;
+    }
     Ok(())
 }

@@ -87,6 +87,11 @@ impl Trees {
         self.cache.drop_key(&group);
     }
 
+    /// Drops what is in memory of all trees.
+    pub fn clear(&self) {
+        self.cache.clear();
+    }
+
     /// The number of a space, for as long as the process lives.
     pub(super) fn space_no(&self, space: &Space) -> SpaceNo {
         SpaceNo(self.spaces.of(&space.name))

@@ -99,6 +99,7 @@ impl Files {
     /// Removes everything that belongs to a forget, wherever it stopped.
     async fn carry_out(&self, forget: &Forget) -> Result<Removed> {
         let store = &self.cx.store;
+        let forget = &self.settled(forget).await?;
         let mut removed = Removed {
             memories: self.memories.forget_here(&forget.who).await?,
             conversations: self.hide_trees(forget).await?,
@@ -118,6 +119,17 @@ impl Files {
         let cleared = forget.clone();
         store.write("forget_done", move |tx| Ok::<_, Error>(forget::set_cleared(tx, &cleared)?)).await?;
         Ok(removed)
+    }
+
+    /// The same forget, knowing which changes it blanks: where they get their numbers after their commits, it could not tell as it
+    /// began.
+    async fn settled(&self, forget: &Forget) -> Result<Forget> {
+        if forget.is_settled() {
+            return Ok(forget.clone());
+        }
+        let (store, forget) = (&self.cx.store, forget.clone());
+        store.settle().await?;
+        store.write("forget_settle", move |tx| Ok::<_, Error>(forget::settle(tx, &forget)?)).await
     }
 
     /// Takes the trees out of every list and search, with what was remembered in them; says how many.

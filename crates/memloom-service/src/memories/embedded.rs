@@ -114,10 +114,7 @@ impl Embedded {
             None => {
                 let wanted = Wanted(self.cx.embeddings.preferred_model_id().map(str::to_owned));
                 let work = move |tx: &mut dyn Tx| {
-                    entry.hold_source(tx)?;
-                    if let Some(first) = writes.first() {
-                        tx.lock(first.memory().scope.hash().0.as_slice())?;
-                    }
+                    entry.take_turn(tx, &writes)?;
                     if let Some(answer) = replay(tx, &writes, &entry)? {
                         return Ok(Attempt::Replayed(answer));
                     }
@@ -155,7 +152,7 @@ impl Embedded {
         }
         let (bus, there) = (self.bus.clone(), writes.clone());
         let tell = move |tx: &mut dyn Tx| {
-            entry.hold_source(tx)?;
+            entry.take_turn(tx, &there)?;
             match replay(tx, &there, &entry)? {
                 Some(answer) => Ok(Attempt::Replayed(answer)),
                 None if !entry.has_source(tx)? => Ok(Attempt::Conflict(ids(&there))),
@@ -452,9 +449,8 @@ fn scan(tx: &mut dyn Tx, cache: &ScopeCache, spans: &[Span], query: &ScanQuery) 
     }
     page.sort_unstable_by(|a, b| Position::of(&a.memory).compare(&Position::of(&b.memory)));
     page.truncate(query.limit);
-    let memories = page.into_iter().map(|stored| {
-        let stored = if query.with_embeddings { entries::with_embedding(tx, stored)? } else { stored };
-        Ok(stored.memory)
-    });
-    Ok(Page { memories: memories.collect::<Result<_>>()?, total })
+    if query.with_embeddings {
+        entries::add_embeddings(tx, &mut page)?;
+    }
+    Ok(Page { memories: page.into_iter().map(|stored| stored.memory).collect(), total })
 }

@@ -9,10 +9,10 @@ use super::provider::Write;
 use super::stream::Update;
 use memloom_core::files::Scope;
 use memloom_core::identity::Tenant;
-use memloom_core::memories::{Author, Identifier, Memory, Policy};
-use memloom_core::{Error, GroupId, Result, Timestamp};
+use memloom_core::memories::{Author, Identifier, Memory, Policy, ScopeKey};
+use memloom_core::{Error, GroupId, Result, Timestamp, UserId};
 use memloom_store::Tx;
-use memloom_store::files::forget::{BEGINNING, Forget, Removed, begun};
+use memloom_store::files::forget::{Forget, Removed, begun};
 use memloom_store::memories::entries::{self, Stored};
 use memloom_store::memories::purge::{self, Detached, Selector};
 use memloom_store::memories::writing::Writing;
@@ -30,16 +30,17 @@ pub enum Source {
     /// An entry of the primary store, at the version that was read.
     Lasting(Arc<Memory>),
     /// Something in working memory, and how many forgets had begun, on whichever node, before it was read. A forget clears working
-    /// memory before it begins, so what was read there and is written after the beginning was counted as before it.
-    Working(i64),
+    /// memory before it begins, so what was read there and is written after the beginning was counted as before it. And whose it is;
+    /// what belongs to nobody is not forgotten with anybody.
+    Working(i64, Option<Scope>),
 }
 
 impl Source {
-    /// Keeps forgets from beginning where a copy depends on whether one has. To be called first in the unit of work.
-    pub fn hold(&self, tx: &mut dyn Tx) -> Result<()> {
+    /// Whose forgetting must not begin while a copy is written, because it is not seen where that is.
+    pub fn of(&self) -> Option<&Scope> {
         match self {
-            Self::Lasting(_) => Ok(()),
-            Self::Working(_) => Ok(tx.lock(BEGINNING)?),
+            Self::Lasting(_) => None,
+            Self::Working(_, of) => of.as_ref(),
         }
     }
 
@@ -49,7 +50,7 @@ impl Source {
             Self::Lasting(memory) => {
                 Ok(entries::version(tx, memory.scope.tenant(), memory.id)? == Some(memory.version))
             }
-            Self::Working(before) => Ok(begun(tx)? == *before),
+            Self::Working(before, _) => Ok(begun(tx)? == *before),
         }
     }
 }
@@ -86,7 +87,7 @@ impl Memories {
         let current = provider.get(memory.scope.tenant(), memory.id).await?;
         let current = current.filter(|current| current.version == memory.version);
         Ok(current.map(|current| match volatile {
-            true => Source::Working(before),
+            true => Source::Working(before, owner(&memory.scope)),
             false => Source::Lasting(Arc::new(current)),
         }))
     }
@@ -113,6 +114,14 @@ impl Memories {
     /// Drops the indexes of scopes of the primary store that are out of reach.
     pub(crate) fn drop_lasting_indexes(&self, gone: &[Detached]) {
         self.drop_indexes(0, gone);
+    }
+
+    /// Drops everything that this node keeps in memory of what is stored: somebody was forgotten on another node, and here nobody
+    /// knows what was whose. It is loaded again as it is needed.
+    pub(crate) fn drop_everything_kept(&self) {
+        self.parts.caches.iter().for_each(|cache| cache.clear());
+        self.cx.trees.clear();
+        self.cx.embeddings.forget_all();
     }
 
     fn drop_indexes(&self, store: usize, gone: &[Detached]) {
@@ -175,6 +184,11 @@ impl Memories {
         self.drop_indexes(1, &gone);
         Ok(())
     }
+}
+
+/// The user whom a scope of memories belongs to.
+pub(super) fn owner(scope: &ScopeKey) -> Option<Scope> {
+    scope.user().map(|user| Scope::listed(scope.tenant().clone(), UserId(user.to_owned())))
 }
 
 /// Takes the author's name off an entry, or removes one that nobody else could see. Answers what was done, without what

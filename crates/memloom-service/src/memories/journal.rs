@@ -1,7 +1,7 @@
 //! What is told of a change: the audit trail, the change feed, the answer under an idempotency key, the stream.
 
 use super::event_json;
-use super::forget::Source;
+use super::forget::{Source, owner};
 use super::provider::Write;
 use super::stream::{Bus, Event, Update};
 use memloom_core::files::{ETag, Scope, canonical};
@@ -105,9 +105,18 @@ pub fn replayed(
 }
 
 impl Entry {
-    /// Holds off what decides whether what is copied is still there. First in a unit of work of the primary store.
-    pub fn hold_source(&self, tx: &mut dyn Tx) -> Result<()> {
-        self.source.as_ref().map_or(Ok(()), |source| source.hold(tx))
+    /// Waits until nobody else writes what belongs to whom these writes are about: the user whom something is copied from or whose
+    /// scope it is, with whose forgetting they must not cross, or a scope that belongs to nobody. First in a unit of work of the
+    /// primary store.
+    pub fn take_turn(&self, tx: &mut dyn Tx, writes: &[Write]) -> Result<()> {
+        let Some(first) = writes.first() else { return Ok(()) };
+        let scope = &first.memory().scope;
+        let copied = self.source.as_ref().and_then(Source::of).cloned();
+        match copied.or_else(|| owner(scope)) {
+            Some(user) => scopes::take_turn(tx, &user)?,
+            None => tx.lock(&scope.hash().0)?,
+        }
+        Ok(())
     }
 
     /// Whether what is copied is still there; always so for what is no copy. Of the primary store's unit of work.

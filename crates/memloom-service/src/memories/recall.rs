@@ -26,6 +26,8 @@ use std::sync::Arc;
 const EXACT_ENTRIES: usize = 20_000;
 /// So many are scored from their stored vectors at most.
 const MOST_RESCORED: usize = 4_096;
+/// Stored vectors that are read together.
+const FETCHED_AT_ONCE: usize = 32;
 
 /// What an index in memory knows of an entry besides its vector and words.
 #[derive(Debug, Clone)]
@@ -395,11 +397,21 @@ impl Scope<'_> {
         order.sort_unstable_by(|(a, _), (b, _)| b.total_cmp(a));
         let mut best: BinaryHeap<Reverse<Ordered>> = BinaryHeap::with_capacity(query.want + 1);
         let mut left = MOST_RESCORED;
-        for (high, at) in order {
-            let one = &mut scored[at];
+        let (mut fetched, mut fetched_to) = (HashMap::new(), 0);
+        for (number, (high, at)) in order.iter().copied().enumerate() {
             if high < query.threshold {
                 break;
             }
+            if number >= fetched_to && !scored[at].certain {
+                // Several at once: each time is a round trip where the store is far away.
+                fetched_to = number + FETCHED_AT_ONCE;
+                let next =
+                    order[number..].iter().take(FETCHED_AT_ONCE).filter(|(high, _)| *high >= query.threshold);
+                let next = next.map(|(_, at)| &scored[*at]).filter(|one| !one.certain);
+                let places: Vec<i64> = next.map(|one| self.row.no.place(one.slot.seq)).collect();
+                fetched = index::embeddings(tx, &places)?;
+            }
+            let one = &mut scored[at];
             if !one.certain {
                 let full = best.len() == query.want;
                 let beaten = full && best.peek().is_some_and(|Reverse(last)| high < last.0);
@@ -412,7 +424,7 @@ impl Scope<'_> {
                 left -= 1;
                 let Some(vector) = one.space.and_then(|space| query.vectors.get(space)) else { continue };
                 // Gone or changed since the index saw it: the answer is checked against the entry itself.
-                let Some(stored) = index::embedding(tx, self.row.no, one.slot.seq)? else { continue };
+                let Some(stored) = fetched.get(&self.row.no.place(one.slot.seq)) else { continue };
                 one.cosine = f64::from(rescore(&vector.vector, &stored.vector));
                 one.evidence = score(query, words, one, one.cosine);
                 one.certain = true;

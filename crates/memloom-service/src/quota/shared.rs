@@ -3,15 +3,15 @@
 //! A bucket is a row of the store; a node draws some calls from it at a time and spends them without asking. What it draws are
 //! pieces of time (see [`memloom_store::rates`]): a call spends a piece that has not begun yet when it comes. So each call of
 //! any node is a piece of its own within what a full bucket lasts from then on, and all nodes together never pass more calls
-//! than one bucket would. A piece that begins unspent is void, which costs nobody anything: it has flowed in again.
+//! than one bucket would. A piece that begins unspent is void, for it flows in again.
 //!
 //! What is approximate is on the safe side. While a bucket is nearly empty, a node may refuse what another would pass, because
-//! the other holds what is left: [`HELD`] of the limit each at most, and no longer than that takes to flow in. The time is that
-//! of the node whose clock is furthest ahead.
+//! the other holds what is left: the [`HELD`]th part of the limit at most, and no longer than that takes to flow in. So a limit
+//! of less than twice [`HELD`] is exact. The time is that of the node whose clock is furthest ahead.
 
 use super::{Kind, Quotas, Rate, exceeded};
 use memloom_core::{Error, Quota, Result};
-use memloom_store::rates::{self, Grant, Measure};
+use memloom_store::rates::{self, Draw, Grant, Measure};
 use memloom_store::{Store, StoreError, Tx};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex as SyncMutex, MutexGuard, PoisonError};
@@ -54,7 +54,7 @@ struct Bucket {
     until: i64,
     /// When it was drawn, and how many calls at most.
     drawn_at: i64,
-    most: u64,
+    most: i64,
     /// It was empty, and will be until then.
     empty_until: i64,
 }
@@ -182,36 +182,31 @@ impl Quotas {
     }
 }
 
-/// Draws what is missing from the store; answers the emptiest bucket that has nothing, and when it has, in nanoseconds.
+/// Draws what is missing from the store, all of it or nothing; answers the bucket that has nothing for longest, and for how long, in
+/// nanoseconds.
 async fn draw(shared: &Shared, missing: Vec<Wanted>, now: i64) -> Result<Option<(Wanted, i64)>> {
-    let draws: Vec<(Wanted, u64)> = {
+    let draws: Vec<Draw> = {
         let held = shared.held();
-        missing.iter().map(|wanted| (*wanted, held.most(wanted, now))).collect()
+        missing.iter().map(|wanted| wanted.draw(held.most(wanted, now))).collect()
     };
     let asked = draws.clone();
-    let drawn = shared
-        .store
-        .write("draw_rates", move |tx| {
-            let draw = |(wanted, most): &(Wanted, u64)| {
-                rates::draw(tx, &wanted.digest, wanted.rate.measure(), *most as i64, now)
-            };
-            asked.iter().map(draw).collect::<Result<Vec<_>, StoreError>>()
-        })
-        .await?;
+    let drawn = shared.store.write("draw_rates", move |tx| rates::draw(tx, &asked, now)).await?;
     let mut held = shared.held();
-    let mut refused: Option<(Wanted, i64)> = None;
-    for ((wanted, most), drawn) in draws.into_iter().zip(drawn) {
-        match drawn {
-            Ok(grant) => held.put(&wanted, grant, most, now),
-            Err(wait) => {
-                held.note_empty(&wanted, wait, now);
-                if refused.is_none_or(|(_, longest)| wait > longest) {
-                    refused = Some((wanted, wait));
-                }
+    match drawn {
+        Ok(grants) => {
+            for (draw, grant) in draws.iter().zip(grants) {
+                held.put(draw, grant, now);
             }
+            Ok(None)
+        }
+        Err(waits) => {
+            let empty = || missing.iter().copied().zip(waits.iter().copied()).filter(|(_, wait)| *wait > 0);
+            for (wanted, wait) in empty() {
+                held.note_empty(&wanted, wait, now);
+            }
+            Ok(empty().max_by_key(|(_, wait)| *wait))
         }
     }
-    Ok(refused)
 }
 
 impl Held {
@@ -252,19 +247,19 @@ impl Held {
     }
 
     /// How many calls to draw.
-    fn most(&self, wanted: &Wanted, now: i64) -> u64 {
+    fn most(&self, wanted: &Wanted, now: i64) -> i64 {
         let most = match self.buckets.get(&wanted.digest) {
             Some(bucket) if now.saturating_sub(bucket.drawn_at) < HURRY => bucket.most.saturating_mul(2),
             Some(bucket) if now.saturating_sub(bucket.drawn_at) < LEISURE => bucket.most,
             _ => 1,
         };
-        most.clamp(1, (wanted.rate.limit / HELD).max(1))
+        most.clamp(1, i64::try_from(wanted.rate.limit / HELD).unwrap_or(i64::MAX).max(1))
     }
 
-    fn put(&mut self, wanted: &Wanted, grant: Grant, most: u64, now: i64) {
+    fn put(&mut self, draw: &Draw, grant: Grant, now: i64) {
         let Grant { from, until } = grant;
-        let bucket = Bucket { next: from, until, drawn_at: now, most, empty_until: 0 };
-        self.buckets.insert(wanted.digest, bucket);
+        let bucket = Bucket { next: from, until, drawn_at: now, most: draw.most, empty_until: 0 };
+        self.buckets.insert(draw.bucket, bucket);
     }
 
     fn note_empty(&mut self, wanted: &Wanted, wait: i64, now: i64) {
@@ -292,6 +287,11 @@ impl Bucket {
 }
 
 impl Wanted {
+    fn draw(&self, most: i64) -> Draw {
+        let measure = Measure { cost: self.rate.cost(), capacity: self.rate.capacity() };
+        Draw { bucket: self.digest, measure, most }
+    }
+
     fn refusal(&self, wait: i64) -> Error {
         let seconds = wait.unsigned_abs().div_ceil(1_000_000_000);
         exceeded(Quota {
@@ -301,12 +301,6 @@ impl Wanted {
             window_seconds: self.rate.window.as_secs(),
             retry_after_seconds: u32::try_from(seconds).unwrap_or(u32::MAX),
         })
-    }
-}
-
-impl Rate {
-    fn measure(self) -> Measure {
-        Measure { cost: self.cost(), capacity: self.capacity() }
     }
 }
 

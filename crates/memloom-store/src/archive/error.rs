@@ -13,6 +13,15 @@ pub enum ArchiveError {
         /// What the system says.
         why: std::io::Error,
     },
+    /// There is nothing in it.
+    #[error("the archive is empty: there is not a byte in it")]
+    Empty,
+    /// It ends before its end.
+    #[error("the archive is cut off {place}: the file ends before the archive does; use another copy of it")]
+    CutOff {
+        /// Up to where it is good.
+        place: String,
+    },
     /// It is something else.
     #[error("this is not a memloom archive: `memloom export` writes them")]
     Foreign,

@@ -344,7 +344,7 @@ impl<R: Read> Reader<R> {
 fn because(place: &str, why: NoFrame) -> ArchiveError {
     match why {
         NoFrame::Io(why) => ArchiveError::reading(why),
-        NoFrame::Truncated => ArchiveError::damaged(place, "it ends there"),
+        NoFrame::Truncated => ArchiveError::CutOff { place: place.to_owned() },
         NoFrame::Changed(why) => ArchiveError::damaged(place, why),
     }
 }

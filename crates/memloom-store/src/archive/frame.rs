@@ -10,11 +10,13 @@
 //! So a frame that was changed, left out, repeated or moved is noticed when it is read, before anything is made of it.
 
 use super::ArchiveError;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{BufReader, Chain, Cursor, ErrorKind, Read, Write};
 
 /// The first line, for those who look into one.
 const MAGIC: &[u8] = b"memloom archive\n";
 const CHECK: usize = 16;
+/// How everything begins that zstd has compressed.
+const COMPRESSED: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// What a frame is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,9 +80,12 @@ impl<W: Write> FrameWriter<W> {
 
 /// Reads frames.
 pub(super) struct FrameReader<R: Read> {
-    stream: zstd::stream::read::Decoder<'static, std::io::BufReader<R>>,
+    stream: zstd::stream::read::Decoder<'static, BufReader<Whole<R>>>,
     so_far: blake3::Hasher,
 }
+
+/// A source whose first bytes were looked at.
+type Whole<R> = Chain<Cursor<Vec<u8>>, R>;
 
 /// Why there is no next frame.
 pub(super) enum NoFrame {
@@ -104,16 +109,32 @@ impl From<std::io::Error> for NoFrame {
 }
 
 impl<R: Read> FrameReader<R> {
-    /// Begins to read; an error is one of the source, or says that it is no archive.
-    pub(super) fn new(source: R) -> Result<Self, ArchiveError> {
-        let stream = zstd::stream::read::Decoder::new(source).map_err(ArchiveError::reading)?;
-        let mut reader = Self { stream, so_far: blake3::Hasher::new() };
-        let mut magic = [0; MAGIC.len()];
-        match reader.take(&mut magic) {
-            Ok(()) if magic == MAGIC => Ok(reader),
-            Err(NoFrame::Io(why)) => Err(ArchiveError::reading(why)),
-            Ok(()) | Err(NoFrame::Truncated | NoFrame::Changed(_)) => Err(ArchiveError::Foreign),
+    /// Begins to read; an error is one of the source, or says that it is no archive or the beginning of one.
+    pub(super) fn new(mut source: R) -> Result<Self, ArchiveError> {
+        let mut first = Vec::new();
+        (&mut source).take(COMPRESSED.len() as u64).read_to_end(&mut first).map_err(ArchiveError::reading)?;
+        if first.is_empty() {
+            return Err(ArchiveError::Empty);
         }
+        if !COMPRESSED.starts_with(&first) {
+            return Err(ArchiveError::Foreign);
+        }
+        let whole = Cursor::new(first).chain(source);
+        let mut stream = zstd::stream::read::Decoder::new(whole).map_err(ArchiveError::reading)?;
+        let mut magic = Vec::new();
+        let read = (&mut stream).take(MAGIC.len() as u64).read_to_end(&mut magic);
+        match read.map_err(NoFrame::from) {
+            Ok(_) if magic == MAGIC => {}
+            Err(NoFrame::Io(why)) => return Err(ArchiveError::reading(why)),
+            // What can be read of it may be the beginning of an archive.
+            Err(NoFrame::Truncated) if MAGIC.starts_with(&magic) => {
+                return Err(ArchiveError::CutOff { place: "at its beginning".to_owned() });
+            }
+            Ok(_) | Err(NoFrame::Truncated | NoFrame::Changed(_)) => return Err(ArchiveError::Foreign),
+        }
+        let mut so_far = blake3::Hasher::new();
+        so_far.update(&magic);
+        Ok(Self { stream, so_far })
     }
 
     /// The next frame.

@@ -133,13 +133,27 @@ impl Import {
 /// Refuses a store that servers work on: they would show half an import, and keep what they know of an empty store.
 fn refuse_running(tx: &mut dyn Tx, now: Timestamp) -> Result<(), ArchiveError> {
     let since = Timestamp::from_micros(now.as_micros() - SEEN.as_micros() as i64);
-    match nodes::seen_since(tx, since)?.len() {
-        0 => Ok(()),
-        1 => Err(ArchiveError::Refused("a server runs on this store: stop it, then import".into())),
-        running => {
-            Err(ArchiveError::Refused(format!("{running} servers run on this store: stop them, then import")))
-        }
+    let running = nodes::seen_since(tx, since)?;
+    if running.is_empty() {
+        return Ok(());
     }
+    let places = nodes::places(tx, since)?;
+    let each = running.iter().map(|node| {
+        let place = places.iter().find(|(id, _)| *id == node.id);
+        let place = place.map_or_else(|| format!("node {}", node.id), |(_, place)| place.to_string());
+        let ago = (now.as_micros() - node.seen_at.as_micros()).max(0) / 1_000_000;
+        format!("{place}, last seen {ago} s ago")
+    });
+    let each = each.collect::<Vec<_>>().join("; ");
+    let (who, them) = match running.len() {
+        1 => ("a server runs".to_owned(), "it"),
+        several => (format!("{several} servers run"), "them"),
+    };
+    Err(ArchiveError::Refused(format!(
+        "{who} on this store ({each}): stop {them}, then import. One that was killed could not say so, and counts for {} s \
+         after it was last seen",
+        SEEN.as_secs()
+    )))
 }
 
 /// Decides what becomes of an archive in this store, and marks it.
@@ -227,10 +241,10 @@ impl From<StoreError> for Trial {
 async fn try_keys(store: &Store, header: &Header) -> Result<(), ArchiveError> {
     let header = header.clone();
     let trial = move |tx: &mut dyn Tx| -> Result<(), Trial> {
-        for (at, key) in (0..).zip(&header.keys) {
+        for (at, key) in (0_u128..).zip(&header.keys) {
             tx.execute(
-                "INSERT INTO data_keys (id, tenant, wrapped, wrapped_by, active) VALUES ($1, '', $2, $3, 0)",
-                &[Uuid::from_u128(at).into(), [].as_slice().into(), key.as_str().into()],
+                "INSERT INTO data_keys (id, tenant, wrapped, wrapped_by, active) VALUES ($1, '', $1, $2, 0)",
+                &[at.to_be_bytes().as_slice().into(), key.as_str().into()],
             )?;
         }
         if header.plain {
@@ -319,6 +333,7 @@ fn document(columns: &[&Column], row: &[Value<'_>], terms: &Terms) -> Result<Tex
         _ => None,
     };
     Ok(TextDocument {
+        is_new: true,
         id: id("id")?,
         tenant: String::new(),
         group: id("group_id")?,

@@ -116,7 +116,7 @@ pub(super) const TABLES: &[Table] = &[
         "data_keys",
         1,
         Owner::Tenant,
-        &[uuid("id"), text("tenant"), bytes("wrapped"), text("wrapped_by"), int("active")],
+        &[bytes("id"), text("tenant"), bytes("wrapped"), text("wrapped_by"), int("active")],
     ),
     // The key of digests is the one fact about a store that its rows depend on. One tenant's rows go without it: it is
     // everybody's.
@@ -542,7 +542,7 @@ pub const LEFT_OUT: &[(&str, &str)] = &[
         "of facts about a store only the key of digests outlives it; how it is encrypted is in the header",
     ),
     ("texts.no", "the engine's own number, given anew"),
-    ("texts.waiting", "which texts were taken in is derived with what they are found by"),
+    ("texts_waiting", "which texts were taken in is derived with what they are found by"),
     ("texts.terms", "derived from the text with the configured language"),
     ("text_index", "derived from the text with the configured language"),
     ("meanings", "derived from texts: made anew in the background by the server that starts"),

@@ -118,6 +118,7 @@ async fn fill(store: &Store, seed: u64) {
                             panic!("texts have other columns: {row:?}")
                         };
                         let document = crate::TextDocument {
+                            is_new: false,
                             id,
                             tenant: "acme".into(),
                             group,
@@ -272,8 +273,22 @@ fn a_refusal_says_where_the_archive_is_damaged() {
         refusal(&changed),
         "the archive is damaged after table data_keys: its content is not what was written; use another copy of it"
     );
-    assert!(refusal(&plain[..plain.len() - 20]).contains("after table groups: it ends there"));
+    assert!(refusal(&plain[..plain.len() - 20]).contains("is cut off after table groups: the file ends"));
     assert_eq!(refusal(b"something else entirely"), ArchiveError::Foreign.to_string());
+}
+
+#[test]
+fn an_archive_that_ends_early_is_called_cut_off_wherever_that_is() {
+    let whole = small_archive();
+    for length in 1..whole.len() {
+        let refused = batches(&whole[..length]).unwrap_err().to_string();
+        assert!(refused.starts_with("the archive is cut off "), "{length} of {}: {refused}", whole.len());
+        assert!(refused.contains("the file ends before the archive does"), "{refused}");
+    }
+    assert!(batches(&[]).unwrap_err().to_string().starts_with("the archive is empty"));
+    for foreign in [&b"P"[..], b"PK\x03\x04 something else", &zstd::encode_all(&b"memloom"[..], 1).unwrap()] {
+        assert_eq!(batches(foreign).unwrap_err().to_string(), ArchiveError::Foreign.to_string());
+    }
 }
 
 #[test]
@@ -478,12 +493,19 @@ async fn an_import_waits_until_no_server_runs() {
     let at = Timestamp::from_micros(60_000_000);
     let node =
         crate::nodes::Node { id: Uuid::from_u128(5), version: "1".into(), started_at: at, seen_at: at };
-    postgres.write("beat", move |tx| crate::nodes::beat(tx, &node)).await.unwrap();
+    let place = crate::nodes::Place { host: "db1".into(), process: 4711, settings: String::new() };
+    let beat = move |tx: &mut dyn Tx| {
+        crate::nodes::beat(tx, &node)?;
+        crate::nodes::introduce(tx, node.id, &place)
+    };
+    postgres.write("beat", beat).await.unwrap();
     let header = Header::new(Uuid::from_u128(1), "1.2.3", at, None);
     let begin =
         |now| Import::begin(postgres.clone(), header.clone(), None, terms(), Timestamp::from_micros(now));
     let refused = begin(70_000_000).await.err().unwrap().to_string();
-    assert!(refused.contains("a server runs on this store"), "{refused}");
+    let said = "a server runs on this store (process 4711 on db1, last seen 10 s ago): stop it, then import. One that was \
+                killed could not say so, and counts for 30 s after it was last seen";
+    assert_eq!(refused, said);
     begin(120_000_000).await.unwrap();
 }
 

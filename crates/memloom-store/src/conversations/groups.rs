@@ -72,9 +72,12 @@ pub struct Group {
     pub deleted_at: Option<Timestamp>,
 }
 
-/// Locks a group until the unit of work ends.
+/// Locks a group until the unit of work ends. By writing it: who only reads a row does not make others, who saw it before, run
+/// again.
 pub fn lock(tx: &mut dyn Tx, id: GroupId) -> Result<Option<Group>, StoreError> {
-    tx.first_locked("SELECT owner_user_id, deleted_at FROM groups WHERE id = $1", &[id.0.into()], |row| {
+    let write =
+        "UPDATE groups SET owner_user_id = owner_user_id WHERE id = $1 RETURNING owner_user_id, deleted_at";
+    tx.first(write, &[id.0.into()], |row| {
         Ok(Group {
             owner: UserId(row.text(0)?.to_owned()),
             deleted_at: row.opt_int(1)?.map(Timestamp::from_micros),

@@ -5,14 +5,14 @@
 //! how far they came, and that anybody may go on with.
 
 use super::STEP_BYTES;
-use super::scopes::ScopeId;
+use super::scopes::{self, ScopeId};
 use crate::changes::{self, Change, ChangeKind};
 use crate::conversations::{meaning, search};
 use crate::memories::purge::{self, Detached, Selector};
 use crate::memories::{
     MemoryNo, entries as memory_entries, idempotency as memory_idempotency, pointers, versions,
 };
-use crate::{Lock, Row, StoreError, Tx, TxExt, Value, meta, stream};
+use crate::{Lock, Recorded, Row, StoreError, Tx, TxExt, Value, meta, stream};
 use memloom_core::conversations::Channel;
 use memloom_core::files::{FilePath, Scope};
 use memloom_core::identity::Tenant;
@@ -87,14 +87,20 @@ impl Forget {
     pub fn number(&self) -> i64 {
         self.id
     }
+
+    /// Whether it is known which changes it blanks.
+    pub fn is_settled(&self) -> bool {
+        self.last_change != UNSETTLED
+    }
 }
 
-/// Held by every forget as it begins, and by whoever has to know whether one has begun.
-pub const BEGINNING: &[u8] = b"a forget begins";
+/// The last change of a forget whose changes wait for their numbers.
+const UNSETTLED: i64 = -1;
 
 const BEGUN: &str = "forgets_begun";
 
-/// How many forgets have begun. Whoever decides by it holds [`BEGINNING`].
+/// How many forgets have begun. Whoever decides by it whether one of a user has takes the [turn](scopes::take_turn) of that user
+/// first.
 pub fn begun(tx: &mut dyn Tx) -> Result<i64, StoreError> {
     let stored = meta::get(tx, BEGUN)?;
     Ok(stored.and_then(|bytes| bytes.try_into().ok()).map_or(0, i64::from_be_bytes))
@@ -102,9 +108,7 @@ pub fn begun(tx: &mut dyn Tx) -> Result<i64, StoreError> {
 
 /// Takes a user's files and memories out of everybody's reach, closes its trees and ends its memberships.
 pub fn detach(tx: &mut dyn Tx, who: &Scope, now: Timestamp) -> Result<Begun, StoreError> {
-    tx.lock(BEGINNING)?;
-    // What happened before has a smaller number than what this forget tells, and is blanked by it.
-    while tx.number_changes()? {}
+    scopes::take_turn(tx, who)?;
     let count = begun(tx)? + 1;
     meta::set(tx, BEGUN, Some(&count.to_be_bytes()))?;
     stream::blank_author(tx, who.tenant(), who.user().as_str())?;
@@ -131,6 +135,13 @@ pub fn detach(tx: &mut dyn Tx, who: &Scope, now: Timestamp) -> Result<Begun, Sto
          ON CONFLICT (group_id) DO NOTHING",
         &marked,
     )?;
+    // Whoever appends to one of those trees now, as the member it still is, must not come after the place that is noted.
+    tx.post(
+        "UPDATE groups SET changes = changes + 1 WHERE id IN \
+         (SELECT group_id FROM memberships WHERE tenant = $1 AND user_id = $2 AND access_level > 1 UNION \
+          SELECT group_id FROM past_members WHERE tenant = $1 AND user_id = $2)",
+        &key,
+    )?;
     let shared = tx.execute(
         "INSERT INTO forgotten_members (forget_id, group_id, until_ord) SELECT $3, g.id, g.next_ord FROM \
          (SELECT group_id FROM memberships WHERE tenant = $1 AND user_id = $2 AND access_level > 1 UNION \
@@ -148,15 +159,17 @@ pub fn detach(tx: &mut dyn Tx, who: &Scope, now: Timestamp) -> Result<Begun, Sto
     }
     forget_jobs(tx, who)?;
     // Whoever keeps copies has to know. Of nobody there are none.
+    let mut last_change = UNSETTLED;
     if scope.is_some() || trees + shared > 0 || !memories.is_empty() {
         let resource = who.user().as_str();
         let change = Change { kind: ChangeKind::UserForgotten, user: None, resource, version: None };
-        changes::record(tx, who.tenant(), now, &change)?;
+        if let Recorded::Numbered(number) = changes::record(tx, who.tenant(), now, &change)? {
+            last_change = number;
+        }
     }
-    let newest = changes::bounds(tx, who.tenant())?.newest;
     tx.post(
         "UPDATE forgotten_users SET last_change = $2, texts = $3 WHERE id = $1",
-        &[id.into(), newest.into(), i64::from(trees > 0).into()],
+        &[id.into(), last_change.into(), i64::from(trees > 0).into()],
     )?;
     let forgets = tx.rows(
         concat!("SELECT ", forget_columns!(), " FROM forgotten_users WHERE tenant = $1 AND user_id = $2"),
@@ -164,6 +177,16 @@ pub fn detach(tx: &mut dyn Tx, who: &Scope, now: Timestamp) -> Result<Begun, Sto
         forget,
     )?;
     Ok(Begun { forgets, memories })
+}
+
+/// Notes that it blanks every change that has a number by now. To be called once everything that was committed before has one.
+pub fn settle(tx: &mut dyn Tx, forget: &Forget) -> Result<Forget, StoreError> {
+    let last_change = changes::bounds(tx, forget.who.tenant())?.newest;
+    tx.execute(
+        "UPDATE forgotten_users SET last_change = $2 WHERE id = $1",
+        &[forget.id.into(), last_change.into()],
+    )?;
+    Ok(Forget { last_change, ..forget.clone() })
 }
 
 /// Ends the jobs on what is the user's, since nothing of it is left to work on, and takes its name off those it asked for.
@@ -287,6 +310,10 @@ impl Shared {
         )?;
         let anonymized =
             tx.execute("UPDATE entries SET user_id = NULL WHERE id = ANY($1)", &[Value::Uuids(&written)])?;
+        if !written.is_empty() {
+            // Whoever writes down just now who said what must look again.
+            meaning::touch(tx, self.group)?;
+        }
         meaning::forget_speaker(tx, self.group, &written, forget.who.user())?;
         let place = [forget.id.into(), self.group.0.into()];
         if portion.is_used_up() {

@@ -34,6 +34,7 @@ pub fn find(tx: &mut dyn Tx, scope: &Scope) -> Result<Option<ScopeId>, StoreErro
 
 /// Whose scope has this number; nobody's once its user was forgotten.
 pub fn get(tx: &mut dyn Tx, id: ScopeId) -> Result<Option<Scope>, StoreError> {
+    tx.confine("")?;
     tx.first("SELECT tenant, user_id FROM scopes WHERE id = $1", &[id.0.into()], |row| {
         Ok(Scope::listed(Tenant::listed(row.text(0)?.to_owned()), UserId(row.text(1)?.to_owned())))
     })
@@ -64,6 +65,7 @@ pub fn lock(tx: &mut dyn Tx, scope: &Scope) -> Result<Counted, StoreError> {
 
 /// The scope with this number, locked until the unit of work ends; none once its user was forgotten.
 pub fn lock_known(tx: &mut dyn Tx, id: ScopeId) -> Result<Option<Counted>, StoreError> {
+    tx.confine("")?;
     tx.first_locked(
         "SELECT id, file_count, event_count, open_block FROM scopes WHERE id = $1",
         &[id.0.into()],

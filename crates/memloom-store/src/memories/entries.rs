@@ -200,6 +200,16 @@ pub fn with_embedding(tx: &mut dyn Tx, mut stored: Stored) -> Result<Stored, Sto
     Ok(stored)
 }
 
+/// Gives each of these its vector.
+pub fn add_embeddings(tx: &mut dyn Tx, stored: &mut [Stored]) -> Result<(), StoreError> {
+    let places: Vec<i64> = stored.iter().map(|one| one.scope_no.place(one.seq)).collect();
+    let mut embeddings = index::embeddings(tx, &places)?;
+    for (one, place) in stored.iter_mut().zip(places) {
+        one.memory.embedding = embeddings.remove(&place);
+    }
+    Ok(())
+}
+
 /// An entry by its number, if it is still indexed under the same change: otherwise it has changed or gone since.
 pub fn load(tx: &mut dyn Tx, scope: ScopeNo, no: MemoryNo, seq: i64) -> Result<Option<Stored>, StoreError> {
     let found = tx.first(

@@ -8,6 +8,7 @@ use memloom_core::identity::Tenant;
 use memloom_core::memories::decay::Fading;
 use memloom_core::memories::{AccessPolicy, Author, Embedding, Kind, Memory, MemoryId, State};
 use memloom_core::recall::terms::Terms;
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -220,15 +221,22 @@ pub fn trim_gone(tx: &mut dyn Tx, kept: i64, limit: i64) -> Result<u64, StoreErr
 /// The vector of an entry that is indexed under a change.
 pub fn embedding(tx: &mut dyn Tx, scope: ScopeNo, seq: i64) -> Result<Option<Embedding>, StoreError> {
     let place = scope.place(seq);
-    let found = tx.first(
-        "SELECT model, body FROM memory_index WHERE place = $1 AND model IS NOT NULL",
-        &[place.into()],
-        |row| Ok((row.text(0)?.to_owned(), row.bytes(1)?.to_vec())),
+    Ok(embeddings(tx, &[place])?.remove(&place))
+}
+
+/// The vectors of entries, by their [places](ScopeNo::place); those that have none are left out.
+pub fn embeddings(tx: &mut dyn Tx, at: &[i64]) -> Result<HashMap<i64, Embedding>, StoreError> {
+    let found = tx.rows(
+        "SELECT place, model, body FROM memory_index WHERE place = ANY($1) AND model IS NOT NULL",
+        &[Value::Ints(at)],
+        |row| Ok((row.int(0)?, row.text(1)?.to_owned(), row.bytes(2)?.to_vec())),
     )?;
-    let Some((model, body)) = found else { return Ok(None) };
-    let body = vault::open(tx, &places::memory_index(place), body)?;
-    let vector = Body::read(&body).ok_or_else(broken)?.vector();
-    Ok(Some(Embedding { model: model.into(), vector }))
+    let opened = found.into_iter().map(|(place, model, body)| {
+        let body = vault::open(tx, &places::memory_index(place), body)?;
+        let vector = Body::read(&body).ok_or_else(broken)?.vector();
+        Ok((place, Embedding { model: model.into(), vector }))
+    });
+    opened.collect()
 }
 
 /// The terms of an entry that is indexed under a change.

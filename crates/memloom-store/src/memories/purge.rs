@@ -81,6 +81,9 @@ pub fn step(tx: &mut dyn Tx, limit: i64) -> Result<Option<u64>, StoreError> {
     let next =
         tx.first("SELECT scope_no FROM memory_purges ORDER BY scope_no LIMIT 1", &[], |row| row.int(0))?;
     let Some(scope) = next.map(ScopeNo) else { return Ok(None) };
+    if searched::clear(tx, scope, limit)? as i64 == limit {
+        return Ok(Some(0));
+    }
     let rows = tx.rows(
         "SELECT no FROM memories WHERE scope_no = $1 LIMIT $2",
         &[scope.0.into(), limit.into()],

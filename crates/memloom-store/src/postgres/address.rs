@@ -1,5 +1,7 @@
 //! Where a PostgreSQL database is, read from its URL: what it says about TLS, what may be told of it, and what is secret.
 
+mod password;
+
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -12,7 +14,7 @@ use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 /// must be escaped. `Display` and `Debug` leave the password out, so that an address can be shown to anybody.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
-    config: tokio_postgres::Config,
+    config: Box<tokio_postgres::Config>,
     tls: Tls,
     root: Option<Root>,
 }
@@ -116,14 +118,25 @@ impl FromStr for Address {
         let plain = format!("{}{}?{}", SCHEMES[0], parts.place, others.join("&"));
         let config: tokio_postgres::Config =
             plain.parse().map_err(|error| wrong(unreadable(&error), AN_EXAMPLE))?;
-        Self { config, tls, root }.checked()
+        Self { config: Box::new(config), tls, root }.checked()
     }
 }
 
 impl Address {
-    /// What the driver connects with. It asks for TLS as the address does; what is verified is up to the connector.
+    /// What the driver connects with. It asks for TLS as the address does; what is verified is up to the connector. A password
+    /// that the URL leaves out comes from where libpq looks for it (`PGPASSWORD`, `PGPASSFILE`, `~/.pgpass`).
     pub fn config(&self) -> tokio_postgres::Config {
-        let mut config = self.config.clone();
+        let mut config = (*self.config).clone();
+        if config.get_password().is_none() {
+            let login = password::Login {
+                hosts: self.places(),
+                database: self.database(),
+                user: self.config.get_user().unwrap_or_default(),
+            };
+            if let Some(password) = password::of(&login) {
+                config.password(password);
+            }
+        }
         config.ssl_mode(match self.tls {
             Tls::Disable => SslMode::Disable,
             Tls::Prefer => SslMode::Prefer,
@@ -142,15 +155,26 @@ impl Address {
         self.root.as_ref()
     }
 
+    /// The database.
+    pub fn database(&self) -> &str {
+        self.config.get_dbname().unwrap_or_default()
+    }
+
     /// The hosts with their ports, as `db.example:5432`.
     pub fn hosts(&self) -> Vec<String> {
+        let bracketed = |host: String| if host.contains(':') { format!("[{host}]") } else { host };
+        self.places().into_iter().map(|(host, port)| format!("{}:{port}", bracketed(host))).collect()
+    }
+
+    /// The hosts, which may be folders of sockets, and their ports.
+    fn places(&self) -> Vec<(String, u16)> {
         let named: Vec<String> = match self.config.get_hosts() {
             [] => self.config.get_hostaddrs().iter().map(IpAddr::to_string).collect(),
             hosts => hosts.iter().map(shown).collect(),
         };
         let ports = self.config.get_ports();
         let port = |at: usize| ports.get(at).or(ports.first()).copied().unwrap_or(5432);
-        named.into_iter().enumerate().map(|(at, host)| format!("{host}:{}", port(at))).collect()
+        named.into_iter().enumerate().map(|(at, host)| (host, port(at))).collect()
     }
 
     /// Whether the connection stays on this machine.
@@ -289,7 +313,6 @@ fn unreadable(error: &tokio_postgres::Error) -> String {
 
 fn shown(host: &Host) -> String {
     match host {
-        Host::Tcp(host) if host.contains(':') => format!("[{host}]"),
         Host::Tcp(host) => host.clone(),
         #[cfg(unix)]
         Host::Unix(folder) => folder.display().to_string(),
@@ -310,8 +333,7 @@ impl fmt::Display for Tls {
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let user = self.config.get_user().map(|user| format!("{user}@")).unwrap_or_default();
-        let database = self.config.get_dbname().unwrap_or_default();
-        write!(f, "{}{user}{}/{database}", SCHEMES[0], self.hosts().join(","))
+        write!(f, "{}{user}{}/{}", SCHEMES[0], self.hosts().join(","), self.database())
     }
 }
 

@@ -26,11 +26,18 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the network may be silent after the database should have given up by itself.
 const SILENCE: Duration = Duration::from_secs(5);
+/// How soon the server notices that a node was cut off, and frees the keys that it holds.
+pub(super) const KEEP_ALIVE: &str = "SET tcp_keepalives_idle = 15; SET tcp_keepalives_interval = 5; \
+                                     SET tcp_keepalives_count = 3; SET tcp_user_timeout = 30000";
+const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Statements a connection keeps prepared; the bound is for SQL that somebody builds at run time.
 const STATEMENTS: usize = 1024;
 
 /// A message on its way, whose answer nobody has waited for.
 pub(super) type Posted = Pin<Box<MaybeDone<Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>>>>;
+
+/// A statement, as it was prepared for parameters of these types.
+type Prepared = (Box<[Type]>, Statement);
 
 /// What a connection sends and receives through.
 pub type Wire = Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>;
@@ -40,7 +47,7 @@ pub struct Session {
     runtime: Idle,
     client: Arc<Client>,
     patience: Duration,
-    statements: HashMap<Box<str>, Vec<(Box<[Type]>, Statement)>>,
+    statements: HashMap<Box<str>, Vec<Prepared>>,
     posted: Vec<Posted>,
 }
 
@@ -54,7 +61,7 @@ impl Session {
                 // What breaks a connection is told to whoever uses it next.
                 let _ = connection.await;
             });
-            client.batch_execute(&set_up(config, schema)).await.map_err(|error| away(config, &error))?;
+            client.batch_execute(&settings(config, schema)).await.map_err(|error| away(config, &error))?;
             Ok::<_, StoreError>(client)
         })?;
         let patience = config.statement_timeout.max(LOCK_TIMEOUT) + SILENCE;
@@ -65,6 +72,25 @@ impl Session {
             statements: HashMap::new(),
             posted: Vec::new(),
         })
+    }
+
+    /// Sets it up anew, after something else was done on it.
+    pub(super) fn set_up(&mut self, config: &PostgresConfig, schema: Option<&str>) -> Result<(), StoreError> {
+        let (client, settings) = (self.client.clone(), settings(config, schema));
+        let set =
+            self.wait(async { client.batch_execute(&settings).await.map_err(|error| Failure::from(&error)) });
+        set.map_err(|failure| failure.error)
+    }
+
+    /// As [`Session::connect`], for work that may take as long as it takes.
+    pub(super) fn connect_patiently(config: &PostgresConfig) -> Result<Self, StoreError> {
+        let mut session = Self::connect(config, None)?;
+        session.patience = FOR_EVER;
+        let client = session.client.clone();
+        let patient = "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0";
+        let set = session
+            .wait(async { client.batch_execute(patient).await.map_err(|error| Failure::from(&error)) });
+        set.map_err(|failure| failure.error).map(|()| session)
     }
 
     /// What requests go through.
@@ -214,13 +240,11 @@ fn placeholders(sql: &str) -> usize {
 }
 
 /// Every statement of the session works under these settings.
-fn set_up(config: &PostgresConfig, schema: Option<&str>) -> String {
-    let path = schema.map_or(String::new(), |schema| {
-        format!("CREATE SCHEMA IF NOT EXISTS {schema}; SET search_path = {schema}, public;")
-    });
+fn settings(config: &PostgresConfig, schema: Option<&str>) -> String {
+    let path = schema.map_or(String::new(), |schema| format!("SET search_path = {schema}, public;"));
     format!(
         "SET default_transaction_isolation = 'repeatable read'; SET statement_timeout = {}; SET lock_timeout = {}; \
-         SET idle_in_transaction_session_timeout = {}; SET jit = off; SET client_min_messages = warning; {path}",
+         SET idle_in_transaction_session_timeout = {}; SET jit = off; SET standard_conforming_strings = on; SET client_min_messages = warning; {KEEP_ALIVE}; {path}",
         config.statement_timeout.as_millis(),
         LOCK_TIMEOUT.as_millis(),
         (config.statement_timeout * 2).as_millis(),

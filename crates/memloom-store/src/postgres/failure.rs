@@ -10,7 +10,9 @@ pub(super) enum Remedy {
     /// Another unit of work came first: run this one again.
     RunAgain,
     /// The same, unless it happens again and again: then it is the unit's own doing.
-    RunAgainOnce,
+    RunAgainRarely,
+    /// Another unit of work of this process holds a key: run this one when it is given back.
+    WaitForKey,
     /// The connection is of no use any more.
     Reconnect,
     /// Nothing.
@@ -22,13 +24,15 @@ pub(super) enum Remedy {
 pub(super) struct Failure {
     pub error: StoreError,
     pub remedy: Remedy,
+    /// Whether the database said so, and stays: then it is known that nothing was done.
+    pub is_answer: bool,
     /// Whether it is that nothing can be written here: by a unit of work that only reads, or on a standby.
     pub is_read_only: bool,
 }
 
 impl Failure {
     pub(super) fn new(error: StoreError, remedy: Remedy) -> Self {
-        Self { error, remedy, is_read_only: false }
+        Self { error, remedy, is_answer: false, is_read_only: false }
     }
 
     pub(super) fn broken(what: impl Into<String>) -> Self {
@@ -54,7 +58,9 @@ impl From<&Error> for Failure {
             &SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED => {
                 (StoreError::Overloaded, Remedy::RunAgain)
             }
-            &SqlState::UNIQUE_VIOLATION => (StoreError::Constraint(message), Remedy::RunAgainOnce),
+            // What failed before it was not looked at.
+            &SqlState::IN_FAILED_SQL_TRANSACTION => (StoreError::Broken(message), Remedy::RunAgainRarely),
+            &SqlState::UNIQUE_VIOLATION => (StoreError::Constraint(message), Remedy::RunAgainRarely),
             &SqlState::CHARACTER_NOT_IN_REPERTOIRE | &SqlState::UNTRANSLATABLE_CHARACTER => {
                 (StoreError::Unstorable("a text must not contain U+0000".into()), Remedy::None)
             }
@@ -77,7 +83,10 @@ impl From<&Error> for Failure {
             }
             code => (StoreError::Broken(format!("{message} ({})", code.code())), Remedy::None),
         };
-        Self { error, remedy, is_read_only: cause.code() == &SqlState::READ_ONLY_SQL_TRANSACTION }
+        // The state is the same in every language, which the severity is not.
+        let stays = !cause.code().code().starts_with("57P") && !cause.code().code().starts_with("08");
+        let is_read_only = cause.code() == &SqlState::READ_ONLY_SQL_TRANSACTION;
+        Self { error, remedy, is_answer: stays, is_read_only }
     }
 }
 

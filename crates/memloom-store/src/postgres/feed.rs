@@ -35,8 +35,8 @@ pub(super) fn record(tx: &mut dyn Tx, change: &FeedEntry<'_>) -> Result<Recorded
     Ok(Recorded::Waiting(token))
 }
 
-/// Moves changes to their feeds; one statement, so that the follower can run it too.
-pub(super) const NUMBER: &str = "\
+/// Moves changes to their feeds.
+const NUMBER: &str = "\
     WITH moved AS ( \
         DELETE FROM changes_outbox WHERE id IN (SELECT id FROM changes_outbox ORDER BY id LIMIT $1) RETURNING * \
     ), numbered AS ( \
@@ -51,21 +51,21 @@ pub(super) const NUMBER: &str = "\
     ) \
     SELECT COUNT(*) FROM fed";
 
-/// The key of whoever numbers, as the database knows it.
-pub(super) fn numbering_key() -> i64 {
-    key_number(NUMBERING)
+/// All of it in one message, for a session of its own: whoever falls silent while it numbers would stop everybody's feed. Each
+/// statement sees what is committed when it begins, so what it numbers is what nobody numbered before.
+pub(super) fn numbering() -> String {
+    let number = NUMBER.replace("$1", &BATCH.to_string());
+    format!(
+        "SELECT pg_advisory_xact_lock({}); {number}; SELECT pg_notify('{CHANNEL}', '')",
+        key_number(NUMBERING)
+    )
 }
 
-/// How many are numbered at once.
-pub(super) fn batch() -> i64 {
-    BATCH
+pub(super) fn has_unnumbered(tx: &mut dyn Tx) -> Result<bool, StoreError> {
+    Ok(tx.first("SELECT 1 FROM changes_outbox LIMIT 1", &[], |row| row.int(0))?.is_some())
 }
 
 pub(super) fn number(tx: &mut dyn Tx) -> Result<bool, StoreError> {
-    // Mostly there is nothing to do, and nobody should wait to find that out.
-    if tx.first("SELECT 1 FROM changes_outbox LIMIT 1", &[], |row| row.int(0))?.is_none() {
-        return Ok(false);
-    }
     tx.lock(NUMBERING)?;
     let numbered = tx.first(NUMBER, &[BATCH.into()], |row| row.int(0))?.unwrap_or_default();
     if numbered > 0 {

@@ -2,6 +2,7 @@
 
 use super::connection::{self, runtime};
 use super::feed;
+use super::worker::Outage;
 use super::{PostgresConfig, presence};
 use crate::StoreError;
 use futures_util::future::poll_fn;
@@ -9,11 +10,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::Notify;
-use tokio_postgres::{AsyncMessage, Client, IsolationLevel};
+use tokio_postgres::{AsyncMessage, Client};
 
 /// How often somebody looks for changes whose node died before it numbered them, and for messages that were lost with a
 /// connection.
 const INTERVAL: Duration = Duration::from_secs(1);
+/// How long changes are gathered before they are numbered together.
+const GATHERING: Duration = Duration::from_millis(5);
 /// How long after a lost connection another is made.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -38,7 +41,7 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    pub(super) fn start(config: PostgresConfig) -> Result<Self, StoreError> {
+    pub(super) fn start(config: PostgresConfig, outage: Arc<Outage>) -> Result<Self, StoreError> {
         let (bell, stop, wakers) = (Bell(Arc::default()), Arc::new(Notify::new()), Wakers::default());
         let runtime = runtime()?;
         let (rung, stopped, woken) = (bell.clone(), stop.clone(), wakers.clone());
@@ -46,7 +49,7 @@ impl Follower {
             runtime.block_on(async {
                 tokio::select! {
                     () = stopped.notified() => {}
-                    () = follow(&config, &rung, &woken) => {}
+                    () = follow(&config, &outage, &rung, &woken) => {}
                 }
             });
         });
@@ -81,9 +84,9 @@ fn wake(wakers: &Wakers) {
 }
 
 /// Follows over one connection after the other, for ever.
-async fn follow(config: &PostgresConfig, bell: &Bell, wakers: &Wakers) {
+async fn follow(config: &PostgresConfig, outage: &Outage, bell: &Bell, wakers: &Wakers) {
     loop {
-        if let Err(error) = follow_once(config, bell, wakers).await {
+        if let Err(error) = follow_once(config, outage, bell, wakers).await {
             tracing::debug!(%error, "the follower lost its connection");
         }
         tokio::time::sleep(PAUSE).await;
@@ -92,8 +95,16 @@ async fn follow(config: &PostgresConfig, bell: &Bell, wakers: &Wakers) {
     }
 }
 
-async fn follow_once(config: &PostgresConfig, bell: &Bell, wakers: &Wakers) -> Result<(), StoreError> {
-    let (mut client, mut connection) = connection::connect(config).await?;
+async fn follow_once(
+    config: &PostgresConfig,
+    outage: &Outage,
+    bell: &Bell,
+    wakers: &Wakers,
+) -> Result<(), StoreError> {
+    let connected = connection::connect(config).await.inspect_err(|error| outage.began(error));
+    let (client, mut connection) = connected?;
+    // Nobody else may have something to do, and ready is who would be told so.
+    outage.ended();
     let heard = wakers.clone();
     let listening = async move {
         while let Some(message) = poll_fn(|cx| connection.poll_message(cx)).await {
@@ -106,15 +117,18 @@ async fn follow_once(config: &PostgresConfig, bell: &Bell, wakers: &Wakers) -> R
     };
     let working = async move {
         let listen = format!(
-            "LISTEN {}; SET statement_timeout = '30s'; SELECT pg_try_advisory_lock_shared({})",
+            "LISTEN {}; SET statement_timeout = '30s'; SET default_transaction_isolation = 'read committed'; {}",
             feed::CHANNEL,
-            presence::key()
+            connection::KEEP_ALIVE
         );
         client.batch_execute(&listen).await?;
+        // While somebody must be alone this waits, and whoever uses the store waits for its connections.
+        client.execute("SELECT pg_advisory_lock_shared($1)", &[&presence::key()]).await?;
         loop {
-            while number(&mut client).await? {}
+            while number(&client).await? {}
             tokio::select! {
-                () = bell.0.notified() => {}
+                // Whoever reads the feed numbers it first; others are served better by fewer, larger batches.
+                () = bell.0.notified() => tokio::time::sleep(GATHERING).await,
                 () = tokio::time::sleep(INTERVAL) => {}
             }
         }
@@ -128,19 +142,10 @@ async fn follow_once(config: &PostgresConfig, bell: &Bell, wakers: &Wakers) -> R
     }
 }
 
-/// Numbers what is committed; whether there may be more.
-async fn number(client: &mut Client) -> Result<bool, tokio_postgres::Error> {
+/// Numbers what is committed; whether there was something.
+async fn number(client: &Client) -> Result<bool, tokio_postgres::Error> {
     if client.query_opt("SELECT 1 FROM changes_outbox LIMIT 1", &[]).await?.is_none() {
         return Ok(false);
     }
-    // Each statement sees what is committed when it begins, so what it numbers is what nobody numbered before.
-    let transaction =
-        client.build_transaction().isolation_level(IsolationLevel::ReadCommitted).start().await?;
-    transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&feed::numbering_key()]).await?;
-    let numbered: i64 = transaction.query_one(feed::NUMBER, &[&feed::batch()]).await?.get(0);
-    if numbered > 0 {
-        transaction.execute("SELECT pg_notify($1, '')", &[&feed::CHANNEL]).await?;
-    }
-    transaction.commit().await?;
-    Ok(numbered == feed::batch())
+    client.batch_execute(&feed::numbering()).await.map(|()| true)
 }

@@ -1,13 +1,16 @@
 //! Looking at a database without opening it for work: whether a server could start on it, and how it is doing.
 
+mod cause;
+
 use super::connection::Session;
 use super::failure::Failure;
 pub use super::look;
-pub use super::migrations::{Schema, known as known_schema, refusal};
+pub use super::migrations::{Schema, known as known_schema, refusal, works_with};
 use super::tx::PostgresTx;
-use super::{PostgresConfig, VOLATILE_CONNECTIONS, waiting};
-use crate::StoreError;
-use crate::vault;
+use super::{PostgresConfig, VOLATILE_CONNECTIONS, VOLATILE_SCHEMA, waiting};
+use crate::nodes::Place;
+use crate::{StoreError, vault};
+pub use cause::{Cause, diagnose};
 use memloom_core::Clock;
 use tokio_postgres::{Client, Error, Row};
 
@@ -33,9 +36,11 @@ pub struct Inspection {
     /// Whether the content can be read with the vault; an error is what a start would be refused with. `None` if the schema
     /// is another than this version's: then only the upgrade shows it.
     pub readable: Option<Result<(), StoreError>>,
+    /// Tables that keep tenants apart once more for everybody, or should: those that do so no longer, the owner included.
+    pub unforced: Vec<String>,
     /// Changes that have no number yet.
     pub unnumbered: Option<Unnumbered>,
-    /// Who said within the last minute that it works here.
+    /// Who said within the last hour that it works here, and has not said that it stops.
     pub nodes: Vec<Node>,
 }
 
@@ -116,14 +121,16 @@ pub struct Node {
     pub id: String,
     /// The version of its binary.
     pub version: String,
+    /// Where it runs, and with what; `None` where it has not said so.
+    pub place: Option<Place>,
     /// How many seconds ago it said so.
     pub seen: i64,
 }
 
 /// A transaction is long from this many seconds on.
 const LONG: i64 = 300;
-/// A node that said nothing for this many seconds is gone.
-const GONE: i64 = 60;
+/// A node that said nothing for this many seconds is nobody's concern any more.
+const FORGOTTEN: i64 = 3600;
 
 impl PostgresConfig {
     /// How many connections a node with this configuration makes at most: its threads, those of its volatile twin, and the
@@ -173,7 +180,7 @@ async fn ask(client: &Client, clock: &dyn Clock) -> Result<Inspection, Error> {
         false => None,
     };
     let nodes = match is_there(client, "nodes").await? {
-        true => client.query(NODES, &[&GONE]).await?.iter().map(node).collect::<Result<_, _>>()?,
+        true => client.query(NODES, &[&FORGOTTEN]).await?.iter().map(node).collect::<Result<_, _>>()?,
         false => vec![],
     };
     Ok(Inspection {
@@ -189,6 +196,12 @@ async fn ask(client: &Client, clock: &dyn Clock) -> Result<Inspection, Error> {
         sees_everybody: row.try_get("sees_everybody")?,
         schema,
         readable: None,
+        unforced: client
+            .query(UNFORCED, &[&PROTECTED.as_slice(), &VOLATILE_SCHEMA])
+            .await?
+            .iter()
+            .map(|row| row.try_get(0))
+            .collect::<Result<_, _>>()?,
         unnumbered,
         nodes,
     })
@@ -241,10 +254,41 @@ const SCHEMA: &str = "SELECT MAX(number), MAX(works_with) FROM schema_steps";
 const UNNUMBERED: &str = "SELECT COUNT(*), MIN(at) FROM changes_outbox";
 
 const NODES: &str = "
-SELECT id::text, version, age FROM (
-    SELECT id, version, (EXTRACT(EPOCH FROM clock_timestamp()) - seen_at / 1000000)::bigint AS age FROM nodes
+SELECT id::text, version, age, host, process, settings FROM (
+    SELECT id, version, host, process, settings,
+           (EXTRACT(EPOCH FROM clock_timestamp()) - seen_at / 1000000)::bigint AS age FROM nodes
 ) AS nodes
-WHERE age < $1 ORDER BY id";
+WHERE age < $1 ORDER BY host, process, id";
+
+/// Tables whose rows say whose they are, and are therefore under row-level security; a test compares them with the schema.
+pub const PROTECTED: [&str; 18] = [
+    "changes",
+    "changes_outbox",
+    "conversations",
+    "data_keys",
+    "forgotten_users",
+    "groups",
+    "idempotency_keys",
+    "jobs",
+    "memberships",
+    "memory_idempotency",
+    "memory_idempotency_users",
+    "memory_scopes",
+    "past_members",
+    "scopes",
+    "stream_events",
+    "stream_kept",
+    "transfers",
+    "unindexed",
+];
+
+/// A dump that was made as the hint of pg_dump says leaves tables behind that do not apply their policy to their owner.
+const UNFORCED: &str = "
+SELECT CASE nspname WHEN $2 THEN nspname || '.' ELSE '' END || relname FROM pg_class
+JOIN pg_namespace ON pg_namespace.oid = relnamespace
+WHERE relname = ANY($1) AND relkind IN ('r', 'p') AND nspname IN (current_schema(), $2)
+  AND NOT (relrowsecurity AND relforcerowsecurity AND EXISTS (SELECT 1 FROM pg_policy WHERE polrelid = pg_class.oid))
+ORDER BY 1";
 
 fn server(row: &Row) -> Result<Server, Error> {
     Ok(Server {
@@ -286,9 +330,30 @@ fn unnumbered(row: &Row) -> Result<Option<Unnumbered>, Error> {
 }
 
 fn node(row: &Row) -> Result<Node, Error> {
-    Ok(Node { id: row.try_get(0)?, version: row.try_get(1)?, seen: row.try_get(2)? })
+    let (host, settings): (Option<String>, Option<String>) = (row.try_get(3)?, row.try_get(5)?);
+    let process: Option<i64> = row.try_get(4)?;
+    let place = process.map(|process| Place {
+        process,
+        host: host.unwrap_or_default(),
+        settings: settings.unwrap_or_default(),
+    });
+    Ok(Node { id: row.try_get(0)?, version: row.try_get(1)?, seen: row.try_get(2)?, place })
 }
 
 fn holder(row: &Row) -> Result<Holder, Error> {
     Ok(Holder { what: row.try_get(0)?, seconds: row.try_get(1)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use memloom_testkit::postgres::Database;
+
+    #[test]
+    fn every_table_under_row_level_security_is_looked_at() {
+        let query = "SELECT relname FROM pg_class WHERE relrowsecurity AND relnamespace = current_schema()::regnamespace ORDER BY 1";
+        let rows = Database::fresh().rows(query);
+        let found: Vec<&str> = rows.iter().filter_map(|row| row[0].as_deref()).collect();
+        assert_eq!(found, PROTECTED);
+    }
 }

@@ -36,6 +36,11 @@ pub fn known() -> i64 {
     STEPS.len() as i64
 }
 
+/// The oldest schema whose version can work on this version's.
+pub fn works_with() -> i64 {
+    STEPS.iter().map(|step| step.works_with).max().unwrap_or_default()
+}
+
 /// Another one for every other schema.
 pub fn fingerprint() -> String {
     let mut hasher = blake3::Hasher::new();
@@ -54,15 +59,20 @@ pub struct Schema {
     pub works_with: i64,
 }
 
-/// Brings the database to this version's schema: one process at a time, each step in a transaction of its own.
-pub(super) fn migrate(session: &mut Session, volatile: Option<&str>) -> Result<(), StoreError> {
+/// Brings the database to this version's schema, on a session that is to be set up anew afterwards: one process at a time, each step in a transaction of its own.
+pub(super) fn migrate(
+    session: &mut Session,
+    volatile: Option<&str>,
+    is_alone: bool,
+) -> Result<(), StoreError> {
     let client = session.client().clone();
     let failed = |error: tokio_postgres::Error| Failure::from(&error);
     let lock = key_number(MIGRATING);
     let migrated = session.wait_for(PATIENCE, async {
+        let schema = volatile.map_or(String::new(), |schema| format!("CREATE SCHEMA IF NOT EXISTS {schema};"));
         // Whoever waits here may wait for a long migration.
         let begin = format!(
-            "SET lock_timeout = 0; SET statement_timeout = 0; SELECT pg_advisory_lock({lock}); \
+            "SET lock_timeout = 0; SET statement_timeout = 0; SELECT pg_advisory_lock({lock}); {schema} \
              CREATE TABLE IF NOT EXISTS schema_steps \
              (number BIGINT PRIMARY KEY, name TEXT NOT NULL, works_with BIGINT NOT NULL, at TIMESTAMPTZ NOT NULL DEFAULT now())"
         );
@@ -77,6 +87,15 @@ pub(super) fn migrate(session: &mut Session, volatile: Option<&str>) -> Result<(
         });
         if let Some(refusal) = refusal(schema) {
             return Err(Failure::new(refusal, Remedy::None));
+        }
+        let works_with = STEPS.iter().skip(schema.number as usize).map(|step| step.works_with).max();
+        if !is_alone && schema.number > 0 && works_with.is_some_and(|oldest| oldest > schema.number) {
+            let why = "nodes of an older version use the database, and cannot work on the schema of this one: stop them first";
+            return Err(Failure::new(StoreError::Unavailable(why.into()), Remedy::None));
+        }
+        // Nothing is made where it could not be made to the end.
+        if STEPS.iter().skip(schema.number as usize).any(|step| step.name == VECTORS) {
+            need_pgvector(&client).await?;
         }
         for (number, step) in (1i64..).zip(STEPS).skip(schema.number as usize) {
             let sql = match volatile {
@@ -95,10 +114,10 @@ pub(super) fn migrate(session: &mut Session, volatile: Option<&str>) -> Result<(
         }
         Ok(())
     });
-    // Also after a failure: the session may be used again.
+    // Also after a failure: others may want to try.
     let client = session.client().clone();
     let reset = session.wait(async {
-        let sql = format!("SELECT pg_advisory_unlock({lock}); RESET lock_timeout; RESET statement_timeout");
+        let sql = format!("SELECT pg_advisory_unlock({lock})");
         client.batch_execute(&sql).await.map_err(failed)
     });
     migrated.and(reset).map_err(|failure| failure.error)
@@ -116,14 +135,36 @@ pub fn refusal(schema: Schema) -> Option<StoreError> {
     })
 }
 
+/// Makes the extension that a step needs, where that is allowed; refuses where it is missing or too old.
+async fn need_pgvector(client: &tokio_postgres::Client) -> Result<(), Failure> {
+    const VERSION: &str = "SELECT extversion, string_to_array(extversion, '.')::bigint[] < ARRAY[0, 8]::bigint[] \
+                           FROM pg_extension WHERE extname = 'vector'";
+    let refused = |why: String| Failure::new(StoreError::Schema(why), Remedy::None);
+    if let Err(error) = client.batch_execute("CREATE EXTENSION IF NOT EXISTS vector").await {
+        let failure = Failure::from(&error);
+        return Err(match failure.error {
+            StoreError::Unavailable(_) => failure,
+            other => refused(format!(
+                "pgvector 0.8 or newer is needed: as a superuser run CREATE EXTENSION vector; in this database (install the \
+                 package on the server first if that fails), then start again ({other})"
+            )),
+        });
+    }
+    let found = client.query_one(VERSION, &[]).await.map_err(|error| Failure::from(&error))?;
+    if found.get(1) {
+        return Err(refused(format!(
+            "pgvector 0.8 or newer is needed, and this database has {}: install the package on the server, and as a superuser \
+             run ALTER EXTENSION vector UPDATE; in this database, then start again",
+            found.get::<_, String>(0)
+        )));
+    }
+    Ok(())
+}
+
 fn explained(step: &str, error: &tokio_postgres::Error) -> Failure {
     let failure = Failure::from(error);
     let error = match failure.error {
         StoreError::Unavailable(why) => StoreError::Unavailable(why),
-        other if step == VECTORS && other.to_string().contains("extension") => StoreError::Schema(format!(
-            "the database needs pgvector: run CREATE EXTENSION vector; in it as a superuser, and install pgvector 0.8 or \
-             newer on its server before where that is refused; then start again ({other})"
-        )),
         other => StoreError::Schema(format!("migration {step} failed, nothing of it was kept: {other}")),
     };
     Failure { error, ..failure }

@@ -9,7 +9,9 @@ pub mod connection;
 mod failure;
 mod feed;
 mod follower;
+mod gathered;
 pub mod inspection;
+mod keys;
 mod migrations;
 mod presence;
 mod rewriting;
@@ -26,7 +28,8 @@ use crate::{Engine, Health, Job, StoreError, Tx};
 use connection::{Session, waiting};
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use follower::Follower;
-pub use migrations::{Schema, fingerprint as schema_fingerprint, known as known_schema};
+use keys::Keys;
+pub use migrations::{Schema, fingerprint as schema_fingerprint, known as known_schema, works_with};
 pub use rewriting::rewrite;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,7 +37,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::oneshot;
-use worker::{Role, Worker};
+use worker::{Crew, Outage, Role, Worker};
 
 /// The schema that a store's volatile twin lives in.
 const VOLATILE_SCHEMA: &str = "memloom_volatile";
@@ -85,7 +88,7 @@ impl std::fmt::Debug for PostgresConfig {
 pub fn migrate(config: &PostgresConfig) -> Result<(), StoreError> {
     waiting(|| {
         for schema in [None, Some(VOLATILE_SCHEMA)] {
-            migrations::migrate(&mut Session::connect(config, schema)?, schema)?;
+            migrations::migrate(&mut Session::connect(config, schema)?, schema, true)?;
         }
         Ok(())
     })?
@@ -97,7 +100,8 @@ pub fn look<T: Send>(
     work: impl FnOnce(&mut dyn Tx) -> Result<T, StoreError> + Send,
 ) -> Result<T, StoreError> {
     waiting(|| {
-        let mut session = Session::connect(config, None)?;
+        // It may take as long as it takes: an archive of everything is one look.
+        let mut session = Session::connect_patiently(config)?;
         let mut tx = tx::PostgresTx::new(&mut session, &config.vault, false);
         let looked = work(&mut tx);
         tx.roll_back();
@@ -123,17 +127,17 @@ struct Queues {
 /// The engine for many nodes.
 pub struct PostgresEngine {
     config: PostgresConfig,
-    /// The schema its tables are in.
-    schema: Option<&'static str>,
     connections: usize,
     load: Arc<Load>,
+    outage: Arc<Outage>,
+    keys: Arc<Keys>,
     /// `None` once the engine is closed.
     queues: RwLock<Option<Queues>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Volatile stores tell nobody anything.
     follower: Option<Follower>,
-    /// What keeps other nodes out, for as long as it is open.
-    _alone: Mutex<Option<Session>>,
+    /// Says that somebody is here, for as long as it is open.
+    _presence: Mutex<Option<Session>>,
 }
 
 impl PostgresEngine {
@@ -144,35 +148,50 @@ impl PostgresEngine {
 
     fn start(mut config: PostgresConfig, schema: Option<&'static str>) -> Result<Self, StoreError> {
         let mut first = Session::connect(&config, schema)?;
-        let alone = if schema.is_none() { presence::admit(&config, &mut first)? } else { None };
-        migrations::migrate(&mut first, schema)?;
+        let (presence, is_first) = match schema {
+            None => presence::admit(&config).map(|(session, is_first)| (Some(session), is_first))?,
+            Some(_) => (None, true),
+        };
+        migrations::migrate(&mut first, schema, is_first)?;
+        first.set_up(&config, schema)?;
+        if schema.is_none() && !config.vault.is_rotating() {
+            presence::join(&mut first)?;
+        }
         tx::alone(&mut first, &config.vault, vault::admit)?;
         tx::alone(&mut first, &config.vault, vector_indexes::drop_if_sealed)?;
         config.connections = config.connections.max(2);
+        let outage: Arc<Outage> = Arc::default();
         let follower = match schema {
-            None => Some(Follower::start(config.clone())?),
+            None => Some(Follower::start(config.clone(), outage.clone())?),
             Some(_) => None,
         };
         let (write, writes) = bounded(config.queue.max(1));
         let (read, reads) = bounded(config.queue.max(1));
         let engine = Self {
-            schema,
             connections: config.connections,
             load: Arc::default(),
+            outage,
+            keys: Arc::default(),
             queues: RwLock::new(Some(Queues { write, read })),
             threads: Mutex::default(),
             follower,
-            _alone: Mutex::new(alone),
+            _presence: Mutex::new(presence),
             config,
         };
         // From here on an early return drops the engine, which ends the threads that have started.
         let writers = engine.connections.div_ceil(2);
-        engine.add_thread(Role::Writer, &writes, Some(first))?;
+        let crew = |role| {
+            let bell = engine.follower.as_ref().map(Follower::bell);
+            let (config, outage) = (engine.config.clone(), engine.outage.clone());
+            Arc::new(Crew::new(role, config, schema, bell, outage, engine.keys.clone()))
+        };
+        let (writing, reading) = (crew(Role::Writer), crew(Role::Reader));
+        engine.add_thread(&writing, &writes, Some(first))?;
         for _ in 1..writers {
-            engine.add_thread(Role::Writer, &writes, None)?;
+            engine.add_thread(&writing, &writes, None)?;
         }
         for _ in writers..engine.connections {
-            engine.add_thread(Role::Reader, &reads, None)?;
+            engine.add_thread(&reading, &reads, None)?;
         }
         tracing::info!(database = %engine.describe(), connections = engine.connections, "postgres opened");
         Ok(engine)
@@ -181,27 +200,15 @@ impl PostgresEngine {
     /// A thread connects when it has something to do.
     fn add_thread(
         &self,
-        role: Role,
+        crew: &Arc<Crew>,
         queue: &Receiver<Work>,
         session: Option<Session>,
     ) -> Result<(), StoreError> {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         let name = format!("memloom-pg-{}", threads.len());
-        let mut worker = Worker::new(
-            role,
-            self.config.clone(),
-            self.schema,
-            session,
-            self.follower.as_ref().map(Follower::bell),
-        );
+        let mut worker = Worker::new(crew.clone(), session);
         let (queue, load) = (queue.clone(), Arc::clone(&self.load));
-        let thread = std::thread::Builder::new().name(name.clone()).spawn(move || {
-            while let Ok(job) = queue.recv() {
-                load.active.fetch_add(1, Ordering::Relaxed);
-                worker.run(job);
-                load.active.fetch_sub(1, Ordering::Relaxed);
-            }
-        });
+        let thread = std::thread::Builder::new().name(name.clone()).spawn(move || worker.work(&queue, &load));
         let thread = thread
             .map_err(|error| StoreError::Unavailable(format!("cannot start the thread {name}: {error}")))?;
         threads.push(thread);
@@ -239,6 +246,7 @@ impl Engine for PostgresEngine {
             active: self.load.active.load(Ordering::Relaxed),
             total: self.connections,
             queued: queues.as_ref().map_or(0, |queues| queues.write.len() + queues.read.len()),
+            is_away: self.outage.is_on(),
         }
     }
 
@@ -275,11 +283,8 @@ impl Engine for PostgresEngine {
 
     /// Tables that are not logged, in a schema of their own: every node sees them, and a crash of the database empties them.
     fn volatile_twin(&self) -> Result<Arc<dyn Engine>, StoreError> {
-        let config = PostgresConfig {
-            connections: VOLATILE_CONNECTIONS.min(self.connections),
-            vault: Arc::new(Vault::plain()),
-            ..self.config.clone()
-        };
+        let config =
+            PostgresConfig { connections: VOLATILE_CONNECTIONS.min(self.connections), ..self.config.clone() };
         Ok(Arc::new(waiting(|| Self::start(config, Some(VOLATILE_SCHEMA)))??))
     }
 

@@ -2,6 +2,8 @@
 
 use super::connection::Session;
 use super::failure::{Failure, Remedy};
+use super::gathered::Gathered;
+use super::keys::Keys;
 use super::row::{Parameter, PostgresRow, type_of};
 use super::{feed, text};
 use crate::port::EachRow;
@@ -22,6 +24,8 @@ use tokio_postgres::Statement;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
+/// How often work of the engine itself is run.
+const ALONE_TRIES: usize = 50;
 const ONLY_READS: &str = "a unit of work that only reads tried to write";
 
 /// A unit of work on a connection. Nothing is sent before its first statement.
@@ -30,14 +34,24 @@ pub(super) struct PostgresTx<'s> {
     vault: &'s Arc<Vault>,
     writable: bool,
     begun: bool,
-    /// The key it holds, as the database knows it.
-    held: Option<i64>,
+    /// The keys of this process, if there are any to heed.
+    keys: Option<&'s Keys>,
+    /// Those it holds there.
+    own: Vec<i64>,
+    /// One that another unit of work here holds, and this one wanted.
+    wanted: Option<i64>,
+    /// The keys it holds, or has asked for, as the database knows them.
+    held: Vec<i64>,
+    /// Whether an answer of the database was waited for.
+    waited: bool,
     /// Whose rows it sees; everybody's if nobody said.
     tenant: Option<String>,
     /// Why a statement failed: nothing more runs then.
     failed: Option<Failure>,
     /// Whether the feed has something to be numbered.
     told: bool,
+    /// Statements that are to be sent as one; `None` if they are to be sent as they come.
+    gathered: Option<Gathered>,
 }
 
 /// How a commit ended.
@@ -52,7 +66,32 @@ pub(super) enum Committed {
 
 impl<'s> PostgresTx<'s> {
     pub(super) fn new(session: &'s mut Session, vault: &'s Arc<Vault>, writable: bool) -> Self {
-        Self { session, vault, writable, begun: false, held: None, tenant: None, failed: None, told: false }
+        Self {
+            session,
+            vault,
+            writable,
+            begun: false,
+            keys: None,
+            own: Vec::new(),
+            wanted: None,
+            held: Vec::new(),
+            waited: false,
+            tenant: None,
+            failed: None,
+            told: false,
+            gathered: None,
+        }
+    }
+
+    /// Heeds the keys of this process, of which it has these already.
+    pub(super) fn with_keys(mut self, keys: &'s Keys, own: Vec<i64>) -> Self {
+        (self.keys, self.own) = (Some(keys), own);
+        self
+    }
+
+    /// The keys of this process that it holds, for whoever runs it to give back; and the one it could not have.
+    pub(super) fn take_keys(&mut self) -> (Vec<i64>, Option<i64>) {
+        (std::mem::take(&mut self.own), self.wanted.take())
     }
 
     /// Why a statement failed, if one did.
@@ -71,29 +110,50 @@ impl<'s> PostgresTx<'s> {
             self.session.flush();
             return Committed::Yes { told: false };
         }
-        self.control("COMMIT");
+        if self.send_gathered().is_err() {
+            let failure =
+                self.failed.take().unwrap_or_else(|| Failure::broken("a statement could not be sent"));
+            self.roll_back();
+            return Committed::No(failure);
+        }
+        // A key that could not be had fails outside of the transaction, which would commit nevertheless.
+        if !self.held.is_empty()
+            && !self.waited
+            && let Err(failure) = self.session.wait(async { Ok(()) })
+        {
+            self.roll_back();
+            return Committed::No(failure);
+        }
+        self.end("COMMIT");
         let ended = self.session.wait(async { Ok(()) });
-        self.release();
         match ended {
             Ok(()) => Committed::Yes { told: self.told },
-            Err(failure) if failure.remedy == Remedy::Reconnect => Committed::Unknown,
+            Err(failure) if failure.remedy == Remedy::Reconnect && !failure.is_answer => Committed::Unknown,
             Err(failure) => Committed::No(failure),
         }
     }
 
     /// Undoes what was written.
     pub(super) fn roll_back(mut self) {
+        self.gathered = None;
         if self.begun {
-            self.control("ROLLBACK");
+            self.end("ROLLBACK");
             // What failed before is known.
             let _ = self.session.wait(async { Ok(()) });
         }
         self.release();
     }
 
-    /// Gives back the key. Nobody waits for the answer.
+    /// Ends the transaction and gives back the keys, in one message.
+    fn end(&mut self, how: &'static str) {
+        let released = self.held.drain(..).map(|key| format!("; SELECT pg_advisory_unlock({key})"));
+        let sql: String = std::iter::once(how.to_owned()).chain(released).collect();
+        self.control(sql);
+    }
+
+    /// Gives back the keys of a transaction that never began. Nobody waits for the answer.
     fn release(&mut self) {
-        if let Some(key) = self.held.take() {
+        for key in std::mem::take(&mut self.held) {
             self.control(format!("SELECT pg_advisory_unlock({key})"));
             self.session.flush();
         }
@@ -104,11 +164,34 @@ impl<'s> PostgresTx<'s> {
         self.session.post(async move { client.batch_execute(&sql).await });
     }
 
+    /// What every statement but a posted one begins with.
     fn begin(&mut self) -> Result<(), StoreError> {
+        self.send_gathered()?;
+        self.begin_transaction()
+    }
+
+    fn send_gathered(&mut self) -> Result<(), StoreError> {
+        let Some(gathered) = self.gathered.take().filter(|gathered| !gathered.is_empty()) else {
+            return Ok(());
+        };
+        let (sql, types, parameters) = gathered.joined();
+        let statement = self.session.statement(&sql, &types).map_err(|failure| self.fail(failure))?;
+        let client = self.session.client().clone();
+        self.session.post(async move { client.execute_raw(&statement, parameters).await.map(drop) });
+        Ok(())
+    }
+
+    fn begin_transaction(&mut self) -> Result<(), StoreError> {
         self.healthy()?;
         if !self.begun {
             self.begun = true;
-            self.control(if self.writable { "BEGIN" } else { "BEGIN READ ONLY" });
+            let begin = if self.writable { "BEGIN" } else { "BEGIN READ ONLY" };
+            self.control(match &self.tenant {
+                None => Cow::Borrowed(begin),
+                Some(tenant) => {
+                    format!("{begin}; SET LOCAL memloom.tenant = '{}'", tenant.replace('\'', "''")).into()
+                }
+            });
         }
         Ok(())
     }
@@ -135,7 +218,7 @@ impl<'s> PostgresTx<'s> {
     }
 
     /// Sends a statement without waiting for it.
-    fn send(&mut self, sql: &str, params: &[Value<'_>]) -> Result<(), StoreError> {
+    pub(super) fn send(&mut self, sql: &str, params: &[Value<'_>]) -> Result<(), StoreError> {
         self.begin()?;
         let statement = self.statement(sql, params)?;
         let parameters: Vec<Parameter> = params.iter().map(Parameter::from).collect();
@@ -151,22 +234,37 @@ impl<'s> PostgresTx<'s> {
     }
 }
 
-/// Runs work of the engine itself in a transaction of its own.
+/// Runs work of the engine itself in a transaction of its own, again where another came first.
 pub(super) fn alone(
     session: &mut Session,
     vault: &Arc<Vault>,
-    work: impl FnOnce(&mut dyn Tx) -> Result<(), StoreError>,
+    work: impl Fn(&mut dyn Tx) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
-    let mut tx = PostgresTx::new(session, vault, true);
-    if let Err(error) = work(&mut tx) {
-        tx.roll_back();
-        return Err(error);
+    for _ in 0..ALONE_TRIES {
+        let mut tx = PostgresTx::new(session, vault, true);
+        let done = work(&mut tx);
+        let failure = match (tx.failure(), done) {
+            (Some(failure), _) => {
+                tx.roll_back();
+                failure
+            }
+            (None, Err(error)) => {
+                tx.roll_back();
+                return Err(error);
+            }
+            (None, Ok(())) => match tx.commit() {
+                Committed::Yes { .. } => return Ok(()),
+                Committed::No(failure) => failure,
+                Committed::Unknown => {
+                    return Err(StoreError::Unavailable("the connection to the database was lost".into()));
+                }
+            },
+        };
+        if !matches!(failure.remedy, Remedy::RunAgain | Remedy::RunAgainRarely) {
+            return Err(failure.error);
+        }
     }
-    match tx.commit() {
-        Committed::Yes { .. } => Ok(()),
-        Committed::No(failure) => Err(failure.error),
-        Committed::Unknown => Err(StoreError::Unavailable("the connection to the database was lost".into())),
-    }
+    Err(StoreError::Unavailable("too many processes open the database at once: try again".into()))
 }
 
 /// The column that holds a table's numbers.
@@ -194,6 +292,7 @@ impl Tx for PostgresTx<'_> {
         let client = self.session.client().clone();
         let mut sent = Box::pin(maybe_done(async move { client.execute_raw(&statement, parameters).await }));
         let _ = sent.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        self.waited = true;
         let ran = self.session.wait(async {
             sent.as_mut().await;
             match sent.as_mut().take_output() {
@@ -206,7 +305,19 @@ impl Tx for PostgresTx<'_> {
 
     fn post(&mut self, sql: &str, params: &[Value<'_>]) -> Result<(), StoreError> {
         self.writing()?;
-        self.send(sql, params)
+        match &mut self.gathered {
+            Some(gathered) if gathered.takes(sql) => {
+                gathered.add(sql, params);
+                self.begin_transaction()
+            }
+            _ => self.send(sql, params),
+        }
+    }
+
+    fn gather(&mut self) {
+        if self.writable && self.gathered.is_none() {
+            self.gathered = Some(Gathered::default());
+        }
     }
 
     fn query(
@@ -230,6 +341,9 @@ impl Tx for PostgresTx<'_> {
             Poll::Ready(answer) => Some(answer),
             Poll::Pending => None,
         };
+        self.waited = true;
+        // What is left of an answer is read where something was written: it may yet be a failure.
+        let reads_on = self.writable;
         let ran = self.session.wait(async {
             let answer = poll_fn(|cx| match early.take() {
                 Some(answer) => Poll::Ready(answer),
@@ -239,6 +353,10 @@ impl Tx for PostgresTx<'_> {
             while let Some(row) = rows.try_next().await.map_err(|error| Failure::from(&error))? {
                 match each(&PostgresRow(row)) {
                     Ok(ControlFlow::Continue(())) => {}
+                    Ok(ControlFlow::Break(())) if reads_on => {
+                        while rows.try_next().await.map_err(|error| Failure::from(&error))?.is_some() {}
+                        break;
+                    }
                     Ok(ControlFlow::Break(())) => break,
                     Err(error) => return Ok(Err(error)),
                 }
@@ -251,11 +369,18 @@ impl Tx for PostgresTx<'_> {
     fn lock(&mut self, key: &[u8]) -> Result<(), StoreError> {
         self.writing()?;
         let number = key_number(key);
+        if let Some(keys) = self.keys.filter(|_| !self.own.contains(&number)) {
+            if !keys.take(number) {
+                self.wanted = Some(number);
+                return Err(self.fail(Failure::new(StoreError::Overloaded, Remedy::WaitForKey)));
+            }
+            self.own.push(number);
+        }
         if self.begun {
             return self.post("SELECT pg_advisory_xact_lock($1)", &[number.into()]);
         }
         // Before the transaction begins, so that its snapshot is taken after whoever holds the key has committed.
-        self.held = Some(number);
+        self.held.push(number);
         let statement = self.statement("SELECT pg_advisory_lock($1)", &[number.into()])?;
         let client = self.session.client().clone();
         let message = async move { client.execute_raw(&statement, [Parameter::Int(number)]).await.map(drop) };
@@ -268,6 +393,9 @@ impl Tx for PostgresTx<'_> {
             return self.healthy();
         }
         self.tenant = Some(tenant.to_owned());
+        if !self.begun {
+            return self.healthy();
+        }
         self.send("SELECT set_config('memloom.tenant', $1, true)", &[tenant.into()])
     }
 
@@ -275,6 +403,10 @@ impl Tx for PostgresTx<'_> {
         self.writing()?;
         self.told = true;
         feed::record(self, change)
+    }
+
+    fn has_unnumbered_changes(&mut self) -> Result<bool, StoreError> {
+        feed::has_unnumbered(self)
     }
 
     fn number_changes(&mut self) -> Result<bool, StoreError> {

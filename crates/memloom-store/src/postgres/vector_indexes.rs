@@ -83,6 +83,10 @@ async fn reconcile(client: &Client, wanted: &[(i64, i64)]) -> Result<bool, Error
             tracing::info!(index = name, "dropped");
         }
     }
+    if !missing.is_empty() {
+        // The planner has to know how common words are, and need not wait for the database to find out by itself.
+        client.batch_execute("ANALYZE memory_vectors").await?;
+    }
     for (scope, length) in missing {
         let sql = format!(
             "CREATE INDEX CONCURRENTLY {PREFIX}{scope}_{length} ON memory_vectors \

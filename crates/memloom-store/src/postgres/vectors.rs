@@ -6,7 +6,7 @@
 
 use super::tx::PostgresTx;
 use super::vector_indexes;
-use crate::vectors::{Care, Eyes, Named, Sight, VectorFilter, VectorIndex, VectorRow};
+use crate::vectors::{Care, Eyes, Named, Sight, VectorFilter, VectorIndex, VectorRow, WordQuery};
 use crate::{Row, StoreError, Tx, TxExt, Value};
 use std::fmt::Write;
 
@@ -15,14 +15,16 @@ use std::fmt::Write;
 const EF_SEARCH: (usize, usize) = (200, 1000);
 /// A walk ends after so many entries, whatever it has found.
 const WALKED: i64 = 40_000;
+/// A brief one.
+const WALKED_BRIEFLY: i64 = 1_000;
 /// What it may remember meanwhile, in multiples of what a sort may take.
 const WALK_MEMORY: i64 = 8;
 /// Words that so many entries have are counted beforehand.
 const COMMON: i64 = 1_000;
 /// Other words are counted up to this.
 const COUNTED: i64 = 4 * COMMON;
-/// The rarest words name candidates, as many as so many entries have together.
-const NAMED_BY_WORDS: i64 = 4_096;
+/// Of those that have a word, so many are looked at.
+const NAMED_BY_WORDS: i64 = 2_048;
 /// Words are counted in about so many entries of a scope.
 const SAMPLE: i64 = 50_000;
 
@@ -60,8 +62,8 @@ struct Conditions<'a> {
 }
 
 impl<'a> Conditions<'a> {
-    /// The conditions of a filter on a scope. Its number stands there as it is: see the module.
-    fn new(scope: i64, filter: &VectorFilter<'a>) -> Self {
+    /// The conditions of a filter on a scope, whose words are these. The scope's number stands there as it is: see the module.
+    fn new(scope: i64, filter: &VectorFilter<'a>, terms: &'a [i64]) -> Self {
         let mut all = Self { sql: format!("scope_no = {scope}"), params: Vec::new() };
         all.and("(expires_at IS NULL OR expires_at > $)", filter.now.into());
         if let Some(kinds) = filter.kinds {
@@ -82,15 +84,18 @@ impl<'a> Conditions<'a> {
         if let Some(only) = filter.only {
             all.and("no = ANY($)", Value::Ints(only));
         }
+        if !terms.is_empty() {
+            all.and("terms @> $", Value::Ints(terms));
+        }
         if filter.with_vector {
             all.sql.push_str(" AND dimensions IS NOT NULL");
         }
         match filter.sight {
             Sight::Everything => {}
-            Sight::Perhaps(eyes) => all.seen("policy <> 'private'", eyes),
+            Sight::Perhaps(eyes) => all.seen(eyes),
             Sight::Surely(eyes) => {
                 all.sql.push_str(" AND policy NOT IN ('restricted', 'shared')");
-                all.seen("policy <> 'private'", eyes);
+                all.seen(eyes);
             }
             Sight::Unsure => all.sql.push_str(" AND policy IN ('restricted', 'shared')"),
         }
@@ -107,8 +112,8 @@ impl<'a> Conditions<'a> {
         let _ = write!(self.sql, " AND {}", condition.replace('$', &place));
     }
 
-    fn seen(&mut self, otherwise: &str, eyes: Eyes<'a>) {
-        let _ = write!(self.sql, " AND ({otherwise}");
+    fn seen(&mut self, eyes: Eyes<'a>) {
+        self.sql.push_str(" AND (policy <> 'private'");
         if let Some(user) = eyes.user {
             let place = self.param(user.into());
             let _ = write!(self.sql, " OR author_user = {place}");
@@ -198,7 +203,8 @@ impl VectorIndex for PostgresTx<'_> {
     ) -> Result<Vec<Named>, StoreError> {
         self.prepare_walk(limit, care)?;
         let (spelled, length) = (spelled(vector), vector.len());
-        let mut all = Conditions::new(scope, filter);
+        let words = term_keys(scope, filter.terms.iter().copied());
+        let mut all = Conditions::new(scope, filter, &words);
         let order = match &spelled {
             Some(spelled) => {
                 let query = all.param(spelled.as_str().into());
@@ -212,25 +218,42 @@ impl VectorIndex for PostgresTx<'_> {
             all.sql
         );
         let tx: &mut dyn Tx = self;
-        tx.rows(&sql, &all.params, named)
+        let found = tx.rows(&sql, &all.params, named)?;
+        if care == Care::Exact {
+            self.prepare_walk(limit, Care::Quick)?;
+        }
+        Ok(found)
     }
 
     fn with_terms(
         &mut self,
         scope: i64,
-        terms: &[(u64, f64)],
+        query: &WordQuery<'_>,
         filter: &VectorFilter<'_>,
         limit: usize,
     ) -> Result<Vec<Named>, StoreError> {
-        let keys: Vec<i64> = terms.iter().map(|(digest, _)| term_key(scope, *digest)).collect();
-        let weights: Vec<i64> = terms.iter().map(|(_, weight)| (weight * 1e6) as i64).collect();
-        let mut all = Conditions::new(scope, filter);
+        let some = term_keys(scope, query.some.iter().copied());
+        let keys: Vec<i64> = query.worth.iter().map(|(digest, _)| term_key(scope, *digest)).collect();
+        let weights: Vec<i64> = query.worth.iter().map(|(_, weight)| (weight * 1e6) as i64).collect();
+        let vector = query.vector.and_then(|vector| Some((vector.len(), spelled(vector)?)));
+        let words = term_keys(scope, filter.terms.iter().copied());
+        let mut all = Conditions::new(scope, filter, &words);
+        all.and("terms && $", Value::Ints(&some));
         let (keys, weights) = (all.param(Value::Ints(&keys)), all.param(Value::Ints(&weights)));
+        let mut order = String::new();
+        if let Some((length, spelled)) = &vector {
+            let place = all.param(spelled.as_str().into());
+            order = format!(
+                "CASE WHEN dimensions = {length} THEN CAST(embedding AS halfvec({length})) <=> \
+                 CAST({place} AS halfvec({length})) END,"
+            );
+        }
         let conditions = &all.sql;
         let sql = format!(
-            "SELECT x.no, x.seq FROM unnest({keys}, {weights}) AS asked (term, weight) CROSS JOIN LATERAL \
-             (SELECT no, seq FROM memory_vectors WHERE terms @> ARRAY[asked.term] AND {conditions} LIMIT {NAMED_BY_WORDS}) x \
-             GROUP BY x.no, x.seq ORDER BY SUM(asked.weight) DESC, x.no DESC LIMIT {limit}"
+            "SELECT no, seq FROM \
+             (SELECT no, seq, dimensions, embedding, terms FROM memory_vectors WHERE {conditions} LIMIT {NAMED_BY_WORDS}) v \
+             ORDER BY (SELECT COALESCE(SUM(asked.worth), 0) FROM unnest({keys}, {weights}) AS asked (term, worth) \
+             WHERE asked.term = ANY(v.terms)) DESC, {order} no DESC LIMIT {limit}"
         );
         let tx: &mut dyn Tx = self;
         tx.rows(&sql, &all.params, named)
@@ -265,7 +288,8 @@ impl VectorIndex for PostgresTx<'_> {
     }
 
     fn count(&mut self, scope: i64, filter: &VectorFilter<'_>, most: Option<i64>) -> Result<i64, StoreError> {
-        let all = Conditions::new(scope, filter);
+        let words = term_keys(scope, filter.terms.iter().copied());
+        let all = Conditions::new(scope, filter, &words);
         let limit = most.map_or(String::new(), |most| format!(" LIMIT {most}"));
         let sql = format!("SELECT COUNT(*) FROM (SELECT 1 FROM memory_vectors WHERE {}{limit}) x", all.sql);
         let tx: &mut dyn Tx = self;
@@ -279,7 +303,8 @@ impl VectorIndex for PostgresTx<'_> {
         after: i64,
         limit: i64,
     ) -> Result<Vec<Named>, StoreError> {
-        let mut all = Conditions::new(scope, filter);
+        let words = term_keys(scope, filter.terms.iter().copied());
+        let mut all = Conditions::new(scope, filter, &words);
         all.and("no > $", after.into());
         let sql = format!("SELECT no, seq FROM memory_vectors WHERE {} ORDER BY no LIMIT {limit}", all.sql);
         let tx: &mut dyn Tx = self;
@@ -292,14 +317,15 @@ impl PostgresTx<'_> {
     fn prepare_walk(&mut self, limit: usize, care: Care) -> Result<(), StoreError> {
         let (least, most) = EF_SEARCH;
         // Only walks along the index of vectors need a scan of an index; all else has other ways.
-        let scans = if care == Care::Quick { "on" } else { "off" };
-        self.post(
+        let scans = if care == Care::Exact { "off" } else { "on" };
+        let walked = if care == Care::Brief { WALKED_BRIEFLY } else { WALKED };
+        self.send(
             "SELECT set_config('hnsw.ef_search', $1, TRUE), set_config('hnsw.iterative_scan', 'relaxed_order', TRUE), \
              set_config('hnsw.max_scan_tuples', $2, TRUE), set_config('hnsw.scan_mem_multiplier', $3, TRUE), \
              set_config('enable_indexscan', $4, TRUE)",
             &[
                 limit.clamp(least, most).to_string().as_str().into(),
-                WALKED.to_string().as_str().into(),
+                walked.to_string().as_str().into(),
                 WALK_MEMORY.to_string().as_str().into(),
                 scans.into(),
             ],

@@ -3,14 +3,21 @@
 use super::connection::Session;
 use super::failure::{Failure, Remedy};
 use super::follower::Bell;
+use super::keys::{Keys, Waiting};
 use super::tx::{Committed, PostgresTx};
-use super::{PostgresConfig, Work};
+use super::{Load, PostgresConfig, Work, presence};
 use crate::StoreError;
+use crossbeam_channel::{Receiver, RecvError, Sender, select, unbounded};
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often a unit of work is run again because another one came first. Each time at least one of those was successful.
-const TRIES: u32 = 30;
+/// For how long a unit of work is run again because another one came first. Each time at least one of those was successful.
+const CONFLICTS: Duration = Duration::from_secs(10);
+/// The longest pause before it is.
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 /// How often a violated constraint may be somebody else's doing.
 const CONSTRAINT_TRIES: u32 = 3;
 /// For how long a lost connection is made anew before the unit of work is given up.
@@ -20,6 +27,29 @@ const FIRST_PAUSE: Duration = Duration::from_millis(20);
 /// After a failure to connect, nobody tries for so long: what comes meanwhile is refused at once.
 const REST: Duration = Duration::from_millis(500);
 
+/// Whether the database is away, as far as any thread knows: it is said once, and once when it is over.
+#[derive(Debug, Default)]
+pub(super) struct Outage(AtomicBool);
+
+impl Outage {
+    /// Whether it is away.
+    pub(super) fn is_on(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn began(&self, error: &StoreError) {
+        if !self.0.swap(true, Ordering::Relaxed) {
+            tracing::warn!(%error, "cannot connect to the database; trying again as long as there is something to do");
+        }
+    }
+
+    pub(super) fn ended(&self) {
+        if self.0.swap(false, Ordering::Relaxed) {
+            tracing::info!("the database is back");
+        }
+    }
+}
+
 /// What a thread does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
@@ -27,12 +57,45 @@ pub(super) enum Role {
     Writer,
 }
 
-pub(super) struct Worker {
+/// The threads of one role, and what they share.
+pub(super) struct Crew {
     role: Role,
     config: PostgresConfig,
     schema: Option<&'static str>,
-    session: Option<Session>,
     bell: Option<Bell>,
+    outage: Arc<Outage>,
+    keys: Arc<Keys>,
+    /// How many have a connection.
+    connected: AtomicUsize,
+    /// Work that one without a connection hands over to those with one.
+    orphans: (Sender<Work>, Receiver<Work>),
+}
+
+impl Crew {
+    pub(super) fn new(
+        role: Role,
+        config: PostgresConfig,
+        schema: Option<&'static str>,
+        bell: Option<Bell>,
+        outage: Arc<Outage>,
+        keys: Arc<Keys>,
+    ) -> Self {
+        Self {
+            role,
+            config,
+            schema,
+            bell,
+            outage,
+            keys,
+            connected: AtomicUsize::default(),
+            orphans: unbounded(),
+        }
+    }
+}
+
+pub(super) struct Worker {
+    crew: Arc<Crew>,
+    session: Option<Session>,
     /// When connecting was given up last, and why.
     refused: Option<(Instant, StoreError)>,
 }
@@ -44,49 +107,116 @@ enum Ran {
 }
 
 impl Worker {
-    pub(super) fn new(
-        role: Role,
-        config: PostgresConfig,
-        schema: Option<&'static str>,
-        session: Option<Session>,
-        bell: Option<Bell>,
-    ) -> Self {
-        Self { role, config, schema, session, bell, refused: None }
+    pub(super) fn new(crew: Arc<Crew>, session: Option<Session>) -> Self {
+        crew.connected.fetch_add(usize::from(session.is_some()), Ordering::Relaxed);
+        Self { crew, session, refused: None }
     }
 
-    /// Runs a unit of work to its end and answers it.
-    pub(super) fn run(&mut self, mut job: Work) {
-        let (mut tries, mut pause, started) = (0, FIRST_PAUSE, Instant::now());
+    /// Works until every sender is gone and the queue is empty.
+    pub(super) fn work(&mut self, queue: &Receiver<Work>, load: &Load) {
+        let orphans = self.crew.orphans.1.clone();
+        loop {
+            let job = select! {
+                recv(orphans) -> job => job,
+                recv(queue) -> job => job.or_else(|_| orphans.try_recv().map_err(|_| RecvError)),
+            };
+            let Ok(job) = job else { break };
+            load.active.fetch_add(1, Ordering::Relaxed);
+            let connected = self.connect().is_ok();
+            if !connected && self.crew.connected.load(Ordering::Relaxed) > 0 {
+                // The database has no room for another connection; those that there are do the work.
+                let _ = self.crew.orphans.0.send(job);
+                load.active.fetch_sub(1, Ordering::Relaxed);
+                std::thread::sleep(REST);
+                continue;
+            }
+            self.run(job);
+            load.active.fetch_sub(1, Ordering::Relaxed);
+        }
+        self.disconnect();
+    }
+
+    fn disconnect(&mut self) {
+        if self.session.take().is_some() {
+            self.crew.connected.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Runs a unit of work to its end and answers it, and then those that waited for a key it held.
+    pub(super) fn run(&mut self, job: Work) {
+        let mut next = VecDeque::from([(job, None)]);
+        while let Some((job, promised)) = next.pop_front() {
+            for key in self.run_one(job, promised) {
+                next.extend(self.crew.keys.give_back(key).map(|job| (job, Some(key))));
+            }
+        }
+    }
+
+    /// Runs one; answers the keys that are to be given back.
+    fn run_one(&mut self, mut job: Work, mut promised: Option<i64>) -> Vec<i64> {
+        let (mut tries, mut rare, mut pause, started) = (0, 0, FIRST_PAUSE, Instant::now());
+        let mut lost = None;
+        let mut own = Vec::new();
         let outcome = loop {
             tries += 1;
-            let failure = match self.attempt(&mut job) {
+            own.extend(promised.take());
+            let (ran, wanted) = self.attempt(&mut job, &mut own);
+            let failure = match ran {
                 Ran::Done(outcome) => break outcome,
                 Ran::Again(failure) => failure,
             };
             match failure.remedy {
-                Remedy::RunAgain if tries < TRIES => {
+                Remedy::RunAgain if started.elapsed() < CONFLICTS => {
                     metrics::counter!("memory_store_retries_total", "reason" => "conflict").increment(1);
-                    std::thread::sleep(jitter(Duration::from_micros(500) * tries));
+                    std::thread::sleep(jitter((Duration::from_micros(500) * tries).min(LONGEST_PAUSE)));
                 }
-                Remedy::RunAgainOnce if tries < CONSTRAINT_TRIES => {
+                Remedy::RunAgainRarely if rare < CONSTRAINT_TRIES => {
+                    rare += 1;
                     metrics::counter!("memory_store_retries_total", "reason" => "constraint").increment(1);
                 }
-                Remedy::Reconnect if started.elapsed() < RECONNECTING => {
+                Remedy::Reconnect if lost.get_or_insert_with(Instant::now).elapsed() < RECONNECTING => {
                     metrics::counter!("memory_store_retries_total", "reason" => "connection").increment(1);
                     std::thread::sleep(jitter(pause));
                     pause *= 2;
                 }
                 Remedy::Reconnect => {
-                    self.refused = Some((Instant::now(), failure.error.clone()));
+                    if self.session.is_none() {
+                        self.refused = Some((Instant::now(), failure.error.clone()));
+                    }
                     break Err(failure.error);
+                }
+                Remedy::WaitForKey => {
+                    // Whoever holds it may want one of ours.
+                    match self.crew.keys.wait(wanted.unwrap_or_default(), job, self.crew.config.queue) {
+                        Waiting::Aside => return own,
+                        Waiting::NoNeed(again) => job = again,
+                        Waiting::NoRoom(refused) => {
+                            job = refused;
+                            break Err(StoreError::Overloaded);
+                        }
+                    }
                 }
                 _ => break Err(failure.error),
             }
         };
+        if outcome.as_ref().is_err_and(|error| matches!(error, StoreError::Overloaded)) {
+            // Somebody elsewhere does not give the key back. Those who waited behind this one have waited for long enough.
+            let behind = own.iter().flat_map(|key| self.crew.keys.take_waiting(*key));
+            behind.for_each(|job| job.finish(Err(StoreError::Overloaded)));
+        }
         job.finish(outcome);
+        own
     }
 
-    fn attempt(&mut self, job: &mut Work) -> Ran {
+    /// Runs it once, with the keys of this process that it has; those that it took are among them afterwards. Also answers the
+    /// one it could not have.
+    fn attempt(&mut self, job: &mut Work, own: &mut Vec<i64>) -> (Ran, Option<i64>) {
+        let mut wanted = None;
+        let ran = self.attempt_with(job, own, &mut wanted);
+        (ran, wanted)
+    }
+
+    fn attempt_with(&mut self, job: &mut Work, own: &mut Vec<i64>, wanted: &mut Option<i64>) -> Ran {
         if let Err(failure) = self.connect() {
             return if failure.remedy == Remedy::None {
                 Ran::Done(Err(failure.error))
@@ -97,8 +227,12 @@ impl Worker {
         let Some(session) = &mut self.session else {
             return Ran::Done(Err(StoreError::Broken("a connection is not there".into())));
         };
-        let mut tx = PostgresTx::new(session, &self.config.vault, self.role == Role::Writer);
-        let Ok(kept) = catch_unwind(AssertUnwindSafe(|| job.run(&mut tx))) else {
+        let keys = Arc::clone(&self.crew.keys);
+        let mut tx = PostgresTx::new(session, &self.crew.config.vault, self.crew.role == Role::Writer)
+            .with_keys(&keys, std::mem::take(own));
+        let ran = catch_unwind(AssertUnwindSafe(|| job.run(&mut tx)));
+        (*own, *wanted) = tx.take_keys();
+        let Ok(kept) = ran else {
             tracing::error!("a unit of work panicked; it was undone");
             tx.roll_back();
             return Ran::Done(Err(StoreError::Broken("the unit of work panicked".into())));
@@ -113,15 +247,22 @@ impl Worker {
         }
         match tx.commit() {
             Committed::Yes { told } => {
-                if let Some(bell) = self.bell.as_ref().filter(|_| told) {
+                if let Some(bell) = self.crew.bell.as_ref().filter(|_| told) {
                     bell.ring();
                 }
                 Ran::Done(Ok(()))
             }
-            Committed::No(failure) => self.failed(failure),
+            Committed::No(failure) => {
+                // It may hold keys still: what gives them back came after what failed.
+                self.disconnect();
+                self.failed(failure)
+            }
             Committed::Unknown => {
-                self.session = None;
-                Ran::Done(Err(StoreError::Unavailable(
+                self.disconnect();
+                tracing::warn!(
+                    "a connection to the database was lost during a commit; nobody knows whether it happened"
+                );
+                Ran::Done(Err(StoreError::Unknown(
                     "the connection to the database was lost during the commit: look whether it was written, or repeat it \
                      with the same Idempotency-Key"
                         .into(),
@@ -134,10 +275,10 @@ impl Worker {
         match failure.remedy {
             Remedy::None => Ran::Done(Err(failure.error)),
             Remedy::Reconnect => {
-                self.session = None;
+                self.disconnect();
                 Ran::Again(failure)
             }
-            Remedy::RunAgain | Remedy::RunAgainOnce => Ran::Again(failure),
+            Remedy::RunAgain | Remedy::RunAgainRarely | Remedy::WaitForKey => Ran::Again(failure),
         }
     }
 
@@ -145,20 +286,30 @@ impl Worker {
         if self.session.as_mut().is_some_and(Session::is_open) {
             return Ok(());
         }
-        self.session = None;
+        self.disconnect();
         if let Some((at, error)) = &self.refused
             && at.elapsed() < REST
+            && self.crew.outage.is_on()
         {
             return Err(Failure::new(error.clone(), Remedy::None));
         }
-        match Session::connect(&self.config, self.schema) {
+        let connected = Session::connect(&self.crew.config, self.crew.schema).and_then(|mut session| {
+            // What it seals must be what everybody seals with.
+            if self.crew.schema.is_none() && !self.crew.config.vault.is_rotating() {
+                presence::join(&mut session)?;
+            }
+            Ok(session)
+        });
+        match connected {
             Ok(session) => {
                 metrics::counter!("memory_store_connections_total").increment(1);
+                self.crew.outage.ended();
                 self.session = Some(session);
+                self.crew.connected.fetch_add(1, Ordering::Relaxed);
                 Ok(())
             }
             Err(error) => {
-                tracing::warn!(%error, "cannot connect to the database");
+                self.crew.outage.began(&error);
                 Err(Failure::new(error, Remedy::Reconnect))
             }
         }

@@ -221,6 +221,7 @@ impl Engine for SqliteEngine {
             active: self.load.active.load(Ordering::Relaxed),
             total: self.readers + 1,
             queued: queues.as_ref().map_or(0, |queues| queues.write.len() + queues.read.len()),
+            is_away: false,
         }
     }
 

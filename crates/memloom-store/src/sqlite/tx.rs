@@ -241,6 +241,10 @@ impl Tx for SqliteTx<'_> {
         feed::record(self, change)
     }
 
+    fn has_unnumbered_changes(&mut self) -> Result<bool, StoreError> {
+        self.healthy().map(|()| false)
+    }
+
     fn number_changes(&mut self) -> Result<bool, StoreError> {
         self.healthy().map(|()| false)
     }

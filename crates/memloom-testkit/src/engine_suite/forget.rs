@@ -92,6 +92,7 @@ fn say(tx: &mut dyn Tx, number: u128, on: ConversationId, who: &str, key: &str) 
     entries::insert(tx, &tenant(), group, &entry, None)?;
     search::add_unindexed(tx, &tenant(), group, id, place.created_at)?;
     tx.index_text(TextDocument {
+        is_new: false,
         tenant: "a".into(),
         id: id.0,
         group: group.0,

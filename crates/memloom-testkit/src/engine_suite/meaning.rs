@@ -19,6 +19,7 @@ fn entry(number: u128) -> EntryId {
 fn index(tx: &mut dyn Tx, of: u128, number: u128, text: &str, by_agent: bool) -> Result<(), StoreError> {
     let (group, root) = tree(of);
     tx.index_text(TextDocument {
+        is_new: false,
         id: entry(number).0,
         tenant: "a".into(),
         group: group.0,

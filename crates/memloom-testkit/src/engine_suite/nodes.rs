@@ -6,7 +6,7 @@ use memloom_core::identity::Tenant;
 use memloom_core::memories::{MemoryId, ScopeHash};
 use memloom_store::changes::{self, Change, ChangeKind};
 use memloom_store::nodes::{self, Node};
-use memloom_store::rates::{self, Grant, Measure};
+use memloom_store::rates::{self, Draw, Grant, Measure};
 use memloom_store::stream::{self, NewEvent};
 use memloom_store::{Store, StoreError, Tx, leases};
 use tokio::task::JoinSet;
@@ -76,30 +76,45 @@ pub async fn a_node_is_there_for_as_long_as_it_says_so(fixture: impl Fixture) {
     assert_eq!(seen(0).await.unwrap(), []);
 }
 
+fn calls(bucket: u8, most: i64) -> Draw {
+    Draw { bucket: [bucket; 16], measure: Measure { cost: 10, capacity: 1_000 }, most }
+}
+
 pub async fn a_bucket_gives_no_piece_twice_and_no_more_than_it_holds(fixture: impl Fixture) {
     let store = fixture.store();
-    let measure = Measure { cost: 10, capacity: 1_000 };
     let mut draws = JoinSet::new();
     for number in 0..40 {
         let store = store.clone();
         draws.spawn(async move {
-            let draw = move |tx: &mut dyn Tx| rates::draw(tx, b"bucket", measure, 1 + number % 5, 5_000);
+            let draw = move |tx: &mut dyn Tx| rates::draw(tx, &[calls(1, 1 + number % 5)], 5_000);
             store.write("suite", draw).await.unwrap()
         });
     }
-    let mut grants: Vec<Grant> = draws.join_all().await.into_iter().flatten().collect();
+    let mut grants: Vec<Grant> = draws.join_all().await.into_iter().flatten().flatten().collect();
     grants.sort_by_key(|grant| grant.from);
     assert!(grants.windows(2).all(|two| two[0].until <= two[1].from), "{grants:?}");
     assert_eq!(grants.first().unwrap().from, 5_000);
     assert_eq!(grants.last().unwrap().until, 6_000);
-    let draw = |now| write(store, move |tx| rates::draw(tx, b"bucket", measure, 7, now));
-    assert_eq!(draw(5_000).await, Err(10), "how long it takes until there is something");
-    assert_eq!(draw(5_010).await, Ok(Grant { from: 6_000, until: 6_010 }));
-    write(store, |tx| rates::give_back(tx, b"bucket", 10)).await;
-    assert_eq!(draw(5_010).await, Ok(Grant { from: 6_000, until: 6_010 }));
-    assert_eq!(draw(9_000).await, Ok(Grant { from: 9_000, until: 9_070 }), "what was full is full");
+    let draw = |now| write(store, move |tx| rates::draw(tx, &[calls(1, 7)], now));
+    let granted = |from, until| Ok(vec![Grant { from, until }]);
+    assert_eq!(draw(5_000).await, Err(vec![10]), "how long it takes until there is something");
+    assert_eq!(draw(5_010).await, granted(6_000, 6_010));
+    write(store, |tx| rates::give_back(tx, &[1; 16], 10)).await;
+    assert_eq!(draw(5_010).await, granted(6_000, 6_010));
+    assert_eq!(draw(9_000).await, granted(9_000, 9_070), "what was full is full");
     write(store, |tx| rates::purge(tx, 9_071)).await;
-    assert_eq!(draw(8_000).await, Ok(Grant { from: 8_000, until: 8_070 }));
+    assert_eq!(draw(8_000).await, granted(8_000, 8_070));
+}
+
+pub async fn where_one_bucket_is_empty_nothing_is_drawn_from_the_others(fixture: impl Fixture) {
+    let store = fixture.store();
+    let draw = |draws: &'static [(u8, i64)]| {
+        let draws: Vec<Draw> = draws.iter().map(|(bucket, most)| calls(*bucket, *most)).collect();
+        write(store, move |tx| rates::draw(tx, &draws, 5_000))
+    };
+    assert_eq!(draw(&[(1, 100)]).await, Ok(vec![Grant { from: 5_000, until: 6_000 }]));
+    assert_eq!(draw(&[(2, 1), (1, 1)]).await, Err(vec![0, 10]));
+    assert_eq!(draw(&[(2, 1)]).await, Ok(vec![Grant { from: 5_000, until: 5_010 }]), "it is still full");
 }
 
 /// Records a change of a memory and tells of it.

@@ -4,10 +4,11 @@ use super::store::Readable;
 use super::{Check, DATABASE};
 use memloom_core::{Clock, SystemClock};
 use memloom_store::postgres::address::Address;
-use memloom_store::postgres::inspection::{self, Inspection, Node, known_schema};
+use memloom_store::postgres::inspection::{self, Cause, Inspection, Node, known_schema};
 use memloom_store::postgres::{self, PostgresConfig};
 use memloom_store::{StoreError, Tx};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// The oldest server that is tested.
 const OLDEST_SERVER: i32 = 150_000;
@@ -22,16 +23,34 @@ const UNNUMBERED_FOR: i64 = 10_000_000;
 pub(super) struct Examined {
     address: Address,
     config: PostgresConfig,
-    found: Result<Inspection, StoreError>,
+    /// Nodes that are gone without having said so are not among those it found.
+    found: Result<Inspection, Refusal>,
+    gone: Vec<Node>,
+}
+
+/// Why a database could not be looked at.
+struct Refusal {
+    why: StoreError,
+    cause: Option<Cause>,
 }
 
 impl Examined {
-    pub(super) async fn of(address: Address, config: PostgresConfig) -> Self {
+    /// Looks at a database, where nodes count as gone that did not say for a `lease` that they are there.
+    pub(super) async fn of(address: Address, config: PostgresConfig, lease: Duration) -> Self {
         let looked_at = config.clone();
-        let found = tokio::task::spawn_blocking(move || inspection::inspect(&looked_at, &SystemClock)).await;
-        let found =
-            found.unwrap_or_else(|_| Err(StoreError::Broken("looking at the database failed".into())));
-        Self { address, config, found }
+        let look = move || {
+            inspection::inspect(&looked_at, &SystemClock)
+                .map_err(|why| Refusal { why, cause: inspection::diagnose(&looked_at) })
+        };
+        let found = tokio::task::spawn_blocking(look).await;
+        let failed = || StoreError::Broken("looking at the database failed".into());
+        let mut found = found.unwrap_or_else(|_| Err(Refusal { why: failed(), cause: None }));
+        let mut gone = Vec::new();
+        if let Ok(found) = &mut found {
+            let is_gone = |node: &mut Node| node.seen > lease.as_secs() as i64;
+            gone.extend(found.nodes.extract_if(.., is_gone));
+        }
+        Self { address, config, found, gone }
     }
 
     pub(super) fn in_use(&self) -> bool {
@@ -59,15 +78,13 @@ impl Examined {
     /// What there is to say, where a node that is here may be `running` as configured.
     pub(super) fn checks(&self, running: bool) -> Vec<Check> {
         match &self.found {
-            Err(refusal) => vec![Check::problem(
-                DATABASE,
-                refusal.to_string(),
-                "check store.url (host, port, user, password, database), and that this machine can reach the server",
-            )],
+            Err(Refusal { why, cause }) => {
+                vec![Check::problem(DATABASE, why.to_string(), remedy(*cause, &self.address))]
+            }
             Ok(found) => [
                 self.connection(found),
                 server(found),
-                role(found),
+                role(found, &self.address),
                 pgvector(found),
                 schema(found),
                 self.room(found, running),
@@ -75,8 +92,9 @@ impl Examined {
                 vacuum(found),
             ]
             .into_iter()
+            .chain(row_security(found))
             .chain(feed(found))
-            .chain([nodes(&found.nodes)])
+            .chain([nodes(&found.nodes, &self.gone)])
             .collect(),
         }
     }
@@ -106,6 +124,48 @@ impl Examined {
     }
 }
 
+/// What to do where nobody could connect.
+fn remedy(cause: Option<Cause>, address: &Address) -> String {
+    let (hosts, database) = (address.hosts().join(", "), address.database());
+    match cause {
+        Some(Cause::Refused) => format!(
+            "nobody listens at {hosts}: check host and port in store.url, that the server runs, and its listen_addresses"
+        ),
+        Some(Cause::Unreachable) => {
+            format!("there is no way to {hosts}: check the host in store.url, and the network of this machine")
+        }
+        Some(Cause::Silent) => {
+            format!("{hosts} does not answer: check host and port in store.url, and firewalls on the way")
+        }
+        Some(Cause::NoTls) => format!(
+            "the server has no TLS: turn it on there (ssl = on), or write sslmode=disable in store.url where nobody else is on \
+             the way (now it is sslmode={})",
+            address.tls()
+        ),
+        Some(Cause::Certificate) => "check that store.tls_ca has the authority that signed the server's certificate, and with \
+                                     sslmode=verify-full that the certificate names the host in store.url"
+            .into(),
+        Some(Cause::PasswordMissing) => {
+            "set the variable PGPASSWORD, or have a line in ~/.pgpass (or PGPASSFILE), or write the password into store.url".into()
+        }
+        Some(Cause::NotAdmitted) => format!(
+            "check user and password (store.url, PGPASSWORD, ~/.pgpass), and that pg_hba.conf on the server has a line that \
+             lets this user reach {database} from here"
+        ),
+        Some(Cause::NoDatabase) => {
+            format!("as a superuser: CREATE DATABASE {database} OWNER … ENCODING 'UTF8' TEMPLATE template0")
+        }
+        Some(Cause::NotAllowed) => format!("as its owner: GRANT CONNECT ON DATABASE {database} TO …"),
+        Some(Cause::Full) => "wait, end connections that nobody needs, lower store.connections of the nodes, or raise \
+                              max_connections of the server (or the limit of the role or database)"
+            .into(),
+        Some(Cause::NotReady) => "it starts or stops: wait a moment, and look into the server's log".into(),
+        Some(Cause::Other) | None => {
+            "check store.url (host, port, user, password, database), and that this machine can reach the server".into()
+        }
+    }
+}
+
 fn server(found: &Inspection) -> Check {
     const NAME: &str = "server";
     let server = &found.server;
@@ -128,7 +188,7 @@ fn server(found: &Inspection) -> Check {
     Check::ok(NAME, message)
 }
 
-fn role(found: &Inspection) -> Check {
+fn role(found: &Inspection, address: &Address) -> Check {
     const NAME: &str = "role";
     let role = &found.role;
     let name = &role.name;
@@ -150,11 +210,42 @@ fn role(found: &Inspection) -> Check {
             };
         }
     };
-    Check::advice(
+    // A superuser is somebody's way into the whole server: it is not ours to take its rights away.
+    let fix = if role.superuser {
+        let along = match found.schema {
+            Some(_) => format!(
+                ". What {name} has made here comes along with `memloom export` and `memloom import` into an empty database"
+            ),
+            None => String::new(),
+        };
+        let database = address.database();
+        format!(
+            "use a role of its own: CREATE ROLE memloom LOGIN PASSWORD '…'; ALTER DATABASE {database} OWNER TO memloom; then \
+             name it in store.url{along}"
+        )
+    } else {
+        format!("ALTER ROLE {name} NOBYPASSRLS")
+    };
+    let off = format!("{name} {what}: row-level security, the second line of tenant isolation, is off");
+    Check::advice(NAME, off, fix)
+}
+
+/// Whether tables keep tenants apart for their owner too, who is who we are.
+fn row_security(found: &Inspection) -> Option<Check> {
+    const NAME: &str = "row security";
+    found.schema.filter(|schema| schema.number == known_schema())?;
+    let [table, others @ ..] = found.unforced.as_slice() else {
+        return Some(Check::ok(NAME, "keeps tenants apart once more, for the owner of the tables too"));
+    };
+    let more = if others.is_empty() { String::new() } else { format!(", {}", others.join(", ")) };
+    Some(Check::advice(
         NAME,
-        format!("{name} {what}: row-level security, the second line of tenant isolation, is off"),
-        format!("use a role that is neither: ALTER ROLE {name} NOSUPERUSER NOBYPASSRLS"),
-    )
+        format!("is off for the owner of {table}{more}: a second line of tenant isolation is missing"),
+        format!(
+            "for each of them: ALTER TABLE {table} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY. A table that has lost \
+             its policy one_tenant comes back from a backup"
+        ),
+    ))
 }
 
 fn pgvector(found: &Inspection) -> Check {
@@ -193,6 +284,14 @@ fn schema(found: &Inspection) -> Check {
     let known = known_schema();
     match found.schema {
         None => Check::ok(NAME, format!("the database is empty; the first start makes schema {known}")),
+        Some(schema) if schema.number < inspection::works_with() && !found.nodes.is_empty() => Check::advice(
+            NAME,
+            format!(
+                "{}; the next start upgrades it to {known}, on which older nodes cannot work",
+                schema.number
+            ),
+            "stop the nodes that are running before you start this version",
+        ),
         Some(schema) if schema.number < known => {
             Check::ok(NAME, format!("{}; the next start upgrades it to {known}", schema.number))
         }
@@ -259,21 +358,39 @@ fn feed(found: &Inspection) -> Option<Check> {
     })
 }
 
-fn nodes(nodes: &[Node]) -> Check {
+fn nodes(running: &[Node], gone: &[Node]) -> Check {
     const NAME: &str = "nodes";
-    if nodes.is_empty() {
-        return Check::ok(NAME, "none is running");
+    let each = |nodes: &[Node]| nodes.iter().map(shown).collect::<Vec<_>>().join(", ");
+    let mut message = match running {
+        [] => "none is running".to_owned(),
+        running => format!("{}: {}", counted(running.len(), "node"), each(running)),
+    };
+    if !gone.is_empty() {
+        let gone = format!("; gone without having said so: {}", each(gone));
+        message.push_str(&gone);
     }
-    let versions: BTreeSet<&str> = nodes.iter().map(|node| node.version.as_str()).collect();
-    let each: Vec<String> = nodes
-        .iter()
-        .map(|node| format!("{} ({}, seen {} s ago)", node.id, node.version, node.seen))
-        .collect();
-    let message = format!("{}: {}", counted(nodes.len(), "node"), each.join(", "));
+    let versions: BTreeSet<&str> = running.iter().map(|node| node.version.as_str()).collect();
+    let places = running.iter().filter_map(|node| node.place.as_ref());
+    let settings: BTreeSet<&str> = places.map(|place| place.settings.as_str()).collect();
+    if settings.len() > 1 {
+        let settings: Vec<&str> = settings.into_iter().collect();
+        return Check::advice(
+            NAME,
+            format!("{message}; they have different settings ({})", settings.join(" / ")),
+            "give all nodes the same: what one writes the other may not find",
+        );
+    }
     if versions.len() > 1 {
         return Check::warning(NAME, format!("{message}; of different versions, as in an upgrade"));
     }
     Check::ok(NAME, message)
+}
+
+/// A node, so that it can be found.
+fn shown(node: &Node) -> String {
+    let Node { id, version, seen, place } = node;
+    let place = place.as_ref().map_or_else(|| "node".to_owned(), ToString::to_string);
+    format!("{place} ({version}, seen {seen} s ago, {id})")
 }
 
 fn counted(count: usize, what: &str) -> String {

@@ -44,7 +44,8 @@ impl Examined {
             Err(_) => Self::Nowhere,
             Ok(Database::Sqlite(path)) => Self::Sqlite(sqlite::Examined::of(path, vault)),
             Ok(Database::Postgres(address)) => {
-                let examined = postgres::Examined::of(address, config.store.postgres(vault)).await;
+                let lease = config.tasks.lease.0;
+                let examined = postgres::Examined::of(address, config.store.postgres(vault), lease).await;
                 Self::Postgres(Box::new(examined))
             }
         }

@@ -12,8 +12,9 @@ use memloom_recall::index::{Candidate, TermStatistics, rescore};
 use memloom_store::memories::index::Indexed;
 use memloom_store::memories::scopes::ScopeRow;
 use memloom_store::memories::{entries, index};
-use memloom_store::vectors::{Care, Eyes, Named, Sight, VectorFilter, VectorIndex};
+use memloom_store::vectors::{Care, Eyes, Named, Sight, VectorFilter, VectorIndex, WordQuery};
 use memloom_store::{StoreError, Tx};
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
 /// So many are named at least and at most.
@@ -22,8 +23,10 @@ const NAMED: (usize, usize) = (128, 4_096);
 const MORE: usize = 8;
 /// Up to so many entries are counted where it need not be certain.
 const COUNTED: i64 = 10_000;
-/// Words that more entries have than this together name nobody, but for the rarest.
-const COMMON_WORDS: u64 = 4_096;
+/// The rarest words name everybody who has them, as many words as so many entries have together.
+const COMMON_WORDS: u64 = 1_024;
+/// How far a similarity in half precision may be from what it is in full.
+const ERROR: f32 = 5e-4;
 /// Entries that are read at a time.
 const BATCH: i64 = 1_000;
 
@@ -94,6 +97,7 @@ fn filter<'a>(admission: &Admission<'a>, kinds: Option<&'a [i64]>) -> VectorFilt
         sight: if *all { Sight::Everything } else { Sight::Perhaps(eyes) },
         only: None,
         with_vector: false,
+        terms: &[],
     }
 }
 
@@ -121,13 +125,13 @@ struct Nominees<'a> {
 }
 
 impl Nominees<'_> {
-    /// Looks at some; answers how many of them are admitted and match.
+    /// Looks at some; answers how similar those are that are admitted and match.
     fn take(
         &mut self,
         tx: &mut dyn Tx,
         named: &[Named],
-        matches: impl Fn(&Indexed) -> bool,
-    ) -> Result<usize> {
+        similarity: impl Fn(&Indexed) -> Option<f32>,
+    ) -> Result<Vec<f32>> {
         let fresh: Vec<Named> =
             named.iter().filter(|one| !self.named.contains_key(&one.no)).copied().collect();
         let mut loaded = load(tx, self.row, &fresh)?;
@@ -143,7 +147,7 @@ impl Nominees<'_> {
         self.named.extend(fresh.iter().map(|one| (one.no, None)));
         self.named.extend(loaded.into_iter().map(|one| (one.no.0, Some(one))));
         let admitted = named.iter().filter_map(|one| self.named.get(&one.no)?.as_ref());
-        Ok(admitted.filter(|one| matches(one)).count())
+        Ok(admitted.filter_map(similarity).collect())
     }
 
     /// Looks at more and more, until enough are admitted; says whether there are no others, and whether those are enough.
@@ -152,19 +156,32 @@ impl Nominees<'_> {
         tx: &mut dyn Tx,
         want: usize,
         list: impl Fn(&mut dyn VectorIndex, &VectorFilter<'_>, usize) -> Result<Vec<Named>, StoreError>,
-        matches: impl Fn(&Indexed) -> bool,
+        similarity: impl Fn(&Indexed) -> Option<f32>,
     ) -> Result<(bool, bool)> {
-        let (least, most) = NAMED;
-        // Few different limits: each makes a statement.
-        let mut limit = (2 * want).next_power_of_two().clamp(least, most);
+        let (mut limit, most) = (limit(want), NAMED.1);
         loop {
             let named = list(vectors(tx)?, &self.filter, limit)?;
-            let (all, enough) = (named.len() < limit, self.take(tx, &named, &matches)? >= want);
-            if all || enough || limit == most {
+            let similar = self.take(tx, &named, &similarity)?;
+            let (all, enough) = (named.len() < limit, similar.len() >= want);
+            if all || (enough && tells_apart(similar, want)) || limit == most {
                 return Ok((all, enough));
             }
             limit = (limit * MORE).min(most);
         }
+    }
+}
+
+/// How many are named at first where so many are wanted. There are few different ones, since each makes a statement.
+fn limit(want: usize) -> usize {
+    (2 * want).next_power_of_two().clamp(NAMED.0, NAMED.1)
+}
+
+/// Whether the best are so far from the last that nobody who was not named can be among them. Words tell apart by themselves.
+fn tells_apart(mut similar: Vec<f32>, want: usize) -> bool {
+    similar.sort_unstable_by(|a, b| b.total_cmp(a));
+    match (want.checked_sub(1).and_then(|at| similar.get(at)), similar.last()) {
+        (Some(wanted), Some(last)) => wanted - last > ERROR,
+        _ => true,
     }
 }
 
@@ -199,7 +216,7 @@ impl Scope<'_> {
         let mut asked = Vec::new();
         if query.mode == Mode::Hybrid || query.words_required {
             asked = words.rarest_first(frequencies);
-            exact &= self.name_by_words(tx, &mut nominees, query, &asked)?;
+            exact &= self.name_by_words(tx, &mut nominees, query, words, &asked)?;
         }
         let everything = query.threshold <= 0.0 && !query.words_required && !query.vectors.is_empty();
         let mut total = None;
@@ -226,15 +243,16 @@ impl Scope<'_> {
         only: &mut Passing<'_>,
     ) -> Result<bool> {
         let scope = self.row.no;
-        let matches = |one: &Indexed| {
-            one.embedding.as_ref().and_then(|made| Space::of(&made.model)).as_ref() == Some(space)
+        let similarity = |one: &Indexed| {
+            let made = one.embedding.as_ref()?;
+            (Space::of(&made.model).as_ref() == Some(space)).then(|| rescore(vector, &made.vector))
         };
         let list = |care: Care| {
             move |index: &mut dyn VectorIndex, filter: &VectorFilter<'_>, limit: usize| {
                 index.nearest(scope.0, vector, filter, limit, care)
             }
         };
-        let (all, enough) = nominees.ask(tx, query.want, list(Care::Quick), matches)?;
+        let (all, enough) = nominees.ask(tx, query.want, list(Care::Quick), similarity)?;
         if !all && enough {
             return Ok(false);
         }
@@ -247,35 +265,80 @@ impl Scope<'_> {
             let filter = VectorFilter { only: passing.as_deref(), ..before };
             vectors(tx)?.nearest(scope.0, vector, &filter, NAMED.1, Care::Exact)?
         };
-        nominees.take(tx, &named, matches)?;
+        nominees.take(tx, &named, similarity)?;
         Ok(named.len() < NAMED.1)
     }
 
-    /// Names those that have some of the rarest words; says whether nobody was overlooked.
+    /// Names those that have some of the rarest words, and of those that have others the most similar; says whether nobody was
+    /// overlooked.
     fn name_by_words(
         &self,
         tx: &mut dyn Tx,
         nominees: &mut Nominees<'_>,
         query: &NearQuery,
+        words: &Words,
         asked: &[Asked],
     ) -> Result<bool> {
-        let scope = self.row.no;
         let mut together = 0;
         let there = asked.iter().filter(|word| word.frequency > 0);
-        let naming = there.clone().take_while(|word| {
-            let first = together == 0;
+        let (rare, common): (Vec<&Asked>, Vec<&Asked>) = there.partition(|word| {
             together += word.frequency;
-            first || together <= COMMON_WORDS
+            together <= COMMON_WORDS
         });
-        let naming: Vec<(u64, f64)> = naming.map(|word| (word.hash, f64::from(word.weight))).collect();
-        if naming.is_empty() {
+        let mut all = self.name_by(tx, nominees, query, asked, &rare, &[])?;
+        // Entries that have only words that many have: all of those words, or the rarest of them.
+        let rarest = if common.len() > 1 { &common[..1] } else { &[] };
+        for some in [&common[..], rarest] {
+            let worth = some.iter().map(|word| word.weight).sum();
+            if some.is_empty() || evidence::score(0.0, words.coverage(worth)).score <= 0.0 {
+                continue;
+            }
+            all = false;
+            let hashes: Vec<u64> = some.iter().map(|word| word.hash).collect();
+            match query.vectors.first().filter(|_| !query.words_required) {
+                Some(vector) => {
+                    let filter = VectorFilter { terms: &hashes, ..nominees.filter };
+                    let limit = limit(query.want);
+                    let named =
+                        vectors(tx)?.nearest(self.row.no.0, &vector.vector, &filter, limit, Care::Quick)?;
+                    nominees.take(tx, &named, |_| None)?;
+                }
+                None => {
+                    self.name_by(tx, nominees, query, asked, &some[..1], &hashes)?;
+                }
+            }
+        }
+        Ok(all && common.is_empty())
+    }
+
+    /// Names those that have some of these words and all of those; says whether nobody was overlooked.
+    fn name_by(
+        &self,
+        tx: &mut dyn Tx,
+        nominees: &mut Nominees<'_>,
+        query: &NearQuery,
+        asked: &[Asked],
+        some: &[&Asked],
+        all: &[u64],
+    ) -> Result<bool> {
+        if some.is_empty() {
             return Ok(true);
         }
+        let some: Vec<u64> = some.iter().map(|word| word.hash).collect();
+        let worth: Vec<(u64, f64)> = asked.iter().map(|word| (word.hash, f64::from(word.weight))).collect();
+        let vector = query.vectors.first().filter(|_| !query.words_required);
+        let vector = vector.map(|vector| vector.vector.as_slice());
+        let words = WordQuery { some: &some, worth: &worth, vector };
         let list = |index: &mut dyn VectorIndex, filter: &VectorFilter<'_>, limit: usize| {
-            index.with_terms(scope.0, &naming, filter, limit)
+            index.with_terms(self.row.no.0, &words, &VectorFilter { terms: all, ..*filter }, limit)
         };
-        let (all, _) = nominees.ask(tx, query.want, list, |_| true)?;
-        Ok(all && together <= COMMON_WORDS && naming.len() == there.count())
+        // The further down, the fewer of the words.
+        let rank = Cell::new(0.0);
+        let (complete, _) = nominees.ask(tx, query.want, list, |_| {
+            rank.set(rank.get() - 1.0);
+            Some(rank.get())
+        })?;
+        Ok(complete)
     }
 }
 

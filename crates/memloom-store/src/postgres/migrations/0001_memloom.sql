@@ -110,15 +110,19 @@ CREATE TABLE texts (
     group_id UUID NOT NULL,
     conversation_id UUID NOT NULL,
     by_agent BIGINT, -- who said it: 1 the agent, 0 the user, null nobody knows
-    waiting BOOLEAN NOT NULL, -- to be taken in
     text BYTEA NOT NULL, -- bytes, because text could not hold U+0000
-    -- Its terms, and one more each that names its tenant and its tree.
+    -- Its terms, and one more that names its tenant.
     terms TSVECTOR NOT NULL
 );
-CREATE INDEX texts_waiting ON texts (no) WHERE waiting;
-CREATE INDEX texts_waiting_by_group ON texts (group_id, no) WHERE waiting;
 CREATE INDEX texts_by_group ON texts (group_id);
 CREATE INDEX texts_by_terms ON texts USING gin (terms);
+
+-- Texts that are to be taken in. Apart, so that taking one in does not write the text and its terms anew.
+CREATE TABLE texts_waiting (
+    id UUID PRIMARY KEY,
+    group_id UUID NOT NULL
+);
+CREATE INDEX texts_waiting_by_group ON texts_waiting (group_id);
 
 CREATE TABLE idempotency_keys (
     tenant TEXT COLLATE "C" NOT NULL,

@@ -11,7 +11,10 @@ CREATE TABLE nodes (
     id UUID PRIMARY KEY,
     version TEXT COLLATE "C" NOT NULL,
     started_at BIGINT NOT NULL,
-    seen_at BIGINT NOT NULL -- when it last said that it is there
+    seen_at BIGINT NOT NULL, -- when it last said that it is there
+    host TEXT COLLATE "C", -- the machine it runs on
+    process BIGINT,
+    settings TEXT COLLATE "C" -- what nodes must agree on, in words
 );
 
 -- Buckets of calls that all nodes draw from. After a crash of the database they are full again, as after a restart of a node

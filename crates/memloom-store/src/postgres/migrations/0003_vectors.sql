@@ -35,7 +35,10 @@ CREATE TABLE memory_vectors (
     embedding halfvec,
     terms BIGINT[] NOT NULL -- digests of a word and the scope together, so that a scope's words are found by themselves
 ) WITH (fillfactor = 90);
-CREATE INDEX memory_vectors_by_scope ON memory_vectors (scope_no, dimensions, at);
+-- What decides who sees an entry stands in it too, so that entries can be counted without being read.
+CREATE INDEX memory_vectors_by_scope ON memory_vectors (scope_no, dimensions, at)
+    INCLUDE (kind, state, policy, author_user, author_client, created_at, expires_at);
+CREATE INDEX memory_vectors_shared ON memory_vectors (scope_no, no) WHERE policy IN ('restricted', 'shared');
 CREATE INDEX memory_vectors_by_term ON memory_vectors USING gin (terms) WITH (gin_pending_list_limit = 256);
 -- Beside these every scope in state 2 has an index of its own, memory_vectors_<scope>_<dimensions>: what is searched together
 -- stands together, and small scopes have no part in it.

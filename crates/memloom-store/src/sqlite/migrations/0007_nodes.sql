@@ -11,7 +11,10 @@ CREATE TABLE nodes (
     id         BLOB PRIMARY KEY,
     version    TEXT NOT NULL,
     started_at INTEGER NOT NULL,
-    seen_at    INTEGER NOT NULL -- when it last said that it is there
+    seen_at    INTEGER NOT NULL, -- when it last said that it is there
+    host       TEXT, -- the machine it runs on
+    process    INTEGER,
+    settings   TEXT -- what nodes must agree on, in words
 ) STRICT, WITHOUT ROWID;
 
 -- Buckets of calls that all nodes draw from.

@@ -1,0 +1,153 @@
+//! The database is killed under load, and comes back.
+
+use crate::load::*;
+use crate::sound::assert_sound;
+use crate::support::*;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// Everybody writes while something happens; what happens is told how many writes were acknowledged so far.
+pub fn under_load<T>(crew: &mut [Writer], happens: impl FnOnce(&AtomicUsize) -> T) -> T {
+    /// Ends the writing also when the test fails.
+    struct Stop<'a>(&'a AtomicBool);
+    impl Drop for Stop<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let (stop, acknowledged) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for writer in crew {
+            let (stop, acknowledged) = (&stop, &acknowledged);
+            scope.spawn(move || writer.work(stop, acknowledged));
+        }
+        let _stop = Stop(&stop);
+        happens(&acknowledged)
+    })
+}
+
+/// Waits until so many more writes were acknowledged.
+#[track_caller]
+pub fn more(acknowledged: &AtomicUsize, count: usize) {
+    let enough = acknowledged.load(Ordering::Relaxed) + count;
+    until("enough is acknowledged", || acknowledged.load(Ordering::Relaxed) >= enough);
+}
+
+#[test]
+fn a_database_that_is_killed_under_load_and_brought_back_loses_nothing() {
+    let cluster = Cluster::own();
+    let database = Database::on(&cluster);
+    let nodes = setup().database(&database).nodes(2);
+    let health: Vec<Client> = nodes.iter().map(TestServer::anonymous).collect();
+    let mut crew = Writer::crew(&nodes, &[0, 1, 0, 1, 0, 1]);
+
+    under_load(&mut crew, |acknowledged| {
+        for _ in 0..2 {
+            more(acknowledged, 60);
+            cluster.kill();
+            for node in &health {
+                until("a node without a database is not ready", || !is_ready(node));
+                node.get("/health/live").expect(200);
+            }
+            cluster.restart();
+            for node in &health {
+                until("a node is ready again", || is_ready(node));
+            }
+        }
+        more(acknowledged, 60);
+    });
+
+    assert!(crew.iter().map(|writer| writer.refused + writer.open).sum::<usize>() > 0, "nobody noticed");
+    assert_sound(&database);
+    for writer in &crew {
+        nodes.iter().for_each(|node| writer.verify(node));
+    }
+}
+
+#[test]
+fn a_database_that_is_away_is_said_so_at_once_and_reads_come_back_by_themselves() {
+    let cluster = Cluster::own();
+    let database = Database::on(&cluster);
+    let node = setup().database(&database).start();
+    let alice = Person::fresh(&node, "alice");
+    let id = alice.start();
+    alice.say(&id, "before").expect(201);
+
+    cluster.kill();
+    until("the node is not ready", || !is_ready(&node.anonymous()));
+    for _ in 0..4 {
+        assert!(matches!(ask(&alice.client, "POST", &entries(&id), &history("meanwhile")), Said::No));
+        alice.client.get(&entries(&id)).expect_error(503, "storage_unavailable");
+    }
+    cluster.restart();
+
+    until("the node is ready", || is_ready(&node.anonymous()));
+    assert_eq!(alice.transcript(&id), ["before"]);
+    alice.say(&id, "after").expect(201);
+    assert_eq!(alice.transcript(&id), ["before", "after"]);
+}
+
+/// Ends every connection to the database, as an administrator does, or a failover.
+fn end_connections(database: &Database) {
+    database.rows(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+         WHERE datname = current_database() AND pid <> pg_backend_pid()",
+    );
+}
+
+#[test]
+fn connections_that_the_server_ends_under_load_lose_nothing_and_refuse_nobody() {
+    let database = Database::fresh();
+    let nodes = setup().database(&database).nodes(2);
+    let mut crew = Writer::crew(&nodes, &[0, 1, 0, 1]);
+
+    under_load(&mut crew, |acknowledged| {
+        for _ in 0..8 {
+            more(acknowledged, 15);
+            end_connections(&database);
+        }
+        more(acknowledged, 15);
+    });
+
+    for writer in &crew {
+        assert_eq!(writer.refused, 0, "what was not committed is run again");
+        nodes.iter().for_each(|node| writer.verify(node));
+    }
+    assert_sound(&database);
+}
+
+#[test]
+fn a_database_that_only_reads_refuses_writes_until_it_writes_again() {
+    let database = Database::fresh();
+    let node = setup().database(&database).start();
+    let alice = Person::fresh(&node, "alice");
+    let id = alice.start();
+    alice.say(&id, "before").expect(201);
+
+    // What a standby is to those who connect to it.
+    let name = database.name();
+    database.execute(&format!("ALTER DATABASE {name} SET default_transaction_read_only = on"), b"");
+    end_connections(&database);
+    until("the node is not ready", || !is_ready(&node.anonymous()));
+    let writes = [
+        ("POST", entries(&id), history("meanwhile")),
+        ("POST", entries(&fresh_id()), history("meanwhile")),
+        ("POST", format!("{}/sync", entries(&id)), memory(&[json!("meanwhile")])),
+        ("POST", "/v1/memories".to_owned(), alice.note("meanwhile")),
+        ("POST", "/v1/conversations".to_owned(), json!({"title": "meanwhile"})),
+    ];
+    for (method, path, body) in &writes {
+        let said = ask(&alice.client, method, path, body);
+        assert!(matches!(said, Said::No), "{path}: nothing was written, and that is certain, but {said:?}");
+    }
+    println!("{}", node.log());
+    assert_eq!(alice.transcript(&id), ["before"], "reads go on");
+    let again =
+        format!("BEGIN READ WRITE; ALTER DATABASE {name} RESET default_transaction_read_only; COMMIT");
+    database.rows(&again);
+
+    until("the node is ready", || is_ready(&node.anonymous()));
+    for (method, path, body) in &writes {
+        until("it is written", || matches!(ask(&alice.client, method, path, body), Said::Yes(_)));
+    }
+    assert_sound(&database);
+}
