@@ -102,11 +102,8 @@ impl Postgres {
             .output()
             .context("cannot run pgbench")?;
         let text = String::from_utf8_lossy(&run.stdout);
-        let number = |name: &str| {
-            let (_, rest) = text.split_once(name)?;
-            rest.trim_start_matches([' ', '=', ':']).split([' ', '\n']).next()?.parse::<f64>().ok()
-        };
-        let (Some(per_second), Some(rows)) = (number("tps"), number("actually processed")) else {
+        let (Some(per_second), Some(rows)) = (number(&text, "tps"), number(&text, "actually processed"))
+        else {
             bail!("pgbench: {text}{}", String::from_utf8_lossy(&run.stderr));
         };
         let used = self.cpu_time()?.saturating_sub(before);
@@ -121,5 +118,26 @@ impl Postgres {
             .context("cannot run psql")?;
         ensure!(run.status.success(), "{sql}: {}", String::from_utf8_lossy(&run.stderr));
         Ok(String::from_utf8_lossy(&run.stdout).trim().to_owned())
+    }
+}
+
+/// The number behind a name that `pgbench` prints.
+fn number(text: &str, name: &str) -> Option<f64> {
+    let (_, rest) = text.split_once(name)?;
+    rest.trim_start_matches([' ', '=', ':']).split([' ', '\n']).next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_from_what_pgbench_prints() {
+        let text = "duration: 2 s\nnumber of transactions actually processed: 6295\n\
+                    number of failed transactions: 0 (0.000%)\nlatency average = 2.542 ms\n\
+                    tps = 3147.438607 (without initial connection time)\n";
+        assert_eq!(number(text, "actually processed"), Some(6295.0));
+        assert_eq!(number(text, "tps"), Some(3147.438607));
+        assert_eq!(number(text, "nothing"), None);
     }
 }

@@ -174,10 +174,13 @@ pub(crate) fn open_store_with(config: &Config, vault: Vault) -> anyhow::Result<S
 
 /// Why a database on a server cannot be opened, with whom to ask where the sentence does not say what to do.
 fn advised(error: StoreError) -> anyhow::Error {
+    // What a server says may have lines, and ends with a full stop.
+    let said = error.to_string().replace('\n', " ");
+    let said = said.trim_end_matches('.');
     match &error {
-        StoreError::Broken(_) => anyhow!("{error}; run `memloom doctor`, which says what is missing"),
+        StoreError::Broken(_) => anyhow!("{said}; run `memloom doctor`, which says what is missing"),
         StoreError::Unavailable(why) if why.starts_with("postgres") => {
-            anyhow!("{error}; run `memloom doctor`, which says what to do about it")
+            anyhow!("{said}; run `memloom doctor`, which says what to do about it")
         }
         _ => error.into(),
     }

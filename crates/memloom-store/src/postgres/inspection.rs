@@ -133,11 +133,11 @@ const LONG: i64 = 300;
 const FORGOTTEN: i64 = 3600;
 
 impl PostgresConfig {
-    /// How many connections a node with this configuration makes at most: its threads, those of its volatile twin, and the
-    /// one that listens for what others commit.
+    /// How many connections a node with this configuration makes at most: its threads, those of its volatile twin, the one that
+    /// listens for what others commit, the one that says that the node is there, and one that makes indexes now and then.
     pub fn most_connections(&self) -> usize {
         let threads = self.connections.max(2);
-        threads + VOLATILE_CONNECTIONS.min(threads) + 1
+        threads + VOLATILE_CONNECTIONS.min(threads) + 3
     }
 }
 

@@ -20,6 +20,8 @@ const CONFLICTS: Duration = Duration::from_secs(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 /// How often a violated constraint may be somebody else's doing.
 const CONSTRAINT_TRIES: u32 = 3;
+/// How often a connection is made anew because it led to a standby.
+const STANDBY_TRIES: u32 = 2;
 /// For how long a lost connection is made anew before the unit of work is given up.
 const RECONNECTING: Duration = Duration::from_secs(2);
 /// The first pause between two attempts; it doubles.
@@ -173,6 +175,13 @@ impl Worker {
                 Remedy::RunAgainRarely if rare < CONSTRAINT_TRIES => {
                     rare += 1;
                     metrics::counter!("memory_store_retries_total", "reason" => "constraint").increment(1);
+                }
+                // Another connection may lead to the primary; if it does not, waiting helps nobody.
+                Remedy::Reconnect if failure.is_read_only => {
+                    rare += 1;
+                    if rare > STANDBY_TRIES {
+                        break Err(failure.error);
+                    }
                 }
                 Remedy::Reconnect if lost.get_or_insert_with(Instant::now).elapsed() < RECONNECTING => {
                     metrics::counter!("memory_store_retries_total", "reason" => "connection").increment(1);

@@ -79,7 +79,8 @@ impl Examined {
     pub(super) fn checks(&self, running: bool) -> Vec<Check> {
         match &self.found {
             Err(Refusal { why, cause }) => {
-                vec![Check::problem(DATABASE, why.to_string(), remedy(*cause, &self.address))]
+                let why = why.to_string().replace('\n', " ");
+                vec![Check::problem(DATABASE, why, remedy(*cause, &self.address))]
             }
             Ok(found) => [
                 self.connection(found),
@@ -146,7 +147,7 @@ fn remedy(cause: Option<Cause>, address: &Address) -> String {
                                      sslmode=verify-full that the certificate names the host in store.url"
             .into(),
         Some(Cause::PasswordMissing) => {
-            "set the variable PGPASSWORD, or have a line in ~/.pgpass (or PGPASSFILE), or write the password into store.url".into()
+            "set the variable PGPASSWORD, or have a line in ~/.pgpass (or PGPASSFILE; mode 0600), or write the password into store.url".into()
         }
         Some(Cause::NotAdmitted) => format!(
             "check user and password (store.url, PGPASSWORD, ~/.pgpass), and that pg_hba.conf on the server has a line that \
@@ -199,7 +200,7 @@ fn role(found: &Inspection, address: &Address) -> Check {
             return Check::ok(NAME, format!("{name} may do what is needed, and no more"));
         }
         (false, false) => {
-            let fix = format!("make it the owner: ALTER DATABASE … OWNER TO {name}");
+            let fix = format!("make it the owner: ALTER DATABASE {} OWNER TO {name}", address.database());
             let missing = format!(
                 "{name} may not make tables and schemas in this database, so no version can be installed"
             );

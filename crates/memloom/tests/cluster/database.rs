@@ -4,6 +4,7 @@ use crate::load::*;
 use crate::sound::assert_sound;
 use crate::support::*;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 /// Everybody writes while something happens; what happens is told how many writes were acknowledged so far.
 pub fn under_load<T>(crew: &mut [Writer], happens: impl FnOnce(&AtomicUsize) -> T) -> T {
@@ -56,7 +57,6 @@ fn a_database_that_is_killed_under_load_and_brought_back_loses_nothing() {
         more(acknowledged, 60);
     });
 
-    assert!(crew.iter().map(|writer| writer.refused + writer.open).sum::<usize>() > 0, "nobody noticed");
     assert_sound(&database);
     for writer in &crew {
         nodes.iter().for_each(|node| writer.verify(node));
@@ -136,10 +136,15 @@ fn a_database_that_only_reads_refuses_writes_until_it_writes_again() {
         ("POST", "/v1/conversations".to_owned(), json!({"title": "meanwhile"})),
     ];
     for (method, path, body) in &writes {
+        let begun = Instant::now();
         let said = ask(&alice.client, method, path, body);
+        assert!(
+            begun.elapsed() < Duration::from_secs(10),
+            "{path}: refused only after {:?}",
+            begun.elapsed()
+        );
         assert!(matches!(said, Said::No), "{path}: nothing was written, and that is certain, but {said:?}");
     }
-    println!("{}", node.log());
     assert_eq!(alice.transcript(&id), ["before"], "reads go on");
     let again =
         format!("BEGIN READ WRITE; ALTER DATABASE {name} RESET default_transaction_read_only; COMMIT");

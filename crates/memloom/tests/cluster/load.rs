@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(45);
 #[derive(Debug, Clone)]
 pub enum Said {
     /// It is done.
-    Yes(Answer),
+    Yes(Box<Answer>),
     /// 503: nothing was written.
     No,
     /// 504: nobody knows.
@@ -28,7 +28,7 @@ pub enum Said {
 pub fn ask(client: &Client, method: &str, path: &str, body: &Value) -> Said {
     match client.try_send(method, path, Body::Json(body.clone())) {
         Err(_) => Said::Nothing,
-        Ok(answer) if (200..300).contains(&answer.status) => Said::Yes(answer),
+        Ok(answer) if (200..300).contains(&answer.status) => Said::Yes(Box::new(answer)),
         Ok(answer) if answer.status == 503 => {
             assert_ne!(answer.header("retry-after"), "", "503 says when to try again: {}", answer.describe());
             Said::No
@@ -219,13 +219,13 @@ impl Writer {
         };
         let said = if keyed {
             let headers = [("if-match", etag.as_str()), ("idempotency-key", label)];
-            Said::Yes(self.ask_until("PATCH", &path, &line_patch(label), &headers))
+            Said::Yes(Box::new(self.ask_until("PATCH", &path, &line_patch(label), &headers)))
         } else {
             self.ask_once("PATCH", &path, &line_patch(label), &[("if-match", &etag)])
         };
         let fate = Fate::of(&said);
         let answer = match said {
-            Said::Yes(answer) => answer,
+            Said::Yes(answer) => *answer,
             _ => {
                 // A commit may still be under way in the database. Who writes after it waits for it, or makes it impossible.
                 self.make_file(&format!("after-{label}.md"));
@@ -256,7 +256,7 @@ impl Writer {
             .fold(self.nodes[0].clone(), |client, (name, value)| client.with_header(name, value));
         let said = match method {
             "GET" => match client.try_send(method, path, Body::None) {
-                Ok(answer) if answer.status == 200 => Said::Yes(answer),
+                Ok(answer) if answer.status == 200 => Said::Yes(Box::new(answer)),
                 Ok(_) => Said::No,
                 Err(_) => Said::Nothing,
             },
@@ -280,7 +280,7 @@ impl Writer {
         let deadline = Instant::now() + PATIENCE;
         loop {
             if let Said::Yes(answer) = self.ask_once(method, path, body, headers) {
-                return answer;
+                return *answer;
             }
             assert!(Instant::now() < deadline, "{method} {path} is never done");
             std::thread::sleep(Duration::from_millis(50));

@@ -252,20 +252,24 @@ impl Frozen {
         let thread = std::thread::spawn(move || {
             holder.rows(&hold);
         });
-        let held = format!(
-            "SELECT COUNT(*) FROM pg_locks WHERE relation = '{table}'::regclass AND mode = 'ShareLock' AND granted \
-             AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
-        );
+        let held = format!("{} AND granted AND mode = 'ShareLock'", locks_of(table));
         until("the table is frozen", || number(database, &held) > 0);
         Self { database: database.clone(), mark, thread: Some(thread) }
     }
 
     /// Whether somebody stands still at the table.
     pub fn has_met(database: &Database, table: &str) -> bool {
-        let waiting =
-            format!("SELECT COUNT(*) FROM pg_locks WHERE relation = '{table}'::regclass AND NOT granted");
+        let waiting = format!("{} AND NOT granted", locks_of(table));
         number(database, &waiting) > 0
     }
+}
+
+/// Counts locks of a table. Databases of tests are copies of one, so a table's number alone does not tell whose it is.
+fn locks_of(table: &str) -> String {
+    format!(
+        "SELECT count(*) FROM pg_locks WHERE relation = '{table}'::regclass \
+         AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    )
 }
 
 impl Drop for Frozen {

@@ -285,7 +285,7 @@ impl Scope<'_> {
             together += word.frequency;
             together <= COMMON_WORDS
         });
-        let mut all = self.name_by(tx, nominees, query, asked, &rare, &[])?;
+        let all = self.name_by(tx, nominees, query, asked, &rare, &[])?;
         // Entries that have only words that many have: all of those words, or the rarest of them.
         let rarest = if common.len() > 1 { &common[..1] } else { &[] };
         for some in [&common[..], rarest] {
@@ -293,14 +293,13 @@ impl Scope<'_> {
             if some.is_empty() || evidence::score(0.0, words.coverage(worth)).score <= 0.0 {
                 continue;
             }
-            all = false;
             let hashes: Vec<u64> = some.iter().map(|word| word.hash).collect();
             match query.vectors.first().filter(|_| !query.words_required) {
                 Some(vector) => {
                     let filter = VectorFilter { terms: &hashes, ..nominees.filter };
-                    let limit = limit(query.want);
+                    let limit = limit(query.want) / 2;
                     let named =
-                        vectors(tx)?.nearest(self.row.no.0, &vector.vector, &filter, limit, Care::Quick)?;
+                        vectors(tx)?.nearest(self.row.no.0, &vector.vector, &filter, limit, Care::Brief)?;
                     nominees.take(tx, &named, |_| None)?;
                 }
                 None => {

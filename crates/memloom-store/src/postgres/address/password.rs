@@ -24,12 +24,13 @@ fn is_private(file: &Path) -> bool {
     let Ok(metadata) = file.metadata() else { return false };
     #[cfg(unix)]
     {
+        static TOLD: std::sync::Once = std::sync::Once::new();
         let mode = std::os::unix::fs::PermissionsExt::mode(&metadata.permissions());
         if metadata.is_file() && mode & 0o077 != 0 {
-            tracing::warn!(
-                file = %file.display(),
-                "this file with passwords is not used, because others may read it: chmod 600"
-            );
+            // Every connection asks for it.
+            TOLD.call_once(|| {
+                tracing::warn!(file = %file.display(), "others may read this file with passwords, so it is not used: chmod 600");
+            });
             return false;
         }
     }
