@@ -470,7 +470,7 @@ async fn changes_that_wait_for_their_number_are_archived_with_it() {
         }
         let of = Selection { tenant: None, shared: true };
         let waiting = checksum(tx, &of, |_| {});
-        Ok::<_, StoreError>(waiting.map_err(|error| StoreError::Broken(error.to_string()))?)
+        waiting.map_err(|error| StoreError::Broken(error.to_string()))
     };
     let waiting = postgres.write("record", record).await.unwrap();
     assert_eq!(waiting.rows, 4);

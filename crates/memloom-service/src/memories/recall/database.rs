@@ -24,7 +24,7 @@ const MORE: usize = 8;
 /// Up to so many entries are counted where it need not be certain.
 const COUNTED: i64 = 10_000;
 /// The rarest words name everybody who has them, as many words as so many entries have together.
-const COMMON_WORDS: u64 = 1_024;
+const COMMON_WORDS: u64 = 2_048;
 /// How far a similarity in half precision may be from what it is in full.
 const ERROR: f32 = 5e-4;
 /// Entries that are read at a time.
