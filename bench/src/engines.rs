@@ -96,7 +96,7 @@ pub async fn measure(plan: &Plan<'_>) -> Result<Engines> {
             sides.push(workload.side);
         }
         quiet(&sides, Duration::from_secs(60)).await?;
-        for &connections in plan.connections {
+        for connections in plan.levels(operation) {
             plan.progress.say(&format!("{}: measuring, connections: {connections}", operation.title()));
             let mut runs = plan.in_turns(connections, &mut sides).await?.into_iter();
             let floor = runs.next().unwrap_or_default();
@@ -116,6 +116,14 @@ async fn shell(workload: &Workload) -> Result<Side> {
 }
 
 impl Plan<'_> {
+    /// The connections to measure an operation with: latency without a queue and throughput say enough of most.
+    fn levels(&self, operation: Operation) -> Vec<usize> {
+        match self.connections {
+            [fewest, .., most] if operation != Operation::Append => vec![*fewest, *most],
+            all => all.to_vec(),
+        }
+    }
+
     async fn drive(&self, connections: usize, side: &mut Side) -> Result<Run> {
         let measure = Duration::from_secs(self.seconds);
         let load = Load { connections, warm_up: Duration::from_millis(300), measure };

@@ -586,7 +586,7 @@ async fn a_row_that_cannot_be_opened_stops_a_rotation_and_is_named() {
         }
     };
     assert!(refused.contains("malformed_envelope"), "{refused}");
-    assert!(refused.contains(&format!("table entries, row id = x'{}'", id.simple())), "{refused}");
+    assert!(refused.contains(&format!("table entries, row id = {id}")), "{refused}");
     store.close();
     heard(&open(folder.path(), sealing(2, &[1])), &acme, 2).await;
 }
