@@ -124,7 +124,13 @@ impl<'a> Lease<'a> {
     async fn keep(&mut self) {
         loop {
             tokio::time::sleep(self.cx.settings.lease / RENEWALS).await;
-            match self.renew().await {
+            let left = self.until.as_micros().saturating_sub(self.cx.clock.now().as_micros()).max(0);
+            // No longer than it lasts: the network may be silent, and then another node has it.
+            let Ok(renewed) = tokio::time::timeout(Duration::from_micros(left as u64), self.renew()).await
+            else {
+                return;
+            };
+            match renewed {
                 Ok(true) => {}
                 Err(error) if self.cx.clock.now() < self.until => {
                     tracing::debug!(name = self.name, %error, "a lease could not be renewed; trying again soon");

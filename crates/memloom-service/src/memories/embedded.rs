@@ -160,7 +160,8 @@ impl Embedded {
             }
         };
         let told = journal.write_then("tell_of_memories", tell, move |attempt| attempt.publish(&bus)).await;
-        if !matches!(told, Ok(Attempt::Done(_))) {
+        // Where nobody knows whether it was told, it stays: the answer under its key may be given again.
+        if !matches!(told, Ok(Attempt::Done(_)) | Err(Error::Timeout)) {
             self.take_back(writes).await;
         }
         told
