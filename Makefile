@@ -24,9 +24,9 @@ run: ## Serves Memloom on http://127.0.0.1:7077, data in ./memloom-data
 
 test: ## Runs everything that must pass: all tests, the API document under fuzzing, every command of the documents
 	$(call step,installing what the tests need,scripts/test-deps.sh)
-	@scripts/postgres.sh run $(MAKE) --no-print-directory every-test
+	@scripts/postgres.sh run scripts/seaweedfs.sh run scripts/azurite.sh run $(MAKE) --no-print-directory every-test
 
-# Beside a PostgreSQL that is gone afterwards, however they end.
+# Beside a PostgreSQL, an S3 and an Azure that are gone afterwards, however they end.
 every-test:
 	$(call step,cargo tests,$(cargo-test) --workspace --locked)
 	$(call step,tests on PostgreSQL,scripts/test-postgres.sh)

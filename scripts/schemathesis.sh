@@ -57,6 +57,11 @@ for number in $(seq 10 29); do
     body="{\"conversationId\":\"$conversation\",\"newOwnerUserId\":\"bob\"}"
     transfers+=("\"$(call /v1/ownership-transfers --data "$body" | member id)\"")
 done
+attachments=()
+for number in $(seq 10 29); do
+    form="file=something to read, number $number;filename=$number.txt;type=text/plain"
+    attachments+=("\"$(curl --silent --show-error --fail-with-body "$address/v1/attachments" --header "Authorization: Bearer fuzz" --form "$form" | member id)\"")
+done
 files=() etags=() changes=()
 scope=/v1/tenants/default/users/fuzz
 for number in $(seq 10 19); do
@@ -102,6 +107,8 @@ $(values "'*'" "${etags[@]}")
 $(values "${changes[@]}")
 [dictionaries.memories]
 $(values "${memories[@]}")
+[dictionaries.attachments]
+$(values "${attachments[@]}")
 [dictionaries.tenants]
 values = ["default"]
 [dictionaries.users]
@@ -111,6 +118,7 @@ values = ["bob", "fuzz", "carol"]
 "query.userId" = { dictionary = "users", probability = 0.5 }
 "body.identifiers.userId" = { dictionary = "users", probability = 0.5 }
 "path.conversationId" = { dictionary = "conversations", probability = 0.8 }
+"path.attachmentId" = { dictionary = "attachments", probability = 0.8 }
 "path.entryId" = { dictionary = "entries", probability = 0.8 }
 "path.transferId" = { dictionary = "transfers", probability = 0.8 }
 "path.userId" = { dictionary = "users", probability = 0.8 }

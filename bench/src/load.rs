@@ -1,4 +1,5 @@
-//! The load generator: keep-alive HTTP/1.1 connections that send prebuilt bytes and read just enough of the answer.
+//! The load generator: keep-alive HTTP/1.1 connections that send prebuilt bytes and read just enough of the answer. Those of
+//! [HTTP/2](crate::http2) do the same.
 //!
 //! It shares two cores with the server, so everything it spends is taken from the result. One thread runs all
 //! connections; a request costs one `write`, one `read` and its share of an `epoll_wait`. There is no HTTP library:
@@ -7,6 +8,7 @@
 //! The loop is closed: each connection sends its next request when the last answer is in. Latency is what that
 //! connection waited, so it includes queueing behind the other connections.
 
+use crate::http2;
 use crate::postgres::Postgres;
 use crate::sender::Sender;
 use crate::server::{Server, cpu_time};
@@ -30,12 +32,30 @@ pub struct Side {
     pub database: Option<Arc<Postgres>>,
     /// As many as there may be connections.
     pub senders: Vec<Sender>,
+    /// What connections speak, if it is not HTTP/1.1.
+    pub wire: Option<http2::Wire>,
 }
 
 impl Side {
     /// A server that needs nobody else.
     pub fn alone(server: Arc<Server>, senders: Vec<Sender>) -> Self {
-        Self { nodes: vec![server], database: None, senders }
+        Self { nodes: vec![server], database: None, senders, wire: None }
+    }
+
+    /// Lets the first sender ask once; the body of the answer, which must be a good one.
+    pub async fn ask(&mut self) -> Result<Vec<u8>> {
+        let (address, sender) = (self.nodes[0].address, &mut self.senders[0]);
+        let body = match &self.wire {
+            None => {
+                let mut connection = Connection::open(address).await?;
+                let answer = connection.exchange(sender.request()).await?;
+                ensure!(answer.is_success(), "the server answers {}", answer.describe());
+                answer.body.to_vec()
+            }
+            Some(wire) => http2::send_all(address, wire, &[sender.request().to_vec()]).await?.remove(0),
+        };
+        sender.answered(&body)?;
+        Ok(body)
     }
 
     /// Processor time that the servers and the database used so far.
@@ -230,7 +250,13 @@ impl Run {
         })
     }
 
-    fn fail(&mut self, what: String) {
+    /// Takes note of a request that was answered.
+    pub fn note(&mut self, waited: Duration) {
+        self.nanos.push(u32::try_from(waited.as_nanos()).unwrap_or(u32::MAX));
+    }
+
+    /// Takes note of one that went wrong.
+    pub fn fail(&mut self, what: String) {
         self.failures += 1;
         self.failure.get_or_insert(what);
     }
@@ -239,7 +265,7 @@ impl Run {
 /// How much load, and for how long.
 #[derive(Debug, Clone, Copy)]
 pub struct Load {
-    /// Connections, each with one request under way.
+    /// Connections, each with one request under way; over HTTP/2 streams, of which a connection may have several.
     pub connections: usize,
     /// Time before the measurement starts: connections open, caches and the scheduler settle.
     pub warm_up: Duration,
@@ -250,21 +276,15 @@ pub struct Load {
 /// Lets a side's senders send for as long as `load` says.
 pub async fn drive(side: &mut Side, load: Load) -> Result<Run> {
     ensure!(load.connections <= side.senders.len(), "fewer senders than connections");
-    let mut connections = Vec::with_capacity(load.connections);
-    for node in side.nodes.iter().cycle().take(load.connections) {
-        connections.push(Connection::open(node.address).await?);
-    }
+    let connections = Connections::open(side, load.connections).await?;
     let begin = Instant::now() + load.warm_up;
     let end = begin + load.measure;
-    let mut tasks = JoinSet::new();
-    for (connection, sender) in connections.into_iter().zip(side.senders.drain(..load.connections)) {
-        tasks.spawn(repeat(connection, sender, begin, end));
-    }
+    let mut tasks = connections.spawn(side.senders.drain(..load.connections), begin, end);
     let [server_cpu, database_cpu, generator_cpu] = cpu_between(side, begin, end).await?;
     let mut run = Run { measured: load.measure, server_cpu, database_cpu, generator_cpu, ..Run::default() };
     while let Some(part) = tasks.join_next().await {
-        let (part, sender) = part?;
-        side.senders.push(sender);
+        let (part, senders) = part?;
+        side.senders.extend(senders);
         run.nanos.extend(part.nanos);
         run.failures += part.failures;
         run.failure = run.failure.or(part.failure);
@@ -273,8 +293,56 @@ pub async fn drive(side: &mut Side, load: Load) -> Result<Run> {
     Ok(run)
 }
 
+/// The connections of a side, open and idle.
+enum Connections {
+    Http1(Vec<Connection>),
+    Http2 { open: Vec<http2::Connection>, streams: usize },
+}
+
+impl Connections {
+    /// As many as it takes for so many requests under way.
+    async fn open(side: &Side, requests: usize) -> Result<Self> {
+        let nodes = side.nodes.iter().cycle();
+        let Some(wire) = &side.wire else {
+            let mut open = Vec::with_capacity(requests);
+            for node in nodes.take(requests) {
+                open.push(Connection::open(node.address).await?);
+            }
+            return Ok(Self::Http1(open));
+        };
+        let mut open = Vec::new();
+        for node in nodes.take(requests.div_ceil(wire.streams)) {
+            open.push(http2::Connection::open(node.address, wire).await?);
+        }
+        Ok(Self::Http2 { open, streams: wire.streams })
+    }
+
+    fn spawn(
+        self,
+        mut senders: impl Iterator<Item = Sender>,
+        begin: Instant,
+        end: Instant,
+    ) -> JoinSet<(Run, Vec<Sender>)> {
+        let mut tasks = JoinSet::new();
+        match self {
+            Self::Http1(open) => {
+                for (connection, sender) in open.into_iter().zip(senders) {
+                    tasks.spawn(repeat(connection, sender, begin, end));
+                }
+            }
+            Self::Http2 { open, streams } => {
+                for connection in open {
+                    let senders = senders.by_ref().take(streams).collect();
+                    tasks.spawn(connection.repeat(senders, begin, end));
+                }
+            }
+        }
+        tasks
+    }
+}
+
 /// Processor time that servers, database and generator spend between two instants.
-async fn cpu_between(side: &Side, begin: Instant, end: Instant) -> Result<[Duration; 3]> {
+pub async fn cpu_between(side: &Side, begin: Instant, end: Instant) -> Result<[Duration; 3]> {
     let used = || {
         let [nodes, database] = side.cpu_time()?;
         Ok::<_, anyhow::Error>([nodes, database, cpu_time(std::process::id())?])
@@ -292,7 +360,7 @@ async fn repeat(
     mut sender: Sender,
     begin: Instant,
     end: Instant,
-) -> (Run, Sender) {
+) -> (Run, Vec<Sender>) {
     let mut run = Run::default();
     let mut sent = Instant::now();
     while sent < end {
@@ -304,20 +372,20 @@ async fn repeat(
             Err(error) => {
                 // The connection is in an unknown state: this one is over.
                 run.fail(format!("{error:#}"));
-                return (run, sender);
+                return (run, vec![sender]);
             }
         };
         let answered = Instant::now();
         match failure {
             Some(what) => run.fail(what),
             None if (begin..end).contains(&answered) => {
-                run.nanos.push(u32::try_from((answered - sent).as_nanos()).unwrap_or(u32::MAX));
+                run.note(answered - sent);
             }
             None => {}
         }
         sent = answered;
     }
-    (run, sender)
+    (run, vec![sender])
 }
 
 /// Sends each request once, many at a time, and returns the bodies of the answers in the order of the requests. The

@@ -12,15 +12,20 @@ mod deployment;
 mod engines;
 mod floor;
 mod growth;
+mod http2;
 mod load;
 mod machine;
 mod memories;
 mod postgres;
 mod progress;
+mod recordings;
+mod replays;
 mod report;
 mod scenario;
 mod sender;
 mod server;
+mod stream_floor;
+mod transports;
 mod world;
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -100,6 +105,9 @@ enum Process {
     /// Serves the floor; the benchmark starts it by itself.
     #[command(hide = true)]
     Floor(floor::FloorOptions),
+    /// Serves the floor of replays.
+    #[command(hide = true)]
+    StreamFloor(stream_floor::StreamFloorOptions),
 }
 
 /// Slices each side of a comparison is cut into; the sides take turns.
@@ -108,11 +116,19 @@ const SLICES: u32 = 3;
 const FOOTPRINT: &str = "footprint";
 const ENGINE: &str = "engine";
 const MEMORIES: &str = "memories";
+const GRPC: &str = "grpc";
+const REPLAYS: &str = "replays";
+const RECORDINGS: &str = "recordings";
 
 fn part_names() -> clap::builder::PossibleValuesParser {
     let operations = Operation::ALL.map(Operation::name);
     let growths = Growth::ALL.map(Growth::name);
-    operations.into_iter().chain(growths).chain([FOOTPRINT, ENGINE, MEMORIES]).collect::<Vec<_>>().into()
+    operations
+        .into_iter()
+        .chain(growths)
+        .chain([FOOTPRINT, ENGINE, MEMORIES, GRPC, REPLAYS, RECORDINGS])
+        .collect::<Vec<_>>()
+        .into()
 }
 
 fn main() -> ExitCode {
@@ -126,9 +142,10 @@ fn main() -> ExitCode {
 }
 
 fn run(options: Options) -> Result<ExitCode> {
-    if let Some(Process::Floor(floor)) = &options.process {
-        floor::serve(floor)?;
-        return Ok(ExitCode::SUCCESS);
+    match &options.process {
+        Some(Process::Floor(floor)) => return floor::serve(floor).map(|()| ExitCode::SUCCESS),
+        Some(Process::StreamFloor(floor)) => return stream_floor::serve(floor).map(|()| ExitCode::SUCCESS),
+        None => {}
     }
     // One thread for all connections: see `load`.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -164,6 +181,9 @@ impl Bench {
             footprint: None,
             memories: None,
             engines: None,
+            transports: None,
+            replays: None,
+            recordings: None,
         };
         println!("{}", report.machine.describe());
         match bench.options.engine {
@@ -200,8 +220,19 @@ impl Bench {
             let seconds = self.seconds * 2.0;
             report.memories = Some(memories::measure(&self.binary, seconds, &self.progress).await?);
         }
+        if self.wants(REPLAYS) {
+            report.replays = Some(replays::measure(&self.binary, self.seconds, self.progress).await?);
+        }
+        if self.wants(RECORDINGS) {
+            report.recordings = Some(recordings::measure(&self.binary, self.progress).await?);
+        }
         let most = self.connections.iter().max().copied().unwrap_or(1);
         let mut world = World::new(&self.binary, Deployment::Embedded, most, self.progress).await?;
+        if self.wants(GRPC) {
+            let clients = &self.options.connections;
+            let measured = transports::measure(&mut world, self.seconds, clients, self.progress).await?;
+            report.transports = Some(measured);
+        }
         self.compare(&mut world, report).await?;
         self.grow(&mut world, report).await?;
         for (name, server) in world.servers() {

@@ -5,7 +5,10 @@ use crate::growth::Growth;
 use crate::load::Run;
 use crate::machine::Machine;
 use crate::memories::Memories;
+use crate::recordings::Recordings;
+use crate::replays::Replays;
 use crate::scenario::{Goal, Operation};
+use crate::transports::Transports;
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -63,6 +66,12 @@ pub struct Report {
     pub memories: Option<Memories>,
     /// PostgreSQL beside the embedded engine.
     pub engines: Option<Engines>,
+    /// gRPC beside REST.
+    pub transports: Option<Transports>,
+    /// Replays beside a plain stream.
+    pub replays: Option<Replays>,
+    /// Many recordings at once.
+    pub recordings: Option<Recordings>,
 }
 
 /// Goals for [`Footprint`].
@@ -126,6 +135,7 @@ impl Report {
             })
             .chain(self.memories.iter().flat_map(|memories| memories.failures.clone()))
             .chain(self.engines.iter().flat_map(Engines::failures))
+            .chain(self.transports.iter().flat_map(Transports::failures))
             .collect()
     }
 
@@ -145,6 +155,15 @@ impl Report {
             out.push_str(&engines.markdown());
         }
         self.write_comparisons(&mut out);
+        if let Some(transports) = &self.transports {
+            out.push_str(&transports.markdown());
+        }
+        if let Some(replays) = &self.replays {
+            out.push_str(&replays.markdown());
+        }
+        if let Some(recordings) = &self.recordings {
+            out.push_str(&recordings.markdown());
+        }
         self.write_engine(&mut out);
         self.write_grown(&mut out);
         if let Some(memories) = &self.memories {
@@ -285,6 +304,9 @@ impl Report {
             })),
             "memories": self.memories.as_ref().map(Memories::json),
             "engines": self.engines.as_ref().map(Engines::json),
+            "transports": self.transports.as_ref().map(Transports::json),
+            "replays": self.replays.as_ref().map(Replays::json),
+            "recordings": self.recordings.as_ref().map(Recordings::json),
             "failures": self.failures(),
         })
     }

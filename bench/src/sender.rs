@@ -1,8 +1,9 @@
 //! What a connection sends: its next request, given the answer to its last.
 
-use crate::dataset::Random;
+use crate::dataset::{Ids, Random};
 use anyhow::{Context as _, Result};
 use std::sync::Arc;
+use uuid::Uuid;
 
 /// The sending half of a connection. It outlives the connection: another one goes on where that ended.
 #[derive(Debug, Clone)]
@@ -18,8 +19,19 @@ enum Source {
     Random { requests: Arc<Vec<Vec<u8>>>, random: Random },
     /// Any of these, each time with another id.
     Fresh { templates: Arc<Vec<Template>>, random: Random, number: usize, sent: usize },
+    /// These in turn, of one conversation after the other.
+    Growing { templates: Vec<Template>, position: usize, ids: Ids, id: Uuid, written: Written },
     /// These in turn, each with the ETag that the last answer told.
     Chain { templates: Vec<Template>, position: usize, etag: Vec<u8> },
+}
+
+/// How an id stands in a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Written {
+    /// As 36 characters.
+    Text,
+    /// As 16 bytes.
+    Bytes,
 }
 
 /// As long as an id that [`Sender::fresh`] makes up.
@@ -45,6 +57,12 @@ impl Sender {
         (0..count).map(|number| source(number).into()).collect()
     }
 
+    /// A sender of these requests, whose gap takes an id that is another one after the last of them.
+    pub fn growing(templates: Vec<Template>, mut ids: Ids, written: Written) -> Self {
+        let id = ids.next();
+        Source::Growing { templates, position: 0, ids, id, written }.into()
+    }
+
     /// A sender of these requests, round and round. Each changes one resource, which belongs to this sender alone and
     /// is now in the state that `answer` told, and leaves it as the next expects it.
     pub fn chain(templates: Vec<Template>, answer: &[u8]) -> Result<Self> {
@@ -52,7 +70,7 @@ impl Sender {
         Ok(Source::Chain { templates, position: 0, etag }.into())
     }
 
-    /// The next request.
+    /// The next request. Asked again before it was answered, it may be another of the same kind.
     pub fn request(&mut self) -> &[u8] {
         match &mut self.source {
             Source::Random { requests, random } => return &requests[random.below(requests.len())],
@@ -61,6 +79,12 @@ impl Sender {
                 let id = format!("{number:05}-{sent:08}");
                 templates[random.below(templates.len())].fill(id.as_bytes(), &mut self.buffer);
             }
+            Source::Growing { templates, position, id, written: Written::Text, .. } => {
+                templates[*position].fill(id.to_string().as_bytes(), &mut self.buffer);
+            }
+            Source::Growing { templates, position, id, written: Written::Bytes, .. } => {
+                templates[*position].fill(id.as_bytes(), &mut self.buffer);
+            }
             Source::Chain { templates, position, etag } => templates[*position].fill(etag, &mut self.buffer),
         }
         &self.buffer
@@ -68,11 +92,20 @@ impl Sender {
 
     /// Takes note of the answer, which was good.
     pub fn answered(&mut self, body: &[u8]) -> Result<()> {
-        if let Source::Chain { templates, position, etag: current } = &mut self.source {
-            let etag = etag(body).context("no etag in the answer")?;
-            current.clear();
-            current.extend_from_slice(etag);
-            *position = (*position + 1) % templates.len();
+        match &mut self.source {
+            Source::Random { .. } | Source::Fresh { .. } => {}
+            Source::Growing { templates, position, ids, id, .. } => {
+                *position = (*position + 1) % templates.len();
+                if *position == 0 {
+                    *id = ids.next();
+                }
+            }
+            Source::Chain { templates, position, etag: current } => {
+                let etag = etag(body).context("no etag in the answer")?;
+                current.clear();
+                current.extend_from_slice(etag);
+                *position = (*position + 1) % templates.len();
+            }
         }
         Ok(())
     }
@@ -98,8 +131,9 @@ pub struct Template {
 impl Template {
     /// The gap is where the request has the text `gap` for the first time. One in the body must be as long as what
     /// will fill it, or the `Content-Length` is wrong.
-    pub fn new(request: &[u8], gap: &str) -> Self {
-        let Some(start) = position(request, gap.as_bytes()) else { panic!("a template needs a gap") };
+    pub fn new(request: &[u8], gap: impl AsRef<[u8]>) -> Self {
+        let gap = gap.as_ref();
+        let Some(start) = position(request, gap) else { panic!("a template needs a gap") };
         Self { before: request[..start].to_vec(), after: request[start + gap.len()..].to_vec() }
     }
 
@@ -136,6 +170,21 @@ mod tests {
         sender.answered(br#"{"etag":"\"3-d\""}"#).unwrap();
         assert_eq!(sender.request(), b"one 3-d!");
         assert!(sender.answered(b"{}").is_err());
+    }
+
+    #[test]
+    fn a_growing_sender_takes_another_id_when_it_begins_anew() {
+        let templates = ["one GAP!", "two GAP!"].map(|text| Template::new(text.as_bytes(), "GAP"));
+        let mut sender = Sender::growing(templates.to_vec(), Ids::default(), Written::Text);
+        let mut sent = Vec::new();
+        for _ in 0..3 {
+            sent.push(String::from_utf8(sender.request().to_vec()).unwrap());
+            sender.answered(b"").unwrap();
+        }
+        let ids: Vec<&str> = sent.iter().map(|text| &text[4..text.len() - 1]).collect();
+        assert!(sent[0].starts_with("one") && sent[1].starts_with("two") && sent[2].starts_with("one"));
+        assert_eq!(ids[0], ids[1]);
+        assert_ne!(ids[0], ids[2]);
     }
 
     #[test]

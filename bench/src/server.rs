@@ -1,6 +1,7 @@
 //! The processes under test: started on a free port, asked for their address, watched through `/proc`.
 
 use crate::load::Connection;
+use crate::stream_floor::StreamFloorOptions;
 use anyhow::{Context as _, Result, bail};
 use std::fs::{self, File};
 use std::net::SocketAddr;
@@ -33,6 +34,21 @@ impl Server {
         let mut command = Command::new(binary);
         command.arg("serve").arg("--store").arg(database);
         Self::start(command, Some("/v1/health")).await
+    }
+
+    /// Starts the product so that recordings can be replayed for longer than anybody measures.
+    pub async fn keeping_recordings(binary: &Path) -> Result<Self> {
+        let mut command = Command::new(binary);
+        command.arg("serve").env("MEMLOOM_RECORDER__FINISHED_RETENTION", "1h");
+        Self::start(command, Some("/v1/health")).await
+    }
+
+    /// Starts the floor of replays.
+    pub async fn stream_floor(options: &StreamFloorOptions) -> Result<Self> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg("stream-floor").arg("--piece").arg(options.piece.to_string());
+        command.arg("--pieces").arg(options.pieces.to_string());
+        Self::start(command, None).await
     }
 
     /// Starts the floor: a server that answers every request with `status` and `body`.
@@ -105,9 +121,18 @@ impl Server {
 
     /// Memory the process has resident, in bytes.
     pub fn resident_bytes(&self) -> Result<u64> {
+        self.memory("VmRSS:")
+    }
+
+    /// The most memory the process ever had resident, in bytes.
+    pub fn peak_bytes(&self) -> Result<u64> {
+        self.memory("VmHWM:")
+    }
+
+    fn memory(&self, name: &str) -> Result<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line =
-            status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS in /proc")?;
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        let line = line.with_context(|| format!("no {name} in /proc"))?;
         let kilobytes: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
         Ok(kilobytes * 1024)
     }

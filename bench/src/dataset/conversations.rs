@@ -17,12 +17,24 @@ pub fn append(user: &str, conversation: &str, text: &str) -> Vec<u8> {
 
 /// Syncs a complete memory of `messages` messages of about 200 bytes each.
 pub fn sync(user: &str, conversation: &str, messages: usize, writer: &mut Writer) -> Vec<u8> {
-    let content: Vec<String> = (0..messages)
-        .map(|number| {
-            let role = if number % 2 == 0 { "user" } else { "assistant" };
-            format!(r#"{{"role":"{role}","number":{number},"text":"{}"}}"#, writer.text(155))
-        })
-        .collect();
+    sync_of(user, conversation, &memory(messages, writer))
+}
+
+/// Syncs a memory that has one message, then two, up to so many.
+pub fn growing_syncs(user: &str, conversation: &str, messages: usize, writer: &mut Writer) -> Vec<Vec<u8>> {
+    let memory = memory(messages, writer);
+    (1..=messages).map(|length| sync_of(user, conversation, &memory[..length])).collect()
+}
+
+fn memory(messages: usize, writer: &mut Writer) -> Vec<String> {
+    let message = |number| {
+        let role = if number % 2 == 0 { "user" } else { "assistant" };
+        format!(r#"{{"role":"{role}","number":{number},"text":"{}"}}"#, writer.text(155))
+    };
+    (0..messages).map(message).collect()
+}
+
+fn sync_of(user: &str, conversation: &str, content: &[String]) -> Vec<u8> {
     let body = format!(r#"{{"channel":"memory","contentType":"message","content":[{}]}}"#, content.join(","));
     request("POST", &format!("/v1/conversations/{conversation}/entries/sync"), user, Some(&body))
 }

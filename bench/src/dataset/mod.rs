@@ -4,6 +4,7 @@ pub mod conversations;
 pub mod events;
 pub mod files;
 pub mod memories;
+pub mod translation;
 
 use uuid::Uuid;
 
@@ -98,12 +99,17 @@ pub fn two_words(text: &str, random: &mut Random) -> String {
 }
 
 /// Conversation ids in the order of their creation, like those a client that uses UUIDv7 would choose.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Ids {
     issued: u64,
 }
 
 impl Ids {
+    /// Ids of its own for each of many, by their number: they may each use some millions.
+    pub fn of(number: u64) -> Self {
+        Self { issued: (number + 1) << 24 }
+    }
+
     /// The next id.
     pub fn next(&mut self) -> Uuid {
         self.issued += 1;

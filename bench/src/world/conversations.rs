@@ -87,24 +87,46 @@ impl World {
 
     /// Appends to one of 5,000 conversations.
     pub async fn appends(&mut self) -> Result<Side> {
+        let appends = self.append_requests().await?;
+        Ok(self.side(appends))
+    }
+
+    /// An append to each of 5,000 conversations.
+    pub async fn append_requests(&mut self) -> Result<Vec<Vec<u8>>> {
         let chats = self.seed_chats(&users("author", 2_500), 2, 1).await?;
         let append = |chat: &Chat| requests::append(&chat.user, &chat.id, &self.writer.text(TEXT));
-        let appends = chats.iter().map(append).collect();
-        Ok(self.side(appends))
+        Ok(chats.iter().map(append).collect())
     }
 
     /// Reads of the newest page of one of 200 conversations.
     pub async fn pages(&mut self) -> Result<Side> {
+        let pages = self.page_requests().await?;
+        Ok(self.side(pages))
+    }
+
+    /// A read of the newest page of each of 200 conversations.
+    pub async fn page_requests(&mut self) -> Result<Vec<Vec<u8>>> {
         let chats = self.chats().await?;
-        Ok(self.side(chats.iter().map(|chat| requests::newest_page(&chat.user, &chat.id, 50)).collect()))
+        Ok(chats.iter().map(|chat| requests::newest_page(&chat.user, &chat.id, 50)).collect())
+    }
+
+    /// A sync of each of 64 new memories of 500 messages.
+    pub fn sync_requests(&mut self) -> Vec<Vec<u8>> {
+        users("syncer", 64)
+            .iter()
+            .map(|user| requests::sync(user, &self.ids.next().to_string(), 500, &mut self.writer))
+            .collect()
+    }
+
+    /// Syncs of a memory that grows by a message each time, up to 50, for so many users; their conversation is `gap`.
+    pub fn growing_requests(&mut self, gap: &str, count: usize) -> Vec<Vec<Vec<u8>>> {
+        let users = users("grower", count);
+        users.iter().map(|user| requests::growing_syncs(user, gap, 50, &mut self.writer)).collect()
     }
 
     /// Syncs of one of 64 memories that are there already.
     pub async fn syncs(&mut self) -> Result<Side> {
-        let syncs: Vec<_> = users("syncer", 64)
-            .iter()
-            .map(|user| requests::sync(user, &self.ids.next().to_string(), 500, &mut self.writer))
-            .collect();
+        let syncs = self.sync_requests();
         // The first of each writes the memory; from then on it is the same memory again.
         load::send_all(self.server.address, syncs.clone()).await?;
         Ok(self.side(syncs))

@@ -67,7 +67,12 @@ impl World {
 
     /// Connections to the server that send what these have to send.
     fn side_of(&self, senders: Vec<Sender>) -> Side {
-        Side { nodes: self.nodes.clone(), database: self.deployment.database(), senders }
+        Side { nodes: self.nodes.clone(), database: self.deployment.database(), senders, wire: None }
+    }
+
+    /// The server that holds everything but the events that are searched.
+    pub fn server(&self) -> &Arc<Server> {
+        &self.server
     }
 
     /// Each server that is running, with its name.

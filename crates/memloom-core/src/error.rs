@@ -28,6 +28,8 @@ pub enum Resource {
     Membership,
     /// A pending ownership transfer.
     Transfer,
+    /// A file that belongs to an entry, or will.
+    Attachment,
     /// A route of the API.
     Route,
 }
@@ -40,6 +42,7 @@ impl Resource {
             Resource::Entry => "entry",
             Resource::Membership => "membership",
             Resource::Transfer => "transfer",
+            Resource::Attachment => "attachment",
             Resource::Route => "route",
         }
     }
@@ -103,6 +106,29 @@ pub enum Error {
         /// How large it was, where known.
         actual_bytes: Option<u64>,
     },
+    /// An attachment is larger than the limit.
+    #[error("the file is larger than {max_bytes} bytes")]
+    FileTooLarge {
+        /// The limit that was hit.
+        max_bytes: u64,
+        /// How large it was, or how much of it there was when the limit was hit.
+        actual_bytes: u64,
+    },
+    /// An attachment that an entry refers to lives as long as the entry.
+    #[error("the attachment belongs to an entry and goes with it")]
+    AttachmentLinked,
+    /// An attachment whose bytes are still on their way.
+    #[error("the attachment is still being uploaded")]
+    UploadInProgress,
+    /// An attachment whose source could not be fetched.
+    #[error("the attachment could not be fetched from its source")]
+    DownloadFailed,
+    /// Responses are not recorded on this server.
+    #[error("Response resumer is not enabled")]
+    RecorderDisabled,
+    /// Another node has what was asked for and does not answer. The text is for the log.
+    #[error("the node that has it does not answer; try again later")]
+    PeerUnreachable(String),
     /// The body is of a type this endpoint does not read.
     #[error("unsupported media type: send application/json")]
     UnsupportedMediaType,

@@ -59,6 +59,10 @@ uuid_id!(
     /// A pending ownership transfer.
     TransferId
 );
+uuid_id!(
+    /// A file that belongs to an entry, or will. Chosen by the server, unique everywhere.
+    AttachmentId
+);
 
 macro_rules! text_id {
     ($(#[$doc:meta])* $name:ident) => {

@@ -4,6 +4,7 @@
 //! needs the time or a fresh id is given one (see [`time::Clock`]). To add a rule, put it in the module of the surface
 //! it belongs to and test it as a function; a service calls it inside its unit of work.
 
+pub mod attachments;
 pub mod changes;
 pub mod conversations;
 mod error;
@@ -18,6 +19,6 @@ pub mod text;
 mod time;
 
 pub use error::{Error, Quota, Resource, Result, Violation};
-pub use id::{ClientId, ConversationId, EntryId, GroupId, TransferId, UserId, parse_uuid};
+pub use id::{AttachmentId, ClientId, ConversationId, EntryId, GroupId, TransferId, UserId, parse_uuid};
 pub use json::{Json, JsonError};
 pub use time::{Clock, SystemClock, Timestamp};

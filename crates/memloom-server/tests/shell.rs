@@ -9,7 +9,7 @@ use axum::routing::{get, post};
 use futures_util::{Stream, StreamExt, stream};
 use http::StatusCode;
 use memloom_server::shell::{
-    CorsConfig, CorsOptions, Limits, ShellConfig, docs, operations, request_id, run_with, shell,
+    CorsConfig, CorsOptions, Limits, ShellConfig, docs, operations, readiness_of, request_id, run_with, shell,
 };
 use memloom_server::telemetry::metrics::{DB_POOL_ACTIVE, Metrics};
 use serde_json::{Value, json};
@@ -414,7 +414,8 @@ async fn readiness(ready: bool) -> Result<(), String> {
 async fn health_is_told_without_credentials() {
     let metrics = Metrics::install().unwrap();
     let healthy =
-        Server::start(operations(|| readiness(true), metrics.clone()), &ShellConfig::default()).await;
+        Server::start(operations(readiness_of(|| readiness(true)), metrics.clone()), &ShellConfig::default())
+            .await;
     for path in ["/v1/health", "/health/live", "/health/ready", "/ready"] {
         let response = healthy.get(path).await;
         assert_eq!(response.status(), StatusCode::OK, "{path}");
@@ -424,7 +425,11 @@ async fn health_is_told_without_credentials() {
     assert_eq!((&pointer["service"], &pointer["status"]), (&json!("memloom"), &json!("ok")));
     assert_eq!(pointer["docs"], json!("/docs"));
 
-    let sick = Server::start(operations(|| readiness(false), metrics.clone()), &ShellConfig::default()).await;
+    let sick = Server::start(
+        operations(readiness_of(|| readiness(false)), metrics.clone()),
+        &ShellConfig::default(),
+    )
+    .await;
     for (path, status) in
         [("/health/live", 200), ("/v1/health", 200), ("/health/ready", 503), ("/ready", 503)]
     {
@@ -435,7 +440,8 @@ async fn health_is_told_without_credentials() {
         json!({"status": "unavailable", "reason": "the store does not answer"})
     );
 
-    let stuck = Server::start(operations(std::future::pending, metrics), &ShellConfig::default()).await;
+    let stuck =
+        Server::start(operations(readiness_of(std::future::pending), metrics), &ShellConfig::default()).await;
     assert_eq!(stuck.get("/health/ready").await.status(), StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(stuck.get("/health/live").await.status(), StatusCode::OK);
 }
@@ -447,7 +453,7 @@ async fn requests_are_counted_by_route_and_never_by_what_callers_invent() {
     metrics.sample(std::future::pending);
     let router = Router::new()
         .route("/counted/{id}", get(|| async { "ok" }).post(|| async { StatusCode::IM_A_TEAPOT }))
-        .merge(operations(|| readiness(true), metrics));
+        .merge(operations(readiness_of(|| readiness(true)), metrics));
     let server = Server::start(router, &ShellConfig::default()).await;
 
     for id in 0..3 {

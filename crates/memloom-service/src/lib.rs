@@ -4,6 +4,7 @@
 //! This crate knows no HTTP and no SQL. To add an operation: a method in its surface's module, the rules it needs as
 //! pure functions in `memloom-core`, the statements it needs as functions in `memloom-store`.
 
+pub mod attachments;
 mod audit;
 pub mod changes;
 pub mod conversations;
@@ -15,17 +16,22 @@ pub mod memories;
 pub mod node;
 mod page;
 pub mod quota;
+pub mod recorder;
 mod settings;
 pub mod tasks;
 pub mod vectors;
 
+pub use attachments::Attachments;
 pub use changes::Changes;
 pub use conversations::Conversations;
 pub use files::Files;
 pub use memories::Memories;
 pub use page::Page;
 pub use quota::Quotas;
-pub use settings::{AutoDerive, AutoMode, MemorySettings, RetentionSettings, SearchSettings, Settings};
+pub use recorder::{Recorder, RecorderBackend, RecorderSettings};
+pub use settings::{
+    AttachmentSettings, AutoDerive, AutoMode, MemorySettings, RetentionSettings, SearchSettings, Settings,
+};
 pub use vectors::Vectors;
 
 use conversations::Trees;
@@ -36,11 +42,13 @@ use memloom_core::text::Analyzer;
 use memloom_core::{Clock, Error, Result, Timestamp};
 use memloom_recall::embed::Embeddings;
 use memloom_store::Store;
+use std::convert::Infallible;
 use std::sync::Arc;
 use tokio::sync::{Mutex, Notify, RwLock};
 use uuid::Uuid;
 
 /// What one node at a time does for all that share a store.
+const ATTACHMENTS: &str = "attachments";
 const CHORES: &str = "chores";
 const RETENTION: &str = "retention";
 const TEXTS: &str = "texts";
@@ -68,6 +76,8 @@ pub(crate) struct Context {
     /// same, on this node or another, both write the same. So nodes need not agree on it.
     pub upgrading: Mutex<()>,
     pub quotas: Quotas,
+    /// The recordings of this node.
+    pub recorder: Recorder,
     /// Held for reading while a user is forgotten here, so that the chores do not do half of it unseen. Of forgets on other nodes
     /// they know by a lease that each takes as it begins.
     pub forgetting: RwLock<()>,
@@ -82,6 +92,8 @@ pub(crate) struct Context {
 pub struct Services {
     /// The conversations surface.
     pub conversations: Conversations,
+    /// The files that belong to its entries.
+    pub attachments: Attachments,
     /// The files surface.
     pub files: Files,
     /// The change feed.
@@ -90,6 +102,8 @@ pub struct Services {
     pub memories: Memories,
     /// The vectors of all of it.
     pub vectors: Vectors,
+    /// Responses that are being recorded.
+    pub recorder: Recorder,
     context: Arc<Context>,
 }
 
@@ -105,10 +119,14 @@ impl Services {
         }
         // The ids are 74 random bits each; hashing them together makes a key of full width.
         let fresh = *blake3::hash(&fresh).as_bytes();
-        let key: Vec<u8> = store
+        let (key, place): (Vec<u8>, Vec<u8>) = store
             .write("digest_key", move |tx| {
                 memloom_store::archive::refuse_unfinished(tx)?;
-                Ok::<_, Error>(memloom_store::meta::get_or_insert(tx, "digest_key", &fresh)?)
+                let key = memloom_store::meta::get_or_insert(tx, "digest_key", &fresh)?;
+                // Not a digest of the key, which an archive may bring into another store.
+                let place = &blake3::derive_key("memloom attachments", &fresh)[..16];
+                let place = memloom_store::meta::get_or_insert(tx, "attachments_place", place)?;
+                Ok::<_, Error>((key, place))
             })
             .await?;
         let key: [u8; 32] = key
@@ -120,6 +138,7 @@ impl Services {
         let quotas = Quotas::across(settings.quotas.clone(), clock.clone(), &store, rates_key);
         let (node, started_at) = (clock.new_id(), clock.now());
         let trees = Trees::new(settings.index_memory);
+        let recorder = Recorder::new(store.clone(), clock.clone(), settings.recorder.clone())?;
         let context = Arc::new(Context {
             store,
             clock,
@@ -133,6 +152,7 @@ impl Services {
             patience: Patience::default(),
             upgrading: Mutex::default(),
             quotas,
+            recorder,
             forgetting: RwLock::default(),
             tasks: Notify::new(),
             jobs: Notify::new(),
@@ -141,10 +161,12 @@ impl Services {
         let cursor_key = blake3::derive_key("memloom cursors of memories", &key);
         let memories = Memories::new(context.clone(), ram, cursor_key);
         Ok(Self {
+            attachments: Attachments::new(context.clone(), &key, &place),
             conversations: Conversations::new(context.clone(), memories.clone()),
             changes: Changes::new(context.clone()),
             files: Files::new(context.clone(), memories.clone()),
             vectors: Vectors::new(context.clone(), memories.clone()),
+            recorder: context.recorder.clone(),
             memories,
             context,
         })
@@ -160,6 +182,7 @@ impl Services {
         let cx = &self.context;
         lease::alone(cx, CHORES, tasks::chores(cx, &self.files)).await?;
         tasks::round(cx).await?;
+        lease::alone(cx, ATTACHMENTS, self.attachments.clean_up(true)).await?.transpose()?;
         lease::alone(cx, TEXTS, taking_in::work_off(cx, false)).await?.transpose()?;
         self.memories.write_down().await;
         lease::alone(cx, UPKEEP, self.memories.upkeep()).await?;
@@ -179,6 +202,8 @@ impl Services {
             never = vectors.run_jobs() => match never {},
             never = memories.run_writing_down() => match never {},
             never = node::run(cx, memories) => match never {},
+            never = cx.recorder.run() => match never {},
+            never = self.run_cleanup() => match never {},
             never = lease::hold(cx, CHORES, || tasks::run_chores(cx, files)) => match never {},
             never = lease::hold(cx, TEXTS, || taking_in::run(cx)) => match never {},
             never = lease::hold(cx, UPKEEP, || memories.run_upkeep()) => match never {},
@@ -186,7 +211,16 @@ impl Services {
             never = lease::hold(cx, VECTORS, || vectors.run()) => match never {},
             never = lease::hold(cx, RETENTION, || tasks::run_retention(cx, files)) => match never {},
         }
+        cx.recorder.leave().await;
         node::leave(cx).await;
+    }
+
+    /// Cleans up after attachments, where there are some.
+    async fn run_cleanup(&self) -> Infallible {
+        if !self.attachments.is_enabled() {
+            return std::future::pending().await;
+        }
+        lease::hold(&self.context, ATTACHMENTS, || self.attachments.run_cleanup()).await
     }
 
     /// Sets the metrics that nothing keeps up to date, for whoever is about to look at them.

@@ -71,7 +71,7 @@ fn place(cx: &Context) -> Place {
 }
 
 /// The name of this machine, as far as it says.
-fn host() -> String {
+pub(crate) fn host() -> String {
     let told = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let set = || ["HOSTNAME", "COMPUTERNAME"].iter().find_map(|name| std::env::var(name).ok());
     told.or_else(set).unwrap_or_default().trim().to_owned()

@@ -1,11 +1,16 @@
 //! What a deployment decides about the use cases.
 
 use crate::quota::QuotaSettings;
+use crate::recorder::RecorderSettings;
+use memloom_blobs::Blobs;
+use memloom_blobs::fetch::Fetcher;
 use memloom_core::memories::{Kind, Layer, Rules};
 use memloom_core::recall::fusion::Weights;
 use memloom_recall::embed::EmbeddingConfig;
 use std::collections::HashMap;
+use std::fmt::{Debug, Formatter};
 use std::time::Duration;
+use zeroize::Zeroizing;
 
 /// Whether entries without an `indexedContent` are searchable by their own text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,6 +106,62 @@ impl Default for MemorySettings {
     }
 }
 
+/// Decisions about attachments.
+#[derive(Clone)]
+pub struct AttachmentSettings {
+    /// Where their bytes are kept; without a place there are no attachments.
+    pub blobs: Option<Blobs>,
+    /// What fetches files that callers have on the web; without one that is refused.
+    pub fetcher: Option<Fetcher>,
+    /// The largest file, in bytes.
+    pub max_bytes: u64,
+    /// How long a file is kept unless its uploader says so or an entry refers to it.
+    pub default_expires_in: Duration,
+    /// The longest that its uploader may say.
+    pub max_expires_in: Duration,
+    /// How long an upload lives without a sign of life.
+    pub upload_expires_in: Duration,
+    /// How often it gives one.
+    pub upload_refresh: Duration,
+    /// How often what has expired is swept away.
+    pub cleanup_interval: Duration,
+    /// How long links to files are good for.
+    pub download_url_expires_in: Duration,
+    /// What links are signed with; the store's own key unless given.
+    pub download_url_secret: Option<Zeroizing<Vec<u8>>>,
+    /// Whether readers are sent to the object store, where it can sign links.
+    pub direct_download: bool,
+}
+
+impl Default for AttachmentSettings {
+    fn default() -> Self {
+        Self {
+            blobs: None,
+            fetcher: None,
+            max_bytes: 10 * 1024 * 1024,
+            default_expires_in: Duration::from_secs(3600),
+            max_expires_in: Duration::from_secs(24 * 3600),
+            upload_expires_in: Duration::from_secs(60),
+            upload_refresh: Duration::from_secs(30),
+            cleanup_interval: Duration::from_secs(300),
+            download_url_expires_in: Duration::from_secs(300),
+            download_url_secret: None,
+            direct_download: false,
+        }
+    }
+}
+
+impl Debug for AttachmentSettings {
+    /// Without the secret.
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AttachmentSettings")
+            .field("blobs", &self.blobs)
+            .field("max_bytes", &self.max_bytes)
+            .field("direct_download", &self.direct_download)
+            .finish_non_exhaustive()
+    }
+}
+
 /// Decisions of the deployment. The defaults are those of the contract.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -154,6 +215,10 @@ pub struct Settings {
     pub database_index_above: usize,
     /// See [`MemorySettings`].
     pub memories: MemorySettings,
+    /// See [`RecorderSettings`].
+    pub recorder: RecorderSettings,
+    /// See [`AttachmentSettings`].
+    pub attachments: AttachmentSettings,
 }
 
 impl Default for Settings {
@@ -183,6 +248,8 @@ impl Default for Settings {
             index_memory: 1 << 30,
             database_index_above: 20_000,
             memories: MemorySettings::default(),
+            recorder: RecorderSettings::default(),
+            attachments: AttachmentSettings::default(),
         }
     }
 }

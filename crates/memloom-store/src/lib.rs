@@ -8,11 +8,13 @@
 //! here, and its behaviours in the testkit's engine suite.
 
 pub mod archive;
+pub mod attachments;
 pub mod changes;
 pub mod conversations;
 mod error;
 pub mod files;
 pub mod leases;
+pub mod locators;
 pub mod memories;
 pub mod meta;
 pub mod nodes;

@@ -4,8 +4,10 @@
 pub mod clock;
 pub mod embedder;
 pub mod engine_suite;
+pub mod object_stores;
 pub mod postgres;
 pub mod provider_suite;
 pub mod proxy;
+pub mod redis;
 pub mod server;
 pub mod stored;

@@ -3,6 +3,7 @@
 //! Requests are lenient (every member may be missing) because the service says what is wrong with one, in the
 //! contract's words. Responses are exact: clients compare bodies member by member, so a shape never grows by itself.
 
+mod attachments;
 mod changes;
 mod conversations;
 mod enums;
@@ -11,6 +12,10 @@ pub mod memories;
 pub mod openspec;
 mod requests;
 
+pub use attachments::{
+    AdminAttachment, AdminAttachmentSummary, Attachment, AttachmentFilter, AttachmentStatus,
+    CreateAttachmentRequest, DownloadUrl,
+};
 pub use changes::{Change, ChangesGap, ChangesPage};
 pub use conversations::{
     AdminConversation, AdminConversationSummary, AdminEntry, Conversation, ConversationForkSummary,

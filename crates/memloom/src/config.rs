@@ -4,16 +4,19 @@
 //! `MEMLOOM_SECTION__KEY`, shows up in `memloom doctor --settings`, and a mistyped one is told about it. What cannot be
 //! combined is said in [`Config::problems`].
 
+mod attachments;
 mod embedding;
 mod encryption;
 mod load;
 mod memories;
 mod quotas;
+mod recorder;
 mod search;
 mod store;
 mod suggest;
 mod values;
 
+pub use attachments::{AttachmentStore, Attachments, Azure, S3};
 pub use embedding::{Calibration, Embedding, EmbeddingProvider, LocalModel, OpenAi, QueryModel};
 pub use encryption::{Dek, Encryption, Provider};
 pub use load::{
@@ -26,6 +29,7 @@ pub use memories::{
     MemorySearch, Retry, Role, Session, Working, WriteRoles,
 };
 pub use quotas::{Quotas, Rate, TenantQuotas};
+pub use recorder::{Recorder, RecorderBackend, Redis, RedisUrl};
 pub use search::{AutoMode, Search, Weights};
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
@@ -72,6 +76,12 @@ pub struct Config {
     pub eviction: Eviction,
     /// The change feed.
     pub changes: Changes,
+    /// Responses while they are given.
+    pub recorder: Recorder,
+    /// A Redis, where nodes note who records which response.
+    pub redis: Redis,
+    /// Files that belong to entries.
+    pub attachments: Attachments,
     /// The Prometheus server behind the admin statistics.
     pub prometheus: Prometheus,
     /// Limits on what is stored.
@@ -436,6 +446,8 @@ impl Config {
         found.extend(self.memories.problems());
         found.extend(self.encryption.problems(self.server.listen));
         found.extend(self.quotas.problems());
+        found.extend(self.recorder.problems(&self.redis));
+        found.extend(self.attachments.problems());
         found.extend(self.retention_problems());
         found
     }
@@ -483,6 +495,11 @@ impl Config {
         }
         warnings.extend(self.store.warnings(&self.server.data_dir));
         warnings.extend(self.embedding.warnings());
+        if let Ok(database) = self.database() {
+            warnings.extend(self.recorder.warnings(&self.redis, &database));
+            let encrypted = self.encryption.is_on();
+            warnings.extend(self.attachments.warnings(&self.server.data_dir, &database, encrypted));
+        }
         warnings.extend(self.role_warning().map(str::to_owned));
         warnings
     }
@@ -519,6 +536,7 @@ impl Config {
             memories_body_limit: self.limits.memories_body.0,
             bodies_limit: self.limits.bodies.0,
             patient_routes: memloom_server::rest::PATIENT_ROUTES,
+            streamed_routes: memloom_server::STREAMED_ROUTES,
             compression: self.server.compression,
             cors: self.cors()?,
         })

@@ -1,7 +1,9 @@
 //! `memloom doctor`: the effective configuration, and whether a server could run with it.
 
+mod attachments;
 mod embedding;
 mod postgres;
+mod redis;
 mod sqlite;
 mod store;
 
@@ -137,6 +139,8 @@ async fn examine(loaded: &Loaded) -> Report {
     checks.extend(encryption(config, store.readable()));
     checks.extend(embedding::check(config, &store).await);
     checks.extend(store.checks(config, running));
+    checks.extend(attachments::check(config).await);
+    checks.extend(redis::check(config).await);
     checks.push(port(listen, memloom_listens, running));
     checks.extend(issuer(config).await);
     Report {

@@ -29,7 +29,10 @@ The archive is one snapshot of the store, taken while servers may go on working,
 and the same whichever engine it comes from: `memloom import` brings it into any
 other. Encrypted content stays encrypted, so it can be read with the same key
 only. The digest at the end names what was exported: stores that hold the same
-have the same, and --checksum prints it without writing an archive.";
+have the same, and --checksum prints it without writing an archive.
+
+The bytes of attachments are not in it: copy the directory, bucket or container
+that [attachments] names as well.";
 
 /// Arguments of `memloom export`.
 #[derive(Debug, Args)]
@@ -83,6 +86,9 @@ fn export(args: &ExportArgs, config: &Config) -> anyhow::Result<()> {
         refuse_nothing(args, &written)?;
         let exported = exported(&written, &config.database()?, "to standard output");
         eprintln!("{exported}\n{}", digest(&written));
+        if let Some(left_out) = without_bytes(&written) {
+            eprintln!("{left_out}");
+        }
         return Ok(());
     }
     let partial = Partial::create(output)?;
@@ -93,6 +99,9 @@ fn export(args: &ExportArgs, config: &Config) -> anyhow::Result<()> {
     let place = format!("to {} ({})", output.display(), indicatif::BinaryBytes(bytes));
     terminal::line(exported(&written, &config.database()?, &place));
     terminal::line(digest(&written));
+    if let Some(left_out) = without_bytes(&written) {
+        terminal::line(left_out);
+    }
     Ok(())
 }
 
@@ -142,6 +151,16 @@ fn exported(written: &Summary, store: &Database, place: &str) -> String {
 /// A number of things, in words.
 pub(crate) fn counted(number: u64, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}
+
+/// What has to be copied beside an archive, if anything.
+pub(crate) fn without_bytes(of: &Summary) -> Option<String> {
+    let (_, records) = of.tables.iter().find(|(table, _)| *table == "attachments")?;
+    let files = counted(*records, "attachment");
+    Some(format!(
+        "The bytes of {files} are not in the archive: copy the directory, bucket or container of [attachments] too \
+         (docs/backup.md)."
+    ))
 }
 
 /// What people compare.

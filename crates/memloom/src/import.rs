@@ -2,7 +2,7 @@
 
 use crate::cli::StoreArgs;
 use crate::config::Config;
-use crate::export::{counted, digest};
+use crate::export::{counted, digest, without_bytes};
 use crate::{serve, terminal};
 use anyhow::{Context, ensure};
 use clap::Args;
@@ -93,6 +93,9 @@ pub async fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
         if compared { ", read again and found equal" } else { "" }
     ));
     terminal::line(digest(&written));
+    if let Some(left_out) = without_bytes(&written) {
+        terminal::line(left_out);
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -3,10 +3,13 @@
 use crate::config::{AutoDerive, Config, Database, FilesProvider, LogFormat, size};
 use crate::terminal::{Paint, line};
 use anyhow::{Context, anyhow, bail};
+use memloom_blobs::Blobs;
 use memloom_core::SystemClock;
 use memloom_recall::embed;
 use memloom_server::auth::Authenticator;
 use memloom_server::auth::config::Mode;
+use memloom_server::forward::Peers;
+use memloom_server::grpc;
 use memloom_server::rest::{self, stats::Prometheus};
 use memloom_server::shell;
 use memloom_server::telemetry::metrics::{DB_POOL_ACTIVE, DB_POOL_AVAILABLE, DB_QUEUE_LENGTH, Metrics};
@@ -75,10 +78,15 @@ pub async fn launch(
     let metrics = Metrics::install()?;
     vault::announce_metrics();
     embed::announce_metrics();
-    let services = Services::new(store.clone(), clock.clone(), settings(&config)).await?;
+    let mut settings = settings(&config);
+    settings.recorder.port = listener.local_addr()?.port();
+    settings.attachments.blobs = open_blobs(&config)?;
+    settings.attachments.fetcher = config.attachments.fetcher()?;
+    let services = Services::new(store.clone(), clock.clone(), settings).await?;
     // Taken out, so that its keys and secrets are gone from memory once they are digested.
     let authenticator = Authenticator::new(std::mem::take(&mut config.auth))?;
     let prometheus = Prometheus::new(config.prometheus.url.as_deref(), clock)?;
+    let peers = Arc::new(Peers::new()?);
 
     let health = store.clone();
     metrics.sample(move || {
@@ -97,31 +105,32 @@ pub async fn launch(
 
     let (readiness, stopping) = (store.clone(), Arc::new(AtomicBool::new(false)));
     let told_to_stop = stopping.clone();
-    let operations = shell::operations(
-        move || {
-            let (store, stopping) = (readiness.clone(), told_to_stop.load(Ordering::Relaxed));
-            async move {
-                if stopping {
-                    return Err("the server is stopping".to_owned());
-                }
-                if store.health().is_away {
-                    return Err("the database cannot be reached".to_owned());
-                }
-                let read = store.read("readiness", |tx| meta::probe(tx)).await;
-                let wrote = store.write("readiness", |tx| meta::probe_writing(tx)).await;
-                read.and(wrote).map_err(|reason: StoreError| {
-                    // Anybody may ask whether we are ready; where our files lie is for the log.
-                    tracing::warn!(%reason, "not ready");
-                    "the store is not available".to_owned()
-                })
+    let readiness = shell::readiness_of(move || {
+        let (store, stopping) = (readiness.clone(), told_to_stop.load(Ordering::Relaxed));
+        async move {
+            if stopping {
+                return Err("the server is stopping".to_owned());
             }
-        },
-        metrics,
-    );
-    let api = rest::router(rest::App::new(services.clone(), authenticator, prometheus));
-    let router = shell::shell(api.merge(operations).merge(shell::docs(rest::document)), &config.shell()?);
+            if store.health().is_away {
+                return Err("the database cannot be reached".to_owned());
+            }
+            let read = store.read("readiness", |tx| meta::probe(tx)).await;
+            let wrote = store.write("readiness", |tx| meta::probe_writing(tx)).await;
+            read.and(wrote).map_err(|reason: StoreError| {
+                // Anybody may ask whether we are ready; where our files lie is for the log.
+                tracing::warn!(%reason, "not ready");
+                "the store is not available".to_owned()
+            })
+        }
+    });
+    let operations = shell::operations(readiness.clone(), metrics);
+    let app = rest::App::new(services.clone(), authenticator, prometheus, peers.clone());
+    let calls = grpc::router(app.clone(), size(config.server.body_limit), readiness)?;
+    let api = rest::router(app).merge(calls).merge(operations).merge(shell::docs(rest::document));
+    let router = shell::shell(api, &config.shell()?);
 
-    let (changes, memories) = (services.changes.clone(), services.memories.clone());
+    let (changes, memories, recorder) =
+        (services.changes.clone(), services.memories.clone(), services.recorder.clone());
     let delay = config.server.shutdown_delay.0;
     let stop = async move {
         stop.await;
@@ -129,6 +138,8 @@ pub async fn launch(
         tokio::time::sleep(delay).await;
         changes.close();
         memories.close();
+        recorder.close();
+        peers.close();
     };
     let (stop_tasks, tasks_stopped) = oneshot::channel::<()>();
     let tasks = tokio::spawn(async move {
@@ -172,6 +183,21 @@ pub(crate) fn open_store_with(config: &Config, vault: Vault) -> anyhow::Result<S
     })
 }
 
+/// Opens the place where the bytes of attachments are kept. One on another machine may be away for now; that is said, and the
+/// rest works without it.
+fn open_blobs(config: &Config) -> anyhow::Result<Option<Blobs>> {
+    let blobs = config.attachments.blobs(&config.server.data_dir);
+    let blobs = blobs.context("attachments cannot be kept; check the settings below [attachments]")?;
+    if let Some(blobs) = blobs.clone() {
+        tokio::spawn(async move {
+            if let Err(error) = blobs.check().await {
+                tracing::warn!(%error, "attachments can neither be stored nor read now; `memloom doctor` says more");
+            }
+        });
+    }
+    Ok(blobs)
+}
+
 /// Why a database on a server cannot be opened, with whom to ask where the sentence does not say what to do.
 fn advised(error: StoreError) -> anyhow::Error {
     // What a server says may have lines, and ends with a full stop.
@@ -186,7 +212,7 @@ fn advised(error: StoreError) -> anyhow::Error {
     }
 }
 
-/// What the use cases need to know of the configuration.
+/// What the use cases need to know of the configuration. Only a server that serves opens where attachments are kept.
 pub fn settings(config: &Config) -> Settings {
     Settings {
         managers_may_delete: config.policy.managers_may_delete,
@@ -220,6 +246,8 @@ pub fn settings(config: &Config) -> Settings {
         index_memory: size(config.search.index_memory),
         database_index_above: config.search.database_index_above,
         memories: config.memories.settings(config.limits.memories_body),
+        recorder: config.recorder.settings(&config.redis),
+        attachments: config.attachments.settings(),
     }
 }
 

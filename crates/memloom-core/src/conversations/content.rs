@@ -1,7 +1,9 @@
 //! What the content of a history entry must look like, and what is read out of it.
 
-use crate::{Error, Result};
+use crate::attachments::MAX_LINKED;
+use crate::{AttachmentId, Error, Json, Resource, Result, parse_uuid};
 use serde_json::Value;
+use std::collections::HashMap;
 
 const TITLE_CHARS: usize = 40;
 const PREVIEW_CHARS: usize = 200;
@@ -58,6 +60,67 @@ fn check_attachment((index, attachment): (usize, &Value)) -> Result<()> {
         )));
     }
     Ok(())
+}
+
+/// The attachments that an entry names by their ids, each once.
+pub fn attachment_ids(items: &[Value]) -> Result<Vec<AttachmentId>> {
+    let mut ids = Vec::new();
+    for attachment in items.iter().filter_map(attachments).flatten() {
+        let Some(text) = attachment.get(ATTACHMENT_ID).and_then(Value::as_str) else { continue };
+        let id = parse_uuid(text).map(AttachmentId);
+        let id = id.ok_or_else(|| Error::not_found(Resource::Attachment, text))?;
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+        if ids.len() > MAX_LINKED {
+            return Err(Error::invalid("content", format!("must name at most {MAX_LINKED} attachments")));
+        }
+    }
+    Ok(ids)
+}
+
+/// What stored content says of an attachment instead of its id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reference {
+    /// Where it is found.
+    pub href: String,
+    /// What kind of file it is.
+    pub content_type: String,
+    /// Its name, if it has one.
+    pub name: Option<String>,
+}
+
+/// The content of an entry with every id of an attachment replaced by where it is found. What the caller said of an
+/// attachment stays; what it left out is filled in.
+pub fn refer(content: &Json, to: &HashMap<AttachmentId, Reference>) -> Result<Json> {
+    let broken = |error: crate::JsonError| Error::invalid("content", error.to_string());
+    let mut items = content.value().map_err(broken)?;
+    for item in items.as_array_mut().into_iter().flatten() {
+        let attachments = item.get_mut("attachments").and_then(Value::as_array_mut);
+        for attachment in attachments.into_iter().flatten().filter_map(Value::as_object_mut) {
+            let id = attachment.get(ATTACHMENT_ID).and_then(Value::as_str).and_then(parse_uuid);
+            let Some(reference) = id.and_then(|id| to.get(&AttachmentId(id))) else { continue };
+            attachment.shift_remove(ATTACHMENT_ID);
+            attachment.insert("href".into(), reference.href.clone().into());
+            let mut fill = |name: &str, value: &str| {
+                let member = attachment.entry(name).or_insert(Value::Null);
+                if member.is_null() {
+                    *member = value.into();
+                }
+            };
+            fill("contentType", &reference.content_type);
+            if let Some(name) = &reference.name {
+                fill("name", name);
+            }
+        }
+    }
+    Json::of(&items).map_err(broken)
+}
+
+const ATTACHMENT_ID: &str = "attachmentId";
+
+fn attachments(item: &Value) -> Option<&Vec<Value>> {
+    item.get("attachments").and_then(Value::as_array)
 }
 
 /// The texts of an entry: the string `text` of each item, or the item itself where it is a string.
@@ -145,6 +208,50 @@ mod tests {
         for (content, expected) in cases {
             assert!(check(content.clone()).contains(expected), "{content}: {}", check(content.clone()));
         }
+    }
+
+    fn id(number: u128) -> AttachmentId {
+        AttachmentId(uuid::Uuid::from_u128(number))
+    }
+
+    #[test]
+    fn attachments_are_named_in_arrays_of_that_name_and_nowhere_else() {
+        let ids = |content: Value| attachment_ids(content.as_array().unwrap());
+        let (one, two) = (id(1), id(2));
+        assert_eq!(
+            ids(json!([{"text": "hi"}, "text", {"attachments": "x"}, {"attachments": [1]}])),
+            Ok(vec![])
+        );
+        assert_eq!(ids(json!([{"attachmentId": one}, {"attachments": [{"href": "x"}]}])), Ok(vec![]));
+        let twice = json!([{"attachments": [{"attachmentId": two}, {"attachmentId": one}]},
+                           {"attachments": [{"attachmentId": two}]}]);
+        assert_eq!(ids(twice), Ok(vec![two, one]));
+        let malformed = Err(Error::not_found(Resource::Attachment, "x"));
+        assert_eq!(ids(json!([{"attachments": [{"attachmentId": "x"}]}])), malformed);
+        let named = |count: u128| (1..=count).map(|n| json!({"attachmentId": id(n)})).collect::<Vec<_>>();
+        assert!(ids(json!([{ "attachments": named(100) }])).is_ok());
+        assert!(matches!(ids(json!([{ "attachments": named(101) }])), Err(Error::Invalid(_))));
+    }
+
+    #[test]
+    fn ids_of_attachments_are_replaced_and_everything_else_stays() {
+        let text = format!(
+            r#"[{{"role":"USER","n":1.10,"attachments":[{{"attachmentId":"{}","x":1}},{{"attachmentId":"{}","contentType":"a/b","name":"mine"}},{{"href":"h","contentType":"c/d"}},{{"attachmentId":"{}","contentType":null}}]}}]"#,
+            id(1),
+            id(1),
+            id(2),
+        );
+        let reference = |number: u128, name: Option<&str>| Reference {
+            href: format!("/{number}"),
+            content_type: "image/png".into(),
+            name: name.map(str::to_owned),
+        };
+        let to = HashMap::from([(id(1), reference(1, Some("cat.png"))), (id(2), reference(2, None))]);
+        let referring = refer(&Json::parse(text).unwrap(), &to).unwrap();
+        assert_eq!(
+            referring.get(),
+            r#"[{"role":"USER","n":1.10,"attachments":[{"x":1,"href":"/1","contentType":"image/png","name":"cat.png"},{"contentType":"a/b","name":"mine","href":"/1"},{"href":"h","contentType":"c/d"},{"contentType":"image/png","href":"/2"}]}]"#
+        );
     }
 
     #[test]

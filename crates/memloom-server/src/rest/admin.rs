@@ -30,7 +30,7 @@ use utoipa::{IntoParams, ToSchema};
 pub(super) const JUSTIFICATION_HEADER: &str = "X-Justification";
 
 /// The reason for a call, from wherever it was given.
-fn justification(given: Option<String>, headers: &HeaderMap) -> CoreResult<Option<String>> {
+pub(super) fn justification(given: Option<String>, headers: &HeaderMap) -> CoreResult<Option<String>> {
     match extract::given("justification", given)? {
         Some(text) => Ok(Some(text)),
         None => extract::header(headers, JUSTIFICATION_HEADER),
@@ -116,7 +116,7 @@ fn instant(field: &str, value: Option<String>) -> CoreResult<Option<Timestamp>> 
 pub(super) struct ReasonQuery {
     /// Why, for the audit log.
     #[param(max_length = 1000)]
-    justification: Option<String>,
+    pub(super) justification: Option<String>,
 }
 
 /// Reads any conversation, deleted or not.

@@ -99,7 +99,7 @@ impl EntriesQuery {
 }
 
 /// Reads an epoch; outside the memory channel it is ignored.
-pub(super) fn epoch(value: Option<String>, counts: bool) -> CoreResult<EpochFilter> {
+pub(crate) fn epoch(value: Option<String>, counts: bool) -> CoreResult<EpochFilter> {
     match extract::given("epoch", value)? {
         Some(text) if counts => match text.to_ascii_lowercase().as_str() {
             "latest" => Ok(EpochFilter::Latest),
@@ -113,7 +113,7 @@ pub(super) fn epoch(value: Option<String>, counts: bool) -> CoreResult<EpochFilt
     }
 }
 
-pub(super) fn all_forks(forks: Option<String>, all_forks: Option<String>) -> CoreResult<bool> {
+pub(crate) fn all_forks(forks: Option<String>, all_forks: Option<String>) -> CoreResult<bool> {
     let forks = extract::word("forks", forks, wire::Forks::parse, wire::Forks::WORDS)?;
     Ok(extract::flag("allForks", all_forks)? || forks == Some(wire::Forks::All))
 }

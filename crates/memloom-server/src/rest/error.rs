@@ -166,6 +166,25 @@ impl IntoResponse for ApiError {
                 let title = "Payload too large";
                 envelope(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", title, Some(details))
             }
+            Error::FileTooLarge { max_bytes, actual_bytes } => {
+                let details = ErrorDetails::TooLarge { max_bytes, actual_bytes: Some(actual_bytes) };
+                envelope(StatusCode::PAYLOAD_TOO_LARGE, "file_too_large", "File too large", Some(details))
+            }
+            Error::AttachmentLinked => {
+                envelope(StatusCode::CONFLICT, "attachment_linked", "Conflict", said(text))
+            }
+            Error::UploadInProgress => {
+                envelope(StatusCode::CONFLICT, "upload_in_progress", "Conflict", said(text))
+            }
+            Error::DownloadFailed => {
+                let title = "Download failed";
+                envelope(StatusCode::UNPROCESSABLE_ENTITY, "download_failed", title, said(text))
+            }
+            Error::RecorderDisabled => envelope(StatusCode::CONFLICT, "conflict", "Conflict", said(text)),
+            Error::PeerUnreachable(reason) => {
+                tracing::warn!(%reason, "another node does not answer");
+                envelope(StatusCode::BAD_GATEWAY, "bad_gateway", "Bad gateway", said(text))
+            }
             Error::UnsupportedMediaType => {
                 let (code, title) = ("unsupported_media_type", "Unsupported media type");
                 envelope(StatusCode::UNSUPPORTED_MEDIA_TYPE, code, title, None)

@@ -134,7 +134,7 @@ pub(super) fn flag(field: &str, value: Option<String>) -> Result<bool> {
 }
 
 /// A word of the API in a query.
-pub(super) fn word<T>(
+pub(crate) fn word<T>(
     field: &str,
     value: Option<String>,
     parse: fn(&str) -> Option<T>,

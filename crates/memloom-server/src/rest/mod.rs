@@ -1,11 +1,12 @@
 //! The REST API: one handler per operation, each of them decode, one call of the service, encode.
 
 mod admin;
+pub(crate) mod attachments;
 mod changes;
 mod conversations;
-mod entries;
+pub(crate) mod entries;
 pub mod error;
-mod extract;
+pub(crate) mod extract;
 pub mod files;
 mod memberships;
 pub mod memories;
@@ -13,7 +14,8 @@ mod openapi;
 pub mod openspec;
 pub(crate) mod operation;
 mod reply;
-mod search;
+mod responses;
+pub(crate) mod search;
 pub mod stats;
 pub mod surface;
 mod transfers;
@@ -21,6 +23,7 @@ mod transfers;
 pub use openapi::document;
 
 use crate::auth::Authenticator;
+use crate::forward::Peers;
 use axum::Router;
 use axum::routing::get;
 use files::documents::no_path;
@@ -38,12 +41,28 @@ struct Parts {
     services: Services,
     authenticator: Authenticator,
     prometheus: Prometheus,
+    peers: Arc<Peers>,
 }
 
 impl App {
-    /// Puts the API on the use cases.
-    pub fn new(services: Services, authenticator: Authenticator, prometheus: Prometheus) -> Self {
-        Self(Arc::new(Parts { services, authenticator, prometheus }))
+    /// Puts the API on the use cases. `peers` are the other nodes, to whom requests for what they hold go on.
+    pub fn new(
+        services: Services,
+        authenticator: Authenticator,
+        prometheus: Prometheus,
+        peers: Arc<Peers>,
+    ) -> Self {
+        Self(Arc::new(Parts { services, authenticator, prometheus, peers }))
+    }
+
+    /// The use cases.
+    pub(crate) fn services(&self) -> &Services {
+        &self.0.services
+    }
+
+    /// Who tells callers apart.
+    pub(crate) fn authenticator(&self) -> &Authenticator {
+        &self.0.authenticator
     }
 }
 
@@ -53,6 +72,7 @@ pub const PATIENT_ROUTES: &[&str] = &[
     "/v1/tenants/{tenant_id}/users/{user_id}/retention:apply",
     "/v1/users:forget",
     "/v1/admin/evict",
+    "/v1/conversations/{conversationId}/response",
 ];
 
 /// The routes of the API, on an app.
@@ -86,6 +106,11 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(search::search_conversations))
         .routes(routes!(search::index_conversations))
         .routes(routes!(search::list_unindexed))
+        .routes(routes!(responses::replay_response, responses::cancel_response))
+        .routes(routes!(attachments::create_attachment))
+        .routes(routes!(attachments::get_attachment, attachments::delete_attachment))
+        .routes(routes!(attachments::download_url))
+        .routes(routes!(attachments::download_signed))
         .routes(routes!(changes::list_changes))
         .routes(routes!(admin::list_conversations))
         .routes(routes!(admin::get_conversation, admin::delete_conversation))
@@ -97,6 +122,10 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(admin::evict))
         .routes(routes!(admin::stats_summary))
         .routes(routes!(admin::stats))
+        .routes(routes!(attachments::admin::list_attachments))
+        .routes(routes!(attachments::admin::get_attachment, attachments::admin::delete_attachment))
+        .routes(routes!(attachments::admin::attachment_content))
+        .routes(routes!(attachments::admin::attachment_download_url))
         .routes(routes!(files::documents::list_files))
         .routes(routes!(files::documents::get_file, files::documents::put_file, files::documents::patch_file))
         .routes(routes!(files::documents::assemble_context))

@@ -24,10 +24,11 @@ use utoipa::{OpenApi as _, PartialSchema, ToSchema};
         description = "One memory service for every AI agent: conversations with forks, sharing, agent memory and search; files with versions, edits and an audit trail; events; memories in layers, found by meaning; forgetting.",
         license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),
-    components(schemas(wire::ListMode, wire::ChannelFilter, wire::ChangesGap, wire::Forks, wire::TransferRole)),
+    components(schemas(wire::ListMode, wire::AttachmentFilter, wire::ChannelFilter, wire::ChangesGap, wire::Forks, wire::TransferRole)),
     tags(
         (name = "conversations", description = "What was said: conversations and their forks"),
         (name = "entries", description = "Reading, appending and syncing entries"),
+        (name = "attachments", description = "Files that belong to entries"),
         (name = "sharing", description = "Who may see and do what"),
         (name = "ownership transfers", description = "Handing a conversation over, in two steps"),
         (name = "search", description = "Finding entries, and the text they are found by"),
@@ -185,7 +186,8 @@ fn operation(id: &str, summary: &str, media: &str, unhappy: Option<&str>) -> Ope
 
 fn add_common_errors(operation: &mut Operation, surface: Surface) {
     let (schema, more) = match surface {
-        Surface::Conversations => (ErrorBody::name(), &[][..]),
+        // Calls of gRPC are not in this document.
+        Surface::Conversations | Surface::Grpc => (ErrorBody::name(), &[][..]),
         Surface::Files => (FilesErrorBody::name(), &[TOO_MANY][..]),
         Surface::Memories => (MemoriesErrorBody::name(), &PROVIDER_ERRORS[..]),
         Surface::OpenSpec => (OpenSpecErrorBody::name(), &PROVIDER_ERRORS[..]),

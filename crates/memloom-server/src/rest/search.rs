@@ -40,7 +40,7 @@ pub(super) async fn search_conversations(
     Ok(Ok200(page(hits, result)))
 }
 
-pub(super) fn search_type(asked: Option<wire::SearchType>) -> SearchType {
+pub(crate) fn search_type(asked: Option<wire::SearchType>) -> SearchType {
     match asked {
         None | Some(wire::SearchType::Auto) => SearchType::Auto,
         Some(wire::SearchType::Semantic) => SearchType::Semantic,

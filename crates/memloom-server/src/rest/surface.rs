@@ -4,6 +4,7 @@ use super::error::ApiError;
 use super::files::FilesError;
 use super::memories::MemoriesError;
 use super::openspec::OpenSpecError;
+use crate::grpc;
 use axum::response::{IntoResponse, Response};
 use memloom_core::files::{Code, path};
 use memloom_core::{Error, Resource};
@@ -19,6 +20,8 @@ pub enum Surface {
     Memories,
     /// The same memories in the words of the OpenSpec protocol.
     OpenSpec,
+    /// Conversations over gRPC.
+    Grpc,
 }
 
 const FILES: [&str; 4] = ["/v1/tenants/", "/v1/admin/reindex", "/v1/admin/jobs/", "/v1/users:forget"];
@@ -28,7 +31,9 @@ const OPENSPEC: &str = "/openspec/v1";
 impl Surface {
     /// The surface of a path.
     pub fn of(path: &str) -> Self {
-        if path == "/v1/tenants" || FILES.iter().any(|prefix| path.starts_with(prefix)) {
+        if grpc::is_call(path) {
+            Self::Grpc
+        } else if path == "/v1/tenants" || FILES.iter().any(|prefix| path.starts_with(prefix)) {
             Self::Files
         } else if MEMORIES.iter().any(|collection| is_of(collection, path)) {
             Self::Memories
@@ -46,6 +51,7 @@ impl Surface {
             Self::Files => FilesError(error).into_response(),
             Self::Memories => MemoriesError(error).into_response(),
             Self::OpenSpec => OpenSpecError(error).into_response(),
+            Self::Grpc => grpc::error::response(error),
         }
     }
 }
@@ -60,6 +66,7 @@ pub fn no_such_route(path: &str) -> Response {
     let surface = Surface::of(path);
     let error = match surface {
         Surface::Files => empty_id(path),
+        Surface::Grpc => return grpc::error::no_such_call(),
         Surface::Conversations | Surface::Memories | Surface::OpenSpec => None,
     };
     surface.answer(error.unwrap_or_else(|| Error::not_found(Resource::Route, path)))
@@ -97,6 +104,8 @@ mod tests {
             ("/openspec/v2/knowledge", Surface::Conversations),
             ("/v1/memoriesX", Surface::Conversations),
             ("/v1/conversations", Surface::Conversations),
+            ("/memory.v1.EntriesService/AppendEntry", Surface::Grpc),
+            ("/grpc.health.v1.Health/Check", Surface::Grpc),
             ("/v1/users:forget", Surface::Files),
             ("/v1/tenants/t/users/u/memory", Surface::Files),
         ] {

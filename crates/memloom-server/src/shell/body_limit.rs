@@ -55,7 +55,8 @@ pub(super) fn apply(request: &mut Request, limit: u64) -> Result<Option<Overrun>
     }
 }
 
-fn linger(mut body: Body) {
+/// Goes on reading a body that was refused, for a while.
+pub(crate) fn linger(mut body: Body) {
     tokio::spawn(tokio::time::timeout(LINGER, async move {
         while let Some(Ok(_)) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {}
     }));

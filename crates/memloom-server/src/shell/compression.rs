@@ -3,8 +3,8 @@
 use axum::body::{Body, HttpBody};
 use axum::response::Response;
 use futures_util::FutureExt;
-use http::header::{ACCEPT_ENCODING, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue, Request};
+use http::header::{ACCEPT_ENCODING, ACCEPT_RANGES, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Request, StatusCode};
 use std::convert::Infallible;
 use std::future::ready;
 use tower::{Service, service_fn};
@@ -26,7 +26,10 @@ pub(super) fn wanted(headers: &HeaderMap) -> Option<HeaderValue> {
 /// Compresses the body as it is sent, if it is worth it.
 pub(super) fn compress(response: Response, accepted: HeaderValue) -> Response {
     let length = response.body().size_hint().upper().unwrap_or(u64::MAX);
-    if length < ZSTD_FROM || !is_text(&response) {
+    // Parts of a body are counted, and its tag made, before compression.
+    let in_parts =
+        response.headers().contains_key(ACCEPT_RANGES) || response.status() == StatusCode::PARTIAL_CONTENT;
+    if length < ZSTD_FROM || in_parts || !is_text(&response) {
         return response;
     }
     let status = response.status();

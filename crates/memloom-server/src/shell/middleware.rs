@@ -1,15 +1,17 @@
 //! The one middleware: everything that surrounds a handler, in one pass.
 
 use super::access::Noted;
-use super::bodies::{Bodies, Share};
+use super::bodies::{Bodies, Refused, Share};
 use super::body_limit::{self, Overrun};
 use super::meter::{Meter, UNMATCHED};
 use super::request_id::{self, X_REQUEST_ID};
 use super::{ShellConfig, compression};
+use crate::grpc::deadline;
+use crate::grpc::error::over_rest;
 use crate::rest::operation;
 use crate::rest::surface::Surface;
 use crate::telemetry::panic_text;
-use axum::extract::{MatchedPath, Request};
+use axum::extract::{DefaultBodyLimit, MatchedPath, Request};
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use memloom_core::Error;
@@ -39,6 +41,7 @@ struct Settings {
     memories_body_limit: u64,
     request_timeout: Duration,
     patient_routes: &'static [&'static str],
+    streamed_routes: &'static [&'static str],
     compression: bool,
 }
 
@@ -50,6 +53,7 @@ impl ShellLayer {
             memories_body_limit: config.memories_body_limit,
             request_timeout: config.request_timeout,
             patient_routes: config.patient_routes,
+            streamed_routes: config.streamed_routes,
             compression: config.compression,
         };
         Self { settings, bodies: Bodies::new(config.bodies_limit) }
@@ -96,26 +100,31 @@ where
         let route = request.extensions().get::<MatchedPath>().cloned();
         let span = span(&method, route.as_ref(), &id, headers);
 
-        let patient =
-            route.as_ref().is_some_and(|route| self.settings.patient_routes.contains(&route.as_str()));
-        let time_limit = if patient { None } else { Some(self.settings.request_timeout) };
+        let is_one_of =
+            |routes: &[&str]| route.as_ref().is_some_and(|route| routes.contains(&route.as_str()));
+        let streamed = is_one_of(self.settings.streamed_routes);
+        let unhurried = streamed || is_one_of(self.settings.patient_routes);
+        let deadline = if surface == Surface::Grpc { deadline::of(headers) } else { None };
+        let time_limit = match (deadline, unhurried) {
+            (deadline, true) => deadline,
+            (deadline, false) => Some(self.settings.request_timeout.min(deadline.unwrap_or(Duration::MAX))),
+        };
+        let ends = if streamed { deadline } else { None };
+        let ends = ends.and_then(|deadline| tokio::time::Instant::now().checked_add(deadline));
         let body_limit = match surface {
-            Surface::Conversations => self.settings.body_limit,
+            Surface::Conversations | Surface::Grpc => self.settings.body_limit,
             Surface::Files => self.settings.files_body_limit,
             Surface::Memories | Surface::OpenSpec => self.settings.memories_body_limit,
         };
-        let bodies = self.bodies.admit(&request, body_limit);
         let noted = (surface == Surface::Files).then(|| {
             let noted = Noted::default();
             request.extensions_mut().insert(noted.clone());
             (noted, request.uri().path().to_owned())
         });
-        let (handler, overrun) = match body_limit::apply(&mut request, body_limit) {
-            Err(error) => (Handler::Refused(Some(error)), None),
-            Ok(_) if bodies.is_none() => {
-                (Handler::Refused(Some(Error::Overloaded { retry_after_seconds: 1 })), None)
-            }
-            Ok(overrun) => (Handler::Running(self.inner.call(request)), overrun),
+        let Admitted { refusal, overrun, bodies } = self.admit(&mut request, surface, streamed, body_limit);
+        let handler = match refusal {
+            Some(error) => Handler::Refused(Some(error)),
+            None => Handler::Running(self.inner.call(request)),
         };
         Answer {
             handler,
@@ -134,8 +143,60 @@ where
                 encoding,
                 overrun,
                 bodies,
+                streamed,
+                ends,
             },
             body_limit,
+        }
+    }
+}
+
+/// What became of a request's body before its handler saw it.
+#[derive(Default)]
+struct Admitted {
+    refusal: Option<Error>,
+    overrun: Option<Overran>,
+    bodies: Option<Share>,
+}
+
+/// Whether a body of unknown length turned out to be too much, and for what.
+enum Overran {
+    ItsLimit(Overrun),
+    TheRoom(Refused),
+}
+
+impl Overran {
+    fn error(&self, max_bytes: u64) -> Option<Error> {
+        match self {
+            Self::ItsLimit(overrun) if overrun.happened() => {
+                Some(Error::TooLarge { max_bytes, actual_bytes: None })
+            }
+            Self::TheRoom(refused) if refused.happened() => Some(NO_ROOM),
+            Self::ItsLimit(_) | Self::TheRoom(_) => None,
+        }
+    }
+}
+
+/// The answer to a body for which there is no room now.
+const NO_ROOM: Error = Error::Overloaded { retry_after_seconds: 1 };
+
+impl<S> Shell<S> {
+    /// Limits a body, by itself and together with all others.
+    fn admit(&self, request: &mut Request, surface: Surface, streamed: bool, limit: u64) -> Admitted {
+        if streamed {
+            DefaultBodyLimit::disable().apply(request);
+            return Admitted::default();
+        }
+        if surface == Surface::Grpc {
+            // What a message may have is for those who read messages.
+            let overrun = Some(Overran::TheRoom(self.bodies.watch(request)));
+            return Admitted { overrun, ..Admitted::default() };
+        }
+        let bodies = self.bodies.admit(request, limit);
+        match body_limit::apply(request, limit) {
+            Err(error) => Admitted { refusal: Some(error), ..Admitted::default() },
+            Ok(_) if bodies.is_none() => Admitted { refusal: Some(NO_ROOM), ..Admitted::default() },
+            Ok(overrun) => Admitted { refusal: None, overrun: overrun.map(Overran::ItsLimit), bodies },
         }
     }
 }
@@ -174,9 +235,13 @@ struct About {
     span: Span,
     meter: Arc<Meter>,
     encoding: Option<HeaderValue>,
-    overrun: Option<Overrun>,
+    overrun: Option<Overran>,
     /// Its share of what all bodies may take.
     bodies: Option<Share>,
+    /// Its body comes piece by piece, for as long as its caller is there.
+    streamed: bool,
+    /// When the caller of a stream has waited long enough.
+    ends: Option<tokio::time::Instant>,
 }
 
 impl<F> Future for Answer<F>
@@ -194,15 +259,16 @@ where
                 return Poll::Pending;
             };
             let late = std::mem::replace(handler, Handler::Done);
-            if about.overrun.as_ref().is_some_and(Overrun::happened) {
-                let error = Error::TooLarge { max_bytes: *body_limit, actual_bytes: None };
+            if let Some(error) = about.overrun.as_ref().and_then(|overrun| overrun.error(*body_limit)) {
                 response = about.surface.answer(error);
             }
             Poll::Ready((about.finish(response), late))
         };
         let answered = request_id::within(id, || operation::within(about.operation, poll));
         answered.map(|(mut response, late)| {
-            if let Handler::Running(late) = late {
+            if let Handler::Running(late) = late
+                && !about.streamed
+            {
                 run_out(late, id.clone(), &about.method, about.bodies.take());
             }
             if let Some(id) = id.take() {
@@ -214,7 +280,7 @@ where
 }
 
 /// A caller that hangs up is counted, and what it began is done all the same: a change that may be committed must also
-/// be audited.
+/// be audited. What came piece by piece ends with its caller.
 impl<F> Drop for Answer<F>
 where
     F: Future<Output = Result<Response, Infallible>> + Unpin + Send + 'static,
@@ -222,7 +288,9 @@ where
     fn drop(&mut self) {
         if let Handler::Running(left) = std::mem::replace(&mut self.handler, Handler::Done) {
             self.about.abandoned();
-            run_out(left, self.id.take(), &self.about.method, self.about.bodies.take());
+            if !self.about.streamed {
+                run_out(left, self.id.take(), &self.about.method, self.about.bodies.take());
+            }
         }
     }
 }
@@ -290,7 +358,10 @@ impl About {
     /// Counts, logs and, if asked, compresses.
     fn finish(&self, response: Response) -> Response {
         let elapsed = self.started.elapsed();
-        let status = response.status();
+        let status = match self.surface {
+            Surface::Grpc => over_rest(response.headers()),
+            _ => response.status(),
+        };
         let route = self.route.as_ref().map_or(UNMATCHED, MatchedPath::as_str);
         self.meter.record(route, &self.method, status, elapsed);
         if self.operation != operation::UNKNOWN {
@@ -314,6 +385,10 @@ impl About {
                 self.span.record("otel.status_code", "ERROR");
             }
         }
+        let response = match self.ends {
+            Some(ends) => response.map(|body| deadline::end_at(body, ends)),
+            None => response,
+        };
         match self.encoding.clone() {
             Some(accepted) => compression::compress(response, accepted),
             None => response,

@@ -16,9 +16,10 @@ mod operations;
 pub mod request_id;
 mod serve;
 
+pub(crate) use body_limit::linger;
 pub use cors::{CorsConfig, CorsError, CorsOptions};
-pub use operations::{docs, operations};
-pub use serve::{Limits, run, run_with};
+pub use operations::{Readiness, docs, operations, readiness_of};
+pub use serve::{Limits, LocalAddress, run, run_with};
 
 use crate::rest::surface::{self, Surface};
 use axum::Router;
@@ -42,6 +43,8 @@ pub struct ShellConfig {
     pub request_timeout: Duration,
     /// Routes whose handlers may take as long as they need.
     pub patient_routes: &'static [&'static str],
+    /// Routes whose bodies come and go piece by piece: they limit and time themselves.
+    pub streamed_routes: &'static [&'static str],
     /// Whether to compress for clients that ask.
     pub compression: bool,
     /// Which web pages may call; none unless configured.
@@ -57,6 +60,7 @@ impl Default for ShellConfig {
             bodies_limit: 256 * 1024 * 1024,
             request_timeout: Duration::from_secs(30),
             patient_routes: &[],
+            streamed_routes: &[],
             compression: true,
             cors: None,
         }

@@ -18,17 +18,20 @@ use utoipa_swagger_ui::{Config, SwaggerUi};
 /// A store that takes longer than this to answer is not ready, whatever it answers then.
 const READINESS_TIMEOUT: Duration = Duration::from_secs(2);
 
-type Readiness = Arc<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
+/// Whether requests can be served, and if not, why not.
+pub type Readiness = Arc<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
 
-/// `/health/live`, `/health/ready` (also `/ready`), `/v1/health`, `/metrics` and the pointer at `/`.
-///
-/// `ready` says whether requests can be served, and if not, why not.
-pub fn operations<F, Fut>(ready: F, metrics: Metrics) -> Router
+/// Something that tells it.
+pub fn readiness_of<F, Fut>(ready: F) -> Readiness
 where
     F: Fn() -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<(), String>> + Send + 'static,
 {
-    let ready: Readiness = Arc::new(move || ready().boxed());
+    Arc::new(move || ready().boxed())
+}
+
+/// `/health/live`, `/health/ready` (also `/ready`), `/v1/health`, `/metrics` and the pointer at `/`.
+pub fn operations(ready: Readiness, metrics: Metrics) -> Router {
     let readiness = get(move || readiness(ready.clone()));
     Router::new()
         .route("/", get(pointer))

@@ -7,12 +7,18 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tower::Service;
+
+/// How many bytes a stream, and all streams of a connection, may send before we have read them. The defaults of HTTP/2 make
+/// large messages wait for round trips.
+const STREAM_WINDOW: u32 = 1024 * 1024;
+const CONNECTION_WINDOW: u32 = 4 * 1024 * 1024;
 
 /// How long the loop waits for its clients.
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +36,11 @@ impl Default for Limits {
         Self { grace: Duration::from_secs(10), header_timeout: Duration::from_secs(65) }
     }
 }
+
+/// The end of a connection that is ours: an address at which this node was reached. Only HTTP/2 requests carry it, because
+/// only gRPC asks.
+#[derive(Debug, Clone, Copy)]
+pub struct LocalAddress(pub SocketAddr);
 
 /// Serves until `shutdown`, then lets what is under way finish within `grace`.
 pub async fn run(listener: TcpListener, router: Router, shutdown: impl Future<Output = ()>, grace: Duration) {
@@ -78,6 +89,8 @@ fn builder(limits: Limits) -> auto::Builder<TokioExecutor> {
         .timer(TokioTimer::new())
         .keep_alive_interval(Duration::from_secs(30))
         .keep_alive_timeout(Duration::from_secs(20))
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
         .max_concurrent_streams(1024);
     builder
 }
@@ -92,12 +105,16 @@ async fn serve(
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
+    let local = stream.local_addr().ok().map(LocalAddress);
     let spoke = Arc::new(AtomicBool::new(false));
     let service = {
         let spoke = spoke.clone();
         // `axum::Router` is always ready, so calling it directly spares what an adapter would do about readiness.
-        service_fn(move |request: http::Request<Incoming>| {
+        service_fn(move |mut request: http::Request<Incoming>| {
             spoke.store(true, Ordering::Relaxed);
+            if let (http::Version::HTTP_2, Some(local)) = (request.version(), local) {
+                request.extensions_mut().insert(local);
+            }
             router.clone().call(request)
         })
     };

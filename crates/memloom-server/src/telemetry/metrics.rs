@@ -113,5 +113,6 @@ fn describe() {
     memloom_service::files_metrics::announce();
     memloom_service::changes::announce_metrics();
     memloom_service::vectors::announce_metrics();
+    memloom_service::recorder::announce_metrics();
     memloom_store::vault::announce_metrics();
 }

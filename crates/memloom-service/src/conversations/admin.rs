@@ -155,14 +155,15 @@ impl Conversations {
                 Some(locked) if locked.deleted_at.is_none() => {
                     let kind = ChangeKind::ConversationDeleted;
                     publish(tx, &tenant, kind, user.as_ref(), id, None, now)?;
-                    delete_tree(tx, group, now)
+                    Ok((group, delete_tree(tx, group, now)?))
                 }
-                _ => Ok(Vec::new()),
+                _ => Ok((group, Vec::new())),
             }
         });
         let detail = [("target", id.to_string())];
-        let members =
+        let (group, members) =
             self.audited(principal, Call::write("deleteConversation", &detail), justification, work).await?;
+        self.cx.recorder.end_tree(group);
         let actor = Actor::from(principal);
         members.iter().for_each(|member| audit::membership(&actor, id, member, &Change::Remove));
         Ok(())

@@ -3,6 +3,7 @@
 use super::forks::{ForkPoint, fork_tree};
 use super::lifecycle::{head_for_writing, open_or_create_root};
 use super::{Conversations, authorise, open, publish, text};
+use crate::attachments::{Named, link};
 use crate::page;
 use crate::settings::AutoDerive;
 use memloom_core::conversations::forks::View;
@@ -12,7 +13,9 @@ use memloom_core::conversations::{
     content,
 };
 use memloom_core::identity::{Caller, MAX_USER_ID_CHARS};
-use memloom_core::{ClientId, ConversationId, EntryId, Error, GroupId, Json, Resource, Result, Timestamp};
+use memloom_core::{
+    AttachmentId, ClientId, ConversationId, EntryId, Error, GroupId, Json, Resource, Result, Timestamp,
+};
 use memloom_store::changes::ChangeKind;
 use memloom_store::conversations::entries::{End, Filter, MemoryFilter, Part, Range};
 use memloom_store::conversations::rows::{self, Head};
@@ -66,6 +69,8 @@ pub(super) struct Checked {
     pub text: Option<Text>,
     /// Whether the agent said it, where the content tells.
     pub by_agent: Option<bool>,
+    /// The attachments that the content names by their ids.
+    pub attachments: Vec<Named>,
     pub fork: Option<ForkPoint>,
 }
 
@@ -157,6 +162,9 @@ impl Conversations {
                 checked.title = content::title(&items);
                 checked.preview = content::preview(&items);
                 checked.by_agent = content::is_by_agent(&items);
+                let named = content::attachment_ids(&items)?.into_iter();
+                let copy = || AttachmentId(self.cx.clock.new_id());
+                checked.attachments = named.map(|id| Named { id, copy: copy() }).collect();
                 if checked.text.is_none() && self.cx.settings.auto_derive == AutoDerive::Text {
                     checked.text = content::derived_text(&items).map(|text| self.analysed(text, false));
                 }
@@ -207,6 +215,7 @@ impl Conversations {
             preview: None,
             text: indexed.map(|text| self.analysed(text, true)),
             by_agent: None,
+            attachments: Vec::new(),
             fork,
         })
     }
@@ -282,6 +291,10 @@ fn append_history(
     now: Timestamp,
 ) -> Result<Entry> {
     let place = groups::take_place_as_latest(tx, head.group, id, now)?;
+    let content = match checked.attachments.as_slice() {
+        [] => checked.content.clone(),
+        named => link(tx, caller, (head.group, entry_id), named, &checked.content, place.created_at)?,
+    };
     let entry = Entry {
         id: entry_id,
         conversation_id: id,
@@ -291,7 +304,7 @@ fn append_history(
         channel: Channel::History,
         epoch: None,
         content_type: checked.content_type.clone(),
-        content: checked.content.clone(),
+        content,
         created_at: place.created_at,
     };
     tx.gather();

@@ -1,6 +1,7 @@
 //! Removing trees for good, some time after they were deleted.
 
 use super::{Conversations, publish};
+use crate::attachments::{delete_with_tree, deletion};
 use crate::audit::{self, Call};
 use crate::memories::forget::{Ended, end_sessions};
 use crate::tasks;
@@ -96,6 +97,7 @@ impl Conversations {
             listening = progress.send(percent).await.is_ok();
             tokio::time::sleep(self.cx.settings.eviction_batch_delay).await;
         }
+        deletion::finish_all_soon(&self.cx).await;
         // A listener that is gone does not hear the end either.
         let _ = progress.send(100).await;
         Ok(evicted)
@@ -116,6 +118,7 @@ impl Conversations {
                     if let Some(root) = groups::root(tx, group)? {
                         publish(tx, &tenant, ChangeKind::ConversationEvicted, None, root, None, now)?;
                     }
+                    delete_with_tree(tx, group, now)?;
                     entries += groups::evict(tx, &tenant, group)?;
                     removed += 1;
                     if entries >= BATCH_ENTRIES {

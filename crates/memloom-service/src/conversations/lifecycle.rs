@@ -93,7 +93,7 @@ impl Conversations {
         };
         let (now, actor) = (self.cx.clock.now(), Actor::from(caller));
         let caller = caller.clone();
-        let members = self
+        let (group, members) = self
             .cx
             .store
             .write("delete_conversation", move |tx| {
@@ -102,9 +102,10 @@ impl Conversations {
                 groups::lock(tx, head.group)?;
                 let user = Some(&caller.user);
                 publish(tx, caller.tenant(), ChangeKind::ConversationDeleted, user, id, None, now)?;
-                delete_tree(tx, head.group, now)
+                Ok::<_, Error>((head.group, delete_tree(tx, head.group, now)?))
             })
             .await?;
+        self.cx.recorder.end_tree(group);
         members.iter().for_each(|member| audit::membership(&actor, id, member, &Change::Remove));
         Ok(())
     }

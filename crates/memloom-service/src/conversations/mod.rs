@@ -59,7 +59,12 @@ impl Conversations {
 
 /// Opens a conversation for a caller: it is there and live (else 404), the caller is a member (else 403) with at least
 /// `needed` (else 403).
-fn open(tx: &mut dyn Tx, caller: &Caller, id: ConversationId, needed: AccessLevel) -> Result<Head> {
+pub(crate) fn open(
+    tx: &mut dyn Tx,
+    caller: &Caller,
+    id: ConversationId,
+    needed: AccessLevel,
+) -> Result<Head> {
     let head = rows::head(tx, caller.tenant(), &caller.user, id)?
         .filter(|head| !head.deleted)
         .ok_or_else(|| not_found(id))?;

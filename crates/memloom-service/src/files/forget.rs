@@ -6,6 +6,7 @@
 //! worker goes on with it.
 
 use super::Files;
+use crate::attachments::{delete_with_tree, deletion};
 use crate::audit::{self, Actor};
 use crate::memories::forget::{Ended, end_sessions};
 use crate::{Context, files_metrics, lease, tasks};
@@ -116,6 +117,8 @@ impl Files {
         removed += self.memories.anonymize(forget).await?;
         // What pointed at files of this user points at nothing now.
         self.memories.check_pointers().await?;
+        // What is left of them if that fails is nobody's any more, and the clean-up goes on with it.
+        deletion::finish_all_soon(&self.cx).await;
         let cleared = forget.clone();
         store.write("forget_done", move |tx| Ok::<_, Error>(forget::set_cleared(tx, &cleared)?)).await?;
         Ok(removed)
@@ -187,6 +190,7 @@ fn hide_some(tx: &mut dyn Tx, cx: &Context, forget: &Forget) -> Result<Option<(V
                 Change { kind: ChangeKind::ConversationEvicted, user: None, resource, version: None };
             changes::record(tx, forget.who.tenant(), cx.clock.now(), &change)?;
             tasks::enqueue_vector_delete(tx, cx, group)?;
+            delete_with_tree(tx, group, cx.clock.now())?;
             groups::uproot(tx, group)?;
             let members = members.into_iter().map(|member| member.user_id).collect();
             hidden.push(Hidden { root, members });

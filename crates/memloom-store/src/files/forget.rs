@@ -12,7 +12,7 @@ use crate::memories::purge::{self, Detached, Selector};
 use crate::memories::{
     MemoryNo, entries as memory_entries, idempotency as memory_idempotency, pointers, versions,
 };
-use crate::{Lock, Recorded, Row, StoreError, Tx, TxExt, Value, meta, stream};
+use crate::{Lock, Recorded, Row, StoreError, Tx, TxExt, Value, attachments, meta, stream};
 use memloom_core::conversations::Channel;
 use memloom_core::files::{FilePath, Scope};
 use memloom_core::identity::Tenant;
@@ -157,6 +157,7 @@ pub fn detach(tx: &mut dyn Tx, who: &Scope, now: Timestamp) -> Result<Begun, Sto
     ] {
         tx.post(sql, &key)?;
     }
+    attachments::forget_user(tx, who, now)?;
     forget_jobs(tx, who)?;
     // Whoever keeps copies has to know. Of nobody there are none.
     let mut last_change = UNSETTLED;

@@ -22,6 +22,8 @@ const STEPS: &[Step] = &[
     Step { name: "0001_memloom", works_with: 1, sql: include_str!("migrations/0001_memloom.sql") },
     Step { name: "0002_nodes", works_with: 2, sql: include_str!("migrations/0002_nodes.sql") },
     Step { name: VECTORS, works_with: 3, sql: include_str!("migrations/0003_vectors.sql") },
+    Step { name: "0004_locators", works_with: 3, sql: include_str!("migrations/0004_locators.sql") },
+    Step { name: "0005_attachments", works_with: 3, sql: include_str!("migrations/0005_attachments.sql") },
 ];
 
 /// How long a migration may take.

@@ -15,6 +15,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0006_memories", include_str!("migrations/0006_memories.sql")),
     ("0007_nodes", include_str!("migrations/0007_nodes.sql")),
     ("0008_searched", include_str!("migrations/0008_searched.sql")),
+    ("0009_attachments", include_str!("migrations/0009_attachments.sql")),
 ];
 
 /// The number of the newest step.

@@ -44,7 +44,7 @@ impl Cipher {
 }
 
 /// Bytes that nobody can foresee.
-pub(super) fn random<const N: usize>() -> Result<Zeroizing<[u8; N]>, StoreError> {
+pub(crate) fn random<const N: usize>() -> Result<Zeroizing<[u8; N]>, StoreError> {
     let mut bytes = Zeroizing::new([0; N]);
     aws_lc_rs::rand::fill(bytes.as_mut()).map_err(|_| broken("there is no randomness"))?;
     Ok(bytes)

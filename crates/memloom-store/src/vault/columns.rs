@@ -44,6 +44,12 @@ pub(super) const TABLES: &[Table] = &[
         columns: &[("content", "entry.content")],
     },
     Table {
+        name: "attachments",
+        key: &[("id", Kind::Uuid)],
+        owner: None,
+        columns: &[("details", "attachment.details")],
+    },
+    Table {
         name: "files",
         key: &[SCOPE, ("path", Kind::Text)],
         owner: OF_SCOPE,
@@ -216,7 +222,7 @@ mod tests {
     use super::*;
     use crate::vault::places;
     use memloom_core::identity::Tenant;
-    use memloom_core::{ConversationId, EntryId};
+    use memloom_core::{AttachmentId, ConversationId, EntryId};
 
     fn bound_to(place: &Place<'_>) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -246,6 +252,7 @@ mod tests {
                 ],
             ),
             (visited("entries", &[bytes()]), vec![places::entry_content(EntryId(id))]),
+            (visited("attachments", &[bytes()]), vec![places::attachment_details(AttachmentId(id))]),
             (visited("files", &[scope(), text("a.md")]), vec![places::file(3, "a.md")]),
             (visited("audit", &[bytes()]), vec![places::audit_record(id), places::audit_image(id)]),
             (visited("events", &[scope(), text("e")]), vec![places::event(3, "e")]),

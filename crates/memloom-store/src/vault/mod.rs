@@ -19,6 +19,7 @@ pub mod rotation;
 use crate::{StoreError, Tx};
 pub(crate) use admission::{admit, check};
 use cipher::Cipher;
+pub(crate) use cipher::random;
 use data_keys::DataKeyId;
 pub use envelope::{HEAD_LENGTH, plain_length};
 pub use keys::{Key, Keys};
@@ -95,6 +96,11 @@ impl Vault {
     /// Whether stored content can be used where it lies.
     pub fn is_plain(&self) -> bool {
         self.keys.is_none()
+    }
+
+    /// Whether content is sealed as it is written.
+    pub fn seals(&self) -> bool {
+        self.writes == Provider::Dek
     }
 
     fn unwrapped(&self, id: &DataKeyId) -> Option<Arc<Cipher>> {

@@ -3,7 +3,7 @@
 use super::data_keys::DataKeyId;
 use crate::Value;
 use memloom_core::identity::Tenant;
-use memloom_core::{ConversationId, EntryId, Timestamp};
+use memloom_core::{AttachmentId, ConversationId, EntryId, Timestamp};
 use uuid::Uuid;
 
 /// A column and the identity of a row in it. Sealed content is bound to both, so that it opens nowhere else.
@@ -65,6 +65,11 @@ pub fn conversation_preview(tenant: &Tenant, id: ConversationId) -> Place<'_> {
 /// The content of an entry.
 pub fn entry_content(id: EntryId) -> Place<'static> {
     Place::new("entry.content", [id.0.into()])
+}
+
+/// What is known of an attachment, and what its bytes are sealed with.
+pub fn attachment_details(id: AttachmentId) -> Place<'static> {
+    Place::new("attachment.details", [id.0.into()])
 }
 
 /// A file's document.

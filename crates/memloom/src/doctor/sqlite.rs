@@ -60,22 +60,30 @@ impl Examined {
 }
 
 fn data_folder(folder: &Path) -> Check {
-    const NAME: &str = "data folder";
+    folder_check("data folder", folder, "--data-dir")
+}
+
+/// Whether a server could write to a folder, and make it if it is not there; another one is chosen with `choice`.
+pub(super) fn folder_check(name: &'static str, folder: &Path, choice: &str) -> Check {
     let shown = folder.display();
     let Some(existing) = nearest_existing(folder) else {
-        return Check::problem(NAME, format!("{shown} cannot be made"), "choose another with --data-dir");
+        return Check::problem(
+            name,
+            format!("{shown} cannot be made"),
+            format!("choose another with {choice}"),
+        );
     };
     // Permissions, read-only mounts and quotas all show in whether a file can be made, and nowhere else reliably.
     let probe = existing.join(format!(".memloom-doctor-{}", std::process::id()));
     let written = File::create_new(&probe);
     let _ = std::fs::remove_file(&probe);
     match written {
-        Ok(_) if existing == folder => Check::ok(NAME, format!("{shown} can be written")),
-        Ok(_) => Check::ok(NAME, format!("{shown} is not there yet and will be created")),
+        Ok(_) if existing == folder => Check::ok(name, format!("{shown} can be written")),
+        Ok(_) => Check::ok(name, format!("{shown} is not there yet and will be created")),
         Err(error) => Check::problem(
-            NAME,
+            name,
             format!("{} cannot be written: {error}", existing.display()),
-            "give this user the right to write there, or choose another folder with --data-dir",
+            format!("give this user the right to write there, or choose another folder with {choice}"),
         ),
     }
 }

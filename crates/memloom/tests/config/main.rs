@@ -1,8 +1,10 @@
 //! What configures the server, what wins, and what the complaints say.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod attachments;
 mod embedding;
 mod memories;
+mod recorder;
 mod search;
 mod store;
 

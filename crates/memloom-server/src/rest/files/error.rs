@@ -95,10 +95,13 @@ impl IntoResponse for FilesError {
             }
             Error::NotFound { .. } => plain(StatusCode::NOT_FOUND, "DOCUMENT_NOT_FOUND"),
             Error::MethodNotAllowed => plain(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED"),
-            Error::Conflict(_) | Error::TransferAlreadyPending { .. } => {
-                plain(StatusCode::CONFLICT, "CONFLICT")
-            }
-            Error::TooLarge { max_bytes, .. } => {
+            Error::Conflict(_)
+            | Error::TransferAlreadyPending { .. }
+            | Error::AttachmentLinked
+            | Error::UploadInProgress
+            | Error::DownloadFailed
+            | Error::RecorderDisabled => plain(StatusCode::CONFLICT, "CONFLICT"),
+            Error::TooLarge { max_bytes, .. } | Error::FileTooLarge { max_bytes, .. } => {
                 let details = details([("limit", max_bytes.to_string().into())]);
                 answer(StatusCode::PAYLOAD_TOO_LARGE, "PAYLOAD_TOO_LARGE", message, details)
             }
@@ -119,7 +122,7 @@ impl IntoResponse for FilesError {
                 let response = plain(StatusCode::SERVICE_UNAVAILABLE, "DEPENDENCY_UNAVAILABLE");
                 with(response, RETRY_AFTER, UNAVAILABLE_RETRY_SECONDS.into())
             }
-            Error::IdentityProviderUnavailable | Error::PrometheusUnavailable => {
+            Error::IdentityProviderUnavailable | Error::PrometheusUnavailable | Error::PeerUnreachable(_) => {
                 let response = plain(StatusCode::SERVICE_UNAVAILABLE, "DEPENDENCY_UNAVAILABLE");
                 with(response, RETRY_AFTER, UNAVAILABLE_RETRY_SECONDS.into())
             }

@@ -121,8 +121,13 @@ impl From<Error> for Problem {
                 ..Self::new(Code::InvalidRequest, text)
             },
             Error::NotFound { .. } => Self::new(Code::MemoryNotFound, text),
-            Error::Conflict(_) | Error::TransferAlreadyPending { .. } => Self::new(Code::InvalidState, text),
-            Error::TooLarge { max_bytes, .. } => {
+            Error::Conflict(_)
+            | Error::TransferAlreadyPending { .. }
+            | Error::AttachmentLinked
+            | Error::UploadInProgress
+            | Error::DownloadFailed
+            | Error::RecorderDisabled => Self::new(Code::InvalidState, text),
+            Error::TooLarge { max_bytes, .. } | Error::FileTooLarge { max_bytes, .. } => {
                 Self::new(Code::RequestTooLarge, text).with("maxBytes", max_bytes)
             }
             Error::UnsupportedMediaType => Self::new(Code::UnsupportedMediaType, text),
@@ -144,6 +149,7 @@ impl From<Error> for Problem {
             }
             Error::IdentityProviderUnavailable => Self::unavailable("identity", text),
             Error::PrometheusUnavailable => Self::unavailable("prometheus", text),
+            Error::PeerUnreachable(_) => Self::unavailable("node", text),
             Error::Internal(defect) => {
                 tracing::error!(%defect, "internal error");
                 Self::new(Code::InternalError, "the server failed; the log has this request's id")

@@ -1,0 +1,249 @@
+//! One recording and many who replay it, beside a plain stream of the same pieces.
+
+use crate::dataset::conversations as requests;
+use crate::http2::{Connection, Event, Head, Wire};
+use crate::load::{Side, cpu_between, send_all};
+use crate::progress::Progress;
+use crate::server::Server;
+use crate::stream_floor::{StreamFloorOptions, text};
+use anyhow::{Context as _, Result, bail, ensure};
+use bytes::Bytes;
+use memloom_proto::v1;
+use memloom_proto::v1::response_recorder_service_client::ResponseRecorderServiceClient;
+use prost::Message;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
+use tonic::Request;
+use uuid::Uuid;
+
+/// How many replay at once.
+const READERS: [usize; 3] = [1, 10, 100];
+/// Turns that each side has.
+const TURNS: u32 = 3;
+/// What a recording is read back in, and how much of it there is: 16 MB.
+const PIECES: StreamFloorOptions = StreamFloorOptions { piece: 32 * 1024 - 16, pieces: 512 };
+const USER: &str = "narrator";
+const CONVERSATION: Uuid = Uuid::from_u128(0x019b_76da_a800_7000_8000_0000_0000_00aa);
+
+/// Everything that is compared.
+#[derive(Default)]
+pub struct Replays {
+    rows: Vec<Row>,
+}
+
+struct Row {
+    readers: usize,
+    floor: Flow,
+    product: Flow,
+}
+
+/// How much flowed, in each turn.
+#[derive(Default)]
+struct Flow {
+    bytes_per_second: Vec<f64>,
+    bytes: u64,
+    server_cpu: Duration,
+}
+
+/// Measures all of it on servers of its own.
+pub async fn measure(binary: &Path, seconds: f64, progress: Progress) -> Result<Replays> {
+    progress.say("replays: recording");
+    let product = Arc::new(Server::keeping_recordings(binary).await?);
+    let floor = Arc::new(Server::stream_floor(&PIECES).await?);
+    let text = text(&PIECES);
+    record(&product, &text).await.context("cannot record")?;
+    let head = Head::of_calls("/memory.v1.ResponseRecorderService/Replay");
+    let conversation_id = Bytes::copy_from_slice(CONVERSATION.as_bytes());
+    let request = head.call(USER, &v1::ReplayRequest { conversation_id }.encode_to_vec());
+    let readers = Readers { wire: head.wire(1), request: Arc::new(request) };
+    let sides = [&floor, &product].map(|server| Side::alone(Arc::clone(server), Vec::new()));
+    for side in &sides {
+        readers.check(side, &text).await?;
+    }
+    let mut measured = Replays::default();
+    for count in READERS {
+        progress.say(&format!("replays: measuring, readers: {count}"));
+        let mut flows = [Flow::default(), Flow::default()];
+        for _ in 0..TURNS {
+            for (side, flow) in sides.iter().zip(&mut flows) {
+                let measure = Duration::from_secs_f64(seconds / f64::from(TURNS));
+                readers.drive(side, count, measure, flow).await?;
+            }
+        }
+        let [floor, product] = flows;
+        measured.rows.push(Row { readers: count, floor, product });
+    }
+    Ok(measured)
+}
+
+/// Records a response, as an agent does.
+async fn record(server: &Server, text: &str) -> Result<()> {
+    let conversation = CONVERSATION.to_string();
+    send_all(server.address, vec![requests::append(USER, &conversation, "What happened?")]).await?;
+    let first = v1::RecordRequest {
+        conversation_id: Bytes::copy_from_slice(CONVERSATION.as_bytes()),
+        ..v1::RecordRequest::default()
+    };
+    let contents: Vec<String> =
+        text.as_bytes().chunks(20_000).map(|piece| String::from_utf8_lossy(piece).into_owned()).collect();
+    let messages =
+        contents.into_iter().map(|content| v1::RecordRequest { content, ..v1::RecordRequest::default() });
+    let last = v1::RecordRequest { complete: true, ..v1::RecordRequest::default() };
+    let messages: Vec<_> = std::iter::once(first).chain(messages).chain([last]).collect();
+    let mut request = Request::new(tokio_stream::iter(messages));
+    request.metadata_mut().insert("authorization", format!("Bearer {USER}").parse()?);
+    let mut client = ResponseRecorderServiceClient::connect(format!("http://{}", server.address)).await?;
+    let answer = client.record(request).await?.into_inner();
+    ensure!(answer.status() == v1::RecordStatus::Success, "the server answers {answer:?}");
+    Ok(())
+}
+
+/// Whoever replays.
+struct Readers {
+    wire: Wire,
+    request: Arc<Vec<u8>>,
+}
+
+impl Readers {
+    /// Replays once, to see that everything is there.
+    async fn check(&self, side: &Side, text: &str) -> Result<()> {
+        let mut connection = Connection::open(side.nodes[0].address, &self.wire).await?;
+        let (_, body) = connection.exchange(&self.request).await?;
+        let (mut rest, mut read) = (&body[..], String::new());
+        while let Some((prefix, more)) = rest.split_at_checked(5) {
+            let length = u32::from_be_bytes([prefix[1], prefix[2], prefix[3], prefix[4]]) as usize;
+            let (message, more) = more.split_at_checked(length).context("a message is cut off")?;
+            read.push_str(&v1::ReplayResponse::decode(message)?.content);
+            rest = more;
+        }
+        ensure!(read == text, "of {} bytes that were recorded {} are replayed", text.len(), read.len());
+        Ok(())
+    }
+
+    /// Lets so many replay again and again, each on a connection of its own.
+    async fn drive(&self, side: &Side, count: usize, measure: Duration, flow: &mut Flow) -> Result<()> {
+        let mut connections = Vec::new();
+        for _ in 0..count {
+            connections.push(Connection::open(side.nodes[0].address, &self.wire).await?);
+        }
+        let begin = Instant::now() + Duration::from_millis(100);
+        let end = begin + measure;
+        let mut tasks = JoinSet::new();
+        for connection in connections {
+            tasks.spawn(read(connection, Arc::clone(&self.request), begin, end));
+        }
+        let [server_cpu, ..] = cpu_between(side, begin, end).await?;
+        let mut bytes = 0;
+        while let Some(read) = tasks.join_next().await {
+            bytes += read??;
+        }
+        flow.bytes += bytes;
+        flow.bytes_per_second.push(bytes as f64 / measure.as_secs_f64());
+        flow.server_cpu += server_cpu;
+        Ok(())
+    }
+}
+
+/// One reader's share: the bytes that reached it within the measured time.
+async fn read(
+    mut connection: Connection,
+    request: Arc<Vec<u8>>,
+    begin: Instant,
+    end: Instant,
+) -> Result<u64> {
+    let mut bytes = 0;
+    loop {
+        connection.send(&request).await?;
+        let mut has_ended = false;
+        while !has_ended {
+            connection.receive().await?;
+            let now = Instant::now();
+            if now >= end {
+                return Ok(bytes);
+            }
+            let is_measured = now >= begin;
+            while let Some(happened) = connection.next()? {
+                match happened.event {
+                    Event::Data(range) if is_measured => bytes += range.len() as u64,
+                    Event::Data(_) | Event::Headers(_) => {}
+                    Event::Reset(code) => bail!("a replay was given up with code {code}"),
+                }
+                has_ended |= happened.is_last;
+            }
+        }
+    }
+}
+
+impl Flow {
+    fn megabytes_per_second(&self) -> f64 {
+        let turns = self.bytes_per_second.len().max(1) as f64;
+        self.bytes_per_second.iter().sum::<f64>() / turns / 1e6
+    }
+
+    /// The server's processor time for a megabyte, in microseconds.
+    fn micros_per_megabyte(&self) -> f64 {
+        self.server_cpu.as_secs_f64() * 1e6 / (self.bytes as f64 / 1e6)
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "bytesPerSecond": self.megabytes_per_second() * 1e6,
+            "slicesBytesPerSecond": self.bytes_per_second,
+            "serverCpuMicrosPerMegabyte": self.micros_per_megabyte(),
+        })
+    }
+}
+
+impl Row {
+    /// The product's share of the floor, the median over the turns.
+    fn ratio(&self) -> f64 {
+        let turns = self.product.bytes_per_second.iter().zip(&self.floor.bytes_per_second);
+        let mut turns: Vec<f64> = turns.map(|(product, floor)| product / floor).collect();
+        turns.sort_by(f64::total_cmp);
+        turns.get(turns.len() / 2).copied().unwrap_or(f64::NAN)
+    }
+}
+
+impl Replays {
+    /// The table.
+    pub fn markdown(&self) -> String {
+        let mut out = format!(
+            "## Replays\n\n\
+             One recording of {} MB that lies sealed on the disk, and so many readers that replay it again and again, each on a\n\
+             connection of its own. The floor is a plain tonic server that streams the same pieces from memory, in turns.\n\n\
+             | readers | floor MB/s | Memloom MB/s | ratio | floor CPU µs/MB | CPU µs/MB |\n|--:|--:|--:|--:|--:|--:|\n",
+            PIECES.piece * PIECES.pieces / 1_000_000
+        );
+        for row in &self.rows {
+            let _ = writeln!(
+                out,
+                "| {} | {:.0} | {:.0} | **{:.2}** | {:.0} | {:.0} |",
+                row.readers,
+                row.floor.megabytes_per_second(),
+                row.product.megabytes_per_second(),
+                row.ratio(),
+                row.floor.micros_per_megabyte(),
+                row.product.micros_per_megabyte()
+            );
+        }
+        out.push('\n');
+        out
+    }
+
+    /// The same for programs.
+    pub fn json(&self) -> Value {
+        let row = |row: &Row| {
+            json!({
+                "readers": row.readers,
+                "ratio": row.ratio(),
+                "floor": row.floor.json(),
+                "product": row.product.json(),
+            })
+        };
+        self.rows.iter().map(row).collect()
+    }
+}

@@ -1,0 +1,58 @@
+//! A recording in the hands of whoever records.
+
+use super::Ended;
+use super::node::Node;
+use super::registry::Tape;
+use super::spool::Closed;
+use std::sync::Arc;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// How long the end of a recording is held up by nobody being there to tell that it ended. It is found out anyway.
+const TELLING: Duration = Duration::from_secs(5);
+
+/// A response that is being recorded. Dropping it ends it as [`finish`](Recording::finish) does: an agent that hung up has said
+/// all that it will say.
+pub struct Recording {
+    node: Arc<Node>,
+    tape: Arc<Tape>,
+}
+
+impl Recording {
+    pub(super) fn new(node: Arc<Node>, tape: Arc<Tape>) -> Self {
+        Self { node, tape }
+    }
+
+    /// Which recording it is.
+    pub fn id(&self) -> Uuid {
+        self.tape.id
+    }
+
+    /// Adds to it. Everybody who replays it reads that from now on. Whoever gives up waiting for this may have added a part.
+    pub async fn append(&mut self, content: &str) -> Result<(), Ended> {
+        let appended = self.tape.spool.append(content).await;
+        if let Err(ended) = appended {
+            self.node.end(&self.tape, Closed::Ended(ended));
+        }
+        appended
+    }
+
+    /// Resolves when it has to stop, also while nothing comes in. Whoever gives up waiting has missed nothing.
+    pub async fn ended(&self) -> Ended {
+        self.tape.spool.ended().await
+    }
+
+    /// Ends it. Afterwards it is in progress nowhere.
+    pub async fn finish(self) {
+        if let Some(told) = self.node.end(&self.tape, Closed::Finished) {
+            // If nobody could be told, it is found out when its time is over.
+            let _ = tokio::time::timeout(TELLING, told).await;
+        }
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        self.node.end(&self.tape, Closed::Finished);
+    }
+}

