@@ -32,6 +32,7 @@ every-test:
 	$(call step,tests on PostgreSQL,scripts/test-postgres.sh)
 	$(call step,documentation tests,cargo test --workspace --doc --locked --quiet)
 	$(call step,schemathesis,scripts/schemathesis.sh)
+	$(call step,gRPC clients,scripts/grpc-python.sh)
 	$(call step,README tour,scripts/readme-tour.sh)
 	$(call step,guide tour,scripts/guide-tour.sh)
 

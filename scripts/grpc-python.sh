@@ -61,7 +61,7 @@ python "$tests/compare.py" "$folder/ours/descriptors" "$folder/reference/descrip
     || fail "proto/ is not what clients were made from"
 
 (cd "$folder" && MEMLOOM_SERVER__LISTEN=127.0.0.1:0 MEMLOOM_SERVER__DATA_DIR=$folder/data MEMLOOM_RECORDER__MAX_BYTES=1MiB \
-    exec "$OLDPWD/${binary#"$OLDPWD/"}" serve) >"$folder/log" 2>&1 &
+    exec "$binary" serve) >"$folder/log" 2>&1 &
 server=$!
 address=
 for _ in $(seq 200); do

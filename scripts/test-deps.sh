@@ -60,6 +60,7 @@ scripts/postgres.sh install || fail "scripts/postgres.sh install failed"
 scripts/seaweedfs.sh install || fail "scripts/seaweedfs.sh install failed"
 scripts/azurite.sh install || fail "scripts/azurite.sh install failed"
 scripts/redis.sh install || fail "scripts/redis.sh install failed"
+scripts/grpc-python.sh install || fail "scripts/grpc-python.sh install failed"
 if [ -x scripts/oidc-provider.sh ]; then
     scripts/oidc-provider.sh install || fail "scripts/oidc-provider.sh install failed"
 fi

@@ -445,11 +445,6 @@ impl Connection {
         Ok(None)
     }
 
-    /// The bytes at a place that an event told of; before anything else is received.
-    pub fn bytes(&self, range: Range<usize>) -> &[u8] {
-        &self.buffer[range]
-    }
-
     fn number_at(&self, at: usize) -> u32 {
         self.buffer[at..at + 4].iter().fold(0, |number, byte| number << 8 | u32::from(*byte))
     }

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use tonic::Request;
+use tonic::transport::Endpoint;
 use uuid::Uuid;
 
 /// How many replay at once.
@@ -96,8 +97,8 @@ async fn record(server: &Server, text: &str) -> Result<()> {
     let messages: Vec<_> = std::iter::once(first).chain(messages).chain([last]).collect();
     let mut request = Request::new(tokio_stream::iter(messages));
     request.metadata_mut().insert("authorization", format!("Bearer {USER}").parse()?);
-    let mut client = ResponseRecorderServiceClient::connect(format!("http://{}", server.address)).await?;
-    let answer = client.record(request).await?.into_inner();
+    let channel = Endpoint::from_shared(format!("http://{}", server.address))?.connect().await?;
+    let answer = ResponseRecorderServiceClient::new(channel).record(request).await?.into_inner();
     ensure!(answer.status() == v1::RecordStatus::Success, "the server answers {answer:?}");
     Ok(())
 }

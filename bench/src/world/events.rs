@@ -36,7 +36,7 @@ impl World {
         let mut random = Random::new(5);
         let searches = (0..500).map(|number| requests::search(SEARCHER, number * 20, &mut random)).collect();
         let senders = Sender::random(searches, self.connections);
-        Ok(Side { nodes, database: self.deployment.database(), senders })
+        Ok(Side { nodes, database: self.deployment.database(), senders, wire: None })
     }
 
     async fn searched_nodes(&mut self, neighbours: usize) -> Result<Vec<Arc<Server>>> {

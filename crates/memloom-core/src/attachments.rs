@@ -204,12 +204,7 @@ pub fn content_type(given: Option<&str>) -> Result<String> {
         return Ok(UNKNOWN_CONTENT_TYPE.to_owned());
     }
     checked("contentType", given, MAX_CONTENT_TYPE_CHARS)?;
-    let (essence, _) = given.split_once(';').unwrap_or((given, ""));
-    let is_token = |text: &str| {
-        !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
-    };
-    let is_type = essence.trim().split_once('/').is_some_and(|(kind, sub)| is_token(kind) && is_token(sub));
-    if !is_type || !given.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()) {
+    if delivery::essence(given).is_none() {
         return Err(Error::invalid("contentType", "must be a media type such as image/png"));
     }
     Ok(given.to_owned())

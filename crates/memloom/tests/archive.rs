@@ -372,6 +372,57 @@ fn an_archive_of_an_encrypted_store_holds_no_plain_text_and_needs_the_key() {
     assert!(refused.contains("content that is not encrypted"), "{refused}");
 }
 
+/// Where the bytes of attachments are, as a configuration says it.
+fn keeping_bytes_in(folder: &TempDir) -> String {
+    format!("[attachments]\ndirectory = {:?}\n{KEY}", folder.path())
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let to = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &to);
+        } else {
+            std::fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
+#[test]
+fn attachments_move_with_their_store_once_their_bytes_are_copied() {
+    let bytes = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (here, there) =
+        (Place::sqlite(&keeping_bytes_in(&bytes.0)), Place::postgres(&keeping_bytes_in(&bytes.1)));
+    let (_kept, archive) = archives();
+    let archive = archive("all.mlz");
+
+    let mut server = here.serve();
+    let alice = client(&server, "alice", "acme");
+    let form =
+        "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\nwalrus\r\n--x--\r\n";
+    let form = Body::Raw { content_type: Some("multipart/form-data; boundary=x"), bytes: form.into() };
+    let id = alice.send("POST", "/v1/attachments", form).expect(201).id();
+    let conversation = alice.post("/v1/conversations", json!({})).expect(201).id();
+    let content = json!([{"role": "USER", "attachments": [{"attachmentId": id}]}]);
+    let entry = json!({"contentType": "history", "content": content});
+    alice.post(&format!("/v1/conversations/{conversation}/entries"), entry).expect(201);
+    server.stop();
+
+    let said = "The bytes of 1 attachment are not in the archive";
+    let exported = here.run(&["export", "-o", archive.to_str().unwrap()]);
+    assert!(exported.contains(said), "{exported}");
+    let imported = there.run(&["import", archive.to_str().unwrap()]);
+    assert!(imported.contains(said), "{imported}");
+    assert_eq!(digest(&exported), digest(&imported));
+
+    let server = there.serve();
+    let (alice, path) = (client(&server, "alice", "acme"), format!("/v1/attachments/{id}"));
+    alice.get(&path).expect(404);
+    copy(bytes.0.path(), bytes.1.path());
+    assert_eq!(alice.get(&path).expect(200).text, "walrus");
+}
+
 #[test]
 fn one_tenant_moves_alone() {
     let (_folder, archive) = archives();

@@ -24,10 +24,10 @@ const RECORDINGS: usize = 1_000;
 const CONNECTIONS: usize = 16;
 /// Bytes of a line. No piece that the server cuts a recording into is a multiple of it, so pieces end inside characters.
 const LINE: usize = 256;
-/// Lines of a message: 4 KiB.
-const LINES: usize = 16;
-/// Messages of a response: 256 KiB.
-const MESSAGES: usize = 64;
+/// Lines of a message: 8 KiB.
+const LINES: usize = 32;
+/// Messages of a response: 768 KiB.
+const MESSAGES: usize = 96;
 /// The most memory the server may ever have resident. All responses together are as large; a server without any takes a fifth.
 const MEMORY: u64 = 256 << 20;
 /// A cancel must reach the agent within a second. So busy a machine may take longer, but not as long as anything else here.
@@ -319,7 +319,17 @@ impl Load {
             Part::Cancelled => {
                 let talk = tokio::spawn(agent.talk_from(MESSAGES / 2));
                 let begun = Instant::now();
-                let (answer, ()) = tokio::join!(call, self.cancel(number));
+                let (answer, ()) = tokio::join!(
+                    async {
+                        let a = call.await;
+                        println!("X call {:?}", begun.elapsed());
+                        a
+                    },
+                    async {
+                        self.cancel(number).await;
+                        println!("X cancel {:?}", begun.elapsed())
+                    }
+                );
                 let took = begun.elapsed();
                 expect(&answer, RecordStatus::Cancelled);
                 talk.await.expect("no panic");

@@ -100,7 +100,16 @@ fn content_types_must_look_like_one() {
     }
     assert!(content_type(Some(&format!("text/{}", "x".repeat(122)))).is_ok());
     let long = format!("text/{}", "x".repeat(123));
-    for wrong in ["png", "image/", "/png", "image/png\r\nX: y", "image/p\0ng", "text/plain; ä", &long] {
+    for wrong in [
+        "png",
+        "image/",
+        "/png",
+        "image/png\r\nX: y",
+        "image/p\0ng",
+        "text/plain; ä",
+        "image/png;a=b,text/html",
+        &long,
+    ] {
         assert!(matches!(content_type(Some(wrong)), Err(Error::Invalid(_))), "{wrong:?}");
     }
 }

@@ -10,6 +10,7 @@ mod decode;
 mod encode;
 mod entries;
 pub mod error;
+pub(crate) mod framing;
 mod memberships;
 mod recorder;
 mod search;
@@ -20,6 +21,7 @@ use crate::rest::App;
 use crate::shell::Readiness;
 use axum::Router;
 use axum::extract::Request;
+use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse;
 use error::GrpcError;
 use memloom_core::identity::{Caller, Principal};
@@ -113,7 +115,7 @@ pub fn router(app: App, message_limit: usize, ready: Readiness) -> Result<Router
     routes.add(HealthServer::new(Health::new(ready, services)));
     routes.add(reflection().build_v1().map_err(|error| unreadable(&error))?);
     routes.add(reflection().build_v1alpha().map_err(|error| unreadable(&error))?);
-    Ok(routes.router)
+    Ok(routes.router.route_layer(from_fn_with_state(message_limit as u64, framing::check)))
 }
 
 /// A route per call, so that each is counted and timed under its own name.

@@ -119,9 +119,9 @@ async fn upload(
 
 /// The JSON of a request whose body nobody has limited yet.
 async fn source(mut request: Request) -> Result<wire::CreateAttachmentRequest, ApiError> {
-    let overrun = Incoming::limit(&mut request, MAX_SOURCE_BYTES);
-    let body = extract::Body::from_request(request, &()).await.map_err(|error| match overrun.happened() {
-        Some(max_bytes) => Error::TooLarge { max_bytes, actual_bytes: None }.into(),
+    let watch = Incoming::limit(&mut request, MAX_SOURCE_BYTES);
+    let body = extract::Body::from_request(request, &()).await.map_err(|error| match watch.stopped() {
+        Some(_) => Error::TooLarge { max_bytes: MAX_SOURCE_BYTES, actual_bytes: None }.into(),
         None => error,
     })?;
     Ok(body.object()?)

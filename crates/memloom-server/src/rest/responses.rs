@@ -48,15 +48,15 @@ pub(super) struct ResponseEvent {
     /// Absent with a piece of the response; `restart` when it is not the one that was resumed, so what was seen of that is
     /// void; `end` behind the last piece.
     event: Option<String>,
-    /// A `ResponsePiece`; an empty object with `restart` and `end`.
+    /// `{"content": "…"}`: the text of the piece. Pieces follow each other without a gap; where one ends means nothing. An
+    /// empty object with `restart` and `end`.
     #[schema(content_media_type = "application/json")]
     data: String,
 }
 
 /// A piece of a response.
-#[derive(Serialize, ToSchema)]
-pub(super) struct ResponsePiece<'a> {
-    /// The text. Pieces follow each other without a gap; where one ends means nothing.
+#[derive(Serialize)]
+struct Piece<'a> {
     content: &'a str,
 }
 
@@ -161,7 +161,7 @@ fn events(reader: Reader) -> impl Stream<Item = Result<Event, Error>> {
         match reader.next().await {
             Ok(Some(content)) => {
                 let event = Event::default().id(format!("{recording}:{}", reader.position()));
-                Some((Ok(event.data(json(&ResponsePiece { content: &content }))), Some(reader)))
+                Some((Ok(event.data(json(&Piece { content: &content }))), Some(reader)))
             }
             // With data, without which a browser would not tell of it.
             Ok(None) => {
@@ -178,6 +178,6 @@ fn events(reader: Reader) -> impl Stream<Item = Result<Event, Error>> {
 }
 
 /// Serialising a piece cannot fail: it is a text.
-fn json(piece: &ResponsePiece<'_>) -> String {
+fn json(piece: &Piece<'_>) -> String {
     serde_json::to_string(piece).unwrap_or_default()
 }

@@ -41,7 +41,43 @@ struct Growing {
     inner: Body,
     bodies: Bodies,
     shares: Vec<Share>,
+    /// Where it is in its messages, if each is done with before the next is read.
+    messages: Option<Messages>,
+    /// What was read last was the end of one.
+    ended: bool,
     refused: Refused,
+}
+
+/// Follows the messages of a stream: each is a byte, its length in four, and as many bytes.
+#[derive(Default)]
+struct Messages {
+    head: Vec<u8>,
+    left: u64,
+}
+
+impl Messages {
+    const HEAD: usize = 5;
+
+    /// Goes on behind these bytes; says whether a message ends with them.
+    fn advance(&mut self, mut bytes: &[u8]) -> bool {
+        while !bytes.is_empty() {
+            let wanted = if self.left == 0 { (Self::HEAD - self.head.len()) as u64 } else { self.left };
+            let (taken, rest) = bytes.split_at(bytes.len().min(wanted as usize));
+            bytes = rest;
+            if self.left > 0 {
+                self.left -= taken.len() as u64;
+                continue;
+            }
+            self.head.extend_from_slice(taken);
+            if let [_, length @ ..] = &self.head[..]
+                && let Ok(length) = <[u8; 4]>::try_from(length)
+            {
+                self.left = u32::from_be_bytes(length).into();
+                self.head.clear();
+            }
+        }
+        self.left == 0 && self.head.is_empty()
+    }
 }
 
 /// Set when there was no room for the rest of a body.
@@ -55,13 +91,18 @@ impl Refused {
 }
 
 impl Bodies {
-    /// Lets a body take room as it comes, until it has been read.
-    pub(super) fn watch(&self, request: &mut Request) -> Refused {
+    /// Lets a body take room as it comes, until it has been read. Of a stream, only the message that is being read does.
+    pub(super) fn watch(&self, request: &mut Request, streamed: bool) -> Refused {
         let refused = Refused::default();
         let inner = std::mem::take(request.body_mut());
-        let bodies = self.clone();
-        *request.body_mut() =
-            Body::new(Growing { inner, bodies, shares: Vec::new(), refused: refused.clone() });
+        *request.body_mut() = Body::new(Growing {
+            inner,
+            bodies: self.clone(),
+            shares: Vec::new(),
+            messages: streamed.then(Messages::default),
+            ended: false,
+            refused: refused.clone(),
+        });
         refused
     }
 
@@ -88,6 +129,14 @@ impl HttpBody for Growing {
             return Poll::Ready(None);
         };
         let length = frame.data_ref().map_or(0, |data| data.len() as u64);
+        if self.ended {
+            // Whoever reads on has done with it.
+            self.shares.clear();
+        }
+        self.ended = match (&mut self.messages, frame.data_ref()) {
+            (Some(messages), Some(data)) => messages.advance(data),
+            _ => false,
+        };
         match self.bodies.take(length) {
             Some(share) => {
                 self.shares.push(share);
@@ -132,5 +181,67 @@ mod tests {
         drop(second);
         assert!(bodies.admit(&request(5000), 100).is_some(), "a lone body has its own limit");
         assert_eq!(bodies.bytes.load(Ordering::Relaxed), 0);
+    }
+
+    /// Reads a body to its end, or to where it was refused.
+    async fn read(request: &mut Request) -> Result<usize, axum::Error> {
+        let body = std::mem::take(request.body_mut());
+        http_body_util::BodyExt::collect(body).await.map(|read| read.to_bytes().len())
+    }
+
+    #[tokio::test]
+    async fn a_body_of_unknown_length_takes_room_as_it_comes_and_gives_it_back() {
+        let bodies = Bodies::new(100);
+        let other = bodies.take(60).unwrap();
+        let mut small = Request::new(Body::from(vec![0; 40]));
+        let refused = bodies.watch(&mut small, false);
+        assert_eq!(read(&mut small).await.unwrap(), 40);
+        assert!(!refused.happened());
+        let mut large = Request::new(Body::from(vec![0; 41]));
+        let refused = bodies.watch(&mut large, false);
+        assert!(read(&mut large).await.is_err());
+        assert!(refused.happened());
+        drop(other);
+        assert_eq!(bodies.bytes.load(Ordering::Relaxed), 0);
+    }
+
+    fn message(length: usize) -> Vec<u8> {
+        let mut message = vec![0; 5 + length];
+        message[1..5].copy_from_slice(&(length as u32).to_be_bytes());
+        message
+    }
+
+    #[tokio::test]
+    async fn of_a_stream_only_the_message_that_is_read_takes_room() {
+        let bodies = Bodies::new(100);
+        let other = bodies.take(1).unwrap();
+        let pieces = |messages: Vec<u8>, size: usize| {
+            let pieces: Vec<_> =
+                messages.chunks(size).map(|piece| Ok::<_, axum::Error>(piece.to_vec())).collect();
+            Request::new(Body::from_stream(futures_util::stream::iter(pieces)))
+        };
+        let mut stream = pieces(vec![message(45); 20].concat(), 25);
+        let refused = bodies.watch(&mut stream, true);
+        assert_eq!(read(&mut stream).await.unwrap(), 20 * 50);
+        assert!(!refused.happened());
+        let mut stream = pieces(message(200), 7);
+        let refused = bodies.watch(&mut stream, true);
+        assert!(read(&mut stream).await.is_err());
+        assert!(refused.happened());
+        drop(other);
+        assert_eq!(bodies.bytes.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn messages_are_followed_however_they_are_cut() {
+        let stream: Vec<u8> = [3, 0, 300, 1].into_iter().flat_map(message).collect();
+        let ends = [8, 13, 318, 324];
+        for size in 1..=stream.len() {
+            let (mut messages, mut at) = (Messages::default(), 0);
+            for piece in stream.chunks(size) {
+                at += piece.len();
+                assert_eq!(messages.advance(piece), ends.contains(&at), "{at} of pieces of {size}");
+            }
+        }
     }
 }

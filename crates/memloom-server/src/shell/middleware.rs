@@ -183,14 +183,14 @@ const NO_ROOM: Error = Error::Overloaded { retry_after_seconds: 1 };
 impl<S> Shell<S> {
     /// Limits a body, by itself and together with all others.
     fn admit(&self, request: &mut Request, surface: Surface, streamed: bool, limit: u64) -> Admitted {
+        if surface == Surface::Grpc {
+            // What a message may have is for those who read messages.
+            let overrun = Some(Overran::TheRoom(self.bodies.watch(request, streamed)));
+            return Admitted { overrun, ..Admitted::default() };
+        }
         if streamed {
             DefaultBodyLimit::disable().apply(request);
             return Admitted::default();
-        }
-        if surface == Surface::Grpc {
-            // What a message may have is for those who read messages.
-            let overrun = Some(Overran::TheRoom(self.bodies.watch(request)));
-            return Admitted { overrun, ..Admitted::default() };
         }
         let bodies = self.bodies.admit(request, limit);
         match body_limit::apply(request, limit) {
@@ -359,7 +359,7 @@ impl About {
     fn finish(&self, response: Response) -> Response {
         let elapsed = self.started.elapsed();
         let status = match self.surface {
-            Surface::Grpc => over_rest(response.headers()),
+            Surface::Grpc if response.status() == StatusCode::OK => over_rest(response.headers()),
             _ => response.status(),
         };
         let route = self.route.as_ref().map_or(UNMATCHED, MatchedPath::as_str);

@@ -21,10 +21,11 @@ pub use cors::{CorsConfig, CorsError, CorsOptions};
 pub use operations::{Readiness, docs, operations, readiness_of};
 pub use serve::{Limits, LocalAddress, run, run_with};
 
+use crate::grpc;
 use crate::rest::surface::{self, Surface};
 use axum::Router;
 use axum::response::Response;
-use http::Uri;
+use http::{HeaderMap, Uri};
 use memloom_core::Error;
 use std::time::Duration;
 
@@ -77,7 +78,10 @@ pub fn shell(router: Router, config: &ShellConfig) -> Router {
     router.layer(middleware::ShellLayer::new(config)).with_state(())
 }
 
-async fn no_such_route(uri: Uri) -> Response {
+async fn no_such_route(uri: Uri, headers: HeaderMap) -> Response {
+    if grpc::framing::is_asked_for(&headers) {
+        return grpc::error::no_such_call();
+    }
     surface::no_such_route(uri.path())
 }
 

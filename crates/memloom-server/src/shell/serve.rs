@@ -19,6 +19,9 @@ use tower::Service;
 /// large messages wait for round trips.
 const STREAM_WINDOW: u32 = 1024 * 1024;
 const CONNECTION_WINDOW: u32 = 4 * 1024 * 1024;
+/// How many bytes of an answer wait for the connection before we make more of it. Thousands of streams that are read slowly
+/// must not each hold the 400 KiB of the default.
+const SEND_BUFFER: usize = 32 * 1024;
 
 /// How long the loop waits for its clients.
 #[derive(Debug, Clone, Copy)]
@@ -91,6 +94,7 @@ fn builder(limits: Limits) -> auto::Builder<TokioExecutor> {
         .keep_alive_timeout(Duration::from_secs(20))
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_send_buf_size(SEND_BUFFER)
         .max_concurrent_streams(1024);
     builder
 }

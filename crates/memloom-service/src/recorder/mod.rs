@@ -1,6 +1,6 @@
 //! Recording responses while they are streamed, so that whoever lost the stream reads them from the beginning and goes on.
 //!
-//! What is recorded is on the node that records it, in a [spool](spool), and gone soon after its end: what is to last is
+//! What is recorded is on the node that records it, in a spool, and gone soon after its end: what is to last is
 //! appended to the conversation by the agent. Where there are several nodes a *locator* says which of them holds the recording
 //! of a conversation; a node that dies takes its recordings with it, and their locators run out.
 

@@ -97,6 +97,19 @@ fn what_a_browser_would_run_is_only_to_be_saved() {
 }
 
 #[test]
+fn a_pdf_is_saved_because_no_viewer_opens_in_the_sandbox() {
+    let got = File::new("a.pdf", "application/pdf", b"%PDF".to_vec()).read(&[]).expect(200);
+    assert_eq!(got.header("content-type"), "application/pdf");
+    assert_eq!(got.header("content-disposition"), "attachment; filename=\"a.pdf\"");
+}
+
+#[test]
+fn a_name_does_not_look_like_another() {
+    let got = File::new("\u{202e}gnp.exe", "image/png", b"x".to_vec()).read(&[]).expect(200);
+    assert_eq!(got.header("content-disposition"), "inline; filename=\"_gnp.exe\"");
+}
+
+#[test]
 fn a_name_cannot_get_out_of_its_header() {
     for name in ["a\\\"; filename=\\\"b.exe", "a;b=c.png", "a'b%22.png", "\u{202e}gnp.exe", "a, b.png"] {
         let got = File::new(name, "image/png", b"x".to_vec()).read(&[]).expect(200);

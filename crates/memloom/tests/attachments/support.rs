@@ -66,7 +66,7 @@ pub const FORM: &str = "multipart/form-data; boundary=memloom-test-boundary";
 
 /// A form, byte by byte as a browser sends it.
 #[derive(Debug, Clone, Default)]
-pub struct Form(Vec<u8>);
+pub struct Form(pub Vec<u8>);
 
 impl Form {
     /// One more part: what its head says, line by line, and its bytes.

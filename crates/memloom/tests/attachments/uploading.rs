@@ -210,6 +210,20 @@ fn a_broken_form_is_refused() {
 }
 
 #[test]
+fn what_does_not_become_a_part_is_not_waited_for() {
+    let alice = SERVER.someone("alice");
+    let letters = vec![b'x'; 5 * MIB];
+    let before = Form(letters.clone()).file("a.txt", "text/plain", b"a");
+    let head = Form::default().part(&format!("X-Head: {}", "x".repeat(5 * MIB)), b"a");
+    for form in [before, head] {
+        for body in [form.clone().body(), form.chunked(100_000)] {
+            let answer = alice.send("POST", ATTACHMENTS, body);
+            answer.expect_message(400, "bad_request", "the head of a part is too long");
+        }
+    }
+}
+
+#[test]
 fn ten_mebibytes_fit_and_one_more_byte_does_not() {
     let server = local_server();
     let alice = server.as_user("alice");

@@ -1,7 +1,7 @@
 //! What is done over one transport is done over the other: the same answers, and the same state for both to read.
 
 use crate::support::*;
-use crate::surface::Op;
+use crate::surface::{Grpc, Op, Rest, Surface};
 use crate::world::{World, assert_same};
 
 static SERVER: LazyLock<TestServer> = LazyLock::new(local_server);
@@ -538,4 +538,42 @@ fn an_agent_that_changes_the_transport_in_between_notices_nothing() {
     );
     let again = rest.done("alice@agent-a", Op::SyncEntries, memory(&conversation, longer));
     assert_eq!(again["noOp"], json!(true), "{again}");
+}
+
+/// Asks the same of both transports at the same time, many times; what was answered.
+fn at_once(who: &Who, op: Op, asked: impl Fn(usize) -> Value + Sync) -> Vec<Value> {
+    const CALLS: usize = 40;
+    let gate = std::sync::Barrier::new(CALLS);
+    let (rest, grpc) = (Rest(&SERVER), Grpc(channel(&SERVER)));
+    let call = |number: usize| {
+        let surface: &dyn Surface = if number % 2 == 0 { &rest } else { &grpc };
+        gate.wait();
+        surface.call(who, op, &asked(number)).expect("every call is answered")
+    };
+    std::thread::scope(|scope| {
+        let call = &call;
+        let threads: Vec<_> = (0..CALLS).map(|number| scope.spawn(move || call(number))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no thread fails")).collect()
+    })
+}
+
+#[test]
+fn first_appends_over_both_transports_at_once_make_one_conversation() {
+    let (alice, conversation) = (Who::someone("alice"), fresh_id());
+    let written = at_once(&alice, Op::AppendEntry, |number| message(&conversation, &number.to_string()));
+    let list =
+        Rest(&SERVER).call(&alice, Op::ListEntries, &json!({"conversationId": conversation, "limit": 200}));
+    let list = list.expect("a page")["data"].as_array().cloned().unwrap_or_default();
+    assert_eq!(list.len(), written.len());
+    assert!(list.is_sorted_by_key(|entry| entry["createdAt"].to_string()));
+    assert!(written.iter().all(|entry| list.contains(entry)), "what was answered is what is stored");
+}
+
+#[test]
+fn the_same_sync_over_both_transports_at_once_writes_once() {
+    let (agent, conversation) = (Who::someone("alice").with_key("agent-a"), fresh_id());
+    let done =
+        at_once(&agent, Op::SyncEntries, |_| memory(&conversation, json!([1, {"b": 2.5, "a": null}, "x"])));
+    assert_eq!(done.iter().filter(|sync| sync["noOp"] == false).count(), 1);
+    assert!(done.iter().all(|sync| sync["epoch"] == 1), "{done:?}");
 }

@@ -64,6 +64,7 @@ fn wrong_calls_have_the_same_status_and_reason_over_both_transports() {
         (world.user("alice"), world.user("bob"), world.user("carol"), world.user("mallory"));
     let offer = json!({"conversationId": conversation, "newOwnerUserId": bob});
     let offered = id(&world.done("alice", Op::CreateOwnershipTransfer, offer.clone()));
+    world.user("admin");
     let before = world.state();
 
     let of = |more: Value| {

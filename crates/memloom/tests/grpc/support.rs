@@ -119,11 +119,11 @@ impl Who {
 }
 
 /// A call with these bytes as its message, whatever they are.
-pub fn call_raw(channel: &Channel, who: &Who, path: &'static str, message: Vec<u8>) -> Result<Bytes, Status> {
+pub fn call_raw(channel: &Channel, who: &Who, path: &str, message: Vec<u8>) -> Result<Bytes, Status> {
     let mut client = tonic::client::Grpc::new(channel.clone());
     soon(async {
         client.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
-        let path = tonic::codegen::http::uri::PathAndQuery::from_static(path);
+        let path = path.parse().expect("a path");
         client.unary(who.request(message), path, AsTheyAre).await.map(tonic::Response::into_inner)
     })
 }
@@ -196,6 +196,22 @@ impl Http2Answer {
 /// An HTTP/2 request with exactly these headers and these bytes, on a connection of its own. No client of gRPC is in
 /// between, so that nothing is enforced before it is sent.
 pub fn http2(server: &TestServer, path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Http2Answer {
+    http2_with(server, path, headers, reqwest::Body::from(body))
+}
+
+/// The same, from somebody who has more to say after these bytes and never does.
+pub fn http2_and_silence(
+    server: &TestServer,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: Vec<u8>,
+) -> Http2Answer {
+    let begun = tokio_stream::once(Ok::<_, std::io::Error>(body));
+    let body = futures_util::StreamExt::chain(begun, futures_util::stream::pending());
+    http2_with(server, path, headers, reqwest::Body::wrap_stream(body))
+}
+
+fn http2_with(server: &TestServer, path: &str, headers: &[(&str, &str)], body: reqwest::Body) -> Http2Answer {
     let address = server.url().trim_start_matches("http://").to_owned();
     soon(async move {
         let stream = tokio::net::TcpStream::connect(&address).await.expect("a connection");
@@ -208,7 +224,7 @@ pub fn http2(server: &TestServer, path: &str, headers: &[(&str, &str)], body: Ve
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let request = request.body(reqwest::Body::from(body)).expect("a request");
+        let request = request.body(body).expect("a request");
         let answer = sender.send_request(request).await.expect("an answer");
         let (head, mut incoming) = answer.into_parts();
         let (mut body, mut trailers) = (Vec::new(), HeaderMap::new());

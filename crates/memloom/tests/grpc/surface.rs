@@ -59,7 +59,7 @@ pub struct Refusal {
 }
 
 /// A way to reach a server.
-pub trait Surface {
+pub trait Surface: Sync {
     fn name(&self) -> &'static str;
     /// Asks for something. `asked` has the members of path, query and body by their names in REST.
     fn call(&self, who: &Who, op: Op, asked: &Value) -> Outcome;
@@ -355,7 +355,7 @@ impl Grpc {
                     before_page_token: asked.get("before").map(|_| text("before")),
                     tail: asked.get("tail").map(|tail| *tail == json!(true)),
                 };
-                let backwards = asked.get("tail").is_some() || asked.get("before").is_some();
+                let backwards = asked["tail"] == json!(true) || asked.get("before").is_some();
                 let list = ask!(EntriesServiceClient, channel, who, list_entries, message)?;
                 let before = list.page_info.as_ref().map(|info| info.previous_page_token.clone());
                 let mut page = page_of(list.entries, list.page_info, entry);

@@ -5,7 +5,7 @@ use crate::parity::{memory, message};
 use crate::support::*;
 use crate::surface::{Grpc, Op, Outcome, Rest, Surface};
 use crate::world::{AGENTS, World, assert_same};
-use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 static SERVER: LazyLock<TestServer> = LazyLock::new(local_server);
 
@@ -33,7 +33,7 @@ impl Dice {
 struct Either<'a> {
     rest: Rest<'a>,
     grpc: Grpc,
-    coin: Cell<u64>,
+    coin: AtomicU64,
 }
 
 impl Surface for Either<'_> {
@@ -42,9 +42,9 @@ impl Surface for Either<'_> {
     }
 
     fn call(&self, who: &Who, op: Op, asked: &Value) -> Outcome {
-        let mut coin = Dice(self.coin.get());
+        let mut coin = Dice(self.coin.load(Ordering::Relaxed));
         let heads = coin.roll(2) == 0;
-        self.coin.set(coin.0);
+        self.coin.store(coin.0, Ordering::Relaxed);
         if heads { self.rest.call(who, op, asked) } else { self.grpc.call(who, op, asked) }
     }
 }
@@ -163,7 +163,7 @@ fn keep(list: &mut Vec<String>, made: &Outcome) {
 #[test]
 fn whichever_transport_people_use_both_read_the_same_after_every_step() {
     for seed in [0x9e37_79b9_7f4a_7c15, 20_260_131] {
-        let either = Either { rest: Rest(&SERVER), grpc: Grpc(channel(&SERVER)), coin: Cell::new(seed) };
+        let either = Either { rest: Rest(&SERVER), grpc: Grpc(channel(&SERVER)), coin: AtomicU64::new(seed) };
         let mut walkers = [
             Walker::new(World::new(&SERVER, Box::new(either))),
             Walker::new(World::over_rest(&SERVER)),

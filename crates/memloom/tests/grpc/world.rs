@@ -223,7 +223,9 @@ impl Names {
                 let mut plain = serde_json::Map::new();
                 for name in names {
                     let value = match (name.as_str(), &members[name]) {
-                        ("afterCursor", Value::String(text)) if is_opaque(text) => json!("a cursor"),
+                        ("after" | "afterCursor", Value::String(text)) if is_opaque(text) => {
+                            json!("a cursor")
+                        }
                         (_, value) => self.plain(value),
                     };
                     plain.insert(self.text(name), value);

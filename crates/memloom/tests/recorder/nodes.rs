@@ -287,6 +287,20 @@ fn a_node_that_cannot_be_reached_is_said_to_be_so(noted: Noted) {
 }
 
 #[test]
+fn a_quiet_stream_says_that_it_lives_through_another_node_too() {
+    let cluster = Cluster::of(2, Noted::InDatabase);
+    let alice = cluster.everywhere("alice");
+    let id = alice[0].start();
+    let recording = alice[0].record(&id);
+    let mut through = alice[1].follow(&id);
+    through.expect_comment();
+    recording.say("Hello");
+    through.expect("Hello");
+    recording.complete();
+    assert_eq!(through.rest(), "");
+}
+
+#[test]
 fn while_redis_is_away_recordings_go_on_and_new_ones_are_refused() {
     let cluster = Cluster::of(2, Noted::InRedis);
     let redis = cluster.redis.as_ref().expect("a Redis");

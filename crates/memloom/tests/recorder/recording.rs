@@ -50,6 +50,39 @@ fn an_agent_that_hangs_up_leaves_what_it_said_and_nothing_in_progress() {
 }
 
 #[test]
+fn an_agent_whose_connection_breaks_leaves_what_it_said_and_nothing_in_progress() {
+    let node = setup().start();
+    let alice = Caller::fresh(&node, "alice");
+    let id = alice.start();
+    let line = Runtime::new().unwrap();
+    let recording = Caller::over(&line, &node, &alice.user).record(&id);
+    recording.say("Hello");
+    let mut reader = alice.replay(&id);
+    reader.expect("Hello");
+    line.shutdown_background();
+    assert_eq!(reader.rest(), "");
+    assert!(recording.answer().is_err());
+    until("nothing is in progress", || !alice.is_live(&id));
+    assert_eq!(alice.replay(&id).rest(), "Hello");
+}
+
+#[test]
+fn a_deadline_ends_a_recording_too() {
+    let node = setup().start();
+    let alice = Caller::fresh(&node, "alice");
+    let id = alice.start();
+    let recording = alice.begin_within(&id, Some(Duration::from_secs(2)));
+    recording.say("Hello");
+    until("it is live", || alice.is_live(&id));
+    let mut reader = alice.replay(&id);
+    reader.expect("Hello");
+    assert!(recording.answer().is_err());
+    assert_eq!(reader.rest(), "");
+    until("nothing is in progress", || !alice.is_live(&id));
+    assert_eq!(alice.replay(&id).rest(), "Hello");
+}
+
+#[test]
 fn the_first_message_must_say_which_conversation() {
     let node = setup().start();
     let alice = Caller::fresh(&node, "alice");

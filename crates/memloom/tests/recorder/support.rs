@@ -11,7 +11,7 @@ pub use tonic::{Code, Status};
 use memloom_proto::v1::response_recorder_service_client::ResponseRecorderServiceClient;
 use memloom_proto::v1::{CancelRecordRequest, CancelRecordResponse, CheckRecordingsRequest, ReplayRequest};
 use std::sync::LazyLock;
-use tokio::runtime::Runtime;
+pub use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_stream::wrappers::ReceiverStream;
@@ -83,9 +83,13 @@ impl Caller {
     }
 
     pub fn named(node: &TestServer, user: &str) -> Self {
+        Self::over(&RUNTIME, node, user)
+    }
+
+    /// Somebody whose connections go with this runtime.
+    pub fn over(line: &Runtime, node: &TestServer, user: &str) -> Self {
         let url = node.url().to_owned();
-        // Connecting, also later, is done by the runtime that this is made in.
-        let _entered = RUNTIME.enter();
+        let _entered = line.enter();
         let channel = Endpoint::from_shared(url.clone()).expect("an address").connect_lazy();
         let grpc = ResponseRecorderServiceClient::new(channel);
         Self { user: user.to_owned(), rest: node.as_user(user), url, grpc }
@@ -127,10 +131,18 @@ impl Caller {
 
     /// Begins to record.
     pub fn begin(&self, conversation: &str) -> Recording {
+        self.begin_within(conversation, None)
+    }
+
+    /// Begins a recording that may take so long, as its agent says.
+    pub fn begin_within(&self, conversation: &str, deadline: Option<Duration>) -> Recording {
         let (sender, receiver) = mpsc::channel(16);
         let first = RecordRequest { conversation_id: bytes_of(conversation), ..RecordRequest::default() };
         sender.try_send(first).expect("there is room");
-        let (mut grpc, request) = (self.grpc.clone(), self.request(ReceiverStream::new(receiver)));
+        let (mut grpc, mut request) = (self.grpc.clone(), self.request(ReceiverStream::new(receiver)));
+        if let Some(deadline) = deadline {
+            request.set_timeout(deadline);
+        }
         let call = RUNTIME.spawn(async move { grpc.record(request).await.map(tonic::Response::into_inner) });
         Recording { sender, call: Call(Some(call)) }
     }
@@ -371,6 +383,13 @@ impl Events {
                 Ok(None) | Err(_) => return None,
             }
         }
+    }
+
+    /// Waits for a comment, which is no event.
+    #[track_caller]
+    pub fn expect_comment(&mut self) {
+        let chunk = soon("something comes", self.response.chunk()).expect("no error").expect("no end");
+        assert!(chunk.starts_with(b":") && chunk.ends_with(b"\n\n"), "{chunk:?}");
     }
 
     /// Reads exactly this; the id of the last event.

@@ -1,7 +1,7 @@
 //! A form as it comes in: part by part, piece by piece, and never more of it than a file may have.
 
-use super::incoming::{Incoming, Overrun};
-use axum::extract::multipart::Field;
+use super::incoming::{Incoming, Stopped, Watch};
+use axum::extract::multipart::{Field, MultipartError};
 use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Request};
 use bytes::Bytes;
 use http::HeaderMap;
@@ -28,7 +28,7 @@ pub(super) fn is_form(headers: &HeaderMap) -> bool {
 /// A form.
 pub(super) struct Form {
     parts: Multipart,
-    overrun: Overrun,
+    watch: Watch,
 }
 
 impl Form {
@@ -36,27 +36,36 @@ impl Form {
     pub(super) async fn of(mut request: Request, max_bytes: u64) -> Result<Self> {
         let limit = max_bytes.saturating_add(AROUND);
         let length = text(request.headers(), CONTENT_LENGTH).and_then(|text| text.parse().ok());
-        let overrun = Incoming::limit(&mut request, limit);
+        let watch = Incoming::limit(&mut request, limit);
         if let Some(length) = length.filter(|length| *length > limit) {
             return Err(Error::FileTooLarge { max_bytes, actual_bytes: length });
         }
         // Ours takes its place.
         DefaultBodyLimit::disable().apply(&mut request);
         match Multipart::from_request(request, &()).await {
-            Ok(parts) => Ok(Self { parts, overrun }),
+            Ok(parts) => Ok(Self { parts, watch }),
             Err(_) => Err(Error::bad_request("the Content-Type of a form must name its boundary")),
         }
     }
 
     /// The next part, once the one before it was read to its end.
     pub(super) async fn next(&mut self) -> Result<Option<Part<'_>>> {
-        let Self { parts, overrun } = self;
-        match timeout(SILENCE, parts.next_field()).await {
-            Ok(Ok(field)) => Ok(field.map(|field| Part { head: Head::of(field.headers()), field, overrun })),
-            Ok(Err(_)) => Err(broken(overrun)),
-            Err(_) => Err(silent()),
-        }
+        let Self { parts, watch } = self;
+        let field = read(watch, parts.next_field()).await?;
+        Ok(field.map(|field| Part { head: Head::of(field.headers()), field, watch }))
     }
+}
+
+/// Waits for something that is read from the body.
+async fn read<T>(watch: &Watch, reading: impl Future<Output = Result<T, MultipartError>>) -> Result<T> {
+    let Ok(read) = timeout(SILENCE, reading).await else {
+        return Err(Error::bad_request(format!("nothing came for {} seconds", SILENCE.as_secs())));
+    };
+    read.inspect(|_| watch.progress()).map_err(|_| match watch.stopped() {
+        Some(Stopped::TooLong(max_bytes)) => Error::TooLarge { max_bytes, actual_bytes: None },
+        Some(Stopped::Hoarded) => Error::bad_request("the head of a part is too long"),
+        None => Error::bad_request("the body is not a whole form: it ends early, or is written wrongly"),
+    })
 }
 
 /// A part of a form.
@@ -64,17 +73,13 @@ pub(super) struct Part<'a> {
     /// What it says of itself.
     pub(super) head: Head,
     field: Field<'a>,
-    overrun: &'a Overrun,
+    watch: &'a Watch,
 }
 
 impl Part<'_> {
     /// The next piece of it.
     pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>> {
-        match timeout(SILENCE, self.field.chunk()).await {
-            Ok(Ok(chunk)) => Ok(chunk),
-            Ok(Err(_)) => Err(broken(self.overrun)),
-            Err(_) => Err(silent()),
-        }
+        read(self.watch, self.field.chunk()).await
     }
 
     /// Reads it to its end for nothing.
@@ -82,17 +87,6 @@ impl Part<'_> {
         while self.chunk().await?.is_some() {}
         Ok(())
     }
-}
-
-fn broken(overrun: &Overrun) -> Error {
-    match overrun.happened() {
-        Some(limit) => Error::TooLarge { max_bytes: limit, actual_bytes: None },
-        None => Error::bad_request("the body is not a whole form: it ends early, or is written wrongly"),
-    }
-}
-
-fn silent() -> Error {
-    Error::bad_request(format!("nothing came for {} seconds", SILENCE.as_secs()))
 }
 
 /// What a part says of itself.

@@ -60,8 +60,6 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
-
     #[test]
     fn every_reader_reads_all_that_was_appended_whatever_its_pace_and_beginning(
         appends in prop::collection::vec(prop_oneof![
