@@ -31,7 +31,7 @@ const CONNECTIONS: usize = 16;
 const MESSAGES: usize = 512;
 const MESSAGE: usize = 4096;
 const USER: &str = "narrator";
-/// Goals: memory is that of two pieces for each recording and of what is on its way; a cancel reaches the agent in a second.
+/// Goals: memory is that of a few pieces of 32 KiB for each recording, however long it is; a cancel reaches the agent in a second.
 const MEMORY_GOAL_MB: f64 = 256.0;
 const CANCEL_GOAL_MILLIS: f64 = 1_000.0;
 
@@ -212,7 +212,7 @@ impl Recordings {
             "## Recordings\n\n\
              {RECORDINGS} responses of {} MiB at once in messages of {MESSAGE} bytes, each replayed from the beginning by one reader and\n\
              from the middle of it on by another who catches up; one in {CANCELLED} is cancelled in the middle. All on {CONNECTIONS} connections\n\
-             of one process, whose client is tonic's and takes more than half of the processor.\n\n\
+             of one process, whose client is tonic's and shares the cores with the server.\n\n\
              | | result | goal |\n|---|--:|---|\n",
             (MESSAGES * MESSAGE) >> 20
         );

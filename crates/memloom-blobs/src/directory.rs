@@ -172,9 +172,21 @@ fn new_file(uploads: &Path) -> io::Result<(File, PathBuf)> {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
             file => file?,
         };
-        // A process that starts right now may have it in its hands, and remove it.
-        if file.try_lock().is_ok() && path.exists() {
+        if is_ours(file.try_lock(), &path)? {
             return Ok((file, path));
+        }
+    }
+}
+
+/// Whether a file that was just made may be written. A process that starts right now may have it in its hands, and remove it;
+/// where there are no locks, nobody could tell it from what a crash left, so it goes.
+fn is_ours(locked: Result<(), TryLockError>, path: &Path) -> io::Result<bool> {
+    match locked {
+        Ok(()) => Ok(path.exists()),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => {
+            fs::remove_file(path)?;
+            Err(io::Error::new(error.kind(), format!("files cannot be locked there: {error}")))
         }
     }
 }
@@ -185,24 +197,31 @@ fn random_name() -> io::Result<String> {
     Ok(format!("{:032x}", u128::from_be_bytes(random)))
 }
 
-/// Removes what nobody holds a lock on.
+/// Removes what nobody holds a lock on. What cannot be removed takes up room and does no other harm.
 fn remove_abandoned(uploads: &Path) -> io::Result<()> {
     for entry in fs::read_dir(uploads)? {
-        let path = entry?.path();
-        let file = match File::open(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            file => file?,
-        };
-        match file.try_lock() {
-            Ok(()) => match fs::remove_file(&path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            },
-            Err(TryLockError::WouldBlock) => {}
-            Err(TryLockError::Error(error)) => return Err(error),
+        let entry = entry?;
+        let path = entry.path();
+        match entry.file_type().and_then(|kind| remove_unlocked(&path, kind.is_file())) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(path = %path.display(), %error, "what is left of an upload cannot be removed");
+            }
+            _ => {}
         }
     }
     Ok(())
+}
+
+fn remove_unlocked(path: &Path, is_file: bool) -> io::Result<()> {
+    if !is_file {
+        return Err(io::Error::other("it is not a file"));
+    }
+    // Some network file systems lock for one writer only what is open for writing.
+    match OpenOptions::new().write(true).open(path)?.try_lock() {
+        Ok(()) => fs::remove_file(path),
+        Err(TryLockError::WouldBlock) => Ok(()),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
 }
 
 /// Makes a folder and those above it, readable for nobody else, so that they survive a crash.
@@ -321,5 +340,24 @@ fn not_of_a_blob(error: BlobError) -> BlobError {
     match error {
         BlobError::Missing => BlobError::Unavailable("the directory is gone".into()),
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_files_cannot_be_locked_nothing_is_left_and_nobody_waits() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("made");
+        let made = || fs::write(&path, b"").unwrap();
+        made();
+        assert!(is_ours(Ok(()), &path).unwrap());
+        assert!(!is_ours(Err(TryLockError::WouldBlock), &path).unwrap());
+        let error = is_ours(Err(TryLockError::Error(io::ErrorKind::Unsupported.into())), &path).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::Unsupported);
+        assert!(!path.exists());
+        assert!(!is_ours(Ok(()), &path).unwrap(), "somebody took it for abandoned");
     }
 }

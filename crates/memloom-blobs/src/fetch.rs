@@ -57,6 +57,9 @@ pub enum FetchError {
     /// What was asked for is not an address of the web.
     #[error("{0}")]
     Invalid(&'static str),
+    /// It leads to a port on which other things than the web are spoken.
+    #[error("port {0} is not fetched from")]
+    Port(u16),
     /// It leads to an address that is not public.
     #[error("the address is not public")]
     Refused,
@@ -88,7 +91,13 @@ pub enum FetchError {
 
 /// What fetches. Uses no proxy, keeps no connection, cookie or cache.
 #[derive(Debug, Clone)]
-pub struct Fetcher(Client);
+pub struct Fetcher {
+    client: Client,
+    ports: Arc<[u16]>,
+}
+
+/// The ports that the web is spoken on. On others a public address may have something that takes a request for a command.
+pub const USUAL_PORTS: [u16; 4] = [80, 443, 8080, 8443];
 
 impl Fetcher {
     /// With the names that this machine knows.
@@ -112,18 +121,30 @@ impl Fetcher {
             .connect_timeout(CONNECT)
             .user_agent(concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")))
             .build();
-        client.map(Self).map_err(|error| {
+        let client = client.map_err(|error| {
             tracing::error!(%error, "no client for the web can be made");
             FetchError::Unreachable
-        })
+        })?;
+        Ok(Self { client, ports: USUAL_PORTS.into() })
+    }
+
+    /// Fetches from these ports instead of the [usual](USUAL_PORTS) ones.
+    pub fn with_ports(self, ports: &[u16]) -> Self {
+        Self { ports: ports.into(), ..self }
+    }
+
+    /// Whether an address may be fetched, as far as that can be told without asking anybody: a name is looked at when it is
+    /// looked up.
+    pub fn check(&self, url: &str) -> Result<(), FetchError> {
+        self.allowed(&parsed(url)?)
     }
 
     /// Fetches what is at this address. Answers when the head of the answer is there; the body comes as it is read.
     pub async fn fetch(&self, url: &str, limits: Limits) -> Result<Fetched, FetchError> {
         let deadline = Instant::now() + limits.total;
-        let mut url = Url::parse(url).map_err(|_| FetchError::Invalid("the address cannot be read"))?;
+        let mut url = parsed(url)?;
         for _ in 0..=limits.redirects {
-            allowed(&url)?;
+            self.allowed(&url)?;
             let response = self.request(&url, deadline).await?;
             match next_address(&url, &response)? {
                 Some(next) => url = next,
@@ -136,25 +157,33 @@ impl Fetcher {
     async fn request(&self, url: &Url, deadline: Instant) -> Result<Response, FetchError> {
         let left = deadline.saturating_duration_since(Instant::now());
         // Covers the body too.
-        let request = self.0.get(url.clone()).header(ACCEPT_ENCODING, "identity").timeout(left);
+        let request = self.client.get(url.clone()).header(ACCEPT_ENCODING, "identity").timeout(left);
         request.send().await.map_err(|error| explain(&error, FetchError::Unreachable))
+    }
+
+    /// Whether an address may be asked at all; names are looked at when they are looked up.
+    fn allowed(&self, url: &Url) -> Result<(), FetchError> {
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(FetchError::Invalid("only http and https addresses can be fetched"));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(FetchError::Invalid("the address must not hold a name or a password"));
+        }
+        let host = url.host_str().ok_or(FetchError::Invalid("the address has no host"))?;
+        // Nobody looks up what is a number already.
+        match host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
+            Ok(address) if !is_public(address) => return Err(FetchError::Refused),
+            _ => {}
+        }
+        match url.port_or_known_default() {
+            Some(port) if !self.ports.contains(&port) => Err(FetchError::Port(port)),
+            _ => Ok(()),
+        }
     }
 }
 
-/// Whether an address may be asked at all; names are looked at when they are looked up.
-fn allowed(url: &Url) -> Result<(), FetchError> {
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err(FetchError::Invalid("only http and https addresses can be fetched"));
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(FetchError::Invalid("the address must not hold a name or a password"));
-    }
-    let host = url.host_str().ok_or(FetchError::Invalid("the address has no host"))?;
-    // Nobody looks up what is a number already.
-    match host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
-        Ok(address) if !is_public(address) => Err(FetchError::Refused),
-        _ => Ok(()),
-    }
+fn parsed(url: &str) -> Result<Url, FetchError> {
+    Url::parse(url).map_err(|_| FetchError::Invalid("the address cannot be read"))
 }
 
 /// Where an answer leads to, if it does.

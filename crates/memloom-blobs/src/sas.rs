@@ -53,7 +53,8 @@ impl SharedKey {
     ) -> Result<String, BlobError> {
         #[expect(clippy::disallowed_methods, reason = "the store judges a link by the clock on the wall")]
         let now = SystemTime::now();
-        self.link_until(path, now + lasting, content_type, disposition)
+        let end = now.checked_add(lasting).ok_or_else(too_long)?;
+        self.link_until(path, end, content_type, disposition)
     }
 
     fn link_until(
@@ -63,7 +64,7 @@ impl SharedKey {
         content_type: Option<&str>,
         disposition: Option<&str>,
     ) -> Result<String, BlobError> {
-        let end = Timestamp::try_from(end).map_err(|_| BlobError::Invalid("a link lasts too long".into()))?;
+        let end = Timestamp::try_from(end).map_err(|_| too_long())?;
         let end = end.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         let protocol = if self.only_https { "https" } else { "https,http" };
         let (disposition, content_type) = (disposition.unwrap_or_default(), content_type.unwrap_or_default());
@@ -106,14 +107,44 @@ impl SharedKey {
     }
 }
 
+fn too_long() -> BlobError {
+    BlobError::Invalid("a link lasts too long".into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn key() -> SharedKey {
+        let config = AzureConfig { account: "acc".into(), container: "con".into(), ..AzureConfig::default() };
+        SharedKey::new(&config, None, "a2V5").unwrap()
+    }
+
+    /// The digest was computed by another program, from the documentation of the service.
+    #[test]
+    fn a_signature_is_what_the_service_computes_too() {
+        let end = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000);
+        let disposition = "attachment; filename=\"a b\"";
+        assert_eq!(
+            key().link_until("a/b", end, Some("text/plain"), Some(disposition)).unwrap(),
+            "https://acc.blob.core.windows.net/con/a/b?sv=2020-12-06&sr=b&sp=r&se=2027-01-15T08%3A00%3A00Z&spr=https\
+             &rscd=attachment%3B+filename%3D%22a+b%22&rsct=text%2Fplain&sig=HMZpqeCWbKEY822f5HGbRSZoDelVzffPLUA5mpLeFLE%3D"
+        );
+    }
+
+    #[test]
+    fn a_link_that_would_outlast_time_is_refused() {
+        for lasting in [Duration::MAX, Duration::from_secs(u64::from(u32::MAX) * 1_000_000)] {
+            assert!(
+                matches!(key().link("a/b", lasting, None, None), Err(BlobError::Invalid(_))),
+                "{lasting:?}"
+            );
+        }
+    }
+
     #[test]
     fn a_link_says_what_it_allows_and_is_signed_with_all_of_it() {
-        let config = AzureConfig { account: "acc".into(), container: "con".into(), ..AzureConfig::default() };
-        let key = SharedKey::new(&config, None, "a2V5").unwrap();
+        let key = key();
         let end = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000);
         let link = |path, kind, disposition| key.link_until(path, end, kind, disposition).unwrap();
         let one = link("a/b", Some("text/plain"), Some("attachment; filename=\"a b\""));

@@ -132,6 +132,12 @@ impl Attachment {
         self.user_id.as_ref() == Some(user)
     }
 
+    /// What kind of file it is. While it is fetched, its source may still say that.
+    pub fn known_content_type(&self) -> Option<&str> {
+        let unknown = self.status == Status::Downloading && self.content_type == UNKNOWN_CONTENT_TYPE;
+        (!unknown).then_some(self.content_type.as_str())
+    }
+
     /// Refuses what cannot be read yet, or never will be. While it is fetched, its source has the bytes.
     pub fn require_readable(&self) -> Result<()> {
         match self.status {

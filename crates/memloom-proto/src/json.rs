@@ -27,6 +27,14 @@ mod field {
 
 /// Text that is nested deeper ends there, so that no text can use up the stack. Nothing that is stored comes near it.
 const DEEPEST: usize = 1000;
+/// Down to here lengths are as short as they can be.
+const MOVED_DEPTH: usize = 16;
+/// The bytes of a length that is not shortened: enough for any message.
+const WIDEST: usize = 5;
+/// The most bytes of a field that are not its content.
+const KEY_AND_LENGTH: usize = 15;
+/// Room for the first item of an array. Each of the others gets as much as the one before it took, and no more than this.
+const ITEM: usize = 512;
 /// Integers up to here are the same as doubles.
 const LARGEST_WHOLE: f64 = 9_007_199_254_740_992.0;
 
@@ -75,9 +83,13 @@ impl Value {
     pub fn items_from_json(array: &str) -> Vec<Self> {
         let mut writer = Writer::new(array, Vec::new());
         let mut items = Vec::new();
+        let mut room = ITEM.min(array.len());
         writer.array(|writer| {
+            writer.wire.reserve(room);
             writer.value();
-            items.push(Self(std::mem::take(&mut writer.wire)));
+            let item = std::mem::take(&mut writer.wire);
+            room = item.len().min(ITEM);
+            items.push(Self(item));
         });
         items
     }
@@ -112,7 +124,7 @@ macro_rules! kept_as_wire {
         impl std::fmt::Debug for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 let mut json = String::new();
-                match self.write_json(&mut json, usize::MAX) {
+                match self.write_json(&mut json, DEEPEST) {
                     Ok(()) => f.write_str(&json),
                     Err(error) => write!(f, "<{error}>"),
                 }
@@ -154,23 +166,25 @@ fn keep_field(
     wire_type: WireType,
     buf: &mut impl Buf,
 ) -> Result<(), DecodeError> {
-    encode_key(tag, wire_type, wire);
     let length = match wire_type {
         WireType::Varint => {
+            encode_key(tag, wire_type, wire);
             encode_varint(decode_varint(buf)?, wire);
             return Ok(());
         }
-        WireType::LengthDelimited => {
-            let length = decode_varint(buf)?;
-            encode_varint(length, wire);
-            length
-        }
+        WireType::LengthDelimited => decode_varint(buf)?,
         WireType::SixtyFourBit => 8,
         WireType::ThirtyTwoBit => 4,
         WireType::StartGroup | WireType::EndGroup => return Err(malformed()),
     };
     let length = usize::try_from(length).ok().filter(|length| *length <= buf.remaining());
     let length = length.ok_or_else(malformed)?;
+    // Most values are one field, and there are hundreds in a message: one allocation each.
+    wire.reserve(length + KEY_AND_LENGTH);
+    encode_key(tag, wire_type, wire);
+    if wire_type == WireType::LengthDelimited {
+        encode_varint(length as u64, wire);
+    }
     wire.put(buf.take(length));
     Ok(())
 }
@@ -391,18 +405,24 @@ impl<'a> Writer<'a> {
         self.depth += 1;
         encode_key(tag, WireType::LengthDelimited, &mut self.wire);
         let start = self.wire.len();
-        // Most are shorter than 128 bytes; only the others have to make room for a longer length.
-        self.wire.push(0);
+        // Most are shorter than 128 bytes; only the others have to make room for a longer length. Deep down they do not, so that
+        // no text is moved more than some dozen times.
+        let kept = if self.depth > MOVED_DEPTH { WIDEST } else { 1 };
+        self.wire.resize(start + kept, 0);
         message(self);
-        let length = self.wire.len() - start - 1;
-        let mut encoded = [0u8; 10];
-        let mut rest = &mut encoded[..];
-        encode_varint(length as u64, &mut rest);
-        let width = 10 - rest.len();
-        if width > 1 {
+        let (mut length, mut encoded) = (self.wire.len() - start - kept, [0u8; 10]);
+        let mut width = 0;
+        while length >= 0x80 || width + 1 < kept {
+            encoded[width] = length as u8 | 0x80;
+            length >>= 7;
+            width += 1;
+        }
+        encoded[width] = length as u8;
+        width += 1;
+        if width > kept {
             let end = self.wire.len();
-            self.wire.resize(end + width - 1, 0);
-            self.wire.copy_within(start + 1..end, start + width);
+            self.wire.resize(end + width - kept, 0);
+            self.wire.copy_within(start + kept..end, start + width);
         }
         self.wire[start..start + width].copy_from_slice(&encoded[..width]);
         self.depth -= 1;
@@ -467,10 +487,10 @@ impl<'a> Writer<'a> {
         self.at += 1;
         loop {
             let start = self.at;
-            while !matches!(self.text.get(self.at), None | Some(b'"' | b'\\')) {
-                self.at += 1;
-            }
-            self.wire.extend_from_slice(self.text.get(start..self.at).unwrap_or_default());
+            let rest = self.text.get(start..).unwrap_or_default();
+            let plain = memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
+            self.at += plain;
+            self.wire.extend_from_slice(&rest[..plain]);
             match self.text.get(self.at) {
                 Some(b'\\') => self.escape(),
                 _ => break,

@@ -29,9 +29,11 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const MOST_HOPS: u8 = 3;
 /// A node on the same network that does not take a connection by then is not there.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long a node may take to the head of its answer. One that says nothing for so long is not refreshing its locators
-/// either, so they have run out when they are looked at again.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a node may take to the head of its answer when it is only to tell something. One that says nothing for so long is
+/// not refreshing its locators either, so they have run out when they are looked at again.
+const TOLD_WITHIN: Duration = Duration::from_secs(10);
+/// How long when it is to do something: a cancel waits 30 s at most until everybody knows of it.
+const DONE_WITHIN: Duration = Duration::from_secs(35);
 /// How long nothing may come of an answer that goes on. The streams that are passed on say every 15 s that they live.
 const SILENCE: Duration = Duration::from_secs(45);
 /// How long a node that does not answer may still be said to have it: its locators run out after 10 s.
@@ -51,6 +53,8 @@ pub struct Peers {
     client: reqwest::Client,
     closing: watch::Sender<bool>,
     patience: Duration,
+    told_within: Duration,
+    done_within: Duration,
 }
 
 /// A request without a body, as far as another node must know it.
@@ -68,6 +72,13 @@ impl Asked {
     pub(crate) fn reached_at(&self) -> Option<SocketAddr> {
         self.reached_at
     }
+}
+
+/// Why there is no answer of a node.
+struct Unanswered {
+    reason: String,
+    /// Whether it may have done what it was asked for.
+    may_be_done: bool,
 }
 
 /// Who can answer.
@@ -89,7 +100,13 @@ impl Peers {
             // A connection that was kept may lead to a machine that is gone, which shows only after a long time.
             .pool_max_idle_per_host(0)
             .build()?;
-        Ok(Self { client, closing: watch::Sender::new(false), patience: PATIENCE })
+        Ok(Self {
+            client,
+            closing: watch::Sender::new(false),
+            patience: PATIENCE,
+            told_within: TOLD_WITHIN,
+            done_within: DONE_WITHIN,
+        })
     }
 
     /// Ends every stream that is passed on: whoever reads it comes back, to another node.
@@ -98,7 +115,8 @@ impl Peers {
     }
 
     /// The answer of whoever can give one. A node that has it and does not answer may have crashed: then `look` is asked
-    /// again until it says something else.
+    /// again until it says something else. What may have been done is not asked for again: by now it might be done to something
+    /// else.
     pub(crate) async fn answer<F>(&self, asked: &Asked, mut look: impl FnMut() -> F) -> Result<Response>
     where
         F: Future<Output = Result<Whose>>,
@@ -117,17 +135,21 @@ impl Peers {
             }
             match self.pass_on(asked, &address).await {
                 Ok(response) => return Ok(response),
-                Err(reason) if started.elapsed() > self.patience => {
+                Err(Unanswered { reason, may_be_done })
+                    if may_be_done || started.elapsed() > self.patience =>
+                {
                     return Err(Error::PeerUnreachable(reason));
                 }
-                Err(reason) => tracing::debug!(reason, "a node did not answer; looking again who has it"),
+                Err(Unanswered { reason, .. }) => {
+                    tracing::debug!(reason, "a node did not answer; looking again who has it");
+                }
             }
             sleep(PAUSE).await;
         }
     }
 
     /// What the node at this address answers, or why there is no answer.
-    async fn pass_on(&self, asked: &Asked, address: &Address) -> Result<Response, String> {
+    async fn pass_on(&self, asked: &Asked, address: &Address) -> Result<Response, Unanswered> {
         let url = format!("http://{address}{}", asked.target);
         let mut request = self.client.request(asked.method.clone(), url);
         for name in TAKEN_ALONG {
@@ -139,10 +161,19 @@ impl Peers {
             request = request.header(X_REQUEST_ID, id);
         }
         request = request.header(X_MEMLOOM_HOPS, HeaderValue::from(u16::from(asked.hops + 1)));
-        let answer = match timeout(HEAD_TIMEOUT, request.send()).await {
+        let does_something = !asked.method.is_safe();
+        let within = if does_something { self.done_within } else { self.told_within };
+        let answer = match timeout(within, request.send()).await {
             Ok(Ok(answer)) => answer,
-            Ok(Err(error)) => return Err(format!("{address}: {}", chain(&error.without_url()))),
-            Err(_) => return Err(format!("{address}: nothing came for {} s", HEAD_TIMEOUT.as_secs())),
+            Ok(Err(error)) => {
+                let may_be_done = does_something && !error.is_connect();
+                let reason = format!("{address}: {}", chain(&error.without_url()));
+                return Err(Unanswered { reason, may_be_done });
+            }
+            Err(_) => {
+                let reason = format!("{address}: nothing came for {} s", within.as_secs());
+                return Err(Unanswered { reason, may_be_done: does_something });
+            }
         };
         let (status, headers) = (answer.status(), answer.headers().clone());
         let mut closing = self.closing.subscribe();

@@ -22,6 +22,7 @@ pub mod tasks;
 pub mod vectors;
 
 pub use attachments::Attachments;
+use attachments::deletion::Deletions;
 pub use changes::Changes;
 pub use conversations::Conversations;
 pub use files::Files;
@@ -85,6 +86,8 @@ pub(crate) struct Context {
     pub tasks: Notify,
     /// Wakes whoever works on jobs.
     pub jobs: Notify,
+    /// Wakes whoever removes the bytes of attachments.
+    pub deletions: Deletions,
 }
 
 /// The whole product behind its transports.
@@ -119,14 +122,19 @@ impl Services {
         }
         // The ids are 74 random bits each; hashing them together makes a key of full width.
         let fresh = *blake3::hash(&fresh).as_bytes();
-        let (key, place): (Vec<u8>, Vec<u8>) = store
+        let (key, place, links_key): (Vec<u8>, Vec<u8>, [u8; 32]) = store
             .write("digest_key", move |tx| {
                 memloom_store::archive::refuse_unfinished(tx)?;
                 let key = memloom_store::meta::get_or_insert(tx, "digest_key", &fresh)?;
                 // Not a digest of the key, which an archive may bring into another store.
                 let place = &blake3::derive_key("memloom attachments", &fresh)[..16];
                 let place = memloom_store::meta::get_or_insert(tx, "attachments_place", place)?;
-                Ok::<_, Error>((key, place))
+                // Where content is sealed, whoever has a copy of the store must not be able to sign links.
+                let links_key = match tx.vault().signing_key() {
+                    Some(signing) => *blake3::keyed_hash(signing, &key).as_bytes(),
+                    None => blake3::derive_key("memloom links", &key),
+                };
+                Ok::<_, Error>((key, place, links_key))
             })
             .await?;
         let key: [u8; 32] = key
@@ -156,12 +164,13 @@ impl Services {
             forgetting: RwLock::default(),
             tasks: Notify::new(),
             jobs: Notify::new(),
+            deletions: Deletions::default(),
         });
         let ram = context.store.volatile_twin()?;
         let cursor_key = blake3::derive_key("memloom cursors of memories", &key);
         let memories = Memories::new(context.clone(), ram, cursor_key);
         Ok(Self {
-            attachments: Attachments::new(context.clone(), &key, &place),
+            attachments: Attachments::new(context.clone(), &links_key, &place),
             conversations: Conversations::new(context.clone(), memories.clone()),
             changes: Changes::new(context.clone()),
             files: Files::new(context.clone(), memories.clone()),
@@ -204,6 +213,7 @@ impl Services {
             never = node::run(cx, memories) => match never {},
             never = cx.recorder.run() => match never {},
             never = self.run_cleanup() => match never {},
+            never = self.attachments.run_deletions() => match never {},
             never = lease::hold(cx, CHORES, || tasks::run_chores(cx, files)) => match never {},
             never = lease::hold(cx, TEXTS, || taking_in::run(cx)) => match never {},
             never = lease::hold(cx, UPKEEP, || memories.run_upkeep()) => match never {},

@@ -127,7 +127,7 @@ pub struct AttachmentSettings {
     pub cleanup_interval: Duration,
     /// How long links to files are good for.
     pub download_url_expires_in: Duration,
-    /// What links are signed with; the store's own key unless given.
+    /// What links are signed with; unless given, a key of the store, or one that is derived from the key that seals it.
     pub download_url_secret: Option<Zeroizing<Vec<u8>>>,
     /// Whether readers are sent to the object store, where it can sign links.
     pub direct_download: bool,

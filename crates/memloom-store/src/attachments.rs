@@ -21,6 +21,11 @@ const KEY_LENGTH: usize = 32;
 pub struct BlobKey(Zeroizing<[u8; KEY_LENGTH]>);
 
 impl BlobKey {
+    /// A key that nobody has.
+    fn random() -> Result<Self, StoreError> {
+        vault::random().map(Self)
+    }
+
     /// The key itself.
     pub fn bytes(&self) -> &[u8; KEY_LENGTH] {
         &self.0
@@ -51,7 +56,7 @@ impl<'de> Deserialize<'de> for BlobKey {
 }
 
 /// What is sealed of a record. As text, because nothing else may be sealed.
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct Details {
     #[serde(skip_serializing_if = "Option::is_none")]
     filename: Option<String>,
@@ -120,7 +125,7 @@ fn opened(
 
 /// Stores a new record. Where content is sealed, so are its bytes to be: with the key that comes back.
 pub fn insert(tx: &mut dyn Tx, attachment: &Attachment) -> Result<Option<BlobKey>, StoreError> {
-    let key = if tx.vault().seals() { Some(BlobKey(vault::random()?)) } else { None };
+    let key = if tx.vault().seals() { Some(BlobKey::random()?) } else { None };
     insert_with(tx, attachment, key.as_ref())?;
     Ok(key)
 }
@@ -236,6 +241,17 @@ pub fn set_arrived(
     Ok(count)
 }
 
+/// Whether any record waits for these bytes to be fetched.
+pub fn is_awaited(tx: &mut dyn Tx, tenant: &Tenant, storage_key: &str) -> Result<bool, StoreError> {
+    tx.confine(tenant.as_str())?;
+    let awaited = tx.first(
+        "SELECT 1 FROM attachments WHERE storage_key = $1 AND tenant = $2 AND status = 2 AND deleted_at IS NULL LIMIT 1",
+        &[storage_key.into(), tenant.as_str().into()],
+        |_| Ok(()),
+    )?;
+    Ok(awaited.is_some())
+}
+
 /// Notes that bytes could not be fetched.
 pub fn set_failed(tx: &mut dyn Tx, storage_key: &str) -> Result<(), StoreError> {
     tx.post("UPDATE attachments SET status = 4 WHERE storage_key = $1 AND status = 2", &[storage_key.into()])
@@ -314,14 +330,14 @@ pub fn mark_tree_deleted(tx: &mut dyn Tx, group: GroupId, now: Timestamp) -> Res
     )
 }
 
-/// Deletes what belongs to trees that are not there any more; the bytes are still to go. A version that knew nothing of
-/// attachments may have removed a tree.
-pub fn mark_uprooted_deleted(tx: &mut dyn Tx, now: Timestamp, limit: i64) -> Result<u64, StoreError> {
-    tx.execute(
-        "UPDATE attachments SET deleted_at = $1 WHERE id IN (SELECT a.id FROM attachments a \
-         WHERE a.group_id IS NOT NULL AND a.deleted_at IS NULL \
-         AND NOT EXISTS (SELECT 1 FROM groups g WHERE g.id = a.group_id) LIMIT $2)",
-        &[now.as_micros().into(), limit.into()],
+/// Up to `limit` trees that are not there any more although something belongs to them: a node of a version that knew nothing of
+/// attachments may have removed one.
+pub fn uprooted(tx: &mut dyn Tx, limit: i64) -> Result<Vec<GroupId>, StoreError> {
+    tx.rows(
+        "SELECT DISTINCT a.group_id FROM attachments a WHERE a.group_id IS NOT NULL AND a.deleted_at IS NULL \
+         AND NOT EXISTS (SELECT 1 FROM groups g WHERE g.id = a.group_id) LIMIT $1",
+        &[limit.into()],
+        |row| Ok(GroupId(row.uuid(0)?)),
     )
 }
 
@@ -334,8 +350,8 @@ pub fn mark_expired_deleted(tx: &mut dyn Tx, now: Timestamp, limit: i64) -> Resu
     )
 }
 
-/// Deletes what a user brought and no entry refers to, and takes its name off the rest, which is part of what it said to
-/// others.
+/// Deletes what a user brought and no entry refers to. The rest is part of what it said to others: its name goes, and where it
+/// had the bytes from.
 pub fn forget_user(tx: &mut dyn Tx, who: &Scope, now: Timestamp) -> Result<(), StoreError> {
     let key: [Value<'_>; 2] = [who.tenant().as_str().into(), who.user().as_str().into()];
     tx.post(
@@ -343,6 +359,18 @@ pub fn forget_user(tx: &mut dyn Tx, who: &Scope, now: Timestamp) -> Result<(), S
          WHERE tenant = $1 AND user_id = $2 AND entry_id IS NULL AND deleted_at IS NULL",
         &[key[0], key[1], now.as_micros().into()],
     )?;
+    let rest =
+        tx.rows(select!("WHERE tenant = $1 AND user_id = $2 AND entry_id IS NOT NULL"), &key, record)?;
+    for (attachment, details) in rest {
+        let mut details = Details::open(tx, attachment.id, details)?;
+        if details.source_url.take().is_some() {
+            let details = details.seal(tx, who.tenant(), attachment.id)?;
+            tx.post(
+                "UPDATE attachments SET details = $2 WHERE id = $1",
+                &[attachment.id.0.into(), details.as_slice().into()],
+            )?;
+        }
+    }
     tx.post("UPDATE attachments SET user_id = NULL WHERE tenant = $1 AND user_id = $2", &key)
 }
 
@@ -373,16 +401,17 @@ pub fn remove_deleted(tx: &mut dyn Tx, storage_key: &str) -> Result<(), StoreErr
     )
 }
 
-/// Which of these keys no record has.
-pub fn unknown_keys(tx: &mut dyn Tx, keys: &[String]) -> Result<Vec<String>, StoreError> {
-    let mut unknown = Vec::new();
-    for key in keys {
-        let sql = "SELECT 1 FROM attachments WHERE storage_key = $1 LIMIT 1";
-        if tx.first(sql, &[key.as_str().into()], |_| Ok(()))?.is_none() {
-            unknown.push(key.clone());
-        }
+/// The storage keys under which there are bytes, of one tenant or of all, in order.
+pub(crate) fn keys_of_bytes(tx: &mut dyn Tx, tenant: Option<&str>) -> Result<Vec<String>, StoreError> {
+    const ALL: &str = "SELECT DISTINCT storage_key FROM attachments WHERE status = 3 AND deleted_at IS NULL \
+                       ORDER BY storage_key";
+    const ONE: &str = "SELECT DISTINCT storage_key FROM attachments WHERE status = 3 AND deleted_at IS NULL \
+                       AND tenant = $1 ORDER BY storage_key";
+    let key = |row: &dyn Row| Ok(row.text(0)?.to_owned());
+    match tenant {
+        None => tx.rows(ALL, &[], key),
+        Some(tenant) => tx.rows(ONE, &[tenant.into()], key),
     }
-    Ok(unknown)
 }
 
 /// Which records an admin's list shows.
@@ -414,6 +443,23 @@ pub struct Listing {
     pub after: Option<(Timestamp, AttachmentId)>,
     /// At most so many.
     pub limit: i64,
+}
+
+impl Listing {
+    /// Whether a record of the tenant is on one of its pages.
+    pub fn shows(&self, attachment: &Attachment) -> bool {
+        let of_user = self.user.as_ref().is_none_or(|user| attachment.is_of(user));
+        let of_entry = self.entry.is_none_or(|entry| attachment.entry_id == Some(entry));
+        let (there, linked) = (attachment.deleted_at.is_none(), attachment.entry_id.is_some());
+        let expired = attachment.is_expired(self.now);
+        let of_status = match self.filter {
+            AttachmentFilter::All => true,
+            AttachmentFilter::Linked => there && linked,
+            AttachmentFilter::Unlinked => there && !linked && !expired,
+            AttachmentFilter::Expired => there && expired,
+        };
+        of_user && of_entry && of_status
+    }
 }
 
 /// The records of a tenant, newest first.

@@ -1,5 +1,6 @@
 //! `memloom export`: everything a store holds, or everything of one tenant, as one archive.
 
+use crate::attached::Bytes;
 use crate::cli::StoreArgs;
 use crate::config::{Config, Database};
 use crate::terminal;
@@ -8,7 +9,7 @@ use clap::Args;
 use indicatif::ProgressBar;
 use memloom_core::{Clock, SystemClock};
 use memloom_server::telemetry::{self, TelemetryConfig};
-use memloom_store::archive::{self, About, ArchiveError, Selection, Summary};
+use memloom_store::archive::{self, About, ArchiveError, ByteSource, Exported, Selection, Summary};
 use memloom_store::vault::Vault;
 use memloom_store::{StoreError, Tx, postgres, sqlite};
 use std::fs::{File, TryLockError};
@@ -31,8 +32,8 @@ other. Encrypted content stays encrypted, so it can be read with the same key
 only. The digest at the end names what was exported: stores that hold the same
 have the same, and --checksum prints it without writing an archive.
 
-The bytes of attachments are not in it: copy the directory, bucket or container
-that [attachments] names as well.";
+The bytes of attachments are in it, read from where [attachments] keeps them.
+With --without-attachments they are not: then copy that place as well.";
 
 /// Arguments of `memloom export`.
 #[derive(Debug, Args)]
@@ -43,6 +44,9 @@ pub struct ExportArgs {
     /// Only this tenant
     #[arg(long)]
     pub tenant: Option<String>,
+    /// Leave out the bytes of attachments, which are copied by other means
+    #[arg(long)]
+    pub without_attachments: bool,
     /// Print the digest of what would be exported, and write nothing
     #[arg(long, conflicts_with = "output")]
     pub checksum: bool,
@@ -82,36 +86,39 @@ fn export(args: &ExportArgs, config: &Config) -> anyhow::Result<()> {
             !std::io::stdout().is_terminal(),
             "an archive is not for a terminal: name a file with -o, or send it to another program"
         );
-        let (_, written) = write(args, config, std::io::stdout())?;
-        refuse_nothing(args, &written)?;
+        let Exported { summary: written, missing, .. } = write(args, config, std::io::stdout())?;
+        refuse_nothing(args, &written, missing)?;
         let exported = exported(&written, &config.database()?, "to standard output");
         eprintln!("{exported}\n{}", digest(&written));
-        if let Some(left_out) = without_bytes(&written) {
-            eprintln!("{left_out}");
+        if let Some(attachments) = attachments(&written, missing) {
+            eprintln!("{attachments}");
         }
         return Ok(());
     }
     let partial = Partial::create(output)?;
-    let (file, written) = write(args, config, BufWriter::new(&partial.file))?;
-    drop(file);
-    refuse_nothing(args, &written)?;
+    let Exported { sink, summary: written, missing } = write(args, config, BufWriter::new(&partial.file))?;
+    drop(sink);
+    refuse_nothing(args, &written, missing)?;
     let bytes = partial.keep(output)?;
     let place = format!("to {} ({})", output.display(), indicatif::BinaryBytes(bytes));
     terminal::line(exported(&written, &config.database()?, &place));
     terminal::line(digest(&written));
-    if let Some(left_out) = without_bytes(&written) {
-        terminal::line(left_out);
+    if let Some(attachments) = attachments(&written, missing) {
+        terminal::line(attachments);
     }
     Ok(())
 }
 
-fn write<W: Write + Send>(args: &ExportArgs, config: &Config, sink: W) -> anyhow::Result<(W, Summary)> {
+fn write<W: Write + Send>(args: &ExportArgs, config: &Config, sink: W) -> anyhow::Result<Exported<W>> {
     let clock = SystemClock;
     let about = About { id: clock.new_id(), version: env!("CARGO_PKG_VERSION").into(), at: clock.now() };
-    look(config, |tx, shared| {
+    let with_bytes = !args.without_attachments;
+    let rows = look(config, |tx, shared| {
         let (of, bar) = begin(tx, args, shared)?;
-        archive::export(tx, &about, &of, sink, |progress| show(&bar, &progress))
-    })
+        archive::export(tx, &about, &of, with_bytes, sink, |progress| show(&bar, &progress))
+    })?;
+    let mut bytes = with_bytes.then(|| Bytes::of(config));
+    Ok(rows.finish(bytes.as_mut().map(|bytes| bytes as &mut dyn ByteSource))?)
 }
 
 /// What is to be read, and a bar for it. How much a tenant has would take as long to find out as to read it.
@@ -133,8 +140,13 @@ fn show(bar: &ProgressBar, progress: &archive::Progress) {
     bar.set_message(progress.table);
 }
 
-/// An archive of nothing is mostly a name that was written wrong.
-fn refuse_nothing(args: &ExportArgs, written: &Summary) -> anyhow::Result<()> {
+/// An archive of nothing is mostly a name that was written wrong, and one without any bytes a place.
+fn refuse_nothing(args: &ExportArgs, written: &Summary, missing: u64) -> anyhow::Result<()> {
+    ensure!(
+        missing == 0 || written.blobs > 0,
+        "not one of {} of attachments was found: check [attachments], or leave them out with --without-attachments",
+        counted(missing, "file")
+    );
     match &args.tenant {
         Some(tenant) if written.rows == 0 => {
             bail!("the store has nothing of a tenant '{tenant}': check --tenant")
@@ -153,14 +165,21 @@ pub(crate) fn counted(number: u64, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
-/// What has to be copied beside an archive, if anything.
-pub(crate) fn without_bytes(of: &Summary) -> Option<String> {
+/// What is to be said of the attachments of an archive, if it has some, and of files that were not found for it.
+pub(crate) fn attachments(of: &Summary, missing: u64) -> Option<String> {
     let (_, records) = of.tables.iter().find(|(table, _)| *table == "attachments")?;
-    let files = counted(*records, "attachment");
-    Some(format!(
-        "The bytes of {files} are not in the archive: copy the directory, bucket or container of [attachments] too \
-         (docs/backup.md)."
-    ))
+    let (records, blobs) = (counted(*records, "attachment"), of.blobs);
+    Some(match blobs {
+        0 => format!(
+            "It has {records} without the bytes: copy the directory, bucket or container of [attachments] too \
+             (docs/backup.md)."
+        ),
+        _ if missing > 0 => format!(
+            "It has {records} with {blobs} of {}: the others were deleted meanwhile, or are lost (docs/backup.md).",
+            counted(blobs + missing, "file")
+        ),
+        _ => format!("It has {records} with {}.", counted(blobs, "file")),
+    })
 }
 
 /// What people compare.

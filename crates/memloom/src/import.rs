@@ -1,8 +1,9 @@
 //! `memloom import`: an archive into a store, whichever engine either is of.
 
+use crate::attached::Putting;
 use crate::cli::StoreArgs;
 use crate::config::Config;
-use crate::export::{counted, digest, without_bytes};
+use crate::export::{attachments, counted, digest};
 use crate::{serve, terminal};
 use anyhow::{Context, ensure};
 use clap::Args;
@@ -11,7 +12,7 @@ use memloom_core::text::Analyzer;
 use memloom_core::{Clock, SystemClock};
 use memloom_server::telemetry::{self, TelemetryConfig};
 use memloom_store::Store;
-use memloom_store::archive::{Batch, Header, Import, Reader, Summary, Terms};
+use memloom_store::archive::{Header, Import, Part, Reader, Summary, Terms};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
@@ -83,8 +84,9 @@ pub async fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
         }
     };
     let place = config.database()?;
+    let putting = Putting::new(config.clone());
     let store = tokio::task::spawn_blocking(move || serve::open_store(&config)).await??;
-    let result = import(&store, source, tenants, terms).await;
+    let result = import(&store, source, tenants, terms, putting).await;
     tokio::task::spawn_blocking(move || store.close()).await?;
     let (written, compared) = result?;
     terminal::line(format_args!(
@@ -93,8 +95,8 @@ pub async fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
         if compared { ", read again and found equal" } else { "" }
     ));
     terminal::line(digest(&written));
-    if let Some(left_out) = without_bytes(&written) {
-        terminal::line(left_out);
+    if let Some(attachments) = attachments(&written, 0) {
+        terminal::line(attachments);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -150,7 +152,7 @@ fn survey(source: &Source) -> anyhow::Result<(Header, Summary, BTreeSet<String>)
 /// What a thread that reads an archive tells the one that writes.
 enum Piece {
     Header(Box<Header>),
-    Rows(Batch),
+    Part(Part),
     End(Summary),
 }
 
@@ -160,6 +162,7 @@ async fn import(
     source: Source,
     tenants: Option<BTreeSet<String>>,
     terms: Terms,
+    mut putting: Putting,
 ) -> anyhow::Result<(Summary, bool)> {
     let (pieces, mut read) = mpsc::channel(READ_AHEAD);
     let reading = tokio::task::spawn_blocking(move || pass_on(&source, &pieces));
@@ -175,8 +178,12 @@ async fn import(
                 }
                 import = Some(begun);
             }
-            (Piece::Rows(batch), Some(mut begun)) => {
+            (Piece::Part(Part::Rows(batch)), Some(mut begun)) => {
                 begun.write(batch).await?;
+                import = Some(begun);
+            }
+            (Piece::Part(part), Some(begun)) => {
+                putting.put(part).await?;
                 import = Some(begun);
             }
             (Piece::End(summary), Some(begun)) => {
@@ -187,7 +194,7 @@ async fn import(
                 bar.finish_and_clear();
                 return Ok((summary, written.compared));
             }
-            (Piece::Rows(_) | Piece::End(_), None) => break,
+            (Piece::Part(_) | Piece::End(_), None) => break,
         }
     }
     // It sends everything, or says why it cannot.
@@ -206,8 +213,8 @@ fn pass_on(source: &Source, pieces: &mpsc::Sender<Piece>) -> anyhow::Result<()> 
         if pieces.blocking_send(piece).is_err() || last {
             break;
         }
-        next = Some(match reader.next_batch()? {
-            Some(batch) => Piece::Rows(batch),
+        next = Some(match reader.next_part()? {
+            Some(part) => Piece::Part(part),
             None => Piece::End(reader.summary()),
         });
     }

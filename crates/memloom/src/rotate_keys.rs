@@ -28,7 +28,10 @@ it was when it is run again. Where something readable was sealed or taken out of
 search, the database is written anew, without its traces. That needs free space:
 of SQLite as large as the database twice, beside it and in the folder for
 temporary files (TMPDIR, else /var/tmp), of PostgreSQL as large as the largest
-table with its indexes.";
+table with its indexes.
+
+The bytes of attachments stay as they are: those that were uploaded before
+encryption was turned on are not sealed by this.";
 
 /// Arguments of `memloom rotate-keys`.
 #[derive(Debug, Args)]

@@ -124,7 +124,8 @@ pub async fn launch(
         }
     });
     let operations = shell::operations(readiness.clone(), metrics);
-    let app = rest::App::new(services.clone(), authenticator, prometheus, peers.clone());
+    let uploads = rest::Uploads::new(config.attachments.uploads);
+    let app = rest::App::new(services.clone(), authenticator, prometheus, peers.clone(), uploads);
     let calls = grpc::router(app.clone(), size(config.server.body_limit), readiness)?;
     let api = rest::router(app).merge(calls).merge(operations).merge(shell::docs(rest::document));
     let router = shell::shell(api, &config.shell()?);

@@ -1,4 +1,5 @@
 //! The recorder under load: a thousand responses at once, each replayed twice while it is recorded.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use bytes::Bytes;
 use memloom_proto::json;
@@ -26,11 +27,13 @@ const CONNECTIONS: usize = 16;
 const LINE: usize = 256;
 /// Lines of a message: 8 KiB.
 const LINES: usize = 32;
-/// Messages of a response: 768 KiB.
-const MESSAGES: usize = 96;
-/// The most memory the server may ever have resident. All responses together are as large; a server without any takes a fifth.
-const MEMORY: u64 = 256 << 20;
-/// A cancel must reach the agent within a second. So busy a machine may take longer, but not as long as anything else here.
+/// Messages of a response: 1 MiB.
+const MESSAGES: usize = 128;
+/// The most memory the server may ever have resident. All responses together are a gibibyte; a quarter of that takes as much
+/// memory, so it is the number of recordings and replays that counts and not their length.
+const MEMORY: u64 = 640 << 20;
+/// A cancel is to reach the agent within a second. Here client and server want more of the processor than there is, and neither
+/// is optimised; but it must not wait until the load is over.
 const CANCEL: Duration = Duration::from_secs(5);
 /// Longer than all of it takes.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -79,7 +82,7 @@ fn a_thousand_responses_are_recorded_and_replayed_twice_each_in_bounded_memory()
     assert_eq!(cancels.len(), RECORDINGS / 20);
     assert!(slowest <= CANCEL, "a cancel took {slowest:?}");
     let recorded = (RECORDINGS * MESSAGES * LINES * LINE) as u64;
-    assert!(spooled >= recorded / 2, "only {spooled} of {recorded} bytes are on the disk");
+    assert!(spooled >= recorded / 4 * 3, "only {spooled} of {recorded} bytes are on the disk");
     assert!(memory <= MEMORY, "the server took {} MiB", memory >> 20);
 }
 
@@ -191,10 +194,6 @@ impl Load {
         let endpoint = Endpoint::from_shared(server.url().to_owned()).expect("an address");
         // Readers that stand still must not use up what the others on their connection may receive.
         let endpoint = endpoint.initial_connection_window_size(64 << 20);
-        let endpoint = match std::env::var("X_WINDOW") {
-            Ok(w) => endpoint.initial_stream_window_size(w.parse::<u32>().unwrap()),
-            _ => endpoint,
-        };
         let mut channels = Vec::new();
         for _ in 0..CONNECTIONS {
             channels.push(endpoint.connect().await.expect("a connection"));
@@ -294,8 +293,11 @@ impl Load {
         part: Part,
         [all_begun, all_replayed]: [Arc<Barrier>; 2],
     ) -> Option<Duration> {
-        let (agent, call) = self.record(number);
-        all_begun.wait().await;
+        let (agent, mut call) = self.record(number);
+        tokio::select! {
+            answer = &mut call => panic!("recording {number} ended before it was asked to: {answer:?}"),
+            _ = all_begun.wait() => {}
+        }
 
         let (ended, has_ended) = oneshot::channel::<()>();
         let mut early = Listener::new(number, self.replay(number).await);
@@ -319,17 +321,7 @@ impl Load {
             Part::Cancelled => {
                 let talk = tokio::spawn(agent.talk_from(MESSAGES / 2));
                 let begun = Instant::now();
-                let (answer, ()) = tokio::join!(
-                    async {
-                        let a = call.await;
-                        println!("X call {:?}", begun.elapsed());
-                        a
-                    },
-                    async {
-                        self.cancel(number).await;
-                        println!("X cancel {:?}", begun.elapsed())
-                    }
-                );
+                let (answer, ()) = tokio::join!(call, self.cancel(number));
                 let took = begun.elapsed();
                 expect(&answer, RecordStatus::Cancelled);
                 talk.await.expect("no panic");

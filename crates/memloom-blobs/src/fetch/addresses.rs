@@ -11,6 +11,9 @@ pub fn is_public(address: IpAddr) -> bool {
     }
 }
 
+/// What answers the machines of Azure about themselves, in a network that is otherwise like any.
+const AZURE_MACHINES: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
+
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let [a, b, c, _] = address.octets();
     let reserved = match a {
@@ -18,6 +21,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         0 | 10 | 127 => true,
         // Shared by carriers.
         100 => (64..128).contains(&b),
+        168 => address == AZURE_MACHINES,
         // Link-local, and with it the metadata of cloud machines.
         169 => b == 254,
         172 => (16..32).contains(&b),
@@ -63,11 +67,12 @@ mod tests {
     use proptest::prelude::*;
 
     /// What the registries of special addresses list, and what we refuse besides.
-    const NOT_PUBLIC: [(&str, u32); 33] = [
+    const NOT_PUBLIC: [(&str, u32); 34] = [
         ("0.0.0.0", 8),
         ("10.0.0.0", 8),
         ("100.64.0.0", 10),
         ("127.0.0.0", 8),
+        ("168.63.129.16", 32),
         ("169.254.0.0", 16),
         ("172.16.0.0", 12),
         ("192.0.0.0", 24),
@@ -113,7 +118,7 @@ mod tests {
 
     fn any_v4() -> impl Strategy<Value = Ipv4Addr> {
         // Reserved ones are rare, so half of them are made near one.
-        let near = (0usize..19, any::<u32>()).prop_map(|(index, noise)| {
+        let near = (0usize..20, any::<u32>()).prop_map(|(index, noise)| {
             let (network, prefix) = NOT_PUBLIC[index];
             let host = noise.checked_shr(prefix.saturating_sub(1)).unwrap_or(0);
             Ipv4Addr::from_bits(network.parse::<Ipv4Addr>().unwrap().to_bits() ^ host)
@@ -126,7 +131,7 @@ mod tests {
 
         #[test]
         fn an_address_is_public_unless_a_registry_lists_it(address in any_v4()) {
-            let listed = NOT_PUBLIC[..19].iter().any(|(network, prefix)| within(address.into(), network, *prefix));
+            let listed = NOT_PUBLIC[..20].iter().any(|(network, prefix)| within(address.into(), network, *prefix));
             prop_assert_eq!(is_public(address.into()), !listed);
         }
 
@@ -143,7 +148,7 @@ mod tests {
         }
 
         #[test]
-        fn no_address_of_a_listed_network_is_public(index in 0usize..33, noise in any::<u128>()) {
+        fn no_address_of_a_listed_network_is_public(index in 0usize..34, noise in any::<u128>()) {
             let (network, prefix) = NOT_PUBLIC[index];
             let (start, width) = bits(network.parse().unwrap());
             let host = noise & (u128::MAX.checked_shr(128 - width + prefix).unwrap_or(0));
@@ -165,14 +170,22 @@ mod tests {
 
     #[test]
     fn well_known_addresses_are_what_everybody_takes_them_for() {
-        for public in
-            ["1.1.1.1", "8.8.8.8", "93.184.215.14", "2606:4700::1111", "2a00:1450::1", "::ffff:8.8.8.8"]
-        {
+        for public in [
+            "1.1.1.1",
+            "8.8.8.8",
+            "168.63.129.17",
+            "93.184.215.14",
+            "2606:4700::1111",
+            "2a00:1450::1",
+            "::ffff:8.8.8.8",
+        ] {
             assert!(is_public(public.parse().unwrap()), "{public}");
         }
         for not in [
             "127.0.0.1",
             "169.254.169.254",
+            "168.63.129.16",
+            "::ffff:168.63.129.16",
             "10.1.2.3",
             "::1",
             "fe80::1",

@@ -177,8 +177,9 @@ async fn names_that_lead_into_our_network_are_refused_also_if_they_lead_elsewher
 #[tokio::test]
 async fn the_names_of_this_machine_are_looked_at_too() {
     let web = Web::serve(&[("/hello", hello())]).await;
-    let url = format!("http://localhost:{}/hello", web.server.port());
-    let fetched = Fetcher::new().unwrap().fetch(&url, Limits::default()).await;
+    let port = web.server.port();
+    let fetcher = Fetcher::new().unwrap().with_ports(&[port]);
+    let fetched = fetcher.fetch(&format!("http://localhost:{port}/hello"), Limits::default()).await;
     assert_eq!(fetched.map(drop), Err(FetchError::Refused));
     assert_eq!(web.asked(), [""; 0]);
 }
@@ -236,6 +237,40 @@ async fn a_name_that_changes_its_answer_gains_nothing() {
     assert_eq!(web.fetch("http://turning.example/hello").await, Err(FetchError::Refused));
     web.name("turning.example", &[&[PUBLIC], &["127.0.0.1"]]);
     assert_eq!(web.fetch("http://turning.example/again").await, Err(FetchError::Refused));
+}
+
+#[tokio::test]
+async fn ports_on_which_other_things_are_spoken_are_not_asked() {
+    let web = Web::serve(&[("/hello", hello()), ("/mail", redirect("http://public.example:25/hello"))]).await;
+    for port in [1, 22, 25, 6379, 9200, 65535] {
+        let fetched = web.fetch(&format!("http://public.example:{port}/hello")).await;
+        assert_eq!(fetched, Err(FetchError::Port(port)));
+    }
+    assert_eq!(web.asked(), [""; 0]);
+    assert_eq!(web.fetch("http://public.example/mail").await, Err(FetchError::Port(25)));
+
+    let port = web.server.port();
+    let fetcher = Fetcher::with_names(Arc::new(web)).unwrap().with_ports(&[port]);
+    let url = format!("http://public.example:{port}/hello");
+    assert!(fetcher.fetch(&url, Limits::default()).await.is_ok());
+    assert_eq!(fetcher.check("http://public.example/hello"), Err(FetchError::Port(80)));
+}
+
+#[tokio::test]
+async fn what_an_address_says_of_itself_is_known_before_anybody_is_asked() {
+    let web = Web::serve(&[]).await;
+    let fetcher = Fetcher::with_names(Arc::new(web.clone())).unwrap();
+    for url in ["http://public.example/hello", "https://93.184.215.14/", "http://unknown.example:8080/"] {
+        assert_eq!(fetcher.check(url), Ok(()), "{url}");
+    }
+    for url in ["http://127.0.0.1/", "http://0x7f.1:8080/", "https://[::1]/", "http://168.63.129.16/machine"]
+    {
+        assert_eq!(fetcher.check(url), Err(FetchError::Refused), "{url}");
+    }
+    for url in ["ftp://public.example/", "http://me:secret@public.example/", "public.example"] {
+        assert!(matches!(fetcher.check(url), Err(FetchError::Invalid(_))), "{url}");
+    }
+    assert_eq!(web.asked(), [""; 0]);
 }
 
 #[tokio::test]

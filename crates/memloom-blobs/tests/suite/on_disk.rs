@@ -53,6 +53,20 @@ async fn what_a_crash_left_of_an_upload_is_removed_at_the_next_start() {
 }
 
 #[tokio::test]
+async fn what_cannot_be_removed_does_not_keep_a_server_from_starting() {
+    let folder = TempDir::new().unwrap();
+    let uploads = folder.path().join(".uploads");
+    fs::create_dir_all(uploads.join("a folder/of somebody's")).unwrap();
+    std::os::unix::fs::symlink("nowhere", uploads.join("link")).unwrap();
+    fs::write(uploads.join("00000000000000000000000000000001"), b"half").unwrap();
+
+    let store = Store { blobs: Blobs::directory(folder.path()).unwrap(), _folder: None };
+    assert_eq!(names(&uploads), ["a folder", "link"]);
+    store.put("stored", None, b"stored").await;
+    assert_eq!(store.keys("").await, ["stored"]);
+}
+
+#[tokio::test]
 async fn a_start_leaves_the_uploads_of_another_process_alone() {
     let folder = TempDir::new().unwrap();
     let blobs = Blobs::directory(folder.path()).unwrap();

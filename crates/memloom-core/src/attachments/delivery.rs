@@ -29,13 +29,13 @@ pub struct Delivery {
     pub disposition: String,
 }
 
-/// How a file of this type and name is given to a browser: as it is where that is harmless.
+/// How a file of this type and name is given to a browser: shown where that is harmless whoever gives it, also an object store
+/// that forbids no guessing; else to be saved, and as mere bytes if it could be run.
 pub fn deliver(content_type: &str, filename: Option<&str>) -> Delivery {
-    let shown = essence(content_type).filter(|essence| !is_active(essence));
-    let (content_type, how) = match shown.as_deref() {
-        // Its viewers run scripts of their own, and do not open in the sandbox that bytes are put into.
-        Some("application/pdf") => (content_type, "attachment"),
-        Some(_) => (content_type, "inline"),
+    let passive = essence(content_type).filter(|essence| !is_active(essence));
+    let (content_type, how) = match passive.as_deref() {
+        Some(essence) if is_shown(essence) => (content_type, "inline"),
+        Some(_) => (content_type, "attachment"),
         None => (UNKNOWN_CONTENT_TYPE, "attachment"),
     };
     Delivery { content_type: content_type.to_owned(), disposition: disposition(how, filename) }
@@ -63,6 +63,13 @@ fn is_quoted(text: &str) -> bool {
     let inner = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     let part = |byte: u8| matches!(byte, b' '..=b'~') && !b"\",\\".contains(&byte);
     inner.is_some_and(|inner| inner.bytes().all(part))
+}
+
+/// Whether a browser shows it by itself and takes it for nothing else. PDF is not: its viewers run scripts of their own, and do
+/// not open in the sandbox that bytes are put into.
+fn is_shown(essence: &str) -> bool {
+    let kind = essence.split('/').next().unwrap_or_default();
+    matches!(kind, "image" | "audio" | "video") || matches!(essence, "text/plain" | "application/json")
 }
 
 /// Whether a browser would run what is in it.
@@ -133,11 +140,28 @@ mod tests {
             "audio/ogg; codecs=opus",
             "video/mp4; codecs=\"avc1.4d002a\"",
             "application/json",
-            "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
         ] {
             assert_eq!(shown(passive), (passive.to_owned(), "inline".to_owned()));
         }
-        assert_eq!(shown("application/pdf"), ("application/pdf".to_owned(), "attachment".to_owned()));
+    }
+
+    #[test]
+    fn what_no_browser_is_known_to_show_safely_is_to_be_saved_as_what_it_is() {
+        for other in [
+            "application/pdf",
+            "application/octet-stream",
+            "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+            "application/zip",
+            "text/csv",
+            "text/markdown; charset=utf-8",
+            "text/vtt",
+            "text/unheard-of",
+            "font/woff2",
+            "model/gltf-binary",
+            "chemical/x-pdb",
+        ] {
+            assert_eq!(shown(other), (other.to_owned(), "attachment".to_owned()));
+        }
     }
 
     #[test]

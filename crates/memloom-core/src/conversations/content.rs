@@ -84,8 +84,8 @@ pub fn attachment_ids(items: &[Value]) -> Result<Vec<AttachmentId>> {
 pub struct Reference {
     /// Where it is found.
     pub href: String,
-    /// What kind of file it is.
-    pub content_type: String,
+    /// What kind of file it is, if that is known yet.
+    pub content_type: Option<String>,
     /// Its name, if it has one.
     pub name: Option<String>,
 }
@@ -108,7 +108,9 @@ pub fn refer(content: &Json, to: &HashMap<AttachmentId, Reference>) -> Result<Js
                     *member = value.into();
                 }
             };
-            fill("contentType", &reference.content_type);
+            if let Some(content_type) = &reference.content_type {
+                fill("contentType", content_type);
+            }
             if let Some(name) = &reference.name {
                 fill("name", name);
             }
@@ -243,7 +245,7 @@ mod tests {
         );
         let reference = |number: u128, name: Option<&str>| Reference {
             href: format!("/{number}"),
-            content_type: "image/png".into(),
+            content_type: Some("image/png".into()),
             name: name.map(str::to_owned),
         };
         let to = HashMap::from([(id(1), reference(1, Some("cat.png"))), (id(2), reference(2, None))]);
@@ -252,6 +254,14 @@ mod tests {
             referring.get(),
             r#"[{"role":"USER","n":1.10,"attachments":[{"x":1,"href":"/1","contentType":"image/png","name":"cat.png"},{"contentType":"a/b","name":"mine","href":"/1"},{"href":"h","contentType":"c/d"},{"contentType":"image/png","href":"/2"}]}]"#
         );
+    }
+
+    #[test]
+    fn what_is_not_known_of_an_attachment_is_not_filled_in() {
+        let text = format!(r#"[{{"attachments":[{{"attachmentId":"{}"}}]}}]"#, id(1));
+        let to = HashMap::from([(id(1), Reference { href: "/1".into(), content_type: None, name: None })]);
+        let referring = refer(&Json::parse(text).unwrap(), &to).unwrap();
+        assert_eq!(referring.get(), r#"[{"attachments":[{"href":"/1"}]}]"#);
     }
 
     #[test]

@@ -136,3 +136,13 @@ fn of_two_members_of_one_name_the_last_one_holds() {
     object.write_json(&mut json, 64).unwrap();
     assert_eq!(json, r#"{"b":2,"a":3}"#);
 }
+
+#[test]
+fn what_is_deep_down_is_read_by_the_usual_types_too() {
+    for depth in [3, 5, 6, 7, 15, 19] {
+        let text = format!("{}\"{}\"{}", "[{\"a\":".repeat(depth), "x".repeat(300), "}]".repeat(depth));
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(usual(&Value::from_json(&text)), value, "{depth}");
+        assert_eq!(to_json(&Value::from_json(&text)), text, "{depth}");
+    }
+}

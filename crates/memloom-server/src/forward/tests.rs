@@ -8,6 +8,8 @@ use futures_util::{FutureExt, stream};
 use http::StatusCode;
 use serde_json::{Value, json};
 use std::future::ready;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::net::TcpListener;
 
 /// A node that answers everything with this router, and where it is.
@@ -116,6 +118,52 @@ async fn a_node_that_keeps_what_it_has_and_never_answers_is_said_to_be_unreachab
     let refused = peers.answer(&any_request().await, || ready(Ok(Whose::Theirs(gone.clone())))).await;
     let Err(Error::PeerUnreachable(reason)) = refused else { panic!("{refused:?}") };
     assert!(reason.starts_with(&gone.to_string()), "{reason}");
+}
+
+/// A node that hears what is asked and never answers, and how often it was asked.
+async fn silent() -> (Address, Arc<AtomicUsize>) {
+    let times = Arc::new(AtomicUsize::new(0));
+    let asked = Arc::clone(&times);
+    let never = move || {
+        asked.fetch_add(1, Ordering::Relaxed);
+        std::future::pending::<StatusCode>()
+    };
+    (node(Router::new().fallback(never)).await, times)
+}
+
+/// Short enough to be waited for.
+fn impatient() -> Peers {
+    let (told_within, done_within) = (Duration::from_millis(100), Duration::from_millis(300));
+    Peers { told_within, done_within, ..Peers::new().unwrap() }
+}
+
+#[tokio::test]
+async fn what_a_node_may_have_done_is_not_asked_for_again() {
+    let (other, times) = silent().await;
+    let refused = impatient().answer(&any_request().await, || ready(Ok(Whose::Theirs(other.clone())))).await;
+    assert!(matches!(refused, Err(Error::PeerUnreachable(_))), "{refused:?}");
+    assert_eq!(times.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn a_node_that_was_to_tell_something_and_did_not_is_asked_again() {
+    let (other, times) = silent().await;
+    let heard = Arc::clone(&times);
+    let request = asked(http::Request::get("/v1/thing")).await;
+    let look = || {
+        ready(Ok(match heard.load(Ordering::Relaxed) {
+            0 | 1 => Whose::Theirs(other.clone()),
+            _ => Whose::Ours(StatusCode::NO_CONTENT.into_response()),
+        }))
+    };
+    assert_eq!(impatient().answer(&request, look).await.unwrap().status(), StatusCode::NO_CONTENT);
+    assert_eq!(times.load(Ordering::Relaxed), 2);
+}
+
+#[test]
+fn a_cancel_is_waited_for_longer_than_it_takes() {
+    let peers = Peers::new().unwrap();
+    assert!(peers.done_within > Duration::from_secs(30));
 }
 
 #[tokio::test]

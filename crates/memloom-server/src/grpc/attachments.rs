@@ -2,6 +2,7 @@
 
 use super::error::GrpcError;
 use super::{Calls, answer, decode};
+use crate::rest::attachments::uploads::Pace;
 use bytes::{Bytes, BytesMut};
 use futures_util::stream::{self, BoxStream, Stream, StreamExt};
 use memloom_core::attachments::{Attachment, Status as Arrival};
@@ -11,15 +12,10 @@ use memloom_proto::v1::attachments_service_server::AttachmentsService;
 use memloom_proto::v1::download_attachment_response::Payload as Sent;
 use memloom_proto::v1::upload_attachment_request::Payload;
 use memloom_service::attachments::NewAttachment;
-use std::time::Duration;
-use tokio::time::timeout;
 use tonic::{Request, Response, Status, Streaming};
 
 /// How many bytes of a file go into one message.
 const PIECE: usize = 64 * 1024;
-
-/// How long a sender may be silent.
-const SILENCE: Duration = Duration::from_secs(30);
 
 #[tonic::async_trait]
 impl AttachmentsService for Calls {
@@ -27,20 +23,22 @@ impl AttachmentsService for Calls {
         &self,
         request: Request<Streaming<v1::UploadAttachmentRequest>>,
     ) -> Result<Response<v1::UploadAttachmentResponse>, Status> {
-        let caller = self.user(request.metadata()).await.map_err(GrpcError)?;
-        let mut messages = request.into_inner();
-        let Some(Payload::Metadata(metadata)) = next(&mut messages).await? else {
+        let caller = self.user(&request).map_err(GrpcError)?;
+        let _place = self.app.uploads().admit(&caller).map_err(GrpcError)?;
+        let (mut messages, mut pace) = (request.into_inner(), Pace::default());
+        let Some(Payload::Metadata(metadata)) = next(&mut messages, &mut pace).await? else {
             let error = Error::invalid("metadata", "must be in the first message, before any chunk");
             return Err(GrpcError(error).into());
         };
         let new = described(metadata).map_err(GrpcError)?;
         let attachments = &self.app.services().attachments;
         let mut upload = attachments.begin(&caller, new).await.map_err(GrpcError)?;
-        while let Some(payload) = next(&mut messages).await? {
+        while let Some(payload) = next(&mut messages, &mut pace).await? {
             let Payload::Chunk(bytes) = payload else {
                 let error = Error::invalid("metadata", "was sent more than once: a call uploads one file");
                 return Err(GrpcError(error).into());
             };
+            pace.came(bytes.len());
             upload.write(bytes).await.map_err(GrpcError)?;
         }
         answer(async { Ok(uploaded(upload.finish().await?)) }).await
@@ -51,7 +49,7 @@ impl AttachmentsService for Calls {
         request: Request<v1::GetAttachmentRequest>,
     ) -> Result<Response<v1::AttachmentInfo>, Status> {
         answer(async {
-            let caller = self.user(request.metadata()).await?;
+            let caller = self.user(&request)?;
             let id = attachment_id(&request.get_ref().id)?;
             Ok(info(self.app.services().attachments.get(&caller, id).await?))
         })
@@ -65,7 +63,7 @@ impl AttachmentsService for Calls {
         request: Request<v1::DownloadAttachmentRequest>,
     ) -> Result<Response<Self::DownloadAttachmentStream>, Status> {
         answer(async {
-            let caller = self.user(request.metadata()).await?;
+            let caller = self.user(&request)?;
             let id = attachment_id(&request.get_ref().id)?;
             let attachments = &self.app.services().attachments;
             let attachment = attachments.get(&caller, id).await?;
@@ -88,12 +86,11 @@ impl AttachmentsService for Calls {
 }
 
 /// What the next message of an upload carries, if there is one.
-async fn next(messages: &mut Streaming<v1::UploadAttachmentRequest>) -> Result<Option<Payload>, Status> {
-    let Ok(message) = timeout(SILENCE, messages.message()).await else {
-        let error = Error::bad_request(format!("nothing came for {} seconds", SILENCE.as_secs()));
-        return Err(GrpcError(error).into());
-    };
-    match message? {
+async fn next(
+    messages: &mut Streaming<v1::UploadAttachmentRequest>,
+    pace: &mut Pace,
+) -> Result<Option<Payload>, Status> {
+    match pace.wait(messages.message()).await.map_err(GrpcError)?? {
         None => Ok(None),
         Some(v1::UploadAttachmentRequest { payload: Some(payload) }) => Ok(Some(payload)),
         Some(v1::UploadAttachmentRequest { payload: None }) => {

@@ -14,7 +14,7 @@ impl ConversationsService for Calls {
         request: Request<v1::ListConversationsRequest>,
     ) -> Result<Response<v1::ListConversationsResponse>, Status> {
         answer(async {
-            let caller = self.user(request.metadata()).await?;
+            let caller = self.user(&request)?;
             let v1::ListConversationsRequest { mode, query, page } = request.into_inner();
             let mode = match decode::word("mode", mode)? {
                 v1::ConversationListMode::All => ListMode::All,
@@ -38,7 +38,7 @@ impl ConversationsService for Calls {
         request: Request<v1::CreateConversationRequest>,
     ) -> Result<Response<v1::Conversation>, Status> {
         answer(async {
-            let caller = self.user(request.metadata()).await?;
+            let caller = self.user(&request)?;
             let v1::CreateConversationRequest { title, metadata } = request.into_inner();
             let metadata = metadata.map(|metadata| decode::object("metadata", &metadata)).transpose()?;
             let made = self.app.services().conversations.create(&caller, Some(title), metadata).await?;
@@ -52,7 +52,7 @@ impl ConversationsService for Calls {
         request: Request<v1::GetConversationRequest>,
     ) -> Result<Response<v1::Conversation>, Status> {
         answer(async {
-            let caller = self.user(request.metadata()).await?;
+            let caller = self.user(&request)?;
             let id = decode::conversation_id(&request.get_ref().conversation_id)?;
             let found = self.app.services().conversations.get(&caller, id).await?;
             Ok(encode::conversation_with_metadata(found))
@@ -65,7 +65,7 @@ impl ConversationsService for Calls {
         request: Request<v1::UpdateConversationRequest>,
     ) -> Result<Response<v1::Conversation>, Status> {
         answer(async {
-            let caller = self.user(request.metadata()).await?;
+            let caller = self.user(&request)?;
             let v1::UpdateConversationRequest { conversation_id, title } = request.into_inner();
             let id = decode::conversation_id(&conversation_id)?;
             let renamed = self.app.services().conversations.rename(&caller, id, title.map(Some)).await?;
@@ -79,7 +79,7 @@ impl ConversationsService for Calls {
         request: Request<v1::DeleteConversationRequest>,
     ) -> Result<Response<()>, Status> {
         answer(async {
-            let caller = self.user(request.metadata()).await?;
+            let caller = self.user(&request)?;
             let id = decode::conversation_id(&request.get_ref().conversation_id)?;
             self.app.services().conversations.delete(&caller, id).await
         })
@@ -91,7 +91,7 @@ impl ConversationsService for Calls {
         request: Request<v1::ForkConversationRequest>,
     ) -> Result<Response<v1::Conversation>, Status> {
         answer(async {
-            let caller = self.user(request.metadata()).await?;
+            let caller = self.user(&request)?;
             let v1::ForkConversationRequest { conversation_id, entry_id, title } = request.into_inner();
             let id = decode::conversation_id(&conversation_id)?;
             let entry = EntryId(decode::required_id("entry_id", &entry_id)?);
@@ -106,7 +106,7 @@ impl ConversationsService for Calls {
         request: Request<v1::ListForksRequest>,
     ) -> Result<Response<v1::ListForksResponse>, Status> {
         answer(async {
-            let caller = self.user(request.metadata()).await?;
+            let caller = self.user(&request)?;
             let v1::ListForksRequest { conversation_id, page } = request.into_inner();
             let id = decode::conversation_id(&conversation_id)?;
             let (after, limit) = decode::page_after_id(page)?;

@@ -51,12 +51,11 @@ impl HttpBody for Ending {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        // The time first: a stream that always has something to say must end, too.
+        let is_late = self.sleep.as_mut().poll(cx).is_ready();
         let Some(body) = &mut self.body else { return Poll::Ready(None) };
-        if let Poll::Ready(frame) = Pin::new(body).poll_frame(cx) {
-            return Poll::Ready(frame);
-        }
-        if self.sleep.as_mut().poll(cx).is_pending() {
-            return Poll::Pending;
+        if !is_late {
+            return Pin::new(body).poll_frame(cx);
         }
         // What fed the stream is told by being dropped.
         self.body = None;

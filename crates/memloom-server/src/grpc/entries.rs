@@ -18,7 +18,7 @@ impl EntriesService for Calls {
         request: Request<v1::ListEntriesRequest>,
     ) -> Result<Response<v1::ListEntriesResponse>, Status> {
         answer(async {
-            let caller = self.user(request.metadata()).await?;
+            let caller = self.user(&request)?;
             let request = request.into_inner();
             let id = decode::conversation_id(&request.conversation_id)?;
             let page = self.app.services().conversations.list_entries(&caller, id, list(request)?).await?;
@@ -35,7 +35,7 @@ impl EntriesService for Calls {
         request: Request<v1::AppendEntryRequest>,
     ) -> Result<Response<v1::Entry>, Status> {
         answer(async {
-            let caller = self.user(request.metadata()).await?;
+            let caller = self.user(&request)?;
             let key = decode::header(request.metadata(), "idempotency-key")?;
             let v1::AppendEntryRequest { conversation_id, entry } = request.into_inner();
             let (id, mut entry) = (decode::conversation_id(&conversation_id)?, required(entry)?);
@@ -58,7 +58,7 @@ impl EntriesService for Calls {
         request: Request<v1::SyncEntriesRequest>,
     ) -> Result<Response<v1::SyncEntriesResponse>, Status> {
         answer(async {
-            let caller = self.user(request.metadata()).await?;
+            let caller = self.user(&request)?;
             let v1::SyncEntriesRequest { conversation_id, entry } = request.into_inner();
             let (id, entry) = (decode::conversation_id(&conversation_id)?, required(entry)?);
             let conversations = &self.app.services().conversations;

@@ -31,7 +31,8 @@ impl From<GrpcError> for Status {
             Error::BadRequest(_) => said(Code::InvalidArgument, "bad_request", text),
             Error::JustificationRequired => said(Code::InvalidArgument, "JUSTIFICATION_REQUIRED", text),
             Error::Unauthorized => {
-                let message = "send valid credentials: authorization: Bearer <token>, or x-api-key: <key>";
+                let message = "send valid credentials: authorization: Bearer <token> names the user, whom most calls need; \
+                               x-api-key: <key> the agent";
                 said(Code::Unauthenticated, "unauthorized", message)
             }
             Error::Forbidden(_) | Error::TenantForbidden(_) => {

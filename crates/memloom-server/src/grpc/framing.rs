@@ -1,6 +1,7 @@
 //! Below the messages: requests that are no calls, and calls whose message could not be read.
 
 use super::error;
+use crate::rest::App;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -19,13 +20,28 @@ pub(crate) fn is_asked_for(headers: &HeaderMap) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['+', ';']))
 }
 
-/// Lets calls through, and says in our words what was wrong with a message that their handlers never saw.
-pub(super) async fn check(State(max_bytes): State<u64>, request: Request, next: Next) -> Response {
+/// What calls are held to before their messages are read.
+#[derive(Clone)]
+pub(super) struct Gate {
+    pub(super) app: App,
+    /// The most bytes a message may have.
+    pub(super) max_bytes: u64,
+}
+
+/// Lets calls through whose callers are known: a message is read into memory before a handler sees it, which is nothing to do
+/// for strangers. Says in our words what was wrong with a message that handlers never saw.
+pub(super) async fn check(State(gate): State<Gate>, mut request: Request, next: Next) -> Response {
     if request.method() != Method::POST {
         return (StatusCode::METHOD_NOT_ALLOWED, [(ALLOW, "POST")]).into_response();
     }
     if !is_asked_for(request.headers()) {
         return StatusCode::UNSUPPORTED_MEDIA_TYPE.into_response();
+    }
+    if !is_for_anybody(request.uri().path()) {
+        match gate.app.authenticator().authenticate(request.headers()).await {
+            Ok(principal) => drop(request.extensions_mut().insert(principal)),
+            Err(error) => return error::response(error),
+        }
     }
     let response = next.run(request).await;
     let headers = response.headers();
@@ -34,10 +50,17 @@ pub(super) async fn check(State(max_bytes): State<u64>, request: Request, next: 
         return response;
     }
     match headers.get(GRPC_STATUS).map(|status| Code::from_bytes(status.as_bytes())) {
-        Some(Code::OutOfRange) => error::response(Error::TooLarge { max_bytes, actual_bytes: None }),
+        Some(Code::OutOfRange) => {
+            error::response(Error::TooLarge { max_bytes: gate.max_bytes, actual_bytes: None })
+        }
         Some(Code::Internal) => error::response(Error::bad_request("the message could not be read")),
         _ => response,
     }
+}
+
+/// Calls that anybody may make: whether the server is there, and what it offers.
+fn is_for_anybody(path: &str) -> bool {
+    path.starts_with("/grpc.") || path == "/memory.v1.SystemService/GetHealth"
 }
 
 #[cfg(test)]

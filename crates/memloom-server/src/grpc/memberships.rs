@@ -13,7 +13,7 @@ impl ConversationMembershipsService for Calls {
         request: Request<v1::ListMembershipsRequest>,
     ) -> Result<Response<v1::ListMembershipsResponse>, Status> {
         answer(async {
-            let caller = self.user(request.metadata()).await?;
+            let caller = self.user(&request)?;
             let v1::ListMembershipsRequest { conversation_id, page } = request.into_inner();
             let id = decode::conversation_id(&conversation_id)?;
             let (after, limit) = decode::page(page)?;
@@ -30,7 +30,7 @@ impl ConversationMembershipsService for Calls {
         request: Request<v1::ShareConversationRequest>,
     ) -> Result<Response<v1::ConversationMembership>, Status> {
         answer(async {
-            let caller = self.user(request.metadata()).await?;
+            let caller = self.user(&request)?;
             let v1::ShareConversationRequest { conversation_id, user_id, access_level } =
                 request.into_inner();
             let id = decode::conversation_id(&conversation_id)?;
@@ -46,7 +46,7 @@ impl ConversationMembershipsService for Calls {
         request: Request<v1::UpdateMembershipRequest>,
     ) -> Result<Response<v1::ConversationMembership>, Status> {
         answer(async {
-            let caller = self.user(request.metadata()).await?;
+            let caller = self.user(&request)?;
             let v1::UpdateMembershipRequest { conversation_id, member_user_id, access_level } =
                 request.into_inner();
             let id = decode::conversation_id(&conversation_id)?;
@@ -63,7 +63,7 @@ impl ConversationMembershipsService for Calls {
         request: Request<v1::DeleteMembershipRequest>,
     ) -> Result<Response<()>, Status> {
         answer(async {
-            let caller = self.user(request.metadata()).await?;
+            let caller = self.user(&request)?;
             let v1::DeleteMembershipRequest { conversation_id, member_user_id } = request.into_inner();
             let id = decode::conversation_id(&conversation_id)?;
             let user = member(member_user_id)?;

@@ -24,6 +24,7 @@ use axum::extract::Request;
 use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse;
 use error::GrpcError;
+use framing::Gate;
 use memloom_core::identity::{Caller, Principal};
 use memloom_core::{Error, Result};
 use memloom_proto::v1::attachments_service_server::AttachmentsServiceServer;
@@ -39,7 +40,6 @@ use prost_types::FileDescriptorSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 use system::Health;
-use tonic::metadata::MetadataMap;
 use tonic::server::NamedService;
 use tonic::{Response, Status};
 use tonic_health::pb::health_server::HealthServer;
@@ -60,14 +60,14 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
-    /// Whoever presented valid credentials; for calls of indexers.
-    async fn authenticated(&self, metadata: &MetadataMap) -> Result<Principal> {
-        self.app.authenticator().authenticate(metadata.as_ref()).await
+    /// Whoever presented valid credentials, as the gate found out; for calls of indexers.
+    fn authenticated<T>(&self, request: &tonic::Request<T>) -> Result<Principal> {
+        request.extensions().get().cloned().ok_or(Error::Unauthorized)
     }
 
     /// A user, acting directly or through an agent; for everything else.
-    async fn user(&self, metadata: &MetadataMap) -> Result<Caller> {
-        self.authenticated(metadata).await?.into_caller()
+    fn user<T>(&self, request: &tonic::Request<T>) -> Result<Caller> {
+        self.authenticated(request)?.into_caller()
     }
 }
 
@@ -78,6 +78,7 @@ async fn answer<T>(work: impl Future<Output = Result<T>>) -> Result<Response<T>,
 
 /// The calls of the API, on an app. A message may have `message_limit` bytes; `ready` is what the health service says.
 pub fn router(app: App, message_limit: usize, ready: Readiness) -> Result<Router> {
+    let gate = Gate { app: app.clone(), max_bytes: message_limit as u64 };
     let calls = Arc::new(Calls { app });
     let unreadable = |error: &dyn std::fmt::Display| Error::Internal(format!("no reflection: {error}"));
     let described = [
@@ -115,7 +116,7 @@ pub fn router(app: App, message_limit: usize, ready: Readiness) -> Result<Router
     routes.add(HealthServer::new(Health::new(ready, services)));
     routes.add(reflection().build_v1().map_err(|error| unreadable(&error))?);
     routes.add(reflection().build_v1alpha().map_err(|error| unreadable(&error))?);
-    Ok(routes.router.route_layer(from_fn_with_state(message_limit as u64, framing::check)))
+    Ok(routes.router.route_layer(from_fn_with_state(gate, framing::check)))
 }
 
 /// A route per call, so that each is counted and timed under its own name.

@@ -12,6 +12,9 @@ use memloom_service::recorder::{Cancel, Ended, Reader, Recording, Replay};
 use std::net::SocketAddr;
 use tonic::{Extensions, Request, Response, Status, Streaming};
 
+/// Conversations that can be asked about at once.
+const MOST_CHECKED: usize = 1000;
+
 #[tonic::async_trait]
 impl ResponseRecorderService for Calls {
     type ReplayStream = BoxStream<'static, Result<v1::ReplayResponse, Status>>;
@@ -20,7 +23,7 @@ impl ResponseRecorderService for Calls {
         &self,
         request: Request<Streaming<v1::RecordRequest>>,
     ) -> Result<Response<v1::RecordResponse>, Status> {
-        let caller = self.user(request.metadata()).await.map_err(GrpcError)?;
+        let caller = self.user(&request).map_err(GrpcError)?;
         let reached_at = reached_at(request.extensions());
         let mut messages = request.into_inner();
         let first = messages.message().await?.unwrap_or_default();
@@ -39,7 +42,7 @@ impl ResponseRecorderService for Calls {
         request: Request<v1::ReplayRequest>,
     ) -> Result<Response<Self::ReplayStream>, Status> {
         answer(async {
-            let caller = self.user(request.metadata()).await?;
+            let caller = self.user(&request)?;
             let id = decode::conversation_id(&request.get_ref().conversation_id)?;
             let reached_at = reached_at(request.extensions());
             Ok(match self.app.services().recorder.replay(&caller, id, reached_at).await? {
@@ -59,7 +62,7 @@ impl ResponseRecorderService for Calls {
         request: Request<v1::CancelRecordRequest>,
     ) -> Result<Response<v1::CancelRecordResponse>, Status> {
         answer(async {
-            let caller = self.user(request.metadata()).await?;
+            let caller = self.user(&request)?;
             let id = decode::conversation_id(&request.get_ref().conversation_id)?;
             let reached_at = reached_at(request.extensions());
             Ok(match self.app.services().recorder.cancel(&caller, id, reached_at).await? {
@@ -74,7 +77,7 @@ impl ResponseRecorderService for Calls {
 
     async fn is_enabled(&self, request: Request<()>) -> Result<Response<v1::IsEnabledResponse>, Status> {
         answer(async {
-            self.authenticated(request.metadata()).await?;
+            self.authenticated(&request)?;
             Ok(v1::IsEnabledResponse { enabled: self.app.services().recorder.is_enabled() })
         })
         .await
@@ -85,8 +88,13 @@ impl ResponseRecorderService for Calls {
         request: Request<v1::CheckRecordingsRequest>,
     ) -> Result<Response<v1::CheckRecordingsResponse>, Status> {
         answer(async {
-            let caller = self.user(request.metadata()).await?;
-            let ids = request.get_ref().conversation_ids.iter();
+            let caller = self.user(&request)?;
+            let ids = &request.get_ref().conversation_ids;
+            if ids.len() > MOST_CHECKED {
+                let problem = format!("must have at most {MOST_CHECKED} items");
+                return Err(Error::invalid("conversation_ids", problem));
+            }
+            let ids = ids.iter();
             let ids = ids.map(|id| decode::required_id("conversation_ids", id).map(ConversationId));
             let ids = ids.collect::<Result<_, _>>()?;
             let live = self.app.services().recorder.check(&caller, ids).await?;

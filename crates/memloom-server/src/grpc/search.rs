@@ -17,7 +17,7 @@ impl SearchService for Calls {
         request: Request<v1::SearchEntriesRequest>,
     ) -> Result<Response<v1::SearchEntriesResponse>, Status> {
         answer(async {
-            let caller = self.user(request.metadata()).await?;
+            let caller = self.user(&request)?;
             let request = request.into_inner();
             let search = SearchRequest {
                 search_type: search_type(&request.search_type)?,
@@ -42,7 +42,7 @@ impl SearchService for Calls {
         request: Request<v1::IndexConversationsRequest>,
     ) -> Result<Response<v1::IndexConversationsResponse>, Status> {
         answer(async {
-            let principal = self.authenticated(request.metadata()).await?;
+            let principal = self.authenticated(&request)?;
             principal.require(Role::Indexer)?;
             let items: CoreResult<Vec<IndexItem>> =
                 request.into_inner().entries.into_iter().map(index_item).collect();
@@ -58,7 +58,7 @@ impl SearchService for Calls {
         request: Request<v1::ListUnindexedEntriesRequest>,
     ) -> Result<Response<v1::ListUnindexedEntriesResponse>, Status> {
         answer(async {
-            let principal = self.authenticated(request.metadata()).await?;
+            let principal = self.authenticated(&request)?;
             principal.require(Role::Indexer)?;
             let v1::ListUnindexedEntriesRequest { limit, cursor } = request.into_inner();
             let after = decode::given("cursor", cursor.unwrap_or_default())?;

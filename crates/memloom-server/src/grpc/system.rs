@@ -6,13 +6,18 @@ use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use memloom_proto::v1;
 use memloom_proto::v1::system_service_server::SystemService;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
 use tonic::{Request, Response, Status};
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
 /// Between two looks for those who watch.
 const WATCH_INTERVAL: Duration = Duration::from_secs(5);
+/// For so long what was found holds.
+const FRESH: Duration = Duration::from_secs(1);
 /// A store that takes longer than this to answer is not ready, whatever it answers then.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -27,13 +32,15 @@ impl SystemService for Calls {
 #[derive(Clone)]
 pub(super) struct Health {
     ready: Readiness,
+    /// What was found last, and when: anybody may ask as often as they like, and asking costs the store a write.
+    found: Arc<Mutex<Option<(Instant, ServingStatus)>>>,
     /// What can be asked for by name; the empty name is the server.
     services: Vec<String>,
 }
 
 impl Health {
     pub(super) fn new(ready: Readiness, services: Vec<String>) -> Self {
-        Self { ready, services }
+        Self { ready, found: Arc::default(), services }
     }
 
     fn knows(&self, service: &str) -> bool {
@@ -41,10 +48,18 @@ impl Health {
     }
 
     async fn status(&self) -> ServingStatus {
-        match tokio::time::timeout(PATIENCE, (self.ready)()).await {
+        let mut found = self.found.lock().await;
+        if let Some((at, status)) = *found
+            && at.elapsed() < FRESH
+        {
+            return status;
+        }
+        let status = match tokio::time::timeout(PATIENCE, (self.ready)()).await {
             Ok(Ok(())) => ServingStatus::Serving,
             Ok(Err(_)) | Err(_) => ServingStatus::NotServing,
-        }
+        };
+        *found = Some((Instant::now(), status));
+        status
     }
 }
 
@@ -66,7 +81,7 @@ impl tonic_health::pb::health_server::Health for Health {
 
     type WatchStream = BoxStream<'static, Result<HealthCheckResponse, Status>>;
 
-    /// Says how it is, and then every change.
+    /// Says how it is, and then the change for the worse, which is the end: whoever watches asks again, perhaps another server.
     async fn watch(
         &self,
         request: Request<HealthCheckRequest>,
@@ -77,6 +92,9 @@ impl tonic_health::pb::health_server::Health for Health {
         }
         let changes = stream::unfold((self.clone(), None), async |(health, told)| {
             loop {
+                if told == Some(ServingStatus::NotServing) {
+                    return None;
+                }
                 let status = health.status().await;
                 if told != Some(status) {
                     return Some((Ok(said(status)), (health, Some(status))));

@@ -14,7 +14,7 @@ impl OwnershipTransfersService for Calls {
         request: Request<v1::ListOwnershipTransfersRequest>,
     ) -> Result<Response<v1::ListOwnershipTransfersResponse>, Status> {
         answer(async {
-            let caller = self.user(request.metadata()).await?;
+            let caller = self.user(&request)?;
             let v1::ListOwnershipTransfersRequest { role, page } = request.into_inner();
             let role = match decode::word("role", role)? {
                 v1::TransferRole::Unspecified => TransferRole::All,
@@ -35,7 +35,7 @@ impl OwnershipTransfersService for Calls {
         request: Request<v1::GetOwnershipTransferRequest>,
     ) -> Result<Response<v1::OwnershipTransfer>, Status> {
         answer(async {
-            let caller = self.user(request.metadata()).await?;
+            let caller = self.user(&request)?;
             let id = transfer_id(&request.get_ref().transfer_id)?;
             Ok(encode::transfer(self.app.services().conversations.get_transfer(&caller, id).await?))
         })
@@ -47,7 +47,7 @@ impl OwnershipTransfersService for Calls {
         request: Request<v1::CreateOwnershipTransferRequest>,
     ) -> Result<Response<v1::OwnershipTransfer>, Status> {
         answer(async {
-            let caller = self.user(request.metadata()).await?;
+            let caller = self.user(&request)?;
             let v1::CreateOwnershipTransferRequest { conversation_id, new_owner_user_id } =
                 request.into_inner();
             let id = decode::id("conversation_id", &conversation_id)?.map(ConversationId);
@@ -63,7 +63,7 @@ impl OwnershipTransfersService for Calls {
         request: Request<v1::AcceptOwnershipTransferRequest>,
     ) -> Result<Response<()>, Status> {
         answer(async {
-            let caller = self.user(request.metadata()).await?;
+            let caller = self.user(&request)?;
             let id = transfer_id(&request.get_ref().transfer_id)?;
             self.app.services().conversations.accept_transfer(&caller, id).await
         })
@@ -75,7 +75,7 @@ impl OwnershipTransfersService for Calls {
         request: Request<v1::DeleteOwnershipTransferRequest>,
     ) -> Result<Response<()>, Status> {
         answer(async {
-            let caller = self.user(request.metadata()).await?;
+            let caller = self.user(&request)?;
             let id = transfer_id(&request.get_ref().transfer_id)?;
             self.app.services().conversations.delete_transfer(&caller, id).await
         })

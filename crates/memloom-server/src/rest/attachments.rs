@@ -5,6 +5,9 @@ mod delivery;
 mod form;
 mod incoming;
 mod ranges;
+pub(crate) mod uploads;
+
+pub use uploads::Uploads;
 
 use super::App;
 use super::error::{ApiError, ErrorBody};
@@ -74,6 +77,7 @@ pub(super) async fn create_attachment(
     let expires_in = extract::given("expiresIn", query.expires_in)?;
     let attachments = &app.0.services.attachments;
     if form::is_form(request.headers()) {
+        let _place = app.uploads().admit(&caller)?;
         let upload = upload(&app, &caller, request, expires_in).await?;
         return Ok(Created(upload.finish().await?.into()));
     }
@@ -145,15 +149,16 @@ pub(super) struct ReadHeaders {
 /// Reads a file.
 ///
 /// Whoever uploaded it, until an entry refers to it; then whoever may read the entry. Types that a browser would run come as
-/// `application/octet-stream`, to be saved. An object store may be where the bytes are read.
+/// `application/octet-stream`; only pictures, sound, films, plain text and JSON are shown, all else is to be saved. An object
+/// store may be where the bytes are read.
 #[utoipa::path(get, path = "/v1/attachments/{attachmentId}", tag = "attachments",
     params(("attachmentId" = uuid::Uuid, Path, description = "The file"), ReadHeaders),
     responses(
         (status = 200, description = "The file", content_type = "*/*", headers(("ETag" = String, description = "The digest of its bytes"))),
         (status = 206, description = "The range of it", content_type = "*/*", headers(("Content-Range" = String, description = "Which bytes these are"))),
         (status = 304, description = "The caller has it"),
-        (status = 307, description = "It is there: at its source while it is fetched, or in the object store"),
-        (status = 409, description = "It is still being uploaded", body = ErrorBody),
+        (status = 307, description = "It is there: in the object store or, for who brought it, at its source while it is fetched"),
+        (status = 409, description = "It is still on its way", body = ErrorBody),
         (status = 416, description = "It does not have these bytes", body = ErrorBody),
         (status = 422, description = "Its source could not be fetched", body = ErrorBody)))]
 pub(super) async fn get_attachment(
@@ -165,19 +170,20 @@ pub(super) async fn get_attachment(
 ) -> Result<Response, ApiError> {
     let id = attachment_id(&id)?;
     let opened = app.0.services.attachments.open(&caller, id).await?;
-    deliver(&app, opened, &method, &headers).await
+    deliver(&app, opened, Caching::Day, &method, &headers).await
 }
 
 /// The bytes of a file, from wherever they are.
 async fn deliver(
     app: &App,
     (attachment, content): (memloom_core::attachments::Attachment, Content),
+    caching: Caching,
     method: &Method,
     headers: &HeaderMap,
 ) -> Result<Response, ApiError> {
     match content {
-        Content::Bytes => delivery::bytes(app, &attachment, Caching::Day, method, headers).await,
-        Content::Redirect { url, lasting } => Ok(delivery::elsewhere(&url, lasting)?),
+        Content::Bytes => delivery::bytes(app, &attachment, caching, method, headers).await,
+        Content::Redirect { url, lasting } => Ok(delivery::elsewhere(&url, lasting, caching)?),
     }
 }
 
@@ -216,7 +222,7 @@ pub(super) async fn download_signed(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let (attachment, left) = app.0.services.attachments.open_signed(&token).await?;
-    delivery::bytes(&app, &attachment, Caching::For(left), &method, &headers).await
+    delivery::bytes(&app, &attachment, Caching::Link(left), &method, &headers).await
 }
 
 /// Deletes a file that no entry refers to; for whoever uploaded it.

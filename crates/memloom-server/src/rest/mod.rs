@@ -20,6 +20,7 @@ pub mod stats;
 pub mod surface;
 mod transfers;
 
+pub use attachments::Uploads;
 pub use openapi::document;
 
 use crate::auth::Authenticator;
@@ -42,17 +43,25 @@ struct Parts {
     authenticator: Authenticator,
     prometheus: Prometheus,
     peers: Arc<Peers>,
+    uploads: Uploads,
 }
 
 impl App {
-    /// Puts the API on the use cases. `peers` are the other nodes, to whom requests for what they hold go on.
+    /// Puts the API on the use cases. `peers` are the other nodes, to whom requests for what they hold go on; `uploads` are
+    /// let in so many at once.
     pub fn new(
         services: Services,
         authenticator: Authenticator,
         prometheus: Prometheus,
         peers: Arc<Peers>,
+        uploads: Uploads,
     ) -> Self {
-        Self(Arc::new(Parts { services, authenticator, prometheus, peers }))
+        Self(Arc::new(Parts { services, authenticator, prometheus, peers, uploads }))
+    }
+
+    /// Who is uploading attachments now.
+    pub(crate) fn uploads(&self) -> &Uploads {
+        &self.0.uploads
     }
 
     /// The use cases.
@@ -73,6 +82,7 @@ pub const PATIENT_ROUTES: &[&str] = &[
     "/v1/users:forget",
     "/v1/admin/evict",
     "/v1/conversations/{conversationId}/response",
+    "/memory.v1.ResponseRecorderService/Cancel",
 ];
 
 /// The routes of the API, on an app.

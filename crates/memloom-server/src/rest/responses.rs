@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::{Stream, StreamExt, stream};
 use http::{HeaderMap, StatusCode};
 use memloom_core::{Error, parse_uuid};
-use memloom_service::recorder::{Cancel, Reader, Replay};
+use memloom_service::recorder::{Cancel, Ended, Reader, Replay};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use utoipa::{IntoParams, ToSchema};
@@ -48,8 +48,8 @@ pub(super) struct ResponseEvent {
     /// Absent with a piece of the response; `restart` when it is not the one that was resumed, so what was seen of that is
     /// void; `end` behind the last piece.
     event: Option<String>,
-    /// `{"content": "…"}`: the text of the piece. Pieces follow each other without a gap; where one ends means nothing. An
-    /// empty object with `restart` and `end`.
+    /// `{"content": "…"}`: the text of the piece. Pieces follow each other without a gap; where one ends means nothing. With
+    /// `restart` an empty object; with `end` `{"status": "…"}`: `success`, `cancelled` or `error`.
     #[schema(content_media_type = "application/json")]
     data: String,
 }
@@ -165,7 +165,8 @@ fn events(reader: Reader) -> impl Stream<Item = Result<Event, Error>> {
             }
             // With data, without which a browser would not tell of it.
             Ok(None) => {
-                let event = Event::default().id(format!("{recording}:{END}")).event(END).data("{}");
+                let event = Event::default().id(format!("{recording}:{END}")).event(END);
+                let event = event.data(format!(r#"{{"status":"{}"}}"#, status(reader.ended())));
                 Some((Ok(event), None))
             }
             Err(error) => {
@@ -175,6 +176,15 @@ fn events(reader: Reader) -> impl Stream<Item = Result<Event, Error>> {
             }
         }
     })
+}
+
+/// How a response ended, in the words of `RecordStatus`.
+fn status(ended: Option<Ended>) -> &'static str {
+    match ended {
+        None => "success",
+        Some(Ended::Cancelled | Ended::Superseded) => "cancelled",
+        Some(Ended::TooLarge { .. } | Ended::NoRoom | Ended::Failed | Ended::Stopped) => "error",
+    }
 }
 
 /// Serialising a piece cannot fail: it is a text.

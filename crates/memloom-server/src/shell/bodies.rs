@@ -8,7 +8,9 @@ use hyper::body::{Frame, SizeHint};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::time::{Sleep, sleep};
 
 /// The bodies of requests under way.
 #[derive(Debug, Clone)]
@@ -40,12 +42,14 @@ impl Bodies {
 struct Growing {
     inner: Body,
     bodies: Bodies,
-    shares: Vec<Share>,
+    share: Share,
     /// Where it is in its messages, if each is done with before the next is read.
     messages: Option<Messages>,
     /// What was read last was the end of one.
     ended: bool,
-    refused: Refused,
+    /// Runs while the rest of a message is waited for; made when it has to be.
+    silence: Option<Pin<Box<Sleep>>>,
+    watched: Watched,
 }
 
 /// Follows the messages of a stream: each is a byte, its length in four, and as many bytes.
@@ -80,42 +84,69 @@ impl Messages {
     }
 }
 
-/// Set when there was no room for the rest of a body.
+/// What becomes of a body that takes room as it comes.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Refused(Arc<AtomicBool>);
+pub(super) struct Watched(Arc<[AtomicBool; 2]>);
 
-impl Refused {
-    pub(super) fn happened(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+impl Watched {
+    /// Whether there was no room for the rest of it.
+    pub(super) fn was_refused(&self) -> bool {
+        self.0[0].load(Ordering::Relaxed)
+    }
+
+    /// Says that nobody waits for its request any more: what has not come by now does not come.
+    pub(super) fn abandon(&self) {
+        self.0[1].store(true, Ordering::Relaxed);
+    }
+
+    fn refuse(&self) {
+        self.0[0].store(true, Ordering::Relaxed);
+    }
+
+    fn is_abandoned(&self) -> bool {
+        self.0[1].load(Ordering::Relaxed)
     }
 }
 
 impl Bodies {
     /// Lets a body take room as it comes, until it has been read. Of a stream, only the message that is being read does.
-    pub(super) fn watch(&self, request: &mut Request, streamed: bool) -> Refused {
-        let refused = Refused::default();
-        let inner = std::mem::take(request.body_mut());
+    pub(super) fn watch(&self, request: &mut Request, streamed: bool) -> Watched {
+        let watched = Watched::default();
         *request.body_mut() = Body::new(Growing {
-            inner,
+            inner: std::mem::take(request.body_mut()),
             bodies: self.clone(),
-            shares: Vec::new(),
+            share: Share { bytes: Arc::clone(&self.bytes), part: 0 },
             messages: streamed.then(Messages::default),
-            ended: false,
-            refused: refused.clone(),
+            ended: true,
+            silence: None,
+            watched: watched.clone(),
         });
-        refused
+        watched
     }
 
     fn take(&self, part: u64) -> Option<Share> {
-        let share = Share { bytes: Arc::clone(&self.bytes), part };
-        let before = self.bytes.fetch_add(part, Ordering::Relaxed);
-        (part == 0 || before == 0 || before + part <= self.limit).then_some(share)
+        let mut share = Share { bytes: Arc::clone(&self.bytes), part: 0 };
+        self.grow(&mut share, part).then_some(share)
+    }
+
+    /// Makes a share larger; `false` where there is no room for that.
+    fn grow(&self, share: &mut Share, more: u64) -> bool {
+        let before = self.bytes.fetch_add(more, Ordering::Relaxed);
+        share.part += more;
+        more == 0 || before + more == share.part || before + more <= self.limit
     }
 }
 
+/// How long the rest of a message may keep us waiting. Between messages a stream may be silent for as long as it likes.
+const SILENCE: Duration = Duration::from_secs(30);
+
 #[derive(Debug, thiserror::Error)]
-#[error("there is no room for this body now")]
-struct NoRoom;
+enum Broken {
+    #[error("there is no room for this body now")]
+    NoRoom,
+    #[error("the rest of a message did not come")]
+    Silent,
+}
 
 impl HttpBody for Growing {
     type Data = Bytes;
@@ -125,28 +156,31 @@ impl HttpBody for Growing {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let Some(frame) = ready!(Pin::new(&mut self.inner).poll_frame(cx)?) else {
-            return Poll::Ready(None);
-        };
-        let length = frame.data_ref().map_or(0, |data| data.len() as u64);
-        if self.ended {
+        let Self { inner, bodies, share, messages, ended, silence, watched } = &mut *self;
+        if messages.is_some() && *ended {
             // Whoever reads on has done with it.
-            self.shares.clear();
+            *share = Share { bytes: Arc::clone(&bodies.bytes), part: 0 };
         }
-        self.ended = match (&mut self.messages, frame.data_ref()) {
-            (Some(messages), Some(data)) => messages.advance(data),
-            _ => false,
+        let polled = Pin::new(inner).poll_frame(cx)?;
+        let Poll::Ready(frame) = polled else {
+            let is_waited_for = messages.is_some() && !*ended;
+            let silence = is_waited_for.then(|| silence.get_or_insert_with(|| Box::pin(sleep(SILENCE))));
+            let is_over = silence.is_some_and(|silence| silence.as_mut().poll(cx).is_ready());
+            return match is_over || watched.is_abandoned() {
+                true => Poll::Ready(Some(Err(Broken::Silent.into()))),
+                false => Poll::Pending,
+            };
         };
-        match self.bodies.take(length) {
-            Some(share) => {
-                self.shares.push(share);
-                Poll::Ready(Some(Ok(frame)))
-            }
-            None => {
-                self.refused.0.store(true, Ordering::Relaxed);
-                Poll::Ready(Some(Err(NoRoom.into())))
+        *silence = None;
+        let Some(frame) = frame else { return Poll::Ready(None) };
+        if let Some(data) = frame.data_ref() {
+            *ended = messages.as_mut().is_some_and(|messages| messages.advance(data));
+            if !bodies.grow(share, data.len() as u64) {
+                watched.refuse();
+                return Poll::Ready(Some(Err(Broken::NoRoom.into())));
             }
         }
+        Poll::Ready(Some(Ok(frame)))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -194,13 +228,13 @@ mod tests {
         let bodies = Bodies::new(100);
         let other = bodies.take(60).unwrap();
         let mut small = Request::new(Body::from(vec![0; 40]));
-        let refused = bodies.watch(&mut small, false);
+        let watched = bodies.watch(&mut small, false);
         assert_eq!(read(&mut small).await.unwrap(), 40);
-        assert!(!refused.happened());
+        assert!(!watched.was_refused());
         let mut large = Request::new(Body::from(vec![0; 41]));
-        let refused = bodies.watch(&mut large, false);
+        let watched = bodies.watch(&mut large, false);
         assert!(read(&mut large).await.is_err());
-        assert!(refused.happened());
+        assert!(watched.was_refused());
         drop(other);
         assert_eq!(bodies.bytes.load(Ordering::Relaxed), 0);
     }
@@ -221,13 +255,13 @@ mod tests {
             Request::new(Body::from_stream(futures_util::stream::iter(pieces)))
         };
         let mut stream = pieces(vec![message(45); 20].concat(), 25);
-        let refused = bodies.watch(&mut stream, true);
+        let watched = bodies.watch(&mut stream, true);
         assert_eq!(read(&mut stream).await.unwrap(), 20 * 50);
-        assert!(!refused.happened());
+        assert!(!watched.was_refused());
         let mut stream = pieces(message(200), 7);
-        let refused = bodies.watch(&mut stream, true);
+        let watched = bodies.watch(&mut stream, true);
         assert!(read(&mut stream).await.is_err());
-        assert!(refused.happened());
+        assert!(watched.was_refused());
         drop(other);
         assert_eq!(bodies.bytes.load(Ordering::Relaxed), 0);
     }
@@ -243,5 +277,48 @@ mod tests {
                 assert_eq!(messages.advance(piece), ends.contains(&at), "{at} of pieces of {size}");
             }
         }
+    }
+
+    /// A stream that says something and then nothing any more.
+    fn falls_silent(said: Vec<u8>) -> Request {
+        use futures_util::StreamExt;
+        let said = futures_util::stream::iter([Ok::<_, axum::Error>(said)]);
+        Request::new(Body::from_stream(said.chain(futures_util::stream::pending())))
+    }
+
+    async fn next(body: &mut Body) -> Option<Result<Frame<Bytes>, axum::Error>> {
+        std::future::poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_that_is_silent_between_messages_takes_no_room_and_goes_on() {
+        let bodies = Bodies::new(100);
+        let mut stream = falls_silent(message(45));
+        let _watched = bodies.watch(&mut stream, true);
+        assert!(next(stream.body_mut()).await.unwrap().is_ok());
+        assert!(tokio::time::timeout(Duration::from_secs(3600), next(stream.body_mut())).await.is_err());
+        assert_eq!(bodies.bytes.load(Ordering::Relaxed), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_message_whose_rest_does_not_come_is_not_waited_for_without_end() {
+        let bodies = Bodies::new(100);
+        let mut stream = falls_silent(message(45)[..20].to_vec());
+        let watched = bodies.watch(&mut stream, true);
+        assert!(next(stream.body_mut()).await.unwrap().is_ok());
+        assert!(tokio::time::timeout(SILENCE * 2, next(stream.body_mut())).await.unwrap().unwrap().is_err());
+        assert!(!watched.was_refused());
+        drop(stream);
+        assert_eq!(bodies.bytes.load(Ordering::Relaxed), 0);
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_the_rest_of_a_body_whose_request_is_given_up() {
+        let bodies = Bodies::new(100);
+        let mut call = falls_silent(message(45)[..20].to_vec());
+        let watched = bodies.watch(&mut call, false);
+        assert!(next(call.body_mut()).await.unwrap().is_ok());
+        watched.abandon();
+        assert!(next(call.body_mut()).await.unwrap().is_err());
     }
 }

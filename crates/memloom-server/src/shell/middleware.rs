@@ -1,7 +1,7 @@
 //! The one middleware: everything that surrounds a handler, in one pass.
 
 use super::access::Noted;
-use super::bodies::{Bodies, Refused, Share};
+use super::bodies::{Bodies, Share, Watched};
 use super::body_limit::{self, Overrun};
 use super::meter::{Meter, UNMATCHED};
 use super::request_id::{self, X_REQUEST_ID};
@@ -162,7 +162,7 @@ struct Admitted {
 /// Whether a body of unknown length turned out to be too much, and for what.
 enum Overran {
     ItsLimit(Overrun),
-    TheRoom(Refused),
+    TheRoom(Watched),
 }
 
 impl Overran {
@@ -171,8 +171,15 @@ impl Overran {
             Self::ItsLimit(overrun) if overrun.happened() => {
                 Some(Error::TooLarge { max_bytes, actual_bytes: None })
             }
-            Self::TheRoom(refused) if refused.happened() => Some(NO_ROOM),
+            Self::TheRoom(watched) if watched.was_refused() => Some(NO_ROOM),
             Self::ItsLimit(_) | Self::TheRoom(_) => None,
+        }
+    }
+
+    /// Says that nobody waits for the answer any more.
+    fn abandon(&self) {
+        if let Self::TheRoom(watched) = self {
+            watched.abandon();
         }
     }
 }
@@ -269,6 +276,7 @@ where
             if let Handler::Running(late) = late
                 && !about.streamed
             {
+                about.overrun.iter().for_each(Overran::abandon);
                 run_out(late, id.clone(), &about.method, about.bodies.take());
             }
             if let Some(id) = id.take() {
@@ -288,6 +296,7 @@ where
     fn drop(&mut self) {
         if let Handler::Running(left) = std::mem::replace(&mut self.handler, Handler::Done) {
             self.about.abandoned();
+            self.about.overrun.iter().for_each(Overran::abandon);
             if !self.about.streamed {
                 run_out(left, self.id.take(), &self.about.method, self.about.bodies.take());
             }

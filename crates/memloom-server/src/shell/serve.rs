@@ -40,8 +40,7 @@ impl Default for Limits {
     }
 }
 
-/// The end of a connection that is ours: an address at which this node was reached. Only HTTP/2 requests carry it, because
-/// only gRPC asks.
+/// The end of a connection that is ours: an address at which this node was reached.
 #[derive(Debug, Clone, Copy)]
 pub struct LocalAddress(pub SocketAddr);
 
@@ -116,7 +115,7 @@ async fn serve(
         // `axum::Router` is always ready, so calling it directly spares what an adapter would do about readiness.
         service_fn(move |mut request: http::Request<Incoming>| {
             spoke.store(true, Ordering::Relaxed);
-            if let (http::Version::HTTP_2, Some(local)) = (request.version(), local) {
+            if let Some(local) = local {
                 request.extensions_mut().insert(local);
             }
             router.clone().call(request)

@@ -78,7 +78,7 @@ impl Attachments {
                 let after = match after {
                     None => None,
                     Some(id) => {
-                        let last = attachments::get(tx, &tenant, id)?;
+                        let last = attachments::get(tx, &tenant, id)?.filter(|last| listing.shows(last));
                         let last = last.ok_or_else(|| page::unknown_cursor("after"))?;
                         Some((last.created_at, last.id))
                     }
@@ -115,7 +115,7 @@ impl Attachments {
     ) -> Result<(Attachment, Content)> {
         let work = async {
             let (attachment, key) = self.live(principal, id).await?;
-            let content = self.content(&attachment, key.as_ref()).await?;
+            let content = self.content(&attachment, key.as_ref(), None).await?;
             Ok((attachment, content))
         };
         let detail = [("id", id.to_string())];
@@ -131,7 +131,7 @@ impl Attachments {
     ) -> Result<DownloadUrl> {
         let work = async {
             let (attachment, key) = self.live(principal, id).await?;
-            self.link(&attachment, key.as_ref()).await
+            self.link(&attachment, key.as_ref(), None).await
         };
         let detail = [("id", id.to_string())];
         self.audited(principal, Call::read("getAttachmentDownloadUrl", &detail), justification, work).await
@@ -160,11 +160,10 @@ impl Attachments {
             let mark = self.cx.store.write("admin_delete_attachment", move |tx| {
                 let found = attachments::get(tx, &tenant, id)?.filter(|found| found.deleted_at.is_none());
                 let found = found.ok_or_else(|| not_found(id))?;
-                deletion::mark(tx, &found, now)?;
-                Ok::<_, Error>(found.storage_key)
+                Ok::<_, Error>(deletion::mark(tx, &found, now)?)
             });
-            let storage_key = mark.await?;
-            deletion::finish_soon(&self.cx, &storage_key).await;
+            mark.await?;
+            self.cx.deletions.wake();
             Ok(())
         };
         let detail = [("target", id.to_string())];

@@ -10,9 +10,14 @@ use memloom_core::identity::Caller;
 use memloom_core::{AttachmentId, Error, Result, Timestamp};
 use memloom_store::attachments;
 use memloom_store::{StoreError, Tx};
+use std::convert::Infallible;
+use std::sync::{Mutex, PoisonError};
+use tokio::sync::Notify;
 
 /// Records that are looked for at once.
 const BATCH: i64 = 200;
+/// Failures in a row after which the object store is taken to be away.
+const TRIES: u32 = 8;
 
 impl Attachments {
     /// Deletes an attachment that no entry refers to, for who uploaded it.
@@ -21,13 +26,40 @@ impl Attachments {
         let mark = self.cx.store.write("delete_attachment", move |tx| {
             let found = attachments::get(tx, caller.tenant(), id)?.filter(|found| found.is_live(now));
             let attachment = found.ok_or_else(|| not_found(id))?;
+            if attachment.entry_id.is_some() {
+                super::require_tree(tx, caller.tenant(), &caller.user, &attachment)?;
+            }
             attachment.check_deletion(&caller.user)?;
-            mark(tx, &attachment, now)?;
-            Ok::<_, Error>(attachment.storage_key)
+            Ok::<_, Error>(mark(tx, &attachment, now)?)
         });
-        let storage_key = mark.await?;
-        finish_soon(&self.cx, &storage_key).await;
+        mark.await?;
+        self.cx.deletions.wake();
         Ok(())
+    }
+
+    /// Removes the bytes of what is deleted on this node, as soon as it is, for as long as it is polled.
+    pub(crate) async fn run_deletions(&self) -> Infallible {
+        loop {
+            self.cx.deletions.wake.notified().await;
+            if let Err(error) = finish_all(&self.cx).await {
+                tracing::warn!(%error, "bytes of deleted attachments could not be removed; trying again later");
+            }
+        }
+    }
+}
+
+/// The bytes that are still to go.
+#[derive(Default)]
+pub(crate) struct Deletions {
+    wake: Notify,
+    /// After which record to go on, if the object store was not there the last time.
+    stopped_at: Mutex<Option<AttachmentId>>,
+}
+
+impl Deletions {
+    /// Says that there may be some, so that nobody who deletes waits for the object store.
+    pub(crate) fn wake(&self) {
+        self.wake.notify_one();
     }
 }
 
@@ -77,41 +109,42 @@ async fn finish(cx: &Context, storage_key: &str) -> Result<()> {
         .await
 }
 
-/// As [`finish`], for those who are done either way: what fails is left to the clean-up.
-pub(super) async fn finish_soon(cx: &Context, storage_key: &str) {
-    if let Err(error) = finish(cx, storage_key).await {
-        tracing::warn!(%error, "the bytes of a deleted attachment could not be removed; trying again later");
-    }
-}
-
-/// Removes the bytes of everything that is marked; says of how many records. One that fails does not hold up the others, but an
-/// object store that is not there is not asked again and again.
-pub(crate) async fn finish_all(cx: &Context) -> Result<usize> {
+/// Removes the bytes of everything that is marked. What fails does not hold up the rest: an object store that is not there is
+/// asked a few times, and the next time for others.
+pub(crate) async fn finish_all(cx: &Context) -> Result<()> {
     if cx.settings.attachments.blobs.is_none() {
-        return Ok(0);
+        return Ok(());
     }
-    let (mut after, mut removed, mut failure) = (None, 0, None);
+    let stopped_at = || cx.deletions.stopped_at.lock().unwrap_or_else(PoisonError::into_inner);
+    let (mut after, mut in_a_row, mut failed, mut first) = (stopped_at().take(), 0, 0, None);
     loop {
         let batch = cx
             .store
             .read("deleted_attachments", move |tx| Ok::<_, Error>(attachments::deleted(tx, after, BATCH)?))
             .await?;
-        let Some((last, _)) = batch.last() else { break };
-        after = Some(*last);
-        for (_, storage_key) in &batch {
-            match finish(cx, storage_key).await {
-                Ok(()) => removed += 1,
-                Err(error @ Error::StorageUnavailable(_)) => return Err(error),
-                Err(error) => failure = Some(error),
+        if batch.is_empty() {
+            break;
+        }
+        for (id, storage_key) in batch {
+            after = Some(id);
+            let Err(error) = finish(cx, &storage_key).await else {
+                in_a_row = 0;
+                continue;
+            };
+            tracing::debug!(%error, attachment = %id, "the bytes of a deleted attachment could not be removed");
+            (in_a_row, failed) = (in_a_row + 1, failed + 1);
+            first.get_or_insert(error);
+            if in_a_row == TRIES {
+                *stopped_at() = after;
+                return first.map_or(Ok(()), Err);
             }
         }
     }
-    failure.map_or(Ok(removed), Err)
-}
-
-/// As [`finish_all`], for those whose work is done either way.
-pub(crate) async fn finish_all_soon(cx: &Context) {
-    if let Err(error) = finish_all(cx).await {
-        tracing::warn!(%error, "bytes of deleted attachments could not be removed; trying again later");
+    match first {
+        None => Ok(()),
+        Some(error) => {
+            tracing::info!(failed, "some bytes of deleted attachments could not be removed");
+            Err(error)
+        }
     }
 }

@@ -1,6 +1,5 @@
 //! Reading attachments: here, at their source, or straight from the object store.
 
-use super::links::Claim;
 use super::{Attachments, failed, micros, seal};
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -46,18 +45,22 @@ impl Attachments {
     /// An attachment for who may read it, and where its bytes are.
     pub async fn open(&self, caller: &Caller, id: AttachmentId) -> Result<(Attachment, Content)> {
         let (attachment, key) = self.visible(caller, id).await?;
-        let content = self.content(&attachment, key.as_ref()).await?;
+        let content = self.content(&attachment, key.as_ref(), Some(&caller.user)).await?;
         Ok((attachment, content))
     }
 
-    pub(super) async fn content(&self, attachment: &Attachment, key: Option<&BlobKey>) -> Result<Content> {
+    /// Only who named a source is led there: others would tell it who they are, and be led wherever somebody likes.
+    pub(super) async fn content(
+        &self,
+        attachment: &Attachment,
+        key: Option<&BlobKey>,
+        reader: Option<&UserId>,
+    ) -> Result<Content> {
         attachment.require_readable()?;
-        match (attachment.status, &attachment.source_url) {
-            (Status::Downloading, Some(url)) => {
-                return Ok(Content::Redirect { url: url.clone(), lasting: Duration::ZERO });
-            }
-            (Status::Downloading, None) => return Err(Error::UploadInProgress),
-            _ => {}
+        if attachment.status == Status::Downloading {
+            let own = reader.is_some_and(|reader| attachment.is_of(reader));
+            let url = attachment.source_url.clone().filter(|_| own).ok_or(Error::UploadInProgress)?;
+            return Ok(Content::Redirect { url, lasting: Duration::ZERO });
         }
         let lasting = self.settings().download_url_expires_in;
         let direct = self.direct_url(attachment, key, lasting).await?;
@@ -109,11 +112,16 @@ impl Attachments {
     /// A link with which anybody may read an attachment for a while, for who may read it.
     pub async fn download_url(&self, caller: &Caller, id: AttachmentId) -> Result<DownloadUrl> {
         let (attachment, key) = self.visible(caller, id).await?;
-        self.link(&attachment, key.as_ref()).await
+        self.link(&attachment, key.as_ref(), Some(&caller.user)).await
     }
 
-    pub(super) async fn link(&self, attachment: &Attachment, key: Option<&BlobKey>) -> Result<DownloadUrl> {
-        match self.content(attachment, key).await? {
+    pub(super) async fn link(
+        &self,
+        attachment: &Attachment,
+        key: Option<&BlobKey>,
+        reader: Option<&UserId>,
+    ) -> Result<DownloadUrl> {
+        match self.content(attachment, key, reader).await? {
             Content::Redirect { url, lasting } => Ok(DownloadUrl { url, expires_in: lasting }),
             Content::Bytes => {
                 let lasting = self.settings().download_url_expires_in;
@@ -130,7 +138,7 @@ impl Attachments {
     /// The attachment that a link of ours leads to, and for how long it still does.
     pub async fn open_signed(&self, token: &str) -> Result<(Attachment, Duration)> {
         let refused = || Error::forbidden("the link is not valid, or not any more: ask for a new one");
-        let claim = Claim::read(token).ok_or_else(refused)?;
+        let claim = self.links.read(token).ok_or_else(refused)?;
         let now = self.cx.clock.now();
         let remaining = claim.expires_at.as_micros().saturating_sub(now.as_micros());
         if remaining <= 0 {
@@ -152,7 +160,7 @@ impl Attachments {
             Ok((!gone).then_some(found))
         });
         let attachment = found.await?.ok_or_else(refused)?;
-        if attachment.status != Status::Ready || !self.links.is_true(&claim, &attachment.tenant) {
+        if attachment.status != Status::Ready {
             return Err(refused());
         }
         Ok((attachment, Duration::from_micros(remaining as u64)))

@@ -5,18 +5,25 @@ use crate::Context;
 use futures_util::TryStreamExt;
 use memloom_blobs::fetch::{FetchError, Fetched, Fetcher, Limits};
 use memloom_core::attachments::{self as rules, Attachment, Status, UNKNOWN_CONTENT_TYPE};
-use memloom_core::identity::Caller;
-use memloom_core::{AttachmentId, Error, Result};
+use memloom_core::identity::{Caller, Tenant};
+use memloom_core::{AttachmentId, Error, Result, UserId};
 use memloom_store::attachments::{self, Arrived, BlobKey};
 use percent_encoding::percent_decode_str;
 use sha2::{Digest, Sha256};
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::Semaphore;
 
 /// Sources that a node fetches at a time.
 const AT_ONCE: usize = 16;
-/// Sources that it has taken on altogether; more are refused.
-const TAKEN_ON: usize = 256;
+/// Sources that it has taken on altogether; more are refused. Each takes its [time](LONGEST) at most, so the last one's turn comes
+/// within eighteen minutes, and the clean-up takes nothing for lost that still waits for it.
+const TAKEN_ON: usize = 64;
+/// Sources that it has taken on of one user, so that nobody keeps all others waiting.
+const OF_ONE_USER: usize = 8;
+/// How long a source and the object store together may take.
+const LONGEST: Duration = Duration::from_secs(6 * 60);
 
 /// A file that a caller has somewhere on the web.
 #[derive(Debug, Clone, Default)]
@@ -33,13 +40,47 @@ pub struct NewSource {
 
 /// How much is being fetched.
 pub(super) struct Fetches {
-    taken_on: Arc<Semaphore>,
+    taken_on: Mutex<HashMap<(Tenant, UserId), usize>>,
     at_once: Semaphore,
 }
 
 impl Default for Fetches {
     fn default() -> Self {
-        Self { taken_on: Arc::new(Semaphore::new(TAKEN_ON)), at_once: Semaphore::new(AT_ONCE) }
+        Self { taken_on: Mutex::default(), at_once: Semaphore::new(AT_ONCE) }
+    }
+}
+
+impl Fetches {
+    /// Takes on a source of a user, until what comes back is dropped; nothing if there are too many.
+    fn take_on(self: &Arc<Self>, caller: &Caller) -> Option<TakenOn> {
+        let user = (caller.tenant().clone(), caller.user.clone());
+        let mut taken_on = self.taken_on();
+        let of_user = taken_on.get(&user).copied().unwrap_or_default();
+        if of_user >= OF_ONE_USER || taken_on.values().sum::<usize>() >= TAKEN_ON {
+            return None;
+        }
+        taken_on.insert(user.clone(), of_user + 1);
+        Some(TakenOn { fetches: Arc::clone(self), user })
+    }
+
+    fn taken_on(&self) -> MutexGuard<'_, HashMap<(Tenant, UserId), usize>> {
+        self.taken_on.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A source that was taken on.
+struct TakenOn {
+    fetches: Arc<Fetches>,
+    user: (Tenant, UserId),
+}
+
+impl Drop for TakenOn {
+    fn drop(&mut self) {
+        let mut taken_on = self.fetches.taken_on();
+        match taken_on.get_mut(&self.user) {
+            Some(of_user) if *of_user > 1 => *of_user -= 1,
+            _ => drop(taken_on.remove(&self.user)),
+        }
     }
 }
 
@@ -57,8 +98,10 @@ impl Attachments {
         let lifetime = rules::lifetime(new.expires_in.as_deref(), default, max)?;
         let off = || Error::forbidden("this server does not fetch files from the web; upload them");
         let (fetcher, _) = (settings.fetcher.clone().ok_or_else(off)?, self.blobs()?);
-        let busy = |_| Error::Overloaded { retry_after_seconds: 5 };
-        let permit = self.fetches.taken_on.clone().try_acquire_owned().map_err(busy)?;
+        // Before anybody is led there. What a name leads to is seen when it is fetched.
+        fetcher.check(&source_url).map_err(|error| Error::invalid("sourceUrl", error.to_string()))?;
+        let busy = Error::Overloaded { retry_after_seconds: 5 };
+        let taken_on = self.fetches.take_on(caller).ok_or(busy)?;
 
         let (id, now) = (AttachmentId(self.cx.clock.new_id()), self.cx.clock.now());
         let record = Attachment {
@@ -92,11 +135,9 @@ impl Attachments {
             key,
             typed: new.content_type.is_some_and(|given| !given.trim().is_empty()),
         };
-        let fetches = self.fetches.clone();
         tokio::spawn(async move {
-            let _taken_on = permit;
             // It is never closed.
-            let _turn = fetches.at_once.acquire().await;
+            let _turn = taken_on.fetches.at_once.acquire().await;
             source.fetch().await;
         });
         Ok(record)
@@ -124,7 +165,15 @@ struct Source {
 impl Source {
     /// Fetches it, and notes what came of it. If that cannot be noted, the clean-up gives it up after a while.
     async fn fetch(&self) {
-        let arrived = match self.store().await {
+        match self.is_wanted().await {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => {
+                tracing::debug!(%error, "it could not be looked up whether a source is still wanted")
+            }
+        }
+        let late = |_| Err(Error::BadRequest("it took too long".into()));
+        let arrived = match tokio::time::timeout(LONGEST, self.store()).await.unwrap_or_else(late) {
             Ok(arrived) => self.note(arrived).await,
             Err(error) => {
                 tracing::info!(attachment = %self.record.id, %error, "an attachment could not be fetched");
@@ -134,6 +183,15 @@ impl Source {
         if let Err(error) = arrived {
             tracing::warn!(%error, "what came of fetching an attachment could not be noted");
         }
+    }
+
+    /// Whether anybody still waits for it, now that its turn has come.
+    async fn is_wanted(&self) -> Result<bool> {
+        let record = self.record.clone();
+        let look = move |tx: &mut dyn memloom_store::Tx| {
+            Ok::<_, Error>(attachments::is_awaited(tx, &record.tenant, &record.storage_key)?)
+        };
+        self.cx.store.read("awaited_attachment", look).await
     }
 
     /// Puts the bytes into the object store as they come.

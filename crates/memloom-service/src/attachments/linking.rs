@@ -51,7 +51,7 @@ pub(crate) fn link(
         };
         let reference = Reference {
             href: memloom_core::attachments::href(effective),
-            content_type: record.content_type.clone(),
+            content_type: record.known_content_type().map(str::to_owned),
             name: record.filename.clone(),
         };
         linked.insert(*id, reference);

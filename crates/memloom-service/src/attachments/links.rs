@@ -4,7 +4,6 @@ use super::Attachment;
 use aws_lc_rs::hmac;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use memloom_core::identity::Tenant;
 use memloom_core::{AttachmentId, Timestamp, parse_uuid};
 
 const SECOND: i64 = 1_000_000;
@@ -16,15 +15,14 @@ pub(super) struct Links {
     key: hmac::Key,
 }
 
-/// What a token says, before anybody knows whether it is true.
+/// What a token says.
 pub(super) struct Claim {
     pub id: AttachmentId,
     pub expires_at: Timestamp,
-    tag: Vec<u8>,
 }
 
 impl Links {
-    /// Links of all nodes with the same secret, which is the store's own key if there is no other.
+    /// Links of all nodes with the same secret, which is a key of their store if there is no other.
     pub fn new(secret: Option<&[u8]>, store_key: &[u8; 32]) -> Self {
         const CONTEXT: &str = "memloom links to attachments";
         let key = match secret {
@@ -37,35 +35,37 @@ impl Links {
     /// A token that is good for the second it names, and no longer.
     pub fn token(&self, attachment: &Attachment, expires_at: Timestamp) -> String {
         let (id, seconds) = (attachment.id, expires_at.as_micros().div_euclid(SECOND));
-        let tag = hmac::sign(&self.key, &signed(&attachment.tenant, id, seconds));
+        let tag = hmac::sign(&self.key, &signed(id, seconds));
         URL_SAFE_NO_PAD.encode(format!("{id}.{seconds}.{}", hex::encode(tag.as_ref())))
     }
 
-    /// Whether a claim about an attachment of this tenant is ours.
-    pub fn is_true(&self, claim: &Claim, tenant: &Tenant) -> bool {
+    /// What a token says, if it is ours. Nobody makes us look for what a stranger claims.
+    pub fn read(&self, token: &str) -> Option<Claim> {
+        let (claim, tag) = Claim::read(token)?;
         let seconds = claim.expires_at.as_micros().div_euclid(SECOND);
-        hmac::verify(&self.key, &signed(tenant, claim.id, seconds), &claim.tag).is_ok()
+        hmac::verify(&self.key, &signed(claim.id, seconds), &tag).ok()?;
+        Some(claim)
     }
 }
 
 impl Claim {
-    /// Reads a token.
-    pub fn read(token: &str) -> Option<Self> {
+    /// Reads a token, and what it is signed with.
+    fn read(token: &str) -> Option<(Self, Vec<u8>)> {
         if token.len() > MAX_TOKEN_BYTES {
             return None;
         }
         let text = String::from_utf8(URL_SAFE_NO_PAD.decode(token).ok()?).ok()?;
         let [id, seconds, tag] = text.split('.').collect::<Vec<_>>().try_into().ok()?;
         let seconds: i64 = seconds.parse().ok()?;
-        Some(Self {
+        let claim = Self {
             id: AttachmentId(parse_uuid(id)?),
             expires_at: Timestamp::from_micros(seconds.checked_mul(SECOND)?),
-            tag: hex::decode(tag).ok()?,
-        })
+        };
+        Some((claim, hex::decode(tag).ok()?))
     }
 }
 
-/// What is signed. The tenant is the last part, and the others have no newline, so no two look alike.
-fn signed(tenant: &Tenant, id: AttachmentId, seconds: i64) -> Vec<u8> {
-    format!("{id}\n{seconds}\n{}", tenant.as_str()).into_bytes()
+/// What is signed. Ids are unique among all tenants.
+fn signed(id: AttachmentId, seconds: i64) -> Vec<u8> {
+    format!("{id}\n{seconds}").into_bytes()
 }

@@ -39,12 +39,12 @@ pub struct Attachments {
     cx: Arc<Context>,
     links: Arc<Links>,
     fetches: Arc<fetching::Fetches>,
-    /// What the keys of everything this store puts into an object store begin with, so that several can share one.
+    /// What the keys of everything this store puts into an object store begin with, so that people can tell stores apart.
     place: Arc<str>,
 }
 
 impl Attachments {
-    /// On the object store that the settings name. `key` is the store's own, `place` what no other store has.
+    /// On the object store that the settings name. `key` signs links where no secret is configured.
     pub(crate) fn new(cx: Arc<Context>, key: &[u8; 32], place: &[u8]) -> Self {
         let secret = cx.settings.attachments.download_url_secret.as_ref().map(|secret| secret.as_slice());
         let links = Arc::new(Links::new(secret, key));
@@ -105,15 +105,23 @@ fn visible(
 }
 
 fn require_reader(tx: &mut dyn Tx, tenant: &Tenant, user: &UserId, attachment: &Attachment) -> Result<()> {
-    let head = match head(tx, tenant, user, attachment)? {
-        Some(head) if !head.deleted => head,
-        _ => return Err(not_found(attachment.id)),
-    };
+    let head = require_tree(tx, tenant, user, attachment)?;
     let level = head.access.ok_or_else(|| Error::forbidden("you are not a member of this conversation"))?;
     level.require(AccessLevel::Reader)
 }
 
-/// The conversation of the entry that an attachment belongs to.
+/// The conversation of the entry that an attachment belongs to; nothing of a deleted tree is there.
+fn require_tree(
+    tx: &mut dyn Tx,
+    tenant: &Tenant,
+    user: &UserId,
+    attachment: &Attachment,
+) -> Result<rows::Head> {
+    let head = head(tx, tenant, user, attachment)?.filter(|head| !head.deleted);
+    head.ok_or_else(|| not_found(attachment.id))
+}
+
+/// The conversation of the entry that an attachment belongs to, deleted or not.
 fn head(
     tx: &mut dyn Tx,
     tenant: &Tenant,

@@ -1,7 +1,7 @@
 //! Removing trees for good, some time after they were deleted.
 
 use super::{Conversations, publish};
-use crate::attachments::{delete_with_tree, deletion};
+use crate::attachments::delete_with_tree;
 use crate::audit::{self, Call};
 use crate::memories::forget::{Ended, end_sessions};
 use crate::tasks;
@@ -97,7 +97,7 @@ impl Conversations {
             listening = progress.send(percent).await.is_ok();
             tokio::time::sleep(self.cx.settings.eviction_batch_delay).await;
         }
-        deletion::finish_all_soon(&self.cx).await;
+        self.cx.deletions.wake();
         // A listener that is gone does not hear the end either.
         let _ = progress.send(100).await;
         Ok(evicted)

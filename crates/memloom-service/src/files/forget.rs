@@ -117,8 +117,11 @@ impl Files {
         removed += self.memories.anonymize(forget).await?;
         // What pointed at files of this user points at nothing now.
         self.memories.check_pointers().await?;
-        // What is left of them if that fails is nobody's any more, and the clean-up goes on with it.
-        deletion::finish_all_soon(&self.cx).await;
+        // Forgotten is gone: what names its attachments is in the rows that go with their bytes, and the disk is scrubbed next. An
+        // object store that is not there must not hold up the rest.
+        if let Err(error) = deletion::finish_all(&self.cx).await {
+            tracing::warn!(%error, "bytes of a forgotten user's attachments could not be removed; trying again later");
+        }
         let cleared = forget.clone();
         store.write("forget_done", move |tx| Ok::<_, Error>(forget::set_cleared(tx, &cleared)?)).await?;
         Ok(removed)

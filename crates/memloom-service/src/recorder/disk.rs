@@ -8,7 +8,7 @@ use super::metrics;
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
@@ -23,9 +23,14 @@ pub(super) struct Disk {
     most: u32,
     runtime: Handle,
     places: Mutex<Places>,
+    /// What else holds places and can do without them.
+    spare: OnceLock<MakesRoom>,
     reads: Semaphore,
     writes: Semaphore,
 }
+
+/// Gives places back that are least needed; `false` if there are none.
+type MakesRoom = Box<dyn Fn() -> bool + Send + Sync>;
 
 #[derive(Default)]
 struct Places {
@@ -54,6 +59,7 @@ impl Disk {
             most: u32::try_from(bytes / PLACE as u64).unwrap_or(u32::MAX),
             runtime,
             places: Mutex::default(),
+            spare: OnceLock::new(),
             reads: Semaphore::new(AT_ONCE),
             writes: Semaphore::new(AT_ONCE),
         }
@@ -72,6 +78,17 @@ impl Disk {
         places.used += 1;
         metrics::disk(u64::from(places.used) * PLACE as u64);
         Some(place)
+    }
+
+    /// Says who makes room when there is none.
+    pub(super) fn let_make_room(&self, spare: impl Fn() -> bool + Send + Sync + 'static) {
+        // Said once, when a node begins.
+        let _ = self.spare.set(Box::new(spare));
+    }
+
+    /// Has room made for whoever found none; `false` if nothing can be done without.
+    pub(super) fn make_room(&self) -> bool {
+        self.spare.get().is_some_and(|spare| spare())
     }
 
     /// Gives places back that nobody reads or writes any more.

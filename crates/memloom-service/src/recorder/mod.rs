@@ -4,20 +4,20 @@
 //! appended to the conversation by the agent. Where there are several nodes a *locator* says which of them holds the recording
 //! of a conversation; a node that dies takes its recordings with it, and their locators run out.
 
-mod address;
 mod cipher;
 mod disk;
 mod ended;
 mod metrics;
 mod node;
 mod reader;
+mod readers;
 mod recording;
 mod registry;
 mod settings;
 mod spool;
 
-pub use address::{Address, NotAnAddress};
 pub use ended::Ended;
+pub use memloom_store::locators::{Address, NotAnAddress};
 pub use metrics::announce_metrics;
 pub use reader::Reader;
 pub use recording::Recording;
@@ -29,7 +29,7 @@ use memloom_core::identity::Caller;
 use memloom_core::{Clock, ConversationId, Error, GroupId, Result};
 use memloom_store::Store;
 use memloom_store::conversations::rows::Head;
-use memloom_store::locators::{Key, Locators, trees};
+use memloom_store::locators::{Key, Locator, Locators, trees};
 use node::Node;
 use registry::Tape;
 use spool::Closed;
@@ -39,9 +39,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
+use tokio::time::{Instant, sleep};
 
 /// How long somebody who cancels waits until that is told to everybody.
 const CANCELLING: Duration = Duration::from_secs(30);
+
+/// Between two looks at whether a node is gone that is said to be at an address of this one.
+const PAUSE: Duration = Duration::from_millis(250);
 
 /// How long a node that stops waits until others know.
 const LEAVING: Duration = Duration::from_secs(5);
@@ -83,19 +87,18 @@ enum Holder {
 impl Recorder {
     /// Records as the settings say. A Redis server need not answer yet.
     pub(crate) fn new(store: Store, clock: Arc<dyn Clock>, settings: RecorderSettings) -> Result<Self> {
+        let id = clock.new_id();
         let locators = match &settings.backend {
             RecorderBackend::Off => return Ok(Self { store, node: None }),
             RecorderBackend::Redis(url) => {
                 let invalid =
                     |error: memloom_store::StoreError| Error::invalid("redis.url", error.to_string());
-                Some(Locators::in_redis(url, clock.new_id()).map_err(invalid)?)
+                Some(Locators::in_redis(url, id).map_err(invalid)?)
             }
-            RecorderBackend::Store if store.is_shared() => {
-                Some(Locators::in_database(store.clone(), clock.new_id()))
-            }
+            RecorderBackend::Store if store.is_shared() => Some(Locators::in_database(store.clone(), id)),
             RecorderBackend::Store | RecorderBackend::Local => None,
         };
-        let node = Node::new(store.clone(), clock, settings, locators, Handle::current());
+        let node = Node::new(id, store.clone(), clock, settings, locators, Handle::current());
         Ok(Self { store, node: Some(Arc::new(node)) })
     }
 
@@ -131,7 +134,7 @@ impl Recorder {
             Holder::Another(address) => Replay::Elsewhere(address),
             Holder::This(tape) => {
                 metrics::replayed();
-                Replay::Here(Reader::new(tape))
+                Replay::Here(Reader::new(node.readers.seat(tape, caller.user.clone()))?)
             }
         })
     }
@@ -147,16 +150,18 @@ impl Recorder {
         self.open(caller, id, AccessLevel::Writer).await?;
         let node = self.node.as_ref().ok_or(Error::RecorderDisabled)?;
         let key = key(caller, id);
-        match holder(node, &key, reached_at).await? {
-            Holder::Nobody => Ok(Cancel::Done),
-            Holder::Another(address) => {
-                // Then one that goes on here was superseded there, and would notice in a moment.
-                if let Some(tape) = node.registry.live(&key) {
+        // Taken first: one that begins while others are asked is none that the caller knew of.
+        let live = node.registry.live(&key);
+        match (holder(node, &key, reached_at).await?, live) {
+            (Holder::Another(address), live) => {
+                // Then the one that goes on here was superseded there, and would notice in a moment.
+                if let Some(tape) = live {
                     node.end(&tape, Closed::Ended(Ended::Superseded));
                 }
                 Ok(Cancel::Elsewhere(address))
             }
-            Holder::This(tape) => {
+            (Holder::Nobody | Holder::This(_), None) => Ok(Cancel::Done),
+            (Holder::Nobody | Holder::This(_), Some(tape)) => {
                 if let Some(told) = node.end(&tape, Closed::Ended(Ended::Cancelled)) {
                     // If nobody could be told, it is found out when its time is over.
                     let _ = tokio::time::timeout(CANCELLING, told).await;
@@ -182,7 +187,9 @@ impl Recorder {
             Some(_) if readable.is_empty() => HashSet::new(),
             Some(locators) => {
                 let found = locators.find(caller.tenant(), readable.iter().copied().collect()).await;
-                found.map_err(node::unavailable)?.into_keys().collect()
+                let found = found.map_err(node::unavailable)?;
+                found.iter().for_each(|(id, locator)| note_found(node, &key(caller, *id), locator));
+                found.into_keys().collect()
             }
         };
         let is_live =
@@ -239,7 +246,33 @@ fn address(node: &Node, reached_at: Option<SocketAddr>) -> Address {
 }
 
 /// Looks for the recording of a conversation. One that is here is found although nobody can be asked.
+///
+/// A node that is said to be at an address of this one can be an earlier process of it, and gone: then its locator runs out
+/// soon. If it does not, nobody can be sent there, because they would come back here.
 async fn holder(node: &Node, key: &Key, reached_at: Option<SocketAddr>) -> Result<Holder> {
+    let until = Instant::now() + node.settings.locator_ttl + 2 * PAUSE;
+    loop {
+        let address = match look(node, key).await? {
+            Holder::Another(address) => address,
+            found => return Ok(found),
+        };
+        let is_ours = node.is_here(&address) || reached_at.is_some_and(|at| Address::from(at) == address);
+        if !is_ours {
+            return Ok(Holder::Another(address));
+        }
+        if Instant::now() > until {
+            node.warn_of_another_at(&address);
+            return Err(Error::PeerUnreachable(format!(
+                "another node is said to be at {address}, which is where this node is: set \
+                 recorder.advertised_address on every node"
+            )));
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+/// Whom the locator of a conversation names.
+async fn look(node: &Node, key: &Key) -> Result<Holder> {
     let told = match &node.locators {
         None => Ok(None),
         Some(locators) => {
@@ -256,14 +289,20 @@ async fn holder(node: &Node, key: &Key, reached_at: Option<SocketAddr>) -> Resul
             return here.map(Holder::This).ok_or_else(|| node::unavailable(error));
         }
     };
-    let held = |here: Option<Arc<Tape>>| here.map_or(Holder::Nobody, Holder::This);
-    let Some(locator) = told else { return Ok(held(here)) };
-    let address = Address { host: locator.host, port: locator.port };
-    // One of an earlier process at the same address is gone with that process.
-    let is_here = here.as_ref().is_some_and(|tape| tape.id == locator.recording)
-        || node.is_here(&address)
-        || reached_at.is_some_and(|reached_at| Address::from(reached_at) == address);
-    Ok(if is_here { held(here) } else { Holder::Another(address) })
+    Ok(match told {
+        Some(locator) if locator.node != node.id => {
+            note_found(node, key, &locator);
+            Holder::Another(locator.address)
+        }
+        Some(_) | None => here.map_or(Holder::Nobody, Holder::This),
+    })
+}
+
+/// What ended here is not replayed any more when a newer recording was begun elsewhere.
+fn note_found(node: &Node, key: &Key, locator: &Locator) {
+    if locator.node != node.id {
+        node.registry.forget_others(key, locator.recording);
+    }
 }
 
 fn unique(ids: &[ConversationId]) -> Vec<ConversationId> {

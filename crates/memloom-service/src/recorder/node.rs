@@ -5,20 +5,23 @@
 //! that goes on, here and for everybody else.
 
 use super::disk::Disk;
+use super::readers::Readers;
 use super::recording::Recording;
 use super::registry::{Registry, Stopping, Tape};
 use super::spool::{Closed, Spool};
 use super::{Address, Ended, RecorderSettings, metrics};
 use memloom_core::{Clock, Error, GroupId, Result};
-use memloom_store::locators::{Key, Locators, Notice, trees};
+use memloom_store::locators::{Key, Locator, Locators, Notice, trees};
 use memloom_store::{Store, StoreError};
 use std::collections::HashSet;
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::MissedTickBehavior;
+use uuid::Uuid;
 
 /// A recording is confirmed so often in the time for which others believe in it.
 const CONFIRMATIONS: u32 = 2;
@@ -26,6 +29,8 @@ const CONFIRMATIONS: u32 = 2;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 /// So many confirmations pass between two looks for what dead nodes have left.
 const BETWEEN_PURGES: u32 = 12;
+/// How long a recording that begins waits until that is told.
+const BEGINNING: Duration = Duration::from_secs(10);
 /// So much is told at once.
 const TOLD_AT_ONCE: usize = 256;
 /// How much memory finished recordings may take together. The oldest go before their time if that is not enough.
@@ -34,9 +39,12 @@ const FINISHED_MEMORY: usize = 256 << 20;
 const MOST_ADDRESSES: usize = 64;
 
 pub(super) struct Node {
+    /// New with every start.
+    pub id: Uuid,
     pub settings: RecorderSettings,
     pub clock: Arc<dyn Clock>,
-    pub registry: Registry,
+    pub registry: Arc<Registry>,
+    pub readers: Readers,
     /// Nothing where there is one node.
     pub locators: Option<Locators>,
     store: Store,
@@ -44,6 +52,8 @@ pub(super) struct Node {
     runtime: Handle,
     /// The addresses that recordings were told to be at.
     addresses: Mutex<Vec<Address>>,
+    /// Whether it was said that another node is at an address of this one.
+    warned: AtomicBool,
     orders: Mutex<Orders>,
     /// Told when nothing is left to be told.
     idle: Notify,
@@ -61,8 +71,12 @@ enum Order {
     End(Arc<Tape>, oneshot::Sender<()>),
 }
 
+/// Whoever works off orders. If it dies over one, another one takes its place.
+struct Worker(Arc<Node>);
+
 impl Node {
     pub(super) fn new(
+        id: Uuid,
         store: Store,
         clock: Arc<dyn Clock>,
         settings: RecorderSettings,
@@ -70,15 +84,21 @@ impl Node {
         runtime: Handle,
     ) -> Self {
         let disk = Arc::new(Disk::new(settings.temp_dir.clone(), settings.disk, runtime.clone()));
+        let registry = Arc::new(Registry::new(FINISHED_MEMORY));
+        let of_disk = Arc::downgrade(&registry);
+        disk.let_make_room(move || of_disk.upgrade().is_some_and(|registry| registry.make_room()));
         Self {
+            id,
             settings,
             clock,
-            registry: Registry::new(FINISHED_MEMORY),
+            registry,
+            readers: Readers::default(),
             locators,
             store,
             disk,
             runtime,
             addresses: Mutex::default(),
+            warned: AtomicBool::new(false),
             orders: Mutex::default(),
             idle: Notify::new(),
         }
@@ -93,14 +113,22 @@ impl Node {
     ) -> Result<Recording> {
         self.note_address(&address);
         let spool = Spool::new(Arc::clone(&self.disk), self.settings.max_bytes);
-        let tape = Arc::new(Tape::new(self.clock.new_id(), key, group, address, spool));
+        let locator = Locator { address, recording: self.clock.new_id(), node: self.id };
+        let tape = Arc::new(Tape::new(locator, key, group, spool));
         if self.locators.is_none() {
             return self.install(tape);
         }
         let (reply, begun) = oneshot::channel();
         self.tell(Order::Begin(tape, reply));
-        let gone = |_| Err(Error::Internal("whoever tells of recordings is gone".into()));
-        begun.await.unwrap_or_else(gone)
+        // One that begins after that ends at once: nobody is there to take it.
+        match tokio::time::timeout(BEGINNING, begun).await {
+            Ok(Ok(begun)) => begun,
+            Ok(Err(_)) => Err(Error::Internal("whoever told of a recording died over it".into())),
+            Err(_) => Err(Error::StorageUnavailable(format!(
+                "nobody could be told of a recording within {} s",
+                BEGINNING.as_secs()
+            ))),
+        }
     }
 
     /// Takes a recording that everybody was told of.
@@ -109,7 +137,7 @@ impl Node {
             Ok(before) => before,
             Err(Stopping) => {
                 self.end(&tape, Closed::Ended(Ended::Stopped));
-                return Err(Error::StorageUnavailable("this node stops and records nothing more".into()));
+                return Err(stopping());
             }
         };
         if let Some(before) = before {
@@ -179,6 +207,17 @@ impl Node {
             || self.addresses.lock().unwrap_or_else(PoisonError::into_inner).contains(address)
     }
 
+    /// Says, once, that another node is told to be at an address of this one.
+    pub(super) fn warn_of_another_at(&self, address: &Address) {
+        if !self.warned.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                %address,
+                "another node records at an address that is this node's too, so neither reaches the other: set \
+                 recorder.advertised_address on every node"
+            );
+        }
+    }
+
     fn note_address(&self, address: &Address) {
         let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
         if addresses.len() < MOST_ADDRESSES && !addresses.contains(address) {
@@ -195,7 +234,15 @@ impl Node {
     }
 
     async fn work_off_orders(self: Arc<Self>) {
-        while let Some(batch) = self.next_orders() {
+        let _worker = Worker(Arc::clone(&self));
+        while let Some(mut batch) = self.next_orders() {
+            if self.registry.is_closed() {
+                // What this node does not record must not end what another one does.
+                batch = batch.into_iter().filter_map(Order::unless_it_begins).collect();
+            }
+            if batch.is_empty() {
+                continue;
+            }
             let told = match &self.locators {
                 Some(locators) => {
                     locators.tell(batch.iter().map(Order::notice).collect(), self.settings.locator_ttl).await
@@ -210,9 +257,14 @@ impl Node {
             for order in batch {
                 // Whoever waited may have gone away; a recording that nobody takes ends as it is dropped.
                 match order {
-                    Order::Begin(tape, reply) => {
-                        drop(reply.send(told.clone().and_then(|()| self.install(tape))))
-                    }
+                    Order::Begin(tape, reply) => drop(reply.send(match &told {
+                        Ok(()) => self.install(tape),
+                        Err(error) => {
+                            // They may know nevertheless: it can be the answer that was lost.
+                            self.tell_end(&tape);
+                            Err(error.clone())
+                        }
+                    })),
                     Order::End(_, reply) => drop(reply.send(())),
                 }
             }
@@ -238,15 +290,23 @@ impl Node {
     /// for as long as it is polled.
     pub(super) async fn run(self: &Arc<Self>) -> Infallible {
         let pause = (self.settings.locator_ttl / CONFIRMATIONS).max(SHORTEST_PAUSE);
+        if self.locators.is_some() && self.settings.advertised_address.is_none() {
+            tracing::warn!(
+                "recorder.advertised_address is not set: other nodes look for recordings of this one at the address that the \
+                 agent's call came in at, which a proxy or a container may have in common with theirs"
+            );
+        }
         let mut ticks = tokio::time::interval(pause);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut tick = 0u32;
         loop {
             ticks.tick().await;
             self.registry.sweep(self.clock.now());
+            self.readers.sweep(self.clock.now());
             let live = self.registry.all_live();
             self.confirm(&live).await;
             self.end_of_trees_that_are_gone(&live).await;
+            self.cut_off_who_may_not_read().await;
             if tick.is_multiple_of(BETWEEN_PURGES)
                 && let Some(locators) = &self.locators
                 && let Err(error) = locators.purge().await
@@ -290,15 +350,64 @@ impl Node {
             Err(error) => tracing::debug!(%error, "the trees of recordings could not be looked at"),
         }
     }
+
+    /// Cuts off those from their replays who are no members any more.
+    async fn cut_off_who_may_not_read(&self) {
+        // Taken first: whoever is let in after the store was asked was let in by it.
+        let seats = self.readers.all();
+        let trees: Vec<GroupId> =
+            seats.iter().map(|seat| seat.group).collect::<HashSet<_>>().into_iter().collect();
+        if trees.is_empty() {
+            return;
+        }
+        let allowed = match self.store.read("replayed_trees", move |tx| trees::readers(tx, &trees)).await {
+            Ok(allowed) => allowed,
+            Err(error) => return tracing::debug!(%error, "the members of recordings could not be looked at"),
+        };
+        for seat in seats.iter().filter(|seat| !allowed.contains(&(seat.group, seat.user.clone()))) {
+            seat.cut_off(Error::forbidden("you are not a member of this conversation"));
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        let mut orders = self.0.orders();
+        orders.is_worked_on = !orders.waiting.is_empty();
+        if orders.is_worked_on {
+            self.0.runtime.spawn(Arc::clone(&self.0).work_off_orders());
+        } else {
+            self.0.idle.notify_waiters();
+        }
+    }
 }
 
 impl Order {
+    /// Refuses what would begin.
+    fn unless_it_begins(self) -> Option<Self> {
+        match self {
+            Order::Begin(_, reply) => {
+                // Whoever waited may have gone away.
+                drop(reply.send(Err(stopping())));
+                None
+            }
+            Order::End(..) => Some(self),
+        }
+    }
+
     fn notice(&self) -> Notice {
         match self {
             Order::Begin(tape, _) => Notice::Begun(tape.key.clone(), tape.locator()),
             Order::End(tape, _) => Notice::Ended(tape.key.clone(), tape.locator()),
         }
     }
+}
+
+fn stopping() -> Error {
+    Error::StorageUnavailable("this node stops and records nothing more".into())
 }
 
 /// Whatever the reason, whoever calls can do no more about it than try again.
@@ -308,3 +417,6 @@ pub(super) fn unavailable(error: StoreError) -> Error {
         other => Error::StorageUnavailable(other.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! The recordings of this node.
 
+use super::metrics;
 use super::spool::Spool;
-use super::{Address, metrics};
 use memloom_core::{GroupId, Timestamp};
 use memloom_store::locators::{Key, Locator};
 use std::collections::hash_map::Entry;
@@ -19,16 +19,17 @@ pub(super) struct Tape {
     pub key: Key,
     /// The tree of its conversation.
     pub group: GroupId,
-    /// Where it is found.
-    pub address: Address,
     pub spool: Arc<Spool>,
+    /// What others are told of it.
+    locator: Locator,
     /// Whether what follows from its end was done.
     settled: AtomicBool,
 }
 
 impl Tape {
-    pub(super) fn new(id: Uuid, key: Key, group: GroupId, address: Address, spool: Spool) -> Self {
-        Self { id, key, group, address, spool: Arc::new(spool), settled: AtomicBool::new(false) }
+    pub(super) fn new(locator: Locator, key: Key, group: GroupId, spool: Spool) -> Self {
+        let (spool, settled) = (Arc::new(spool), AtomicBool::new(false));
+        Self { id: locator.recording, key, group, spool, locator, settled }
     }
 
     /// Whether it still records.
@@ -43,7 +44,7 @@ impl Tape {
 
     /// What the locator says of it.
     pub(super) fn locator(&self) -> Locator {
-        Locator { host: self.address.host.clone(), port: self.address.port, recording: self.id }
+        self.locator.clone()
     }
 }
 
@@ -60,7 +61,7 @@ struct Held {
     finished: HashMap<Key, Finished>,
     /// The finished ones in the order in which they go. One that went before its time may still be named.
     order: VecDeque<(Timestamp, Key, Uuid)>,
-    /// What the finished ones take.
+    /// What the finished ones take, those that are only named included.
     memory: usize,
     is_closed: bool,
 }
@@ -68,6 +69,7 @@ struct Held {
 struct Finished {
     tape: Arc<Tape>,
     until: Timestamp,
+    /// What its text takes.
     memory: usize,
 }
 
@@ -100,9 +102,9 @@ impl Registry {
         }
         metrics::live(held.live.len());
         let Some(until) = until else { return };
-        let memory = tape.spool.memory() + OVERHEAD;
+        let memory = tape.spool.memory();
         let finished = Finished { tape: Arc::clone(tape), until, memory };
-        held.memory += memory;
+        held.memory += memory + OVERHEAD;
         held.order.push_back((until, tape.key.clone(), tape.id));
         held.finished.insert(tape.key.clone(), finished);
         while held.memory > self.finished_memory && held.forget_oldest() {}
@@ -132,6 +134,27 @@ impl Registry {
         while held.order.front().is_some_and(|(until, ..)| *until <= now) && held.forget_oldest() {}
     }
 
+    /// Lets the finished recording of a conversation go that is another one than this.
+    pub(super) fn forget_others(&self, key: &Key, recording: Uuid) {
+        let mut held = self.held();
+        if held.finished.get(key).is_some_and(|finished| finished.tape.id != recording) {
+            held.forget(key, None);
+        }
+    }
+
+    /// Lets the oldest finished recording go that takes room on the disk and that nobody has; `false` if there is none.
+    pub(super) fn make_room(&self) -> bool {
+        let mut held = self.held();
+        let is_spare =
+            |finished: &Finished| Arc::strong_count(&finished.tape) == 1 && finished.tape.spool.is_on_disk();
+        let named = held.order.iter().filter_map(|(_, key, id)| {
+            held.finished.get(key).filter(|finished| finished.tape.id == *id && is_spare(finished))
+        });
+        let Some(oldest) = named.map(|finished| finished.tape.key.clone()).next() else { return false };
+        held.forget(&oldest, None);
+        true
+    }
+
     /// Lets the finished recordings of a tree go; answers those that go on.
     pub(super) fn of_tree(&self, group: GroupId) -> Vec<Arc<Tape>> {
         let mut held = self.held();
@@ -147,6 +170,11 @@ impl Registry {
     pub(super) fn close(&self) -> Vec<Arc<Tape>> {
         self.held().is_closed = true;
         self.all_live()
+    }
+
+    /// Whether nothing begins here any more.
+    pub(super) fn is_closed(&self) -> bool {
+        self.held().is_closed
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
@@ -169,6 +197,7 @@ impl Held {
 
     fn forget_oldest(&mut self) -> bool {
         let Some((_, key, id)) = self.order.pop_front() else { return false };
+        self.memory -= OVERHEAD;
         self.forget(&key, Some(id));
         true
     }

@@ -71,6 +71,12 @@ impl Spool {
                     // Its sender is in `self`.
                     let _ = changes.changed().await;
                 }
+                // Asked while nothing of this one is locked: others are looked at.
+                Pushed::NoRoom if self.disk.make_room() => {}
+                Pushed::NoRoom => {
+                    self.close(Closed::Ended(Ended::NoRoom));
+                    self.state().still_open()?;
+                }
             }
         }
         metrics::recorded(content.len() as u64);
@@ -103,11 +109,7 @@ impl Spool {
         if state.writing.is_some() {
             return Ok(Pushed::DiskIsBusy);
         }
-        let Some(place) = self.disk.take() else {
-            state.closed = Some(Closed::Ended(Ended::NoRoom));
-            self.changes.send_replace(());
-            return Err(Ended::NoRoom);
-        };
+        let Some(place) = self.disk.take() else { return Ok(Pushed::NoRoom) };
         let piece: Arc<str> = std::mem::take(&mut state.open).into();
         state.writing = Some(Arc::clone(&piece));
         let (number, spool) = (state.written.len(), Arc::clone(self));
@@ -190,6 +192,17 @@ impl Spool {
         self.state().length()
     }
 
+    /// Whether some of it is on the disk, and it could be given back now.
+    pub(super) fn is_on_disk(self: &Arc<Self>) -> bool {
+        // Whoever writes to it or reads from it holds it.
+        Arc::strong_count(self) == 1 && !self.state().written.is_empty()
+    }
+
+    /// Has everybody who reads it look again.
+    pub(super) fn wake(&self) {
+        self.changes.send_replace(());
+    }
+
     /// Whoever reads it tells changes apart by this.
     pub(super) fn changes(&self) -> watch::Receiver<()> {
         self.changes.subscribe()
@@ -214,26 +227,31 @@ impl Spool {
         if state.closed.is_some() { Found::End } else { Found::NothingYet }
     }
 
-    /// The text from a position to the end of its piece, and where that is.
-    pub(super) async fn read(
+    /// The text from a position to the end of its piece, and where that is; nothing if the recording was let go. Whoever begins
+    /// to wait for this and is then forgotten keeps the recording from nobody.
+    pub(super) fn read(
         self: &Arc<Self>,
         OnDisk { number, piece }: OnDisk,
         position: u64,
-    ) -> Result<(String, u64)> {
-        let spool = Arc::clone(self);
-        let read = self.disk.read_with(move |disk| {
-            let mut sealed = vec![0; cipher::sealed_len(piece.length)];
-            disk.read(piece.place, &mut sealed)?;
-            let cipher = spool.cipher.get().ok_or_else(|| std::io::Error::other("there is no key"))?;
-            cipher.open(number, sealed)
-        });
-        let failed = |error| Error::Internal(format!("a recording cannot be read back: {error}"));
-        let whole = read.await.map_err(failed)?;
-        let text = match position - piece.from {
-            0 => whole,
-            within => rest(&whole, within).to_owned(),
-        };
-        Ok((text, piece.from + piece.length as u64))
+    ) -> impl Future<Output = Piece> + Send + use<> {
+        let (spool, disk) = (Arc::downgrade(self), Arc::clone(&self.disk));
+        async move {
+            let read = disk.read_with(move |disk| {
+                // Held while it is read, so that nobody else is given its place.
+                let Some(spool) = spool.upgrade() else { return Ok(None) };
+                let mut sealed = vec![0; cipher::sealed_len(piece.length)];
+                disk.read(piece.place, &mut sealed)?;
+                let cipher = spool.cipher.get().ok_or_else(|| std::io::Error::other("there is no key"))?;
+                cipher.open(number, sealed).map(Some)
+            });
+            let failed = |error| Error::Internal(format!("a recording cannot be read back: {error}"));
+            let Some(whole) = read.await.map_err(failed)? else { return Ok(None) };
+            let text = match position - piece.from {
+                0 => whole,
+                within => rest(&whole, within).to_owned(),
+            };
+            Ok(Some((text, piece.from + piece.length as u64)))
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -272,6 +290,8 @@ enum Pushed<'c> {
     Some(&'c str),
     /// All that may be in memory is, until the disk is done.
     DiskIsBusy,
+    /// And all that may be on the disk is too.
+    NoRoom,
 }
 
 /// What is found at a position.
@@ -285,6 +305,9 @@ pub(super) enum Found {
     /// Something may come.
     NothingYet,
 }
+
+/// A text that was read from the disk and where it ends; nothing if the recording was let go meanwhile.
+pub(super) type Piece = Result<Option<(String, u64)>>;
 
 /// A piece on the disk.
 pub(super) struct OnDisk {

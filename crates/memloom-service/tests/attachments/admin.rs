@@ -9,6 +9,7 @@ on_both_engines!(
     roles_decide_who_may_what,
     an_admin_lists_by_user_entry_and_status_newest_first,
     pages_of_a_list_hold_every_attachment_once,
+    a_list_does_not_go_on_after_one_of_another_list,
     an_admin_deletes_what_is_linked,
 );
 
@@ -31,6 +32,7 @@ async fn roles_decide_who_may_what(engine: Engine) {
         assert_eq!(outcome(opened), reads, "{user}");
         assert_eq!(outcome(attachments.admin_delete(&user_is, id, None).await), deletes, "{user}");
     }
+    setting.clean_up().await;
     assert_eq!(setting.records().await, 0);
 }
 
@@ -91,11 +93,29 @@ async fn pages_of_a_list_hold_every_attachment_once(engine: Engine) {
     }
 }
 
+async fn a_list_does_not_go_on_after_one_of_another_list(engine: Engine) {
+    let setting = Setting::new(engine).await;
+    let (of_alice, of_bob) = (setting.upload("alice", b"x").await.id, setting.upload("bob", b"x").await.id);
+    let admin = principal("admin");
+    for (after, status, expected) in [
+        (of_alice, AttachmentFilter::All, "ok"),
+        (of_alice, AttachmentFilter::Unlinked, "ok"),
+        (of_alice, AttachmentFilter::Linked, "invalid"),
+        (of_alice, AttachmentFilter::Expired, "invalid"),
+        (of_bob, AttachmentFilter::All, "invalid"),
+    ] {
+        let (user_id, after) = (Some("alice".into()), Some(after));
+        let request = AdminAttachments { user_id, after, status, ..AdminAttachments::default() };
+        assert_eq!(outcome(setting.services.attachments.admin_list(&admin, request, None).await), expected);
+    }
+}
+
 async fn an_admin_deletes_what_is_linked(engine: Engine) {
     let setting = Setting::new(engine).await;
     let (conversation, id) = (setting.start("alice").await, setting.upload("alice", b"x").await.id);
     setting.say("alice", conversation, &[id]).await.unwrap();
     setting.services.attachments.admin_delete(&principal("admin"), id, None).await.unwrap();
     assert_eq!(outcome(setting.services.attachments.get(&caller("alice"), id).await), "not found");
+    setting.clean_up().await;
     assert_eq!((setting.records().await, setting.files().len()), (0, 0));
 }

@@ -32,7 +32,7 @@ impl Setting {
         evicted
     }
 
-    async fn forget(&self, user: &str) {
+    pub async fn forget(&self, user: &str) {
         let who = ScopedCaller::enter(&principal(user), user.to_owned(), None, "request".to_owned()).unwrap();
         self.services.files.forget(&who).await.unwrap();
     }
@@ -47,6 +47,7 @@ async fn an_evicted_tree_takes_its_attachments_along(engine: Engine) {
     setting.services.conversations.delete(&caller("alice"), gone).await.unwrap();
     setting.clock.advance_micros(2 * DAY);
     assert_eq!(setting.evict().await, 1);
+    setting.clean_up().await;
     assert!(!setting.has_bytes(&of_gone));
     assert_eq!(setting.records().await, 1);
     assert_eq!(setting.bytes_of(&of_stays).await.unwrap(), b"secret");
@@ -73,6 +74,7 @@ async fn a_forgotten_user_takes_its_attachments_along(engine: Engine) {
     setting.linked("bob", conversation).await;
     let of_bob = setting.upload("bob", b"kept").await;
     setting.forget("alice").await;
+    setting.clean_up().await;
     assert_eq!((setting.records().await, setting.files().len()), (1, 1));
     assert_eq!(setting.bytes_of(&of_bob).await.unwrap(), b"kept");
 }

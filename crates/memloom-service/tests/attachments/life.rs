@@ -175,10 +175,11 @@ async fn an_attachment_is_deleted_with_its_bytes(engine: Engine) {
     let setting = Setting::new(engine).await;
     let uploaded = setting.upload("alice", b"x").await;
     setting.services.attachments.delete(&caller("alice"), uploaded.id).await.unwrap();
-    assert_eq!((setting.records().await, setting.files().len()), (0, 0));
     let again = setting.services.attachments.delete(&caller("alice"), uploaded.id).await;
     assert_eq!(outcome(again), "not found");
     assert_eq!(outcome(setting.bytes_of(&uploaded).await), "not found");
+    setting.clean_up().await;
+    assert_eq!((setting.records().await, setting.files().len()), (0, 0));
 }
 
 async fn without_an_object_store_there_are_no_attachments(engine: Engine) {

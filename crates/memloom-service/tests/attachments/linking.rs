@@ -207,6 +207,11 @@ async fn a_linked_attachment_is_not_deleted_by_its_uploader(engine: Engine) {
     setting.say("alice", conversation, &[id]).await.unwrap();
     assert_eq!(outcome(setting.services.attachments.delete(&caller("alice"), id).await), "linked");
     assert_eq!(outcome(setting.services.attachments.delete(&caller("bob"), id).await), "forbidden");
+    setting.services.conversations.delete(&caller("alice"), conversation).await.unwrap();
+    for user in ["alice", "bob"] {
+        let gone = setting.services.attachments.delete(&caller(user), id).await;
+        assert_eq!(outcome(gone), "not found", "nothing of a deleted tree is there");
+    }
 }
 
 async fn attachments_are_linked_whatever_the_content_type_of_history(engine: Engine) {

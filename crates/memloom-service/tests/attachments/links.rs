@@ -4,6 +4,7 @@ use crate::on_both_engines;
 use crate::setting::{Engine, HOUR, SECOND, Setting, caller, outcome};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use memloom_core::Error;
 use memloom_service::attachments::NewAttachment;
 use memloom_store::vault::Vault;
 use std::time::Duration;
@@ -13,7 +14,7 @@ on_both_engines!(
     a_link_leads_to_its_attachment_for_a_while,
     a_link_that_was_changed_leads_nowhere,
     a_link_of_another_secret_or_store_leads_nowhere,
-    a_link_is_bound_to_the_tenant,
+    nothing_is_looked_up_for_a_link_that_is_not_ours,
     a_link_to_what_is_gone_leads_nowhere,
     names_in_links_are_escaped,
 );
@@ -91,15 +92,20 @@ async fn a_link_of_another_secret_or_store_leads_nowhere(engine: Engine) {
     }
 }
 
-async fn a_link_is_bound_to_the_tenant(engine: Engine) {
+async fn nothing_is_looked_up_for_a_link_that_is_not_ours(engine: Engine) {
     let setting = Setting::new(engine).await;
     let id = setting.upload("alice", b"x").await.id;
     let token = setting.token("alice", id).await;
-    let moved = move |tx: &mut dyn memloom_store::Tx| {
-        tx.execute("UPDATE attachments SET tenant = 'other'", &[]).map_err(memloom_core::Error::from)
+    let text = String::from_utf8(URL_SAFE_NO_PAD.decode(&token).unwrap()).unwrap();
+    let forged = URL_SAFE_NO_PAD.encode(format!("{}.{}", text.rsplit_once('.').unwrap().0, "0".repeat(64)));
+    let away = |tx: &mut dyn memloom_store::Tx| {
+        Ok::<_, Error>(tx.execute("ALTER TABLE attachments RENAME TO elsewhere", &[])?)
     };
-    setting.store.write("test", moved).await.unwrap();
-    assert_eq!(outcome(setting.services.attachments.open_signed(&token).await), "forbidden");
+    setting.store.write("test", away).await.unwrap();
+    // Whoever looked would find no table.
+    assert_eq!(outcome(setting.services.attachments.open_signed(&forged).await), "forbidden");
+    let looked_up = setting.services.attachments.open_signed(&token).await;
+    assert!(matches!(looked_up, Err(Error::Internal(_))), "{looked_up:?}");
 }
 
 async fn a_link_to_what_is_gone_leads_nowhere(engine: Engine) {

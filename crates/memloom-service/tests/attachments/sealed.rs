@@ -16,6 +16,9 @@ on_both_engines!(
     bytes_that_were_changed_are_not_handed_out,
     readers_are_never_sent_to_sealed_bytes,
     keys_are_exchanged_without_touching_the_bytes,
+    bytes_that_are_older_than_encryption_stay_as_they_are,
+    links_are_signed_with_what_a_copy_of_the_store_does_not_have,
+    bytes_that_are_sealed_can_be_read_when_encryption_is_turned_off,
 );
 
 fn sealing() -> Vault {
@@ -86,6 +89,15 @@ async fn keys_are_exchanged_without_touching_the_bytes(engine: Engine) {
     let setting = Setting::with(engine, sealing(), |_| {}).await;
     let uploaded = setting.upload("alice", SECRET).await;
     let (stored, details) = (std::fs::read(&setting.files()[0]).unwrap(), setting.details().await);
+    rotate(&setting).await;
+    assert_ne!(setting.details().await, details);
+    assert_eq!(std::fs::read(&setting.files()[0]).unwrap(), stored);
+    assert_eq!(setting.bytes_of(&uploaded).await.unwrap(), SECRET);
+    assert_eq!(outcome(setting.services.attachments.get(&caller("alice"), uploaded.id).await), "ok");
+}
+
+/// What `memloom rotate-keys` does, on a store that is opened to go from one way of writing to another.
+async fn rotate(setting: &Setting) {
     let rotate = |tx: &mut dyn memloom_store::Tx| {
         let rotation = Rotation { keep_derived_texts: true };
         rotation.begin(tx)?;
@@ -94,8 +106,45 @@ async fn keys_are_exchanged_without_touching_the_bytes(engine: Engine) {
         Ok::<_, Error>(())
     };
     setting.store.write("test", rotate).await.unwrap();
-    assert_ne!(setting.details().await, details);
-    assert_eq!(std::fs::read(&setting.files()[0]).unwrap(), stored);
+}
+
+async fn bytes_that_are_older_than_encryption_stay_as_they_are(engine: Engine) {
+    let setting = Setting::new(engine).await;
+    let uploaded = setting.upload("alice", SECRET).await;
+    let setting = setting.reopened(sealing().rotating()).await;
+    rotate(&setting).await;
+    let setting = setting.reopened(sealing()).await;
+    let files = setting.files();
+    setting.clean_up().await;
+    assert_eq!(setting.files(), files);
+    assert_eq!(std::fs::read(&files[0]).unwrap(), SECRET);
     assert_eq!(setting.bytes_of(&uploaded).await.unwrap(), SECRET);
-    assert_eq!(outcome(setting.services.attachments.get(&caller("alice"), uploaded.id).await), "ok");
+}
+
+async fn links_are_signed_with_what_a_copy_of_the_store_does_not_have(engine: Engine) {
+    let token = async |key: u8| {
+        let vault = Vault::sealing(Keys::new(Key::new(&[key; 32]).unwrap(), Vec::new()));
+        let setting = Setting::with(engine, vault, |_| {}).await;
+        // All that these stores differ in is the key that is configured: clocks and ids are the same.
+        let id = setting.upload("alice", SECRET).await.id;
+        let url = setting.services.attachments.download_url(&caller("alice"), id).await.unwrap().url;
+        let token = url.split('/').nth(4).unwrap().to_owned();
+        assert_eq!(outcome(setting.services.attachments.open_signed(&token).await), "ok");
+        (token, setting)
+    };
+    let ((one, setting), (same, _), (other, _)) = (token(1).await, token(1).await, token(2).await);
+    assert_eq!(one, same, "nodes with one key make the same links");
+    assert_ne!(one, other);
+    assert_eq!(outcome(setting.services.attachments.open_signed(&other).await), "forbidden");
+}
+
+async fn bytes_that_are_sealed_can_be_read_when_encryption_is_turned_off(engine: Engine) {
+    let setting = Setting::with(engine, sealing(), |_| {}).await;
+    let uploaded = setting.upload("alice", SECRET).await;
+    let keys = Keys::new(Key::new(&[1; 32]).unwrap(), Vec::new());
+    let setting = setting.reopened(Vault::plain().reading_sealed(keys).rotating()).await;
+    rotate(&setting).await;
+    let setting = setting.reopened(Vault::plain()).await;
+    setting.clean_up().await;
+    assert_eq!(setting.bytes_of(&uploaded).await.unwrap(), SECRET);
 }

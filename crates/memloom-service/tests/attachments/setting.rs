@@ -39,7 +39,7 @@ pub struct Setting {
     pub clock: Arc<TestClock>,
     pub blobs: Blobs,
     pub folder: tempfile::TempDir,
-    _database: Option<Arc<Database>>,
+    database: Option<Arc<Database>>,
 }
 
 impl Setting {
@@ -48,20 +48,33 @@ impl Setting {
     }
 
     pub async fn with(engine: Engine, vault: Vault, change: impl FnOnce(&mut AttachmentSettings)) -> Self {
-        let (folder, vault) = (tempfile::tempdir().unwrap(), Arc::new(vault));
-        let path = folder.path().join("memloom.db");
-        let (store, database) = match engine {
-            Engine::Sqlite => {
+        let folder = tempfile::tempdir().unwrap();
+        let database = match engine {
+            Engine::Sqlite => None,
+            Engine::Postgres => Some(Database::fresh()),
+        };
+        Self::open(folder, database, Arc::new(TestClock::new()), vault, change).await
+    }
+
+    async fn open(
+        folder: tempfile::TempDir,
+        database: Option<Arc<Database>>,
+        clock: Arc<TestClock>,
+        vault: Vault,
+        change: impl FnOnce(&mut AttachmentSettings),
+    ) -> Self {
+        let vault = Arc::new(vault);
+        let store = match &database {
+            None => {
+                let path = folder.path().join("memloom.db");
                 let config = SqliteConfig { path, vault, readers: 2, ..SqliteConfig::default() };
-                (Store::new(Arc::new(SqliteEngine::open(config).unwrap())), None)
+                Store::new(Arc::new(SqliteEngine::open(config).unwrap()))
             }
-            Engine::Postgres => {
-                let database = Database::fresh();
+            Some(database) => {
                 let config = PostgresConfig { vault, ..database.config() };
-                (Store::new(Arc::new(PostgresEngine::open(config).unwrap())), Some(database))
+                Store::new(Arc::new(PostgresEngine::open(config).unwrap()))
             }
         };
-        let clock = Arc::new(TestClock::new());
         let blobs = Blobs::directory(folder.path().join("blobs")).unwrap();
         let mut attachments =
             AttachmentSettings { blobs: Some(blobs.clone()), ..AttachmentSettings::default() };
@@ -69,7 +82,15 @@ impl Setting {
         let settings =
             Settings { attachments, eviction_batch_delay: std::time::Duration::ZERO, ..Settings::default() };
         let services = Services::new(store.clone(), clock.clone(), settings).await.unwrap();
-        Self { services, store, clock, blobs, folder, _database: database }
+        Self { services, store, clock, blobs, folder, database }
+    }
+
+    /// The same store and the same bytes after a restart.
+    pub async fn reopened(self, vault: Vault) -> Self {
+        let Self { services, store, clock, folder, database, .. } = self;
+        drop(services);
+        tokio::task::spawn_blocking(move || store.close()).await.unwrap();
+        Self::open(folder, database, clock, vault, |_| {}).await
     }
 
     pub async fn upload(&self, user: &str, bytes: &'static [u8]) -> Attachment {

@@ -35,6 +35,7 @@ async fn bytes_go_with_the_last_record_that_shares_them(engine: Engine) {
         let (left, count) = attachments.admin_get(&admin, last, None).await.unwrap();
         assert_eq!((count, setting.bytes_of(&left).await.unwrap()), (1, b"x".to_vec()));
         attachments.admin_delete(&admin, last, None).await.unwrap();
+        setting.clean_up().await;
         assert_eq!((setting.records().await, setting.files().len()), (0, 0));
     }
 }
@@ -95,7 +96,10 @@ async fn of_a_deletion_and_an_append_one_wins(engine: Engine) {
         let (appended, deleted) = tokio::join!(setting.say("alice", conversation, &named), delete);
         match (outcome(appended), outcome(deleted)) {
             ("ok", "linked") => assert_eq!(setting.bytes_of(&uploaded).await.unwrap(), b"x"),
-            ("not found", "ok") => assert!(!setting.has_bytes(&uploaded)),
+            ("not found", "ok") => {
+                setting.clean_up().await;
+                assert!(!setting.has_bytes(&uploaded));
+            }
             both => panic!("{both:?}"),
         }
     }
@@ -111,6 +115,7 @@ async fn of_a_deletion_and_a_sharing_append_neither_loses_bytes(engine: Engine) 
         let delete = setting.services.attachments.admin_delete(&admin, uploaded.id, None);
         let (shared, deleted) = tokio::join!(setting.say("alice", conversation, &named), delete);
         assert_eq!(outcome(deleted), "ok");
+        setting.clean_up().await;
         match shared {
             Ok(entry) => {
                 let id = referred(&entry)[0];

@@ -6,19 +6,22 @@ use super::{
 };
 use memloom_core::identity::Caller;
 use memloom_core::{ConversationId, Error};
-use memloom_service::recorder::{Address, Cancel, Ended, Recording};
+use memloom_service::recorder::{Address, Cancel, Ended, Recording, Replay};
 use memloom_service::{RecorderBackend, RecorderSettings, Services, Settings};
 use memloom_store::Store;
 use memloom_store::postgres::PostgresEngine;
 use memloom_testkit::clock::TestClock;
 use memloom_testkit::postgres::Database;
 use memloom_testkit::redis::Redis;
+use std::io::{BufRead, BufReader, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 /// How long a locator lasts here.
 const TTL: Duration = Duration::from_millis(1200);
+/// How long it lasts where it must not run out.
+const LONG: Duration = Duration::from_secs(120);
 /// Within what time everybody knows.
 const SOON: Duration = Duration::from_secs(6);
 
@@ -40,6 +43,11 @@ struct Cluster {
 impl Cluster {
     /// Two nodes that do not confirm what they hold.
     async fn new(by: By) -> Self {
+        Self::lasting(by, TTL, |number| Some(Address { host: format!("node-{number}"), port: 8080 })).await
+    }
+
+    /// The same, with locators that last so long and these addresses.
+    async fn lasting(by: By, locator_ttl: Duration, address: impl Fn(u16) -> Option<Address>) -> Self {
         let (database, clock) = (Database::fresh(), Arc::new(TestClock::new()));
         let redis = (by == By::Redis).then(Redis::start);
         let mut nodes = Vec::new();
@@ -48,9 +56,9 @@ impl Cluster {
                 Some(redis) => RecorderBackend::Redis(redis.url()),
                 None => RecorderBackend::Store,
             };
-            let advertised_address = Some(Address { host: format!("node-{number}"), port: 8080 });
+            let advertised_address = address(number);
             let recorder =
-                RecorderSettings { backend, advertised_address, locator_ttl: TTL, ..Default::default() };
+                RecorderSettings { backend, advertised_address, locator_ttl, ..Default::default() };
             let settings = Settings { recorder, ..Settings::default() };
             let store = Store::new(Arc::new(PostgresEngine::open(database.config()).unwrap()));
             nodes.push(Services::new(store, clock.clone(), settings).await.unwrap());
@@ -118,7 +126,10 @@ by_both! {
     a_recording_that_was_superseded_by_a_short_one_does_not_go_on;
     a_conversation_deleted_on_another_node_is_not_recorded_any_more;
     of_many_that_begin_at_once_on_two_nodes_one_goes_on;
-    a_locator_of_an_earlier_process_at_the_same_address_leads_nowhere;
+    a_locator_of_an_earlier_process_at_the_same_address_leads_nowhere_when_it_has_run_out;
+    another_node_at_the_same_address_is_not_taken_for_this_one;
+    what_ended_here_is_not_replayed_any_more_when_another_node_recorded_after_it;
+    what_is_no_locator_leads_nowhere;
     a_node_that_stops_says_so;
     confirmed_recordings_outlive_their_first_locator;
 }
@@ -242,27 +253,103 @@ async fn of_many_that_begin_at_once_on_two_nodes_one_goes_on(by: By) {
     assert!(cluster.in_progress(0, id).await && cluster.in_progress(1, id).await);
 }
 
-async fn a_locator_of_an_earlier_process_at_the_same_address_leads_nowhere(by: By) {
-    let cluster = Cluster::new(by).await;
+async fn a_locator_of_an_earlier_process_at_the_same_address_leads_nowhere_when_it_has_run_out(by: By) {
+    let mut cluster = Cluster::lasting(by, TTL, |_| None).await;
+    cluster.run(1);
     let id = cluster.conversation().await;
-    let reached_at = "10.0.0.7:8080".parse().unwrap();
-    let backend = match &cluster.redis {
-        Some(redis) => RecorderBackend::Redis(redis.url()),
-        None => RecorderBackend::Store,
-    };
-    let settings =
-        Settings { recorder: RecorderSettings { backend, ..Default::default() }, ..Settings::default() };
-    let mut processes = Vec::new();
-    for _ in 0..2 {
-        let store = Store::new(Arc::new(PostgresEngine::open(cluster.database.config()).unwrap()));
-        processes.push(Services::new(store, Arc::new(TestClock::new()), settings.clone()).await.unwrap());
+    let reached_at = Some("10.0.0.7:8080".parse().unwrap());
+    let alice = &cluster.alice;
+    let _recording = cluster.nodes[0].recorder.record(alice, id, reached_at).await.unwrap();
+    assert_eq!(cluster.elsewhere(1, id).await.unwrap(), "10.0.0.7:8080");
+    let next = &cluster.nodes[1].recorder;
+    let (replay, cancel) =
+        tokio::join!(next.replay(alice, id, reached_at), next.cancel(alice, id, reached_at));
+    assert!(matches!(replay.unwrap(), Replay::Nothing));
+    assert_eq!(cancel.unwrap(), Cancel::Done);
+}
+
+async fn another_node_at_the_same_address_is_not_taken_for_this_one(by: By) {
+    let mut cluster = Cluster::lasting(by, TTL, |_| None).await;
+    cluster.run(0);
+    cluster.run(1);
+    let id = cluster.conversation().await;
+    let reached_at = Some("127.0.0.1:8080".parse().unwrap());
+    let alice = &cluster.alice;
+    let recording = cluster.nodes[0].recorder.record(alice, id, reached_at).await.unwrap();
+    let other = &cluster.nodes[1].recorder;
+    let (replay, cancel) =
+        tokio::join!(other.replay(alice, id, reached_at), other.cancel(alice, id, reached_at));
+    for refused in [replay.err(), cancel.err()] {
+        let Some(Error::PeerUnreachable(reason)) = refused else { panic!("{refused:?}") };
+        assert!(reason.contains("recorder.advertised_address"), "{reason}");
     }
-    let _recording = processes[0].recorder.record(&cluster.alice, id, Some(reached_at)).await.unwrap();
-    assert_eq!(cluster.elsewhere(0, id).await.unwrap(), "10.0.0.7:8080");
-    let next = &processes[1].recorder;
-    let replay = next.replay(&cluster.alice, id, Some(reached_at)).await.unwrap();
-    assert!(matches!(replay, memloom_service::recorder::Replay::Nothing));
-    assert_eq!(next.cancel(&cluster.alice, id, Some(reached_at)).await.unwrap(), Cancel::Done);
+    assert!(goes_on(&recording).await);
+    assert_eq!(cluster.nodes[0].recorder.cancel(alice, id, reached_at).await.unwrap(), Cancel::Done);
+    assert_eq!(ended_within(&recording, AT_ONCE).await, Ended::Cancelled);
+}
+
+async fn what_ended_here_is_not_replayed_any_more_when_another_node_recorded_after_it(by: By) {
+    let cluster = Cluster::running(by).await;
+    let (asked, checked) = (cluster.conversation().await, cluster.conversation().await);
+    for id in [asked, checked] {
+        let mut first = cluster.record(0, id).await;
+        first.append("the first").await.unwrap();
+        first.finish().await;
+        assert_eq!(replayed(&cluster.nodes[0], &cluster.alice, id).await.unwrap(), "the first");
+    }
+    let second = [cluster.record(1, asked).await, cluster.record(1, checked).await];
+    assert!(cluster.elsewhere(0, asked).await.is_some());
+    assert!(cluster.in_progress(0, checked).await);
+    for recording in second {
+        recording.finish().await;
+    }
+    assert_eq!(replayed(&cluster.nodes[0], &cluster.alice, asked).await, None);
+    assert_eq!(replayed(&cluster.nodes[0], &cluster.alice, checked).await, None);
+}
+
+async fn what_is_no_locator_leads_nowhere(by: By) {
+    let cluster = Cluster::lasting(by, LONG, |_| None).await;
+    let id = cluster.conversation().await;
+    let recording = cluster.record(0, id).await;
+    assert!(cluster.elsewhere(1, id).await.is_some());
+    match &cluster.redis {
+        Some(redis) => {
+            let value = format!("a@evil.example|80|{}|{}", recording.id(), recording.id());
+            assert_eq!(said(redis, &format!("SET memloom:default:response:{id} {value}")), "+OK");
+        }
+        None => {
+            let changed = "UPDATE recordings SET host = 'a@evil.example' WHERE tenant <> ''";
+            assert_eq!(cluster.database.execute(changed, &[]), 1);
+        }
+    }
+    assert_eq!(replayed(&cluster.nodes[1], &cluster.alice, id).await, None);
+    assert!(!cluster.in_progress(1, id).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_redis_heard_of_and_did_not_answer_in_time_is_taken_back() {
+    let cluster = Cluster::lasting(By::Redis, LONG, |_| None).await;
+    let id = cluster.conversation().await;
+    let redis = cluster.redis.as_ref().unwrap();
+    assert_eq!(said(redis, "CLIENT PAUSE 2600 ALL"), "+OK");
+    let refused = cluster.nodes[0].recorder.record(&cluster.alice, id, None).await.err().unwrap();
+    assert!(matches!(refused, Error::StorageUnavailable(_)), "{refused}");
+    // Answered when the pause is over, behind what was sent during it.
+    said(redis, "PING");
+    let started = Instant::now();
+    while cluster.in_progress(1, id).await {
+        assert!(started.elapsed() < SOON, "it is said to be in progress");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// What Redis answers.
+fn said(redis: &Redis, command: &str) -> String {
+    let mut stream = std::net::TcpStream::connect(redis.address()).unwrap();
+    write!(stream, "{command}\r\n").unwrap();
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).unwrap();
+    line.trim_end().to_owned()
 }
 
 async fn a_node_that_stops_says_so(by: By) {

@@ -297,3 +297,48 @@ async fn of_many_that_begin_at_once_one_goes_on() {
     }
     assert_eq!(on, [reader(&world.services, &alice, id).await.recording_id()]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recording_finds_room_where_finished_ones_were_that_nobody_reads() {
+    let world = world(RecorderSettings { disk: 1 << 20, max_bytes: 1 << 20, ..Default::default() }).await;
+    let (services, alice) = (&world.services, caller("alice", None));
+    let text = "x".repeat(400_000);
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let id = conversation(services, &alice).await;
+        let mut recording = record(services, &alice, id).await;
+        recording.append(&text).await.unwrap();
+        recording.finish().await;
+        ids.push(id);
+    }
+    let first = reader(services, &alice, ids[0]).await;
+    let id = conversation(services, &alice).await;
+    let mut recording = record(services, &alice, id).await;
+    recording.append(&text).await.unwrap();
+    assert_eq!(replayed(services, &alice, ids[1]).await, None, "it made room");
+    assert_eq!(recording.append(&text).await, Err(Ended::NoRoom), "what is read makes none");
+    assert!(read(first).await == text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_is_no_member_any_more_is_cut_off_from_the_replay_that_runs() {
+    let recorder = RecorderSettings { locator_ttl: Duration::from_millis(100), ..Default::default() };
+    let world = world(recorder).await;
+    let (services, alice, bob) = (&world.services, caller("alice", None), caller("bob", None));
+    let id = conversation(services, &alice).await;
+    services.conversations.share(&alice, id, Some("bob".into()), Some(AccessLevel::Reader)).await.unwrap();
+    let mut recording = record(services, &alice, id).await;
+    recording.append("for members").await.unwrap();
+    let (mut of_alice, mut of_bob) = (reader(services, &alice, id).await, reader(services, &bob, id).await);
+    let (_stop, stopped) = oneshot::channel::<()>();
+    let running = services.clone();
+    tokio::spawn(async move { running.run_tasks(async { drop(stopped.await) }).await });
+    for reading in [&mut of_alice, &mut of_bob] {
+        assert_eq!(reading.next().await.unwrap().unwrap(), "for members");
+    }
+    services.conversations.delete_membership(&alice, id, bob.user.clone()).await.unwrap();
+    let cut = tokio::time::timeout(AT_ONCE * 5, of_bob.next()).await.expect("that it is cut off");
+    assert!(matches!(cut, Err(Error::Forbidden(_))), "{cut:?}");
+    recording.append(" only").await.unwrap();
+    assert_eq!(of_alice.next().await.unwrap().unwrap(), " only");
+}

@@ -4,7 +4,7 @@ use super::format::{Header, Summary, Tally, Writer};
 use super::numbers::Numbers;
 use super::tables::{CHANGES_WITH_WAITING, Column, Owner, TABLES, Table};
 use super::{ArchiveError, rows};
-use crate::{Lock, Row, StoreError, Tx, TxExt, Value, meta};
+use crate::{Lock, Row, StoreError, Tx, TxExt, Value, attachments, meta};
 use memloom_core::Timestamp;
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -44,14 +44,40 @@ pub struct Progress {
     pub rows: u64,
 }
 
-/// Writes everything, or everything of one tenant, as one snapshot of the store shows it. Answers the sink.
+/// Where the bytes of attachments are, which are not in the store.
+pub trait ByteSource {
+    /// Looks for the bytes under a storage key; `false` if there are none.
+    fn find(&mut self, key: &str) -> Result<bool, ArchiveError>;
+    /// Hands over the bytes that were found last, piece by piece.
+    fn read(&mut self, each: &mut dyn FnMut(&[u8]) -> Result<(), ArchiveError>) -> Result<(), ArchiveError>;
+}
+
+/// An archive that has all rows. Nothing of the store is held any more.
+pub struct Rows<W: Write> {
+    writer: Writer<W>,
+    keys: Vec<String>,
+}
+
+/// An archive that is whole.
+pub struct Exported<W> {
+    /// What it was written to.
+    pub sink: W,
+    /// What it holds.
+    pub summary: Summary,
+    /// Attachments whose bytes were not found. They were deleted meanwhile, or lost.
+    pub missing: u64,
+}
+
+/// Writes the rows of everything, or of everything of one tenant, as one snapshot of the store shows it; `with_bytes` also notes
+/// whose bytes are to follow them.
 pub fn export<W: Write>(
     tx: &mut dyn Tx,
     about: &About,
     of: &Selection<'_>,
+    with_bytes: bool,
     sink: W,
     mut progress: impl FnMut(Progress),
-) -> Result<(W, Summary), ArchiveError> {
+) -> Result<Rows<W>, ArchiveError> {
     let mut header = Header::new(about.id, &about.version, about.at, of.tenant);
     header.plain = meta::get(tx, super::mark::PLAIN_CONTENT)?.is_some();
     header.keys = keys(tx, of.tenant)?;
@@ -67,7 +93,24 @@ pub fn export<W: Write>(
         })?;
         writer.end(table)?;
     }
-    writer.finish()
+    let keys = if with_bytes { attachments::keys_of_bytes(tx, of.tenant)? } else { Vec::new() };
+    Ok(Rows { writer, keys })
+}
+
+impl<W: Write> Rows<W> {
+    /// Adds the bytes of attachments that are found, which may take long: no snapshot should wait for it.
+    pub fn finish(mut self, mut blobs: Option<&mut dyn ByteSource>) -> Result<Exported<W>, ArchiveError> {
+        let mut missing = 0;
+        for key in &self.keys {
+            let Some(blobs) = &mut blobs else { break };
+            match blobs.find(key)? {
+                true => self.writer.blob(key, |each| blobs.read(each))?,
+                false => missing += 1,
+            }
+        }
+        let (sink, summary) = self.writer.finish()?;
+        Ok(Exported { sink, summary, missing })
+    }
 }
 
 /// What an archive of the same would hold, without writing it.

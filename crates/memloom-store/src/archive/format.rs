@@ -65,6 +65,14 @@ pub struct Summary {
     pub tables: Vec<(&'static str, u64)>,
     /// Names all of it.
     pub digest: Digest,
+    /// Attachments whose bytes are with it. They are no part of the digest: they are not in the store.
+    pub blobs: u64,
+}
+
+/// The end of the bytes of an attachment: how many there are.
+#[derive(Serialize, Deserialize)]
+struct BlobEnd {
+    bytes: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -94,6 +102,7 @@ pub(super) struct Tally {
     all: blake3::Hasher,
     of_table: blake3::Hasher,
     rows_of_table: u64,
+    blobs: u64,
 }
 
 impl Tally {
@@ -122,7 +131,8 @@ impl Tally {
     }
 
     pub(super) fn summary(&self) -> Summary {
-        Summary { rows: self.rows, tables: self.tables.clone(), digest: Digest(self.all.finalize()) }
+        let digest = Digest(self.all.finalize());
+        Summary { rows: self.rows, tables: self.tables.clone(), digest, blobs: self.blobs }
     }
 }
 
@@ -153,6 +163,23 @@ impl<W: Write> Writer<W> {
     pub(super) fn end(&mut self, table: &'static Table) -> Result<(), ArchiveError> {
         let end = self.tally.end_table(table.name, table.columns);
         self.frames.frame(Tag::TableEnd, &json(&end)?)
+    }
+
+    /// Writes the bytes of an attachment, as `read` hands them over. What is begun has to be ended, so that they are known to
+    /// be there first.
+    pub(super) fn blob(
+        &mut self,
+        key: &str,
+        read: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<(), ArchiveError>) -> Result<(), ArchiveError>,
+    ) -> Result<(), ArchiveError> {
+        self.frames.frame(Tag::Blob, key.as_bytes())?;
+        let mut bytes = 0;
+        read(&mut |piece| {
+            bytes += piece.len() as u64;
+            self.frames.frame(Tag::Bytes, piece)
+        })?;
+        self.tally.blobs += 1;
+        self.frames.frame(Tag::BlobEnd, &json(&BlobEnd { bytes })?)
     }
 
     pub(super) fn finish(mut self) -> Result<(W, Summary), ArchiveError> {
@@ -200,12 +227,27 @@ impl Batch {
     }
 }
 
+/// A part of an archive.
+#[derive(Debug, Clone)]
+pub enum Part {
+    /// Some rows of one table.
+    Rows(Batch),
+    /// The bytes of attachments begin, under this storage key.
+    Blob(String),
+    /// Some of them.
+    Bytes(Vec<u8>),
+    /// They end: all were there.
+    BlobEnd,
+}
+
 /// Reads an archive, and believes nothing that it does not prove.
 pub struct Reader<R: Read> {
     frames: FrameReader<R>,
     header: Header,
     /// The table that is being read, and the columns the archive has of it.
     open: Option<(&'static Table, Arc<[&'static Column]>)>,
+    /// The storage key whose bytes are being read, and how many came.
+    blob: Option<(String, u64)>,
     /// How many of the known tables have begun.
     begun: usize,
     tally: Tally,
@@ -235,7 +277,7 @@ impl<R: Read> Reader<R> {
         }
         let header = parse("in its header", &header)?;
         let tally = Tally::default();
-        Ok(Self { frames, header, open: None, begun: 0, tally, ended: false })
+        Ok(Self { frames, header, open: None, blob: None, begun: 0, tally, ended: false })
     }
 
     /// What it says of itself.
@@ -243,14 +285,28 @@ impl<R: Read> Reader<R> {
         &self.header
     }
 
-    /// The next rows; `None` when all were read and the end proved that nothing is missing.
+    /// The next rows; `None` when all was read and the end proved that nothing is missing.
     pub fn next_batch(&mut self) -> Result<Option<Batch>, ArchiveError> {
+        loop {
+            match self.next_part()? {
+                Some(Part::Rows(batch)) => return Ok(Some(batch)),
+                Some(Part::Blob(_) | Part::Bytes(_) | Part::BlobEnd) => {}
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// The next part; `None` when all was read and the end proved that nothing is missing.
+    pub fn next_part(&mut self) -> Result<Option<Part>, ArchiveError> {
         while !self.ended {
             let (tag, content) = self.frames.frame().map_err(|why| because(&self.place(), why))?;
+            if matches!(tag, Tag::Blob | Tag::Bytes | Tag::BlobEnd) || self.blob.is_some() {
+                return self.blob_part(tag, content).map(Some);
+            }
             match (tag, self.open.clone()) {
                 (Tag::Table, None) => self.begin(&content)?,
                 (Tag::Rows, Some((table, columns))) => {
-                    return self.batch(table, columns, content).map(Some);
+                    return self.batch(table, columns, content).map(|batch| Some(Part::Rows(batch)));
                 }
                 (Tag::TableEnd, Some((table, columns))) => {
                     let found = self.tally.end_table(table.name, columns.iter().copied());
@@ -272,6 +328,33 @@ impl<R: Read> Reader<R> {
     /// What was read so far; the whole archive once [`Reader::next_batch`] answered `None`.
     pub fn summary(&self) -> Summary {
         self.tally.summary()
+    }
+
+    /// Bytes of attachments come after all tables.
+    fn blob_part(&mut self, tag: Tag, content: Vec<u8>) -> Result<Part, ArchiveError> {
+        let place = self.place();
+        let out_of_order = || ArchiveError::damaged(&place, "its parts are not in order");
+        match (tag, self.open.is_some(), self.blob.take()) {
+            (Tag::Blob, false, None) => {
+                let key = String::from_utf8(content).map_err(|_| out_of_order())?;
+                self.blob = Some((key.clone(), 0));
+                Ok(Part::Blob(key))
+            }
+            (Tag::Bytes, false, Some((key, so_far))) => {
+                self.blob = Some((key, so_far + content.len() as u64));
+                Ok(Part::Bytes(content))
+            }
+            (Tag::BlobEnd, false, Some((_, found))) => {
+                let BlobEnd { bytes } = parse(&place, &content)?;
+                if bytes != found {
+                    let why = format!("there are {found} bytes where {bytes} were written");
+                    return Err(ArchiveError::damaged(&place, why));
+                }
+                self.tally.blobs += 1;
+                Ok(Part::BlobEnd)
+            }
+            _ => Err(out_of_order()),
+        }
     }
 
     fn begin(&mut self, content: &[u8]) -> Result<(), ArchiveError> {
@@ -331,6 +414,9 @@ impl<R: Read> Reader<R> {
 
     /// How far it was read.
     fn place(&self) -> String {
+        if let Some((key, bytes)) = &self.blob {
+            return format!("in the bytes of attachment {key} after {bytes} of them");
+        }
         match (&self.open, self.begun) {
             (Some((table, _)), _) => {
                 format!("in table {} after {} of its rows", table.name, self.tally.rows_of_table)

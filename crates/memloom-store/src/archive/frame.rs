@@ -29,12 +29,26 @@ pub(super) enum Tag {
     Rows,
     /// It ends.
     TableEnd,
+    /// The bytes of attachments begin, under their storage key.
+    Blob,
+    /// Some of them.
+    Bytes,
+    /// They end.
+    BlobEnd,
     /// The archive ends.
     End,
 }
 
-const TAGS: [(Tag, u8); 5] =
-    [(Tag::Header, b'H'), (Tag::Table, b'T'), (Tag::Rows, b'R'), (Tag::TableEnd, b'E'), (Tag::End, b'Z')];
+const TAGS: [(Tag, u8); 8] = [
+    (Tag::Header, b'H'),
+    (Tag::Table, b'T'),
+    (Tag::Rows, b'R'),
+    (Tag::TableEnd, b'E'),
+    (Tag::Blob, b'B'),
+    (Tag::Bytes, b'P'),
+    (Tag::BlobEnd, b'F'),
+    (Tag::End, b'Z'),
+];
 
 /// The quickest level that is worth its while.
 const LEVEL: i32 = 3;

@@ -22,8 +22,8 @@ mod tables;
 mod tests;
 
 pub use error::ArchiveError;
-pub use export::{About, Progress, Selection, checksum, count, export};
-pub use format::{Batch, Header, Reader, Summary};
+pub use export::{About, ByteSource, Exported, Progress, Rows, Selection, checksum, count, export};
+pub use format::{Batch, Header, Part, Reader, Summary};
 pub use import::{Import, Terms, Written};
 pub use mark::refuse_unfinished;
 pub use tables::{LEFT_OUT, schema};

@@ -155,8 +155,9 @@ async fn fill(store: &Store, seed: u64) {
 async fn archive_of(store: &Store, tenant: Option<&'static str>) -> (Vec<u8>, Summary) {
     let shared = store.is_shared();
     let export =
-        move |tx: &mut dyn Tx| export(tx, &about(), &Selection { tenant, shared }, Vec::new(), |_| {});
-    store.read("export", export).await.unwrap()
+        move |tx: &mut dyn Tx| export(tx, &about(), &Selection { tenant, shared }, false, Vec::new(), |_| {});
+    let Exported { sink, summary, .. } = store.read("export", export).await.unwrap().finish(None).unwrap();
+    (sink, summary)
 }
 
 async fn checksum_of(store: &Store, tenant: Option<&'static str>) -> Summary {
@@ -192,6 +193,60 @@ async fn take_in(store: &Store, bytes: &[u8]) -> Result<Written, ArchiveError> {
         import.write(batch).await?;
     }
     import.finish(&summary, |_| {}).await
+}
+
+/// Bytes for every key that does not end with an eight: as many pieces as the key has bytes.
+#[derive(Default)]
+struct Bytes(String);
+
+impl ByteSource for Bytes {
+    fn find(&mut self, key: &str) -> Result<bool, ArchiveError> {
+        key.clone_into(&mut self.0);
+        Ok(!key.ends_with('8'))
+    }
+
+    fn read(&mut self, each: &mut dyn FnMut(&[u8]) -> Result<(), ArchiveError>) -> Result<(), ArchiveError> {
+        self.0.bytes().try_for_each(|byte| each(&[byte; 100]))
+    }
+}
+
+#[tokio::test]
+async fn bytes_of_attachments_follow_the_rows_they_belong_to() {
+    let store = Store::in_memory().unwrap();
+    fill(&store, 3).await;
+    let ready = |tx: &mut dyn Tx| tx.execute("UPDATE attachments SET status = 3, deleted_at = NULL", &[]);
+    store.write("ready", ready).await.unwrap();
+    let export = |tx: &mut dyn Tx| {
+        let of = Selection { tenant: Some("acme"), shared: false };
+        let keys = crate::attachments::keys_of_bytes(tx, of.tenant)?;
+        export(tx, &about(), &of, true, Vec::new(), |_| {}).map(|rows| (keys, rows))
+    };
+    let (keys, rows) = store.read("export", export).await.unwrap();
+    let Exported { sink: archive, summary, missing } = rows.finish(Some(&mut Bytes::default())).unwrap();
+    let expected: Vec<&String> = keys.iter().filter(|key| !key.ends_with('8')).collect();
+    assert_eq!(missing as usize, keys.len() - expected.len());
+    assert!(!expected.is_empty() && expected.len() < keys.len(), "{keys:?}");
+
+    let mut reader = Reader::new(archive.as_slice()).unwrap();
+    let mut found: Vec<(String, Vec<u8>)> = Vec::new();
+    while let Some(part) = reader.next_part().unwrap() {
+        match part {
+            Part::Rows(_) => assert!(found.is_empty(), "rows come first"),
+            Part::Blob(key) => found.push((key, Vec::new())),
+            Part::Bytes(bytes) => found.last_mut().unwrap().1.extend(bytes),
+            Part::BlobEnd => {}
+        }
+    }
+    assert_eq!(found.iter().map(|(key, _)| key).collect::<Vec<_>>(), expected);
+    for (key, bytes) in &found {
+        assert_eq!(*bytes, key.bytes().flat_map(|byte| [byte; 100]).collect::<Vec<_>>());
+    }
+    assert_eq!((summary.blobs, reader.summary()), (expected.len() as u64, summary.clone()));
+    let without = archive_of(&store, Some("acme")).await.1;
+    assert_eq!(summary.digest, without.digest, "they are not in the store");
+    for end in (0..archive.len()).step_by(97) {
+        assert!(batches(&archive[..end]).is_err(), "cut off after {end} bytes");
+    }
 }
 
 fn small_archive() -> Vec<u8> {

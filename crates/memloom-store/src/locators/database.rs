@@ -5,7 +5,7 @@
 //!
 //! The table is not logged, and empty after a crash of the database. The mark of a node is a row of a tenant that nobody has.
 
-use super::{Key, Locator, Notice};
+use super::{Address, Key, Locator, Notice};
 use crate::{StoreError, Tx, TxExt, Value};
 use memloom_core::ConversationId;
 use memloom_core::identity::Tenant;
@@ -25,11 +25,11 @@ pub(super) fn tell(tx: &mut dyn Tx, notices: &[Notice], ttl: Duration) -> Result
         match notice {
             Notice::Begun(key, locator) => tx.post(
                 concat!(
-                    "INSERT INTO recordings (tenant, conversation_id, recording, host, port, expires_at) \
-                     VALUES ($1, $2, $3, $4, $5, ",
+                    "INSERT INTO recordings (tenant, conversation_id, recording, node, host, port, expires_at) \
+                     VALUES ($1, $2, $3, $4, $5, $6, ",
                     now!(),
-                    " + $6) ON CONFLICT (tenant, conversation_id) DO UPDATE SET recording = excluded.recording, \
-                     host = excluded.host, port = excluded.port, expires_at = excluded.expires_at"
+                    " + $7) ON CONFLICT (tenant, conversation_id) DO UPDATE SET recording = excluded.recording, \
+                     node = excluded.node, host = excluded.host, port = excluded.port, expires_at = excluded.expires_at"
                 ),
                 &row(key, locator, ttl),
             )?,
@@ -59,7 +59,8 @@ pub(super) fn confirm(
     )? == 1;
     if !is_known {
         let own = Key { tenant: Tenant::listed(String::new()), conversation: ConversationId(node) };
-        revived(tx, &own, &Locator { host: String::new(), port: 0, recording: node }, ttl)?;
+        let nowhere = Address { host: String::new(), port: 0 };
+        revived(tx, &own, &Locator { address: nowhere, recording: node, node }, ttl)?;
     }
     if held.is_empty() {
         return Ok(HashSet::new());
@@ -90,11 +91,11 @@ pub(super) fn confirm(
 fn revived(tx: &mut dyn Tx, key: &Key, locator: &Locator, ttl: Duration) -> Result<bool, StoreError> {
     let told = tx.execute(
         concat!(
-            "INSERT INTO recordings (tenant, conversation_id, recording, host, port, expires_at) \
-             VALUES ($1, $2, $3, $4, $5, ",
+            "INSERT INTO recordings (tenant, conversation_id, recording, node, host, port, expires_at) \
+             VALUES ($1, $2, $3, $4, $5, $6, ",
             now!(),
-            " + $6) ON CONFLICT (tenant, conversation_id) DO UPDATE SET recording = excluded.recording, \
-             host = excluded.host, port = excluded.port, expires_at = excluded.expires_at \
+            " + $7) ON CONFLICT (tenant, conversation_id) DO UPDATE SET recording = excluded.recording, \
+             node = excluded.node, host = excluded.host, port = excluded.port, expires_at = excluded.expires_at \
              WHERE recordings.expires_at <= ",
             now!()
         ),
@@ -112,32 +113,34 @@ pub(super) fn find(
     tx.confine(tenant.as_str())?;
     let found = tx.rows(
         concat!(
-            "SELECT conversation_id, recording, host, port FROM recordings \
+            "SELECT conversation_id, recording, node, host, port FROM recordings \
              WHERE tenant = $1 AND conversation_id = ANY($2) AND expires_at > ",
             now!()
         ),
         &[tenant.as_str().into(), Value::Uuids(&ids)],
         |row| {
-            let port =
-                u16::try_from(row.int(3)?).map_err(|_| StoreError::Broken("a locator's port".into()))?;
-            let locator = Locator { host: row.text(2)?.to_owned(), port, recording: row.uuid(1)? };
+            let address = u16::try_from(row.int(4)?).ok();
+            let address = address.and_then(|port| Address::new(row.text(3).ok()?, port));
+            let (recording, node) = (row.uuid(1)?, row.uuid(2)?);
+            let locator = address.map(|address| Locator { address, recording, node });
             Ok((ConversationId(row.uuid(0)?), locator))
         },
     )?;
-    Ok(found.into_iter().collect())
+    Ok(found.into_iter().filter_map(|(id, locator)| Locator::believed(id, locator)).collect())
 }
 
 pub(super) fn purge(tx: &mut dyn Tx) -> Result<(), StoreError> {
     tx.post(concat!("DELETE FROM recordings WHERE expires_at <= ", now!()), &[])
 }
 
-fn row<'a>(key: &'a Key, locator: &'a Locator, ttl: Duration) -> [Value<'a>; 6] {
+fn row<'a>(key: &'a Key, locator: &'a Locator, ttl: Duration) -> [Value<'a>; 7] {
     [
         key.tenant.as_str().into(),
         key.conversation.0.into(),
         locator.recording.into(),
-        locator.host.as_str().into(),
-        i64::from(locator.port).into(),
+        locator.node.into(),
+        locator.address.host.as_str().into(),
+        i64::from(locator.address.port).into(),
         micros(ttl).into(),
     ]
 }

@@ -7,10 +7,12 @@
 //! This is the only module that knows Redis. There the keys are `memloom:{tenant}:response:{conversation}`, because the id of a
 //! conversation is unique inside its tenant only.
 
+mod address;
 mod database;
 mod redis;
 pub mod trees;
 
+pub use address::{Address, NotAnAddress};
 pub use redis::probe;
 
 use self::redis::RedisLocators;
@@ -34,31 +36,41 @@ pub struct Key {
 /// Where a recording is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Locator {
-    /// The node's host: a name, or an IP address without brackets.
-    pub host: String,
-    /// Its port.
-    pub port: u16,
+    /// Where its node is found.
+    pub address: Address,
     /// The recording.
     pub recording: Uuid,
+    /// Its node, by the id that it has until it stops. Two nodes may be found at one address, behind the same translation of
+    /// addresses or one after the other.
+    pub node: Uuid,
 }
 
 impl fmt::Display for Locator {
-    /// `host|port|recording`, as Redis has it.
+    /// `host|port|recording|node`, as Redis has it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}|{}|{}", self.host, self.port, self.recording)
+        write!(f, "{}|{}|{}|{}", self.address.host, self.address.port, self.recording, self.node)
     }
 }
 
 impl Locator {
-    /// Reads what [`Display`](fmt::Display) writes.
+    /// Reads what [`Display`](fmt::Display) writes, and nothing else.
     fn parse(text: &str) -> Option<Self> {
-        let (rest, recording) = text.rsplit_once('|')?;
-        let (host, port) = rest.rsplit_once('|')?;
-        Some(Self {
-            host: host.to_owned(),
-            port: port.parse().ok()?,
+        let mut parts = text.split('|');
+        let [host, port, recording, node] = [parts.next()?, parts.next()?, parts.next()?, parts.next()?];
+        let locator = Self {
+            address: Address::new(host, port.parse().ok()?)?,
             recording: memloom_core::parse_uuid(recording)?,
-        })
+            node: memloom_core::parse_uuid(node)?,
+        };
+        parts.next().is_none().then_some(locator)
+    }
+
+    /// What was found of a conversation, unless it is no locator: somebody else wrote that, and nobody must be sent there.
+    fn believed(id: ConversationId, found: Option<Self>) -> Option<(ConversationId, Self)> {
+        if found.is_none() {
+            tracing::warn!(conversation = %id, "what is said to be the locator of a recording is none; it is ignored");
+        }
+        Some((id, found?))
     }
 }
 
@@ -156,11 +168,26 @@ mod tests {
     #[test]
     fn a_locator_is_read_as_it_was_written() {
         for host in ["node-1", "10.0.0.7", "2001:db8::7"] {
-            let locator = Locator { host: host.into(), port: 8080, recording: Uuid::from_u128(7) };
+            let address = Address { host: host.into(), port: 8080 };
+            let locator = Locator { address, recording: Uuid::from_u128(7), node: Uuid::from_u128(8) };
             assert_eq!(Locator::parse(&locator.to_string()), Some(locator));
         }
-        for text in ["", "node", "node|80", "node|80|7", "node|x|00000000-0000-0000-0000-000000000007"] {
+    }
+
+    #[test]
+    fn what_does_not_lead_to_a_node_is_no_locator() {
+        let ids = format!("{}|{}", Uuid::from_u128(7), Uuid::from_u128(8));
+        assert!(Locator::parse(&format!("node|80|{ids}")).is_some());
+        for text in ["", "node", "node|80", "node|80|7|8"] {
             assert_eq!(Locator::parse(text), None, "{text}");
+        }
+        for host in
+            ["", "a@evil.example", "evil.example/", "a b", "a#", "a?b", "evil.example:1", "[::1]", "a\r\nb"]
+        {
+            assert_eq!(Locator::parse(&format!("{host}|80|{ids}")), None, "{host}");
+        }
+        for rest in [format!("x|{ids}"), format!("0|{ids}"), format!("65536|{ids}"), format!("80|{ids}|9")] {
+            assert_eq!(Locator::parse(&format!("node|{rest}")), None, "{rest}");
         }
     }
 }

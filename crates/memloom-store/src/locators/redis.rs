@@ -93,8 +93,11 @@ impl RedisLocators {
         let mut commands = redis::pipe();
         commands.cmd("MGET");
         ids.iter().for_each(|id| _ = commands.arg(name(&Key { tenant: tenant.clone(), conversation: *id })));
-        let (found,): (Vec<Option<String>>,) = self.ask(&commands).await?;
-        let locators = ids.iter().zip(found).filter_map(|(id, found)| Some((*id, Locator::parse(&found?)?)));
+        let (found,): (Vec<Option<Vec<u8>>>,) = self.ask(&commands).await?;
+        let locators = ids.iter().zip(found).filter_map(|(id, found)| {
+            let found = found?;
+            Locator::believed(*id, std::str::from_utf8(&found).ok().and_then(Locator::parse))
+        });
         Ok(locators.collect())
     }
 

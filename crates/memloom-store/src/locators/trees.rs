@@ -36,3 +36,14 @@ pub fn existing(tx: &mut dyn Tx, ids: &[GroupId]) -> Result<HashSet<GroupId>, St
     )?;
     Ok(found.into_iter().collect())
 }
+
+/// Everybody who may read one of some trees, of any tenant.
+pub fn readers(tx: &mut dyn Tx, ids: &[GroupId]) -> Result<HashSet<(GroupId, UserId)>, StoreError> {
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    let found = tx.rows(
+        "SELECT group_id, user_id FROM memberships WHERE group_id = ANY($1)",
+        &[Value::Uuids(&ids)],
+        |row| Ok((GroupId(row.uuid(0)?), UserId(row.text(1)?.to_owned()))),
+    )?;
+    Ok(found.into_iter().collect())
+}

@@ -261,7 +261,8 @@ SELECT id::text, version, age, host, process, settings FROM (
 WHERE age < $1 ORDER BY host, process, id";
 
 /// Tables whose rows say whose they are, and are therefore under row-level security; a test compares them with the schema.
-pub const PROTECTED: [&str; 18] = [
+pub const PROTECTED: [&str; 20] = [
+    "attachments",
     "changes",
     "changes_outbox",
     "conversations",
@@ -275,6 +276,7 @@ pub const PROTECTED: [&str; 18] = [
     "memory_idempotency_users",
     "memory_scopes",
     "past_members",
+    "recordings",
     "scopes",
     "stream_events",
     "stream_kept",

@@ -1,19 +1,29 @@
-//! The keys that are configured. They wrap data keys and nothing else.
+//! The keys that are configured. They wrap data keys; what is signed is signed with others that are derived from them.
 
 use super::cipher::{Cipher, KEY_LENGTH, NONCE_LENGTH};
 use super::data_keys::DataKeyId;
 use super::{Failure, Place, places};
 use crate::StoreError;
+use std::fmt::{Debug, Formatter};
 use zeroize::Zeroizing;
 
 /// Makes the name of a key differ from anything else that is derived from it.
 const ID_CONTEXT: &str = "memloom: the name of a key that wraps data keys";
+/// The same, of what is signed.
+const SIGNING_CONTEXT: &str = "memloom: what is signed by who has a key that wraps data keys";
 
 /// A configured key.
-#[derive(Debug)]
 pub struct Key {
     id: String,
     cipher: Cipher,
+    signing: Zeroizing<[u8; KEY_LENGTH]>,
+}
+
+impl Debug for Key {
+    /// Without what is secret.
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Key").field("id", &self.id).finish_non_exhaustive()
+    }
 }
 
 impl Key {
@@ -21,12 +31,18 @@ impl Key {
     pub fn new(bytes: &[u8; KEY_LENGTH]) -> Result<Self, StoreError> {
         let id = blake3::derive_key(ID_CONTEXT, bytes);
         let id = id[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self { id, cipher: Cipher::new(bytes)? })
+        let signing = Zeroizing::new(blake3::derive_key(SIGNING_CONTEXT, bytes));
+        Ok(Self { id, cipher: Cipher::new(bytes)?, signing })
     }
 
     /// What it is called where it is used. It says nothing about the key itself.
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// What only those can sign with who have the key, and which opens nothing.
+    pub(super) fn signing(&self) -> &[u8; KEY_LENGTH] {
+        &self.signing
     }
 }
 

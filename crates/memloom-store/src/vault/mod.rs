@@ -103,6 +103,11 @@ impl Vault {
         self.writes == Provider::Dek
     }
 
+    /// What to sign with that a copy of the store does not give away; none where everything in it lies open.
+    pub fn signing_key(&self) -> Option<&[u8; 32]> {
+        self.keys.as_ref().map(|keys| keys.current().signing())
+    }
+
     fn unwrapped(&self, id: &DataKeyId) -> Option<Arc<Cipher>> {
         self.unwrapped.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
     }

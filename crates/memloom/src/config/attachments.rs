@@ -1,7 +1,7 @@
 //! `[attachments]`: where the bytes of attachments are kept, how large they may be and for how long.
 
 use super::{Bytes, Database, Span, positive};
-use memloom_blobs::fetch::Fetcher;
+use memloom_blobs::fetch::{Fetcher, USUAL_PORTS};
 use memloom_blobs::{AzureConfig, BlobError, Blobs, S3Config};
 use memloom_server::auth::config::{ConfigProblem, Secret};
 use memloom_service::AttachmentSettings;
@@ -22,6 +22,8 @@ pub struct Attachments {
     pub directory: Option<PathBuf>,
     /// The most bytes one may have.
     pub max_size: Bytes,
+    /// How many are uploaded to a node at a time; more are asked to come again. A user uploads at most 8.
+    pub uploads: usize,
     /// How long one is kept that no entry refers to, unless its uploader says so.
     pub default_expires_in: Span,
     /// The longest that its uploader may say.
@@ -38,6 +40,8 @@ pub struct Attachments {
     pub download_url_secret: Option<Secret>,
     /// Whether attachments are fetched from addresses that callers name. Only public ones are.
     pub fetch_sources: bool,
+    /// The ports that they are fetched from.
+    pub fetch_ports: Vec<u16>,
     /// The bucket.
     pub s3: S3,
     /// The container.
@@ -50,6 +54,7 @@ impl Default for Attachments {
             store: AttachmentStore::Directory,
             directory: None,
             max_size: Bytes::mebi(10),
+            uploads: 64,
             default_expires_in: Span::hours(1),
             max_expires_in: Span::hours(24),
             upload_expires_in: Span::seconds(60),
@@ -58,6 +63,7 @@ impl Default for Attachments {
             download_url_expires_in: Span::seconds(300),
             download_url_secret: None,
             fetch_sources: true,
+            fetch_ports: USUAL_PORTS.to_vec(),
             s3: S3::default(),
             azure: Azure::default(),
         }
@@ -127,7 +133,10 @@ const STORE: &str = "attachments.store";
 const SECRET: &str = "attachments.download_url_secret";
 /// As long as what it is hashed to.
 const SHORTEST_SECRET: usize = 32;
-const LONGEST_S3_LINK: Span = Span::hours(7 * 24);
+/// S3 signs no link that lasts longer; whoever needs one for longer asks for another.
+const LONGEST_LINK: Span = Span::hours(7 * 24);
+/// An object store takes an upload in at most 10,000 parts, of 5 MiB here. What is in a directory may have to move to one.
+const LARGEST: Bytes = Bytes::mebi(48 * 1024);
 
 impl Attachments {
     /// What the use cases work with, but for the places that [`Attachments::blobs`] and [`Attachments::fetcher`] open.
@@ -162,7 +171,8 @@ impl Attachments {
     /// What fetches attachments from the web, if that is allowed.
     pub fn fetcher(&self) -> anyhow::Result<Option<Fetcher>> {
         let fetches = self.fetch_sources && self.store != AttachmentStore::None;
-        Ok(fetches.then(Fetcher::new).transpose()?)
+        let fetcher = fetches.then(Fetcher::new).transpose()?;
+        Ok(fetcher.map(|fetcher| fetcher.with_ports(&self.fetch_ports)))
     }
 
     /// The directory, if they are kept in one.
@@ -182,6 +192,7 @@ impl Attachments {
     pub(super) fn problems(&self) -> Vec<ConfigProblem> {
         let mut found: Vec<ConfigProblem> = positive([
             ("attachments.max_size", self.max_size.0 > 0),
+            ("attachments.uploads", self.uploads > 0),
             ("attachments.default_expires_in", !self.default_expires_in.0.is_zero()),
             ("attachments.upload_refresh_interval", !self.upload_refresh_interval.0.is_zero()),
             ("attachments.cleanup_interval", !self.cleanup_interval.0.is_zero()),
@@ -212,17 +223,28 @@ impl Attachments {
             let problem = format!("is shorter than {SHORTEST_SECRET} characters");
             found.push(ConfigProblem::new(SECRET, problem, "use the output of `openssl rand -base64 32`"));
         }
-        if self.store == AttachmentStore::S3
-            && self.s3.direct_download
-            && self.download_url_expires_in.0 > LONGEST_S3_LINK.0
-        {
+        if self.download_url_expires_in.0 > LONGEST_LINK.0 {
             found.push(ConfigProblem::new(
                 "attachments.download_url_expires_in",
+                format!("is {}, and no link lasts longer than {LONGEST_LINK}", self.download_url_expires_in),
+                "lower it; whoever needs a link for longer asks for another",
+            ));
+        }
+        if self.max_size.0 > LARGEST.0 {
+            found.push(ConfigProblem::new(
+                "attachments.max_size",
                 format!(
-                    "is {}, and S3 signs no link that lasts longer than {LONGEST_S3_LINK}",
-                    self.download_url_expires_in
+                    "is {}, and an object store takes no upload of more than {LARGEST} in the parts it is sent in",
+                    self.max_size
                 ),
-                "lower it, or set attachments.s3.direct_download = false",
+                "lower it",
+            ));
+        }
+        if self.fetch_ports.is_empty() || self.fetch_ports.contains(&0) {
+            found.push(ConfigProblem::new(
+                "attachments.fetch_ports",
+                "names no port, or 0, which is none",
+                "name ports such as [80, 443], or set attachments.fetch_sources = false",
             ));
         }
         match self.store {

@@ -119,8 +119,10 @@ fn any_file_can_be_looked_at_and_read() {
     assert_eq!(content.text, "<p>");
     assert_eq!(content.header("content-type"), "application/octet-stream");
     assert_eq!(content.header("etag"), format!("\"{}\"", digest(b"<p>")));
+    assert_eq!(content.header("cache-control"), "no-store", "who reads it again is to be seen again");
     let known = t.admin.with_header("if-none-match", content.header("etag"));
-    known.get(&format!("{one}/content")).expect(304);
+    let known = known.get(&format!("{one}/content")).expect(304);
+    assert_eq!(known.header("cache-control"), "no-store");
     let part = t.admin.with_header("range", "bytes=1-1").get(&format!("{one}/content")).expect(206);
     assert_eq!(part.text, "p");
 

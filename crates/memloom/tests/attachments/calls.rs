@@ -265,6 +265,27 @@ fn what_is_not_here_is_not_brought() {
 }
 
 #[test]
+fn uploads_over_both_transports_share_the_room_there_is() {
+    let server = server_with("[attachments]\nuploads = 1");
+    let (alice, bob) = (server.as_user("alice"), server.as_user("bob"));
+    let (sender, receiver) = tokio::sync::mpsc::channel(1);
+    let slow = calls(&server, &alice);
+    let request = slow.request(tokio_stream::wrappers::ReceiverStream::new(receiver));
+    let mut client = slow.client.clone();
+    let upload = RUNTIME.spawn(async move { client.upload_attachment(request).await });
+    let metadata = UploadAttachmentRequest { payload: Some(Payload::Metadata(named("slow", ""))) };
+    sender.blocking_send(metadata).expect("a first message");
+    eventually("it has begun", || records(&server.stored()) == 1);
+
+    assert_code(calls(&server, &bob).upload(named("a", ""), b"x"), Code::Unavailable);
+    try_upload(&bob, "a", "text/plain", b"x").expect_error(503, "overloaded");
+
+    drop(sender);
+    RUNTIME.block_on(upload).expect("no panic").expect("an upload that came to its end");
+    eventually("there is room again", || calls(&server, &bob).upload(named("a", ""), b"x").is_ok());
+}
+
+#[test]
 fn uploads_at_the_same_time_on_one_connection_do_not_mix() {
     let alice = SERVER.someone("alice");
     let caller = calls(&SERVER, &alice);

@@ -5,13 +5,17 @@ use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
-/// A connection on which one half of an upload was sent, and the other half.
+/// A connection on which one half of an upload of alice's was sent, and the other half.
 fn half_an_upload(server: &TestServer) -> (TcpStream, Vec<u8>) {
+    half_an_upload_of(server, "alice")
+}
+
+fn half_an_upload_of(server: &TestServer, user: &str) -> (TcpStream, Vec<u8>) {
     let address = server.url().strip_prefix("http://").expect("an address");
     let mut form = Form::default().file("half.bin", "application/octet-stream", &noise(3_000_000, 1)).bytes();
     let mut stream = TcpStream::connect(address).expect("a connection");
     let head = format!(
-        "POST {ATTACHMENTS} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer alice\r\nContent-Type: {FORM}\r\n\
+        "POST {ATTACHMENTS} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {user}\r\nContent-Type: {FORM}\r\n\
          Content-Length: {}\r\n\r\n",
         form.len()
     );
@@ -28,9 +32,44 @@ fn an_upload_may_take_longer_than_a_request_may() {
     // There is nothing to wait for but the time.
     std::thread::sleep(Duration::from_millis(1500));
     stream.write_all(&rest).expect("the other half");
+    assert_eq!(status(&mut stream), "HTTP/1.1 201");
+}
+
+/// What the first line of an answer begins with.
+fn status(stream: &mut TcpStream) -> String {
     let mut status = [0; 12];
     stream.read_exact(&mut status).expect("an answer");
-    assert_eq!(&status, b"HTTP/1.1 201");
+    String::from_utf8_lossy(&status).into_owned()
+}
+
+#[test]
+fn whoever_uploads_a_lot_at_a_time_is_asked_to_come_again() {
+    let server = local_server();
+    let mut halves: Vec<_> = (0..8).map(|_| half_an_upload(&server)).collect();
+    eventually("they have begun", || records(&server.stored()) == 8);
+
+    let refused = try_upload(&server.as_user("alice"), "one-more.txt", "text/plain", b"x");
+    assert_eq!(refused.expect_error(503, "overloaded").header("retry-after"), "5");
+    upload(&server.as_user("bob"), "of-somebody-else.txt", "text/plain", b"x");
+
+    let (mut stream, rest) = halves.pop().expect("a half");
+    stream.write_all(&rest).expect("the other half");
+    assert_eq!(status(&mut stream), "HTTP/1.1 201");
+    eventually("there is room again", || {
+        try_upload(&server.as_user("alice"), "one-more.txt", "text/plain", b"x").status == 201
+    });
+}
+
+#[test]
+fn a_node_takes_no_more_uploads_at_a_time_than_it_may() {
+    let server = server_with("[attachments]\nuploads = 2");
+    let halves = ["alice", "bob"].map(|user| half_an_upload_of(&server, user));
+    eventually("they have begun", || records(&server.stored()) == 2);
+
+    let carol = server.as_user("carol");
+    try_upload(&carol, "a.txt", "text/plain", b"x").expect_error(503, "overloaded");
+    drop(halves);
+    eventually("there is room again", || try_upload(&carol, "a.txt", "text/plain", b"x").status == 201);
 }
 
 #[test]

@@ -95,6 +95,8 @@ fn bytes_come_straight_from_the_store(server: &TestServer) {
     let page = upload(&alice, "page.html", "text/html", b"<script>");
 
     let redirect = read(server, &alice, &at(&picture), &[]).expect(307);
+    assert_eq!(redirect.header("cache-control"), "private, max-age=150", "half as long as the link is good");
+    assert!(redirect.header("vary").contains("Authorization"), "{redirect:?}");
     let got = raw("GET", redirect.header("location"), &[]).expect(200);
     assert_eq!((got.bytes.as_slice(), got.header("content-type")), (&b"picture"[..], "image/png"));
     let link = alice.get(&format!("{}/download-url", at(&page))).expect(200);

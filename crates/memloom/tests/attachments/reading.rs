@@ -40,6 +40,7 @@ fn a_file_comes_with_all_that_belongs_to_it() {
         ("content-length", "200000"),
         ("etag", &file.etag()),
         ("cache-control", "private, max-age=86400, immutable"),
+        ("vary", "Authorization, X-API-Key, X-User-ID, X-Tenant-Id"),
         ("x-content-type-options", "nosniff"),
         ("content-security-policy", "sandbox; default-src 'none'"),
         ("accept-ranges", "bytes"),
@@ -52,12 +53,17 @@ fn a_file_comes_with_all_that_belongs_to_it() {
 
 #[test]
 fn the_type_is_given_back_as_it_came() {
-    for content_type in
-        ["text/plain; charset=iso-8859-1", "application/json", "audio/ogg; codecs=opus", "text/csv"]
-    {
+    for (content_type, how) in [
+        ("text/plain; charset=iso-8859-1", "inline"),
+        ("application/json", "inline"),
+        ("audio/ogg; codecs=opus", "inline"),
+        ("text/csv", "attachment"),
+        ("application/zip", "attachment"),
+        ("application/unheard-of", "attachment"),
+    ] {
         let got = File::new("x", content_type, b"x".to_vec()).read(&[]).expect(200);
         assert_eq!(got.header("content-type"), content_type);
-        assert_eq!(got.header("content-disposition"), "inline; filename=\"x\"");
+        assert_eq!(got.header("content-disposition"), format!("{how}; filename=\"x\""), "{content_type}");
     }
 }
 
@@ -132,6 +138,7 @@ fn a_caller_that_has_it_gets_no_bytes() {
         assert!(got.bytes.is_empty());
         assert_eq!(got.header("etag"), etag, "{tags}");
         assert_eq!(got.header("cache-control"), "private, max-age=86400, immutable", "{tags}");
+        assert_eq!(got.header("vary"), "Authorization, X-API-Key, X-User-ID, X-Tenant-Id", "{tags}");
     }
     for tags in ["\"other\"", "nonsense", ""] {
         assert_eq!(file.read(&[("if-none-match", tags)]).expect(200).bytes, file.bytes, "{tags}");

@@ -40,6 +40,7 @@ fn whoever_has_the_address_reads_the_file() {
     let left: u64 =
         caching.strip_prefix("private, max-age=").and_then(|left| left.parse().ok()).expect(&caching);
     assert!((200..=300).contains(&left), "as long as the address can be used: {caching}");
+    assert!(!got.header("vary").contains("Authorization"), "whoever reads it");
 }
 
 #[test]

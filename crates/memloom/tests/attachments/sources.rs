@@ -22,13 +22,12 @@ fn assert_fails(who: &Client, id: &str, why: &str) {
 #[test]
 fn a_source_is_answered_before_it_is_fetched() {
     let alice = SERVER.someone("alice");
-    let body =
-        json!({"sourceUrl": "http://192.0.2.1/plan.png", "name": "plan.png", "contentType": "image/png"});
+    let body = json!({"sourceUrl": "http://nowhere.invalid/plan.png", "name": "plan.png", "contentType": "image/png"});
     let answer = alice.post(&format!("{ATTACHMENTS}?expiresIn=PT2H"), body).expect(201);
     let members = ["id", "href", "contentType", "filename", "expiresAt", "status", "sourceUrl"];
     let answer = answer.expect_members(&members);
     assert_eq!(answer.json["status"], "downloading");
-    assert_eq!(answer.json["sourceUrl"], "http://192.0.2.1/plan.png");
+    assert_eq!(answer.json["sourceUrl"], "http://nowhere.invalid/plan.png");
     assert_eq!(
         (&answer.json["filename"], &answer.json["contentType"]),
         (&json!("plan.png"), &json!("image/png"))
@@ -69,7 +68,6 @@ fn only_the_web_is_a_source() {
 
 #[test]
 fn nothing_on_this_machine_or_its_network_is_reached() {
-    let alice = SERVER.someone("alice");
     // Whoever knocks is seen.
     let listeners = ["127.0.0.1:0", "[::1]:0"].map(|address| TcpListener::bind(address).ok());
     let ports: Vec<u16> = listeners
@@ -78,6 +76,9 @@ fn nothing_on_this_machine_or_its_network_is_reached() {
         .map(|listener| listener.local_addr().expect("its address").port())
         .collect();
     let port = ports[0];
+    // The port is not what keeps it away.
+    let server = server_with(&format!("[attachments]\nfetch_ports = {:?}", [&ports[..], &[80]].concat()));
+    let alice = server.as_user("alice");
     let mut urls = vec![
         format!("http://127.0.0.1:{port}/"),
         format!("http://localhost:{port}/"),
@@ -127,8 +128,26 @@ fn nothing_on_this_machine_or_its_network_is_reached() {
         let knocked = listener.accept();
         assert!(knocked.is_err(), "somebody came: {knocked:?}");
     }
-    let log = SERVER.log();
+    let log = server.log();
     assert!(!log.contains("secret@"), "credentials of an address stay out of the log");
+}
+
+#[test]
+fn what_an_address_says_of_itself_is_refused_at_once() {
+    let alice = SERVER.someone("alice");
+    for url in [
+        "http://127.0.0.1/x",
+        "http://0x7f.1/x",
+        "https://[::1]/x",
+        "http://10.0.0.1/x",
+        "http://169.254.169.254/latest/meta-data/",
+        "http://168.63.129.16/machine",
+        "https://me:secret@example.org/x",
+        "http://example.org:22/x",
+    ] {
+        let answer = alice.post(ATTACHMENTS, json!({"sourceUrl": url})).expect_violation("sourceUrl");
+        assert!(!answer.text.contains("secret"), "{}", answer.describe());
+    }
 }
 
 #[test]
@@ -159,6 +178,18 @@ fn while_it_is_fetched_its_source_has_the_bytes() {
     let url = alice.get(&format!("{}/download-url", at(&id))).expect(200);
     assert_eq!(url.json, json!({"url": source, "expiresIn": 0}));
     bob.get(&at(&id)).expect_forbidden();
+
+    // Whoever brought it knows where it leads; others, whose browser may take their credentials along, are not sent there.
+    let conversation = start(&alice, "Plans");
+    let id = link(&alice, &conversation, &id);
+    share(&alice, &conversation, &bob, "reader");
+    alice.get(&at(&id)).expect(307);
+    let admin = server.as_user("admin");
+    for (who, path) in [(&bob, at(&id)), (&admin, format!("/v1/admin/attachments/{id}"))] {
+        let bytes = if who.user() == "admin" { format!("{path}/content") } else { path.clone() };
+        who.get(&bytes).expect_error(409, "upload_in_progress");
+        who.get(&format!("{path}/download-url")).expect_error(409, "upload_in_progress");
+    }
 
     stored.execute(&format!("UPDATE attachments SET status = 1 WHERE id = {}", stored.id(&id)), b"");
     alice.get(&at(&id)).expect_error(409, "upload_in_progress");

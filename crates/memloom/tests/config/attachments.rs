@@ -81,6 +81,18 @@ fn sources_are_fetched_unless_somebody_says_otherwise() {
 }
 
 #[test]
+fn sources_are_fetched_from_the_ports_of_the_web_unless_somebody_names_others() {
+    let fetches = |toml: &str, url: &str| {
+        let fetcher = given(toml).load().config.attachments.fetcher().unwrap().unwrap();
+        fetcher.check(url).is_ok()
+    };
+    let (usual, other) = ("https://files.example/", "https://files.example:9443/");
+    assert!(fetches("", usual) && !fetches("", other));
+    let named = "[attachments]\nfetch_ports = [9443]\n";
+    assert!(fetches(named, other) && !fetches(named, usual));
+}
+
+#[test]
 fn object_stores_can_be_opened_with_what_is_configured() {
     let folder = tempfile::tempdir().unwrap();
     let keys = "access_key_id = \"id\"\nsecret_access_key = \"hush\"\nregion = \"eu-central-1\"\nprefix = \"memloom/\"\n\
@@ -149,15 +161,19 @@ fn what_cannot_work_stops_the_start() {
         ],
     );
     stops(
-        &format!(
-            "{}direct_download = true\n",
-            S3.replace("\"s3\"\n", "\"s3\"\ndownload_url_expires_in = \"8d\"\n")
-        ),
+        "[attachments]\ndownload_url_expires_in = \"8d\"\nmax_size = \"49GiB\"\nuploads = 0\nfetch_ports = [80, 0]\n",
         &[
-            "attachments.download_url_expires_in: is 8d, and S3 signs no link that lasts longer than 7d; lower it, or set \
-           attachments.s3.direct_download = false",
+            "attachments.uploads: is 0, so nothing could be done; set at least 1, or remove the key",
+            "attachments.download_url_expires_in: is 8d, and no link lasts longer than 7d; lower it; whoever needs a link for \
+             longer asks for another",
+            "attachments.max_size: is 49GiB, and an object store takes no upload of more than 48GiB in the parts it is sent in; \
+             lower it",
+            "attachments.fetch_ports: names no port, or 0, which is none; name ports such as [80, 443], or set \
+             attachments.fetch_sources = false",
         ],
     );
+    let most = given("[attachments]\ndownload_url_expires_in = \"7d\"\nmax_size = \"48GiB\"\n");
+    assert_eq!(most.problems(), [""; 0]);
     stops(
         "[attachments]\nmax_size = 0\ndownload_url_secret = \"short\"\n",
         &[

@@ -108,3 +108,34 @@ fn reflection_shows_the_contract_in_both_of_its_versions() {
         }
     }
 }
+
+#[test]
+fn calls_are_counted_under_their_own_names_with_the_status_that_rest_would_have() {
+    let counted = local_server();
+    let channel = channel(&counted);
+    let get = "/memory.v1.ConversationsService/GetConversation";
+    let unknown = [&[0x0a, 16][..], &bytes_of(&fresh_id())].concat();
+    for (message, code) in [
+        (unknown, Code::NotFound),
+        (vec![0x0a, 1, 7], Code::InvalidArgument),
+        (vec![0xff], Code::InvalidArgument),
+    ] {
+        assert_eq!(call_raw(&channel, &Who::user("alice"), get, message).expect_err("no").code(), code);
+    }
+    assert_eq!(
+        call_raw(&channel, &Who::anonymous(), get, Vec::new()).expect_err("no").code(),
+        Code::Unauthenticated
+    );
+    http2(&counted, get, &[("content-type", "application/json")], Vec::new());
+    let metrics = counted.anonymous().get("/metrics").expect(200).text;
+    for (status, count) in [(404, 1), (400, 2), (401, 1), (415, 1)] {
+        let labels = [format!("uri=\"{get}\""), format!("status=\"{status}\"")];
+        let is_it = |line: &&str| {
+            line.starts_with("http_server_requests_seconds_count")
+                && labels.iter().all(|label| line.contains(label))
+        };
+        let line =
+            metrics.lines().find(is_it).unwrap_or_else(|| panic!("{status} is not counted:\n{metrics}"));
+        assert!(line.ends_with(&format!(" {count}")), "{line}");
+    }
+}

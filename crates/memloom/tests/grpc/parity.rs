@@ -546,7 +546,7 @@ fn at_once(who: &Who, op: Op, asked: impl Fn(usize) -> Value + Sync) -> Vec<Valu
     let gate = std::sync::Barrier::new(CALLS);
     let (rest, grpc) = (Rest(&SERVER), Grpc(channel(&SERVER)));
     let call = |number: usize| {
-        let surface: &dyn Surface = if number % 2 == 0 { &rest } else { &grpc };
+        let surface: &dyn Surface = if number.is_multiple_of(2) { &rest } else { &grpc };
         gate.wait();
         surface.call(who, op, &asked(number)).expect("every call is answered")
     };

@@ -97,14 +97,20 @@ fn the_limit_of_a_message_is_configured_with_that_of_a_body() {
 #[test]
 fn a_deadline_that_passes_is_told_and_what_was_begun_is_done_all_the_same() {
     let alice = fresh_name("alice");
-    let conversation = fresh_id();
     let credential = format!("Bearer {alice}");
-    // Large enough that a millisecond does not do.
-    let append = wire::append(&bytes_of(&conversation), &[wire::string(&"x".repeat(8 * MIB))]);
-
     let headers = [GRPC, TRAILERS, ("grpc-timeout", "1m"), ("authorization", &credential)];
-    let answer = http2(&SERVER, "/memory.v1.EntriesService/AppendEntry", &headers, framed(&append));
-    assert_eq!(answer.code(), Code::DeadlineExceeded, "{:?} {:?}", answer.headers, answer.trailers);
+    // Storing takes longer than a millisecond, except sometimes.
+    let conversation = (0..50).find_map(|_| {
+        let conversation = fresh_id();
+        let append = wire::append(&bytes_of(&conversation), &[wire::string("in a hurry")]);
+        let answer = http2(&SERVER, "/memory.v1.EntriesService/AppendEntry", &headers, framed(&append));
+        match answer.code() {
+            Code::Ok => None,
+            Code::DeadlineExceeded => Some(conversation),
+            other => panic!("{other:?} {answer:?}"),
+        }
+    });
+    let conversation = conversation.expect("some call takes longer than its deadline");
 
     let rest = SERVER.as_user(alice);
     let deadline = Instant::now() + Duration::from_secs(30);

@@ -19,7 +19,11 @@ fn events_carry_the_text_and_where_it_ends() {
     let recording = recording_of(&piece.id);
     assert_eq!(piece.id, format!("{recording}:{}", "déjà \"vu\"\n\u{2028}".len()));
     let end = events.next().expect("the end");
-    let expected = SentEvent { id: format!("{recording}:end"), name: "end".into(), data: "{}".into() };
+    let expected = SentEvent {
+        id: format!("{recording}:end"),
+        name: "end".into(),
+        data: r#"{"status":"success"}"#.into(),
+    };
     assert_eq!(end, expected, "with data, without which a browser does not tell of it");
     assert_eq!(events.next(), None);
 }

@@ -1,5 +1,6 @@
 //! `/v1/admin/attachments`: every file of a tenant, for admins and auditors, with a reason and a trace.
 
+use super::delivery::Caching;
 use super::{attachment_id, deliver, signed};
 use crate::rest::App;
 use crate::rest::admin::{ReasonQuery, justification};
@@ -100,7 +101,8 @@ pub(in crate::rest) async fn get_attachment(
         (status = 200, description = "The file", content_type = "*/*", headers(("ETag" = String, description = "The digest of its bytes"))),
         (status = 206, description = "The range of it", content_type = "*/*", headers(("Content-Range" = String, description = "Which bytes these are"))),
         (status = 304, description = "The caller has it"),
-        (status = 307, description = "It is there: at its source while it is fetched, or in the object store"),
+        (status = 307, description = "It is in the object store"),
+        (status = 409, description = "It is still on its way", body = ErrorBody),
         (status = 416, description = "It does not have these bytes", body = ErrorBody),
         (status = 422, description = "Its source could not be fetched", body = ErrorBody)))]
 pub(in crate::rest) async fn attachment_content(
@@ -115,7 +117,7 @@ pub(in crate::rest) async fn attachment_content(
     let reason = justification(query.justification, &headers)?;
     let id = attachment_id(&id)?;
     let opened = app.0.services.attachments.admin_open(&principal, id, reason.as_deref()).await?;
-    deliver(&app, opened, &method, &headers).await
+    deliver(&app, opened, Caching::Never, &method, &headers).await
 }
 
 /// Makes an address at which any file can be read without credentials, for a short time.

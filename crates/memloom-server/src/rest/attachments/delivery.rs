@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE,
-    CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, LOCATION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, LOCATION, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use memloom_core::attachments::{self, Attachment, Delivery};
@@ -21,22 +21,38 @@ const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
 const BYTES: HeaderValue = HeaderValue::from_static("bytes");
 
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+/// What decides who a caller is: one browser may be several of them, one after the other.
+const IDENTITY: HeaderValue = HeaderValue::from_static("Authorization, X-API-Key, X-User-ID, X-Tenant-Id");
+
 /// For how long whoever has the bytes may use them again. They never change; who may read them does.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Caching {
-    /// A day, as whoever may read them asks again then.
+    /// A day, by whoever was given them, as whoever may read them asks again then.
     Day,
-    /// As long as the address can be used.
-    For(Duration),
+    /// As long as the link can be used, by whoever has it.
+    Link(Duration),
+    /// Not at all: every reading is to be written down.
+    Never,
 }
 
 impl Caching {
-    fn header(self) -> Result<HeaderValue> {
-        match self {
-            Self::Day => Ok(HeaderValue::from_static("private, max-age=86400, immutable")),
-            Self::For(time) => header(&format!("private, max-age={}", time.as_secs())),
+    fn describe(self, headers: &mut HeaderMap) -> Result<()> {
+        let caching = match self {
+            Self::Day => HeaderValue::from_static("private, max-age=86400, immutable"),
+            Self::Link(left) => lasting(left)?,
+            Self::Never => NO_STORE,
+        };
+        headers.insert(CACHE_CONTROL, caching);
+        if let Self::Day = self {
+            headers.append(VARY, IDENTITY);
         }
+        Ok(())
     }
+}
+
+fn lasting(time: Duration) -> Result<HeaderValue> {
+    header(&format!("private, max-age={}", time.as_secs()))
 }
 
 /// The bytes of a file, as far as the caller wants them.
@@ -96,21 +112,22 @@ pub(super) async fn bytes(
 fn describe(response: &mut Response, etag: &str, caching: Caching) -> Result<()> {
     let headers = response.headers_mut();
     headers.insert(ETAG, header(etag)?);
-    headers.insert(CACHE_CONTROL, caching.header()?);
     headers.insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
-    Ok(())
+    caching.describe(headers)
 }
 
-/// Sends the caller to where the bytes are, for as long as they are there. It is not told from where it comes.
-pub(super) fn elsewhere(url: &str, lasting: Duration) -> Result<Response> {
-    let caching = match lasting {
-        Duration::ZERO => HeaderValue::from_static("no-cache"),
-        lasting => Caching::For(lasting).header()?,
-    };
+/// Sends the caller to where the bytes are. It is not told from where it comes. Who remembers the way may still be reading when
+/// the link ends, so it is to be asked for anew when half of its time is over.
+pub(super) fn elsewhere(url: &str, link: Duration, caching: Caching) -> Result<Response> {
     let mut response = StatusCode::TEMPORARY_REDIRECT.into_response();
     let headers = response.headers_mut();
+    caching.describe(headers)?;
+    match caching {
+        Caching::Never => {}
+        _ if link.is_zero() => drop(headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"))),
+        _ => drop(headers.insert(CACHE_CONTROL, lasting(link / 2)?)),
+    }
     headers.insert(LOCATION, header(url)?);
-    headers.insert(CACHE_CONTROL, caching);
     headers.insert(REFERRER_POLICY, NO_REFERRER);
     Ok(response)
 }
@@ -138,4 +155,23 @@ fn not_satisfiable(size: u64) -> Result<Response> {
 fn header(text: &str) -> Result<HeaderValue> {
     HeaderValue::from_str(text)
         .map_err(|_| Error::Internal("an attachment has something that no header can carry".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn led(link: u64, caching: Caching) -> (String, bool) {
+        let response = elsewhere("https://files.example/x", Duration::from_secs(link), caching).unwrap();
+        let headers = response.headers();
+        (headers[CACHE_CONTROL].to_str().unwrap().to_owned(), headers.contains_key(VARY))
+    }
+
+    #[test]
+    fn a_way_is_remembered_for_half_of_its_time_and_by_one_caller() {
+        assert_eq!(led(300, Caching::Day), ("private, max-age=150".to_owned(), true));
+        assert_eq!(led(0, Caching::Day), ("no-cache".to_owned(), true));
+        assert_eq!(led(300, Caching::Never), ("no-store".to_owned(), false));
+        assert_eq!(led(0, Caching::Never), ("no-store".to_owned(), false));
+    }
 }

@@ -1,6 +1,7 @@
 //! A form as it comes in: part by part, piece by piece, and never more of it than a file may have.
 
 use super::incoming::{Incoming, Stopped, Watch};
+use super::uploads::Pace;
 use axum::extract::multipart::{Field, MultipartError};
 use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Request};
 use bytes::Bytes;
@@ -8,14 +9,9 @@ use http::HeaderMap;
 use http::header::{AsHeaderName, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
 use memloom_core::{Error, Result};
 use percent_encoding::percent_decode_str;
-use std::time::Duration;
-use tokio::time::timeout;
 
 /// What may surround a file: boundaries, the heads of parts, and other fields, which are passed over.
 const AROUND: u64 = 1024 * 1024;
-
-/// How long a sender may be silent.
-const SILENCE: Duration = Duration::from_secs(30);
 
 /// Whether a request brings a form.
 pub(super) fn is_form(headers: &HeaderMap) -> bool {
@@ -29,6 +25,7 @@ pub(super) fn is_form(headers: &HeaderMap) -> bool {
 pub(super) struct Form {
     parts: Multipart,
     watch: Watch,
+    pace: Pace,
 }
 
 impl Form {
@@ -43,25 +40,26 @@ impl Form {
         // Ours takes its place.
         DefaultBodyLimit::disable().apply(&mut request);
         match Multipart::from_request(request, &()).await {
-            Ok(parts) => Ok(Self { parts, watch }),
+            Ok(parts) => Ok(Self { parts, watch, pace: Pace::default() }),
             Err(_) => Err(Error::bad_request("the Content-Type of a form must name its boundary")),
         }
     }
 
     /// The next part, once the one before it was read to its end.
     pub(super) async fn next(&mut self) -> Result<Option<Part<'_>>> {
-        let Self { parts, watch } = self;
-        let field = read(watch, parts.next_field()).await?;
-        Ok(field.map(|field| Part { head: Head::of(field.headers()), field, watch }))
+        let Self { parts, watch, pace } = self;
+        let field = read(watch, pace, parts.next_field()).await?;
+        Ok(field.map(|field| Part { head: Head::of(field.headers()), field, watch, pace }))
     }
 }
 
 /// Waits for something that is read from the body.
-async fn read<T>(watch: &Watch, reading: impl Future<Output = Result<T, MultipartError>>) -> Result<T> {
-    let Ok(read) = timeout(SILENCE, reading).await else {
-        return Err(Error::bad_request(format!("nothing came for {} seconds", SILENCE.as_secs())));
-    };
-    read.inspect(|_| watch.progress()).map_err(|_| match watch.stopped() {
+async fn read<T>(
+    watch: &Watch,
+    pace: &mut Pace,
+    reading: impl Future<Output = Result<T, MultipartError>>,
+) -> Result<T> {
+    pace.wait(reading).await?.inspect(|_| watch.progress()).map_err(|_| match watch.stopped() {
         Some(Stopped::TooLong(max_bytes)) => Error::TooLarge { max_bytes, actual_bytes: None },
         Some(Stopped::Hoarded) => Error::bad_request("the head of a part is too long"),
         None => Error::bad_request("the body is not a whole form: it ends early, or is written wrongly"),
@@ -74,12 +72,14 @@ pub(super) struct Part<'a> {
     pub(super) head: Head,
     field: Field<'a>,
     watch: &'a Watch,
+    pace: &'a mut Pace,
 }
 
 impl Part<'_> {
     /// The next piece of it.
     pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>> {
-        read(self.watch, self.field.chunk()).await
+        let piece = read(self.watch, self.pace, self.field.chunk()).await?;
+        Ok(piece.inspect(|piece| self.pace.came(piece.len())))
     }
 
     /// Reads it to its end for nothing.

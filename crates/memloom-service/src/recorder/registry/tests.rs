@@ -1,4 +1,5 @@
 use super::*;
+use crate::recorder::Address;
 use crate::recorder::disk::Disk;
 use crate::recorder::spool::Closed;
 use memloom_core::ConversationId;
@@ -13,12 +14,16 @@ fn at(micros: i64) -> Timestamp {
 
 /// A recording of a conversation, both by their numbers.
 fn tape(id: u128, conversation: u128) -> Arc<Tape> {
-    let disk = Arc::new(Disk::new(None, 0, Handle::current()));
+    tape_on(&Arc::new(Disk::new(None, 1 << 30, Handle::current())), id, conversation)
+}
+
+fn tape_on(disk: &Arc<Disk>, id: u128, conversation: u128) -> Arc<Tape> {
     let conversation = ConversationId(Uuid::from_u128(conversation));
     let key = Key { tenant: Tenant::listed("tenant".into()), conversation };
     let address = Address { host: "node".into(), port: 80 };
     let group = GroupId(Uuid::from_u128(conversation.0.as_u128() % 2));
-    Arc::new(Tape::new(Uuid::from_u128(id), key, group, address, Spool::new(disk, 1 << 20)))
+    let locator = Locator { address, recording: Uuid::from_u128(id), node: Uuid::nil() };
+    Arc::new(Tape::new(locator, key, group, Spool::new(Arc::clone(disk), 1 << 20)))
 }
 
 /// A recording that began and came to its end.
@@ -95,4 +100,55 @@ async fn nothing_begins_on_a_node_that_stops() {
     registry.begin(&live).unwrap();
     assert_eq!(registry.close().len(), 1);
     assert!(registry.begin(&tape(2, 2)).is_err());
+}
+
+#[tokio::test]
+async fn one_that_took_the_place_of_others_does_not_hide_what_is_kept_of_them() {
+    // Room for three that are remembered, with or without a text.
+    let registry = Registry::new(3 * OVERHEAD);
+    for number in 1..=100 {
+        finished(&registry, number, 1, "", 10).await;
+    }
+    assert!(registry.held().order.len() <= 3, "{} are remembered", registry.held().order.len());
+    registry.sweep(at(10));
+    assert_eq!(registry.held().memory, 0);
+}
+
+#[tokio::test]
+async fn what_was_begun_elsewhere_takes_the_place_of_what_ended_here() {
+    let registry = Registry::new(PLENTY);
+    let key = finished(&registry, 1, 1, "text", 10).await;
+    registry.forget_others(&key, Uuid::from_u128(1));
+    assert!(registry.get(&key, at(0)).is_some(), "that is the one");
+    registry.forget_others(&key, Uuid::from_u128(2));
+    assert!(registry.get(&key, at(0)).is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn room_is_made_by_the_oldest_on_the_disk_that_nobody_has() {
+    let disk = Arc::new(Disk::new(None, 1 << 30, Handle::current()));
+    let registry = Registry::new(PLENTY);
+    let mut keys = Vec::new();
+    for (number, length) in [(1, 10), (2, 100_000), (3, 100_000), (4, 100_000)] {
+        let tape = tape_on(&disk, number, number);
+        registry.begin(&tape).unwrap();
+        tape.spool.append(&"x".repeat(length)).await.unwrap();
+        tape.spool.close(Closed::Finished);
+        registry.end(&tape, Some(at(10)));
+        keys.push(tape.key.clone());
+        // Whoever writes holds it for a moment.
+        while length > 10 && !tape.spool.is_on_disk() {
+            tokio::task::yield_now().await;
+        }
+    }
+    let kept = || keys.iter().map(|key| registry.get(key, at(0)).is_some()).collect::<Vec<_>>();
+    let read = registry.get(&keys[1], at(0)).unwrap();
+    let used = disk.used();
+    assert!(registry.make_room());
+    assert_eq!(kept(), [true, true, false, true]);
+    assert!(disk.used() < used, "at once");
+    drop(read);
+    assert!(registry.make_room() && registry.make_room());
+    assert_eq!(kept(), [true, false, false, false]);
+    assert!(!registry.make_room(), "one in memory makes no room");
 }

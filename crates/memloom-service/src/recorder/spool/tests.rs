@@ -1,10 +1,11 @@
 use super::*;
 use crate::recorder::disk::PLACE;
+use crate::recorder::readers::Seat;
 use crate::recorder::registry::Tape;
 use crate::recorder::{Address, Reader};
 use memloom_core::identity::Tenant;
-use memloom_core::{ConversationId, GroupId};
-use memloom_store::locators::Key;
+use memloom_core::{ConversationId, GroupId, UserId};
+use memloom_store::locators::{Key, Locator};
 use proptest::prelude::*;
 use std::path::Path;
 use std::time::Duration;
@@ -20,8 +21,12 @@ fn disk(directory: &Path, bytes: u64) -> Arc<Disk> {
 fn tape(disk: &Arc<Disk>, max_bytes: u64) -> Arc<Tape> {
     let key = Key { tenant: Tenant::listed("tenant".into()), conversation: ConversationId(Uuid::nil()) };
     let address = Address { host: "node".into(), port: 80 };
-    let spool = Spool::new(Arc::clone(disk), max_bytes);
-    Arc::new(Tape::new(Uuid::from_u128(1), key, GroupId(Uuid::nil()), address, spool))
+    let locator = Locator { address, recording: Uuid::from_u128(1), node: Uuid::nil() };
+    Arc::new(Tape::new(locator, key, GroupId(Uuid::nil()), Spool::new(Arc::clone(disk), max_bytes)))
+}
+
+fn reader_of(tape: Arc<Tape>) -> Reader {
+    Reader::new(Arc::new(Seat::new(tape, UserId("alice".into())))).unwrap()
 }
 
 /// Reads to the end, a little later each time.
@@ -75,7 +80,7 @@ proptest! {
             let mut read_by = Vec::new();
             for (number, content) in appends.iter().enumerate() {
                 for (_, pace, skipped) in readers.iter().filter(|(begin, ..)| *begin == number) {
-                    let mut reader = Reader::new(Arc::clone(&tape));
+                    let mut reader = reader_of(Arc::clone(&tape));
                     // Only where a character begins: nobody is ever told another position.
                     let length = tape.spool.length() as usize;
                     let skipped = last_boundary(&whole[..length], skipped.index(length + 1));
@@ -86,7 +91,7 @@ proptest! {
             }
             tape.spool.close(Closed::Finished);
             for (_, pace, _) in readers.iter().filter(|(begin, ..)| *begin >= appends.len()) {
-                read_by.push((0, tokio::spawn(read(Reader::new(Arc::clone(&tape)), *pace))));
+                read_by.push((0, tokio::spawn(read(reader_of(Arc::clone(&tape)), *pace))));
             }
             let mut read = Vec::new();
             for (skipped, reading) in read_by {
@@ -116,7 +121,7 @@ async fn read_from(mut reader: Reader, pace: usize, skipped: usize) -> String {
 async fn ten_megabytes_take_the_memory_of_two_pieces_and_are_read_by_several() {
     let folder = tempfile::tempdir().unwrap();
     let tape = tape(&disk(folder.path(), PLENTY), PLENTY);
-    let early = tokio::spawn(read(Reader::new(Arc::clone(&tape)), 0));
+    let early = tokio::spawn(read(reader_of(Arc::clone(&tape)), 0));
     let (mut whole, mut most) = (String::new(), 0);
     for number in 0.. {
         let more = text(number, 700);
@@ -130,7 +135,7 @@ async fn ten_megabytes_take_the_memory_of_two_pieces_and_are_read_by_several() {
     tape.spool.close(Closed::Finished);
     assert!(most <= 3 * PLACE, "{most} bytes");
     assert!(early.await.unwrap() == whole);
-    let (late, slow) = (read(Reader::new(Arc::clone(&tape)), 0), read(Reader::new(Arc::clone(&tape)), 3));
+    let (late, slow) = (read(reader_of(Arc::clone(&tape)), 0), read(reader_of(Arc::clone(&tape)), 3));
     let (late, slow) = tokio::join!(late, slow);
     assert!(late == whole && slow == whole);
 }
@@ -140,11 +145,11 @@ async fn a_reader_goes_on_where_another_one_stopped_and_nowhere_beyond_the_end()
     let folder = tempfile::tempdir().unwrap();
     let tape = tape(&disk(folder.path(), PLENTY), PLENTY);
     tape.spool.append("Grüße").await.unwrap();
-    let mut reader = Reader::new(Arc::clone(&tape));
+    let mut reader = reader_of(Arc::clone(&tape));
     assert_eq!(reader.next().await.unwrap().unwrap(), "Grüße");
     tape.spool.append(", Welt").await.unwrap();
     tape.spool.close(Closed::Finished);
-    let mut other = Reader::new(Arc::clone(&tape));
+    let mut other = reader_of(Arc::clone(&tape));
     assert!(other.skip_to(reader.position()));
     assert_eq!(other.next().await.unwrap().unwrap(), ", Welt");
     assert!(!other.skip_to(14));
@@ -163,7 +168,7 @@ async fn what_would_make_a_recording_too_large_is_refused_as_a_whole_and_ends_it
     assert_eq!(tape.spool.append("9ab").await, Err(refused));
     assert_eq!(tape.spool.append("9").await, Err(refused));
     assert_eq!(tape.spool.ended().await, refused);
-    assert_eq!(read(Reader::new(tape), 0).await, "12345678");
+    assert_eq!(read(reader_of(tape), 0).await, "12345678");
 }
 
 #[tokio::test]
@@ -180,9 +185,9 @@ async fn recordings_end_where_the_disk_they_may_use_ends_and_the_next_ones_find_
     second.spool.append(&piece).await.unwrap();
     assert_eq!(second.spool.append("more").await, Err(Ended::NoRoom));
     assert_eq!(second.spool.ended().await, Ended::NoRoom);
-    assert_eq!(read(Reader::new(Arc::clone(&second)), 0).await.len(), 2 * PIECE);
+    assert_eq!(read(reader_of(Arc::clone(&second)), 0).await.len(), 2 * PIECE);
     assert_eq!(first.spool.append("more").await, Err(Ended::NoRoom));
-    let mut reader = Reader::new(Arc::clone(&first));
+    let mut reader = reader_of(Arc::clone(&first));
     drop(first);
     reader.next().await.unwrap();
     until_used(&disk, 3).await;
@@ -193,7 +198,7 @@ async fn recordings_end_where_the_disk_they_may_use_ends_and_the_next_ones_find_
         third.spool.append(&piece).await.unwrap();
     }
     third.spool.close(Closed::Finished);
-    assert_eq!(read(Reader::new(third), 0).await.len(), 3 * PIECE);
+    assert_eq!(read(reader_of(third), 0).await.len(), 3 * PIECE);
     drop(second);
     until_used(&disk, 0).await;
 }
@@ -207,14 +212,14 @@ async fn a_recording_that_cannot_be_written_ends_and_what_was_recorded_can_be_re
     tape.spool.append(&whole).await.unwrap();
     assert_eq!(tape.spool.ended().await, Ended::Failed);
     assert_eq!(tape.spool.append("more").await, Err(Ended::Failed));
-    assert!(read(Reader::new(Arc::clone(&tape)), 0).await == whole);
+    assert!(read(reader_of(Arc::clone(&tape)), 0).await == whole);
     until_used(&disk, 0).await;
     // As soon as it can be written again, it is.
     std::fs::create_dir(folder.path().join("missing")).unwrap();
     let next = self::tape(&disk, PLENTY);
     next.spool.append(&whole).await.unwrap();
     next.spool.close(Closed::Finished);
-    assert!(read(Reader::new(next), 0).await == whole);
+    assert!(read(reader_of(next), 0).await == whole);
 }
 
 #[tokio::test]
@@ -225,7 +230,7 @@ async fn what_is_on_the_disk_has_no_name_and_cannot_be_read_there() {
     tape.spool.append(&"a secret that nobody may read ".repeat(4000)).await.unwrap();
     tape.spool.append(&"x".repeat(PIECE)).await.unwrap();
     tape.spool.close(Closed::Finished);
-    assert!(read(Reader::new(Arc::clone(&tape)), 0).await.contains("secret"));
+    assert!(read(reader_of(Arc::clone(&tape)), 0).await.contains("secret"));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     let mut found = vec![0; PLACE];
     disk.read(0, &mut found).unwrap();
@@ -237,9 +242,32 @@ async fn what_is_on_the_disk_has_no_name_and_cannot_be_read_there() {
 async fn whoever_waits_for_more_is_woken_by_an_append_and_by_the_end() {
     let folder = tempfile::tempdir().unwrap();
     let tape = tape(&disk(folder.path(), PLENTY), PLENTY);
-    let mut reader = Reader::new(Arc::clone(&tape));
+    let mut reader = reader_of(Arc::clone(&tape));
     let (next, ()) = tokio::join!(reader.next(), async { tape.spool.append("a").await.unwrap() });
     assert_eq!(next.unwrap().unwrap(), "a");
     let (next, ()) = tokio::join!(reader.next(), async { tape.spool.close(Closed::Finished) });
     assert_eq!(next.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_recording_goes_on_where_others_can_do_without_their_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = disk(folder.path(), 2 * PLACE as u64);
+    let (old, live) = (tape(&disk, PLENTY), tape(&disk, PLENTY));
+    let piece = "x".repeat(PIECE);
+    for _ in 0..3 {
+        old.spool.append(&piece).await.unwrap();
+    }
+    old.spool.close(Closed::Finished);
+    // Whoever writes holds it for a moment.
+    while !old.spool.is_on_disk() {
+        tokio::task::yield_now().await;
+    }
+    let spare = Mutex::new(Some(old));
+    disk.let_make_room(move || spare.lock().unwrap().take().is_some());
+    for _ in 0..3 {
+        live.spool.append(&piece).await.unwrap();
+    }
+    assert_eq!(live.spool.append("more").await, Err(Ended::NoRoom), "nothing else is there to give");
+    assert_eq!(read(reader_of(live), 0).await.len(), 3 * PIECE);
 }

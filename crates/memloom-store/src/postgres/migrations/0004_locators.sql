@@ -4,6 +4,7 @@ CREATE UNLOGGED TABLE recordings (
     tenant TEXT COLLATE "C" NOT NULL,
     conversation_id UUID NOT NULL,
     recording UUID NOT NULL,
+    node UUID NOT NULL, -- new with every start: an address may be that of several, at once or one after the other
     host TEXT COLLATE "C" NOT NULL,
     port BIGINT NOT NULL,
     expires_at BIGINT NOT NULL, -- by the database's clock: those of nodes need not agree

@@ -49,23 +49,30 @@ impl fmt::Display for Address {
 #[error("'{0}' is not an address: write host:port, an IPv6 address in brackets")]
 pub struct NotAnAddress(String);
 
+impl Address {
+    /// An address of these parts, if they are those of one. To be used on whatever somebody else wrote: credentials are sent to
+    /// where an address says.
+    pub fn new(host: &str, port: u16) -> Option<Self> {
+        let named = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+        let is_name = !host.is_empty() && host.chars().all(named);
+        let is_host = is_name || host.parse::<std::net::Ipv6Addr>().is_ok();
+        (is_host && port > 0).then(|| Self { host: host.to_owned(), port })
+    }
+}
+
 impl FromStr for Address {
     type Err = NotAnAddress;
 
     fn from_str(text: &str) -> Result<Self, NotAnAddress> {
         let wrong = || NotAnAddress(text.to_owned());
         let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
-        let port = port.parse().ok().filter(|port| *port > 0).ok_or_else(wrong)?;
+        let port = port.parse().map_err(|_| wrong())?;
         let host = match host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
             Some(inside) => inside.parse::<std::net::Ipv6Addr>().map_err(|_| wrong())?.to_string(),
+            None if host.contains(':') => return Err(wrong()),
             None => host.to_owned(),
         };
-        let bare = !text.starts_with('[');
-        let named = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
-        match host.is_empty() || (bare && !host.chars().all(named)) {
-            true => Err(wrong()),
-            false => Ok(Self { host, port }),
-        }
+        Self::new(&host, port).ok_or_else(wrong)
     }
 }
 
