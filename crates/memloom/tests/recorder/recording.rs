@@ -159,13 +159,28 @@ fn recordings_of_a_node_share_its_disk() {
     let alice = Caller::fresh(&node, "alice");
     let (one, other) = (alice.start(), alice.start());
     let piece = "x".repeat(900 << 10);
-    alice.record_whole(&one, &piece);
+    let running = alice.record(&one);
+    running.say(&piece);
+    alice.replay(&one).expect(&piece);
     let recording = alice.record(&other);
     recording.say(&piece);
     let answer = recording.answer().expect("a response");
     assert_eq!(answer.status(), RecordStatus::Error);
     assert!(answer.error_message.contains("no room"), "{}", answer.error_message);
+    running.complete();
     assert_eq!(alice.replay(&one).rest().len(), piece.len(), "others lose nothing");
+}
+
+#[test]
+fn what_has_ended_makes_room_for_what_goes_on() {
+    let node = setup().toml("[recorder]\nmax_bytes = \"1MiB\"\ndisk = \"1MiB\"").start();
+    let alice = Caller::fresh(&node, "alice");
+    let (one, other) = (alice.start(), alice.start());
+    let piece = "x".repeat(900 << 10);
+    alice.record_whole(&one, &piece);
+    alice.record_whole(&other, &piece);
+    assert_eq!(alice.replay(&other).rest().len(), piece.len());
+    assert_eq!(alice.replay(&one).rest(), "", "its minute is over early");
 }
 
 #[test]
