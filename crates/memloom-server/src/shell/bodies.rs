@@ -84,27 +84,25 @@ impl Messages {
     }
 }
 
-/// What becomes of a body that takes room as it comes.
+/// What becomes of a body that takes room as it comes, as the body and its request tell each other.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Watched(Arc<[AtomicBool; 2]>);
+pub(super) struct Watched(Arc<Fate>);
+
+#[derive(Debug, Default)]
+struct Fate {
+    refused: AtomicBool,
+    abandoned: AtomicBool,
+}
 
 impl Watched {
     /// Whether there was no room for the rest of it.
     pub(super) fn was_refused(&self) -> bool {
-        self.0[0].load(Ordering::Relaxed)
+        self.0.refused.load(Ordering::Relaxed)
     }
 
     /// Says that nobody waits for its request any more: what has not come by now does not come.
     pub(super) fn abandon(&self) {
-        self.0[1].store(true, Ordering::Relaxed);
-    }
-
-    fn refuse(&self) {
-        self.0[0].store(true, Ordering::Relaxed);
-    }
-
-    fn is_abandoned(&self) -> bool {
-        self.0[1].load(Ordering::Relaxed)
+        self.0.abandoned.store(true, Ordering::Relaxed);
     }
 }
 
@@ -159,14 +157,14 @@ impl HttpBody for Growing {
         let Self { inner, bodies, share, messages, ended, silence, watched } = &mut *self;
         if messages.is_some() && *ended {
             // Whoever reads on has done with it.
-            *share = Share { bytes: Arc::clone(&bodies.bytes), part: 0 };
+            share.give_back();
         }
         let polled = Pin::new(inner).poll_frame(cx)?;
         let Poll::Ready(frame) = polled else {
             let is_waited_for = messages.is_some() && !*ended;
             let silence = is_waited_for.then(|| silence.get_or_insert_with(|| Box::pin(sleep(SILENCE))));
             let is_over = silence.is_some_and(|silence| silence.as_mut().poll(cx).is_ready());
-            return match is_over || watched.is_abandoned() {
+            return match is_over || watched.0.abandoned.load(Ordering::Relaxed) {
                 true => Poll::Ready(Some(Err(Broken::Silent.into()))),
                 false => Poll::Pending,
             };
@@ -176,7 +174,7 @@ impl HttpBody for Growing {
         if let Some(data) = frame.data_ref() {
             *ended = messages.as_mut().is_some_and(|messages| messages.advance(data));
             if !bodies.grow(share, data.len() as u64) {
-                watched.refuse();
+                watched.0.refused.store(true, Ordering::Relaxed);
                 return Poll::Ready(Some(Err(Broken::NoRoom.into())));
             }
         }
@@ -192,9 +190,15 @@ impl HttpBody for Growing {
     }
 }
 
+impl Share {
+    fn give_back(&mut self) {
+        self.bytes.fetch_sub(std::mem::take(&mut self.part), Ordering::Relaxed);
+    }
+}
+
 impl Drop for Share {
     fn drop(&mut self) {
-        self.bytes.fetch_sub(self.part, Ordering::Relaxed);
+        self.give_back();
     }
 }
 

@@ -6,7 +6,7 @@ use futures_util::TryStreamExt;
 use memloom_blobs::fetch::{FetchError, Fetched, Fetcher, Limits};
 use memloom_core::attachments::{self as rules, Attachment, Status, UNKNOWN_CONTENT_TYPE};
 use memloom_core::identity::{Caller, Tenant};
-use memloom_core::{AttachmentId, Error, Result, UserId};
+use memloom_core::{Error, Result, UserId};
 use memloom_store::attachments::{self, Arrived, BlobKey};
 use percent_encoding::percent_decode_str;
 use sha2::{Digest, Sha256};
@@ -103,23 +103,9 @@ impl Attachments {
         let busy = Error::Overloaded { retry_after_seconds: 5 };
         let taken_on = self.fetches.take_on(caller).ok_or(busy)?;
 
-        let (id, now) = (AttachmentId(self.cx.clock.new_id()), self.cx.clock.now());
         let record = Attachment {
-            id,
-            tenant: caller.tenant().clone(),
-            storage_key: self.storage_key(id),
-            filename,
-            content_type,
-            size: None,
-            sha256: None,
-            user_id: Some(caller.user.clone()),
-            entry_id: None,
-            group_id: None,
-            expires_at: Some(now.saturating_add_micros(lifetime)),
-            created_at: now,
-            deleted_at: None,
-            status: Status::Downloading,
             source_url: Some(source_url.clone()),
+            ..self.new_record(caller, filename, content_type, Status::Downloading, lifetime)
         };
         let stored = record.clone();
         let key = self

@@ -74,6 +74,35 @@ impl Attachments {
         blobs(&self.cx)
     }
 
+    /// A record of bytes that are still to come, which lasts for so many microseconds.
+    fn new_record(
+        &self,
+        caller: &Caller,
+        filename: Option<String>,
+        content_type: String,
+        status: Status,
+        lifetime: i64,
+    ) -> Attachment {
+        let (id, now) = (AttachmentId(self.cx.clock.new_id()), self.cx.clock.now());
+        Attachment {
+            id,
+            tenant: caller.tenant().clone(),
+            storage_key: self.storage_key(id),
+            filename,
+            content_type,
+            size: None,
+            sha256: None,
+            user_id: Some(caller.user.clone()),
+            entry_id: None,
+            group_id: None,
+            expires_at: Some(now.saturating_add_micros(lifetime)),
+            created_at: now,
+            deleted_at: None,
+            status,
+            source_url: None,
+        }
+    }
+
     /// Where the bytes of a new record go. The last byte of an id is spread evenly, so that no folder gets too large.
     fn storage_key(&self, id: AttachmentId) -> String {
         let [.., last] = id.0.into_bytes();

@@ -49,24 +49,14 @@ impl Attachments {
         let (default, max) = (micros(settings.default_expires_in), micros(settings.max_expires_in));
         let lifetime = rules::lifetime(new.expires_in.as_deref(), default, max)?;
         let blobs = self.blobs()?;
-        let (id, now) = (AttachmentId(self.cx.clock.new_id()), self.cx.clock.now());
-        let record = Attachment {
-            id,
-            tenant: caller.tenant().clone(),
-            storage_key: self.storage_key(id),
+        let record = self.new_record(
+            caller,
             filename,
             content_type,
-            size: None,
-            sha256: None,
-            user_id: Some(caller.user.clone()),
-            entry_id: None,
-            group_id: None,
-            expires_at: Some(now.saturating_add_micros(micros(settings.upload_expires_in))),
-            created_at: now,
-            deleted_at: None,
-            status: Status::Uploading,
-            source_url: None,
-        };
+            Status::Uploading,
+            micros(settings.upload_expires_in),
+        );
+        let id = record.id;
         let new = record.clone();
         let key = self
             .cx
