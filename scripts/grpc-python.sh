@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Talks to a freshly started debug server with gRPC clients that Python generates on the spot: one from proto/, one from a
 # contract that was written down independently of it. Both must be the same on the wire, and go through every call with every
-# field. Then come the commands and the program of docs/grpc.md.
+# field. Then come docs/grpc.md and docs/recorder.md.
 #   scripts/grpc-python.sh            runs all of it
 #   scripts/grpc-python.sh install    installs what it needs; run again, it only looks
 set -euo pipefail
@@ -80,14 +80,9 @@ through() {
 through ours memory.v1.memory_service
 through reference reference
 
-# The program of the guide, against this server.
-sed -n '/^```python$/,/^```$/p' docs/grpc.md | sed '/^```/d; s/127\.0\.0\.1:7077/'"$address"'/' >"$folder/guide.py"
-[ -s "$folder/guide.py" ] || fail "docs/grpc.md has no program"
-PYTHONPATH=$folder/ours timeout 60 "$venv/bin/python" "$folder/guide.py" >"$folder/guide.out" || fail "the program of docs/grpc.md failed"
-grep -q 'tram 28' "$folder/guide.out" || { cat "$folder/guide.out" >&2; fail "the program of docs/grpc.md prints something else"; }
 kill -0 "$server" 2>/dev/null || { cat "$folder/log" >&2; fail "the server died"; }
 ! grep -q panicked "$folder/log" || { cat "$folder/log" >&2; fail "the server panicked"; }
 
-# Its commands, which bring a server of their own.
-PATH=$venv/bin:$PATH python3 scripts/tour.py docs/grpc.md
+# The guides, which bring a server of their own.
+PATH=$venv/bin:$PATH TOUR_PYTHON=$venv/bin/python PYTHONPATH=$folder/ours python3 scripts/tour.py docs/grpc.md docs/recorder.md
 echo "grpc-python: all clients understand the server"
