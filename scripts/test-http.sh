@@ -47,4 +47,5 @@ tests=()
 for suite in "${suites[@]}"; do
     tests+=(--test "$suite")
 done
-MEMLOOM_TEST_ENGINE=$engine exec cargo test --no-fail-fast --locked -p memloom "${tests[@]}" -- "${skips[@]}" "$@"
+# Of the whole workspace, as everything else is built: with `-p` cargo would compile dependencies again for other features.
+MEMLOOM_TEST_ENGINE=$engine exec cargo test --no-fail-fast --locked --workspace "${tests[@]}" -- "${skips[@]}" "$@"
