@@ -121,7 +121,7 @@ fn a_file_is_deleted_at_the_version_that_if_match_names_or_with_a_star_at_any() 
 #[test]
 fn a_path_can_be_used_again_and_no_etag_comes_back() {
     let scope = Scope::fresh(&SERVER);
-    let mut etags = HashSet::new();
+    let mut etags: HashSet<String> = HashSet::new();
     for round in 0..5 {
         let stored = scope.put("a.md", "*", note("the same")).stored();
         for old in &etags {
