@@ -1,4 +1,31 @@
-//! To come.
+//! A client of Memloom, one memory service for AI agents: conversations, files and events, memories and facts.
+//!
+//! Every operation of the REST API is a method of [`Client`], with typed requests and answers. What reads is retried, what
+//! changes something is not unless it carries an idempotency key ([`operations`] is the table that says which is which), and the
+//! errors of all surfaces become one [`ApiError`]. Nothing here knows the server: types come from `memloom-wire`, rules that can
+//! be checked before anything is sent from `memloom-core`.
+//!
+//! ```no_run
+//! use memloom_client::memories::{AddMemoryRequest, MemoryIdentifiers, MemoryLayer, SearchMemoriesRequest};
+//! use memloom_client::{Client, Result};
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<()> {
+//!     let client = Client::builder().base_url("http://127.0.0.1:7077").api_key("planner").build()?;
+//!     let dana = MemoryIdentifiers::user("dana");
+//!     let memory = AddMemoryRequest::new(MemoryLayer::User, dana.clone(), "Dana prefers window seats");
+//!     client.add_memory(memory).await?;
+//!     let found = client.search_memories(SearchMemoriesRequest::new(dana, "which seats does she like?")).await?;
+//!     for found in found.results {
+//!         println!("{:.2} {}", found.score, found.memory.content);
+//!     }
+//!     Ok(())
+//! }
+//! ```
+//!
+//! The types of files stand at the root of the crate; those of the other surfaces in [`conversations`], [`attachments`],
+//! [`changes`], [`memories`], [`openspec`] and [`admin`]. To add an operation, add its row to [`operations`] and a method to the
+//! module of its surface.
 
 mod address;
 pub mod admin;

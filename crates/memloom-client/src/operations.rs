@@ -36,6 +36,12 @@ impl Operation {
     }
 }
 
+/// The operation that a request of this method to this path is. A name that is spelled out wins over one in braces.
+pub fn find(method: &Method, path: &str) -> Option<&'static Operation> {
+    let matching = ALL.iter().filter(|operation| operation.matches(method, path));
+    matching.min_by_key(|operation| operation.path.matches('{').count()).copied()
+}
+
 /// Whether a path has the segments of a template. A file's path is the rest, however many segments that is.
 fn fits(template: &str, path: &str) -> bool {
     let mut segments = path.split('/');

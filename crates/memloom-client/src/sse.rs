@@ -151,6 +151,8 @@ struct Parser {
     name: String,
     data: String,
     has_data: bool,
+    /// The id of what is being read; it counts when that is whole.
+    id: Option<String>,
     last_id: Option<String>,
     ready: VecDeque<Event>,
 }
@@ -189,7 +191,7 @@ impl Parser {
                 }
                 self.data.push_str(value);
             }
-            "id" if !value.contains('\0') => self.last_id = Some(value.to_owned()),
+            "id" if !value.contains('\0') => self.id = Some(value.to_owned()),
             // Comments, which begin with the colon, and fields that we have no use for.
             _ => {}
         }
@@ -197,6 +199,7 @@ impl Parser {
 
     /// An id alone is no event, but the place to resume from.
     fn dispatch(&mut self) {
+        self.last_id.clone_from(&self.id);
         let name = std::mem::take(&mut self.name);
         let data = std::mem::take(&mut self.data);
         if std::mem::take(&mut self.has_data) {
