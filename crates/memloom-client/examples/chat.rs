@@ -22,17 +22,15 @@ async fn main() -> Result<()> {
 /// Talks, forks, searches; says how many entries the fork has.
 pub async fn run(client: &Client) -> Result<usize> {
     let chat = client.create_conversation(CreateConversationRequest::titled("Trip to Lisbon")).await?;
-    client
-        .append_entry(chat.id, CreateEntryRequest::message("USER", "Which month is best for Lisbon?"))
-        .await?;
-    let answer =
-        client.append_entry(chat.id, CreateEntryRequest::message("AI", "May, before the heat.")).await?;
+    let question = CreateEntryRequest::message("USER", "Which month is best for Lisbon?");
+    client.append_entry(chat.id, question).await?;
+    let may = CreateEntryRequest::message("AI", "May, before the heat.");
+    let answer = client.append_entry(chat.id, may).await?;
 
     // The fork sees everything before the answer, and goes on in its own way.
     let fork = client.fork_conversation(chat.id, answer.id, ForkFromEntryRequest::default()).await?;
-    client
-        .append_entry(fork.id, CreateEntryRequest::message("AI", "October: warm, and half the crowd."))
-        .await?;
+    let october = CreateEntryRequest::message("AI", "October: warm, and half the crowd.");
+    client.append_entry(fork.id, october).await?;
 
     let found = client.search_conversations(SearchConversationsRequest::new("when is Lisbon warm?")).await?;
     println!("found: {}", found.data[0].highlights.as_deref().unwrap_or("nothing to show"));

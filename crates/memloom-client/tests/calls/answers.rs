@@ -73,3 +73,34 @@ async fn lists_go_on_to_the_last_page() {
     assert!(asked[0].contains("files:list?prefix=&limit=2 "), "{asked:?}");
     assert!(asked[1].contains("&after=b.md ") && asked[2].contains("&after=b2 "), "{asked:?}");
 }
+
+#[tokio::test]
+async fn a_statistic_has_one_line_or_one_per_operation() {
+    use memloom_client::admin::StatsRange;
+    let points = json!([{"timestamp": "2026-01-31T12:00:00Z", "value": 1.5}, {"timestamp": "2026-01-31T12:01:00Z", "value": null}]);
+    let stage = Stage::playing([
+        answer(200, json!({"metric": "request_rate", "unit": "requests/sec", "data": points})),
+        answer(
+            200,
+            json!({"metric": "store_throughput", "unit": "operations/sec",
+            "series": [{"label": "append", "data": points}, {"label": "list", "data": []}]}),
+        ),
+    ]);
+    let admin = stage.client().admin().because("capacity planning");
+    let single = admin.stats("request-rate", StatsRange::default()).await.unwrap();
+    assert_eq!((single.lines.len(), single.lines[0].label.as_deref()), (1, None));
+    assert_eq!((single.lines[0].data[0].value, single.lines[0].data[1].value), (Some(1.5), None));
+    let range = StatsRange { step: Some("60s".into()), ..StatsRange::default() };
+    let many = admin.stats("store-throughput", range).await.unwrap();
+    assert_eq!((many.lines.len(), many.lines[0].label.as_deref()), (2, Some("append")));
+    assert_eq!(stage.seen()[1].line, "GET /v1/admin/stats/store-throughput?step=60s HTTP/1.1");
+    assert_eq!(stage.seen()[1].header("x-justification"), "capacity planning");
+}
+
+#[tokio::test]
+async fn the_service_may_be_behind_a_path_of_its_own() {
+    let stage = Stage::playing([answer(200, json!({"files": [], "next_after": null}))]);
+    let client = stage.builder().base_url(format!("{}/memloom/", stage.url())).build().unwrap();
+    client.list_files(&alice(), ListFiles::default()).await.unwrap();
+    assert_eq!(stage.seen()[0].line, "GET /memloom/v1/tenants/acme/users/alice/files:list HTTP/1.1");
+}

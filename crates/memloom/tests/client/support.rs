@@ -24,7 +24,9 @@ pub struct World {
 
 impl World {
     pub fn new() -> Self {
-        let server = Setup::new(env!("CARGO_BIN_EXE_memloom")).start();
+        // The testkit blocks, which no thread of a runtime may.
+        let start = || Setup::new(env!("CARGO_BIN_EXE_memloom")).start();
+        let server = std::thread::spawn(start).join().expect("the server starts");
         Self { server, tenant: fresh_name("tenant"), called: Arc::default() }
     }
 
