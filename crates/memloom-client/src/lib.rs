@@ -1,1 +1,32 @@
 //! To come.
+
+mod address;
+mod builder;
+mod call;
+mod client;
+mod error;
+pub mod files;
+mod health;
+mod hooks;
+pub mod memories;
+pub mod operations;
+mod options;
+mod paging;
+mod retry;
+
+pub use builder::ClientBuilder;
+pub use client::Client;
+pub use error::{ApiError, BoxError, Error, Result};
+pub use files::{
+    Assemble, AssembledContext, AssembledFile, DropReason, DroppedFile, ETag, Envelope, EventDigest,
+    EventQuery, FileEntry, FileList, FilePath, FileUpdate, ForgetReport, ListFiles, PatchOp, PatchRequest,
+    Precondition, Retention, RetentionReport, Scope, StoredFile, TextEdit, UpdateOptions, WriteRequest,
+};
+pub use health::{Health, ServiceStatus};
+pub use hooks::HeaderProvider;
+pub use memloom_core::{
+    AttachmentId, ClientId, ConversationId, EntryId, Json, Timestamp, TransferId, UserId,
+};
+pub use options::CallOptions;
+pub use reqwest::Url;
+pub use retry::RetryPolicy;

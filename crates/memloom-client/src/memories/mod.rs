@@ -1,0 +1,3 @@
+//! Memories and facts: what is worth knowing again, found by meaning.
+
+pub use memloom_wire::memories::*;
