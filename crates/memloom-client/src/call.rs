@@ -1,6 +1,7 @@
 //! One call: a request, its attempts, and what is made of the answer.
 
 use crate::client::Client;
+use crate::conversations::PageRequest;
 use crate::error::ApiError;
 use crate::operations::{Effect, Operation};
 use crate::{Error, Result, address, retry};
@@ -24,6 +25,8 @@ pub(crate) struct Call {
     headers: HeaderMap,
     body: Body,
     timeout: Option<Duration>,
+    /// Whether the caller's own headers go along.
+    own: bool,
 }
 
 /// What a request carries.
@@ -78,11 +81,32 @@ impl Client {
             _ => {}
         }
         let timeout = Some(self.inner.timeout);
-        Ok(Call { client: self.clone(), operation, url, headers, body: Body::Empty, timeout })
+        Ok(Call { client: self.clone(), operation, url, headers, body: Body::Empty, timeout, own: true })
+    }
+
+    /// A call of an operation at an address that was given to us. Nothing that says who we are goes along.
+    pub(crate) fn call_at(&self, operation: &'static Operation, url: Url) -> Call {
+        let (headers, timeout) = (HeaderMap::new(), Some(self.inner.timeout));
+        Call { client: self.clone(), operation, url, headers, body: Body::Empty, timeout, own: false }
     }
 }
 
 impl Call {
+    /// The name of the operation.
+    pub(crate) fn operation_id(&self) -> &'static str {
+        self.operation.id
+    }
+
+    /// Adds the parameters of a page.
+    pub(crate) fn page(self, page: PageRequest) -> Self {
+        self.query("after", page.after).query("limit", page.limit)
+    }
+
+    /// Adds a parameter once per value.
+    pub(crate) fn each(self, name: &str, values: impl IntoIterator<Item = impl Display>) -> Self {
+        values.into_iter().fold(self, |call, value| call.query(name, Some(value)))
+    }
+
     /// Adds a parameter, if there is something to say.
     pub(crate) fn query(mut self, name: &str, value: Option<impl Display>) -> Self {
         if let Some(value) = value {
@@ -204,7 +228,7 @@ impl Call {
         let failed = |error: reqwest::Error| Error::transport(operation, error.without_url());
         let mut request = self.request()?;
         let inner = self.client.inner.clone();
-        if let Some(provider) = &inner.header_provider {
+        if let Some(provider) = inner.header_provider.as_ref().filter(|_| self.own) {
             let headers = provider.headers().await.map_err(|error| Error::transport(operation, error))?;
             provide(request.headers_mut(), &headers)?;
         }

@@ -91,6 +91,12 @@ pub static PUT_FILE: Operation =
 /// Changes parts of a file, by JSON Patch operations, by text edits, or both.
 pub static PATCH_FILE: Operation =
     keyed("patch_file", Method::PATCH, "/v1/tenants/{tenant_id}/users/{user_id}/files/{path}");
+/// Deletes a file.
+pub static DELETE_FILE: Operation =
+    keyed("delete_file", Method::POST, "/v1/tenants/{tenant_id}/users/{user_id}/files:delete");
+/// Gives a file another path.
+pub static MOVE_FILE: Operation =
+    keyed("move_file", Method::POST, "/v1/tenants/{tenant_id}/users/{user_id}/files:move");
 /// Lists files, by lower-cased path.
 pub static LIST_FILES: Operation =
     read("list_files", Method::GET, "/v1/tenants/{tenant_id}/users/{user_id}/files:list");
@@ -365,6 +371,8 @@ pub static ALL: &[&Operation] = &[
     &GET_FILE,
     &PUT_FILE,
     &PATCH_FILE,
+    &DELETE_FILE,
+    &MOVE_FILE,
     &LIST_FILES,
     &WRITE_EVENT,
     &REINDEX_EVENTS,

@@ -24,7 +24,7 @@ impl Client {
         Ok(found.results)
     }
 
-    /// Has the events of a user indexed anew. [`Admin::get_job`](crate::Client) tells how it is doing.
+    /// Has the events of a user indexed anew. [`Admin::get_job`](crate::admin::Admin::get_job) tells how it is doing.
     pub async fn reindex_events(&self, scope: &Scope) -> Result<JobStarted> {
         self.call(&operations::REINDEX_EVENTS, &scope.names())?.receive().await
     }

@@ -13,6 +13,7 @@ mod events;
 mod lifecycle;
 mod patch;
 mod path;
+mod removal;
 mod scope;
 mod update;
 mod version;
@@ -28,6 +29,7 @@ pub use memloom_wire::files::{
 };
 pub use patch::{PatchOp, PatchRequest, TextEdit};
 pub use path::FilePath;
+pub use removal::{DeleteRequest, DeletedFile, MoveRequest, MovedFile};
 pub use scope::Scope;
 pub use update::{FileUpdate, UpdateOptions};
 pub use version::{ETag, Precondition};
