@@ -41,7 +41,10 @@ async fn a_new_file_has_the_envelope_of_a_text_and_an_old_one_keeps_its_own() {
     let (memory, alice) = (memory(), someone());
     memory.write_file(&alice, "new.md", "a", WriteFileOptions::default()).await.unwrap();
     let stored = memory.client().get_file(&alice, &path("new.md")).await.unwrap();
-    assert_eq!((stored.document.schema_id.as_str(), stored.document.schema_version.as_str()), ("memnet.file", "1.0.0"));
+    assert_eq!(
+        (stored.document.schema_id.as_str(), stored.document.schema_version.as_str()),
+        ("memnet.file", "1.0.0")
+    );
     assert_eq!(stored.document.doc_id.len(), 36, "a UUID: {}", stored.document.doc_id);
     assert_eq!(Value::Object(stored.document.content), json!({"content_type": "text/markdown", "text": "a"}));
     assert_eq!(stored.document.updated_by.as_deref(), Some("tests"));
@@ -51,7 +54,10 @@ async fn a_new_file_has_the_envelope_of_a_text_and_an_old_one_keeps_its_own() {
         "content": {"content_type": "text/plain", "text": "old", "other": 1}}))
     .unwrap();
     let client = memory.client();
-    client.write_file(&alice, &path("old.txt"), WriteRequest::new(document), Precondition::CreateNew).await.unwrap();
+    client
+        .write_file(&alice, &path("old.txt"), WriteRequest::new(document), Precondition::CreateNew)
+        .await
+        .unwrap();
     memory.write_file(&alice, "old.txt", "new", WriteFileOptions::default()).await.unwrap();
     let stored = client.get_file(&alice, &path("old.txt")).await.unwrap().document;
     assert_eq!((stored.doc_id.as_str(), stored.schema_id.as_str()), ("mine", "notes"));
@@ -66,9 +72,15 @@ async fn what_is_no_text_is_shown_as_json() {
         "doc_id": "d", "schema_id": "s", "schema_version": "1", "content": {"tone": "dry"}}))
     .unwrap();
     let client = memory.client();
-    client.write_file(&alice, &path("profile.json"), WriteRequest::new(document), Precondition::CreateNew).await.unwrap();
+    client
+        .write_file(&alice, &path("profile.json"), WriteRequest::new(document), Precondition::CreateNew)
+        .await
+        .unwrap();
     let file = memory.load_file(&alice, "profile.json").await.unwrap();
-    assert_eq!((file.content_type.as_str(), file.content.as_str()), ("application/json", "{\n  \"tone\": \"dry\"\n}"));
+    assert_eq!(
+        (file.content_type.as_str(), file.content.as_str()),
+        ("application/json", "{\n  \"tone\": \"dry\"\n}")
+    );
 }
 
 #[tokio::test]
@@ -78,7 +90,8 @@ async fn a_write_may_insist_on_what_it_finds() {
     let again = memory.write_file(&alice, "a.md", "2", WriteFileOptions::create_only()).await;
     assert_eq!(refused(again), "ETAG_MISMATCH");
 
-    let unchanged = |etag| WriteFileOptions { mode: WriteMode::IfUnchanged(etag), ..WriteFileOptions::default() };
+    let unchanged =
+        |etag| WriteFileOptions { mode: WriteMode::IfUnchanged(etag), ..WriteFileOptions::default() };
     memory.write_file(&alice, "a.md", "2", unchanged(first.etag.clone())).await.unwrap();
     let stale = memory.write_file(&alice, "a.md", "3", unchanged(first.etag.clone())).await;
     assert_eq!(refused(stale), "ETAG_MISMATCH");
@@ -95,7 +108,9 @@ async fn somebody_who_writes_in_between_is_overwritten_by_a_write_and_kept_by_a_
     let whose = alice.clone();
     let slow = interrupted(1, move |runtime| {
         let memory = memory();
-        runtime.block_on(memory.write_file(&whose, "a.md", "theirs and start", WriteFileOptions::default())).unwrap();
+        runtime
+            .block_on(memory.write_file(&whose, "a.md", "theirs and start", WriteFileOptions::default()))
+            .unwrap();
     });
     let patched = slow
         .patch_file(&alice, "a.md", vec![MemoryEdit::new("start", "mine")], PatchFileOptions::default())
@@ -149,14 +164,20 @@ async fn what_is_wrong_with_a_patch_is_said_here_or_by_the_service() {
     sent.take();
     let patch = async |edits| memory.patch_file(&alice, "a.md", edits, PatchFileOptions::default()).await;
     assert!(invalid(patch(vec![]).await).contains("no edit"));
-    assert!(invalid(patch(vec![MemoryEdit::new("tea", ""), MemoryEdit::new("", "x")]).await).contains("edit 1"));
+    assert!(
+        invalid(patch(vec![MemoryEdit::new("tea", ""), MemoryEdit::new("", "x")]).await).contains("edit 1")
+    );
     assert!(invalid(memory.load_file(&alice, "../a").await).contains(".."));
     assert_eq!(sent.take(), Vec::<String>::new(), "nothing of this was sent");
 
     assert_eq!(refused(patch(vec![MemoryEdit::new("milk", "x")]).await), "PATCH_MATCH_NOT_FOUND");
     assert_eq!(refused(patch(vec![MemoryEdit::new("tea", "x")]).await), "PATCH_MATCH_AMBIGUOUS");
-    assert_eq!(refused(patch(vec![MemoryEdit::new("tea", "x").at(3)]).await), "PATCH_OCCURRENCE_OUT_OF_RANGE");
-    let missing = memory.patch_file(&alice, "b.md", vec![MemoryEdit::new("a", "b")], PatchFileOptions::default());
+    assert_eq!(
+        refused(patch(vec![MemoryEdit::new("tea", "x").at(3)]).await),
+        "PATCH_OCCURRENCE_OUT_OF_RANGE"
+    );
+    let missing =
+        memory.patch_file(&alice, "b.md", vec![MemoryEdit::new("a", "b")], PatchFileOptions::default());
     assert_eq!(refused(missing.await), "DOCUMENT_NOT_FOUND");
 }
 
@@ -176,7 +197,8 @@ async fn why_and_by_whom_is_in_the_audit_trail() {
     let options = WriteFileOptions { service_id: Some("writer".into()), ..WriteFileOptions::default() };
     memory.write_file(&alice, "a.md", "milk", options).await.unwrap();
     let trail = memory.client().list_audit(&alice, Default::default()).await.unwrap().records;
-    let trail: Vec<_> = trail.iter().map(|r| (r.reason.as_deref(), r.actor.as_str(), r.evidence.clone())).collect();
+    let trail: Vec<_> =
+        trail.iter().map(|r| (r.reason.as_deref(), r.actor.as_str(), r.evidence.clone())).collect();
     assert_eq!(
         trail,
         [
@@ -194,12 +216,17 @@ async fn events_are_remembered_recalled_and_forgotten() {
     let mut event = alice.event("e1", "Prefers green tea");
     event.source_type = Some("chat".into());
     memory.remember(&alice, event).await.unwrap();
-    let nobodys = memloom_client::EventDigest { tenant_id: String::new(), user_id: String::new(), ..alice.event("e2", "Drank coffee") };
+    let nobodys = memloom_client::EventDigest {
+        tenant_id: String::new(),
+        user_id: String::new(),
+        ..alice.event("e2", "Drank coffee")
+    };
     memory.remember(&alice, nobodys).await.unwrap();
     let somebody_elses = someone().event("e3", "Tea");
     assert_eq!(refused(memory.remember(&alice, somebody_elses).await), "EVENT_SCOPE_MISMATCH");
 
-    let ids = |events: Vec<memloom_agent::EventDigest>| events.into_iter().map(|e| e.event_id).collect::<Vec<_>>();
+    let ids =
+        |events: Vec<memloom_agent::EventDigest>| events.into_iter().map(|e| e.event_id).collect::<Vec<_>>();
     assert_eq!(ids(memory.recall(&alice, "tea", None).await.unwrap()), ["e1"]);
     assert_eq!(ids(memory.recall(&alice, "tea coffee", 1).await.unwrap()).len(), 1);
     let recall = memloom_agent::Recall { source_type: Some("chat".into()), ..Default::default() };

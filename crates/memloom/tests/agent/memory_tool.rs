@@ -74,7 +74,10 @@ async fn view_lists_a_folder_and_shows_a_file() {
          1.5K\t/memories\n28B\t/memories/notes.txt\n1.5K\t/memories/projects/\n1.5K\t/memories/projects/tea/"
     );
     let listed = model.says(json!({"command": "view", "path": "/memories/projects/tea"})).await;
-    assert!(listed.ends_with("\n1.5K\t/memories/projects/tea\n1.5K\t/memories/projects/tea/plan.md"), "{listed}");
+    assert!(
+        listed.ends_with("\n1.5K\t/memories/projects/tea\n1.5K\t/memories/projects/tea/plan.md"),
+        "{listed}"
+    );
 
     let shown = model.says(json!({"command": "view", "path": "/memories/notes.txt"})).await;
     assert_eq!(
@@ -104,9 +107,15 @@ async fn a_folder_of_many_files_is_listed_whole() {
 async fn create_makes_a_file_where_nothing_is() {
     let model = Model::fresh();
     let create = |path: &str| json!({"command": "create", "path": path, "file_text": "a\n"});
-    assert_eq!(model.says(create("/memories/a/b.txt")).await, "File created successfully at: /memories/a/b.txt");
+    assert_eq!(
+        model.says(create("/memories/a/b.txt")).await,
+        "File created successfully at: /memories/a/b.txt"
+    );
     assert_eq!(model.text("memories/a/b.txt").await, "a\n");
-    assert_eq!(model.fails(create("/memories/a/b.txt")).await, "Error: File /memories/a/b.txt already exists");
+    assert_eq!(
+        model.fails(create("/memories/a/b.txt")).await,
+        "Error: File /memories/a/b.txt already exists"
+    );
     assert_eq!(model.fails(create("/memories/a")).await, "Error: File /memories/a already exists");
     assert_eq!(model.fails(create("/memories")).await, "Error: File /memories already exists");
 }
@@ -115,9 +124,7 @@ async fn create_makes_a_file_where_nothing_is() {
 async fn str_replace_edits_the_only_match() {
     let model = Model::fresh();
     model.create("/memories/p.txt", "1\n2\n3\nblue\n5\n6\n7").await;
-    let replace = |path: &str, old: &str, new: &str| {
-        json!({"command": "str_replace", "path": path, "old_str": old, "new_str": new})
-    };
+    let replace = |path: &str, old: &str, new: &str| json!({"command": "str_replace", "path": path, "old_str": old, "new_str": new});
     let edited = model.says(replace("/memories/p.txt", "blue", "green\nyellow")).await;
     assert_eq!(
         edited,
@@ -145,16 +152,16 @@ async fn str_replace_edits_the_only_match() {
 async fn insert_puts_a_line_after_so_many() {
     let model = Model::fresh();
     model.create("/memories/todo.txt", "one\ntwo").await;
-    let insert = |path: &str, line: i64| {
-        json!({"command": "insert", "path": path, "insert_line": line, "insert_text": "- review\n"})
-    };
+    let insert = |path: &str, line: i64| json!({"command": "insert", "path": path, "insert_line": line, "insert_text": "- review\n"});
     let edited = model.says(insert("/memories/todo.txt", 1)).await;
     assert_eq!(edited, "The file /memories/todo.txt has been edited.");
     assert_eq!(model.text("memories/todo.txt").await, "one\n- review\ntwo\n");
     for line in [-1, 4] {
         assert_eq!(
             model.fails(insert("/memories/todo.txt", line)).await,
-            format!("Error: Invalid `insert_line` parameter: {line}. It should be within the range of lines of the file: [0, 3]")
+            format!(
+                "Error: Invalid `insert_line` parameter: {line}. It should be within the range of lines of the file: [0, 3]"
+            )
         );
     }
     let missing = model.fails(insert("/memories/none.txt", 0)).await;
@@ -173,14 +180,18 @@ async fn an_edit_is_made_to_what_somebody_else_left() {
         runtime.block_on(memory.call_memory_tool(&whose, &insert)).unwrap();
     });
     let slow = Model { memory: slow, scope };
-    slow.says(json!({"command": "insert", "path": "/memories/a.txt", "insert_line": 0, "insert_text": "mine"})).await;
+    slow.says(
+        json!({"command": "insert", "path": "/memories/a.txt", "insert_line": 0, "insert_text": "mine"}),
+    )
+    .await;
     assert_eq!(model.text("memories/a.txt").await, "mine\ntheirs\ntheirs\none\n");
 }
 
 #[tokio::test]
 async fn delete_takes_a_file_or_everything_in_a_folder() {
     let model = Model::fresh();
-    for path in ["/memories/a.txt", "/memories/dir/b.txt", "/memories/dir/deep/c.txt", "/memories/dirt/d.txt"] {
+    for path in ["/memories/a.txt", "/memories/dir/b.txt", "/memories/dir/deep/c.txt", "/memories/dirt/d.txt"]
+    {
         model.create(path, "x").await;
     }
     let delete = |path: &str| json!({"command": "delete", "path": path});
@@ -246,9 +257,42 @@ async fn a_folder_that_cannot_be_moved_whole_is_moved_back() {
     let before = model.paths().await;
     // Together with a longer folder the second path is longer than paths may be.
     let new = format!("/memories/{}/{}", "m".repeat(150), "m".repeat(150));
-    let refusal = model.fails(json!({"command": "rename", "old_path": "/memories/dir", "new_path": new})).await;
+    let refusal =
+        model.fails(json!({"command": "rename", "old_path": "/memories/dir", "new_path": new})).await;
     assert!(refusal.contains("1024") && refusal.ends_with("Nothing was moved."), "{refusal}");
     assert_eq!(model.paths().await, before);
+}
+
+#[tokio::test]
+async fn a_folder_that_was_deleted_half_way_is_deleted_by_the_same_command() {
+    let model = Model::fresh();
+    for name in ["a", "b", "c"] {
+        model.create(&format!("/memories/dir/{name}.txt"), "x").await;
+    }
+    let delete = json!({"command": "delete", "path": "/memories/dir"});
+    // The folder as a file, the list, the first file, the second.
+    let outcome = cut_off_at(4).call_memory_tool(&model.scope, &delete).await;
+    assert!(matches!(outcome, Err(Error::Transport { .. })), "{outcome:?}");
+    assert_eq!(model.paths().await, ["memories/dir/b.txt", "memories/dir/c.txt"]);
+    assert_eq!(model.says(delete).await, "Successfully deleted /memories/dir");
+    assert_eq!(model.paths().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_folder_that_was_renamed_half_way_is_as_it_was() {
+    let model = Model::fresh();
+    for name in ["a", "b", "c"] {
+        model.create(&format!("/memories/dir/{name}.txt"), name).await;
+    }
+    let before = model.paths().await;
+    let rename = json!({"command": "rename", "old_path": "/memories/dir", "new_path": "/memories/new"});
+    // Who is at the new path, the folder as a file, its files, the new path as a file, the first file, the second.
+    let outcome = cut_off_at(6).call_memory_tool(&model.scope, &rename).await;
+    assert!(matches!(outcome, Err(Error::Transport { .. })), "{outcome:?}");
+    assert_eq!(model.paths().await, before);
+    assert_eq!(model.text("memories/dir/a.txt").await, "a");
+    model.says(rename).await;
+    assert_eq!(model.paths().await, ["memories/new/a.txt", "memories/new/b.txt", "memories/new/c.txt"]);
 }
 
 #[tokio::test]
@@ -267,7 +311,8 @@ async fn what_leads_out_of_memories_is_refused() {
             format!("Error: Path must start with /memories, got: {path}")
         );
     }
-    let rename = json!({"command": "rename", "old_path": "/memories/../secret.md", "new_path": "/memories/mine.md"});
+    let rename =
+        json!({"command": "rename", "old_path": "/memories/../secret.md", "new_path": "/memories/mine.md"});
     model.fails(rename).await;
     assert_eq!(model.paths().await, ["secret.md"]);
 }
@@ -283,10 +328,16 @@ async fn what_cannot_be_read_says_what_there_is() {
         (json!({"path": "/memories"}), "'command' is missing. Give a command: view"),
         (json!([1]), "not a JSON object"),
         (json!({"command": "view"}), "'path' is missing. view takes"),
-        (json!({"command": "view", "path": "/memories", "view_range": [1]}), "'view_range' is not a list of two"),
+        (
+            json!({"command": "view", "path": "/memories", "view_range": [1]}),
+            "'view_range' is not a list of two",
+        ),
         (json!({"command": "create", "path": "/memories/a"}), "'file_text' is missing"),
         (json!({"command": "insert", "path": "/memories/a", "insert_text": "x"}), "'insert_line'"),
-        (json!({"command": "str_replace", "path": "/memories/a", "old_str": "", "new_str": ""}), "'old_str' is empty"),
+        (
+            json!({"command": "str_replace", "path": "/memories/a", "old_str": "", "new_str": ""}),
+            "'old_str' is empty",
+        ),
         (json!({"command": "rename", "old_path": "/memories/a"}), "'new_path' is missing"),
     ] {
         let refusal = model.fails(input).await;

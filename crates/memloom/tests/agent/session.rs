@@ -53,11 +53,15 @@ async fn a_change_is_carried_by_the_next_turn() {
         .unwrap();
     assert!(session.next_turn().await.unwrap().unwrap().contains("Likes oats."));
 
-    session.call_tool("memory_write_file", &json!({"path": "projects/new.md", "content": "x"})).await.unwrap();
+    session
+        .call_tool("memory_write_file", &json!({"path": "projects/new.md", "content": "x"}))
+        .await
+        .unwrap();
     assert!(session.next_turn().await.unwrap().unwrap().contains("projects/new.md"));
     session.write_file("diary.md", "not part of it", WriteFileOptions::default()).await.unwrap();
     assert!(!session.is_due(), "what the model saw is still true");
-    let missing = session.call_tool("memory_patch_file", &json!({"path": "x", "old_text": "a", "new_text": "b"})).await;
+    let missing =
+        session.call_tool("memory_patch_file", &json!({"path": "x", "old_text": "a", "new_text": "b"})).await;
     assert!(missing.unwrap().is_error);
     session.call_tool("memory_load_file", &json!({"path": "profile.md"})).await.unwrap();
     assert!(!session.is_due());

@@ -88,7 +88,8 @@ async fn what_the_rules_forbid_is_never_sent() {
         json!({"preferences": {"list": [1, 2, 3]}}),
         json!({"preferences": "x".repeat(200)}),
     ] {
-        let outcome = memory.replace_slot(&alice, "profile", document(content), Precondition::CreateNew).await;
+        let outcome =
+            memory.replace_slot(&alice, "profile", document(content), Precondition::CreateNew).await;
         assert!(invalid(outcome).starts_with("slot 'profile': "));
     }
     assert!(invalid(memory.load_slot(&alice, "diary", &project("x")).await).contains("profile, project"));

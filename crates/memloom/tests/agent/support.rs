@@ -1,10 +1,11 @@
 //! The few sentences that nearly every test begins with.
 
 pub use memloom_agent::{AgentMemory, Error, Scope};
+pub use memloom_testkit::server::fresh_name;
 pub use serde_json::{Value, json};
 
-use memloom_client::{Client, ClientBuilder};
-use memloom_testkit::server::{TestServer, fresh_name};
+use memloom_client::{Client, ClientBuilder, RetryPolicy};
+use memloom_testkit::server::TestServer;
 use std::sync::{Arc, LazyLock, Mutex};
 
 /// Started on a thread of its own, because starting blocks.
@@ -74,6 +75,21 @@ pub fn interrupted(
         });
         thread.join().unwrap();
     });
+    AgentMemory::new(client.build().unwrap())
+}
+
+/// A memory whose n-th request from now on, counted from 1, never reaches the service.
+pub fn cut_off_at(n: usize) -> AgentMemory {
+    let left = Arc::new(Mutex::new(n));
+    let client =
+        client().retry(RetryPolicy { max_retries: 0, ..RetryPolicy::default() }).header_provider(move || {
+            let left = left.clone();
+            async move {
+                let mut left = left.lock().unwrap();
+                *left = left.wrapping_sub(1);
+                if *left == 0 { Err("the connection is gone".into()) } else { Ok(vec![]) }
+            }
+        });
     AgentMemory::new(client.build().unwrap())
 }
 

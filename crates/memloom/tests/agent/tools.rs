@@ -63,11 +63,12 @@ async fn failures_tell_a_model_what_to_do() {
     assert!(error["hint"].as_str().unwrap().contains("memory_list_files"));
 
     memory.write_file(&alice, "a.md", "tea tea tea", WriteFileOptions::default()).await.unwrap();
-    let patch = |old: &str, occurrence: Value| {
-        json!({"path": "a.md", "edits": [{"old_text": old, "new_text": "x", "occurrence": occurrence}]})
-    };
+    let patch = |old: &str, occurrence: Value| json!({"path": "a.md", "edits": [{"old_text": old, "new_text": "x", "occurrence": occurrence}]});
     let error = failure(&memory, &alice, "memory_patch_file", patch("tea", Value::Null)).await;
-    assert_eq!((error["code"].as_str(), error["match_count"].as_u64()), (Some("PATCH_MATCH_AMBIGUOUS"), Some(3)));
+    assert_eq!(
+        (error["code"].as_str(), error["match_count"].as_u64()),
+        (Some("PATCH_MATCH_AMBIGUOUS"), Some(3))
+    );
     assert!(error["hint"].as_str().unwrap().contains("occurrence (1 to 3)"), "{error}");
     let error = failure(&memory, &alice, "memory_patch_file", patch("tea", json!(7))).await;
     assert_eq!(error["code"], "PATCH_OCCURRENCE_OUT_OF_RANGE");
@@ -104,7 +105,8 @@ async fn a_memory_that_cannot_be_reached_is_an_error_of_the_call() {
     let nobody = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
     let retry = RetryPolicy { max_retries: 0, ..RetryPolicy::default() };
-    let client = Client::builder().base_url(nobody).retry(retry).timeout(Duration::from_secs(30)).build().unwrap();
+    let client =
+        Client::builder().base_url(nobody).retry(retry).timeout(Duration::from_secs(30)).build().unwrap();
     let memory = AgentMemory::new(client);
     let outcome = memory.call_tool(&someone(), "memory_load_file", &json!({"path": "a.md"})).await;
     assert!(matches!(outcome, Err(Error::Transport { .. })), "{outcome:?}");
@@ -115,7 +117,7 @@ async fn a_memory_that_cannot_be_reached_is_an_error_of_the_call() {
 #[tokio::test]
 async fn a_model_sees_the_files_of_its_user_alone() {
     let (memory, alice) = (memory(), someone());
-    let bob = Scope::new(alice.tenant_id.clone(), memloom_testkit::server::fresh_name("bob"));
+    let bob = Scope::new(alice.tenant_id.clone(), fresh_name("bob"));
     memory.write_file(&bob, "secret.md", "bob's", WriteFileOptions::default()).await.unwrap();
     assert_eq!(call(&memory, &alice, "memory_list_files", json!({})).await, json!([]));
     let error = failure(&memory, &alice, "memory_load_file", json!({"path": "secret.md"})).await;

@@ -20,10 +20,14 @@ fn policy() -> MemoryPolicy {
 
 async fn filled(memory: &AgentMemory, scope: &Scope) {
     for path in ["extra.md", "profile.md", "habits.md", "projects/tea.md"] {
-        memory.write_file(scope, path, &format!("text of {path}"), WriteFileOptions::default()).await.unwrap();
+        memory
+            .write_file(scope, path, &format!("text of {path}"), WriteFileOptions::default())
+            .await
+            .unwrap();
     }
     memory.remember(scope, scope.event("e1", "Likes tea")).await.unwrap();
-    let chat = memloom_agent::EventDigest { source_type: Some("chat".into()), ..scope.event("e2", "More tea") };
+    let chat =
+        memloom_agent::EventDigest { source_type: Some("chat".into()), ..scope.event("e2", "More tea") };
     memory.remember(scope, chat).await.unwrap();
 }
 
@@ -41,7 +45,8 @@ async fn a_turn_has_its_slots_in_order_each_once_with_a_version() {
         ..PrepareTurn::default()
     };
     let prepared = memory.prepare_turn(&alice, turn).await.unwrap();
-    let slots: Vec<_> = prepared.documents.iter().map(|d| (d.slot_id.as_deref().unwrap(), d.path.as_str())).collect();
+    let slots: Vec<_> =
+        prepared.documents.iter().map(|d| (d.slot_id.as_deref().unwrap(), d.path.as_str())).collect();
     assert_eq!(
         slots,
         [
@@ -70,7 +75,7 @@ async fn what_does_not_fit_is_named() {
     let prepared = memory.prepare_turn(&alice, turn).await.unwrap();
     assert_eq!(prepared.documents.len(), 1);
     let dropped: Vec<_> = prepared.dropped_files.iter().map(|file| file.path.as_str()).collect();
-    assert_eq!(dropped, ["habits.md"]);
+    assert_eq!(dropped, ["missing.md", "habits.md"], "what comes after the last that fits is not looked at");
     assert!(prepared.events.is_empty());
 
     let small = AgentMemoryOptions { assemble_max_chars_total: 10, ..AgentMemoryOptions::default() };
@@ -89,7 +94,11 @@ async fn eight_files_and_forty_thousand_characters_are_asked_for() {
         memory.write_file(&alice, &format!("{n}.md"), &text, WriteFileOptions::default()).await.unwrap();
     }
     let prepared = memory.prepare_turn(&alice, PrepareTurn::default()).await.unwrap();
-    assert_eq!((prepared.documents.len(), prepared.dropped_files.len()), (8, 1), "not the service's 4 and 30 000");
+    assert_eq!(
+        (prepared.documents.len(), prepared.dropped_files.len()),
+        (8, 1),
+        "not the service's 4 and 30 000"
+    );
 }
 
 #[tokio::test]
