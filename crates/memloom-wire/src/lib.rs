@@ -11,6 +11,7 @@ pub mod files;
 pub mod memories;
 pub mod openspec;
 mod requests;
+pub mod tools;
 
 pub use attachments::{
     AdminAttachment, AdminAttachmentSummary, Attachment, AttachmentFilter, AttachmentStatus,
