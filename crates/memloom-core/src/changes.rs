@@ -32,6 +32,8 @@ kinds! {
     FileCreated = "file.created",
     /// A file has a new version.
     FileUpdated = "file.updated",
+    /// A file has left its path: it was deleted, or it is at another one now.
+    FileDeleted = "file.deleted",
     /// An event was written, or written again.
     EventWritten = "event.written",
     /// An event was removed, and with it the memory that mirrors it.

@@ -31,7 +31,7 @@ pub const QUOTA_REJECTIONS: &str = "memloom_files_quota_rejections_total";
 pub const AUDIT_INTEGRITY_FAILURES: &str = "memloom_files_audit_integrity_failures_total";
 
 const LAYER: &str = "files";
-const OPS: [&str; 2] = ["put", "patch"];
+const OPS: [&str; 4] = ["put", "patch", "delete", "move"];
 const OUTCOMES: [&str; 5] = ["ok", "412", "422", "409", "other"];
 const REPLAYS: [&str; 3] = ["replay", "conflict", "pending"];
 const DELETIONS: [(&str, &str); 8] = [
@@ -85,7 +85,7 @@ pub fn announce() {
     counter!(AUDIT_INTEGRITY_FAILURES).increment(0);
 }
 
-/// Somebody tried to change a file: `put` or `patch`.
+/// Somebody tried to change a file: `put`, `patch`, `delete` or `move`.
 pub(crate) fn mutation<T>(op: &'static str, result: &Result<T>) {
     metrics::counter!(MUTATIONS, "layer" => LAYER, "op" => op, "outcome" => outcome(result)).increment(1);
 }
@@ -160,6 +160,7 @@ mod tests {
         };
         check(Code::EtagMismatch, "412");
         check(Code::IdempotencyConflict, "409");
+        check(Code::DocumentExists, "409");
         check(Code::PatchTestFailed, "422");
         check(Code::DocumentSizeExceeded, "422");
         check(Code::DocumentNotFound, "other");

@@ -104,6 +104,70 @@ pub struct PatchFileRequest {
     pub evidence: Option<Value>,
 }
 
+/// A request to delete a file.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+pub struct DeleteFileRequest {
+    /// The file.
+    #[schema(example = "projects/memloom.md")]
+    pub path: String,
+    /// Why, for the audit trail.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 256)]
+    pub reason: Option<String>,
+    /// What it rests on: any JSON, kept in the audit trail as it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Value>,
+}
+
+/// A file that is gone.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct DeletedFile {
+    /// Where it was.
+    pub path: String,
+    /// The version that was deleted.
+    #[schema(example = "\"3-0190b6c47a3e7c1f9d522f6f3a6f1a10\"")]
+    pub etag: String,
+    /// `true`.
+    pub deleted: bool,
+    /// `true` when this is the answer to an earlier request with the same `Idempotency-Key`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idempotency_replay: Option<bool>,
+}
+
+/// A request to give a file another path.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+pub struct MoveFileRequest {
+    /// Where the file is.
+    #[schema(example = "drafts/memloom.md")]
+    pub from: String,
+    /// Where it is to be; nothing may be there yet.
+    #[schema(example = "projects/memloom.md")]
+    pub to: String,
+    /// Why, for the audit trail.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 256)]
+    pub reason: Option<String>,
+    /// What it rests on: any JSON, kept in the audit trail as it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Value>,
+}
+
+/// A file at its new path.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct MovedFile {
+    /// Where it is now.
+    #[schema(example = "projects/memloom.md")]
+    pub path: String,
+    /// Its version there, for `If-Match`; opaque.
+    #[schema(example = "\"4-0190b6c47a3e7c1f9d522f6f3a6f1a10\"")]
+    pub etag: String,
+    /// What it holds.
+    pub document: Envelope,
+    /// `true` when this is the answer to an earlier request with the same `Idempotency-Key`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idempotency_replay: Option<bool>,
+}
+
 /// An operation of RFC 6902.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct PatchOp {
@@ -377,7 +441,7 @@ pub struct AuditRecord {
     pub path: String,
     /// `files` or `memories`.
     pub layer: String,
-    /// `create`, `replace` or `patch`; of a memory also `delete`.
+    /// `create`, `replace`, `patch`, `delete` or `move`; of a memory `create`, `replace` or `delete`.
     pub action: String,
     /// Who acted, as the caller said.
     pub actor: String,
@@ -385,6 +449,14 @@ pub struct AuditRecord {
     pub principal: String,
     /// Why.
     pub reason: Option<String>,
+    /// The path that a moved file came from, in the record at its new one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub moved_from: Option<String>,
+    /// The path that a moved file went to, in the record at its old one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub moved_to: Option<String>,
     /// The version before; null for the first.
     pub previous_etag: Option<String>,
     /// The version after; null if there is none any more.

@@ -5,8 +5,8 @@ use crate::{Error, Result};
 use std::fmt;
 use uuid::Uuid;
 
-/// One version of a file. The change's id makes it unique for ever: a file that is recreated after it was forgotten
-/// counts its revisions from the beginning again.
+/// One version of a file. The change's id makes it unique for ever: a file that is recreated after it was deleted or
+/// forgotten counts its revisions from the beginning again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ETag {
     /// How many changes led to this version.
@@ -31,29 +31,42 @@ impl fmt::Display for ETag {
 /// What a mutation expects of the file it is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Precondition {
-    /// `*`: that there is none yet. (The usual meaning of `If-Match: *` is the opposite.)
-    CreateNew,
+    /// `*`: where a file is written, that there is none yet; where it is deleted or moved, that there is one. (Only the
+    /// second is the usual meaning of `If-Match: *`.)
+    Star,
     /// That it is at this version.
     Matches(String),
 }
 
 impl Precondition {
-    /// Reads `If-Match`, which no mutation goes without.
+    /// Reads the `If-Match` of a write, which none goes without.
     pub fn read(header: Option<&str>) -> Result<Self> {
+        Self::parse(header).ok_or_else(|| {
+            let message = "If-Match is required: the ETag of the version to change, or * to create the file";
+            Error::refused(Code::MissingIfMatch, message)
+        })
+    }
+
+    /// Reads the `If-Match` of what takes a file from its path.
+    pub fn read_removal(header: Option<&str>) -> Result<Self> {
+        Self::parse(header).ok_or_else(|| {
+            let message = "If-Match is required: the ETag of the version you have seen, or * for any version";
+            Error::refused(Code::MissingIfMatch, message)
+        })
+    }
+
+    fn parse(header: Option<&str>) -> Option<Self> {
         match header.map(str::trim) {
-            None | Some("") => Err(Error::refused(
-                Code::MissingIfMatch,
-                "If-Match is required: the ETag of the version to change, or * to create the file",
-            )),
-            Some("*") => Ok(Self::CreateNew),
-            Some(etag) => Ok(Self::Matches(etag.to_owned())),
+            None | Some("") => None,
+            Some("*") => Some(Self::Star),
+            Some(etag) => Some(Self::Matches(etag.to_owned())),
         }
     }
 
     /// Decides a `PUT` on a file that is at `current`, or missing: whether it may be made, or replaced.
     pub fn put(&self, current: Option<ETag>) -> Result<()> {
         match (self, current) {
-            (Self::CreateNew, None) => Ok(()),
+            (Self::Star, None) => Ok(()),
             (Self::Matches(header), Some(etag)) if etag.matches(header) => Ok(()),
             _ => Err(self.mismatch(current)),
         }
@@ -68,6 +81,14 @@ impl Precondition {
         }
     }
 
+    /// Decides whether a file that is at `current`, or missing, may leave its path.
+    pub fn removal(&self, current: Option<ETag>) -> Result<()> {
+        match (self, current) {
+            (Self::Star, Some(_)) => Ok(()),
+            _ => self.patch(current),
+        }
+    }
+
     /// The refusal of a version that is not the current one: what is wrong, and what to do.
     fn mismatch(&self, current: Option<ETag>) -> Error {
         let Some(etag) = current else {
@@ -76,7 +97,7 @@ impl Precondition {
         };
         let text = etag.to_string();
         let message = match self {
-            Self::CreateNew => {
+            Self::Star => {
                 "the file exists already, and If-Match: * only creates; send the ETag of its version"
             }
             Self::Matches(header) if header.contains(text.trim_matches('"')) => {
@@ -124,8 +145,9 @@ mod tests {
     fn if_match_is_required() {
         for header in [None, Some(""), Some(" \t")] {
             assert_eq!(code(Precondition::read(header)), "MISSING_IF_MATCH");
+            assert_eq!(code(Precondition::read_removal(header)), "MISSING_IF_MATCH");
         }
-        assert_eq!(if_match(" * "), Precondition::CreateNew);
+        assert_eq!(if_match(" * "), Precondition::Star);
         assert_eq!(if_match(" \"x\" "), Precondition::Matches("\"x\"".to_owned()));
     }
 
@@ -154,5 +176,17 @@ mod tests {
             assert_eq!(detail(&refused, "latest_etag").unwrap(), current.to_string());
             assert_eq!(code::<()>(Err(refused)), "ETAG_MISMATCH");
         }
+    }
+
+    #[test]
+    fn removal_needs_the_file_at_the_version_it_names_or_with_a_star_at_any() {
+        let (current, other) = (etag(2), etag(1).to_string());
+        for header in ["*", &current.to_string()] {
+            assert_eq!(if_match(header).removal(Some(current)), Ok(()));
+            assert_eq!(code(if_match(header).removal(None)), "DOCUMENT_NOT_FOUND");
+        }
+        let refused = if_match(&other).removal(Some(current)).unwrap_err();
+        assert_eq!(detail(&refused, "latest_etag").unwrap(), current.to_string());
+        assert_eq!(code::<()>(Err(refused)), "ETAG_MISMATCH");
     }
 }

@@ -89,6 +89,8 @@ codes! {
     JobNotFound = "JOB_NOT_FOUND", Missing;
     /// The key was used for another request.
     IdempotencyConflict = "IDEMPOTENCY_CONFLICT", Conflict;
+    /// There is a file already where another is to be moved.
+    DocumentExists = "DOCUMENT_EXISTS", Conflict;
     /// The audit trail cannot prove the version that was asked for.
     AuditChainIncomplete = "AUDIT_CHAIN_INCOMPLETE", Conflict;
     /// The file is not at the version the caller expects.

@@ -138,6 +138,8 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(attachments::admin::attachment_download_url))
         .routes(routes!(files::documents::list_files))
         .routes(routes!(files::documents::get_file, files::documents::put_file, files::documents::patch_file))
+        .routes(routes!(files::removal::delete_file))
+        .routes(routes!(files::removal::move_file))
         .routes(routes!(files::documents::assemble_context))
         .routes(routes!(files::events::write_event))
         .routes(routes!(files::events::search_events))

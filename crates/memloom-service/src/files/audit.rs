@@ -56,6 +56,10 @@ pub struct AuditRecord {
     actor: Json,
     principal: Json,
     reason: Json,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    moved_from: Json,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    moved_to: Json,
     previous_etag: Option<String>,
     new_etag: Option<String>,
     ops: Json,
@@ -84,6 +88,8 @@ struct Said {
     actor: Json,
     principal: Json,
     reason: Json,
+    moved_from: Json,
+    moved_to: Json,
     ops: Json,
     edits: Json,
     document_sha256: Json,
@@ -103,7 +109,8 @@ impl Said {
             let tag = |version: i64| format!("\"v{version}\"");
             return (self.previous_version.map(tag), self.version.map(tag));
         }
-        (record.previous.map(|etag| etag.to_string()), Some(record.etag.to_string()))
+        let new = (!record.is_departure()).then(|| record.etag.to_string());
+        (record.previous.map(|etag| etag.to_string()), new)
     }
 }
 
@@ -197,7 +204,7 @@ impl Files {
                 if !version.is_of_a_file {
                     return Ok(None);
                 }
-                let document = proved(tx, id, &version)?;
+                let document = proved(tx, id, &version)?.ok_or_else(left)?;
                 Ok(Some(Reconstructed { change_id: public_id(version.etag), etag: version.etag, document }))
             })
             .await;
@@ -213,19 +220,23 @@ impl Files {
 }
 
 /// The document of a version: the records of its chain applied to the image of the first, one after the other, and every
-/// version on the way held against its hash.
-pub(super) fn proved(tx: &mut dyn Tx, scope: ScopeId, version: &Version) -> Result<String> {
+/// version on the way held against its hash. `None` if that proves that the file has left its path.
+pub(super) fn proved(tx: &mut dyn Tx, scope: ScopeId, version: &Version) -> Result<Option<String>> {
+    let chain = audit::chain(tx, scope, &version.path, version.sequence)?;
+    if chain.is_empty() {
+        return Err(incomplete());
+    }
     let mut proved = None;
-    for sequence in audit::chain(tx, scope, &version.path, version.sequence)? {
+    for sequence in chain {
         let record = match audit::at(tx, scope, sequence) {
             Ok(record) => record.ok_or_else(incomplete)?,
             // What cannot be opened proves nothing.
             Err(StoreError::Broken(_)) => return Err(incomplete()),
             Err(error) => return Err(error.into()),
         };
-        proved = Some(link(record, proved)?);
+        proved = link(record, proved)?;
     }
-    proved.map(|proved| proved.document).ok_or_else(incomplete)
+    Ok(proved.map(|proved| proved.document))
 }
 
 /// A version on the way of a proof.
@@ -235,8 +246,8 @@ struct Proved {
     document: String,
 }
 
-/// The version that a record makes of the one before it.
-fn link(record: Record, previous: Option<Proved>) -> Result<Proved> {
+/// The version that a record makes of the one before it; none if the file left with it.
+fn link(record: Record, previous: Option<Proved>) -> Result<Option<Proved>> {
     let said = body::object(record.record.as_bytes()).map_err(|_| incomplete())?;
     let document = match (record.image, previous) {
         (Some(image), _) => image,
@@ -252,12 +263,23 @@ fn link(record: Record, previous: Option<Proved>) -> Result<Proved> {
         }
         (None, _) => return Err(incomplete()),
     };
-    let envelope = Value::Object(envelope::stored(&document).map_err(|_| incomplete())?);
+    let envelope = body::parse(document.as_bytes()).map_err(|_| incomplete())?;
     let hash = canonical::canonical_sha256(&envelope);
     if said.get("document_sha256").and_then(Value::as_str) != Some(&hash) {
         return Err(incomplete());
     }
-    Ok(Proved { etag: record.etag, envelope, document })
+    match envelope {
+        Value::Null => Ok(None),
+        Value::Object(_) => Ok(Some(Proved { etag: record.etag, envelope, document })),
+        _ => Err(incomplete()),
+    }
+}
+
+fn left() -> Error {
+    Error::refused(
+        Code::AuditNotFound,
+        "the file had been deleted or moved away by then; ask for a version before",
+    )
 }
 
 fn incomplete() -> Error {
@@ -294,6 +316,8 @@ fn rendered(caller: &ScopedCaller, record: Record) -> Result<AuditRecord> {
         actor: said.actor,
         principal: said.principal,
         reason: said.reason,
+        moved_from: said.moved_from,
+        moved_to: said.moved_to,
         previous_etag,
         new_etag,
         ops: said.ops,

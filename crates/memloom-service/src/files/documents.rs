@@ -125,6 +125,7 @@ impl Files {
             replay,
             ops: Vec::new(),
             edits: Vec::new(),
+            to: None,
         });
         // Judged before the precondition, as far as it does not depend on what is stored.
         let mut draft = match body::member(envelope, "created_at") {
@@ -183,6 +184,7 @@ impl Files {
             replay,
             ops: patch.ops_json().to_vec(),
             edits: patch.edits_json().to_vec(),
+            to: None,
         });
         let stored = match mutation.look(&self.cx).await? {
             Seen::Answered(written) => return Ok(written),

@@ -7,6 +7,7 @@ mod events;
 mod forget;
 mod mutation;
 mod reindex;
+mod removal;
 mod replay;
 mod retention;
 
@@ -17,6 +18,7 @@ pub use audit::{AuditPage, AuditRecord, ListAudit, Reconstructed};
 pub use documents::{FileList, Headers, ListFiles, Written};
 pub use events::EventWritten;
 pub use forget::Forgotten;
+pub use removal::{Deleted, Moved};
 pub use retention::RetentionReport;
 
 use crate::quota::Kind;

@@ -14,7 +14,7 @@ use memloom_store::Tx;
 use memloom_store::changes::{self, Change, ChangeKind};
 use memloom_store::files::audit::{self, NewRecord};
 use memloom_store::files::documents::{self, NewVersion, StoredFile};
-use memloom_store::files::scopes::{self, Counted};
+use memloom_store::files::scopes::{self, Counted, ScopeId};
 use memloom_store::memories::pointers;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -32,13 +32,15 @@ pub(super) enum Action {
     Create,
     Replace,
     Patch,
+    Delete,
+    Move,
 }
 
 impl Action {
     /// What a `PUT` does if its precondition holds.
     pub fn put(precondition: &Precondition) -> Self {
         match precondition {
-            Precondition::CreateNew => Self::Create,
+            Precondition::Star => Self::Create,
             Precondition::Matches(_) => Self::Replace,
         }
     }
@@ -48,6 +50,8 @@ impl Action {
             Self::Create => "create",
             Self::Replace => "replace",
             Self::Patch => "patch",
+            Self::Delete => "delete",
+            Self::Move => "move",
         }
     }
 }
@@ -90,6 +94,8 @@ pub(super) struct Asked {
     /// What a patch consists of.
     pub ops: Vec<Value>,
     pub edits: Vec<Value>,
+    /// Where a move leads.
+    pub to: Option<FilePath>,
 }
 
 /// A change under way.
@@ -105,10 +111,30 @@ pub(super) enum Seen {
 
 /// A version that may be stored: finished, measured, hashed and described.
 pub(super) struct Draft {
-    at: Timestamp,
-    document: Document,
+    pub at: Timestamp,
+    pub document: Document,
     /// What the audit trail says of it: JSON.
-    record: String,
+    pub record: String,
+}
+
+/// A version on its way to a path.
+pub(super) struct Arrival<'a> {
+    pub path: &'a FilePath,
+    /// The version that it was made from: at this path, unless the file is moved.
+    pub previous: Option<ETag>,
+    /// Whether the path had no file.
+    pub is_new: bool,
+    /// Whether the audit trail keeps the whole document.
+    pub keeps_image: bool,
+}
+
+/// The other path of a move, as the record at either of them names it.
+#[derive(Serialize, Default)]
+pub(super) struct OtherPath<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moved_from: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moved_to: Option<&'a str>,
 }
 
 /// What the audit trail says of a change beyond its columns.
@@ -119,6 +145,8 @@ struct AuditBody<'a> {
     actor: &'a str,
     principal: &'a str,
     reason: Option<&'a str>,
+    #[serde(flatten)]
+    other_path: OtherPath<'a>,
     ops: &'a [Value],
     edits: &'a [Value],
     document_sha256: String,
@@ -131,6 +159,11 @@ struct AuditBody<'a> {
 impl Mutation {
     pub fn new(asked: Asked) -> Self {
         Self(Arc::new(asked))
+    }
+
+    /// What is asked for, for whoever commits it in a way of its own.
+    pub fn asked(self) -> Arc<Asked> {
+        self.0
     }
 
     /// Looks at the file, on a reader. What is wrong with the request is found here already, mostly.
@@ -158,67 +191,87 @@ impl Mutation {
         at: Timestamp,
         previous_created_at: Option<&Value>,
     ) -> Result<Draft> {
-        let Asked { caller, action, reasons, replay, ops, edits, .. } = &*self.0;
-        let stamp = Stamp { now: at, actor: &caller.actor, previous_created_at };
+        self.0.draft(envelope, at, previous_created_at)
+    }
+
+    /// Stores the version, if the precondition still holds.
+    pub async fn commit(self, cx: &Arc<Context>, memories: &Memories, draft: Draft) -> Result<Written> {
+        let (asked, context) = (self.0, cx.clone());
+        let (written, pointing) = cx
+            .store
+            .write("change_file", move |tx| {
+                scopes::take_turn(tx, &asked.caller.scope)?;
+                let scope = scopes::lock(tx, &asked.caller.scope)?;
+                if let Some(first) = asked.replay.find(tx, &asked.caller, scope.id)? {
+                    return Ok((Written::replayed(&first)?, 0));
+                }
+                let current = documents::version(tx, scope.id, &asked.path)?;
+                asked.admit(current)?;
+                if current.is_some() {
+                    return asked.write(tx, scope.id, current, &draft);
+                }
+                asked.check_room(&context, &scope)?;
+                // Times along a path never descend, though the file before this one may have been deleted by a clock
+                // that was ahead.
+                match audit::last_at(tx, scope.id, asked.path.as_str())? {
+                    Some(last) if last > draft.at => {
+                        let later = asked.draft(envelope::stored(&draft.document.text)?, last, None)?;
+                        asked.write(tx, scope.id, None, &later)
+                    }
+                    _ => asked.write(tx, scope.id, None, &draft),
+                }
+            })
+            .await?;
+        if pointing > 0 {
+            memories.check_pointers_later();
+        }
+        Ok(written)
+    }
+}
+
+impl Asked {
+    /// Whether the precondition holds for a file at this version.
+    pub fn admit(&self, current: Option<ETag>) -> Result<()> {
+        match self.action {
+            Action::Create | Action::Replace => self.precondition.put(current),
+            Action::Patch => self.precondition.patch(current),
+            Action::Delete | Action::Move => self.precondition.removal(current),
+        }
+    }
+
+    /// See [`Mutation::draft`].
+    pub fn draft(
+        &self,
+        envelope: Map<String, Value>,
+        at: Timestamp,
+        previous_created_at: Option<&Value>,
+    ) -> Result<Draft> {
+        let stamp = Stamp { now: at, actor: &self.caller.actor, previous_created_at };
         let (envelope, document) = envelope::finish(envelope, &stamp)?;
+        let moved_from = self.to.as_ref().map(|_| self.path.as_str());
+        let other_path = OtherPath { moved_from, moved_to: None };
+        Ok(Draft { at, document, record: self.record(&Value::Object(envelope), other_path)? })
+    }
+
+    /// What the audit trail says of this change at a path, given what is there afterwards.
+    pub fn record(&self, document: &Value, other_path: OtherPath<'_>) -> Result<String> {
+        let Asked { caller, action, reasons, replay, ops, edits, .. } = self;
         let record = AuditBody {
             layer: "files",
             action: action.as_str(),
             actor: &caller.actor,
             principal: &caller.principal,
             reason: reasons.reason.as_deref(),
+            other_path,
             ops,
             edits,
-            document_sha256: canonical::canonical_sha256(&Value::Object(envelope)),
+            document_sha256: canonical::canonical_sha256(document),
             ops_hash: canonical::ops_hash(ops, edits),
             evidence: reasons.evidence.as_ref(),
             idempotency_key_hash: replay.key_hash(),
             request_id: &caller.request_id,
         };
-        let record = serde_json::to_string(&record).map_err(|e| Error::Internal(e.to_string()))?;
-        Ok(Draft { at, document, record })
-    }
-
-    /// Stores the version, if the precondition still holds.
-    pub async fn commit(self, cx: &Arc<Context>, memories: &Memories, draft: Draft) -> Result<Written> {
-        let (asked, draft, context) = (self.0, Arc::new(draft), cx.clone());
-        let written = draft.clone();
-        let committed = cx
-            .store
-            .write("change_file", move |tx| {
-                scopes::take_turn(tx, &asked.caller.scope)?;
-                let scope = scopes::lock(tx, &asked.caller.scope)?;
-                if let Some(first) = asked.replay.find(tx, &asked.caller, scope.id)? {
-                    return Written::replayed(&first).map(Err);
-                }
-                let current = documents::version(tx, scope.id, &asked.path)?;
-                asked.admit(current)?;
-                if current.is_none() {
-                    asked.check_room(&context, &scope)?;
-                }
-                asked.write(tx, &scope, current, &draft).map(Ok)
-            })
-            .await?;
-        Ok(match committed {
-            Ok((etag, pointing)) => {
-                if pointing > 0 {
-                    memories.check_pointers_later();
-                }
-                let document = written.document.text.clone();
-                Written { etag: etag.to_string(), document, replayed: false }
-            }
-            Err(replayed) => replayed,
-        })
-    }
-}
-
-impl Asked {
-    /// Whether the precondition holds for a file at this version.
-    fn admit(&self, current: Option<ETag>) -> Result<()> {
-        match self.action {
-            Action::Create | Action::Replace => self.precondition.put(current),
-            Action::Patch => self.precondition.patch(current),
-        }
+        serde_json::to_string(&record).map_err(|e| Error::Internal(e.to_string()))
     }
 
     fn check_room(&self, cx: &Context, scope: &Counted) -> Result<()> {
@@ -233,43 +286,69 @@ impl Asked {
     fn write(
         &self,
         tx: &mut dyn Tx,
-        scope: &Counted,
+        scope: ScopeId,
         current: Option<ETag>,
         draft: &Draft,
-    ) -> Result<(ETag, u64)> {
-        let Asked { caller, path, change, .. } = self;
-        let (tenant, scope) = (caller.scope.tenant(), scope.id);
-        let Draft { at, document: Document { text, chars }, record } = draft;
-        let revision = current.map_or(1, |current| current.revision + 1);
-        let etag = ETag { revision, change: *change };
-        let sequence = scopes::take_sequence(tx, scope, i64::from(current.is_none()))?;
-        documents::put(
-            tx,
-            tenant,
-            scope,
-            path,
-            &NewVersion { etag, at: *at, chars: *chars, document: text },
-        )?;
-        let keeps_image = self.action != Action::Patch
-            || revision % IMAGE_INTERVAL == 0
-            // Retention took the records that this one would be proved from.
-            || !current.map_or(Ok(false), |current| audit::exists(tx, current.change))?;
-        let image = keeps_image.then_some(text.as_str());
-        let new =
-            NewRecord { sequence, at: *at, path: path.as_str(), etag, previous: current, record, image };
-        audit::insert(tx, tenant, scope, &new)?;
-        let version = etag.to_string();
-        let change = Change {
-            kind: if current.is_none() { ChangeKind::FileCreated } else { ChangeKind::FileUpdated },
-            user: Some(caller.scope.user().as_str()),
-            resource: path.as_str(),
-            version: Some(&version),
+    ) -> Result<(Written, u64)> {
+        let keeps_image = match current {
+            Some(current) if self.action == Action::Patch => {
+                (current.revision + 1) % IMAGE_INTERVAL == 0
+                    // Retention took the records that this one would be proved from.
+                    || !audit::exists(tx, current.change)?
+            }
+            _ => true,
         };
-        changes::record(tx, tenant, *at, &change)?;
-        self.replay.remember(tx, caller, scope, *at, || {
-            Written { etag: version.clone(), document: text.clone(), replayed: false }.to_json()
-        })?;
-        let pointing = pointers::note_change(tx, &caller.scope, scope, path)?;
-        Ok((etag, pointing))
+        let arrival = Arrival { path: &self.path, previous: current, is_new: current.is_none(), keeps_image };
+        let (etag, pointing) = self.store(tx, scope, &arrival, draft)?;
+        Ok((self.answer(tx, scope, etag, draft)?, pointing))
+    }
+
+    /// Stores a version, with its record and its place in the feed; says how many memories point at the file.
+    pub fn store(
+        &self,
+        tx: &mut dyn Tx,
+        scope: ScopeId,
+        arrival: &Arrival<'_>,
+        draft: &Draft,
+    ) -> Result<(ETag, u64)> {
+        let &Arrival { path, previous, is_new, keeps_image } = arrival;
+        let tenant = self.caller.scope.tenant();
+        let Draft { at, document: Document { text, chars }, record } = draft;
+        let etag = ETag { revision: previous.map_or(1, |etag| etag.revision + 1), change: self.change };
+        let sequence = scopes::take_sequence(tx, scope, i64::from(is_new))?;
+        let version = NewVersion { etag, at: *at, chars: *chars, document: text };
+        documents::put(tx, tenant, scope, path, &version)?;
+        let image = keeps_image.then_some(text.as_str());
+        let new = NewRecord { sequence, at: *at, path: path.as_str(), etag, previous, record, image };
+        audit::insert(tx, tenant, scope, &new)?;
+        let kind = if is_new { ChangeKind::FileCreated } else { ChangeKind::FileUpdated };
+        Ok((etag, self.tell(tx, scope, *at, kind, path, etag)?))
+    }
+
+    /// Tells the change feed what happened to a version, and those who look after memories that point at the file; says how
+    /// many do.
+    pub fn tell(
+        &self,
+        tx: &mut dyn Tx,
+        scope: ScopeId,
+        at: Timestamp,
+        kind: ChangeKind,
+        path: &FilePath,
+        version: ETag,
+    ) -> Result<u64> {
+        let owner = &self.caller.scope;
+        let version = version.to_string();
+        let user = Some(owner.user().as_str());
+        let change = Change { kind, user, resource: path.as_str(), version: Some(&version) };
+        changes::record(tx, owner.tenant(), at, &change)?;
+        Ok(pointers::note_change(tx, owner, scope, path)?)
+    }
+
+    /// The answer to this change, remembered under its key.
+    pub fn answer(&self, tx: &mut dyn Tx, scope: ScopeId, etag: ETag, draft: &Draft) -> Result<Written> {
+        let document = draft.document.text.clone();
+        let written = Written { etag: etag.to_string(), document, replayed: false };
+        self.replay.remember(tx, &self.caller, scope, draft.at, || written.to_json())?;
+        Ok(written)
     }
 }

@@ -194,7 +194,7 @@ fn outdated(tx: &mut dyn Tx, id: ScopeId, cutoff: Timestamp, after: &End) -> Res
         if let Some(heir) = heir.as_ref().filter(|heir| !heir.has_image) {
             proofs += 1;
             image = match trail::proved(tx, id, heir) {
-                Ok(document) => Some(document),
+                Ok(document) => document,
                 // What cannot be proved now could not be proved later either.
                 Err(Error::Refused(_)) => None,
                 Err(error) => return Err(error),

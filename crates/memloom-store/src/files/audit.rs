@@ -10,6 +10,9 @@ use memloom_core::identity::Tenant;
 use std::ops::ControlFlow;
 use uuid::Uuid;
 
+/// The image of a path that its file has left: no document. No proof of a later version reaches back beyond it.
+pub const NO_DOCUMENT: &str = "null";
+
 /// A record as it is stored.
 #[derive(Debug, Clone)]
 pub struct Record {
@@ -19,7 +22,7 @@ pub struct Record {
     pub at: Timestamp,
     /// Which file, or `memories/{id}`.
     pub path: String,
-    /// The version that came about; its change is the record's id.
+    /// The version that came about, or would have if the file had not left; its change is the record's id.
     pub etag: ETag,
     /// The version before.
     pub previous: Option<ETag>,
@@ -27,6 +30,13 @@ pub struct Record {
     pub record: String,
     /// The document after the change, where the record keeps it.
     pub image: Option<String>,
+}
+
+impl Record {
+    /// Whether the file left its path with this change.
+    pub fn is_departure(&self) -> bool {
+        self.image.as_deref() == Some(NO_DOCUMENT)
+    }
 }
 
 /// A record to be stored.
@@ -129,6 +139,15 @@ pub fn at(tx: &mut dyn Tx, scope: ScopeId, sequence: i64) -> Result<Option<Recor
 pub fn exists(tx: &mut dyn Tx, change: Uuid) -> Result<bool, StoreError> {
     let found = tx.first("SELECT 1 FROM audit WHERE change_id = $1", &[change.into()], |_| Ok(()))?;
     Ok(found.is_some())
+}
+
+/// The time of the last record at a path.
+pub fn last_at(tx: &mut dyn Tx, scope: ScopeId, path: &str) -> Result<Option<Timestamp>, StoreError> {
+    tx.first(
+        "SELECT at FROM audit WHERE scope_id = $1 AND path = $2 ORDER BY sequence DESC LIMIT 1",
+        &[scope.0.into(), path.into()],
+        |row| row.int(0).map(Timestamp::from_micros),
+    )
 }
 
 /// Changes of memories stand in the trail too, under `memories/{id}`. Their records tell of no document: they have neither an

@@ -95,6 +95,12 @@ pub fn put(
     Ok(())
 }
 
+/// Takes a file away.
+pub fn remove(tx: &mut dyn Tx, scope: ScopeId, path: &FilePath) -> Result<(), StoreError> {
+    tx.post("DELETE FROM files WHERE scope_id = $1 AND path = $2", &[scope.0.into(), path.as_str().into()])?;
+    Ok(())
+}
+
 /// A file in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {

@@ -162,7 +162,8 @@ pub(in crate::rest) async fn assemble_context(
     Ok(written(StatusCode::OK, json))
 }
 
-fn mutation_headers(headers: &HeaderMap) -> Result<Headers, Error> {
+/// The headers of a change.
+pub(super) fn mutation_headers(headers: &HeaderMap) -> Result<Headers, Error> {
     Ok(Headers {
         if_match: header(headers, "If-Match")?,
         idempotency_key: header(headers, "Idempotency-Key")?,
@@ -170,8 +171,13 @@ fn mutation_headers(headers: &HeaderMap) -> Result<Headers, Error> {
 }
 
 fn answer(file: Written) -> Result<Response, FilesError> {
-    let mut response = with_etag(stored(&file.etag, &file.document, file.replayed), &file.etag)?;
-    if file.replayed {
+    answered(stored(&file.etag, &file.document, file.replayed), &file.etag, file.replayed)
+}
+
+/// The answer to a change, with the headers that tell its version, and whether it was given before.
+pub(super) fn answered(response: Response, etag: &str, replayed: bool) -> Result<Response, FilesError> {
+    let mut response = with_etag(response, etag)?;
+    if replayed {
         response.headers_mut().insert(IDEMPOTENCY_REPLAYED, HeaderValue::from_static("true"));
     }
     Ok(response)

@@ -7,6 +7,7 @@ pub(super) mod events;
 pub(super) mod extract;
 pub(super) mod jobs;
 pub(super) mod lifecycle;
+pub(super) mod removal;
 
 pub use error::{FilesError, FilesErrorBody};
 
