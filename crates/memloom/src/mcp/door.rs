@@ -180,14 +180,14 @@ async fn receive(
     mut stopped: watch::Receiver<bool>,
 ) {
     let mut visits = JoinSet::new();
-    let told = stopped.clone();
+    let later = stopped.clone();
     loop {
         tokio::select! {
-            _ = stopped.wait_for(|stopped| *stopped) => break,
+            () = told(&mut stopped) => break,
             Some(_) = visits.join_next() => {}
             visitor = listener.accept() => match visitor {
                 Ok((stream, _)) => {
-                    visits.spawn(visit(stream, kind, services.clone(), default_tenant.clone(), told.clone()));
+                    visits.spawn(visit(stream, kind, services.clone(), default_tenant.clone(), later.clone()));
                 }
                 Err(error) => {
                     // Too many open files, for example: that passes.
@@ -199,6 +199,12 @@ async fn receive(
     }
     drop(listener);
     while visits.join_next().await.is_some() {}
+}
+
+/// Resolves when the owner stops.
+async fn told(stopped: &mut watch::Receiver<bool>) {
+    // An error means that the owner is gone, which is as good.
+    drop(stopped.wait_for(|stopped| *stopped).await);
 }
 
 async fn visit(
@@ -243,7 +249,7 @@ async fn visit(
     let hearing = async {
         tokio::select! {
             _ = copy(&mut says, &mut hears) => {}
-            _ = stopped.wait_for(|stopped| *stopped) => {}
+            () = told(&mut stopped) => {}
         }
         drop(hears);
     };
