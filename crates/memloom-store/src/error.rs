@@ -9,6 +9,9 @@ pub enum StoreError {
     /// The store cannot work now (disk full, read-only, connection lost); it may later.
     #[error("{0}")]
     Unavailable(String),
+    /// Another process has the store, and shares it with nobody.
+    #[error("{0}")]
+    InUse(String),
     /// The connection was lost during the commit: it happened or not.
     #[error("{0}")]
     Unknown(String),
@@ -30,7 +33,9 @@ impl From<StoreError> for memloom_core::Error {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Overloaded => memloom_core::Error::Overloaded { retry_after_seconds: 1 },
-            StoreError::Unavailable(why) => memloom_core::Error::StorageUnavailable(why),
+            StoreError::Unavailable(why) | StoreError::InUse(why) => {
+                memloom_core::Error::StorageUnavailable(why)
+            }
             StoreError::Unknown(_) => memloom_core::Error::Timeout,
             StoreError::Unstorable(why) => memloom_core::Error::bad_request(why),
             StoreError::Constraint(what) | StoreError::Schema(what) | StoreError::Broken(what) => {

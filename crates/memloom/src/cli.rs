@@ -1,7 +1,7 @@
 //! The command line: what can be asked for, and which key each flag sets.
 
 use crate::config::{Config, Database, Flag, Inputs, Loaded};
-use crate::{doctor, evict, export, import, reindex, rotate_keys, serve, terminal, token};
+use crate::{doctor, evict, export, import, mcp, reindex, rotate_keys, serve, terminal, token};
 use anyhow::{Context, bail};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -60,6 +60,9 @@ pub enum Command {
     /// Brings an archive into a store
     #[command(after_help = import::EXAMPLES)]
     Import(import::ImportArgs),
+    /// Gives an agent a memory over standard input and output (MCP)
+    #[command(after_help = mcp::EXAMPLES)]
+    Mcp(mcp::McpArgs),
     /// Prints the OpenAPI description of the REST API
     #[command(after_help = "Example:\n  memloom openapi > memloom.json")]
     Openapi,
@@ -165,6 +168,13 @@ impl Cli {
             Command::RotateKeys(args) => runtime(Some(1))?.block_on(rotate_keys::run(&args)),
             Command::Export(args) => runtime(Some(1))?.block_on(export::run(args)),
             Command::Import(args) => runtime(Some(1))?.block_on(import::run(args)),
+            Command::Mcp(args) => {
+                let runtime = runtime(Some(2))?;
+                let served = runtime.block_on(mcp::run(args));
+                // A thread may be waiting for what an editor says next, and cannot be told to stop.
+                runtime.shutdown_background();
+                served.map(|()| ExitCode::SUCCESS)
+            }
             Command::Openapi => {
                 terminal::line(serve::openapi()?);
                 Ok(ExitCode::SUCCESS)

@@ -12,6 +12,7 @@ pub mod doctor;
 pub mod evict;
 pub mod export;
 pub mod import;
+pub mod mcp;
 pub mod reindex;
 pub mod rotate_keys;
 pub mod serve;

@@ -1,6 +1,7 @@
 //! `memloom serve`, and the one place where the parts are put together.
 
 use crate::config::{AutoDerive, Config, Database, FilesProvider, LogFormat, size};
+use crate::mcp::door::{self, Door, Holder, Kind};
 use crate::terminal::{Paint, line};
 use anyhow::{Context, anyhow, bail};
 use memloom_blobs::Blobs;
@@ -10,6 +11,7 @@ use memloom_server::auth::Authenticator;
 use memloom_server::auth::config::Mode;
 use memloom_server::forward::Peers;
 use memloom_server::grpc;
+use memloom_server::mcp;
 use memloom_server::rest::{self, stats::Prometheus};
 use memloom_server::shell;
 use memloom_server::telemetry::metrics::{DB_POOL_ACTIVE, DB_POOL_AVAILABLE, DB_QUEUE_LENGTH, Metrics};
@@ -60,7 +62,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
             "cannot listen on {listen}; if something else does, stop it or choose another port with --listen"
         )
     })?;
-    let store = open_store(&config)?;
+    let store = open_store(&config).map_err(|error| held(&config, error))?;
     let address = listener.local_addr()?;
     let announcement = announcement(&config, address, Paint::for_stdout());
     launch(config, listener, store, || line(announcement), signals.first()).await
@@ -83,6 +85,7 @@ pub async fn launch(
     settings.attachments.blobs = open_blobs(&config)?;
     settings.attachments.fetcher = config.attachments.fetcher()?;
     let services = Services::new(store.clone(), clock.clone(), settings).await?;
+    let (local, default_tenant) = (config.auth.mode == Mode::Local, config.auth.default_tenant.clone());
     // Taken out, so that its keys and secrets are gone from memory once they are digested.
     let authenticator = Authenticator::new(std::mem::take(&mut config.auth))?;
     let prometheus = Prometheus::new(config.prometheus.url.as_deref(), clock)?;
@@ -127,7 +130,8 @@ pub async fn launch(
     let uploads = rest::Uploads::new(config.attachments.uploads);
     let app = rest::App::new(services.clone(), authenticator, prometheus, peers.clone(), uploads);
     let calls = grpc::router(app.clone(), size(config.server.body_limit), readiness)?;
-    let api = rest::router(app).merge(calls).merge(operations).merge(shell::docs(rest::document));
+    let tools = mcp::router(app.clone());
+    let api = rest::router(app).merge(calls).merge(tools).merge(operations).merge(shell::docs(rest::document));
     let router = shell::shell(api, &config.shell()?);
 
     let (changes, memories, recorder) =
@@ -142,6 +146,13 @@ pub async fn launch(
         recorder.close();
         peers.close();
     };
+    // Where every caller is believed, so are the user's own processes.
+    let door = match config.database()? {
+        Database::Sqlite(path) if local => {
+            Door::open(&path, Kind::Serve, services.clone(), default_tenant)
+        }
+        Database::Sqlite(_) | Database::Postgres(_) => None,
+    };
     let (stop_tasks, tasks_stopped) = oneshot::channel::<()>();
     let tasks = tokio::spawn(async move {
         // The sender says nothing; being told or being dropped both mean stop.
@@ -150,6 +161,9 @@ pub async fn launch(
     ready();
     shell::run(listener, router, stop, config.server.shutdown_grace.0).await;
 
+    if let Some(door) = door {
+        door.close().await;
+    }
     drop(stop_tasks);
     if tasks.await.is_err() {
         tracing::error!("the task worker panicked");
@@ -182,6 +196,23 @@ pub(crate) fn open_store_with(config: &Config, vault: Vault) -> anyhow::Result<S
             Store::new(Arc::new(engine))
         }
     })
+}
+
+/// Why a folder cannot be opened, with who has it.
+fn held(config: &Config, error: anyhow::Error) -> anyhow::Error {
+    let (Some(StoreError::InUse(_)), Ok(Database::Sqlite(path))) = (error.downcast_ref(), config.database()) else {
+        return error;
+    };
+    match door::holder(&path) {
+        Some(Holder { kind: Kind::Mcp, pid }) => anyhow!(
+            "another memloom process uses this data folder ({}): `memloom mcp`, process {pid}, which an editor started. \
+             Close that editor and start the server first: `memloom mcp` works beside it. Or choose another folder with \
+             --data-dir",
+            config.server.data_dir.display()
+        ),
+        Some(Holder { kind: Kind::Serve, pid }) => error.context(format!("a server is running, process {pid}")),
+        None => error,
+    }
 }
 
 /// Opens the place where the bytes of attachments are kept. One on another machine may be away for now; that is said, and the
@@ -252,7 +283,7 @@ pub fn settings(config: &Config) -> Settings {
     }
 }
 
-fn refuse_problems(config: &Config) -> anyhow::Result<()> {
+pub(crate) fn refuse_problems(config: &Config) -> anyhow::Result<()> {
     let problems = config.problems();
     if problems.is_empty() {
         return Ok(());
@@ -310,14 +341,14 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 /// SIGINT and SIGTERM. They are noted from the moment this is made, also while nobody waits for them, so that a signal
 /// during the start is not the end without an ending.
 #[cfg(unix)]
-struct StopSignals {
+pub(crate) struct StopSignals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
 }
 
 #[cfg(unix)]
 impl StopSignals {
-    fn listen() -> std::io::Result<Self> {
+    pub(crate) fn listen() -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
@@ -332,11 +363,11 @@ impl StopSignals {
 
 /// Ctrl-C.
 #[cfg(not(unix))]
-struct StopSignals;
+pub(crate) struct StopSignals;
 
 #[cfg(not(unix))]
 impl StopSignals {
-    fn listen() -> std::io::Result<Self> {
+    pub(crate) fn listen() -> std::io::Result<Self> {
         Ok(Self)
     }
 
@@ -347,7 +378,7 @@ impl StopSignals {
 
 impl StopSignals {
     /// Resolves at the first signal. The second one ends the process at once.
-    async fn first(mut self) {
+    pub(crate) async fn first(mut self) {
         self.next().await;
         tracing::info!("stopping; requests that are under way may finish, a second signal ends at once");
         tokio::spawn(async move {

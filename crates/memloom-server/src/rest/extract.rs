@@ -240,7 +240,7 @@ pub(super) fn wants_events(headers: &HeaderMap) -> bool {
 }
 
 /// The text of a header that may be sent once.
-pub(super) fn header(headers: &HeaderMap, name: &str) -> Result<Option<String>> {
+pub(crate) fn header(headers: &HeaderMap, name: &str) -> Result<Option<String>> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
         (None, _) => Ok(None),

@@ -187,7 +187,7 @@ fn operation(id: &str, summary: &str, media: &str, unhappy: Option<&str>) -> Ope
 fn add_common_errors(operation: &mut Operation, surface: Surface) {
     let (schema, more) = match surface {
         // Calls of gRPC are not in this document.
-        Surface::Conversations | Surface::Grpc => (ErrorBody::name(), &[][..]),
+        Surface::Conversations | Surface::Grpc | Surface::Mcp => (ErrorBody::name(), &[][..]),
         Surface::Files => (FilesErrorBody::name(), &[TOO_MANY][..]),
         Surface::Memories => (MemoriesErrorBody::name(), &PROVIDER_ERRORS[..]),
         Surface::OpenSpec => (OpenSpecErrorBody::name(), &PROVIDER_ERRORS[..]),

@@ -4,7 +4,7 @@ use super::error::ApiError;
 use super::files::FilesError;
 use super::memories::MemoriesError;
 use super::openspec::OpenSpecError;
-use crate::grpc;
+use crate::{grpc, mcp};
 use axum::response::{IntoResponse, Response};
 use memloom_core::files::{Code, path};
 use memloom_core::{Error, Resource};
@@ -22,6 +22,8 @@ pub enum Surface {
     OpenSpec,
     /// Conversations over gRPC.
     Grpc,
+    /// All of it for agents.
+    Mcp,
 }
 
 const FILES: [&str; 4] = ["/v1/tenants/", "/v1/admin/reindex", "/v1/admin/jobs/", "/v1/users:forget"];
@@ -39,6 +41,8 @@ impl Surface {
             Self::Memories
         } else if is_of(OPENSPEC, path) {
             Self::OpenSpec
+        } else if path == mcp::PATH {
+            Self::Mcp
         } else {
             Self::Conversations
         }
@@ -52,6 +56,7 @@ impl Surface {
             Self::Memories => MemoriesError(error).into_response(),
             Self::OpenSpec => OpenSpecError(error).into_response(),
             Self::Grpc => grpc::error::response(error),
+            Self::Mcp => mcp::failure::response(error),
         }
     }
 }
@@ -67,7 +72,7 @@ pub fn no_such_route(path: &str) -> Response {
     let error = match surface {
         Surface::Files => empty_id(path),
         Surface::Grpc => return grpc::error::no_such_call(),
-        Surface::Conversations | Surface::Memories | Surface::OpenSpec => None,
+        Surface::Conversations | Surface::Memories | Surface::OpenSpec | Surface::Mcp => None,
     };
     surface.answer(error.unwrap_or_else(|| Error::not_found(Resource::Route, path)))
 }
@@ -108,6 +113,8 @@ mod tests {
             ("/grpc.health.v1.Health/Check", Surface::Grpc),
             ("/v1/users:forget", Surface::Files),
             ("/v1/tenants/t/users/u/memory", Surface::Files),
+            ("/mcp", Surface::Mcp),
+            ("/mcp/more", Surface::Conversations),
         ] {
             assert_eq!(Surface::of(path), surface, "{path}");
         }

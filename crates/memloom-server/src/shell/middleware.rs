@@ -112,7 +112,7 @@ where
         let ends = if streamed { deadline } else { None };
         let ends = ends.and_then(|deadline| tokio::time::Instant::now().checked_add(deadline));
         let body_limit = match surface {
-            Surface::Conversations | Surface::Grpc => self.settings.body_limit,
+            Surface::Conversations | Surface::Grpc | Surface::Mcp => self.settings.body_limit,
             Surface::Files => self.settings.files_body_limit,
             Surface::Memories | Surface::OpenSpec => self.settings.memories_body_limit,
         };

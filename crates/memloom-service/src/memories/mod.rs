@@ -23,6 +23,7 @@ mod pointers;
 pub mod provider;
 mod recall;
 mod relay;
+mod remember;
 mod replay;
 mod search;
 mod sessions;
@@ -37,6 +38,7 @@ pub use capabilities::Introspection;
 pub use entries::{Replacement, Updated};
 pub use lifecycle::Promoted;
 pub use listing::Listed;
+pub use remember::Remembered;
 pub use replay::Reply;
 pub use search::{Answer, Hit, KnowledgeMode, KnowledgeQuery, Metric};
 pub use subscription::{StreamRequest, Streamed, Subscription};
@@ -62,6 +64,8 @@ use uses::Uses;
 
 /// How often a change is tried again that others were faster than.
 const MAX_ATTEMPTS: usize = 16;
+/// So many scopes can remember something at once, if they do not get in each other's way by chance.
+const REMEMBERING: usize = 64;
 
 /// The memories surface.
 #[derive(Clone)]
@@ -83,6 +87,8 @@ struct Parts {
     /// Held while an entry is copied to another scope, and behind it a lease that holds off other nodes: two that look for what
     /// says the same at the same time would both find nothing, and both copy.
     promoting: Mutex<()>,
+    /// Held while words are looked for and, if nothing says them, stored; each scope has one of these.
+    remembering: [Mutex<()>; REMEMBERING],
     consolidating: UnderWay,
 }
 
@@ -104,6 +110,7 @@ impl Memories {
             cursor_key,
             upgrades: Notify::new(),
             promoting: Mutex::default(),
+            remembering: std::array::from_fn(|_| Mutex::default()),
             consolidating: UnderWay::default(),
         };
         Self { cx, parts: Arc::new(parts) }

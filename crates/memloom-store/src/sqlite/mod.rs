@@ -263,7 +263,7 @@ fn lock(place: &Place) -> Result<File, StoreError> {
         File::options().create(true).truncate(false).write(true).open(place.lock_file()).map_err(io)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(StoreError::Unavailable(format!(
+        Err(TryLockError::WouldBlock) => Err(StoreError::InUse(format!(
             "another memloom process uses this data folder ({}): stop it, or choose another with --data-dir",
             place.folder().display()
         ))),

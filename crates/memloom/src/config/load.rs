@@ -28,6 +28,8 @@ pub struct Inputs {
     pub environment: Vec<(String, String)>,
     /// From the command line.
     pub flags: Vec<Flag>,
+    /// Whether [`DEFAULT_FILE`] is left alone: for a process that others start, in whatever folder.
+    pub named_file_only: bool,
 }
 
 /// A key that was set on the command line.
@@ -138,6 +140,7 @@ fn find_file(inputs: &Inputs) -> Result<Option<PathBuf>, LoadError> {
     let (file, named_by) = match (&inputs.file, variable) {
         (Some(file), _) => (file.clone(), "--config"),
         (None, Some((_, file))) if !file.is_empty() => (PathBuf::from(file), CONFIG_VARIABLE),
+        _ if inputs.named_file_only => return Ok(None),
         _ => {
             let file = PathBuf::from(DEFAULT_FILE);
             return Ok(file.is_file().then_some(file));

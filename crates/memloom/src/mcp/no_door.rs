@@ -1,0 +1,49 @@
+//! Where there are no sockets in folders, a folder is used by one process at a time.
+
+use memloom_server::mcp::Local;
+use memloom_service::Services;
+use std::path::Path;
+use tokio::io::DuplexStream;
+
+/// What kind of process has the folder open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// `memloom mcp`.
+    Mcp,
+    /// `memloom serve`.
+    Serve,
+}
+
+/// Who has the folder open.
+#[derive(Debug)]
+pub(crate) struct Holder {
+    /// What it is.
+    pub kind: Kind,
+    /// Its process.
+    pub pid: u32,
+}
+
+/// A door that is never open.
+pub(crate) enum Door {}
+
+impl Door {
+    /// There is none.
+    pub fn open(_: &Path, _: Kind, _: Services, _: String) -> Option<Self> {
+        None
+    }
+
+    /// There is none.
+    pub async fn close(self) {
+        match self {}
+    }
+}
+
+/// Nobody can be let in.
+pub(super) async fn join(_: &Path, _: &Local) -> Option<DuplexStream> {
+    None
+}
+
+/// Nobody answers.
+pub(crate) fn holder(_: &Path) -> Option<Holder> {
+    None
+}

@@ -1,0 +1,76 @@
+//! The process that has the store open: it serves itself and whoever comes through its door.
+
+use super::door::{Door, Kind};
+use crate::config::{Config, Database};
+use crate::serve;
+use memloom_core::SystemClock;
+use memloom_server::mcp::{Bound, Local, McpServer};
+use memloom_service::Services;
+use memloom_store::{Store, StoreError};
+use std::sync::Arc;
+use tokio::io::{DuplexStream, duplex};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// Room for what one side has said and the other has not heard yet.
+pub(super) const PIPE: usize = 64 * 1024;
+
+/// The store, open, with everything that works on it.
+pub(super) struct Owner {
+    services: Services,
+    store: Store,
+    default_tenant: String,
+    door: Option<Door>,
+    stop_tasks: oneshot::Sender<()>,
+    tasks: JoinHandle<()>,
+}
+
+impl Owner {
+    /// Opens the store. `None` where another process has it.
+    pub async fn open(config: &Config) -> anyhow::Result<Option<Self>> {
+        let store = match serve::open_store(config) {
+            Ok(store) => store,
+            Err(error) if matches!(error.downcast_ref(), Some(StoreError::InUse(_))) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let clock = Arc::new(SystemClock);
+        let services = Services::new(store.clone(), clock, serve::settings(config)).await?;
+        let door = match config.database()? {
+            Database::Sqlite(path) => {
+                Door::open(&path, Kind::Mcp, services.clone(), config.auth.default_tenant.clone())
+            }
+            Database::Postgres(_) => None,
+        };
+        let (stop_tasks, stopped) = oneshot::channel::<()>();
+        let working = services.clone();
+        // The sender says nothing; being told or being dropped both mean stop.
+        let tasks = tokio::spawn(async move { working.run_tasks(async { drop(stopped.await) }).await });
+        let default_tenant = config.auth.default_tenant.clone();
+        Ok(Some(Self { services, store, default_tenant, door, stop_tasks, tasks }))
+    }
+
+    /// A session of this process's own.
+    pub fn session(&self, local: Local) -> anyhow::Result<DuplexStream> {
+        let bound = Bound::local(local, &self.default_tenant)?;
+        let (ours, theirs) = duplex(PIPE);
+        let (read, write) = tokio::io::split(theirs);
+        tokio::spawn(McpServer::new(self.services.clone(), bound).serve(read, write));
+        Ok(ours)
+    }
+
+    /// Closes the store, as soon as whoever came through the door has been answered.
+    pub async fn close(self) {
+        // First the door: whoever takes the folder next opens one at the same place.
+        if let Some(door) = self.door {
+            door.close().await;
+        }
+        drop(self.stop_tasks);
+        if self.tasks.await.is_err() {
+            tracing::error!("the task worker panicked");
+        }
+        let store = self.store;
+        if tokio::task::spawn_blocking(move || store.close()).await.is_err() {
+            tracing::error!("the store could not be closed");
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Several processes on one folder.
+
+use crate::support::*;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::time::{Duration, Instant};
+
+#[test]
+fn editors_share_a_folder_and_see_each_others_memories() {
+    let home = Home::new();
+    let mut agents = [home.agent(&[]), home.agent(&[]), home.agent(&[])];
+    for (number, agent) in agents.iter_mut().enumerate() {
+        agent.ok("remember", json!({"text": format!("Editor {number} was here.")}));
+    }
+    for agent in &mut agents {
+        let found = agent.ok("recall", json!({"query": "which editor was here", "min_score": 0}));
+        assert_eq!(found.matches("was here").count(), 3, "{found}");
+    }
+    let socket = std::fs::metadata(home.data().join("memloom.db.mcp")).unwrap();
+    assert!(socket.file_type().is_socket());
+    assert_eq!(socket.permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn each_keeps_its_own_user_project_and_conversation() {
+    let home = Home::new();
+    let (mut alice, mut bob) = (home.agent(&[]), home.agent(&["--user", "bob", "--agent", "helper"]));
+    let said = [&mut alice, &mut bob].map(|agent| agent.ok("append_message", json!({"role": "user", "text": "Hello"})));
+    assert_ne!(id_in(&said[0]), id_in(&said[1]));
+    bob.ok("memory_write_file", json!({"path": "bob.md", "content": "mine"}));
+    assert_eq!(alice.ok("memory_list_files", json!({})), "no files");
+}
+
+#[test]
+fn when_the_owner_leaves_the_others_go_on() {
+    let home = Home::new();
+    let (mut owner, mut second, mut third) = (home.agent(&[]), home.agent(&[]), home.agent(&[]));
+    owner.ok("remember", json!({"text": "The owner knew this."}));
+    let said = second.ok("append_message", json!({"role": "user", "text": "Before"}));
+    owner.hang_up();
+    assert!(owner.ended().success());
+    for agent in [&mut second, &mut third] {
+        let found = agent.ok("recall", json!({"query": "what did the owner know", "min_score": 0}));
+        assert!(found.contains("The owner knew this."), "{found}");
+    }
+    third.ok("remember", json!({"text": "The third wrote this."}));
+    let after = second.ok("append_message", json!({"role": "user", "text": "After"}));
+    assert_eq!(id_in(&after), id_in(&said), "the session is the same one");
+    second.hang_up();
+    assert!(second.ended().success());
+    let found = third.ok("recall", json!({"query": "what did the third write", "min_score": 0}));
+    assert!(found.contains("The third wrote this."), "{found}");
+    assert_eq!(third.errors(), "");
+}
+
+#[test]
+fn when_the_owner_is_killed_nothing_that_was_acknowledged_is_lost() {
+    let home = Home::new();
+    let mut owner = home.agent(&[]);
+    let mut others = [home.agent(&[]), home.agent(&[])];
+    for (number, agent) in others.iter_mut().enumerate() {
+        agent.ok("remember", json!({"text": format!("Note {number} of the others.")}));
+    }
+    owner.signal("-KILL");
+    owner.ended();
+    for agent in &mut others {
+        let found = agent.ok("recall", json!({"query": "notes of the others", "min_score": 0}));
+        assert_eq!(found.matches("of the others.").count(), 2, "{found}");
+    }
+    // Whoever comes now finds a door again.
+    let mut new = home.agent(&[]);
+    assert!(new.ok("recall", json!({"query": "notes of the others", "min_score": 0})).contains("Note 0"));
+}
+
+#[test]
+fn a_request_under_way_is_asked_again_if_it_reads_and_told_of_if_it_may_have_written() {
+    let home = Home::new();
+    let mut owner = home.agent(&[]);
+    let mut other = home.agent(&[]);
+    other.ok("remember", json!({"text": "The owner is about to stop."}));
+    // It hears nothing more, and holds everything: so both requests are under way when it dies.
+    owner.signal("-STOP");
+    let reads = other.ask("tools/call", json!({"name": "recall", "arguments": {"query": "owner", "min_score": 0}}));
+    let writes = other.ask("tools/call", json!({"name": "memory_log_event", "arguments": {"digest": "Maybe"}}));
+    // Sent to the owner's socket, which nobody reads any more.
+    std::thread::sleep(Duration::from_millis(300));
+    owner.signal("-KILL");
+    owner.ended();
+    let answers = [other.hear(), other.hear()];
+    let answer = |id: i64| answers.iter().find(|answer| answer["id"] == id).unwrap_or_else(|| panic!("{answers:?}"));
+    assert!(succeeded(answer(reads)).contains("about to stop"));
+    let error = &answer(writes)["error"];
+    assert_eq!(error["code"], -32000, "{error}");
+    assert!(error["message"].as_str().unwrap().contains("may or may not"), "{error}");
+    assert!(other.ok("memory_log_event", json!({"digest": "Surely"})).starts_with("logged"));
+}
+
+#[test]
+fn it_works_beside_a_server_and_takes_over_from_it() {
+    let home = Home::new();
+    let mut server = Setup::new(env!("CARGO_BIN_EXE_memloom")).data_dir(home.data()).start();
+    if server.database().is_some() {
+        // On another engine there is no folder to share.
+        return;
+    }
+    let mut agent = home.agent(&[]);
+    agent.ok("remember", json!({"text": "Seen by the server as well."}));
+    let listed = server.as_user("alice").get("/v1/memories?layer=user&userId=alice").expect(200);
+    assert_eq!(listed.json["memories"][0]["content"], "Seen by the server as well.");
+    assert!(server.stop().success());
+    let found = agent.ok("recall", json!({"query": "seen by the server"}));
+    assert!(found.contains("Seen by the server as well."), "{found}");
+}
+
+#[test]
+fn a_server_says_who_holds_its_folder() {
+    let home = Home::new();
+    let agent = home.agent(&[]);
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_memloom"))
+        .args(["serve", "--listen", "127.0.0.1:0", "--store", "sqlite", "--data-dir"])
+        .arg(home.data())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success());
+    assert!(said.contains("`memloom mcp`") && said.contains(&agent.process.id().to_string()), "{said}");
+}
+
+#[test]
+fn a_folder_that_is_shared_with_nobody_is_said_so() {
+    let home = Home::new();
+    let toml = "[auth]\nmode = \"jwt\"\n[auth.jwt]\nhmac_secret = \"0123456789abcdef0123456789abcdef\"\n";
+    let server = Setup::new(env!("CARGO_BIN_EXE_memloom")).toml(toml).data_dir(home.data()).start();
+    if server.database().is_some() {
+        return;
+    }
+    let mut agent = home.process(&[]);
+    assert!(!agent.ended().success());
+    assert!(agent.errors().contains("lets nobody in"), "{}", agent.errors());
+}
+
+#[test]
+fn folders_with_long_names_are_shared_too() {
+    let home = Home::new();
+    let folder = home.path().join("a-folder-with-a-name-that-is-longer-than-the-address-of-a-socket".repeat(2));
+    let args = ["--data-dir", folder.to_str().unwrap()];
+    let (mut one, mut two) = (home.agent(&args), home.agent(&args));
+    one.ok("remember", json!({"text": "Long names work."}));
+    assert!(two.ok("recall", json!({"query": "long names"})).contains("Long names work."));
+    assert_eq!(one.errors(), "");
+}
+
+#[test]
+fn a_stranger_at_the_door_is_turned_away() {
+    use std::io::{Read as _, Write as _};
+    let home = Home::new();
+    let mut agent = home.agent(&[]);
+    for said in ["GET / HTTP/1.1\r\n\r\n".to_owned(), "{\"join\":{\"user\":\" \"}}\n".to_owned(), "x".repeat(100_000)] {
+        let mut stranger = std::os::unix::net::UnixStream::connect(home.data().join("memloom.db.mcp")).unwrap();
+        stranger.set_read_timeout(Some(PATIENCE)).unwrap();
+        let _ = stranger.write_all(said.as_bytes());
+        let _ = stranger.shutdown(std::net::Shutdown::Write);
+        let (mut heard, begun) = (Vec::new(), Instant::now());
+        let _ = stranger.read_to_end(&mut heard);
+        assert!(heard.is_empty() && begun.elapsed() < PATIENCE, "{}", String::from_utf8_lossy(&heard));
+    }
+    assert_eq!(agent.ok("memory_list_files", json!({})), "no files");
+}

@@ -1,0 +1,158 @@
+//! The process that an editor starts.
+
+use crate::support::*;
+use std::os::unix::fs::PermissionsExt;
+
+#[test]
+fn it_needs_no_configuration_and_leaves_the_folder_it_starts_in_alone() {
+    let home = Home::new();
+    // An editor starts it wherever a project lies, also in one that has a server of its own.
+    std::fs::write(home.path().join("work/memloom.toml"), "[server]\nlisten = \"nonsense\"\n").unwrap();
+    let mut agent = home.agent(&[]);
+    agent.ok("remember", json!({"text": "It works."}));
+    assert!(home.data().join("memloom.db").is_file());
+    let mode = std::fs::metadata(home.data()).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode, 0o700, "{mode:o}");
+    let left: Vec<_> = std::fs::read_dir(home.path().join("work")).unwrap().map(|file| file.unwrap().file_name()).collect();
+    assert_eq!(left, ["memloom.toml"]);
+}
+
+#[test]
+fn folders_are_where_flags_and_variables_say() {
+    let home = Home::new();
+    let folder = |name: &str| home.path().join(name).join("memloom.db");
+    let flagged = home.path().join("flagged");
+    drop(home.agent(&["--data-dir", flagged.to_str().unwrap()]));
+    assert!(folder("flagged").is_file());
+
+    let mut command = home.command(&[]);
+    command.env("XDG_DATA_HOME", home.path().join("xdg"));
+    Agent::start(command).begin();
+    assert!(folder("xdg/memloom").is_file());
+
+    let mut command = home.command(&[]);
+    command.env("MEMLOOM_SERVER__DATA_DIR", home.path().join("variable"));
+    Agent::start(command).begin();
+    assert!(folder("variable").is_file());
+
+    let file = home.path().join("mine.toml");
+    std::fs::write(&file, format!("[server]\ndata_dir = {:?}\n", home.path().join("configured"))).unwrap();
+    drop(home.agent(&["--config", file.to_str().unwrap()]));
+    assert!(folder("configured").is_file());
+    assert!(!home.data().exists());
+}
+
+#[test]
+fn it_says_who_it_is_what_it_can_and_when_to_use_it() {
+    let mut agent = Home::new().process(&[]);
+    let begun = agent.begin()["result"].clone();
+    assert_eq!(begun["serverInfo"]["name"], "memloom");
+    assert_eq!(begun["protocolVersion"], VERSION);
+    assert!(begun["capabilities"].get("tools").is_some() && begun["capabilities"].get("resources").is_some());
+    assert!(begun["capabilities"].get("prompts").is_none());
+    let instructions = begun["instructions"].as_str().unwrap();
+    assert!(instructions.contains("recall") && instructions.len() < 1500, "{} characters", instructions.len());
+
+    let listed = agent.request("tools/list", json!({}))["result"]["tools"].clone();
+    let tools = listed.as_array().unwrap();
+    assert_eq!(tools.len(), 14);
+    for tool in tools {
+        assert_eq!(tool["inputSchema"]["type"], "object", "{tool}");
+        assert_eq!(tool["inputSchema"]["additionalProperties"], false, "{tool}");
+        assert!(tool["description"].as_str().is_some_and(|text| text.len() > 20), "{tool}");
+        assert!(tool["annotations"]["readOnlyHint"].is_boolean(), "{tool}");
+    }
+    assert!(listed.to_string().len() < 12_000, "{} bytes", listed.to_string().len());
+}
+
+#[test]
+fn standard_output_is_for_the_protocol_alone() {
+    let home = Home::new();
+    let mut command = home.command(&[]);
+    command.env("MEMLOOM_LOG__LEVEL", "trace");
+    let mut agent = Agent::start(command);
+    agent.begin();
+    agent.ok("remember", json!({"text": "Quiet, please."}));
+    agent.say("this is no JSON");
+    agent.say("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/nothing\"}");
+    agent.ok("recall", json!({"query": "quiet"}));
+    agent.hang_up();
+    assert!(agent.ended().success());
+    for line in agent.rest() {
+        let message: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
+        assert_eq!(message["jsonrpc"], "2.0");
+    }
+    assert!(agent.errors().contains("TRACE"), "logs go to standard error");
+}
+
+#[test]
+fn it_is_quiet_unless_something_is_wrong() {
+    let mut agent = Home::new().agent(&[]);
+    agent.ok("remember", json!({"text": "a"}));
+    agent.failure("memory_load_file", json!({"path": "nothing.md"}));
+    agent.hang_up();
+    assert!(agent.ended().success());
+    assert_eq!(agent.errors(), "");
+}
+
+#[test]
+fn what_was_asked_before_the_end_is_answered() {
+    let mut agent = Home::new().agent(&[]);
+    let ids: Vec<i64> = (0..5)
+        .map(|number| agent.ask("tools/call", json!({"name": "remember", "arguments": {"text": format!("Thing {number}.")}})))
+        .collect();
+    agent.hang_up();
+    assert!(agent.ended().success());
+    let answers: Vec<Value> = agent.rest().iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for id in ids {
+        let answer = answers.iter().find(|answer| answer["id"] == id).unwrap_or_else(|| panic!("no answer to {id}"));
+        succeeded(answer);
+    }
+}
+
+#[test]
+fn sigterm_ends_it_cleanly() {
+    let home = Home::new();
+    let mut agent = home.agent(&[]);
+    agent.ok("remember", json!({"text": "Kept."}));
+    agent.signal("-TERM");
+    assert!(agent.ended().success());
+    // Closed properly: the log of the database is empty, and the door is shut.
+    let left: Vec<String> = std::fs::read_dir(home.data())
+        .unwrap()
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.ends_with("-wal") || name.contains(".mcp"))
+        .filter(|name| std::fs::metadata(home.data().join(name)).is_ok_and(|file| file.len() > 0))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_message_that_is_too_long_is_refused_and_the_next_one_is_read() {
+    let mut agent = Home::new().agent(&[]);
+    let text = "x".repeat(17 * 1024 * 1024);
+    agent.say(&json!({"jsonrpc": "2.0", "id": 99, "method": "tools/call", "params": {"name": "remember", "arguments": {"text": text}}}).to_string());
+    let refused = agent.hear();
+    assert_eq!(refused["error"]["code"], -32600, "{refused}");
+    assert!(agent.ok("memory_list_files", json!({})).contains("no files"));
+}
+
+#[test]
+fn unknown_tools_and_methods_are_errors_of_the_protocol() {
+    let mut agent = Home::new().agent(&[]);
+    let unknown = agent.request("tools/call", json!({"name": "dig", "arguments": {}}));
+    assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
+    assert!(unknown["error"]["message"].as_str().unwrap().contains("remember"), "{unknown}");
+    assert_eq!(agent.request("prompts/get", json!({"name": "a"}))["error"]["code"], -32601);
+}
+
+#[test]
+fn names_that_cannot_be_are_refused_at_the_start() {
+    let home = Home::new();
+    for args in [&["--user", " "][..], &["--tenant", "\u{1}"][..], &["--project", "a\u{7}b"][..]] {
+        let output = home.command(args).output().unwrap();
+        assert!(!output.status.success());
+        assert!(String::from_utf8_lossy(&output.stderr).starts_with("error: "), "{output:?}");
+        assert!(output.stdout.is_empty());
+    }
+}
