@@ -1,7 +1,7 @@
 """Which values a filter of a search lets pass: what `InMemoryStore` does, made total.
 
-Where LangGraph's own stores disagree (the one in memory raises when a number is compared with something that is none, the
-ones in databases do not find the item) a value that cannot be compared does not pass.
+Where LangGraph's own stores disagree (the one in memory raises when a number is compared with something that is none,
+the ones in databases do not find the item) a value that cannot be compared does not pass.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which requests an operation of a store takes, and what comes of their answers.
 
-A plan is a generator: it yields calls that may be made at the same time, is sent their answers, and returns its result. So
-everything is said once, for the store that waits and for the one that is awaited.
+A plan is a generator: it yields calls that may be made at the same time, is sent their answers, and returns its result.
+So everything is said once, for the store that waits and for the one that is awaited.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Scope(NamedTuple):
 
 
 def batch(scope: Scope, fields: Sequence[str], ops: Iterable[Op]) -> Plan[list[Result]]:
-    """Carries out operations. As in LangGraph's own stores reads come first, and of several puts of one key the last counts."""
+    """Carries out operations: as in LangGraph's own stores reads first, and of several puts of one key the last."""
     ops = list(ops)
     reads: dict[int, Plan[Any]] = {}
     puts: dict[tuple[tuple[str, ...], str], PutOp] = {}
@@ -215,7 +215,7 @@ def _below(prefix: Sequence[str]) -> dict[str, Any]:
 
 
 def _renew(found: Sequence[Stored]) -> Plan[None]:
-    """Lets items that expire live as long again. Where somebody else changed one first, its time has begun anew anyway."""
+    """Lets items that expire live as long again. Where one was changed meanwhile, its time has begun anew anyway."""
     expiring = [stored for stored in found if stored.ttl is not None]
     if expiring:
         yield [Call("update_memory", one.renewed(), {"id": one.id}, overtaken=True) for one in expiring]

@@ -55,9 +55,9 @@ class MemloomStore(BaseStore):
     """Long-term memory for a graph: `graph = builder.compile(store=MemloomStore(user_id="dana"))`.
 
     The identifiers say whose memory it is, and no namespace leads out of it: `user_id` alone is the memory of a user,
-    with an `agent_id` that of an agent with this user, with a `session_id` that of a conversation, `project_id` that of a
-    project. `layer` says which, where more identifiers are given. Calls may come from any thread and any event loop. Close
-    it, or use it in a `with` or an `async with`.
+    with an `agent_id` that of an agent with this user, with a `session_id` that of a conversation, `project_id` that of
+    a project. `layer` says which, where more identifiers are given. Calls may come from any thread and any event loop.
+    Close it, or use it in a `with` or an `async with`.
 
     Every item is found by its meaning unless it is put with `index=False`; the server embeds, so `index` is
     `{"fields": […]}` at most. Lifetimes are exact: an item whose time is over is gone for every read.
@@ -127,7 +127,9 @@ class MemloomStore(BaseStore):
     def __enter__(self) -> MemloomStore:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     async def __aenter__(self) -> MemloomStore:
@@ -232,7 +234,7 @@ def _scope(layer: str | None, given: dict[str, str]) -> Scope:
     if layer is None:
         layers = [one for one, needed in NEEDED.items() if set(needed) == set(given)]
         if not layers:
-            raise InvalidInputError("whose memory is it? Give a user_id, or another identifier, or several and the layer")
+            raise InvalidInputError("whose memory is it? Give a user_id, or other identifiers and the layer")
         [layer] = layers
     if layer not in NEEDED:
         raise InvalidInputError(f"no layer is called {layer!r}; there are {', '.join(NEEDED)}")
