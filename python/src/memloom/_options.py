@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -27,7 +29,7 @@ AsyncHeaderProvider: TypeAlias = Callable[[], Awaitable[Mapping[str, str]]]
 class Options:
     """What every call of a client has in common."""
 
-    base_url: str
+    base_url: str = field(repr=False)
     token: str | None = field(default=None, repr=False)
     api_key: str | None = field(default=None, repr=False)
     user_id: str | None = None
@@ -60,6 +62,12 @@ def base_url(given: str | None) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise InvalidInputError("base_url must begin with http:// or https:// and name a host")
     return url
+
+
+@functools.cache
+def certificates() -> ssl.SSLContext:
+    """Whom to trust. Reading that takes longer than many calls do, so all clients share it."""
+    return httpx.create_ssl_context()
 
 
 def header(name: str, value: str) -> tuple[bytes, bytes]:

@@ -24,6 +24,7 @@ class EventDecoder:
         self.last_id: str | None = None
         """The last id seen, also one that came without an event."""
         self._rest = b""
+        self._id: str | None = None
         self._name = ""
         self._data: list[str] = []
 
@@ -46,10 +47,12 @@ class EventDecoder:
         elif name == "event":
             self._name = value
         elif name == "id" and "\0" not in value:
-            self.last_id = value
+            self._id = value
         return None
 
     def _end(self) -> ServerEvent | None:
+        # An id counts when its event is complete: what broke off in the middle was not seen.
+        self.last_id = self.last_id if self._id is None else self._id
         name, data = self._name or "message", self._data
-        self._name, self._data = "", []
+        self._id, self._name, self._data = None, "", []
         return ServerEvent(name, "\n".join(data), self.last_id) if data else None

@@ -812,6 +812,20 @@ class DeleteKnowledgeOptions(Model):
 
 
 @dataclass(kw_only=True, repr=False)
+class DeletedFile(Model):
+    """A file that is gone."""
+
+    path: str
+    """Where it was."""
+    etag: str
+    """The version that was deleted."""
+    deleted: bool
+    """`true`."""
+    idempotency_replay: bool | None = None
+    """`true` when this is the answer to an earlier request with the same `Idempotency-Key`."""
+
+
+@dataclass(kw_only=True, repr=False)
 class DeletedKnowledge(Model):
     """What became of a request to delete."""
 
@@ -2016,6 +2030,20 @@ class MemoryTimeRange(Model):
     """No earlier (RFC 3339)."""
     to: datetime | None = None
     """No later (RFC 3339)."""
+
+
+@dataclass(kw_only=True, repr=False)
+class MovedFile(Model):
+    """A file at its new path."""
+
+    path: str
+    """Where it is now."""
+    etag: str
+    """Its version there, for `If-Match`; opaque."""
+    document: Envelope
+    """What it holds."""
+    idempotency_replay: bool | None = None
+    """`true` when this is the answer to an earlier request with the same `Idempotency-Key`."""
 
 
 @dataclass(kw_only=True, repr=False)

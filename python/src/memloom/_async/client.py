@@ -8,6 +8,9 @@ from typing import Any
 
 import httpx
 
+from memloom._async.admin import AsyncAdmin
+from memloom._async.attachments import AsyncAttachments
+from memloom._async.changes import AsyncChanges
 from memloom._async.conversations import (
     AsyncConversations,
     AsyncEntries,
@@ -16,9 +19,10 @@ from memloom._async.conversations import (
 )
 from memloom._async.facts import AsyncFacts
 from memloom._async.files import AsyncAudit, AsyncEvents, AsyncFiles, AsyncLifecycle
+from memloom._async.knowledge import AsyncKnowledge
 from memloom._async.memories import AsyncMemories, AsyncSessions
 from memloom._async.transport import AsyncTransport
-from memloom._options import AsyncHeaderProvider, Options, base_url
+from memloom._options import AsyncHeaderProvider, Options, base_url, certificates
 from memloom.retry import RetryPolicy
 
 
@@ -56,13 +60,15 @@ class AsyncMemloomClient:
             on_request=on_request,
             on_response=on_response,
         )
-        http = http_client or httpx.AsyncClient(timeout=timeout)
+        http = http_client or httpx.AsyncClient(timeout=timeout, verify=certificates())
         self._options = options
         self._transport = AsyncTransport(options, http, header_provider, owns_http=http_client is None)
         self.conversations = AsyncConversations(self._transport)
         self.entries = AsyncEntries(self._transport)
         self.memberships = AsyncMemberships(self._transport)
         self.transfers = AsyncTransfers(self._transport)
+        self.attachments = AsyncAttachments(self._transport)
+        self.changes = AsyncChanges(self._transport)
         self.memories = AsyncMemories(self._transport)
         self.sessions = AsyncSessions(self._transport)
         self.facts = AsyncFacts(self._transport)
@@ -70,6 +76,8 @@ class AsyncMemloomClient:
         self.events = AsyncEvents(self._transport)
         self.audit = AsyncAudit(self._transport)
         self.lifecycle = AsyncLifecycle(self._transport)
+        self.knowledge = AsyncKnowledge(self._transport)
+        self.admin = AsyncAdmin(self._transport)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._options.shown()!r})"

@@ -16,12 +16,14 @@ from memloom.models import (
     AssembledContext,
     AuditPage,
     AuditRecord,
+    DeletedFile,
     Envelope,
     EventDigest,
     FileEntry,
     FileList,
     ForgetReport,
     JobStarted,
+    MovedFile,
     ReconstructedFile,
     RetentionReport,
     SearchEventsResponse,
@@ -100,6 +102,55 @@ class AsyncFiles(AsyncGroup):
             StoredFile,
             path=_at(scope, path),
             body=patch.to_wire(),
+            headers={"If-Match": if_match},
+            service_id=service_id,
+            idempotency_key=idempotency_key,
+            retry=retry,
+        )
+
+    async def delete(
+        self,
+        scope: Scope,
+        path: str,
+        *,
+        if_match: str = "*",
+        reason: str | None = None,
+        evidence: Any = None,
+        service_id: str | None = None,
+        idempotency_key: str | None = None,
+        retry: bool = False,
+    ) -> DeletedFile:
+        """Deletes a file; `*` is any version. What it said stays in the audit trail."""
+        return await self._transport.model(
+            "delete_file",
+            DeletedFile,
+            path=scoped(scope),
+            body=body(path=file_path(path), reason=reason, evidence=evidence),
+            headers={"If-Match": if_match},
+            service_id=service_id,
+            idempotency_key=idempotency_key,
+            retry=retry,
+        )
+
+    async def move(
+        self,
+        scope: Scope,
+        from_: str,
+        to: str,
+        *,
+        if_match: str = "*",
+        reason: str | None = None,
+        evidence: Any = None,
+        service_id: str | None = None,
+        idempotency_key: str | None = None,
+        retry: bool = False,
+    ) -> MovedFile:
+        """Gives a file another path, where nothing may be yet; `*` is any version."""
+        return await self._transport.model(
+            "move_file",
+            MovedFile,
+            path=scoped(scope),
+            body=body(to=file_path(to), reason=reason, evidence=evidence, **{"from": file_path(from_)}),
             headers={"If-Match": if_match},
             service_id=service_id,
             idempotency_key=idempotency_key,

@@ -109,6 +109,22 @@ class AsyncTransport:
         return response
 
     @asynccontextmanager
+    async def open_elsewhere(self, url: str) -> AsyncIterator[httpx.Response]:
+        """The same, whose body is still to be read."""
+        request = httpx.Request("GET", url, extensions=_timeout(STREAM_TIMEOUT))
+        try:
+            response = await self._http.send(request, stream=True)
+            try:
+                if not response.is_success:
+                    await response.aread()
+                    raise _failure(response)
+                yield response
+            finally:
+                await response.aclose()
+        except httpx.HTTPError as error:
+            raise _transport(error, "the object store") from error
+
+    @asynccontextmanager
     async def open(self, operation: str, **request: Any) -> AsyncIterator[httpx.Response]:
         """An answer whose body is still to be read."""
         sent = await self._request(operation, timeout=STREAM_TIMEOUT, **request)

@@ -9,7 +9,10 @@ from typing import Any
 
 import httpx
 
-from memloom._options import HeaderProvider, Options, base_url
+from memloom._options import HeaderProvider, Options, base_url, certificates
+from memloom._sync.admin import Admin
+from memloom._sync.attachments import Attachments
+from memloom._sync.changes import Changes
 from memloom._sync.conversations import (
     Conversations,
     Entries,
@@ -18,6 +21,7 @@ from memloom._sync.conversations import (
 )
 from memloom._sync.facts import Facts
 from memloom._sync.files import Audit, Events, Files, Lifecycle
+from memloom._sync.knowledge import Knowledge
 from memloom._sync.memories import Memories, Sessions
 from memloom._sync.transport import Transport
 from memloom.retry import RetryPolicy
@@ -57,13 +61,15 @@ class MemloomClient:
             on_request=on_request,
             on_response=on_response,
         )
-        http = http_client or httpx.Client(timeout=timeout)
+        http = http_client or httpx.Client(timeout=timeout, verify=certificates())
         self._options = options
         self._transport = Transport(options, http, header_provider, owns_http=http_client is None)
         self.conversations = Conversations(self._transport)
         self.entries = Entries(self._transport)
         self.memberships = Memberships(self._transport)
         self.transfers = Transfers(self._transport)
+        self.attachments = Attachments(self._transport)
+        self.changes = Changes(self._transport)
         self.memories = Memories(self._transport)
         self.sessions = Sessions(self._transport)
         self.facts = Facts(self._transport)
@@ -71,6 +77,8 @@ class MemloomClient:
         self.events = Events(self._transport)
         self.audit = Audit(self._transport)
         self.lifecycle = Lifecycle(self._transport)
+        self.knowledge = Knowledge(self._transport)
+        self.admin = Admin(self._transport)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._options.shown()!r})"

@@ -110,6 +110,22 @@ class Transport:
         return response
 
     @contextmanager
+    def open_elsewhere(self, url: str) -> Iterator[httpx.Response]:
+        """The same, whose body is still to be read."""
+        request = httpx.Request("GET", url, extensions=_timeout(STREAM_TIMEOUT))
+        try:
+            response = self._http.send(request, stream=True)
+            try:
+                if not response.is_success:
+                    response.read()
+                    raise _failure(response)
+                yield response
+            finally:
+                response.close()
+        except httpx.HTTPError as error:
+            raise _transport(error, "the object store") from error
+
+    @contextmanager
     def open(self, operation: str, **request: Any) -> Iterator[httpx.Response]:
         """An answer whose body is still to be read."""
         sent = self._request(operation, timeout=STREAM_TIMEOUT, **request)
