@@ -51,8 +51,8 @@ class MemloomChatMessageHistory(BaseChatMessageHistory):
     """The messages of one session.
 
     `session_id` is the id of a conversation, or any text: then the conversation's id is made from it and `user_id`, so
-    that it is the same one wherever it is asked for. The conversation is made by the first message. `user_id` is for whom
-    it is; a `token` says that by itself, and then session ids that are no UUIDs must not be another user's as well.
+    that it is the same one wherever it is asked for. The conversation is made by the first message. `user_id` is for
+    whom it is; a `token` says that by itself, and then session ids that are no UUIDs must not be another user's too.
     """
 
     def __init__(
