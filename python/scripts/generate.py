@@ -275,7 +275,7 @@ WORDS = [
     (r"\b__a(enter|exit|iter|next)__\b", r"__\1__"),
     (r"\basynccontextmanager\b", "contextmanager"),
     (r"\baiter_(raw|bytes|lines)\b", r"iter_\1"),
-    (r"\b(aclose|aread)\b", lambda found: found[0][1:]),
+    (r"\ba(close|read)\b", r"\1"),
     (r"\basyncio\.sleep\b", "time.sleep"),
     (r"\bimport asyncio\b", "import time"),
     (r"\basynchronous\b", "synchronous"),
@@ -285,7 +285,7 @@ WORDS = [
 def without_waiting(text: str) -> str:
     """The synchronous twin of an asynchronous module."""
     for pattern, word in WORDS:
-        text = re.sub(pattern, word, text)  # type: ignore[arg-type]
+        text = re.sub(pattern, word, text)
     return f"{MARK}\n{text}"
 
 
