@@ -291,12 +291,25 @@ def test_one_store_works_in_threads_and_in_one_event_loop_after_another(url: str
 
 
 def test_a_batch_may_be_large_and_of_old_and_new(store: MemloomStore) -> None:
-    store.batch([PutOp(HERE, str(number), {"turn": 1}) for number in range(0, 250, 5)])
-    store.batch([PutOp(HERE, str(number), {"turn": 2, "number": number}) for number in range(250)])
+    store.batch([PutOp(HERE, str(number), {"turn": 1}) for number in range(0, 130, 10)])
+    store.batch([PutOp(HERE, str(number), {"turn": 2, "number": number}) for number in range(130)])
     found = store.search(HERE, limit=1000)
-    assert sorted(item.value["number"] for item in found) == list(range(250))
-    store.batch([PutOp(HERE, str(number), None) for number in range(249)])
-    assert [item.key for item in store.search(HERE)] == ["249"]
+    assert sorted(item.value["number"] for item in found) == list(range(130))
+    store.batch([PutOp(HERE, str(number), None) for number in range(20)])
+    assert len(store.search(HERE, limit=1000)) == 110
+
+
+def test_a_thousand_items_are_all_there(store: MemloomStore) -> None:
+    places = [("users", f"user {number}", kind) for number in range(25) for kind in ("notes", "facts")]
+    store.batch(
+        [PutOp(places[number % 50], str(number), {"text": f"note {number}", "n": number}) for number in range(1000)]
+    )
+    assert len(store.search((), limit=2000)) == 1000
+    assert store.list_namespaces() == sorted(places)
+    assert store.list_namespaces(max_depth=1) == [("users",)]
+    assert [item.key for item in store.search(("users",), filter={"n": {"$gte": 998}})] == ["999", "998"]
+    assert store.search(("users",), query="note 137", limit=1)[0].key == "137"
+    assert len(store.search(("users", "user 3"), query="note", limit=100)) == 40
 
 
 def test_filters_and_offsets_reach_beyond_what_a_search_returns(store: MemloomStore) -> None:

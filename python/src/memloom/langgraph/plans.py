@@ -40,8 +40,6 @@ T = TypeVar("T")
 
 FACTS_AT_ONCE = 1000
 """Facts on a page, at most."""
-FILTERED_AT_ONCE = 500
-"""Facts on a page of which some will not pass."""
 FOUND_AT_ONCE = 100
 """Results of a search, at most."""
 PUTS_AT_ONCE = 100
@@ -166,7 +164,8 @@ def _listed(scope: Scope, op: SearchOp, wanted: int | None, custom: dict[str, An
     query["filter"] = {"custom": {**_below(op.namespace_prefix), **custom}}
     while True:
         missing = FACTS_AT_ONCE if wanted is None else wanted - len(found)
-        query["limit"] = FILTERED_AT_ONCE if op.filter else min(missing, FACTS_AT_ONCE)
+        # The server looks at all of them for every page, so pages of which some will not pass are large.
+        query["limit"] = FACTS_AT_ONCE if op.filter else min(missing, FACTS_AT_ONCE)
         [page] = yield [Call("query_facts", dict(query))]
         found.extend(stored for stored in _read(page["facts"]) if passes(stored.value, op.filter))
         if page["nextCursor"] is None or (wanted is not None and len(found) >= wanted):
@@ -177,18 +176,21 @@ def _listed(scope: Scope, op: SearchOp, wanted: int | None, custom: dict[str, An
 def _ranked(scope: Scope, op: SearchOp, wanted: int) -> Plan[list[tuple[Stored, float]]]:
     """The best items by meaning. What the server cannot filter, or not return at once, is told to it by name."""
     custom = {**_below(op.namespace_prefix), INDEXED: True}
-    if not op.filter and wanted <= FOUND_AT_ONCE:
-        return (yield from _nearest(scope, op, wanted, custom))
+    asked = FOUND_AT_ONCE if op.filter else min(wanted, FOUND_AT_ONCE)
+    nearest = yield from _nearest(scope, op, asked, custom)
+    found = [one for one in nearest if passes(one[0].value, op.filter)]
+    if len(nearest) < asked or len(found) >= wanted:
+        return found
+    # Others are further away than all of these, so only they are asked for.
     candidates = yield from _listed(scope, op, None, {INDEXED: True})
     names = {stored.address for stored in candidates}
-    found: list[tuple[Stored, float]] = []
-    while names and len(found) < wanted:
+    while nearest and len(found) < wanted:
+        names.difference_update(stored.address for stored, _ in nearest)
+        if not names:
+            break
         asked = min(wanted - len(found), FOUND_AT_ONCE)
         nearest = yield from _nearest(scope, op, asked, {**custom, ADDRESS: {"$in": sorted(names)}})
-        if not nearest:
-            break
-        names.difference_update(stored.address for stored, _ in nearest)
-        # It may have been put meanwhile, with another value.
+        # One may have been put meanwhile, with another value.
         found.extend(one for one in nearest if passes(one[0].value, op.filter))
     return found
 
