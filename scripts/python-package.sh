@@ -6,30 +6,17 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-requirements=(httpx==0.28.1 hatchling==1.33.0 mypy==2.4.1 pytest==9.2.0 pytest-xdist==3.8.0 ruff==0.17.4
-    langgraph==1.2.20 langchain-core==1.7.2)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/memloom
-venv=$cache/python
+venv=$(scripts/venv.sh python httpx==0.28.1 hatchling==1.33.0 mypy==2.4.1 pytest==9.2.0 pytest-xdist==3.8.0 ruff==0.17.4 \
+    langgraph==1.2.20 langchain-core==1.7.2)
+# Whoever uses this environment, the guides too, has the package as it is in this folder.
+echo "$PWD/python/src" >"$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/memloom.pth"
+[ "${1:-}" != install ] || exit 0
 
 fail() {
     echo "python-package: $*" >&2
     exit 1
 }
-
-install() {
-    [ "$(cat "$venv/installed" 2>/dev/null)" = "${requirements[*]}" ] && return
-    echo "python-package: installing ${requirements[*]} into $venv"
-    rm -rf "$venv"
-    # Without pip of its own: Debian leaves that part of venv to another package, and the system's pip can fill it too.
-    python3 -m venv --without-pip "$venv" || fail "cannot create a Python environment in $venv"
-    python3 -m pip --python "$venv/bin/python" install --quiet --disable-pip-version-check "${requirements[@]}" \
-        || fail "pip cannot install ${requirements[*]}"
-    echo "${requirements[*]}" >"$venv/installed"
-}
-
-install
-[ "${1:-}" != install ] || exit 0
-[ $# = 0 ] || fail "say nothing, or install"
 
 binary=$(realpath -m "${MEMLOOM_BIN:-${CARGO_TARGET_DIR:-$cache/target}/debug/memloom}")
 [ -x "$binary" ] || fail "there is no $binary; run cargo build first"
@@ -42,7 +29,7 @@ cd python
 "$venv/bin/ruff" format --check --quiet . || fail "run ruff format in python/"
 "$venv/bin/ruff" check --quiet . || fail "ruff has something to say"
 "$venv/bin/mypy" --cache-dir "$cache/mypy" --no-error-summary || fail "mypy has something to say"
-MEMLOOM_BIN=$binary PYTHONPATH=src timeout 600 "$venv/bin/python" -m pytest -n 2 -p no:cacheprovider || fail "tests failed"
+MEMLOOM_BIN=$binary timeout 600 "$venv/bin/python" -m pytest -n 2 -p no:cacheprovider || fail "tests failed"
 
 # The wheel, in an environment that knows nothing of this folder. What it depends on is borrowed, so that no network is needed.
 "$venv/bin/python" -m hatchling build -t wheel -d "$folder/wheel" >/dev/null 2>"$folder/log" || { cat "$folder/log" >&2; fail "no wheel"; }

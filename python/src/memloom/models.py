@@ -476,7 +476,7 @@ class AuditRecord(Model):
     layer: str
     """`files` or `memories`."""
     action: str
-    """`create`, `replace` or `patch`; of a memory also `delete`."""
+    """`create`, `replace`, `patch`, `delete` or `move`; of a memory `create`, `replace` or `delete`."""
     actor: str
     """Who acted, as the caller said."""
     principal: str
@@ -493,6 +493,10 @@ class AuditRecord(Model):
     """The request's id."""
     reason: str | None = None
     """Why."""
+    moved_from: str | None = None
+    """The path that a moved file came from, in the record at its new one."""
+    moved_to: str | None = None
+    """The path that a moved file went to, in the record at its old one."""
     previous_etag: str | None = None
     """The version before; null for the first."""
     new_etag: str | None = None

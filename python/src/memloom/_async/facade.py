@@ -156,16 +156,16 @@ class AsyncNotes:
 
     def __init__(self, memory: AsyncAgentMemory, scope: Scope) -> None:
         self._memory = memory
-        self._scope = scope
+        self.scope = scope
 
     async def write(self, path: str, text: str) -> None:
         """Creates a note or replaces it."""
-        await self._memory.write_file(self._scope, path, text)
+        await self._memory.write_file(self.scope, path, text)
 
     async def read(self, path: str) -> str | None:
         """The text of a note; `None` if there is none."""
         try:
-            return (await self._memory.load_file(self._scope, path)).content
+            return (await self._memory.load_file(self.scope, path)).content
         except ApiError as error:
             if error.is_not_found:
                 return None
@@ -174,8 +174,8 @@ class AsyncNotes:
     async def edit(self, path: str, old: str, new: str) -> str:
         """Replaces a text that is there once; the whole note after it."""
         edit = TextEdit(old_text=old, new_text=new)
-        return (await self._memory.patch_file(self._scope, path, [edit])).content
+        return (await self._memory.patch_file(self.scope, path, [edit])).content
 
     async def list(self, prefix: str | None = None) -> Sequence[str]:
         """The paths of notes."""
-        return [one.path async for one in self._memory.client.files.list_all(self._scope, prefix=prefix)]
+        return [one.path async for one in self._memory.client.files.list_all(self.scope, prefix=prefix)]

@@ -157,16 +157,16 @@ class Notes:
 
     def __init__(self, memory: AgentMemory, scope: Scope) -> None:
         self._memory = memory
-        self._scope = scope
+        self.scope = scope
 
     def write(self, path: str, text: str) -> None:
         """Creates a note or replaces it."""
-        self._memory.write_file(self._scope, path, text)
+        self._memory.write_file(self.scope, path, text)
 
     def read(self, path: str) -> str | None:
         """The text of a note; `None` if there is none."""
         try:
-            return (self._memory.load_file(self._scope, path)).content
+            return (self._memory.load_file(self.scope, path)).content
         except ApiError as error:
             if error.is_not_found:
                 return None
@@ -175,8 +175,8 @@ class Notes:
     def edit(self, path: str, old: str, new: str) -> str:
         """Replaces a text that is there once; the whole note after it."""
         edit = TextEdit(old_text=old, new_text=new)
-        return (self._memory.patch_file(self._scope, path, [edit])).content
+        return (self._memory.patch_file(self.scope, path, [edit])).content
 
     def list(self, prefix: str | None = None) -> Sequence[str]:
         """The paths of notes."""
-        return [one.path for one in self._memory.client.files.list_all(self._scope, prefix=prefix)]
+        return [one.path for one in self._memory.client.files.list_all(self.scope, prefix=prefix)]
