@@ -12,12 +12,13 @@ from typing import Any
 
 import httpx
 import pytest
-from langgraph.store.base import PutOp
+from langgraph.store.base import GetOp, PutOp
 
 from memloom import AsyncMemloomClient, MemloomClient
 from memloom.errors import ApiError, InvalidInputError, TransportError
-from memloom.langgraph import MemloomStore
+from memloom.langgraph import MemloomStore, plans
 from memloom.langgraph.items import statement
+from memloom.langgraph.plans import Call
 from memloom.models import Memory
 
 HERE = ("notes", "inner")
@@ -255,19 +256,18 @@ def test_puts_that_race_in_one_event_loop_end_in_one_item(url: str, user: str) -
     assert len(value) == 1
 
 
-def test_a_read_that_renews_does_not_undo_a_put(store: MemloomStore) -> None:
-    def put(_: int) -> None:
-        for turn in range(10):
-            store.put(HERE, "key", {"turn": turn}, ttl=5)
-
-    def read(_: int) -> None:
-        for _ in range(10):
-            store.get(HERE, "key")
-
-    with ThreadPoolExecutor(3) as pool:
-        list(pool.map(lambda job: job(0), [put, read, read]))
-    found = store.get(HERE, "key")
-    assert found is not None and found.value == {"turn": 9}
+def test_a_read_that_renews_does_not_undo_a_put(store: MemloomStore, kept: Any) -> None:
+    store.put(HERE, "key", {"turn": 1}, ttl=2)
+    read = plans.batch(store._scope, ["$"], [GetOp(HERE, "key")])
+    answers = store._make_all(next(read))
+    # Between the read and the renewal somebody else puts it, for longer.
+    store.put(HERE, "key", {"turn": 2}, ttl=9)
+    put = kept("key")
+    store._make_all(read.send(answers))
+    assert kept("key") == put
+    store.delete(HERE, "key")
+    # Nor does it matter if it is gone by then.
+    assert store._make_all([Call("update_memory", {"ttlSeconds": 9}, {"id": put.id}, overtaken=True)]) == [None]
 
 
 def test_one_store_works_in_threads_and_in_one_event_loop_after_another(url: str, user: str) -> None:
@@ -310,6 +310,34 @@ def test_a_thousand_items_are_all_there(store: MemloomStore) -> None:
     assert [item.key for item in store.search(("users",), filter={"n": {"$gte": 998}})] == ["999", "998"]
     assert store.search(("users",), query="note 137", limit=1)[0].key == "137"
     assert len(store.search(("users", "user 3"), query="note", limit=100)) == 40
+
+
+def test_only_what_is_asked_for_is_sent(url: str, user: str) -> None:
+    sent: list[int] = []
+
+    def count(response: httpx.Response) -> None:
+        answer = response.json()
+        sent.append(len(answer.get("facts", answer.get("results", []))))
+
+    with MemloomClient(url, api_key="planner", on_response=count) as client:
+        store = MemloomStore(user_id=user, client=client)
+        store.batch([PutOp(("a", str(number % 4)), str(number), {"n": number}) for number in range(40)])
+        reads: list[Callable[[], Any]] = [
+            lambda: store.list_namespaces(),
+            lambda: store.list_namespaces(prefix=("a", "1")),
+            lambda: store.list_namespaces(prefix=("*", "1")),
+            lambda: store.search(("a",), limit=7),
+            lambda: store.search(("a", "1"), limit=70),
+            lambda: store.search(("a", "1"), query="n", limit=3),
+            lambda: store.get(("a", "1"), "1"),
+        ]
+        requests = []
+        for read in reads:
+            sent.clear()
+            read()
+            requests.append(list(sent))
+    # One item of each namespace, or so many as wanted; one request each.
+    assert requests == [[4], [1], [4], [7], [10], [3], [1]]
 
 
 def test_filters_and_offsets_reach_beyond_what_a_search_returns(store: MemloomStore) -> None:
