@@ -100,6 +100,7 @@ def test_a_transcript_is_kept_in_order(memory: Memloom) -> None:
         ("assistant", "To Porto."),
     ]
     assert [one.text for one in memory.history("trip", last=1)] == ["To Porto."]
+    assert memory.history("trip", last=0) == []
     assert memory.history("another") == []
     with pytest.raises(InvalidInputError, match="robot"):
         memory.append("trip", "robot", "beep")

@@ -106,19 +106,26 @@ def test_errors_help_the_model(box: Toolbox) -> None:
     assert twice["code"] == "PATCH_MATCH_AMBIGUOUS" and twice["match_count"] == 3 and "3 times" in twice["hint"]
     nowhere = refused("memory_patch_file", {"path": "a.md", "edits": [{"old_text": "z", "new_text": "y"}]})
     assert nowhere["code"] == "PATCH_MATCH_NOT_FOUND" and "memory_load_file" in nowhere["hint"]
+    past = {"path": "a.md", "edits": [{"old_text": "x", "new_text": "y", "occurrence": 9}]}
+    assert refused("memory_patch_file", past)["hint"] == "Give an occurrence from 1 to 3."
+    for path in ("../x", "", "a//b"):
+        assert refused("memory_load_file", {"path": path})["code"] == "INVALID_PATH"
+    unknown = refused("no_such_tool", {})
+    assert unknown["code"] == "UNKNOWN_TOOL" and "memory_recall" in unknown["hint"]
     for name, arguments in [
-        ("memory_load_file", {"path": "../x"}),
         ("memory_load_file", {}),
         ("memory_load_file", "not json"),
         ("memory_load_file", [1]),
         ("memory_patch_file", {"path": "a.md"}),
         ("memory_patch_file", {"path": "a.md", "edits": ["x"]}),
         ("memory_patch_file", {"path": "a.md", "edits": [{"old_text": "x"}]}),
+        ("memory_patch_file", {"path": "a.md", "edits": [{"old_text": "", "new_text": "x"}]}),
         ("memory_write_file", {"path": "a.md", "content": 7}),
         ("memory_recall", {"query": None}),
-        ("no_such_tool", {}),
+        ("memory_recall", {"query": "x", "top_k": "many"}),
     ]:
-        assert refused(name, arguments)["code"] == "INVALID_ARGUMENTS"
+        wrong = refused(name, arguments)
+        assert wrong["code"] == "INVALID_ARGUMENTS" and wrong["hint"].startswith(f"{name} takes {{")
 
 
 def test_a_defect_is_told_and_silence_is_raised(
@@ -131,7 +138,7 @@ def test_a_defect_is_told_and_silence_is_raised(
     with fake(defect, HANG_UP) as server:
         box = toolbox(connect(url=server.url, retry=never), loop, scope)
         told = box.call_tool("memory_load_file", {"path": "a.md"})["error"]
-        assert told["code"] == "UNHANDLED_ERROR" and "without it" in told["hint"]
+        assert told["code"] == "UNHANDLED_ERROR" and "Go on without it" in told["hint"]
         with pytest.raises(TransportError):
             box.call_tool("memory_load_file", {"path": "a.md"})
 
@@ -140,7 +147,7 @@ def test_the_commands_of_the_memory_tool(tool: AnthropicMemoryTool) -> None:
     def call(command: str, **arguments: Any) -> str:
         return tool.call({"command": command, **arguments})
 
-    assert "/memories" in call("view", path="/memories")
+    assert call("view", path="/memories").splitlines()[1:] == ["0B\t/memories"]
     text = "# Sam\nPrices: without tax.\nTone: brief.\n"
     assert (
         call("create", path="/memories/prefs.md", file_text=text) == "File created successfully at: /memories/prefs.md"
@@ -155,7 +162,7 @@ def test_the_commands_of_the_memory_tool(tool: AnthropicMemoryTool) -> None:
     assert call("view", path="/memories/prefs.md", view_range=[2, 2]).splitlines()[1:] == [
         "     2\tPrices: without tax."
     ]
-    assert "[1, 4]" in call("view", path="/memories/prefs.md", view_range=[9, 10])
+    assert "range of lines of the file: [1, 4]" in call("view", path="/memories/prefs.md", view_range=[9, 10])
     edited = call("str_replace", path="/memories/prefs.md", old_str="without", new_str="with")
     assert "     2\tPrices: with tax." in edited.splitlines()
     assert "did not appear verbatim" in call("str_replace", path="/memories/prefs.md", old_str="without", new_str="x")
@@ -180,16 +187,18 @@ def test_the_memory_tool_renames_and_deletes(tool: AnthropicMemoryTool) -> None:
     for path in ("a.md", "people/ana/notes.md", "people/bo.md", "people/x/y/z/deep.md", ".hidden/x.md"):
         call("create", path=f"/memories/{path}", file_text=path)
     assert call("view", path="/memories").splitlines()[1:] == [
-        "/memories",
-        "/memories/a.md",
-        "/memories/people/",
-        "/memories/people/ana/",
-        "/memories/people/bo.md",
-        "/memories/people/x/",
+        "55B\t/memories",
+        "4B\t/memories/a.md",
+        "51B\t/memories/people/",
+        "19B\t/memories/people/ana/",
+        "12B\t/memories/people/bo.md",
+        "20B\t/memories/people/x/",
     ]
+    assert "already exists" in call("create", path="/memories/people", file_text="x")
     assert "already exists" in call("rename", old_path="/memories/a.md", new_path="/memories/people/bo.md")
     assert "already exists" in call("rename", old_path="/memories/a.md", new_path="/memories/people")
     assert "does not exist" in call("rename", old_path="/memories/none.md", new_path="/memories/b.md")
+    assert "which is inside it" in call("rename", old_path="/memories/people", new_path="/memories/people/here")
     assert call("rename", old_path="/memories/people", new_path="/memories/friends") == (
         "Successfully renamed /memories/people to /memories/friends"
     )
@@ -197,7 +206,36 @@ def test_the_memory_tool_renames_and_deletes(tool: AnthropicMemoryTool) -> None:
     assert call("rename", old_path="/memories/a.md", new_path="/memories/b.md").startswith("Successfully")
     assert call("delete", path="/memories/friends") == "Successfully deleted /memories/friends"
     assert "does not exist" in call("delete", path="/memories/friends")
-    assert call("view", path="/memories").splitlines()[1:] == ["/memories", "/memories/b.md"]
+    assert call("view", path="/memories").splitlines()[1:] == ["4B\t/memories", "4B\t/memories/b.md"]
+
+
+def test_a_rename_that_cannot_be_finished_is_undone(tool: AnthropicMemoryTool) -> None:
+    """The new path of one of the files is too long to be one."""
+    deep = "/".join(["d" * 200] * 4)
+    for path in ("a/1.md", "a/2.md", f"a/{deep}/3.md"):
+        tool.call({"command": "create", "path": f"/memories/{path}", "file_text": path})
+    answer = tool.call({"command": "rename", "old_path": "/memories/a", "new_path": f"/memories/{'b' * 250}"})
+    assert answer.startswith("Error:") and answer.endswith("Nothing was moved."), answer
+    for path in ("a/1.md", "a/2.md"):
+        assert path in tool.call({"command": "view", "path": f"/memories/{path}"})
+
+
+def test_directories_mind_the_letter_case(tool: AnthropicMemoryTool) -> None:
+    for path in ("Notes/a.md", "notes/b.md"):
+        tool.call({"command": "create", "path": f"/memories/{path}", "file_text": "x"})
+    tool.call({"command": "delete", "path": "/memories/notes"})
+    assert tool.call({"command": "view", "path": "/memories/Notes/a.md"}).endswith("     1\tx")
+
+
+def test_edits_keep_what_else_a_file_holds(tool: AnthropicMemoryTool, agent: MemloomClient, scope: Scope) -> None:
+    document = {"doc_id": "d", "schema_id": "s", "schema_version": "1", "content": {"text": "one\n", "tags": ["x"]}}
+    agent.files.write(scope, "memories/a.md", document, if_match="*")
+    tool.call({"command": "str_replace", "path": "/memories/a.md", "old_str": "one", "new_str": "two"})
+    tool.call({"command": "insert", "path": "/memories/a.md", "insert_line": 1, "insert_text": "three"})
+    assert agent.files.get(scope, "memories/a.md").document.content == {"text": "two\nthree\n", "tags": ["x"]}
+    agent.files.write(scope, "memories/b.json", {**document, "content": {"a": 1}}, if_match="*")
+    edit = {"command": "insert", "path": "/memories/b.json", "insert_line": 0, "insert_text": "x"}
+    assert "holds no text" in tool.call(edit)
 
 
 @pytest.mark.parametrize(

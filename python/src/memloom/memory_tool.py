@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memloom.errors import InvalidInputError
+from memloom.scope import file_path
 
 ROOT = "/memories"
 """Where the model believes its files are."""
@@ -13,8 +14,11 @@ ROOT = "/memories"
 MEMORY_TOOL = {"type": "memory_20250818", "name": "memory"}
 """What goes into the `tools` of a request."""
 
-SNIPPET_LINES = 4
+CONTEXT = 2
 MAX_LINES = 999_999
+DEPTH = 2
+REASON = "memory_tool"
+"""What the audit trail is told."""
 
 
 class Refused(Exception):
@@ -22,12 +26,17 @@ class Refused(Exception):
 
 
 def parse_path(path: Any) -> str:
-    """The path of a file in the store, without a slash at its ends: `memories/notes.md`."""
+    """The path of a file in the store: `memories/notes.md`, or `memories` for all of them."""
     if not isinstance(path, str) or not (path == ROOT or path.startswith(f"{ROOT}/")):
-        raise Refused(f"Error: The path {path} must begin with {ROOT}")
-    if any(part in (".", "..") for part in path.split("/")) or "\\" in path or "%2e" in path.lower():
-        raise Refused(f"Error: The path {path} must not lead out of {ROOT}")
-    return path.strip("/")
+        raise Refused(f"Error: Path must start with {ROOT}, got: {path}")
+    if ".." in path or any(escape in path.lower() for escape in ("%2e", "%2f", "%5c", "%00")):
+        raise Refused(f"Error: Path {path} would escape {ROOT} directory")
+    if path.strip("/") == ROOT.strip("/"):
+        return ROOT.strip("/")
+    try:
+        return file_path(path)
+    except InvalidInputError as error:
+        raise Refused(f"Error: The path {path} is not valid: {error}") from None
 
 
 def shown(path: str) -> str:
@@ -57,68 +66,74 @@ def view_file(path: str, text: str, view_range: Any) -> str:
     if view_range is not None:
         if not (isinstance(view_range, list) and len(view_range) == 2 and all(isinstance(n, int) for n in view_range)):
             raise Refused("Error: `view_range` must be two line numbers")
-        first, last = view_range[0], len(lines) if view_range[1] == -1 else min(view_range[1], len(lines))
-        if not 1 <= first <= last:
-            raise Refused(f"Error: Invalid `view_range` {view_range}. The file has the lines [1, {len(lines)}]")
+        first = max(1, view_range[0])
+        last = len(lines) if view_range[1] == -1 else min(view_range[1], len(lines))
+        if not first <= last:
+            raise Refused(
+                f"Error: Invalid `view_range` parameter: {view_range}. It should be within the range of lines of the"
+                f" file: [1, {len(lines)}]"
+            )
     return f"Here's the content of {shown(path)} with line numbers:\n{numbered(lines[first - 1 : last], first)}"
 
 
-def view_directory(path: str, files: Sequence[str]) -> str:
-    """The files below a path and the directories they make, two levels deep."""
-    found = set[str]()
-    for file in files:
+def view_directory(path: str, sizes: Mapping[str, int]) -> str:
+    """The files below a path and the directories they make, two levels deep, with their sizes."""
+    total, found = 0, dict[tuple[str, ...], int]()
+    for file, size in sizes.items():
         below = file.removeprefix(f"{path}/").split("/")
         if any(part.startswith(".") or part == "node_modules" for part in below):
             continue
-        found |= {f"{path}/{'/'.join(below[:depth])}/" for depth in range(1, min(len(below), 3))}
-        if len(below) <= 2:
-            found.add(file)
-    head = f"Here're the files and directories up to 2 levels deep in {shown(path)}, excluding hidden items:"
-    return "\n".join([head, shown(path), *(shown(one) for one in sorted(found))])
+        total += size
+        for depth in range(1, min(len(below), DEPTH) + 1):
+            # A directory ends with an empty name. Paths are flat: one may be a file and a directory.
+            names = (*below[:depth], "") if depth < len(below) else (*below,)
+            found[names] = found.get(names, 0) + size
+    head = (
+        f"Here're the files and directories up to 2 levels deep in {shown(path)},"
+        " excluding hidden items and node_modules:"
+    )
+    listed = [f"{human(size)}\t{shown(path)}/{'/'.join(names)}" for names, size in sorted(found.items())]
+    return "\n".join([head, f"{human(total)}\t{shown(path)}", *listed])
 
 
-def replaced(path: str, text: str, old: str, new: str) -> str:
-    """What is said after a text was replaced: the lines around it."""
-    position = text.find(old)
-    result = text.replace(old, new, 1).split("\n")
-    line = text.count("\n", 0, position)
-    first = max(0, line - SNIPPET_LINES)
-    snippet = result[first : line + new.count("\n") + SNIPPET_LINES + 1]
-    return f"The memory file has been edited. Here's a snippet of {shown(path)}:\n{numbered(snippet, first + 1)}"
+def human(size: float) -> str:
+    """A size for people: `37B`, `5.5K`, `1.2M`."""
+    for unit in "BKM":
+        if size < 1024:
+            return f"{size:.0f}{unit}" if size == int(size) else f"{size:.1f}{unit}"
+        size /= 1024
+    return f"{size:.1f}G"
 
 
-def check_unique(path: str, text: str, old: str) -> None:
-    """A replacement must know what it replaces."""
-    if not old:
-        raise Refused("No replacement was performed: `old_str` is empty.")
-    count = text.count(old)
-    if count == 0:
+def only_match(path: str, text: str, old: str) -> int:
+    """The line, counted from 0, where the only match begins: a replacement must know what it replaces."""
+    lines, at = list[int](), text.find(old) if old else -1
+    while at >= 0:
+        lines.append(text.count("\n", 0, at))
+        at = text.find(old, at + len(old))
+    if not lines:
+        raise Refused(f"No replacement was performed, old_str `{old}` did not appear verbatim in {shown(path)}.")
+    if len(lines) > 1:
+        every = ", ".join(str(line + 1) for line in lines)
         raise Refused(
-            f"No replacement was performed, old_str `{old}` did not appear verbatim in {shown(path)}. View it first."
-        )
-    if count > 1:
-        at, lines = -1, list[str]()
-        while (at := text.find(old, at + 1)) >= 0:
-            lines.append(str(text.count("\n", 0, at) + 1))
-        raise Refused(
-            f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {', '.join(lines)}."
+            f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {every}."
             " Please ensure it is unique"
         )
+    return lines[0]
 
 
-def inserted(text: str, line: Any, new: str) -> str:
-    """The text with new lines behind a line; 0 is before the first."""
-    lines = text.split("\n")
-    # A text that ends with a line break has no line behind it.
-    count = len(lines) - 1 if lines[-1] == "" else len(lines)
-    if not isinstance(line, int) or isinstance(line, bool) or not 0 <= line <= count:
+def snippet(text: str, line: int) -> str:
+    """The lines around one."""
+    first = max(0, line - CONTEXT)
+    return numbered(text.split("\n")[first : line + CONTEXT + 1], first + 1)
+
+
+def with_line(text: str, line: Any, new: str) -> str:
+    """The text with new lines behind so many; the last one ends too."""
+    lines = text.removesuffix("\n").split("\n") if text else []
+    if not isinstance(line, int) or isinstance(line, bool) or not 0 <= line <= len(lines):
         raise Refused(
             f"Error: Invalid `insert_line` parameter: {line}. It should be within the range of lines of the file:"
-            f" [0, {count}]"
+            f" [0, {len(lines)}]"
         )
-    return "\n".join([*lines[:line], *new.removesuffix("\n").split("\n"), *lines[line:]])
-
-
-def told(error: InvalidInputError) -> str:
-    """A path that the store does not take, for the model."""
-    return f"Error: {error}"
+    return "\n".join([*lines[:line], new.removesuffix("\n"), *lines[line:]]) + "\n"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from memloom.errors import ApiError, InvalidInputError
+from memloom.errors import ApiError
 from memloom.models import TextEdit
 
 _PATH = {"type": "string", "minLength": 1, "maxLength": 1024}
@@ -134,12 +134,32 @@ _TOOLS = [
 ]
 
 
+# What a tool takes, in a line that a model can copy from.
+_TAKES = {
+    "memory_recall": 'memory_recall takes {"query": "plain words", "top_k": 8}; top_k (1 to 20) is optional.',
+    "memory_list_files": 'memory_list_files takes {"prefix": "projects/", "limit": 100}; both are optional.',
+    "memory_load_file": 'memory_load_file takes {"path": "profile.md"}.',
+    "memory_patch_file": (
+        'memory_patch_file takes {"path": "profile.md", "edits": [{"old_text": "as it is", "new_text": "as it should'
+        ' be", "occurrence": 1}], "reason": "why"}; occurrence and reason are optional.'
+    ),
+    "memory_write_file": (
+        'memory_write_file takes {"path": "profile.md", "content": "the whole text", "reason": "why"}; reason is'
+        " optional."
+    ),
+}
+
+
+class BadArguments(Exception):
+    """A call whose arguments are not what the tool takes; the message says why."""
+
+
 def text_argument(arguments: Mapping[str, Any], name: str) -> str:
     """A text that must be given."""
     value = arguments.get(name)
     if isinstance(value, str):
         return value
-    raise InvalidInputError(f"{name} must be a text")
+    raise BadArguments(f"'{name}' is missing" if value is None else f"'{name}' must be a text")
 
 
 def number_argument(arguments: Mapping[str, Any], names: tuple[str, ...], least: int, most: int, default: int) -> int:
@@ -150,6 +170,8 @@ def number_argument(arguments: Mapping[str, Any], names: tuple[str, ...], least:
             value = int(value)
         if isinstance(value, (int, float)) and not isinstance(value, bool) and value == value:
             return int(max(least, min(most, value)))
+        if value is not None:
+            raise BadArguments(f"'{name}' must be a number")
     return default
 
 
@@ -161,52 +183,96 @@ def edits_argument(arguments: Mapping[str, Any]) -> list[TextEdit]:
     if isinstance(given, Mapping):
         given = [given]
     if not isinstance(given, list) or not given:
-        raise InvalidInputError("edits must be a list of {old_text, new_text}, with at least one")
+        raise BadArguments("'edits' must be a list with at least one edit")
     return [_edit(one) for one in given]
 
 
 def _edit(value: Any) -> TextEdit:
     if not isinstance(value, Mapping):
-        raise InvalidInputError("an edit must be an object with old_text and new_text")
+        raise BadArguments("an edit must be an object with old_text and new_text")
+    old, new = text_argument(value, "old_text"), text_argument(value, "new_text")
+    if not old:
+        raise BadArguments("'old_text' is empty")
     occurrence = value.get("occurrence")
     if occurrence is not None:
         occurrence = number_argument(value, ("occurrence",), 1, 2**31, 1)
-    return TextEdit(
-        old_text=text_argument(value, "old_text"), new_text=text_argument(value, "new_text"), occurrence=occurrence
-    )
+    return TextEdit(old_text=old, new_text=new, occurrence=occurrence)
 
 
+_NOT_ALLOWED = "This is not allowed here. Do not try again; tell the user."
+_NOT_NOW = "The memory is not available right now. Try again later; go on without it meanwhile."
+_DEFECT = "Something is wrong with the memory itself. Go on without it and tell the user."
+_SHORTER = "Make it shorter, or split it into several files."
+_EDITS = "Give at least one edit, each with a non-empty old_text and a new_text."
+
+# What a model can do about an answer; the same words as over MCP.
 _HINTS = {
-    "DOCUMENT_NOT_FOUND": "There is no such file. Call memory_list_files, or create it with memory_write_file.",
-    "PATCH_MATCH_NOT_FOUND": "The text is not in the file. Call memory_load_file and copy old_text exactly.",
-    "PATCH_MATCH_AMBIGUOUS": "The text is there {match_count} times. Give occurrence (from 1), or a longer old_text.",
-    "PATCH_OCCURRENCE_OUT_OF_RANGE": "There are fewer matches than that. Load the file and count again.",
-    "PATCH_TEXT_NOT_FOUND": "This file has no text to edit. Replace it with memory_write_file.",
-    "PATCH_TOO_LARGE": "These are too many edits at once. Send at most 100.",
-    "DOCUMENT_SIZE_EXCEEDED": "The file would be too large. Keep it shorter, or split it into several files.",
-    "INVALID_PATH": "This path cannot be used. Use names with single slashes, such as projects/alpha.md.",
-    "ETAG_MISMATCH": "The file is being changed by others. Load it again and repeat your change.",
-    "QUOTA_EXCEEDED": "The limit is reached for now. Go on without memory and try again later.",
+    "DOCUMENT_NOT_FOUND": "See which files exist with memory_list_files, or create this one with memory_write_file.",
+    "PATCH_MATCH_AMBIGUOUS": "Give occurrence, or a longer old_text that is there once.",
+    "PATCH_OCCURRENCE_OUT_OF_RANGE": "Load the file again with memory_load_file and count the matches.",
+    "PATCH_MATCH_NOT_FOUND": (
+        "Load the file again with memory_load_file and copy old_text from it exactly; earlier edits of the same call"
+        " count."
+    ),
+    "PATCH_TEXT_NOT_FOUND": (
+        "The file holds no text to edit. Look at it with memory_load_file; replace it with memory_write_file."
+    ),
+    "PATCH_TOO_LARGE": "Send at most 100 edits in one call; the rest in further calls.",
+    "INVALID_TEXT_PATCH": _EDITS,
+    "INVALID_PATCH": _EDITS,
+    "ETAG_MISMATCH": (
+        "Somebody else changed the file meanwhile. Load it again with memory_load_file, then repeat the change."
+    ),
+    "INVALID_PATH": (
+        "Use a relative path such as projects/plan.md: no leading or trailing '/', no '..', no empty part."
+    ),
+    "INVALID_PATH_PREFIX": "Use the beginning of a path, such as projects/, without '..'.",
+    "DOCUMENT_SIZE_EXCEEDED": _SHORTER,
+    "PAYLOAD_TOO_LARGE": _SHORTER,
+    "GOVERNED_PATH": _NOT_ALLOWED,
+    "FORBIDDEN": _NOT_ALLOWED,
+    "TENANT_FORBIDDEN": _NOT_ALLOWED,
+    "WRITE_NOT_ALLOWED": _NOT_ALLOWED,
+    "UNAUTHENTICATED": _NOT_ALLOWED,
+    "QUOTA_EXCEEDED": "Too much at once. Wait a little, then try again, with fewer calls.",
+    "DEPENDENCY_UNAVAILABLE": _NOT_NOW,
+    "HTTP_502": _NOT_NOW,
+    "HTTP_503": _NOT_NOW,
+    "HTTP_504": _NOT_NOW,
+    "UNHANDLED_ERROR": _DEFECT,
+    "HTTP_500": _DEFECT,
 }
+_OTHERWISE = "Read the message, change the call accordingly, and do not repeat it as it is."
 
 
 def error_for_model(error: ApiError) -> dict[str, Any]:
-    """An answer that is not success, as something the model can act on. A defect of the server is told as it is."""
-    told: dict[str, Any] = {"code": error.code, "message": error.message}
-    match_count = error.details.get("match_count")
-    if isinstance(match_count, str) and match_count.isdigit():
-        match_count = int(match_count)
-    if match_count is not None:
-        told["match_count"] = match_count
-    if error.status >= 500:
-        hint = "The memory is not available right now. Go on without it, and try again later."
-    else:
-        hint = _HINTS.get(error.code, "Read the message, change the arguments, and call the tool again.")
-    told["hint"] = hint.format(match_count="several" if match_count is None else match_count)
-    return {"error": told}
+    """An answer that is not success, as something the model can act on: code, message, hint, and the details."""
+    # Details of files are texts on the wire; a count is easier to use as a number.
+    details = {
+        name: int(value) if isinstance(value, str) and value.isdigit() else value
+        for name, value in error.details.items()
+    }
+    count, hint = details.get("match_count"), _HINTS.get(error.code, _OTHERWISE)
+    if isinstance(count, int) and error.code == "PATCH_MATCH_AMBIGUOUS":
+        hint = (
+            f"old_text is there {count} times: give occurrence (1 to {count}), or a longer old_text that is there once."
+        )
+    if isinstance(count, int) and error.code == "PATCH_OCCURRENCE_OUT_OF_RANGE":
+        hint = f"Give an occurrence from 1 to {count}."
+    return {"error": {**details, "code": error.code, "message": error.message, "hint": hint}}
 
 
-def invalid_for_model(message: str) -> dict[str, Any]:
-    """Arguments that cannot be used."""
-    hint = "Change the arguments as the tool describes them, and call it again."
-    return {"error": {"code": "INVALID_ARGUMENTS", "message": message, "hint": hint}}
+def bad_path_for_model(message: str) -> dict[str, Any]:
+    """A path that is refused before it is sent."""
+    return {"error": {"code": "INVALID_PATH", "message": message, "hint": _HINTS["INVALID_PATH"]}}
+
+
+def bad_arguments_for_model(name: str, message: str) -> dict[str, Any]:
+    """Arguments that the tool does not take; the hint says what it takes."""
+    return {"error": {"code": "INVALID_ARGUMENTS", "message": message, "hint": _TAKES[name]}}
+
+
+def unknown_tool_for_model(name: str) -> dict[str, Any]:
+    """A tool that does not exist."""
+    hint = f"Call one of: {', '.join(_TAKES)}."
+    return {"error": {"code": "UNKNOWN_TOOL", "message": f"there is no tool '{name}'", "hint": hint}}

@@ -110,6 +110,8 @@ class AsyncMemloom:
     async def history(self, conversation: str, *, last: int | None = None) -> Sequence[Message]:
         """What was said in a conversation, the oldest first; all of it, or the last so many. None is an empty one."""
         there = conversation_id(self.user, conversation)
+        if last is not None and last <= 0:
+            return []
         try:
             if last is not None and last <= 200:
                 page = await self.client.entries.list(there, tail=True, limit=last)
@@ -143,7 +145,8 @@ class AsyncMemloom:
             identifiers=self._identifiers,
             layers=["user"],
             limit=100,
-            threshold=0.9 if len(text) <= QUERY_CHARS else 0.0,
+            # What has every word of a text scores more than this, with any model.
+            threshold=0.5 if len(text) <= QUERY_CHARS else 0.0,
             dedupe=False,
             include_overridden=True,
             ranking="score",

@@ -13,12 +13,15 @@ from memloom.agent import event_for_model
 from memloom.errors import ApiError, InvalidInputError
 from memloom.scope import Scope
 from memloom.tool_definitions import (
+    BadArguments,
+    bad_arguments_for_model,
+    bad_path_for_model,
     edits_argument,
     error_for_model,
-    invalid_for_model,
     number_argument,
     text_argument,
     tools,
+    unknown_tool_for_model,
 )
 
 
@@ -34,12 +37,17 @@ class Toolbox:
 
     def call_tool(self, name: str, arguments: Mapping[str, Any] | str | None = None) -> Any:
         """Runs one. Arguments are an object, or its JSON text as OpenAI gives it."""
+        if name not in [tool.name for tool in tools()]:
+            return unknown_tool_for_model(name)
         try:
             return self._run(name, _arguments(arguments))
+        except BadArguments as error:
+            return bad_arguments_for_model(name, str(error))
         except ApiError as error:
             return error_for_model(error)
         except InvalidInputError as error:
-            return invalid_for_model(str(error))
+            # All that is left to be wrong with arguments that could be read is the path.
+            return bad_path_for_model(str(error))
 
     def _run(self, name: str, arguments: Mapping[str, Any]) -> Any:
         if name == "memory_recall":
@@ -58,12 +66,9 @@ class Toolbox:
             path, edits = text_argument(arguments, "path"), edits_argument(arguments)
             reason = _reason(arguments, "memory_patch_file")
             return (self._memory.patch_file(self._scope, path, edits, reason=reason)).to_wire()
-        if name == "memory_write_file":
-            path, content = text_argument(arguments, "path"), text_argument(arguments, "content")
-            reason = _reason(arguments, "memory_write_file")
-            return (self._memory.write_file(self._scope, path, content, reason=reason)).to_wire()
-        known = ", ".join(tool.name for tool in tools())
-        raise InvalidInputError(f"there is no tool {name!r}; there are {known}")
+        path, content = text_argument(arguments, "path"), text_argument(arguments, "content")
+        reason = _reason(arguments, "memory_write_file")
+        return (self._memory.write_file(self._scope, path, content, reason=reason)).to_wire()
 
 
 def _arguments(given: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
@@ -71,12 +76,12 @@ def _arguments(given: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
         try:
             given = json.loads(given or "{}")
         except ValueError:
-            raise InvalidInputError("the arguments are not JSON") from None
+            raise BadArguments("the arguments are not JSON") from None
     if given is None:
         return {}
     if isinstance(given, Mapping):
         return given
-    raise InvalidInputError("the arguments must be a JSON object")
+    raise BadArguments("the arguments must be a JSON object")
 
 
 def _reason(arguments: Mapping[str, Any], default: str) -> str:
