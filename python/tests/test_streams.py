@@ -69,5 +69,5 @@ def test_knowledge_is_written_found_and_streamed(agent: MemloomClient, user: str
     )
     assert (batch.results.succeeded, batch.results.failed) == (1, 0)
     assert next(live).event == "created"
-    live.close()  # type: ignore[attr-defined]
+    live.close()
     assert agent.knowledge.delete(written.id, hard_delete=True).deleted

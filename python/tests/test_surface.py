@@ -66,29 +66,25 @@ def test_every_operation_has_a_method_and_every_method_an_operation() -> None:
 
 def test_every_parameter_can_be_given() -> None:
     """What a route takes in its address is a parameter of some method; other spellings of the same are left out."""
-    spellings = {
-        "after",
-        "afterEntryId",
-        "before",
-        "allForks",
-        "lastEventId",
-        "format",
-        "cursor",
-        "justification",
-        "async",
+    # Pages follow one spelling each; justifications go as a header; there is one format of streams.
+    spellings = {"after", "afterEntryId", "before", "allForks", "lastEventId", "format", "cursor", "justification"}
+    identifiers = {
+        wire for model in (models.MemoryIdentifiers, models.KnowledgeIdentifiers) for wire in wire_names(model)
     }
-    # Pages follow one spelling of each; `async` has a method of its own; justifications go as a header.
     sources = "".join(source.read_text() for source in ASYNC.glob("*.py"))
-    missing = []
-    for name, operation in offered_operations().items():
-        for parameter in operation.get("parameters", []):
-            if parameter.get("in") == "query" and parameter["name"] not in spellings and name not in LEFT_OUT:
-                known = parameter["name"] in ("agent_id", "agentId") or parameter["name"].lower().endswith(
-                    ("id", "_id")
-                )
-                if f'"{parameter["name"]}"' not in sources and not known:
-                    missing.append((name, parameter["name"]))
+    missing = [
+        (name, parameter["name"])
+        for name, operation in offered_operations().items()
+        for parameter in operation.get("parameters", [])
+        if parameter.get("in") == "query"
+        and parameter["name"] not in spellings | identifiers
+        and f'"{parameter["name"]}"' not in sources
+    ]
     assert missing == []
+
+
+def wire_names(model: type[_wire.Model]) -> list[str]:
+    return [wire for wire, _ in _wire._members(model).values()]
 
 
 def test_every_member_of_a_request_can_be_given() -> None:

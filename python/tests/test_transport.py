@@ -238,7 +238,7 @@ def test_the_feed_says_where_it_begins_and_goes_on_from_there(make: Make) -> Non
         told = next(stream).change
         assert told is not None and told.sequence == 8
         assert [asked.headers.get("last-event-id") for asked in server.asked] == [None, "7"]
-        stream.close()  # type: ignore[attr-defined]
+        stream.close()
 
 
 def test_an_eviction_that_fails_says_so(make: Make) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -245,7 +245,7 @@ class AsyncAdmin(AsyncGroup):
 
     async def evict_with_progress(
         self, *, retention_period: str, resource_types: Sequence[str], justification: str | None = None
-    ) -> AsyncIterator[Progress]:
+    ) -> AsyncGenerator[Progress]:
         """The same, and tells how far it is."""
         wire = body(retentionPeriod=retention_period, resourceTypes=resource_types)
         events = self._transport.events(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
 
@@ -57,7 +57,7 @@ class AsyncAttachments(AsyncGroup):
         path = {"attachmentId": attachment_id}
         return await download(self._transport, "get_attachment", path, start, end, if_none_match)
 
-    async def stream(self, attachment_id: str) -> AsyncIterator[bytes]:
+    async def stream(self, attachment_id: str) -> AsyncGenerator[bytes]:
         """The bytes piece by piece, for files that should not be in memory as a whole."""
         async with self._transport.open("get_attachment", path={"attachmentId": attachment_id}) as response:
             if response.status_code == 307:

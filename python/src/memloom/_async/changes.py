@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from memloom._async.group import AsyncGroup
 from memloom.models import ChangesPage
@@ -16,7 +16,7 @@ class AsyncChanges(AsyncGroup):
         """A page of changes behind a number, the oldest first."""
         return await self._transport.model("list_changes", ChangesPage, query={"after": after, "limit": limit})
 
-    async def stream(self, *, after: int | None = None) -> AsyncIterator[ChangeNotice]:
+    async def stream(self, *, after: int | None = None) -> AsyncGenerator[ChangeNotice]:
         """Changes as they happen, from the next one on or behind a number. It goes on until you stop reading.
 
         If the connection breaks, it goes on where it was.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
 from memloom._async.group import AsyncGroup, follow
@@ -51,7 +51,7 @@ class AsyncConversations(AsyncGroup):
 
     async def list_all(
         self, *, mode: ListMode | None = None, query: str | None = None
-    ) -> AsyncIterator[ConversationSummary]:
+    ) -> AsyncGenerator[ConversationSummary]:
         """All of them, page by page."""
 
         async def page(after: str | None) -> ConversationPage:
@@ -136,7 +136,7 @@ class AsyncConversations(AsyncGroup):
             "list_unindexed", UnindexedPage, query={"afterCursor": after, "limit": limit}
         )
 
-    async def replay(self, conversation_id: str, *, last_event_id: str | None = None) -> AsyncIterator[ReplayEvent]:
+    async def replay(self, conversation_id: str, *, last_event_id: str | None = None) -> AsyncGenerator[ReplayEvent]:
         """The answer that is being given, from its beginning (or behind `last_event_id`) to its end.
 
         If the connection breaks, it goes on where it was. No event at all: no answer is being given.
@@ -185,7 +185,7 @@ class AsyncEntries(AsyncGroup):
 
     async def list_all(
         self, conversation_id: str, *, channel: ChannelFilter | None = None, forks: Forks | None = None
-    ) -> AsyncIterator[Entry]:
+    ) -> AsyncGenerator[Entry]:
         """All of them, page by page."""
 
         async def page(after: str | None) -> EntryPage:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -92,7 +92,7 @@ class AsyncMemloom:
             ids = [memory.id for memory in await self._equal(what)]
         return sum([await self.client.memories.delete(one) for one in ids])
 
-    async def memories(self) -> AsyncIterator[Memory]:
+    async def memories(self) -> AsyncGenerator[Memory]:
         """Everything that is remembered of the user, the newest first."""
         async for memory in self.client.memories.list_all(layer="user", identifiers=self._identifiers):
             yield memory

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
 from memloom._async.group import AsyncGroup, follow
@@ -135,7 +135,7 @@ class AsyncFacts(AsyncGroup):
         predicate: str | None = None,
         object: str | None = None,
         fact_type: str | None = None,
-    ) -> AsyncIterator[Fact]:
+    ) -> AsyncGenerator[Fact]:
         """Every fact that fits, page by page."""
 
         async def page(cursor: str | None) -> FactPage:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -42,7 +42,7 @@ class AsyncFiles(AsyncGroup):
         query = {"prefix": prefix, "limit": limit, "after": after}
         return await self._transport.model("list_files", FileList, path=scoped(scope), query=query)
 
-    async def list_all(self, scope: Scope, *, prefix: str | None = None) -> AsyncIterator[FileEntry]:
+    async def list_all(self, scope: Scope, *, prefix: str | None = None) -> AsyncGenerator[FileEntry]:
         """Every file, page by page."""
 
         async def page(after: str | None) -> FileList:
@@ -272,7 +272,7 @@ class AsyncAudit(AsyncGroup):
         query = {"path": path, "from": from_, "to": to, "after": after, "limit": limit}
         return await self._transport.model("list_audit", AuditPage, path=scoped(scope), query=query)
 
-    async def list_all(self, scope: Scope, *, path: str | None = None) -> AsyncIterator[AuditRecord]:
+    async def list_all(self, scope: Scope, *, path: str | None = None) -> AsyncGenerator[AuditRecord]:
         """Every record, page by page."""
 
         async def page(after: int | None) -> AuditPage:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any, TypeVar
 
 from memloom._async.transport import AsyncTransport
@@ -26,7 +26,7 @@ def scoped(scope: Scope, **more: str) -> dict[str, str]:
     return {"tenant_id": scope.tenant_id, "user_id": scope.user_id, **more}
 
 
-async def follow(page: Callable[[Any], Awaitable[P]], cursor: Callable[[P], Any]) -> AsyncIterator[P]:
+async def follow(page: Callable[[Any], Awaitable[P]], cursor: Callable[[P], Any]) -> AsyncGenerator[P]:
     """Every page, from the first to the last."""
     after = None
     while True:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
 from memloom._async.group import AsyncGroup
@@ -121,7 +121,7 @@ class AsyncKnowledge(AsyncGroup):
         query: str | None = None,
         identifiers: KnowledgeIdentifiers | None = None,
         last_event_id: str | None = None,
-    ) -> AsyncIterator[ServerEvent]:
+    ) -> AsyncGenerator[ServerEvent]:
         """Changes of entries as they happen (`updates`, `notifications`), or results as they are found (`query`)."""
         parameters = {
             "type": type,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -207,7 +207,7 @@ class AsyncMemories(AsyncGroup):
         kinds: Sequence[MemoryKind] | None = None,
         state: MemoryState | None = None,
         include_archived: bool | None = None,
-    ) -> AsyncIterator[Memory]:
+    ) -> AsyncGenerator[Memory]:
         """Every memory of one layer, page by page, the newest first."""
 
         async def page(cursor: str | None) -> MemoryPage:

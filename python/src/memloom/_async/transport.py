@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
@@ -109,7 +109,7 @@ class AsyncTransport:
         return response
 
     @asynccontextmanager
-    async def open_elsewhere(self, url: str) -> AsyncIterator[httpx.Response]:
+    async def open_elsewhere(self, url: str) -> AsyncGenerator[httpx.Response]:
         """The same, whose body is still to be read."""
         request = httpx.Request("GET", url, extensions=_timeout(STREAM_TIMEOUT))
         try:
@@ -125,7 +125,7 @@ class AsyncTransport:
             raise _transport(error, "the object store") from error
 
     @asynccontextmanager
-    async def open(self, operation: str, **request: Any) -> AsyncIterator[httpx.Response]:
+    async def open(self, operation: str, **request: Any) -> AsyncGenerator[httpx.Response]:
         """An answer whose body is still to be read."""
         sent = await self._request(operation, timeout=STREAM_TIMEOUT, **request)
         response = await self._send(sent, stream=True)
@@ -147,7 +147,7 @@ class AsyncTransport:
         end: str | None = None,
         resume: bool = True,
         **request: Any,
-    ) -> AsyncIterator[ServerEvent]:
+    ) -> AsyncGenerator[ServerEvent]:
         """The events of a stream. If it breaks off it is taken up again behind the last one, unless `resume` is false.
 
         It ends when the server has nothing to tell (204), after the event named `end`, or when retries are used up.

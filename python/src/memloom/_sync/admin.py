@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -242,7 +242,7 @@ class Admin(Group):
 
     def evict_with_progress(
         self, *, retention_period: str, resource_types: Sequence[str], justification: str | None = None
-    ) -> Iterator[Progress]:
+    ) -> Generator[Progress]:
         """The same, and tells how far it is."""
         wire = body(retentionPeriod=retention_period, resourceTypes=resource_types)
         events = self._transport.events(

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
 
@@ -56,7 +56,7 @@ class Attachments(Group):
         path = {"attachmentId": attachment_id}
         return download(self._transport, "get_attachment", path, start, end, if_none_match)
 
-    def stream(self, attachment_id: str) -> Iterator[bytes]:
+    def stream(self, attachment_id: str) -> Generator[bytes]:
         """The bytes piece by piece, for files that should not be in memory as a whole."""
         with self._transport.open("get_attachment", path={"attachmentId": attachment_id}) as response:
             if response.status_code == 307:

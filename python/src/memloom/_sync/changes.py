@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 
 from memloom._sync.group import Group
 from memloom.models import ChangesPage
@@ -17,7 +17,7 @@ class Changes(Group):
         """A page of changes behind a number, the oldest first."""
         return self._transport.model("list_changes", ChangesPage, query={"after": after, "limit": limit})
 
-    def stream(self, *, after: int | None = None) -> Iterator[ChangeNotice]:
+    def stream(self, *, after: int | None = None) -> Generator[ChangeNotice]:
         """Changes as they happen, from the next one on or behind a number. It goes on until you stop reading.
 
         If the connection breaks, it goes on where it was.

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 from memloom._sync.group import Group, follow
@@ -50,7 +50,7 @@ class Conversations(Group):
         parameters = {"mode": mode, "afterCursor": after, "limit": limit, "query": query}
         return self._transport.model("list_conversations", ConversationPage, query=parameters)
 
-    def list_all(self, *, mode: ListMode | None = None, query: str | None = None) -> Iterator[ConversationSummary]:
+    def list_all(self, *, mode: ListMode | None = None, query: str | None = None) -> Generator[ConversationSummary]:
         """All of them, page by page."""
 
         def page(after: str | None) -> ConversationPage:
@@ -133,7 +133,7 @@ class Conversations(Group):
         """A page of entries that nobody gave a text for; for indexers."""
         return self._transport.model("list_unindexed", UnindexedPage, query={"afterCursor": after, "limit": limit})
 
-    def replay(self, conversation_id: str, *, last_event_id: str | None = None) -> Iterator[ReplayEvent]:
+    def replay(self, conversation_id: str, *, last_event_id: str | None = None) -> Generator[ReplayEvent]:
         """The answer that is being given, from its beginning (or behind `last_event_id`) to its end.
 
         If the connection breaks, it goes on where it was. No event at all: no answer is being given.
@@ -180,7 +180,7 @@ class Entries(Group):
 
     def list_all(
         self, conversation_id: str, *, channel: ChannelFilter | None = None, forks: Forks | None = None
-    ) -> Iterator[Entry]:
+    ) -> Generator[Entry]:
         """All of them, page by page."""
 
         def page(after: str | None) -> EntryPage:

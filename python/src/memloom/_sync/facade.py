@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -93,7 +93,7 @@ class Memloom:
             ids = [memory.id for memory in self._equal(what)]
         return sum([self.client.memories.delete(one) for one in ids])
 
-    def memories(self) -> Iterator[Memory]:
+    def memories(self) -> Generator[Memory]:
         """Everything that is remembered of the user, the newest first."""
         for memory in self.client.memories.list_all(layer="user", identifiers=self._identifiers):
             yield memory

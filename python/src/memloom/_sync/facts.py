@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 from memloom._sync.group import Group, follow
@@ -134,7 +134,7 @@ class Facts(Group):
         predicate: str | None = None,
         object: str | None = None,
         fact_type: str | None = None,
-    ) -> Iterator[Fact]:
+    ) -> Generator[Fact]:
         """Every fact that fits, page by page."""
 
         def page(cursor: str | None) -> FactPage:

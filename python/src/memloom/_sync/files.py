@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -43,7 +43,7 @@ class Files(Group):
         query = {"prefix": prefix, "limit": limit, "after": after}
         return self._transport.model("list_files", FileList, path=scoped(scope), query=query)
 
-    def list_all(self, scope: Scope, *, prefix: str | None = None) -> Iterator[FileEntry]:
+    def list_all(self, scope: Scope, *, prefix: str | None = None) -> Generator[FileEntry]:
         """Every file, page by page."""
 
         def page(after: str | None) -> FileList:
@@ -273,7 +273,7 @@ class Audit(Group):
         query = {"path": path, "from": from_, "to": to, "after": after, "limit": limit}
         return self._transport.model("list_audit", AuditPage, path=scoped(scope), query=query)
 
-    def list_all(self, scope: Scope, *, path: str | None = None) -> Iterator[AuditRecord]:
+    def list_all(self, scope: Scope, *, path: str | None = None) -> Generator[AuditRecord]:
         """Every record, page by page."""
 
         def page(after: int | None) -> AuditPage:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from typing import Any, TypeVar
 
 from memloom._sync.transport import Transport
@@ -27,7 +27,7 @@ def scoped(scope: Scope, **more: str) -> dict[str, str]:
     return {"tenant_id": scope.tenant_id, "user_id": scope.user_id, **more}
 
 
-def follow(page: Callable[[Any], P], cursor: Callable[[P], Any]) -> Iterator[P]:
+def follow(page: Callable[[Any], P], cursor: Callable[[P], Any]) -> Generator[P]:
     """Every page, from the first to the last."""
     after = None
     while True:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 from memloom._sse import ServerEvent
@@ -122,7 +122,7 @@ class Knowledge(Group):
         query: str | None = None,
         identifiers: KnowledgeIdentifiers | None = None,
         last_event_id: str | None = None,
-    ) -> Iterator[ServerEvent]:
+    ) -> Generator[ServerEvent]:
         """Changes of entries as they happen (`updates`, `notifications`), or results as they are found (`query`)."""
         parameters = {
             "type": type,

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -204,7 +204,7 @@ class Memories(Group):
         kinds: Sequence[MemoryKind] | None = None,
         state: MemoryState | None = None,
         include_archived: bool | None = None,
-    ) -> Iterator[Memory]:
+    ) -> Generator[Memory]:
         """Every memory of one layer, page by page, the newest first."""
 
         def page(cursor: str | None) -> MemoryPage:

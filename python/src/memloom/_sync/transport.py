@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -110,7 +110,7 @@ class Transport:
         return response
 
     @contextmanager
-    def open_elsewhere(self, url: str) -> Iterator[httpx.Response]:
+    def open_elsewhere(self, url: str) -> Generator[httpx.Response]:
         """The same, whose body is still to be read."""
         request = httpx.Request("GET", url, extensions=_timeout(STREAM_TIMEOUT))
         try:
@@ -126,7 +126,7 @@ class Transport:
             raise _transport(error, "the object store") from error
 
     @contextmanager
-    def open(self, operation: str, **request: Any) -> Iterator[httpx.Response]:
+    def open(self, operation: str, **request: Any) -> Generator[httpx.Response]:
         """An answer whose body is still to be read."""
         sent = self._request(operation, timeout=STREAM_TIMEOUT, **request)
         response = self._send(sent, stream=True)
@@ -148,7 +148,7 @@ class Transport:
         end: str | None = None,
         resume: bool = True,
         **request: Any,
-    ) -> Iterator[ServerEvent]:
+    ) -> Generator[ServerEvent]:
         """The events of a stream. If it breaks off it is taken up again behind the last one, unless `resume` is false.
 
         It ends when the server has nothing to tell (204), after the event named `end`, or when retries are used up.
