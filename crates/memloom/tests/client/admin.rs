@@ -45,7 +45,8 @@ async fn attachments(world: &World, admin: &Admin) {
     assert_eq!(download.bytes().await.unwrap(), "bytes");
     assert!(admin.get_attachment_download_url(file.id).await.unwrap().expires_in > 0);
     admin.delete_attachment(file.id).await.unwrap();
-    assert!(admin.get_attachment(file.id).await.is_err());
+    let gone = world.agent("frank").get_attachment(file.id, DownloadOptions::default()).await.unwrap_err();
+    assert!(gone.is_not_found(), "{gone}");
 }
 
 async fn operating(world: &World, admin: &Admin) {
