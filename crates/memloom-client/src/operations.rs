@@ -47,15 +47,13 @@ fn fits(template: &str, path: &str) -> bool {
     let mut segments = path.split('/');
     for expected in template.split('/') {
         let Some(segment) = segments.next() else { return false };
-        match expected {
+        let fits = match expected {
             "{path}" => return !segment.is_empty(),
-            _ if expected.starts_with('{') => {
-                if segment.is_empty() {
-                    return false;
-                }
-            }
-            _ if expected != segment => return false,
-            _ => {}
+            _ if expected.starts_with('{') => !segment.is_empty(),
+            _ => expected == segment,
+        };
+        if !fits {
+            return false;
         }
     }
     segments.next().is_none()

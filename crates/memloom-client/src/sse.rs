@@ -216,21 +216,23 @@ mod tests {
     const TEXT: &str =
         "\u{feff}: hello\nid: 7\n\nevent: gap\r\ndata: {\"a\":\r\ndata:1}\r\n\r\nid: 8\rdata: ä\r\rdata: cut";
 
-    fn parsed(
-        pieces: impl Iterator<Item = Vec<u8>>,
-    ) -> (Vec<(String, String, Option<String>)>, Option<String>) {
+    fn parsed(pieces: impl Iterator<Item = Vec<u8>>) -> (Vec<Event>, Option<String>) {
         let mut parser = Parser::default();
         pieces.for_each(|piece| parser.feed(&piece));
-        (parser.ready.into_iter().map(|event| (event.name, event.data, event.id)).collect(), parser.last_id)
+        (parser.ready.into(), parser.last_id)
     }
 
     #[test]
     fn events_are_the_same_however_the_bytes_arrive() {
         let whole = parsed(std::iter::once(TEXT.as_bytes().to_vec()));
         assert_eq!(whole, parsed(TEXT.bytes().map(|byte| vec![byte])));
-        let expected = [("gap", "{\"a\":\n1}", "7"), ("message", "ä", "8")];
-        let expected = expected.map(|(name, data, id)| (name.into(), data.into(), Some(id.into())));
-        assert_eq!(whole, (expected.to_vec(), Some("8".to_owned())), "what was cut off is no event");
+        let event = |name: &str, data: &str, id: &str| Event {
+            id: Some(id.to_owned()),
+            name: name.to_owned(),
+            data: data.to_owned(),
+        };
+        let expected = vec![event("gap", "{\"a\":\n1}", "7"), event("message", "ä", "8")];
+        assert_eq!(whole, (expected, Some("8".to_owned())), "what was cut off is no event");
     }
 
     #[test]

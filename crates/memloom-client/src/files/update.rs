@@ -24,6 +24,10 @@ impl Default for UpdateOptions {
 
 /// What to make of a file.
 #[derive(Debug, Clone)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "one lives at a time, and a box would stand in every caller's way"
+)]
 pub enum FileUpdate {
     /// Change parts of it.
     Patch(PatchRequest),

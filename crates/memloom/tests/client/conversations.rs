@@ -8,7 +8,7 @@ pub async fn chapter(world: &World) {
     let alice = world.agent("alice");
     let chat = talking(&alice).await;
     forking(&alice, chat).await;
-    finding(&alice, chat).await;
+    finding(world, &alice, chat).await;
     sharing(world, &alice, chat).await;
     response(&alice, chat).await;
     changes(world).await;
@@ -69,21 +69,22 @@ async fn forking(alice: &Client, chat: ConversationId) {
     assert_eq!(all.len(), 2);
 }
 
-async fn finding(alice: &Client, chat: ConversationId) {
+async fn finding(world: &World, alice: &Client, chat: ConversationId) {
     let request = SearchConversationsRequest::new("october");
     let found = alice.search_conversations(request).await.unwrap();
     assert_eq!(found.data[0].conversation_id, chat);
     assert!(found.data[0].highlights.as_ref().unwrap().contains("**October**"), "{found:?}");
 
     let page = PageRequest { limit: Some(1), ..PageRequest::default() };
-    let unindexed = alice.list_unindexed(page).await.unwrap();
+    let indexer = world.admin();
+    let unindexed = indexer.list_unindexed(page).await.unwrap();
     let entry = &unindexed.data[0];
     let request = IndexEntryRequest {
         conversation_id: Some(entry.conversation_id),
         entry_id: Some(entry.entry.id),
         indexed_content: Some("about zeppelins".into()),
     };
-    assert_eq!(alice.index_conversations(vec![request]).await.unwrap().indexed, 1);
+    assert_eq!(indexer.index_conversations(vec![request]).await.unwrap().indexed, 1);
     let found = alice.search_conversations(SearchConversationsRequest::new("zeppelins")).await.unwrap();
     assert_eq!(found.data[0].entry_id, entry.entry.id);
 }
