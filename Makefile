@@ -2,7 +2,9 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test every-test check bench bench-scaling bench-recall openapi
+# Scripts that talk to the debug binary as others will: the longest first, two at a time.
+clients := schemathesis mcp-clients python-package mem0-client grpc-python tours
+.PHONY: help run test every-test check bench bench-scaling bench-recall openapi $(clients)
 
 export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/memloom/target
 
@@ -10,7 +12,10 @@ export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/memloom/target
 test every-test check: export INSTA_UPDATE = no
 
 # nextest runs tests in parallel and shows slow ones; plain cargo does where it is not installed.
-cargo-test = $(if $(shell command -v cargo-nextest),cargo nextest run --no-fail-fast,cargo test --no-fail-fast --all-targets)
+nextest := $(shell command -v cargo-nextest)
+cargo-test = $(if $(nextest),cargo nextest run --no-fail-fast,cargo test --no-fail-fast --all-targets)
+# nextest leaves to scripts/test-http.sh what is quicker there. Most of the others wait, for disks and for processes.
+but-http = $(if $(nextest),--test-threads 4 -E "$$(scripts/test-http.sh filter)")
 # Documentation is for contributors: private items are in it, and public ones may link to them.
 rustdoc-flags = -D warnings -A rustdoc::private_intra_doc_links
 # A step that fails says which one it was, and nothing after it runs.
@@ -28,13 +33,14 @@ test: ## Runs everything that must pass: all tests, the API document under fuzzi
 
 # Beside a PostgreSQL, an S3 and an Azure that are gone afterwards, however they end.
 every-test:
-	$(call step,cargo tests,$(cargo-test) --workspace --locked)
-	$(call step,tests on PostgreSQL,scripts/test-postgres.sh)
+	$(call step,cargo tests,$(cargo-test) --workspace --locked $(but-http))
+	$(if $(nextest),$(call step,tests over HTTP on SQLite,scripts/test-http.sh sqlite))
+	$(call step,tests over HTTP on PostgreSQL,scripts/test-http.sh postgres)
 	$(call step,documentation tests,cargo test --workspace --doc --locked --quiet)
-	$(call step,schemathesis,scripts/schemathesis.sh)
-	$(call step,gRPC clients,scripts/grpc-python.sh)
-	$(call step,README tour,scripts/readme-tour.sh)
-	$(call step,guide tour,scripts/guide-tour.sh)
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target --keep-going $(clients)
+
+$(clients):
+	$(call step,$@,scripts/$@.sh)
 
 check: ## Looks at format, lints and documentation and runs the quick tests: before every commit
 	$(call step,format,cargo fmt --all --check)

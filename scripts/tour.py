@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
-"""Runs the shell blocks of documents as a reader would.
+"""Runs the shell and Python blocks of documents as a reader would.
 
     tour.py DOCUMENT...
 
 A freshly started debug server in local mode serves all of them, one after the other, as somebody reads who goes on where the
-one before has ended. The ```sh blocks of a document run in order, in one shell, in a folder of its own. 127.0.0.1:7077 is
-that server; where a document says another port, a free one is used.
+one before has ended. The ```sh blocks of a document run in order, in one shell, in a folder of its own, where ./memloom-data
+is the server's, and its ```python blocks between them in one interpreter: that of $TOUR_PYTHON, which has the package, or
+this one. 127.0.0.1:7077 is that server; where a document says another port, a free one is used.
 
 A block right after one of them, with nothing in between, shows what comes out, and that is what must come out:
   ```json  the last JSON printed. Members and texts must agree; ids and dates in texts may differ, and so may fractions.
            An empty {} or [] leaves that part open, a text … too, and a list may be longer than shown. If it shows an
            error, the block may fail.
   ```text  lines that are printed, in this order; there may be others in between. Ids and dates may differ, … is anything.
-Blocks in other languages are not run.
+Blocks in other languages are not run: ```console is for what names machines and programs that only the reader has.
 """
 
 import json, os, pathlib, re, signal, socket, subprocess, sys, tempfile, time
@@ -38,6 +39,23 @@ curl() {
 }
 """
 
+# Runs the blocks whose numbers it is told, one after the other, in one namespace, and says of each how it ended.
+INTERPRETER = r"""
+import contextlib, sys, traceback
+namespace = {"__name__": "__main__"}
+for number in map(int, sys.stdin):
+    with open(f"out-{number}", "w") as out, open(f"err-{number}", "w") as err:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            try:
+                with open(f"block-{number}.py") as block:
+                    exec(compile(block.read(), f"block {number + 1}", "exec"), namespace)
+                ended = "well"
+            except BaseException:
+                traceback.print_exc()
+                ended = "badly"
+    print(ended, flush=True)
+"""
+
 
 def blocks(text):
     """The fenced blocks of the document: (language, text, whether it follows the one before)."""
@@ -58,10 +76,10 @@ def blocks(text):
 
 
 def steps(found):
-    """Every shell block with the language and text of what it promises, if it promises anything."""
+    """Every block that runs: its language, its text, and the language and text of what it promises, if anything."""
     for block, after in zip(found, found[1:] + [(None, None, False)]):
-        if block[0] == "sh":
-            yield block[1], after[:2] if after[2] and after[0] in ("json", "text") else (None, None)
+        if block[0] in ("sh", "python"):
+            yield *block[:2], after[:2] if after[2] and after[0] in ("json", "text") else (None, None)
 
 
 def pattern(shown):
@@ -143,13 +161,21 @@ def start_server(folder, environment, port):
     return server
 
 
-def run(todo, folder, environment):
+def run(todo, folder, environment, url):
     """Runs the blocks until one fails; each leaves its output in a file, and another file when it came to its end."""
     script = PREAMBLE
-    for number, (text, (language, shown)) in enumerate(todo):
-        may_fail = language == "json" and '"error"' in shown
-        body = f"set +e\n{text}\nset -e" if may_fail else text
-        script += f"{{\n{body}\n}} >{folder}/out-{number} 2>{folder}/err-{number}\necho >{folder}/done-{number}\n"
+    if any(language == "python" for language, _, _ in todo):
+        (folder / "interpreter.py").write_text(INTERPRETER)
+        script += f"coproc interpreter {{ cd {folder} && MEMLOOM_URL={url} exec {environment['TOUR_PYTHON']} interpreter.py; }}\n"
+    for number, (language, text, (shown_as, shown)) in enumerate(todo):
+        if language == "python":
+            (folder / f"block-{number}.py").write_text(text)
+            script += f"echo {number} >&${{interpreter[1]}}; read -r ended <&${{interpreter[0]}}; [ $ended = well ]\n"
+        else:
+            may_fail = shown_as == "json" and '"error"' in shown
+            body = f"set +e\n{text}\nset -e" if may_fail else text
+            script += f"{{\n{body}\n}} >{folder}/out-{number} 2>{folder}/err-{number}\n"
+        script += f"echo >{folder}/done-{number}\n"
     shell = subprocess.Popen(["bash", "-c", script], cwd=folder, env=environment, stdin=subprocess.DEVNULL, start_new_session=True)
     try:
         shell.wait(SECONDS)
@@ -168,13 +194,13 @@ def tour(document, folder, environment, port):
     """Whether everything came out as the document says."""
     todo = list(steps(blocks(pathlib.Path(document).read_text())))
     if not todo:
-        sys.exit(f"tour: {document} has no ```sh block")
+        sys.exit(f"tour: {document} has no block that runs")
     ports = {7077: port}
-    for text, _ in todo:
+    for _, text, _ in todo:
         ports |= {int(other): free_port() for other in ADDRESS.findall(text) if int(other) not in ports}
     moved = lambda text: ADDRESS.sub(lambda address: f"127.0.0.1:{ports[int(address[1])]}", text)
-    todo = [(moved(text), promised) for text, promised in todo]
-    run(todo, folder, environment | {"TMPDIR": str(folder)})
+    todo = [(language, moved(text), promised) for language, text, promised in todo]
+    run(todo, folder, environment | {"TMPDIR": str(folder)}, f"http://127.0.0.1:{port}")
     return report(document, todo, folder)
 
 
@@ -184,7 +210,7 @@ def report(document, todo, folder):
     def read(name):
         return (folder / name).read_text() if (folder / name).exists() else ""
 
-    for number, (text, (language, shown)) in enumerate(todo):
+    for number, (_, text, (language, shown)) in enumerate(todo):
         output, complaints = read(f"out-{number}"), read(f"err-{number}")
         wrong = problems(language, shown, output) if read(f"done-{number}") else ["it failed"]
         if wrong:
@@ -206,11 +232,14 @@ def main():
     os.chdir(pathlib.Path(__file__).resolve().parent.parent)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MEMLOOM_")}
     environment["PATH"] = f"{binary.parent}:{environment['PATH']}"
+    environment["TOUR_PYTHON"] = os.environ.get("TOUR_PYTHON") or sys.executable
     with tempfile.TemporaryDirectory(prefix="memloom-tour-") as name:
         port = free_port()
         server = start_server(pathlib.Path(name), environment, port)
         try:
             folders = [pathlib.Path(tempfile.mkdtemp(dir=name)) for _ in documents]
+            for folder in folders:
+                (folder / "memloom-data").symlink_to("../memloom-data")
             passed = [tour(document, folder, environment, port) for document, folder in zip(documents, folders)]
         finally:
             server.terminate()

@@ -37,6 +37,34 @@ pub struct Envelope {
     pub extra: Map<String, Value>,
 }
 
+impl Envelope {
+    /// A document with what every document needs.
+    pub fn new(
+        doc_id: impl Into<String>,
+        schema_id: impl Into<String>,
+        schema_version: impl Into<String>,
+        content: Map<String, Value>,
+    ) -> Self {
+        Self {
+            doc_id: doc_id.into(),
+            schema_id: schema_id.into(),
+            schema_version: schema_version.into(),
+            created_at: None,
+            updated_at: None,
+            updated_by: None,
+            content,
+            extra: Map::new(),
+        }
+    }
+
+    /// A document that is a Markdown text, as agents keep them: text edits work on it.
+    pub fn markdown(doc_id: impl Into<String>, text: impl Into<String>) -> Self {
+        let content = [("content_type", "text/markdown".to_owned()), ("text", text.into())];
+        let content = content.map(|(name, value)| (name.to_owned(), Value::String(value)));
+        Self::new(doc_id, "memnet.file", "1.0.0", Map::from_iter(content))
+    }
+}
+
 /// A file at a version.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct StoredFile {

@@ -4,6 +4,7 @@
 //! contract's words. Responses are exact: clients compare bodies member by member, so a shape never grows by itself.
 
 mod attachments;
+mod building;
 mod changes;
 mod conversations;
 mod enums;

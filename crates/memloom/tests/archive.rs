@@ -201,6 +201,16 @@ fn say_everything(server: &TestServer, tenant: &str) -> Vec<String> {
                 .expect(200);
             version = written.header("etag").to_owned();
         }
+        // Two files leave their paths, one of them for another.
+        for name in ["draft.md", "gone.md"] {
+            let body = json!({"document": {"doc_id": "d", "schema_id": "s", "schema_version": "1", "content": {"text": name}}});
+            let file = scope(tenant, user, &format!("/files/{name}"));
+            agent.with_header("if-match", "*").send("PUT", &file, Body::Json(body)).expect(200);
+        }
+        let any = agent.with_header("if-match", "*");
+        let body = json!({"from": "draft.md", "to": "plans/final.md"});
+        any.post(&scope(tenant, user, "/files:move"), body).expect(200);
+        any.post(&scope(tenant, user, "/files:delete"), json!({"path": "gone.md"})).expect(200);
         for number in 0..70 {
             let event = json!({
                 "event_id": format!("e{number}"), "tenant_id": tenant, "user_id": user,
@@ -252,7 +262,7 @@ fn hear_everything(server: &TestServer, tenant: &str, conversations: &[String]) 
     let agent = agent(server, tenant);
     ask(&agent, "/v1/changes?limit=1000");
     for user in ["alice", "carol", "dave"] {
-        for path in ["/files/notes.md", "/files/plans/next.md"] {
+        for path in ["/files/notes.md", "/files/plans/next.md", "/files/plans/final.md", "/files:list"] {
             ask(&agent, &scope(tenant, user, path));
         }
         let admin = server.as_user("admin").with_key("agent").in_tenant(tenant);

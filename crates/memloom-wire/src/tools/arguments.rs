@@ -219,6 +219,11 @@ impl Arguments {
         Ok(Self { members, takes })
     }
 
+    /// The same arguments, of something that takes these: for tools with several commands.
+    pub fn taking(self, takes: impl Into<String>) -> Self {
+        Self { takes: takes.into(), ..self }
+    }
+
     /// Refuses arguments of other names, so that a model that misspells one, or wants to choose whose memory it uses,
     /// hears of it.
     pub fn only(&self, names: &[&str]) -> Result<(), ToolFailure> {

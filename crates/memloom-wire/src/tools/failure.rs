@@ -2,6 +2,7 @@
 
 use super::FileTool;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// The code of a call whose tool does not exist.
@@ -19,13 +20,13 @@ pub struct ToolFailure {
     /// What to do now.
     pub hint: String,
     /// What the service added, for example `match_count`; stands beside the code.
-    pub details: Map<String, Value>,
+    pub details: BTreeMap<String, Value>,
 }
 
 impl ToolFailure {
     /// A failure that the service answered with, with the hint that fits its code.
     pub fn answered(code: &str, message: &str, details: &Map<String, Value>) -> Self {
-        let details: Map<String, Value> =
+        let details: BTreeMap<String, Value> =
             details.iter().map(|(name, value)| (name.clone(), as_number(value))).collect();
         Self { code: code.to_owned(), message: message.to_owned(), hint: hint(code, &details), details }
     }
@@ -46,7 +47,7 @@ impl ToolFailure {
 
     /// A failure with a hint of its own.
     pub fn new(code: &str, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { code: code.to_owned(), message: message.into(), hint: hint.into(), details: Map::new() }
+        Self { code: code.to_owned(), message: message.into(), hint: hint.into(), details: BTreeMap::new() }
     }
 
     /// `{"error": {"code", "message", "hint", …}}`
@@ -75,7 +76,7 @@ fn as_number(value: &Value) -> Value {
 }
 
 /// What a model can do about an answer. Names the tools that help.
-fn hint(code: &str, details: &Map<String, Value>) -> String {
+fn hint(code: &str, details: &BTreeMap<String, Value>) -> String {
     let (load, list, write) =
         (FileTool::LoadFile.name(), FileTool::ListFiles.name(), FileTool::WriteFile.name());
     let count = details.get("match_count").and_then(Value::as_u64);

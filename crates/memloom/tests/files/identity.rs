@@ -58,7 +58,7 @@ fn scope(tenant: &str, user: &str, client: &Client) -> Scope {
     Scope::of(&JWT, tenant, user).seen_by(client)
 }
 
-/// Requires that this caller can read, write, patch and list.
+/// Requires that this caller can read, write, patch, list, move and delete.
 #[track_caller]
 fn may(scope: &Scope) {
     let path = fresh_name("file");
@@ -67,6 +67,9 @@ fn may(scope: &Scope) {
     let patched = scope.patch(&path, &created.etag, edits).stored();
     assert_eq!(scope.read(&path), patched);
     assert!(scope.paths("limit=500").contains(&path));
+    let moved = scope.rename(&path, &format!("{path}/moved"), &patched.etag);
+    let moved = moved.moved_to(&format!("{path}/moved"));
+    scope.delete(&format!("{path}/moved"), &moved.etag).expect(200);
 }
 
 /// Every endpoint of a scope, with a body that would do.
@@ -80,6 +83,8 @@ fn endpoints(scope: &Scope) -> Vec<(&'static str, String, Body)> {
         ("GET", scope.file("a.md"), Body::None),
         ("PUT", scope.file("a.md"), Body::Json(json!({"document": note("a")}))),
         ("PATCH", scope.file("a.md"), Body::Json(json!({"edits": [{"old_text": "a", "new_text": "b"}]}))),
+        post("/files:delete", json!({"path": "a.md"})),
+        post("/files:move", json!({"from": "a.md", "to": "b.md"})),
         post("/context:assemble", json!({"files": [{"path": "a.md"}]})),
         post("/events", json!({"event": event})),
         post("/events:search", json!({})),

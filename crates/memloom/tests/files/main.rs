@@ -25,5 +25,6 @@ mod listing;
 mod patches;
 mod paths;
 mod quotas;
+mod removing;
 mod retention;
 mod telemetry;

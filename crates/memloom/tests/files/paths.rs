@@ -437,6 +437,8 @@ fn every_route_of_a_scope_judges_its_ids() {
     let scope = Scope::fresh(&SERVER);
     for (method, rest) in [
         ("GET", "/files:list"),
+        ("POST", "/files:delete"),
+        ("POST", "/files:move"),
         ("POST", "/context:assemble"),
         ("POST", "/events"),
         ("POST", "/events:search"),

@@ -42,6 +42,8 @@ fn writes(scope: &Scope, etag: &str) -> Vec<Answer> {
         write(scope),
         scope.patch("a.md", etag, json!({"ops": [{"op": "add", "path": "/content/x", "value": 1}]})),
         scope.write_event(scope.event("evt_01", json!({}))),
+        scope.rename("a.md", "b.md", etag),
+        scope.delete("a.md", etag),
     ]
 }
 

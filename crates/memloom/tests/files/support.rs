@@ -123,6 +123,30 @@ impl Scope {
         self.put(path, "*", envelope(content)).stored()
     }
 
+    /// Deletes a file.
+    #[track_caller]
+    pub fn delete(&self, path: &str, if_match: &str) -> Answer {
+        self.delete_body(if_match, json!({"path": path}))
+    }
+
+    /// Deletes a file, with a request of one's own making.
+    #[track_caller]
+    pub fn delete_body(&self, if_match: &str, body: Value) -> Answer {
+        self.with_header("if-match", if_match).post("/files:delete", body)
+    }
+
+    /// Gives a file another path.
+    #[track_caller]
+    pub fn rename(&self, from: &str, to: &str, if_match: &str) -> Answer {
+        self.rename_body(if_match, json!({"from": from, "to": to}))
+    }
+
+    /// Gives a file another path, with a request of one's own making.
+    #[track_caller]
+    pub fn rename_body(&self, if_match: &str, body: Value) -> Answer {
+        self.with_header("if-match", if_match).post("/files:move", body)
+    }
+
     /// The current version of a file.
     #[track_caller]
     pub fn read(&self, path: &str) -> Stored {
@@ -247,6 +271,10 @@ pub trait FilesAnswer {
     #[track_caller]
     fn stored(self) -> Stored;
 
+    /// Requires 200 with a file that was moved to this path, and its ETag in the header too.
+    #[track_caller]
+    fn moved_to(self, path: &str) -> Stored;
+
     /// Requires the error envelope, to the letter, with this status and code.
     #[track_caller]
     fn refused(self, status: u16, code: &str) -> Answer;
@@ -270,6 +298,24 @@ impl FilesAnswer for Answer {
         assert_eq!(answer.header("etag"), version.etag, "{}", answer.describe());
         assert!(answer.header("content-type").starts_with("application/json"), "{:?}", answer.headers);
         Stored { etag: version.etag, text: version.document.get().to_owned() }
+    }
+
+    #[track_caller]
+    fn moved_to(self, path: &str) -> Stored {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Moved {
+            path: String,
+            etag: String,
+            document: Box<RawValue>,
+        }
+        let answer = self.expect(200);
+        let moved: Moved = serde_json::from_str(&answer.text)
+            .unwrap_or_else(|e| panic!("not a path, an etag and a document ({e}): {}", answer.describe()));
+        assert_eq!(moved.path, path, "{}", answer.describe());
+        assert_eq!(answer.header("etag"), moved.etag, "{}", answer.describe());
+        assert!(answer.header("content-type").starts_with("application/json"), "{:?}", answer.headers);
+        Stored { etag: moved.etag, text: moved.document.get().to_owned() }
     }
 
     #[track_caller]

@@ -1,19 +1,19 @@
 """Everything the contract has, through a client that Python generated from it.
 
-    scenarios.py ADDRESS MODULE     MODULE is what the generated code is called, e.g. memory.v1.memory_service
+    scenarios.py MODULE     MODULE is what the generated code is called, e.g. memory.v1.memory_service
 
-The server runs in local mode and records no more than 1 MiB of a response. Every field of every message must have been
+The server at $MEMLOOM_URL runs in local mode and records no more than 1 MiB of a response. Every field of every message must have been
 sent or received at the end, so that a field with a wrong number cannot hide.
 """
 
-import hashlib, importlib, sys, threading, time, uuid
+import hashlib, importlib, os, sys, threading, time, uuid
 
 import grpc
 from google.protobuf import empty_pb2, json_format, struct_pb2
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 
-ADDRESS, MODULE = sys.argv[1:]
+ADDRESS, MODULE = os.environ["MEMLOOM_URL"].removeprefix("http://"), sys.argv[1]
 pb = importlib.import_module(f"{MODULE}_pb2")
 stubs = importlib.import_module(f"{MODULE}_pb2_grpc")
 channel = grpc.insecure_channel(ADDRESS, options=[("grpc.max_receive_message_length", 64 << 20)])

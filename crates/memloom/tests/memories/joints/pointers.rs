@@ -104,6 +104,30 @@ fn a_pointer_at_files_of_somebody_who_was_forgotten_is_orphaned() {
 }
 
 #[test]
+fn a_pointer_at_a_file_that_was_deleted_or_moved_away_is_orphaned() {
+    let tenant = Tenant::fresh();
+    let spec = put(&tenant, "dana", "spec.md", "*", "one");
+    let plan = put(&tenant, "dana", "plan.md", "*", "two");
+    let at_spec = point(&tenant, &Place::user("dana"), "spec.md", &sha256("one"));
+    let shared = point(&tenant, &Place::project("p1"), "plan.md", &sha256("two"));
+    let at_plan = point(&tenant, &Place::user("dana"), "plan.md", &sha256("two"));
+    let ahead = point(&tenant, &Place::user("dana"), "plans/next.md", "sha256:00");
+    let matching = |etag: &Value| tenant.client.with_header("if-match", &text(etag));
+
+    let body = json!({"path": "spec.md"});
+    matching(&spec["etag"]).post(&at(&tenant, "dana", "/files:delete"), body).expect(200);
+    becomes(&tenant, &at_spec, [false, true]);
+    let body = json!({"from": "plan.md", "to": "plans/next.md"});
+    matching(&plan["etag"]).post(&at(&tenant, "dana", "/files:move"), body).expect(200);
+    becomes(&tenant, &at_plan, [false, true]);
+    becomes(&tenant, &shared, [false, true]);
+    becomes(&tenant, &ahead, [true, false]);
+
+    put(&tenant, "dana", "spec.md", "*", "one");
+    becomes(&tenant, &at_spec, [false, false]);
+}
+
+#[test]
 fn many_pointers_at_one_file_all_hear_of_it() {
     let tenant = Tenant::fresh();
     let ids: Vec<String> =

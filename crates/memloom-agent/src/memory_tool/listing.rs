@@ -1,0 +1,117 @@
+//! A folder as the memory tool shows it: what is in it, two levels deep, with sizes. Pure.
+
+use super::place::Place;
+use std::collections::BTreeMap;
+
+/// So deep a folder is looked into.
+const DEPTH: usize = 2;
+
+/// Shows a folder, given the size of every file below it.
+pub(super) fn render(place: &Place, sizes: &[(String, u64)]) -> String {
+    let prefix = place.prefix();
+    let mut total = 0;
+    // By names along the path, so that a folder comes right before what is in it.
+    let mut entries: BTreeMap<Vec<&str>, Entry> = BTreeMap::new();
+    for (path, size) in sizes {
+        let Some(below) = path.strip_prefix(&prefix) else { continue };
+        let names: Vec<&str> = below.split('/').collect();
+        if names.iter().any(|name| name.starts_with('.') || *name == "node_modules") {
+            continue;
+        }
+        total += size;
+        for depth in 1..=names.len().min(DEPTH) {
+            let entry = entries.entry(names[..depth].to_vec()).or_default();
+            match depth == names.len() {
+                true => entry.file = Some(*size),
+                false => entry.folder = Some(entry.folder.unwrap_or(0) + size),
+            }
+        }
+    }
+    let mut lines = vec![
+        format!(
+            "Here're the files and directories up to 2 levels deep in {place}, excluding hidden items and node_modules:"
+        ),
+        format!("{}\t{place}", human(total)),
+    ];
+    for (names, entry) in entries {
+        let path = format!("{place}/{}", names.join("/"));
+        lines.extend(entry.file.map(|size| format!("{}\t{path}", human(size))));
+        lines.extend(entry.folder.map(|size| format!("{}\t{path}/", human(size))));
+    }
+    lines.join("\n")
+}
+
+/// What has a name. Paths are flat, so it may be a file and a folder.
+#[derive(Default)]
+struct Entry {
+    file: Option<u64>,
+    folder: Option<u64>,
+}
+
+/// A size for people: `37B`, `5.5K`, `1.2M`.
+fn human(bytes: u64) -> String {
+    let mut size = bytes as f64;
+    for unit in ["B", "K", "M"] {
+        if size < 1024.0 {
+            return if size.fract() == 0.0 { format!("{size:.0}{unit}") } else { format!("{size:.1}{unit}") };
+        }
+        size /= 1024.0;
+    }
+    format!("{size:.1}G")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_shows_two_levels_with_sizes() {
+        let sizes = [
+            ("memories/.hidden", 5),
+            ("memories/b.txt", 1536),
+            ("memories/a/x.md", 10),
+            ("memories/a/deep/er/y.md", 20),
+            ("memories/a/.git/z", 7),
+            ("memories/node_modules/m.js", 9),
+            ("elsewhere/c.md", 3),
+        ];
+        let sizes = sizes.map(|(path, size)| (path.to_owned(), size));
+        assert_eq!(
+            render(&Place::read("/memories").unwrap(), &sizes),
+            "Here're the files and directories up to 2 levels deep in /memories, excluding hidden items and node_modules:\n\
+             1.5K\t/memories\n\
+             30B\t/memories/a/\n\
+             20B\t/memories/a/deep/\n\
+             10B\t/memories/a/x.md\n\
+             1.5K\t/memories/b.txt"
+        );
+        assert_eq!(
+            render(&Place::read("/memories/a").unwrap(), &sizes),
+            "Here're the files and directories up to 2 levels deep in /memories/a, excluding hidden items and node_modules:\n\
+             30B\t/memories/a\n\
+             20B\t/memories/a/deep/\n\
+             20B\t/memories/a/deep/er/\n\
+             10B\t/memories/a/x.md"
+        );
+    }
+
+    #[test]
+    fn an_empty_memory_is_an_empty_folder() {
+        assert!(render(&Place::read("/memories").unwrap(), &[]).ends_with(":\n0B\t/memories"));
+    }
+
+    #[test]
+    fn sizes_are_for_people() {
+        for (bytes, shown) in [
+            (0, "0B"),
+            (1, "1B"),
+            (1023, "1023B"),
+            (1024, "1K"),
+            (5632, "5.5K"),
+            (1_258_291, "1.2M"),
+            (3 << 30, "3.0G"),
+        ] {
+            assert_eq!(human(bytes), shown);
+        }
+    }
+}

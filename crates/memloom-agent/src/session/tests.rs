@@ -1,0 +1,29 @@
+use super::*;
+use memloom_client::Timestamp;
+
+#[test]
+fn a_snapshot_names_what_it_leaves_out() {
+    let told = [
+        Told { path: "profile.md".into(), says: Says::Text("Likes tea.\n".into()) },
+        Told { path: "huge.md".into(), says: Says::TooLong },
+        Told { path: "new.md".into(), says: Says::Missing },
+    ];
+    let entry = |path: &str| FileEntry {
+        path: FilePath::new(path).unwrap(),
+        last_modified_utc: Timestamp::from_micros(0),
+    };
+    let catalogue = Catalogue {
+        prefix: "projects/".into(),
+        files: vec![entry("projects/a.md"), entry("projects/b.md")],
+        more: true,
+    };
+    assert_eq!(
+        render(&told, Some(&catalogue)),
+        "<file path=\"profile.md\">\nLikes tea.\n</file>\n\
+         <file path=\"huge.md\" omitted=\"does not fit; load it when needed\"/>\n\
+         <file path=\"new.md\" omitted=\"does not exist yet\"/>\n\
+         <files prefix=\"projects/\">\nprojects/a.md\nprojects/b.md\n\
+         (and more: list them with memory_list_files)\n</files>\n"
+    );
+    assert_eq!(render(&[], None), "");
+}

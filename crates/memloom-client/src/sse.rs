@@ -1,0 +1,240 @@
+//! Streams of server-sent events that survive their connections.
+
+use crate::call::Call;
+use crate::error::ApiError;
+use crate::{Error, Result, RetryPolicy};
+use bytes::Bytes;
+use futures_util::stream::{self, Stream};
+use http::StatusCode;
+use http::header::HeaderName;
+use reqwest::Response;
+use std::collections::VecDeque;
+
+pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+pub(crate) const EVENT_STREAM: &str = "text/event-stream";
+
+/// One event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Event {
+    /// What the stream is resumed after.
+    pub(crate) id: Option<String>,
+    /// Its name; `message` unless it has one.
+    pub(crate) name: String,
+    pub(crate) data: String,
+}
+
+/// What becomes of a stream when its connection ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AtEnd {
+    /// It goes on over another one, behind what was seen.
+    Resume,
+    /// It has told everything.
+    Stop,
+}
+
+/// The events of a stream. `open` makes the call that begins it behind the event with this id. The stream ends when the service
+/// has nothing (more) to tell, when an event is the `last`, or with an error that does not pass.
+pub(crate) fn follow(
+    retry: RetryPolicy,
+    at_end: AtEnd,
+    after: Option<String>,
+    open: impl Fn(Option<&str>) -> Result<Call> + Send + Sync,
+    last: fn(&Event) -> bool,
+) -> impl Stream<Item = Result<Event>> + Send {
+    let begin = Following { connection: None, seen: after, fruitless: 0, done: false };
+    stream::try_unfold((begin, open), move |(mut following, open)| async move {
+        let event = following.next(retry, at_end, &open, last).await?;
+        Ok(event.map(|event| (event, (following, open))))
+    })
+}
+
+/// Where somebody is in a stream.
+struct Following {
+    connection: Option<Connection>,
+    seen: Option<String>,
+    /// So many connections in a row ended before they said anything.
+    fruitless: u32,
+    done: bool,
+}
+
+impl Following {
+    async fn next(
+        &mut self,
+        retry: RetryPolicy,
+        at_end: AtEnd,
+        open: &(impl Fn(Option<&str>) -> Result<Call> + Send + Sync),
+        last: fn(&Event) -> bool,
+    ) -> Result<Option<Event>> {
+        while !self.done {
+            let connection = match &mut self.connection {
+                Some(connection) => connection,
+                None => match Connection::open(open(self.seen.as_deref())?).await? {
+                    Some(connection) => self.connection.insert(connection),
+                    None => break,
+                },
+            };
+            let heard = connection.next().await;
+            if let Some(id) = connection.parser.last_id.clone() {
+                self.seen = Some(id);
+            }
+            match heard {
+                Ok(Some(event)) => {
+                    self.fruitless = 0;
+                    self.done = last(&event);
+                    return Ok(Some(event));
+                }
+                Ok(None) if at_end == AtEnd::Stop => break,
+                Err(error) if at_end == AtEnd::Stop => return Err(error),
+                // The connection broke, or whoever is in between ended it.
+                Ok(None) | Err(_) => {
+                    self.connection = None;
+                    if self.fruitless >= retry.max_retries {
+                        return match heard {
+                            Err(error) => Err(error),
+                            _ => {
+                                Err(Error::transport("stream", "the connection ends before anything is told"))
+                            }
+                        };
+                    }
+                    tokio::time::sleep(retry.pause(self.fruitless)).await;
+                    self.fruitless += 1;
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// An answer that is being read.
+struct Connection {
+    response: Response,
+    parser: Parser,
+}
+
+impl Connection {
+    /// Begins a stream; `None` if there is nothing to tell.
+    async fn open(call: Call) -> Result<Option<Self>> {
+        let response = call.accept(EVENT_STREAM).open().await?;
+        match response.status() {
+            StatusCode::NO_CONTENT => Ok(None),
+            status if status.is_success() => Ok(Some(Self { response, parser: Parser::default() })),
+            status => Err(Error::Api(Box::new(ApiError::read(status, response.headers(), b"")))),
+        }
+    }
+
+    async fn next(&mut self) -> Result<Option<Event>> {
+        loop {
+            if let Some(event) = self.parser.ready.pop_front() {
+                return Ok(Some(event));
+            }
+            let chunk: Option<Bytes> = self
+                .response
+                .chunk()
+                .await
+                .map_err(|error| Error::transport("stream", error.without_url()))?;
+            match chunk {
+                Some(bytes) => self.parser.feed(&bytes),
+                // What is not finished by an empty line never happened.
+                None => return Ok(None),
+            }
+        }
+    }
+}
+
+/// Cuts bytes into events, as the HTML standard has it.
+#[derive(Default)]
+struct Parser {
+    line: Vec<u8>,
+    /// A line ended with CR; a LF that follows belongs to it.
+    after_cr: bool,
+    begun: bool,
+    name: String,
+    data: String,
+    has_data: bool,
+    /// The id of what is being read; it counts when that is whole.
+    id: Option<String>,
+    last_id: Option<String>,
+    ready: VecDeque<Event>,
+}
+
+impl Parser {
+    fn feed(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            let after_cr = std::mem::take(&mut self.after_cr);
+            match byte {
+                b'\n' if after_cr => {}
+                b'\n' | b'\r' => {
+                    self.after_cr = *byte == b'\r';
+                    let line = std::mem::take(&mut self.line);
+                    self.line(&String::from_utf8_lossy(&line));
+                }
+                _ => self.line.push(*byte),
+            }
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        let line = match std::mem::replace(&mut self.begun, true) {
+            true => line,
+            false => line.trim_start_matches('\u{feff}'),
+        };
+        if line.is_empty() {
+            return self.dispatch();
+        }
+        let (field, value) = line.split_once(':').unwrap_or((line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match field {
+            "event" => value.clone_into(&mut self.name),
+            "data" => {
+                if std::mem::replace(&mut self.has_data, true) {
+                    self.data.push('\n');
+                }
+                self.data.push_str(value);
+            }
+            "id" if !value.contains('\0') => self.id = Some(value.to_owned()),
+            // Comments, which begin with the colon, and fields that we have no use for.
+            _ => {}
+        }
+    }
+
+    /// An id alone is no event, but the place to resume from.
+    fn dispatch(&mut self) {
+        self.last_id.clone_from(&self.id);
+        let name = std::mem::take(&mut self.name);
+        let data = std::mem::take(&mut self.data);
+        if std::mem::take(&mut self.has_data) {
+            let name = if name.is_empty() { "message".to_owned() } else { name };
+            self.ready.push_back(Event { id: self.last_id.clone(), name, data });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str =
+        "\u{feff}: hello\nid: 7\n\nevent: gap\r\ndata: {\"a\":\r\ndata:1}\r\n\r\nid: 8\rdata: ä\r\rdata: cut";
+
+    fn parsed(
+        pieces: impl Iterator<Item = Vec<u8>>,
+    ) -> (Vec<(String, String, Option<String>)>, Option<String>) {
+        let mut parser = Parser::default();
+        pieces.for_each(|piece| parser.feed(&piece));
+        (parser.ready.into_iter().map(|event| (event.name, event.data, event.id)).collect(), parser.last_id)
+    }
+
+    #[test]
+    fn events_are_the_same_however_the_bytes_arrive() {
+        let whole = parsed(std::iter::once(TEXT.as_bytes().to_vec()));
+        assert_eq!(whole, parsed(TEXT.bytes().map(|byte| vec![byte])));
+        let expected = [("gap", "{\"a\":\n1}", "7"), ("message", "ä", "8")];
+        let expected = expected.map(|(name, data, id)| (name.into(), data.into(), Some(id.into())));
+        assert_eq!(whole, (expected.to_vec(), Some("8".to_owned())), "what was cut off is no event");
+    }
+
+    #[test]
+    fn an_id_alone_is_where_to_resume() {
+        assert_eq!(parsed(std::iter::once(b"id: 3\n\n".to_vec())), (vec![], Some("3".to_owned())));
+    }
+}

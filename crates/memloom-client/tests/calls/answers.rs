@@ -1,0 +1,106 @@
+//! What is made of answers.
+
+use crate::support::*;
+use memloom_client::ListFiles;
+
+#[tokio::test]
+async fn a_success_that_says_nothing_cannot_be_read() {
+    for body in ["", " \n", "{", "[]", "<html>"] {
+        let stage = Stage::playing([text(200, body)]);
+        let error = stage.client().get_file(&alice(), &path("a.md")).await.unwrap_err();
+        let Error::Decode { operation, raw_body, .. } = &error else { panic!("{error:?}") };
+        assert_eq!((*operation, raw_body.as_str()), ("get_file", body));
+        assert_eq!(stage.count(), 1, "an answer of success is not asked for again");
+    }
+}
+
+#[tokio::test]
+async fn an_error_in_no_known_shape_says_what_came() {
+    let stage = Stage::playing([text(404, "<h1>nothing here</h1>"), text(404, "")]);
+    let error = stage.client().get_file(&alice(), &path("a.md")).await.unwrap_err();
+    assert!(error.is_not_found());
+    let api = error.api().unwrap();
+    assert_eq!((api.code.as_str(), api.message.as_str()), ("HTTP_404", "<h1>nothing here</h1>"));
+    let error = stage.client().get_file(&alice(), &path("a.md")).await.unwrap_err();
+    assert_eq!(error.api().unwrap().message, "Not Found");
+}
+
+#[tokio::test]
+async fn a_refusal_is_read_whole() {
+    let stage = Stage::playing([with(refusal(422, "PATCH_TOO_LARGE"), "x-request-id", "other")]);
+    let error = stage.client().get_file(&alice(), &path("a.md")).await.unwrap_err();
+    let api = error.api().unwrap();
+    assert_eq!((api.status.as_u16(), api.code.as_str()), (422, "PATCH_TOO_LARGE"));
+    assert_eq!(api.request_id.as_deref(), Some("r"));
+    assert!(api.raw_body.contains("PATCH_TOO_LARGE"));
+}
+
+#[tokio::test]
+async fn nothing_new_is_no_error() {
+    let stage = Stage::playing([Act::Answer(304, vec![], String::new()), file("\"2\"")]);
+    let seen = "\"1\"".into();
+    let client = stage.client();
+    assert!(client.get_file_if_changed(&alice(), &path("a.md"), &seen).await.unwrap().is_none());
+    let file = client.get_file_if_changed(&alice(), &path("a.md"), &seen).await.unwrap().unwrap();
+    assert_eq!((file.etag.as_str(), file.text()), ("\"2\"", Some("\"2\"")));
+    assert_eq!(stage.seen()[0].header("if-none-match"), "\"1\"");
+}
+
+#[tokio::test]
+async fn nobody_is_followed_elsewhere() {
+    let elsewhere = Stage::playing([answer(200, json!({"files": [], "next_after": null}))]);
+    let stage = Stage::playing([with(text(307, ""), "location", elsewhere.url())]);
+    let client = stage.builder().api_key("secret").build().unwrap();
+    let error = client.list_files(&alice(), ListFiles::default()).await.unwrap_err();
+    assert_eq!(error.api().unwrap().code, "HTTP_307");
+    assert_eq!(elsewhere.count(), 0);
+}
+
+#[tokio::test]
+async fn lists_go_on_to_the_last_page() {
+    use futures_util::TryStreamExt;
+    let entry = |path: &str| json!({"path": path, "last_modified_utc": "2026-01-31T12:00:00.000000Z"});
+    let stage = Stage::playing([
+        answer(200, json!({"files": [entry("a.md"), entry("b.md")], "next_after": "b.md"})),
+        answer(200, json!({"files": [], "next_after": "b2"})),
+        answer(200, json!({"files": [entry("c.md")], "next_after": null})),
+    ]);
+    let request = ListFiles { limit: Some(2), ..ListFiles::under("") };
+    let files: Vec<_> = stage.client().list_files_all(&alice(), request).try_collect().await.unwrap();
+    let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!(paths, ["a.md", "b.md", "c.md"]);
+    let asked: Vec<String> = stage.seen().into_iter().map(|seen| seen.line).collect();
+    assert!(asked[0].contains("files:list?prefix=&limit=2 "), "{asked:?}");
+    assert!(asked[1].contains("&after=b.md ") && asked[2].contains("&after=b2 "), "{asked:?}");
+}
+
+#[tokio::test]
+async fn a_statistic_has_one_line_or_one_per_operation() {
+    use memloom_client::admin::StatsRange;
+    let points = json!([{"timestamp": "2026-01-31T12:00:00Z", "value": 1.5}, {"timestamp": "2026-01-31T12:01:00Z", "value": null}]);
+    let stage = Stage::playing([
+        answer(200, json!({"metric": "request_rate", "unit": "requests/sec", "data": points})),
+        answer(
+            200,
+            json!({"metric": "store_throughput", "unit": "operations/sec",
+            "series": [{"label": "append", "data": points}, {"label": "list", "data": []}]}),
+        ),
+    ]);
+    let admin = stage.client().admin().because("capacity planning");
+    let single = admin.stats("request-rate", StatsRange::default()).await.unwrap();
+    assert_eq!((single.lines.len(), single.lines[0].label.as_deref()), (1, None));
+    assert_eq!((single.lines[0].data[0].value, single.lines[0].data[1].value), (Some(1.5), None));
+    let range = StatsRange { step: Some("60s".into()), ..StatsRange::default() };
+    let many = admin.stats("store-throughput", range).await.unwrap();
+    assert_eq!((many.lines.len(), many.lines[0].label.as_deref()), (2, Some("append")));
+    assert_eq!(stage.seen()[1].line, "GET /v1/admin/stats/store-throughput?step=60s HTTP/1.1");
+    assert_eq!(stage.seen()[1].header("x-justification"), "capacity planning");
+}
+
+#[tokio::test]
+async fn the_service_may_be_behind_a_path_of_its_own() {
+    let stage = Stage::playing([answer(200, json!({"files": [], "next_after": null}))]);
+    let client = stage.builder().base_url(format!("{}/memloom/", stage.url())).build().unwrap();
+    client.list_files(&alice(), ListFiles::default()).await.unwrap();
+    assert_eq!(stage.seen()[0].line, "GET /memloom/v1/tenants/acme/users/alice/files:list HTTP/1.1");
+}

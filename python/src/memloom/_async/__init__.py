@@ -1,0 +1,1 @@
+"""The client, once: this half waits, the other one is made from it."""

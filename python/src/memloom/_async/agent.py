@@ -1,0 +1,327 @@
+"""The agent facade: memory as files that a model reads and edits, and events that it looks up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from memloom._async.client import AsyncMemloomClient
+from memloom.agent import (
+    AgentMemoryOptions,
+    CreateOnly,
+    IfUnchanged,
+    MemoryEdit,
+    MemoryFile,
+    MemoryFileEntry,
+    Overwrite,
+    PreparedTurn,
+    SlotDocument,
+    WriteMode,
+    text_document,
+    with_text,
+)
+from memloom.edits import CREATE_NEW, FilePatch, FileUpdate, FileWrite, PatchOp
+from memloom.errors import ApiError, InvalidInputError
+from memloom.models import DroppedFile, Envelope, EventDigest, ForgetReport, StoredFile
+from memloom.policy import MemoryPolicy
+from memloom.scope import Scope, file_path
+
+MAX_CONFLICT_RETRIES = 3
+
+
+class AsyncAgentMemory:
+    """What an agent does with its memory. The scope is the host's to give, never the model's."""
+
+    def __init__(
+        self,
+        client: AsyncMemloomClient,
+        policy: MemoryPolicy | None = None,
+        options: AgentMemoryOptions | None = None,
+    ) -> None:
+        self.client = client
+        self.policy = policy or MemoryPolicy()
+        self.options = options or AgentMemoryOptions()
+
+    async def recall(self, scope: Scope, query: str, top_k: int | None = None) -> Sequence[EventDigest]:
+        """The events that fit a query best."""
+        return await self.recall_with(scope, query, top_k=top_k)
+
+    async def recall_with(
+        self,
+        scope: Scope,
+        query: str | None = None,
+        *,
+        top_k: int | None = None,
+        service_id: str | None = None,
+        source_type: str | None = None,
+        project_id: str | None = None,
+        from_: datetime | None = None,
+        to: datetime | None = None,
+    ) -> Sequence[EventDigest]:
+        """The same, of one service, source, project or time."""
+        return await self.client.events.search(
+            scope,
+            query,
+            service_id=service_id,
+            source_type=source_type,
+            project_id=project_id,
+            from_=from_,
+            to=to,
+            top_k=top_k or self.options.recall_top_k,
+        )
+
+    async def remember(self, scope: Scope, event: EventDigest) -> None:
+        """Notes that something happened."""
+        await self.client.events.write(scope, event)
+
+    async def list_files(self, scope: Scope, prefix: str | None = None, limit: int = 100) -> Sequence[MemoryFileEntry]:
+        """The files whose path begins with a prefix."""
+        found = await self.client.files.list(scope, prefix=prefix, limit=limit)
+        return [MemoryFileEntry(one.path, one.last_modified_utc) for one in found.files]
+
+    async def load_file(self, scope: Scope, path: str) -> MemoryFile:
+        """A file as text."""
+        path = file_path(path)
+        return MemoryFile.of(path, await self.client.files.get(scope, path))
+
+    async def write_file(
+        self,
+        scope: Scope,
+        path: str,
+        content: str,
+        *,
+        mode: WriteMode | None = None,
+        reason: str = "memory_write_file",
+        service_id: str | None = None,
+    ) -> MemoryFile:
+        """Creates a file or replaces its text. Unless another mode is given, whoever comes last wins."""
+        path, mode = file_path(path), mode or Overwrite()
+        conflicts = 0
+        while True:
+            write, if_match = await self._write_of(scope, path, content, mode, reason)
+            try:
+                stored = await self.client.files.write(scope, path, write, if_match=if_match, service_id=service_id)
+                return MemoryFile.of(path, stored)
+            except ApiError as error:
+                if not error.is_conflict or mode != Overwrite() or conflicts >= MAX_CONFLICT_RETRIES:
+                    raise
+            conflicts += 1
+
+    async def _write_of(
+        self, scope: Scope, path: str, content: str, mode: WriteMode, reason: str
+    ) -> tuple[FileWrite, str]:
+        """What to send, and to which version."""
+        current = None if isinstance(mode, CreateOnly) else await self._find(scope, path)
+        if isinstance(mode, IfUnchanged):
+            document = with_text(current.document, content) if current else text_document(content)
+            return FileWrite(document, reason), mode.etag
+        if current is None:
+            return FileWrite(text_document(content), reason), CREATE_NEW
+        return FileWrite(with_text(current.document, content), reason), current.etag
+
+    async def _find(self, scope: Scope, path: str) -> StoredFile | None:
+        try:
+            return await self.client.files.get(scope, path)
+        except ApiError as error:
+            if error.is_not_found:
+                return None
+            raise
+
+    async def patch_file(
+        self,
+        scope: Scope,
+        path: str,
+        edits: Sequence[MemoryEdit],
+        *,
+        reason: str = "memory_patch_file",
+        max_conflict_retries: int = MAX_CONFLICT_RETRIES,
+        service_id: str | None = None,
+    ) -> MemoryFile:
+        """Replaces text in a file: all edits or none. Edits name what they replace, so a conflict is tried again."""
+        path = file_path(path)
+        if not edits:
+            raise InvalidInputError("there is no edit; give at least one")
+        if any(not edit.old_text for edit in edits):
+            raise InvalidInputError("an edit has an empty old_text; name text that is in the file")
+
+        async def change(current: StoredFile) -> FileUpdate:
+            return FilePatch(edits=edits, reason=reason)
+
+        stored = await self.client.files.update_with_retry(
+            scope, path, change, max_conflict_retries=max_conflict_retries, service_id=service_id
+        )
+        return MemoryFile.of(path, stored)
+
+    async def load_slot(
+        self, scope: Scope, slot_id: str, template_variables: Mapping[str, str] | None = None
+    ) -> SlotDocument:
+        """The document of a slot."""
+        path = self.policy.slot(slot_id).resolve(template_variables)
+        stored = await self.client.files.get(scope, path)
+        return SlotDocument(slot_id, path, stored.etag, stored.document)
+
+    async def patch_slot(
+        self,
+        scope: Scope,
+        slot_id: str,
+        ops: Sequence[PatchOp],
+        *,
+        if_match: str,
+        reason: str | None = None,
+        evidence: Any = None,
+        template_variables: Mapping[str, str] | None = None,
+        service_id: str | None = None,
+    ) -> SlotDocument:
+        """Changes parts of a slot, where its rules allow it."""
+        slot = self.policy.slot(slot_id)
+        path = slot.resolve(template_variables)
+        slot.check_patch(ops)
+        patch = FilePatch(ops=ops, reason=reason, evidence=evidence)
+        stored = await self.client.files.patch(scope, path, patch, if_match=if_match, service_id=service_id)
+        return SlotDocument(slot_id, path, stored.etag, stored.document)
+
+    async def replace_slot(
+        self,
+        scope: Scope,
+        slot_id: str,
+        document: Envelope,
+        *,
+        if_match: str,
+        reason: str | None = None,
+        evidence: Any = None,
+        template_variables: Mapping[str, str] | None = None,
+        service_id: str | None = None,
+    ) -> SlotDocument:
+        """Puts another document into a slot, if its rules allow it."""
+        slot = self.policy.slot(slot_id)
+        path = slot.resolve(template_variables)
+        slot.check_content(document.content)
+        write = FileWrite(document, reason, evidence)
+        stored = await self.client.files.write(scope, path, write, if_match=if_match, service_id=service_id)
+        return SlotDocument(slot_id, path, stored.etag, stored.document)
+
+    async def prepare_turn(
+        self,
+        scope: Scope,
+        *,
+        recall_query: str | None = None,
+        recall_top_k: int | None = None,
+        additional_slot_ids: Sequence[str] = (),
+        template_variables: Mapping[str, str] | None = None,
+        service_id: str | None = None,
+        source_type: str | None = None,
+        project_id: str | None = None,
+        from_: datetime | None = None,
+        to: datetime | None = None,
+        max_docs: int | None = None,
+        max_chars_total: int | None = None,
+    ) -> PreparedTurn:
+        """What a turn begins with: the default slots, those named, and events that fit a query."""
+        ids = [slot.slot_id for slot in self.policy.slots if slot.load_by_default]
+        ids = list(dict.fromkeys([*ids, *additional_slot_ids]))
+        # Two slots may be one file; it is asked for once, and belongs to the first.
+        slots: dict[str, str] = {}
+        for slot_id in ids:
+            slots.setdefault(self.policy.slot(slot_id).resolve(template_variables), slot_id)
+        documents: list[SlotDocument] = []
+        dropped: list[DroppedFile] = []
+        if slots:
+            found = await self.client.files.assemble(
+                scope,
+                list(slots),
+                max_docs=max_docs or self.options.assemble_max_docs,
+                max_chars_total=max_chars_total or self.options.assemble_max_chars_total,
+            )
+            documents = [SlotDocument(slots.get(one.path), one.path, one.etag, one.document) for one in found.files]
+            dropped = found.dropped_files
+        events: Sequence[EventDigest] = ()
+        if recall_query and recall_query.strip():
+            events = await self.recall_with(
+                scope,
+                recall_query,
+                top_k=recall_top_k,
+                service_id=service_id,
+                source_type=source_type,
+                project_id=project_id,
+                from_=from_,
+                to=to,
+            )
+        return PreparedTurn(documents, events, dropped)
+
+    async def forget_user(self, scope: Scope) -> ForgetReport:
+        """Forgets everything of a user."""
+        return await self.client.lifecycle.forget_user(scope)
+
+    def session(self, scope: Scope, files: Sequence[str] = (), prefix: str | None = None) -> AsyncMemorySession:
+        """A session that keeps some files and the list of the others in mind."""
+        return AsyncMemorySession(self, scope, files, prefix)
+
+
+class AsyncMemorySession:
+    """Files that a dialogue has in mind: primed once, refreshed after each change, told to the model when new."""
+
+    def __init__(self, memory: AsyncAgentMemory, scope: Scope, files: Sequence[str], prefix: str | None) -> None:
+        self._memory = memory
+        self._scope = scope
+        self._paths = [file_path(path) for path in files]
+        self._prefix = prefix
+        self._files: dict[str, MemoryFile] = {}
+        self._catalogue: Sequence[MemoryFileEntry] = ()
+        self._stale = True
+
+    async def prime(self) -> str:
+        """Loads the files and the list once, in one request each; the snapshot."""
+        if self._paths:
+            options = self._memory.options
+            found = await self._memory.client.files.assemble(
+                self._scope,
+                self._paths,
+                max_docs=max(options.assemble_max_docs, len(self._paths)),
+                max_chars_total=options.assemble_max_chars_total,
+            )
+            self._files = {
+                one.path: MemoryFile.of(one.path, StoredFile(etag=one.etag, document=one.document))
+                for one in found.files
+            }
+        await self._list()
+        self._stale = True
+        return self.snapshot()
+
+    @property
+    def needs_telling(self) -> bool:
+        """Whether the next turn should carry the snapshot: it was changed since it was last taken for the model."""
+        return self._stale
+
+    def snapshot(self) -> str:
+        """What is in mind, as text."""
+        parts = [f"## {one.path}\n{one.content.rstrip()}" for one in self._files.values()]
+        others = [one.path for one in self._catalogue if one.path not in self._files]
+        if others:
+            parts.append("## Other files\n" + "\n".join(f"- {path}" for path in others))
+        return "\n\n".join(parts)
+
+    def take(self) -> str | None:
+        """The snapshot if the next turn should carry it, once; `None` if the model has seen it."""
+        if not self._stale:
+            return None
+        self._stale = False
+        return self.snapshot()
+
+    async def write(self, path: str, content: str, *, mode: WriteMode | None = None) -> MemoryFile:
+        """Writes a file, and has it in mind from now on."""
+        return await self._keep(await self._memory.write_file(self._scope, path, content, mode=mode))
+
+    async def patch(self, path: str, edits: Sequence[MemoryEdit]) -> MemoryFile:
+        """Changes a file, and has the new text in mind."""
+        return await self._keep(await self._memory.patch_file(self._scope, path, edits))
+
+    async def _keep(self, file: MemoryFile) -> MemoryFile:
+        self._files[file.path] = file
+        self._stale = True
+        await self._list()
+        return file
+
+    async def _list(self) -> None:
+        if self._prefix is not None:
+            self._catalogue = await self._memory.list_files(self._scope, self._prefix)

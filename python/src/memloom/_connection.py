@@ -1,0 +1,65 @@
+"""The clients behind an adapter that is called with and without `await`."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from memloom._async.client import AsyncMemloomClient
+from memloom._sync.client import MemloomClient
+from memloom.errors import InvalidInputError
+
+
+class Connection:
+    """A client, and one for each event loop: connections that were opened in one loop cannot be used in another."""
+
+    def __init__(
+        self, client: MemloomClient | None, async_client: AsyncMemloomClient | None, settings: dict[str, Any]
+    ) -> None:
+        self._given, self._given_async = client, async_client
+        self._settings = {name: value for name, value in settings.items() if value is not None}
+        if self._settings and (client is not None or async_client is not None):
+            raise InvalidInputError(f"{', '.join(self._settings)}: say that to the client, or give no client")
+        self._own: MemloomClient | None = None
+        self._own_async: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncMemloomClient] = WeakKeyDictionary()
+        self._lock = threading.Lock()
+
+    def client(self) -> MemloomClient:
+        """For calls that wait."""
+        if self._given is not None:
+            return self._given
+        if self._given_async is not None:
+            raise InvalidInputError("this was made with an async_client only; give it a client as well, or use await")
+        with self._lock:
+            if self._own is None:
+                self._own = MemloomClient(**self._settings)
+            return self._own
+
+    def async_client(self) -> AsyncMemloomClient:
+        """For calls in the event loop that is running."""
+        if self._given_async is not None:
+            return self._given_async
+        if self._given is not None:
+            raise InvalidInputError("this was made with a client only; give it an async_client as well")
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            if loop not in self._own_async:
+                self._own_async[loop] = AsyncMemloomClient(**self._settings)
+            return self._own_async[loop]
+
+    def close(self) -> None:
+        """Closes what was opened here for calls that wait."""
+        with self._lock:
+            own, self._own = self._own, None
+        if own is not None:
+            own.close()
+
+    async def aclose(self) -> None:
+        """Closes what was opened here, in this event loop and for calls that wait."""
+        self.close()
+        with self._lock:
+            own = self._own_async.pop(asyncio.get_running_loop(), None)
+        if own is not None:
+            await own.aclose()

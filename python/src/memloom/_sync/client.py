@@ -1,0 +1,106 @@
+# Made by scripts/generate.py. Do not edit.
+"""The client: one object with a group for each kind of thing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+import httpx
+
+from memloom._options import HeaderProvider, Options, base_url, certificates
+from memloom._sync.admin import Admin
+from memloom._sync.attachments import Attachments
+from memloom._sync.changes import Changes
+from memloom._sync.conversations import (
+    Conversations,
+    Entries,
+    Memberships,
+    Transfers,
+)
+from memloom._sync.facts import Facts
+from memloom._sync.files import Audit, Events, Files, Lifecycle
+from memloom._sync.knowledge import Knowledge
+from memloom._sync.memories import Memories, Sessions
+from memloom._sync.transport import Transport
+from memloom.retry import RetryPolicy
+
+
+class MemloomClient:
+    """Every operation of a Memloom server.
+
+    `token` says which user is calling (in local mode just the user's name), `api_key` which service. A service that is
+    trusted names the user it works for with `user_id`. Make one client and share it; close it, or use it in a `with`.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        token: str | None = None,
+        api_key: str | None = None,
+        user_id: str | None = None,
+        tenant_id: str | None = None,
+        service_id: str | None = None,
+        retry: RetryPolicy | None = None,
+        timeout: float = 30.0,
+        header_provider: HeaderProvider | None = None,
+        on_request: Callable[[httpx.Request], None] | None = None,
+        on_response: Callable[[httpx.Response], None] | None = None,
+        http_client: httpx.Client | None = None,
+    ) -> None:
+        options = Options(
+            base_url=base_url(url),
+            token=token,
+            api_key=api_key,
+            user_id=user_id,
+            tenant_id=tenant_id,
+            service_id=service_id,
+            retry=retry or RetryPolicy(),
+            on_request=on_request,
+            on_response=on_response,
+        )
+        http = http_client or httpx.Client(timeout=timeout, verify=certificates())
+        self._options = options
+        self._transport = Transport(options, http, header_provider, owns_http=http_client is None)
+        self.conversations = Conversations(self._transport)
+        self.entries = Entries(self._transport)
+        self.memberships = Memberships(self._transport)
+        self.transfers = Transfers(self._transport)
+        self.attachments = Attachments(self._transport)
+        self.changes = Changes(self._transport)
+        self.memories = Memories(self._transport)
+        self.sessions = Sessions(self._transport)
+        self.facts = Facts(self._transport)
+        self.files = Files(self._transport)
+        self.events = Events(self._transport)
+        self.audit = Audit(self._transport)
+        self.lifecycle = Lifecycle(self._transport)
+        self.knowledge = Knowledge(self._transport)
+        self.admin = Admin(self._transport)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._options.shown()!r})"
+
+    def health(self) -> dict[str, Any]:
+        """Whether the server answers, and what it is."""
+        answer: dict[str, Any] = self._transport.json("health")
+        return answer
+
+    def ready(self) -> dict[str, Any]:
+        """Whether it is ready for requests: its store answers too."""
+        answer: dict[str, Any] = self._transport.json("ready")
+        return answer
+
+    def close(self) -> None:
+        """Closes connections, unless they came with `http_client`."""
+        self._transport.close()
+
+    def __enter__(self) -> MemloomClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,139 @@
+"""Anthropic's memory tool: how its commands are read and answered. Nothing here calls the server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from memloom.errors import InvalidInputError
+from memloom.scope import file_path
+
+ROOT = "/memories"
+"""Where the model believes its files are."""
+
+MEMORY_TOOL = {"type": "memory_20250818", "name": "memory"}
+"""What goes into the `tools` of a request."""
+
+CONTEXT = 2
+MAX_LINES = 999_999
+DEPTH = 2
+REASON = "memory_tool"
+"""What the audit trail is told."""
+
+
+class Refused(Exception):
+    """What the model is told instead of a result."""
+
+
+def parse_path(path: Any) -> str:
+    """The path of a file in the store: `memories/notes.md`, or `memories` for all of them."""
+    if not isinstance(path, str) or not (path == ROOT or path.startswith(f"{ROOT}/")):
+        raise Refused(f"Error: Path must start with {ROOT}, got: {path}")
+    if ".." in path or any(escape in path.lower() for escape in ("%2e", "%2f", "%5c", "%00")):
+        raise Refused(f"Error: Path {path} would escape {ROOT} directory")
+    if path.strip("/") == ROOT.strip("/"):
+        return ROOT.strip("/")
+    try:
+        return file_path(path)
+    except InvalidInputError as error:
+        raise Refused(f"Error: The path {path} is not valid: {error}") from None
+
+
+def shown(path: str) -> str:
+    """The path as the model knows it."""
+    return f"/{path}"
+
+
+def text_of(arguments: Mapping[str, Any], name: str) -> str:
+    """A text that must be given."""
+    value = arguments.get(name)
+    if isinstance(value, str):
+        return value
+    raise Refused(f"Error: The command needs `{name}`, a text")
+
+
+def numbered(lines: Sequence[str], first: int = 1) -> str:
+    """Lines with their numbers."""
+    return "\n".join(f"{number:>6}\t{line}" for number, line in enumerate(lines, first))
+
+
+def view_file(path: str, text: str, view_range: Any) -> str:
+    """A file, or the lines of it that were asked for; -1 is the last."""
+    lines = text.split("\n")
+    if len(lines) > MAX_LINES:
+        raise Refused(f"File {shown(path)} exceeds maximum line limit of 999,999 lines.")
+    first, last = 1, len(lines)
+    if view_range is not None:
+        if not (isinstance(view_range, list) and len(view_range) == 2 and all(isinstance(n, int) for n in view_range)):
+            raise Refused("Error: `view_range` must be two line numbers")
+        first = max(1, view_range[0])
+        last = len(lines) if view_range[1] == -1 else min(view_range[1], len(lines))
+        if not first <= last:
+            raise Refused(
+                f"Error: Invalid `view_range` parameter: {view_range}. It should be within the range of lines of the"
+                f" file: [1, {len(lines)}]"
+            )
+    return f"Here's the content of {shown(path)} with line numbers:\n{numbered(lines[first - 1 : last], first)}"
+
+
+def view_directory(path: str, sizes: Mapping[str, int]) -> str:
+    """The files below a path and the directories they make, two levels deep, with their sizes."""
+    total, found = 0, dict[tuple[str, ...], int]()
+    for file, size in sizes.items():
+        below = file.removeprefix(f"{path}/").split("/")
+        if any(part.startswith(".") or part == "node_modules" for part in below):
+            continue
+        total += size
+        for depth in range(1, min(len(below), DEPTH) + 1):
+            # A directory ends with an empty name. Paths are flat: one may be a file and a directory.
+            names = (*below[:depth], "") if depth < len(below) else (*below,)
+            found[names] = found.get(names, 0) + size
+    head = (
+        f"Here're the files and directories up to 2 levels deep in {shown(path)},"
+        " excluding hidden items and node_modules:"
+    )
+    listed = [f"{human(size)}\t{shown(path)}/{'/'.join(names)}" for names, size in sorted(found.items())]
+    return "\n".join([head, f"{human(total)}\t{shown(path)}", *listed])
+
+
+def human(size: float) -> str:
+    """A size for people: `37B`, `5.5K`, `1.2M`."""
+    for unit in "BKM":
+        if size < 1024:
+            return f"{size:.0f}{unit}" if size == int(size) else f"{size:.1f}{unit}"
+        size /= 1024
+    return f"{size:.1f}G"
+
+
+def only_match(path: str, text: str, old: str) -> int:
+    """The line, counted from 0, where the only match begins: a replacement must know what it replaces."""
+    lines, at = list[int](), text.find(old) if old else -1
+    while at >= 0:
+        lines.append(text.count("\n", 0, at))
+        at = text.find(old, at + len(old))
+    if not lines:
+        raise Refused(f"No replacement was performed, old_str `{old}` did not appear verbatim in {shown(path)}.")
+    if len(lines) > 1:
+        every = ", ".join(str(line + 1) for line in lines)
+        raise Refused(
+            f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {every}."
+            " Please ensure it is unique"
+        )
+    return lines[0]
+
+
+def snippet(text: str, line: int) -> str:
+    """The lines around one."""
+    first = max(0, line - CONTEXT)
+    return numbered(text.split("\n")[first : line + CONTEXT + 1], first + 1)
+
+
+def with_line(text: str, line: Any, new: str) -> str:
+    """The text with new lines behind so many; the last one ends too."""
+    lines = text.removesuffix("\n").split("\n") if text else []
+    if not isinstance(line, int) or isinstance(line, bool) or not 0 <= line <= len(lines):
+        raise Refused(
+            f"Error: Invalid `insert_line` parameter: {line}. It should be within the range of lines of the file:"
+            f" [0, {len(lines)}]"
+        )
+    return "\n".join([*lines[:line], new.removesuffix("\n"), *lines[line:]]) + "\n"

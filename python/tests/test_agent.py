@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import pathlib
+from typing import Any, cast
+
+import pytest
+
+from conftest import Blocking, Connect
+from memloom import (
+    CREATE_NEW,
+    AgentMemory,
+    ApiError,
+    AsyncAgentMemory,
+    CreateOnly,
+    Envelope,
+    EventDigest,
+    IfUnchanged,
+    InvalidInputError,
+    MemloomClient,
+    MemoryEdit,
+    MemoryPolicy,
+    PatchOp,
+    Scope,
+    SlotPolicy,
+    SlotRules,
+)
+
+POLICY = MemoryPolicy(
+    "assistant",
+    [
+        SlotPolicy("profile", path="profile.md", load_by_default=True),
+        SlotPolicy("project", path_template="projects/{project_id}.json", rules=SlotRules(allowed_paths=["/todo"])),
+        SlotPolicy(
+            "small",
+            path="small.json",
+            rules=SlotRules(required_content_paths=["/title"], max_content_chars=60, max_array_items=2),
+        ),
+        SlotPolicy("diary", path="diary.md", load_by_default=True),
+    ],
+)
+
+
+def over(
+    client: MemloomClient, loop: asyncio.AbstractEventLoop | None, policy: MemoryPolicy | None = None
+) -> AgentMemory:
+    if loop is None:
+        return AgentMemory(client, policy)
+    return cast(AgentMemory, Blocking(AsyncAgentMemory(cast(Any, client)._inner, policy), loop))
+
+
+@pytest.fixture
+def memory(agent: MemloomClient, loop: asyncio.AbstractEventLoop | None) -> AgentMemory:
+    return over(agent, loop, POLICY)
+
+
+def doc(**content: Any) -> Envelope:
+    return Envelope(doc_id="d", schema_id="s", schema_version="1", content=content)
+
+
+def event(scope: Scope, event_id: str, digest: str, **more: Any) -> EventDigest:
+    return EventDigest(event_id=event_id, tenant_id=scope.tenant_id, user_id=scope.user_id, digest=digest, **more)
+
+
+def test_files_are_written_loaded_patched_listed(memory: AgentMemory, scope: Scope) -> None:
+    written = memory.write_file(scope, "/profile.md", "# Dana\n- Lisbon\n")
+    assert (written.path, written.content_type, written.content) == (
+        "profile.md",
+        "text/markdown",
+        "# Dana\n- Lisbon\n",
+    )
+    patched = memory.patch_file(scope, "profile.md", [MemoryEdit(old_text="Lisbon", new_text="Porto")])
+    assert patched.content == "# Dana\n- Porto\n" and patched.etag != written.etag
+    assert memory.load_file(scope, "profile.md") == patched
+    assert [one.path for one in memory.list_files(scope, "pro")] == ["profile.md"]
+    reasons = [record.reason for record in memory.client.audit.list(scope).records]
+    assert reasons == ["memory_write_file", "memory_patch_file"]
+    stored = memory.client.files.get(scope, "profile.md").document
+    assert (stored.schema_id, stored.schema_version) == ("memnet.file", "1.0.0")
+
+
+def test_an_empty_text_is_a_text_and_other_content_is_json(
+    memory: AgentMemory, agent: MemloomClient, scope: Scope
+) -> None:
+    assert memory.write_file(scope, "empty.md", "").content == ""
+    assert memory.load_file(scope, "empty.md").content_type == "text/markdown"
+    agent.files.write(scope, "data.json", doc(a=1), if_match=CREATE_NEW)
+    loaded = memory.load_file(scope, "data.json")
+    assert loaded.content_type == "application/json" and json.loads(loaded.content) == {"a": 1}
+    agent.files.write(scope, "plain.txt", doc(text="hi", content_type="text/plain"), if_match=CREATE_NEW)
+    assert memory.write_file(scope, "plain.txt", "ho").content_type == "text/plain"
+
+
+def test_writes_keep_what_the_envelope_has(memory: AgentMemory, agent: MemloomClient, scope: Scope) -> None:
+    first = agent.files.write(scope, "x.md", {**doc(text="1").to_wire(), "mine": True}, if_match=CREATE_NEW).document
+    memory.write_file(scope, "x.md", "2")
+    second = agent.files.get(scope, "x.md").document
+    assert (second.doc_id, second.created_at, second.extra) == (first.doc_id, first.created_at, {"mine": True})
+
+
+def test_modes_of_writing(memory: AgentMemory, scope: Scope) -> None:
+    first = memory.write_file(scope, "x.md", "1", mode=CreateOnly())
+    with pytest.raises(ApiError) as exists:
+        memory.write_file(scope, "x.md", "2", mode=CreateOnly())
+    assert exists.value.is_conflict
+    second = memory.write_file(scope, "x.md", "2", mode=IfUnchanged(first.etag))
+    with pytest.raises(ApiError) as late:
+        memory.write_file(scope, "x.md", "3", mode=IfUnchanged(first.etag))
+    assert late.value.latest_etag == second.etag
+    assert memory.write_file(scope, "x.md", "4").content == "4"
+
+
+def test_edits_that_cannot_be_right_are_not_sent(memory: AgentMemory, scope: Scope) -> None:
+    for edits in ([], [MemoryEdit(old_text="", new_text="x")]):
+        with pytest.raises(InvalidInputError):
+            memory.patch_file(scope, "nowhere.md", edits)
+    memory.write_file(scope, "x.md", "a a")
+    with pytest.raises(ApiError) as unclear:
+        memory.patch_file(scope, "x.md", [MemoryEdit(old_text="a", new_text="b")])
+    assert unclear.value.code == "PATCH_MATCH_AMBIGUOUS"
+    assert memory.patch_file(scope, "x.md", [MemoryEdit(old_text="a", new_text="b", occurrence=2)]).content == "a b"
+
+
+def test_a_turn_is_prepared_from_slots_and_events(memory: AgentMemory, scope: Scope) -> None:
+    memory.write_file(scope, "profile.md", "# Dana")
+    memory.client.files.write(scope, "projects/porto.json", doc(todo=["hotel"]), if_match=CREATE_NEW)
+    memory.remember(scope, event(scope, "e1", "booked the night train", project_ids=["porto"]))
+    memory.remember(scope, event(scope, "e2", "booked the night bus"))
+    turn = memory.prepare_turn(
+        scope,
+        recall_query="night",
+        project_id="porto",
+        additional_slot_ids=["project", "profile"],
+        template_variables={"project_id": "porto"},
+    )
+    assert [(one.slot_id, one.path) for one in turn.documents] == [
+        ("profile", "profile.md"),
+        ("project", "projects/porto.json"),
+    ]
+    assert all(one.etag for one in turn.documents)
+    assert [one.event_id for one in turn.events] == ["e1"]
+    assert [one.event_id for one in memory.recall(scope, "night", 1)] in (["e1"], ["e2"])
+    tight = memory.prepare_turn(scope, max_chars_total=10)
+    assert tight.documents == [] and [one.path for one in tight.dropped_files] == ["profile.md"] and tight.events == ()
+
+
+def test_a_turn_without_slots_and_query_asks_nothing(
+    connect: Connect, loop: asyncio.AbstractEventLoop | None, scope: Scope
+) -> None:
+    sent: list[object] = []
+    turn = over(connect(api_key="k", on_request=sent.append), loop).prepare_turn(scope, recall_query="  ")
+    assert (turn.documents, turn.events, sent) == ([], (), [])
+
+
+def test_slots_are_changed_within_their_rules(memory: AgentMemory, scope: Scope) -> None:
+    porto = {"project_id": "porto"}
+    made = memory.replace_slot(scope, "project", doc(todo=[]), if_match=CREATE_NEW, template_variables=porto)
+    todo = [PatchOp.add("/content/todo/-", "hotel")]
+    patched = memory.patch_slot(scope, "project", todo, if_match=made.etag, template_variables=porto)
+    assert memory.load_slot(scope, "project", porto).envelope.content == {"todo": ["hotel"]}
+    forbidden = [
+        PatchOp.add("/content/todox", 1),
+        PatchOp.replace("/schema_id", "x"),
+        PatchOp.remove("/content"),
+        PatchOp.move("/content/other", "/content/todo/0"),
+    ]
+    for op in forbidden:
+        with pytest.raises(InvalidInputError, match="does not allow"):
+            memory.patch_slot(scope, "project", [op], if_match=patched.etag, template_variables=porto)
+    for bad in (doc(x=1), doc(title="t", text="x" * 100), doc(title="t", a={"b": [1, 2, 3]})):
+        with pytest.raises(InvalidInputError):
+            memory.replace_slot(scope, "small", bad, if_match=CREATE_NEW)
+    memory.replace_slot(scope, "small", doc(title="t", a=[1, 2]), if_match=CREATE_NEW)
+
+
+@pytest.mark.parametrize("variables", [{}, {"project_id": " "}, {"project_id": "a/b"}, {"project_id": ".."}])
+def test_templates_need_one_name_per_variable(memory: AgentMemory, scope: Scope, variables: dict[str, str]) -> None:
+    with pytest.raises(InvalidInputError):
+        memory.load_slot(scope, "project", variables)
+
+
+def test_a_policy_is_read_from_a_file(tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "policy.json"
+    slot = {"slot_id": "a", "path": "a.md", "load_by_default": True, "patch_rules": {"max_array_items": 3}}
+    file.write_text(json.dumps({"policy_id": "p", "slots": [slot, {"slot_id": "b", "path_template": "{x}.md"}]}))
+    policy = MemoryPolicy.from_json_file(file)
+    assert policy.slot("a").rules.max_array_items == 3 and policy.slot("b").resolve({"x": "y"}) == "y.md"
+    for slots in (
+        [slot, slot],
+        [{**slot, "path_template": "x"}],
+        [{"path": "x"}],
+        [{**slot, "patch_rules": {"no": 1}}],
+    ):
+        with pytest.raises(InvalidInputError):
+            MemoryPolicy.from_json(json.dumps({"policy_id": "p", "slots": slots}))
+    with pytest.raises(InvalidInputError, match="it has a, b"):
+        policy.slot("c")
+    with pytest.raises(InvalidInputError, match="neither"):
+        SlotPolicy("x").resolve()
+
+
+def test_a_session_tells_the_model_once_and_again_after_a_change(memory: AgentMemory, scope: Scope) -> None:
+    memory.write_file(scope, "profile.md", "# Dana")
+    memory.write_file(scope, "projects/a.md", "alpha")
+    session = memory.session(scope, ["profile.md", "none.md"], prefix="projects/")
+    text = session.prime()
+    assert text == "## profile.md\n# Dana\n\n## Other files\n- projects/a.md"
+    assert session.take() == text and session.take() is None and not session.needs_telling
+    session.patch("profile.md", [MemoryEdit(old_text="Dana", new_text="Dana K.")])
+    assert session.needs_telling
+    session.write("projects/b.md", "beta")
+    assert session.take() == "## profile.md\n# Dana K.\n\n## projects/b.md\nbeta\n\n## Other files\n- projects/a.md"
+    with pytest.raises(ApiError):
+        session.patch("none.md", [MemoryEdit(old_text="x", new_text="y")])
+    assert session.take() is None
+
+
+def test_a_user_is_forgotten(memory: AgentMemory, scope: Scope) -> None:
+    memory.write_file(scope, "x.md", "1")
+    assert memory.forget_user(scope).documents_deleted == 1

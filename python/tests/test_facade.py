@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+import pytest
+
+from conftest import Blocking
+from memloom import AsyncMemloom, InvalidInputError, Memloom, MemloomClient
+
+Open = Callable[..., Memloom]
+
+
+@pytest.fixture
+def memory(open_memory: Open, user: str) -> Memloom:
+    return open_memory(user)
+
+
+@pytest.fixture
+def open_memory(url: str, loop: asyncio.AbstractEventLoop | None) -> Iterator[Open]:
+    made: list[Any] = []
+
+    def open_memory(user: str, **options: Any) -> Memloom:
+        if loop is None:
+            memory: Any = Memloom(user, url=url, **options)
+        else:
+            memory = Blocking(AsyncMemloom(user, url=url, **options), loop)
+        made.append(memory)
+        return cast(Memloom, memory)
+
+    yield open_memory
+    for memory in made:
+        memory.close() if loop is None else memory.aclose()
+
+
+def test_what_is_remembered_is_recalled_in_other_words(memory: Memloom) -> None:
+    memory.remember("Alice prefers trains to flights")
+    memory.remember("Alice is allergic to peanuts", tags=["health"])
+    hits = memory.recall("how does she like to travel?")
+    assert hits[0].text == "Alice prefers trains to flights" and 0.3 <= hits[0].score <= 1
+    assert memory.recall("which food is dangerous for her, peanuts?")[0].memory.metadata.tags == ["health"]
+
+
+def test_the_same_text_is_one_memory(memory: Memloom) -> None:
+    first = memory.remember("Alice prefers trains to flights")
+    again = memory.remember("alice prefers  trains to flights.", tags=["travel"])
+    assert again.id == first.id and again.metadata.tags == ["travel"]
+    other = memory.remember("Alice prefers flights to trains")
+    assert other.id != first.id
+    assert memory.remember("Alice prefers trains to flights").id == first.id
+    assert len(list(memory.memories())) == 2
+
+
+def test_a_very_long_text_is_one_memory_too(memory: Memloom) -> None:
+    text = "The minutes of the meeting. " * 1000
+    assert memory.remember(text).id == memory.remember(text).id
+
+
+def test_forgetting_takes_an_id_a_text_or_a_hit(memory: Memloom) -> None:
+    first = memory.remember("likes tea")
+    memory.remember("likes coffee")
+    memory.remember("likes water")
+    assert memory.forget(first.id) == 1
+    assert memory.forget("Likes coffee!") == 1
+    assert memory.forget("something that nobody said") == 0
+    assert memory.forget(memory.recall("water")[0]) == 1
+    assert list(memory.memories()) == [] and memory.recall("tea, coffee or water") == []
+
+
+def test_what_was_forgotten_can_be_remembered_again(memory: Memloom) -> None:
+    first = memory.remember("likes tea")
+    memory.forget(first)
+    again = memory.remember("likes tea")
+    assert again.id != first.id and memory.recall("tea")[0].id == again.id
+
+
+def test_users_do_not_see_each_other(open_memory: Open, user: str) -> None:
+    open_memory(user).remember("likes tea")
+    assert open_memory(f"{user}-other").recall("tea", threshold=0.0) == []
+
+
+def test_a_service_remembers_for_its_users(open_memory: Open, user: str) -> None:
+    service = open_memory(user, api_key="planner")
+    service.remember("likes tea")
+    service.append("chat", "user", "hello")
+    service.notes.write("profile.md", "# Tea")
+    mine = open_memory(user)
+    assert mine.recall("tea")[0].text == "likes tea"
+    assert [message.text for message in mine.history("chat")] == ["hello"]
+    assert mine.notes.read("profile.md") == "# Tea"
+
+
+def test_a_transcript_is_kept_in_order(memory: Memloom) -> None:
+    assert memory.history("trip") == []
+    memory.append("trip", "user", "Where to?")
+    memory.append("trip", "assistant", "To Porto.")
+    assert [(one.role, one.text) for one in memory.history("trip")] == [
+        ("user", "Where to?"),
+        ("assistant", "To Porto."),
+    ]
+    assert [one.text for one in memory.history("trip", last=1)] == ["To Porto."]
+    assert memory.history("trip", last=0) == []
+    assert memory.history("another") == []
+    with pytest.raises(InvalidInputError, match="robot"):
+        memory.append("trip", "robot", "beep")
+
+
+def test_a_long_transcript_is_read_whole(memory: Memloom) -> None:
+    for number in range(60):
+        memory.append("long", "user", str(number))
+    assert [one.text for one in memory.history("long")] == [str(number) for number in range(60)]
+
+
+def test_a_conversation_is_known_by_its_id_too(memory: Memloom) -> None:
+    there = memory.client.conversations.create(title="made elsewhere").id
+    memory.append(there, "user", "hello")
+    assert [one.text for one in memory.history(there)] == ["hello"]
+
+
+def test_notes_are_written_edited_listed(memory: Memloom) -> None:
+    assert memory.notes.read("plan.md") is None
+    memory.notes.write("plan.md", "- Friday\n")
+    memory.notes.write("trips/porto.md", "")
+    assert memory.notes.edit("plan.md", "Friday", "Saturday") == "- Saturday\n"
+    assert memory.notes.read("trips/porto.md") == ""
+    assert memory.notes.list() == ["plan.md", "trips/porto.md"] and memory.notes.list("trips/") == ["trips/porto.md"]
+
+
+def test_credentials_come_from_the_environment(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    def headers(**options: Any) -> dict[str, str]:
+        with Memloom("alice", url=url, **options) as memory:
+            return memory.client._options.headers()
+
+    monkeypatch.delenv("MEMLOOM_TOKEN", raising=False)
+    monkeypatch.delenv("MEMLOOM_API_KEY", raising=False)
+    assert headers() == {"Authorization": "Bearer alice"}
+    monkeypatch.setenv("MEMLOOM_TOKEN", "jwt")
+    assert headers() == {"Authorization": "Bearer jwt"}
+    monkeypatch.setenv("MEMLOOM_API_KEY", "key")
+    assert headers() == {"X-API-Key": "key", "X-User-ID": "alice"}
+    assert headers(token="own") == {"Authorization": "Bearer own"}
+    assert headers(tenant="acme")["X-Tenant-Id"] == "acme"
+
+
+def test_a_client_that_was_given_stays_open(url: str, user: str) -> None:
+    with MemloomClient(url, token=user) as client:
+        with Memloom(user, client=client) as memory:
+            memory.remember("x")
+        assert client.health()["status"] == "ok"

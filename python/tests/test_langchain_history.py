@@ -1,0 +1,249 @@
+"""LangChain's messages, kept as a conversation."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+from langchain_core.chat_history import BaseChatMessageHistory, InMemoryChatMessageHistory
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    ChatMessage,
+    FunctionMessage,
+    HumanMessage,
+    RemoveMessage,
+    SystemMessage,
+    ToolMessage,
+)
+from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables.history import RunnableWithMessageHistory
+
+from memloom import MemloomClient
+from memloom.errors import ApiError, InvalidInputError
+from memloom.langchain import MemloomChatMessageHistory
+
+# LangChain says that graphs with checkpoints are the newer way; histories are still there, and used.
+pytestmark = pytest.mark.filterwarnings("ignore::langchain_core._api.deprecation.LangChainDeprecationWarning")
+
+MESSAGES: list[BaseMessage] = [
+    SystemMessage("Be kind"),
+    HumanMessage("Three days in Lisbon, please", id="h1", name="dana"),
+    HumanMessage(
+        [
+            {"type": "text", "text": "What is this? 世界 😀"},
+            {"type": "image", "base64": "aGVsbG8=", "mime_type": "image/png"},
+            {"type": "image_url", "image_url": {"url": "https://example.com/cat.png", "detail": "low"}},
+        ]
+    ),
+    AIMessage(
+        "",
+        id="run-1",
+        tool_calls=[{"name": "look", "args": {"deep": [1.5, None, {"a": 2**70}]}, "id": "c1"}],
+        invalid_tool_calls=[{"name": "bad", "args": "{", "id": "c2", "error": "no JSON"}],
+        usage_metadata={"input_tokens": 3, "output_tokens": 4, "total_tokens": 7},
+        response_metadata={"model_name": "some-model", "logprobs": None},
+        additional_kwargs={"refusal": None},
+    ),
+    ToolMessage("a cat", tool_call_id="c1", artifact={"pixels": [[0, 1]]}, status="success"),
+    ToolMessage([{"type": "text", "text": "no"}], tool_call_id="c2", status="error"),
+    AIMessage([{"type": "reasoning", "reasoning": "whiskers"}, {"type": "text", "text": "It is a cat."}]),
+    FunctionMessage(content="42", name="add"),
+    ChatMessage(content="Hello", role="moderator"),
+    AIMessageChunk(content="It is", id="run-2"),
+    RemoveMessage(id="h1"),
+    HumanMessage(""),
+]
+
+
+class Awaited(BaseChatMessageHistory):
+    """A history whose methods are the awaited ones of another."""
+
+    def __init__(self, history: MemloomChatMessageHistory, loop: asyncio.AbstractEventLoop) -> None:
+        self._history, self._loop = history, loop
+
+    @property
+    def messages(self) -> list[BaseMessage]:  # type: ignore[override]
+        return self._loop.run_until_complete(self._history.aget_messages())
+
+    def add_messages(self, messages: Sequence[BaseMessage]) -> None:
+        self._loop.run_until_complete(self._history.aadd_messages(messages))
+
+    def clear(self) -> None:
+        self._loop.run_until_complete(self._history.aclear())
+
+    def delete(self) -> None:
+        self._loop.run_until_complete(self._history.adelete())
+
+
+Open = Callable[..., Any]
+
+
+@pytest.fixture
+def history(url: str, user: str, loop: asyncio.AbstractEventLoop | None) -> Iterator[Open]:
+    """Opens histories of the user, waiting or awaited."""
+    opened: list[MemloomChatMessageHistory] = []
+
+    def open_one(session: str = "session", **options: Any) -> Any:
+        opened.append(MemloomChatMessageHistory(session, url, **{"user_id": user, **options}))
+        return opened[-1] if loop is None else Awaited(opened[-1], loop)
+
+    yield open_one
+    for one in opened:
+        one.close() if loop is None else loop.run_until_complete(one.aclose())
+
+
+def test_every_kind_of_message_comes_back_as_it_was(history: Open) -> None:
+    assert history().messages == []
+    history().add_messages(MESSAGES)
+    found = history().messages
+    assert found == MESSAGES
+    assert [type(message) for message in found] == [type(message) for message in MESSAGES]
+
+
+def test_it_does_what_langchains_own_does(history: Open) -> None:
+    def scenario(history: BaseChatMessageHistory) -> list[Any]:
+        history.add_user_message("one")
+        history.add_ai_message(AIMessage("two"))
+        history.add_message(SystemMessage("three"))
+        history.add_messages([])
+        history.add_messages([HumanMessage("four"), AIMessage("five")])
+        first, text = list(history.messages), str(history)
+        history.clear()
+        history.clear()
+        nothing = list(history.messages)
+        history.add_user_message("six")
+        return [first, text, nothing, list(history.messages)]
+
+    assert scenario(history()) == scenario(InMemoryChatMessageHistory())
+
+
+def test_a_long_history_is_read_to_its_end(history: Open) -> None:
+    messages = [HumanMessage(str(number)) for number in range(205)]
+    history().add_messages(messages)
+    assert history().messages == messages
+
+
+def test_sessions_and_users_are_kept_apart(history: Open, user: str) -> None:
+    histories = [history("one"), history("two"), history("one", user_id=f"{user}-2")]
+    for number, one in enumerate(histories):
+        one.add_user_message(str(number))
+    assert [[message.text for message in one.messages] for one in histories] == [["0"], ["1"], ["2"]]
+
+
+def test_cleared_messages_stay_with_the_conversation_until_it_is_deleted(history: Open, url: str, user: str) -> None:
+    conversation = str(uuid.uuid4())
+    history(conversation).add_user_message("a secret")
+    history(conversation).clear()
+    with MemloomClient(url, api_key="planner", user_id=user) as client:
+        texts = [entry.content[0].get("text") for entry in client.entries.list(conversation).data]
+        assert texts == ["a secret", None]
+        history(conversation).delete()
+        history(conversation).delete()
+        with pytest.raises(ApiError) as told:
+            client.conversations.get(conversation)
+        assert told.value.is_not_found
+    assert history(conversation).messages == []
+    with pytest.raises(ApiError) as told:
+        history(conversation).add_user_message("again")
+    assert told.value.is_not_found
+
+
+def test_people_find_what_was_said_and_not_what_tools_said(history: Open, url: str, user: str) -> None:
+    conversation = str(uuid.uuid4())
+    history(conversation).add_messages(
+        [HumanMessage("Where is the aubergine?"), SystemMessage("sesame"), ToolMessage("xylophone", tool_call_id="c")]
+    )
+    with MemloomClient(url, token=user) as client:
+        assert client.conversations.get(conversation).title == "Where is the aubergine?"
+        found = {word: client.conversations.search(word).data for word in ("aubergine", "sesame", "xylophone")}
+    assert {word: len(results) for word, results in found.items()} == {"aubergine": 1, "sesame": 0, "xylophone": 0}
+
+
+def test_what_others_append_is_read_as_messages(history: Open, url: str, user: str) -> None:
+    conversation = str(uuid.uuid4())
+    with MemloomClient(url, token=user) as client:
+        said = client.entries.append(conversation, [{"role": "USER", "text": "Hello"}])
+        history(conversation).add_ai_message("Good morning")
+        client.entries.append(conversation, [{"role": "AI", "text": "How are you?"}])
+        client.entries.append(conversation, [{"role": "AI", "events": [{"type": "thinking"}]}])
+        client.entries.append(conversation, ["something else", 1], content_type="notes")
+    found = history(conversation).messages
+    assert [(type(message), message.text) for message in found] == [
+        (HumanMessage, "Hello"),
+        (AIMessage, "Good morning"),
+        (AIMessage, "How are you?"),
+    ]
+    assert found[0].id == said.id
+
+
+def test_a_fork_has_its_own_messages(history: Open, url: str, user: str) -> None:
+    conversation = str(uuid.uuid4())
+    history(conversation).add_messages([HumanMessage("one"), HumanMessage("two")])
+    with MemloomClient(url, token=user) as client:
+        second = client.entries.list(conversation).data[1]
+        fork = client.conversations.fork(conversation, second.id).id
+    history(fork).add_user_message("three")
+    texts = [[message.text for message in history(one).messages] for one in (conversation, fork)]
+    assert texts == [["one", "two"], ["one", "three"]]
+
+
+def test_somebody_elses_conversation_is_refused(history: Open, user: str) -> None:
+    conversation = str(uuid.uuid4())
+    history(conversation).add_user_message("mine")
+    calls: list[Callable[[Any], Any]] = [
+        lambda one: one.messages,
+        lambda one: one.add_user_message("yours"),
+        lambda one: one.clear(),
+    ]
+    for call in calls:
+        with pytest.raises(ApiError) as told:
+            call(history(conversation, user_id=f"{user}-2"))
+        assert told.value.status == 403
+
+
+def test_it_must_be_clear_whose_it_is() -> None:
+    with pytest.raises(InvalidInputError, match="user_id"):
+        MemloomChatMessageHistory("session")
+
+
+def chat(open_one: Open) -> RunnableWithMessageHistory:
+    """A chain that says how much it was told."""
+
+    def model(messages: list[BaseMessage]) -> AIMessage:
+        return AIMessage(f"I was told {len(messages)}: {messages[0].text}")
+
+    return RunnableWithMessageHistory(RunnableLambda(model), open_one)
+
+
+def test_a_runnable_remembers_the_session(url: str, user: str) -> None:
+    opened: list[MemloomChatMessageHistory] = []
+
+    def open_one(session_id: str) -> MemloomChatMessageHistory:
+        opened.append(MemloomChatMessageHistory(session_id, url, user_id=user))
+        return opened[-1]
+
+    def say(text: str, session: str) -> str:
+        config: Any = {"configurable": {"session_id": session}}
+        return str(chat(open_one).invoke([HumanMessage(text)], config).text)
+
+    assert say("first", "one") == "I was told 1: first"
+    assert say("second", "one") == "I was told 3: first"
+    assert say("third", "two") == "I was told 1: third"
+    assert len(open_one("one").messages) == 4
+    for one in opened:
+        one.close()
+
+
+def test_an_awaited_runnable_remembers_the_session(url: str, user: str) -> None:
+    async def say(text: str) -> str:
+        async with MemloomChatMessageHistory("one", url, user_id=user) as history:
+            config: Any = {"configurable": {"session_id": "one"}}
+            return str((await chat(lambda session_id: history).ainvoke([HumanMessage(text)], config)).text)
+
+    assert asyncio.run(say("first")) == "I was told 1: first"
+    assert asyncio.run(say("second")) == "I was told 3: first"

@@ -1,0 +1,351 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import pickle
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, cast
+
+import pytest
+
+from conftest import Blocking
+from fake import HANG_UP, Answer, Fake, fake
+from memloom import (
+    ApiError,
+    AsyncMemloom,
+    AsyncMemloomClient,
+    DecodeError,
+    InvalidInputError,
+    Memloom,
+    MemloomClient,
+    RetryPolicy,
+    Scope,
+    TransportError,
+)
+from memloom.errors import api_error
+from memloom.retry import retry_after
+
+QUICK = RetryPolicy(max_retries=3, base_delay=0.0, max_delay=0.001)
+ME = {"user_id": "u"}
+Make = Callable[..., MemloomClient]
+
+
+@pytest.fixture
+def make(half: str, loop: asyncio.AbstractEventLoop | None) -> Iterator[Make]:
+    """Makes clients of any server."""
+    made: list[Any] = []
+
+    def make(server: Fake, **options: Any) -> MemloomClient:
+        options = {"retry": QUICK, **options}
+        if loop is None:
+            client: Any = MemloomClient(server.url, **options)
+        else:
+            if provider := options.get("header_provider"):
+                options["header_provider"] = waiting(provider)
+            client = Blocking(AsyncMemloomClient(server.url, **options), loop)
+        made.append(client)
+        return cast(MemloomClient, client)
+
+    yield make
+    for client in made:
+        client.close() if loop is None else client.aclose()
+
+
+def waiting(provider: Callable[[], Mapping[str, str]]) -> Any:
+    async def provide() -> Mapping[str, str]:
+        return provider()
+
+    return provide
+
+
+def page() -> Answer:
+    return Answer(body=b'{"memories": [], "nextCursor": null, "totalCount": 0}')
+
+
+@pytest.mark.parametrize("status", [429, 502, 503, 504])
+def test_readings_are_repeated_until_they_succeed(make: Make, status: int) -> None:
+    with fake(Answer(status), HANG_UP, Answer(status), page()) as server:
+        assert make(server).memories.list(layer="user", identifiers=ME).total_count == 0
+        assert len(server.asked) == 4
+
+
+def test_searches_are_readings_although_they_are_sent_by_post(make: Make) -> None:
+    with fake(Answer(503), Answer(body=b'{"facts": [], "nextCursor": null, "totalCount": 0}')) as server:
+        make(server).facts.query(identifiers=ME)
+        assert [asked.method for asked in server.asked] == ["POST", "POST"]
+
+
+def test_attempts_are_one_more_than_retries(make: Make) -> None:
+    with fake(Answer(503, b"{}")) as server:
+        with pytest.raises(ApiError) as failed:
+            make(server).memories.list(layer="user", identifiers=ME)
+        assert failed.value.status == 503 and len(server.asked) == 4
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 412, 422, 500, 501])
+def test_other_answers_are_final(make: Make, status: int) -> None:
+    with fake(Answer(status)) as server:
+        with pytest.raises(ApiError) as failed:
+            make(server).memories.list(layer="user", identifiers=ME)
+        assert failed.value.status == status and failed.value.code == f"HTTP_{status}" and len(server.asked) == 1
+
+
+@pytest.mark.parametrize("trouble", [Answer(503), HANG_UP])
+def test_changes_are_tried_once(make: Make, trouble: Answer | str) -> None:
+    with fake(trouble) as server:
+        with pytest.raises((ApiError, TransportError)):
+            make(server).memories.add("x", layer="user", identifiers=ME, idempotency_key="k")
+        assert len(server.asked) == 1
+
+
+def test_changes_are_repeated_with_a_key_by_who_wants_it(make: Make) -> None:
+    with fake(Answer(503), HANG_UP, Answer(202, b"")) as server:
+        from memloom import EventDigest
+
+        event = EventDigest(event_id="e", tenant_id="t", user_id="u", digest="d")
+        make(server).events.write(Scope("t", "u"), event, idempotency_key="k-1", retry=True)
+        assert [asked.headers["idempotency-key"] for asked in server.asked] == ["k-1"] * 3
+        assert len({asked.body for asked in server.asked}) == 1
+        with pytest.raises(InvalidInputError):
+            make(server).events.write(Scope("t", "u"), event, retry=True)
+
+
+def test_nobody_there_is_a_transport_error(make: Make) -> None:
+    with fake(page()) as server:
+        pass
+    with pytest.raises(TransportError, match="did not answer"):
+        make(server).memories.list(layer="user", identifiers=ME)
+
+
+def test_silence_is_a_transport_error(make: Make) -> None:
+    import socket
+
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        silent = Fake(f"http://127.0.0.1:{listener.getsockname()[1]}", [])
+        with pytest.raises(TransportError):
+            make(silent, timeout=0.2, retry=RetryPolicy(max_retries=0)).health()
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"memories": 7}', b'{"memories": [{}], "totalCount": 1}'])
+def test_success_that_makes_no_sense_is_a_decode_error(make: Make, body: bytes) -> None:
+    with fake(Answer(body=body)) as server:
+        with pytest.raises(DecodeError):
+            make(server).memories.list(layer="user", identifiers=ME)
+        assert len(server.asked) == 1
+
+
+def test_unknown_members_and_words_do_no_harm(make: Make) -> None:
+    change = {"sequence": 1, "at": "2026-01-31T12:00:00.123456789+02:00", "kind": "x", "new": {"a": 1}}
+    with fake(Answer(body=json.dumps({"changes": [change], "oldest": 1, "next_after": None}).encode())) as server:
+        told = make(server).changes.list().changes[0]
+    assert told.extra == {"new": {"a": 1}} and told.at.isoformat() == "2026-01-31T12:00:00.123456+02:00"
+    assert told.user is None
+
+
+def test_every_request_says_who_is_calling(make: Make) -> None:
+    with fake(page()) as server:
+        client = make(server, token="t", api_key="k", user_id="Zoë", tenant_id="acme", service_id="svc")
+        client.memories.list(layer="user", identifiers=ME)
+        headers = server.asked[0].headers
+        assert (
+            headers["authorization"] == "Bearer t" and headers["x-api-key"] == "k" and headers["x-tenant-id"] == "acme"
+        )
+        assert headers["x-user-id"].encode("latin-1").decode() == "Zoë"
+        assert "x-service-id" not in headers
+        with pytest.raises(DecodeError):
+            client.lifecycle.forget_user(Scope("t", "u"))
+        assert server.asked[1].headers["x-service-id"] == "svc"
+
+
+def test_a_header_provider_is_asked_for_each_attempt_and_overrides_nothing(make: Make) -> None:
+    count = 0
+
+    def provide() -> dict[str, str]:
+        nonlocal count
+        count += 1
+        return {"X-Trace": str(count), "x-api-key": "other", "X-Blank": " ", "": "x"}
+
+    with fake(Answer(503), page()) as server:
+        make(server, api_key="mine", header_provider=provide).memories.list(layer="user", identifiers=ME)
+        assert [asked.headers["x-trace"] for asked in server.asked] == ["1", "2"]
+        assert all(asked.headers["x-api-key"] == "mine" and "x-blank" not in asked.headers for asked in server.asked)
+
+
+def test_hooks_see_every_attempt(make: Make) -> None:
+    sent: list[str] = []
+    got: list[int] = []
+    with fake(Answer(503), page()) as server:
+        client = make(
+            server,
+            on_request=lambda request: sent.append(request.method),
+            on_response=lambda response: got.append(response.status_code),
+        )
+        client.memories.list(layer="user", identifiers=ME)
+    assert sent == ["GET", "GET"] and got == [503, 200]
+
+
+def test_redirects_to_the_object_store_carry_no_credentials(make: Make) -> None:
+    with (
+        fake(Answer(200, b"bytes", {"ETag": '"e"'})) as store,
+        fake(Answer(307, b"", {"Location": f"{store.url}/signed?x=1"})) as server,
+    ):
+        client = make(server, token="secret-token", api_key="secret-key", user_id="u")
+        found = client.attachments.download("0190b6c4-7a3e-7c1f-9d52-2f6f3a6f1a10", start=0, end=5)
+        assert found is not None and found.data == b"bytes"
+        assert b"".join(client.attachments.stream("0190b6c4-7a3e-7c1f-9d52-2f6f3a6f1a10")) == b"bytes"
+        assert [asked.path for asked in store.asked] == ["/signed?x=1"] * 2
+        assert store.asked[0].headers["range"] == "bytes=0-4"
+        for asked in store.asked:
+            assert not {"authorization", "x-api-key", "x-user-id"} & asked.headers.keys()
+
+
+def sse(*events: str) -> Answer:
+    return Answer(200, "".join(events).encode(), {"Content-Type": "text/event-stream"}, whole=False)
+
+
+def test_a_replay_that_breaks_off_goes_on_where_it_was(make: Make) -> None:
+    first = sse(
+        'id: r:4\ndata: {"content":"Take"}\n\n', 'id: r:9\r\ndata: {"content":" tram"}\r\n\r\n', "id: r:99\ndata: {"
+    )
+    rest = sse(
+        ": alive\n\n", 'id: r:12\ndata: {"content":" 28"}\n\n', 'id: r:end\nevent: end\ndata: {"status":"success"}\n\n'
+    )
+    with fake(first, Answer(503), HANG_UP, rest) as server:
+        events = list(make(server).conversations.replay("0190b6c4-7a3e-7c1f-9d52-2f6f3a6f1a10"))
+        assert "".join(event.content for event in events) == "Take tram 28"
+        assert events[-1].status == "success"
+        assert [asked.headers.get("last-event-id") for asked in server.asked] == [None, "r:9", "r:9", "r:9"]
+
+
+def test_a_replay_that_never_ends_is_given_up(make: Make) -> None:
+    with fake(sse('id: r:4\ndata: {"content":"x"}\n\n'), HANG_UP) as server:
+        with pytest.raises(TransportError):
+            list(make(server).conversations.replay("0190b6c4-7a3e-7c1f-9d52-2f6f3a6f1a10"))
+        assert len(server.asked) == 4
+
+
+def test_the_feed_says_where_it_begins_and_goes_on_from_there(make: Make) -> None:
+    change = json.dumps(
+        {"sequence": 8, "at": "2026-01-31T12:00:00Z", "kind": "x", "user": None, "resource": None, "version": None}
+    )
+    with fake(
+        sse("id: 7\n\n"), sse('event: gap\ndata: {"oldest":8}\n\n', f"id: 8\nevent: x\ndata: {change}\n\n")
+    ) as server:
+        stream = make(server).changes.stream()
+        assert next(stream).oldest == 8
+        told = next(stream).change
+        assert told is not None and told.sequence == 8
+        assert [asked.headers.get("last-event-id") for asked in server.asked] == [None, "7"]
+        stream.close()
+
+
+def test_an_eviction_that_fails_says_so(make: Make) -> None:
+    with fake(sse('data: {"progress":0}\n\n', 'event: error\ndata: {"error":"no disk"}\n\n')) as server:
+        from memloom import MemloomError
+
+        with pytest.raises(MemloomError, match="no disk"):
+            list(make(server).admin.evict_with_progress(retention_period="P1D", resource_types=["conversations"]))
+        assert len(server.asked) == 1 and server.asked[0].path.endswith("async=true")
+
+
+def test_delays_grow_and_have_bounds() -> None:
+    policy = RetryPolicy()
+    assert (policy.max_retries, policy.base_delay, policy.max_delay) == (3, 0.2, 2.0)
+    for retry, least in [(0, 0.2), (1, 0.4), (2, 0.8)]:
+        assert all(least <= policy.delay(retry) <= least + 0.1 for _ in range(50))
+    assert policy.delay(4) == policy.delay(400) == 2.0
+    assert policy.delay(0, retry_after=7) == 7 and policy.delay(0, retry_after=3600) == 30
+    assert policy.delay(2, retry_after=0) >= 0.8
+
+
+def test_retry_after_is_a_number_or_a_date() -> None:
+    assert retry_after("3") == 3 and retry_after(None) is None and retry_after("soon") is None
+    assert retry_after("-1") == 0 and retry_after("Wed, 21 Oct 2015 07:28:00 GMT") == 0
+    assert (retry_after("Wed, 21 Oct 2115 07:28:00 GMT") or 0) > 30
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "message", "details"),
+    [
+        ('{"error":{"code":"A","message":"m","request_id":"r","details":{"x":1}}}', "A", "m", {"x": 1}),
+        ('{"error":{"code":4,"name":"B","message":"m","details":{}},"request_id":"r"}', "B", "m", {}),
+        (
+            '{"error":"Not found","code":"not_found","details":{"resource":"c","id":"7"}}',
+            "not_found",
+            "Not found: c 7",
+            None,
+        ),
+        ('{"error":"Conflict","code":"c","details":{"message":"why"}}', "c", "Conflict: why", None),
+        (
+            '{"error":"search_type_unavailable","message":"m","availableTypes":["auto"]}',
+            "search_type_unavailable",
+            "m",
+            None,
+        ),
+        ("", "HTTP_418", "I'm a Teapot", {}),
+        ("plain words", "HTTP_418", "plain words", {}),
+        ('{"error":7}', "HTTP_418", '{"error":7}', {}),
+        ("[]", "HTTP_418", "[]", {}),
+    ],
+)
+def test_errors_of_every_shape(text: str, code: str, message: str, details: object) -> None:
+    error = api_error(418, "I'm a Teapot", text, "r", None)
+    assert (error.code, error.message, error.request_id) == (code, message, "r")
+    assert details is None or error.details == details
+    again = pickle.loads(pickle.dumps(error))
+    assert str(again) == str(error) and again.details == error.details
+
+
+def test_long_answers_are_cut() -> None:
+    error = api_error(500, "", "x" * 5000, None, None)
+    assert len(error.raw_body) == 1024 and len(error.message) == 1024
+
+
+def test_credentials_are_in_no_repr(make: Make) -> None:
+    with fake(HANG_UP) as server:
+        url = server.url.replace("http://", "http://name:hidden-word@")
+        made: list[Any] = [
+            MemloomClient(url, token="secret-token", api_key="secret-key"),
+            AsyncMemloomClient(url, token="secret-token", api_key="secret-key"),
+            Memloom("u", url=url, token="secret-token"),
+            AsyncMemloom("u", url=url, api_key="secret-key"),
+        ]
+        with pytest.raises(TransportError) as failed:
+            made[0].memories.list(layer="user", identifiers=ME)
+        shown = [repr(one) for one in made] + [repr(made[0].memories), repr(made[0]._options), str(failed.value)]
+    for text in shown:
+        assert "secret" not in text and "hidden-word" not in text, text
+
+
+@pytest.mark.parametrize("url", ["", "127.0.0.1:7077", "ftp://x", "http://"])
+def test_an_address_must_be_one(url: str) -> None:
+    if url:
+        with pytest.raises(InvalidInputError):
+            MemloomClient(url)
+
+
+def test_the_address_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MEMLOOM_URL", raising=False)
+    assert repr(MemloomClient()) == "MemloomClient('http://127.0.0.1:7077')"
+    monkeypatch.setenv("MEMLOOM_URL", "https://memory.example.org/base/")
+    assert repr(MemloomClient()) == "MemloomClient('https://memory.example.org/base')"
+
+
+def test_what_json_cannot_say_is_refused(make: Make) -> None:
+    with fake(page()) as server:
+        client = make(server)
+        for metadata in ({"x": float("nan")}, {"x": {1, 2}}, {"x": "\ud800"}):
+            with pytest.raises(InvalidInputError):
+                client.memories.add("x", layer="user", identifiers=ME, metadata=metadata)
+        with pytest.raises(InvalidInputError):
+            make(server, user_id="a\r\nX-API-Key: b").memories.list(layer="user", identifiers=ME)
+        assert server.asked == []
+
+
+def test_a_time_without_a_zone_is_refused(make: Make) -> None:
+    from datetime import datetime
+
+    with fake(page()) as server, pytest.raises(InvalidInputError, match="time zone"):
+        make(server).memories.list(layer="user", identifiers=ME, to=datetime(2026, 1, 1))

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Runs a command beside a freshly started debug server, which is gone afterwards, and with it what it stored.
+#   scripts/with-server.sh COMMAND [ARGUMENT...]
+# The command finds the server at $MEMLOOM_URL. It has failed, too, if the server died or panicked meanwhile.
+set -euo pipefail
+
+binary=${MEMLOOM_BIN:-${CARGO_TARGET_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/memloom/target}/debug/memloom}
+[ -x "$binary" ] || { echo "with-server: there is no $binary; run cargo build first" >&2; exit 1; }
+
+folder=$(mktemp -d)
+server=
+finish() {
+    if [ -n "$server" ]; then
+        kill "$server" 2>/dev/null || true
+        wait "$server" 2>/dev/null || true
+    fi
+    rm -rf "$folder"
+}
+trap finish EXIT
+
+fail() {
+    cat "$folder/log" >&2
+    echo "with-server: $*" >&2
+    exit 1
+}
+
+(cd "$folder" && MEMLOOM_SERVER__LISTEN=127.0.0.1:0 MEMLOOM_SERVER__DATA_DIR=$folder/data exec "$binary" serve) \
+    >"$folder/log" 2>&1 &
+server=$!
+address=
+for _ in $(seq 300); do
+    address=$(grep -om1 'http://127\.0\.0\.1:[0-9]*' "$folder/log") && break
+    kill -0 "$server" 2>/dev/null || fail "the server did not start"
+    sleep 0.1
+done
+[ -n "$address" ] || fail "the server printed no address"
+
+status=0
+MEMLOOM_URL=$address "$@" || status=$?
+[ $status = 0 ] || grep -E ' (WARN|ERROR) ' "$folder/log" | tail -n 20 >&2 || true
+kill -0 "$server" 2>/dev/null || fail "the server died"
+! grep -q panicked "$folder/log" || fail "the server panicked"
+exit $status
