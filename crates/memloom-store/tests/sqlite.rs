@@ -201,7 +201,7 @@ async fn a_second_process_is_kept_out() {
         "another memloom process uses this data folder ({}): stop it, or choose another with --data-dir",
         folder.path().display()
     );
-    assert!(matches!(&refused, StoreError::Unavailable(why) if *why == expected), "{refused}");
+    assert!(matches!(&refused, StoreError::InUse(why) if *why == expected), "{refused}");
     store.close();
     drop(engine);
     SqliteEngine::open(config(folder.path())).unwrap();

@@ -80,7 +80,8 @@ pub async fn run(args: McpArgs) -> anyhow::Result<()> {
     })?;
     let local = args.local();
     // Said now, and not by whoever has the folder open.
-    Bound::local(local.clone(), &config.auth.default_tenant).context("--user, --tenant, --project or --agent")?;
+    Bound::local(local.clone(), &config.auth.default_tenant)
+        .context("--user, --tenant, --project or --agent")?;
     let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
     Relay::new(config, local, input, output).run(signals.first()).await
 }

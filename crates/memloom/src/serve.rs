@@ -131,7 +131,8 @@ pub async fn launch(
     let app = rest::App::new(services.clone(), authenticator, prometheus, peers.clone(), uploads);
     let calls = grpc::router(app.clone(), size(config.server.body_limit), readiness)?;
     let tools = mcp::router(app.clone());
-    let api = rest::router(app).merge(calls).merge(tools).merge(operations).merge(shell::docs(rest::document));
+    let api =
+        rest::router(app).merge(calls).merge(tools).merge(operations).merge(shell::docs(rest::document));
     let router = shell::shell(api, &config.shell()?);
 
     let (changes, memories, recorder) =
@@ -148,9 +149,7 @@ pub async fn launch(
     };
     // Where every caller is believed, so are the user's own processes.
     let door = match config.database()? {
-        Database::Sqlite(path) if local => {
-            Door::open(&path, Kind::Serve, services.clone(), default_tenant)
-        }
+        Database::Sqlite(path) if local => Door::open(&path, Kind::Serve, services.clone(), default_tenant),
         Database::Sqlite(_) | Database::Postgres(_) => None,
     };
     let (stop_tasks, tasks_stopped) = oneshot::channel::<()>();
@@ -200,7 +199,8 @@ pub(crate) fn open_store_with(config: &Config, vault: Vault) -> anyhow::Result<S
 
 /// Why a folder cannot be opened, with who has it.
 fn held(config: &Config, error: anyhow::Error) -> anyhow::Error {
-    let (Some(StoreError::InUse(_)), Ok(Database::Sqlite(path))) = (error.downcast_ref(), config.database()) else {
+    let (Some(StoreError::InUse(_)), Ok(Database::Sqlite(path))) = (error.downcast_ref(), config.database())
+    else {
         return error;
     };
     match door::holder(&path) {
@@ -210,7 +210,9 @@ fn held(config: &Config, error: anyhow::Error) -> anyhow::Error {
              --data-dir",
             config.server.data_dir.display()
         ),
-        Some(Holder { kind: Kind::Serve, pid }) => error.context(format!("a server is running, process {pid}")),
+        Some(Holder { kind: Kind::Serve, pid }) => {
+            error.context(format!("a server is running, process {pid}"))
+        }
         None => error,
     }
 }

@@ -75,208 +75,210 @@ impl Definition {
     }
 }
 
-static DEFINITIONS: LazyLock<Vec<Definition>> = LazyLock::new(|| vec![
-    Definition {
-        name: "recall",
-        title: "Recall memories",
-        description: "Search what was remembered about the user, their preferences, decisions and projects, facts and \
+static DEFINITIONS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
+    vec![
+        Definition {
+            name: "recall",
+            title: "Recall memories",
+            description: "Search what was remembered about the user, their preferences, decisions and projects, facts and \
                       events included, by meaning and words. Use it before answering anything that earlier sessions may \
                       bear on.",
-        effect: Effect::Reads,
-        parameters: || {
-            object(
-                &["query"],
-                json!({
-                    "query": {"type": "string", "minLength": 1, "maxLength": 2000,
-                        "description": "A question or a topic, in plain words."},
-                    "limit": {"type": "integer", "minimum": 1, "maximum": 20, "default": 5},
-                    "min_score": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.4,
-                        "description": "0 shows whatever comes nearest; from 0.7 on only what surely fits."},
-                }),
-            )
+            effect: Effect::Reads,
+            parameters: || {
+                object(
+                    &["query"],
+                    json!({
+                        "query": {"type": "string", "minLength": 1, "maxLength": 2000,
+                            "description": "A question or a topic, in plain words."},
+                        "limit": {"type": "integer", "minimum": 1, "maximum": 20, "default": 5},
+                        "min_score": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.4,
+                            "description": "0 shows whatever comes nearest; from 0.7 on only what surely fits."},
+                    }),
+                )
+            },
+            for_project: false,
         },
-        for_project: false,
-    },
-    Definition {
-        name: "remember",
-        title: "Remember something",
-        description: "Remember one thing for later sessions: a preference, a decision, who somebody is, how something is \
+        Definition {
+            name: "remember",
+            title: "Remember something",
+            description: "Remember one thing for later sessions: a preference, a decision, who somebody is, how something is \
                       done. The same words again are not stored twice.",
-        effect: Effect::AddsOnce,
-        parameters: || {
-            object(
-                &["text"],
-                json!({
-                    "text": {"type": "string", "minLength": 1, "maxLength": 8000,
-                        "description": "One self-contained sentence that names who and what, for example: Alice wants \
-                                        tests before code."},
-                }),
-            )
+            effect: Effect::AddsOnce,
+            parameters: || {
+                object(
+                    &["text"],
+                    json!({
+                        "text": {"type": "string", "minLength": 1, "maxLength": 8000,
+                            "description": "One self-contained sentence that names who and what, for example: Alice wants \
+                                            tests before code."},
+                    }),
+                )
+            },
+            for_project: true,
         },
-        for_project: true,
-    },
-    Definition {
-        name: "forget",
-        title: "Forget a memory",
-        description: "Forget a memory or a fact for good, by the id that recall or query_facts showed, or by its exact \
+        Definition {
+            name: "forget",
+            title: "Forget a memory",
+            description: "Forget a memory or a fact for good, by the id that recall or query_facts showed, or by its exact \
                       text.",
-        effect: Effect::ChangesOnce,
-        parameters: || {
-            object(
-                &[],
-                json!({
-                    "id": {"type": "string"},
-                    "text": {"type": "string", "maxLength": 8000,
-                        "description": "Instead of the id: all of the memory's text."},
-                }),
-            )
+            effect: Effect::ChangesOnce,
+            parameters: || {
+                object(
+                    &[],
+                    json!({
+                        "id": {"type": "string"},
+                        "text": {"type": "string", "maxLength": 8000,
+                            "description": "Instead of the id: all of the memory's text."},
+                    }),
+                )
+            },
+            for_project: false,
         },
-        for_project: false,
-    },
-    Definition {
-        name: "remember_fact",
-        title: "State a fact",
-        description: "Remember a fact with exactly one subject, relation and value, to be looked up by query_facts: Alice · \
+        Definition {
+            name: "remember_fact",
+            title: "State a fact",
+            description: "Remember a fact with exactly one subject, relation and value, to be looked up by query_facts: Alice · \
                       works_at · Acme. The same fact again is not stored twice.",
-        effect: Effect::AddsOnce,
-        parameters: || {
-            object(
-                &["subject", "predicate", "object"],
-                json!({
-                    "subject": {"type": "string", "minLength": 1, "maxLength": 1024},
-                    "predicate": {"type": "string", "minLength": 1, "maxLength": 1024,
-                        "description": "snake_case, for example works_at"},
-                    "object": {"type": "string", "minLength": 1, "maxLength": 1024},
-                    "confidence": {"type": "number", "minimum": 0, "maximum": 1, "default": 1},
-                }),
-            )
+            effect: Effect::AddsOnce,
+            parameters: || {
+                object(
+                    &["subject", "predicate", "object"],
+                    json!({
+                        "subject": {"type": "string", "minLength": 1, "maxLength": 1024},
+                        "predicate": {"type": "string", "minLength": 1, "maxLength": 1024,
+                            "description": "snake_case, for example works_at"},
+                        "object": {"type": "string", "minLength": 1, "maxLength": 1024},
+                        "confidence": {"type": "number", "minimum": 0, "maximum": 1, "default": 1},
+                    }),
+                )
+            },
+            for_project: true,
         },
-        for_project: true,
-    },
-    Definition {
-        name: "query_facts",
-        title: "Look up facts",
-        description: "List the facts with exactly this subject, predicate or object; what is left out does not matter.",
-        effect: Effect::Reads,
-        parameters: || {
-            object(
-                &[],
-                json!({
-                    "subject": {"type": "string", "maxLength": 1024},
-                    "predicate": {"type": "string", "maxLength": 1024},
-                    "object": {"type": "string", "maxLength": 1024},
-                    "limit": {"type": "integer", "minimum": 1, "maximum": 100, "default": 20},
-                }),
-            )
+        Definition {
+            name: "query_facts",
+            title: "Look up facts",
+            description: "List the facts with exactly this subject, predicate or object; what is left out does not matter.",
+            effect: Effect::Reads,
+            parameters: || {
+                object(
+                    &[],
+                    json!({
+                        "subject": {"type": "string", "maxLength": 1024},
+                        "predicate": {"type": "string", "maxLength": 1024},
+                        "object": {"type": "string", "maxLength": 1024},
+                        "limit": {"type": "integer", "minimum": 1, "maximum": 100, "default": 20},
+                    }),
+                )
+            },
+            for_project: false,
         },
-        for_project: false,
-    },
-    Definition {
-        name: FileTool::ListFiles.name(),
-        title: "List memory files",
-        description: FileTool::ListFiles.description(),
-        effect: Effect::Reads,
-        parameters: || FileTool::ListFiles.parameters(),
-        for_project: false,
-    },
-    Definition {
-        name: FileTool::LoadFile.name(),
-        title: "Load a memory file",
-        description: FileTool::LoadFile.description(),
-        effect: Effect::Reads,
-        parameters: || FileTool::LoadFile.parameters(),
-        for_project: false,
-    },
-    Definition {
-        name: FileTool::WriteFile.name(),
-        title: "Write a memory file",
-        description: FileTool::WriteFile.description(),
-        effect: Effect::ChangesOnce,
-        parameters: || FileTool::WriteFile.parameters(),
-        for_project: false,
-    },
-    Definition {
-        name: FileTool::PatchFile.name(),
-        title: "Edit a memory file",
-        description: FileTool::PatchFile.description(),
-        effect: Effect::Changes,
-        parameters: || FileTool::PatchFile.parameters(),
-        for_project: false,
-    },
-    Definition {
-        name: "memory_delete_file",
-        title: "Delete a memory file",
-        description: "Delete a memory file that is not needed any more.",
-        effect: Effect::ChangesOnce,
-        parameters: || {
-            object(&["path"], json!({"path": {"type": "string", "minLength": 1, "maxLength": 1024}}))
+        Definition {
+            name: FileTool::ListFiles.name(),
+            title: "List memory files",
+            description: FileTool::ListFiles.description(),
+            effect: Effect::Reads,
+            parameters: || FileTool::ListFiles.parameters(),
+            for_project: false,
         },
-        for_project: false,
-    },
-    Definition {
-        name: "memory_log_event",
-        title: "Log an event",
-        description: "Note that something happened, in a sentence or two, so that memory_recall finds it later: a release, \
+        Definition {
+            name: FileTool::LoadFile.name(),
+            title: "Load a memory file",
+            description: FileTool::LoadFile.description(),
+            effect: Effect::Reads,
+            parameters: || FileTool::LoadFile.parameters(),
+            for_project: false,
+        },
+        Definition {
+            name: FileTool::WriteFile.name(),
+            title: "Write a memory file",
+            description: FileTool::WriteFile.description(),
+            effect: Effect::ChangesOnce,
+            parameters: || FileTool::WriteFile.parameters(),
+            for_project: false,
+        },
+        Definition {
+            name: FileTool::PatchFile.name(),
+            title: "Edit a memory file",
+            description: FileTool::PatchFile.description(),
+            effect: Effect::Changes,
+            parameters: || FileTool::PatchFile.parameters(),
+            for_project: false,
+        },
+        Definition {
+            name: "memory_delete_file",
+            title: "Delete a memory file",
+            description: "Delete a memory file that is not needed any more.",
+            effect: Effect::ChangesOnce,
+            parameters: || {
+                object(&["path"], json!({"path": {"type": "string", "minLength": 1, "maxLength": 1024}}))
+            },
+            for_project: false,
+        },
+        Definition {
+            name: "memory_log_event",
+            title: "Log an event",
+            description: "Note that something happened, in a sentence or two, so that memory_recall finds it later: a release, \
                       a meeting, a decision and its reason.",
-        effect: Effect::Adds,
-        parameters: || {
-            object(
-                &["digest"],
-                json!({
-                    "digest": {"type": "string", "minLength": 1, "maxLength": 10_000,
-                        "description": "What happened, with the names it should be found by."},
-                    "keywords": {"type": "array", "maxItems": 50, "items": {"type": "string"},
-                        "description": "Further words to find it by."},
-                    "happened_at": {"type": "string", "format": "date-time", "description": "Now, unless given."},
-                }),
-            )
+            effect: Effect::Adds,
+            parameters: || {
+                object(
+                    &["digest"],
+                    json!({
+                        "digest": {"type": "string", "minLength": 1, "maxLength": 10_000,
+                            "description": "What happened, with the names it should be found by."},
+                        "keywords": {"type": "array", "maxItems": 50, "items": {"type": "string"},
+                            "description": "Further words to find it by."},
+                        "happened_at": {"type": "string", "format": "date-time", "description": "Now, unless given."},
+                    }),
+                )
+            },
+            for_project: false,
         },
-        for_project: false,
-    },
-    Definition {
-        name: FileTool::Recall.name(),
-        title: "Recall events",
-        description: FileTool::Recall.description(),
-        effect: Effect::Reads,
-        parameters: || FileTool::Recall.parameters(),
-        for_project: false,
-    },
-    Definition {
-        name: "search_conversations",
-        title: "Search conversations",
-        description: "Search what was said in the user's earlier conversations; returns the best passage of each.",
-        effect: Effect::Reads,
-        parameters: || {
-            object(
-                &["query"],
-                json!({
-                    "query": {"type": "string", "minLength": 1, "maxLength": 1000},
-                    "limit": {"type": "integer", "minimum": 1, "maximum": 20, "default": 5},
-                }),
-            )
+        Definition {
+            name: FileTool::Recall.name(),
+            title: "Recall events",
+            description: FileTool::Recall.description(),
+            effect: Effect::Reads,
+            parameters: || FileTool::Recall.parameters(),
+            for_project: false,
         },
-        for_project: false,
-    },
-    Definition {
-        name: "append_message",
-        title: "Record a message",
-        description: "Record a message of a conversation, so that search_conversations finds it later. Only when you are \
+        Definition {
+            name: "search_conversations",
+            title: "Search conversations",
+            description: "Search what was said in the user's earlier conversations; returns the best passage of each.",
+            effect: Effect::Reads,
+            parameters: || {
+                object(
+                    &["query"],
+                    json!({
+                        "query": {"type": "string", "minLength": 1, "maxLength": 1000},
+                        "limit": {"type": "integer", "minimum": 1, "maximum": 20, "default": 5},
+                    }),
+                )
+            },
+            for_project: false,
+        },
+        Definition {
+            name: "append_message",
+            title: "Record a message",
+            description: "Record a message of a conversation, so that search_conversations finds it later. Only when you are \
                       asked to keep a transcript.",
-        effect: Effect::Adds,
-        parameters: || {
-            object(
-                &["role", "text"],
-                json!({
-                    "role": {"type": "string", "enum": ["user", "assistant"]},
-                    "text": {"type": "string", "minLength": 1},
-                    "conversation_id": {"type": "string", "format": "uuid",
-                        "description": "This session's conversation, or a new one, unless given."},
-                }),
-            )
+            effect: Effect::Adds,
+            parameters: || {
+                object(
+                    &["role", "text"],
+                    json!({
+                        "role": {"type": "string", "enum": ["user", "assistant"]},
+                        "text": {"type": "string", "minLength": 1},
+                        "conversation_id": {"type": "string", "format": "uuid",
+                            "description": "This session's conversation, or a new one, unless given."},
+                    }),
+                )
+            },
+            for_project: false,
         },
-        for_project: false,
-    },
-]);
+    ]
+});
 
 /// The schema of an object with exactly these members.
 fn object(required: &[&str], properties: Value) -> Value {
@@ -316,7 +318,14 @@ mod tests {
         let reading: Vec<&str> = names().filter(|name| only_reads(name)).collect();
         assert_eq!(
             reading,
-            ["recall", "query_facts", "memory_list_files", "memory_load_file", "memory_recall", "search_conversations"]
+            [
+                "recall",
+                "query_facts",
+                "memory_list_files",
+                "memory_load_file",
+                "memory_recall",
+                "search_conversations"
+            ]
         );
         assert!(!only_reads("nothing_of_ours"));
     }

@@ -48,8 +48,11 @@ async fn try_answer(app: App, request: Request) -> Result<Response> {
     if serde_json::from_slice::<IgnoredAny>(&body).is_err() {
         return Ok(failure::json_rpc(StatusCode::BAD_REQUEST, PARSE_ERROR, "the body is no JSON", None));
     }
-    let service =
-        StreamableHttpService::new(move || Ok(server.clone()), Arc::new(NeverSessionManager::default()), config());
+    let service = StreamableHttpService::new(
+        move || Ok(server.clone()),
+        Arc::new(NeverSessionManager::default()),
+        config(),
+    );
     let response = service.handle(Request::from_parts(parts, Full::new(body))).await;
     Ok(in_shape(response.map(Body::new)).await)
 }

@@ -20,8 +20,9 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// What no filter can make say more: the database's driver logs every statement with what people wrote in it.
-const QUIET: &str = "tokio_postgres=info";
+/// What no filter can make say more: the database's driver logs every statement with what people wrote in it, and the SDK of
+/// MCP every message; and what callers get wrong, it takes for a warning.
+const QUIET: &str = "tokio_postgres=info,rmcp=error";
 
 /// Targets of log lines that no filter can silence: who did what with other people's data.
 const AUDIT_TARGETS: [&str; 3] = ["admin.audit", "membership.audit", "files.operator"];

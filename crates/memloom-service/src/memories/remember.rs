@@ -4,9 +4,7 @@ use super::Memories;
 use crate::lease;
 use memloom_core::Result;
 use memloom_core::memories::duplicate::Profile;
-use memloom_core::memories::{
-    Conditions, Memory, MemoryCaller, MemoryId, Mode, NewMemory, Ranking, Search,
-};
+use memloom_core::memories::{Conditions, Memory, MemoryCaller, MemoryId, Mode, NewMemory, Ranking, Search};
 use serde_json::Value;
 
 /// Entries with the same words are looked for among so many that come nearest.

@@ -255,7 +255,8 @@ where
                     self.begun = Some((id.clone(), line.to_vec()));
                 }
                 let tool = message.params.and_then(|params| params.name);
-                let reads = method != "tools/call" || tool.is_some_and(|name| name.as_str().is_some_and(only_reads));
+                let reads =
+                    method != "tools/call" || tool.is_some_and(|name| name.as_str().is_some_and(only_reads));
                 self.pending.push(Pending { id, line: line.to_vec(), reads });
             }
             (None, Some("notifications/initialized")) => self.initialized = Some(line.to_vec()),

@@ -32,7 +32,10 @@ fn whoever_states_another_value_hears_of_the_first() {
 #[test]
 fn facts_are_compared_exactly_and_recall_finds_them_too() {
     let mut agent = Home::new().agent(&[]);
-    agent.ok("remember_fact", json!({"subject": "Alice", "predicate": "plays", "object": "the cello", "confidence": 0.5}));
+    agent.ok(
+        "remember_fact",
+        json!({"subject": "Alice", "predicate": "plays", "object": "the cello", "confidence": 0.5}),
+    );
     agent.ok("remember_fact", json!({"subject": "Bob", "predicate": "plays", "object": "chess"}));
     let found = agent.ok("query_facts", json!({"predicate": "plays", "object": "the cello"}));
     assert!(found.starts_with("Alice · plays · the cello (0.5) ["), "{found}");

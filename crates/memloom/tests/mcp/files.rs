@@ -12,9 +12,15 @@ fn a_file_is_written_listed_loaded_patched_and_deleted() {
     let listed = agent.ok("memory_list_files", json!({"prefix": "projects/"}));
     assert!(listed.starts_with("projects/plan.md 20") && listed.lines().count() == 1, "{listed}");
     let edits = json!([{"old_text": "two", "new_text": "three"}]);
-    assert_eq!(agent.ok("memory_patch_file", json!({"path": path, "edits": edits})), "patched projects/plan.md");
+    assert_eq!(
+        agent.ok("memory_patch_file", json!({"path": path, "edits": edits})),
+        "patched projects/plan.md"
+    );
     assert_eq!(agent.ok("memory_load_file", json!({"path": path})), "# Plan\n\n- one\n- three\n");
-    assert_eq!(agent.ok("memory_write_file", json!({"path": path, "content": ""})), "replaced projects/plan.md");
+    assert_eq!(
+        agent.ok("memory_write_file", json!({"path": path, "content": ""})),
+        "replaced projects/plan.md"
+    );
     assert_eq!(agent.ok("memory_load_file", json!({"path": path})), "");
     assert_eq!(agent.ok("memory_delete_file", json!({"path": path})), "deleted projects/plan.md");
     assert_eq!(agent.failure("memory_load_file", json!({"path": path}))["code"], "DOCUMENT_NOT_FOUND");
@@ -30,9 +36,24 @@ fn failures_say_what_to_do_now() {
         ("memory_load_file", json!({"path": "../b.md"}), "INVALID_PATH", "relative path"),
         ("memory_load_file", json!({}), "INVALID_ARGUMENTS", "memory_load_file takes"),
         ("memory_delete_file", json!({"path": ""}), "INVALID_ARGUMENTS", "memory_delete_file takes"),
-        ("memory_patch_file", json!({"path": "a.md", "old_text": "same", "new_text": "x"}), "PATCH_MATCH_AMBIGUOUS", "occurrence"),
-        ("memory_patch_file", json!({"path": "a.md", "old_text": "other", "new_text": "x"}), "PATCH_MATCH_NOT_FOUND", "memory_load_file"),
-        ("memory_write_file", json!({"path": "a.md", "content": "x".repeat(300_000)}), "DOCUMENT_SIZE_EXCEEDED", "shorter"),
+        (
+            "memory_patch_file",
+            json!({"path": "a.md", "old_text": "same", "new_text": "x"}),
+            "PATCH_MATCH_AMBIGUOUS",
+            "occurrence",
+        ),
+        (
+            "memory_patch_file",
+            json!({"path": "a.md", "old_text": "other", "new_text": "x"}),
+            "PATCH_MATCH_NOT_FOUND",
+            "memory_load_file",
+        ),
+        (
+            "memory_write_file",
+            json!({"path": "a.md", "content": "x".repeat(300_000)}),
+            "DOCUMENT_SIZE_EXCEEDED",
+            "shorter",
+        ),
     ] {
         let error = agent.failure(tool, arguments);
         assert_eq!(error["code"], code, "{error}");
@@ -69,7 +90,8 @@ fn an_event_is_found_by_its_words_and_recalled_as_a_memory() {
     );
     let recalled = agent.ok("recall", json!({"query": "Released version 2 of the shop"}));
     assert!(recalled.contains("Released version 2"), "{recalled}");
-    for wrong in [json!({"digest": "a", "happened_at": "yesterday"}), json!({"digest": "a", "keywords": "b"})] {
+    for wrong in [json!({"digest": "a", "happened_at": "yesterday"}), json!({"digest": "a", "keywords": "b"})]
+    {
         assert_eq!(agent.failure("memory_log_event", wrong)["code"], "INVALID_EVENT");
     }
 }

@@ -10,7 +10,7 @@ static STRICT: LazyLock<TestServer> = LazyLock::new(|| {
     Setup::new(BINARY)
         .toml(
             "[auth]\nmode = \"jwt\"\n[auth.jwt]\nhmac_secret = \"0123456789abcdef0123456789abcdef\"\n\
-             [auth.api_keys]\nkey-of-robot = \"robot\"\nkey-of-butler = \"butler\"\n\
+             [auth.api_keys]\nrobot = [\"key-of-robot\"]\nbutler = [\"key-of-butler\"]\n\
              [auth.trusted_clients]\nclients = [\"butler\"]\n[server]\nbody_limit = \"64KiB\"\n",
         )
         .start()
@@ -28,7 +28,8 @@ fn a_session_is_begun_and_tools_are_called_without_one() {
     let alice = Caller::of(&LOCAL.as_user(fresh_name("alice")).with_key("editor"));
     let client = json!({"name": "test", "version": "1"});
     let params = json!({"protocolVersion": VERSION, "capabilities": {}, "clientInfo": client});
-    let answer = alice.0.post("/mcp", json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}));
+    let answer =
+        alice.0.post("/mcp", json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}));
     let answer = answer.expect(200);
     assert_eq!(answer.header("content-type"), "application/json");
     assert!(answer.headers.get("mcp-session-id").is_none(), "every request stands alone");
@@ -79,10 +80,12 @@ fn users_and_tenants_do_not_see_each_other() {
 #[test]
 fn a_project_comes_from_a_header() {
     let (project, text) = (fresh_name("shop"), "The shop opens at nine.");
-    let at = |user: &str| Caller::of(&LOCAL.as_user(fresh_name(user)).with_header("x-memloom-project", &project));
+    let at =
+        |user: &str| Caller::of(&LOCAL.as_user(fresh_name(user)).with_header("x-memloom-project", &project));
     at("alice").ok("remember", json!({"text": text, "for_project": true}));
     assert!(at("bob").ok("recall", json!({"query": "when does the shop open"})).contains(text));
-    let error = Caller::of(&LOCAL.someone("carol")).failure("remember", json!({"text": text, "for_project": true}));
+    let error =
+        Caller::of(&LOCAL.someone("carol")).failure("remember", json!({"text": text, "for_project": true}));
     assert_eq!(error["code"], "INVALID_ARGUMENTS");
     let refused = Caller::of(&LOCAL.someone("dan").with_header("x-memloom-project", &"p".repeat(256)));
     let refused = refused.0.post("/mcp", list()).expect(400);
@@ -103,7 +106,12 @@ fn nobody_comes_in_without_credentials_of_a_user() {
     ] {
         let refused = client.post("/mcp", list()).expect(401);
         assert_eq!(refused.header("www-authenticate"), "Bearer");
-        assert_eq!((&refused.json["jsonrpc"], &refused.json["id"]), (&json!("2.0"), &Value::Null), "{}", refused.text);
+        assert_eq!(
+            (&refused.json["jsonrpc"], &refused.json["id"]),
+            (&json!("2.0"), &Value::Null),
+            "{}",
+            refused.text
+        );
         assert_eq!(refused.json["error"]["data"]["code"], "UNAUTHENTICATED");
     }
     let butler = anonymous.0.with_key("key-of-butler").with_header("x-user-id", "alice");
@@ -146,7 +154,8 @@ fn what_is_no_request_is_refused_in_the_shape_of_the_protocol() {
 
 #[test]
 fn bodies_have_the_limit_of_all_bodies() {
-    let butler = Caller::of(&STRICT.anonymous().with_key("key-of-butler").with_header("x-user-id", "alice")).0;
+    let butler =
+        Caller::of(&STRICT.anonymous().with_key("key-of-butler").with_header("x-user-id", "alice")).0;
     let long = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
         "params": {"name": "memory_write_file", "arguments": {"path": "a.md", "content": "x".repeat(100_000)}}});
     let refused = butler.post("/mcp", long.clone()).expect(413);

@@ -6,7 +6,11 @@ use crate::support::*;
 fn what_is_remembered_is_recalled_in_other_words_and_by_another_process() {
     let home = Home::new();
     let mut agent = home.agent(&[]);
-    assert!(agent.ok("remember", json!({"text": "Alice prefers green tea over coffee."})).starts_with("remembered ["));
+    assert!(
+        agent
+            .ok("remember", json!({"text": "Alice prefers green tea over coffee."}))
+            .starts_with("remembered [")
+    );
     agent.ok("remember", json!({"text": "The deployment runs on a cluster in Frankfurt."}));
     agent.hang_up();
     assert!(agent.ended().success());
@@ -84,7 +88,9 @@ fn a_memory_is_forgotten_by_id_or_by_its_text() {
     assert_eq!(agent.ok("forget", json!({"text": "the spare key hangs in the shed"})), "forgotten");
     let left = agent.ok("recall", json!({"query": "door code, spare key", "min_score": 0}));
     assert!(left.starts_with("nothing found"), "{left}");
-    for gone in [json!({"id": id_in(&first)}), json!({"text": "The spare key"}), json!({"id": "no id at all"})] {
+    for gone in
+        [json!({"id": id_in(&first)}), json!({"text": "The spare key"}), json!({"id": "no id at all"})]
+    {
         let error = agent.failure("forget", gone);
         assert_eq!(error["code"], "MEMORY_NOT_FOUND", "{error}");
         assert!(error["hint"].as_str().unwrap().contains("recall"), "{error}");
@@ -119,7 +125,10 @@ fn what_is_kept_for_a_project_is_found_by_all_who_work_on_it() {
     alice.ok("remember", json!({"text": "Alice charges her phone at night."}));
     let mut bob = home.agent(&["--project", "shop", "--user", "bob"]);
     let found = bob.ok("recall", json!({"query": "charges", "min_score": 0}));
-    assert!(found.contains("in euros") && found.contains(", project]") && !found.contains("phone"), "{found}");
+    assert!(
+        found.contains("in euros") && found.contains(", project]") && !found.contains("phone"),
+        "{found}"
+    );
     let mut elsewhere = home.agent(&["--project", "garden"]);
     let found = elsewhere.ok("recall", json!({"query": "charges", "min_score": 0}));
     assert!(found.contains("phone") && !found.contains("euros"), "{found}");

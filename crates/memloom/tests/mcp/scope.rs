@@ -5,7 +5,18 @@ use crate::support::*;
 #[test]
 fn a_call_that_names_whose_memory_it_wants_is_refused() {
     let mut agent = Home::new().agent(&["--project", "shop"]);
-    let names = ["user", "user_id", "userId", "tenant", "tenant_id", "project", "projectId", "identifiers", "layer", "scope"];
+    let names = [
+        "user",
+        "user_id",
+        "userId",
+        "tenant",
+        "tenant_id",
+        "project",
+        "projectId",
+        "identifiers",
+        "layer",
+        "scope",
+    ];
     for name in names {
         for (tool, mut arguments) in [
             ("recall", json!({"query": "a"})),
@@ -27,7 +38,8 @@ fn users_and_tenants_do_not_see_each_other() {
     let home = Home::new();
     let mut alice = home.agent(&[]);
     let kept = alice.ok("remember", json!({"text": "Alice hides the presents in the attic."}));
-    let fact = alice.ok("remember_fact", json!({"subject": "attic", "predicate": "holds", "object": "presents"}));
+    let fact =
+        alice.ok("remember_fact", json!({"subject": "attic", "predicate": "holds", "object": "presents"}));
     alice.ok("memory_write_file", json!({"path": "attic.md", "content": "presents"}));
     alice.ok("memory_log_event", json!({"digest": "Hid presents in the attic"}));
     let said = alice.ok("append_message", json!({"role": "user", "text": "The presents are in the attic"}));
@@ -37,7 +49,10 @@ fn users_and_tenants_do_not_see_each_other() {
         assert!(found.starts_with("nothing found"), "{found}");
         assert!(other.ok("query_facts", json!({})).starts_with("no such facts"));
         assert_eq!(other.ok("memory_list_files", json!({})), "no files");
-        assert_eq!(other.failure("memory_load_file", json!({"path": "attic.md"}))["code"], "DOCUMENT_NOT_FOUND");
+        assert_eq!(
+            other.failure("memory_load_file", json!({"path": "attic.md"}))["code"],
+            "DOCUMENT_NOT_FOUND"
+        );
         assert!(other.ok("memory_recall", json!({"query": "presents attic"})).starts_with("no event"));
         let found = other.ok("search_conversations", json!({"query": "presents attic"}));
         assert_eq!(found, "nothing found in earlier conversations");

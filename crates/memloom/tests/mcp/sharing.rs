@@ -24,7 +24,8 @@ fn editors_share_a_folder_and_see_each_others_memories() {
 fn each_keeps_its_own_user_project_and_conversation() {
     let home = Home::new();
     let (mut alice, mut bob) = (home.agent(&[]), home.agent(&["--user", "bob", "--agent", "helper"]));
-    let said = [&mut alice, &mut bob].map(|agent| agent.ok("append_message", json!({"role": "user", "text": "Hello"})));
+    let said = [&mut alice, &mut bob]
+        .map(|agent| agent.ok("append_message", json!({"role": "user", "text": "Hello"})));
     assert_ne!(id_in(&said[0]), id_in(&said[1]));
     bob.ok("memory_write_file", json!({"path": "bob.md", "content": "mine"}));
     assert_eq!(alice.ok("memory_list_files", json!({})), "no files");
@@ -79,14 +80,17 @@ fn a_request_under_way_is_asked_again_if_it_reads_and_told_of_if_it_may_have_wri
     other.ok("remember", json!({"text": "The owner is about to stop."}));
     // It hears nothing more, and holds everything: so both requests are under way when it dies.
     owner.signal("-STOP");
-    let reads = other.ask("tools/call", json!({"name": "recall", "arguments": {"query": "owner", "min_score": 0}}));
-    let writes = other.ask("tools/call", json!({"name": "memory_log_event", "arguments": {"digest": "Maybe"}}));
+    let reads =
+        other.ask("tools/call", json!({"name": "recall", "arguments": {"query": "owner", "min_score": 0}}));
+    let writes =
+        other.ask("tools/call", json!({"name": "memory_log_event", "arguments": {"digest": "Maybe"}}));
     // Sent to the owner's socket, which nobody reads any more.
     std::thread::sleep(Duration::from_millis(300));
     owner.signal("-KILL");
     owner.ended();
     let answers = [other.hear(), other.hear()];
-    let answer = |id: i64| answers.iter().find(|answer| answer["id"] == id).unwrap_or_else(|| panic!("{answers:?}"));
+    let answer =
+        |id: i64| answers.iter().find(|answer| answer["id"] == id).unwrap_or_else(|| panic!("{answers:?}"));
     assert!(succeeded(answer(reads)).contains("about to stop"));
     let error = &answer(writes)["error"];
     assert_eq!(error["code"], -32000, "{error}");
@@ -141,7 +145,8 @@ fn a_folder_that_is_shared_with_nobody_is_said_so() {
 #[test]
 fn folders_with_long_names_are_shared_too() {
     let home = Home::new();
-    let folder = home.path().join("a-folder-with-a-name-that-is-longer-than-the-address-of-a-socket".repeat(2));
+    let folder =
+        home.path().join("a-folder-with-a-name-that-is-longer-than-the-address-of-a-socket".repeat(2));
     let args = ["--data-dir", folder.to_str().unwrap()];
     let (mut one, mut two) = (home.agent(&args), home.agent(&args));
     one.ok("remember", json!({"text": "Long names work."}));
@@ -154,8 +159,11 @@ fn a_stranger_at_the_door_is_turned_away() {
     use std::io::{Read as _, Write as _};
     let home = Home::new();
     let mut agent = home.agent(&[]);
-    for said in ["GET / HTTP/1.1\r\n\r\n".to_owned(), "{\"join\":{\"user\":\" \"}}\n".to_owned(), "x".repeat(100_000)] {
-        let mut stranger = std::os::unix::net::UnixStream::connect(home.data().join("memloom.db.mcp")).unwrap();
+    for said in
+        ["GET / HTTP/1.1\r\n\r\n".to_owned(), "{\"join\":{\"user\":\" \"}}\n".to_owned(), "x".repeat(100_000)]
+    {
+        let mut stranger =
+            std::os::unix::net::UnixStream::connect(home.data().join("memloom.db.mcp")).unwrap();
         stranger.set_read_timeout(Some(PATIENCE)).unwrap();
         let _ = stranger.write_all(said.as_bytes());
         let _ = stranger.shutdown(std::net::Shutdown::Write);

@@ -13,7 +13,8 @@ fn it_needs_no_configuration_and_leaves_the_folder_it_starts_in_alone() {
     assert!(home.data().join("memloom.db").is_file());
     let mode = std::fs::metadata(home.data()).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode, 0o700, "{mode:o}");
-    let left: Vec<_> = std::fs::read_dir(home.path().join("work")).unwrap().map(|file| file.unwrap().file_name()).collect();
+    let left: Vec<_> =
+        std::fs::read_dir(home.path().join("work")).unwrap().map(|file| file.unwrap().file_name()).collect();
     assert_eq!(left, ["memloom.toml"]);
 }
 
@@ -51,7 +52,11 @@ fn it_says_who_it_is_what_it_can_and_when_to_use_it() {
     assert!(begun["capabilities"].get("tools").is_some() && begun["capabilities"].get("resources").is_some());
     assert!(begun["capabilities"].get("prompts").is_none());
     let instructions = begun["instructions"].as_str().unwrap();
-    assert!(instructions.contains("recall") && instructions.len() < 1500, "{} characters", instructions.len());
+    assert!(
+        instructions.contains("recall") && instructions.len() < 1500,
+        "{} characters",
+        instructions.len()
+    );
 
     let listed = agent.request("tools/list", json!({}))["result"]["tools"].clone();
     let tools = listed.as_array().unwrap();
@@ -82,7 +87,9 @@ fn standard_output_is_for_the_protocol_alone() {
         let message: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
         assert_eq!(message["jsonrpc"], "2.0");
     }
-    assert!(agent.errors().contains("TRACE"), "logs go to standard error");
+    let logged = agent.errors();
+    assert!(logged.contains("sqlite opened"), "logs go to standard error: {logged}");
+    assert!(!logged.contains("Quiet, please"), "and say nothing of what people wrote: {logged}");
 }
 
 #[test]
@@ -99,13 +106,19 @@ fn it_is_quiet_unless_something_is_wrong() {
 fn what_was_asked_before_the_end_is_answered() {
     let mut agent = Home::new().agent(&[]);
     let ids: Vec<i64> = (0..5)
-        .map(|number| agent.ask("tools/call", json!({"name": "remember", "arguments": {"text": format!("Thing {number}.")}})))
+        .map(|number| {
+            agent.ask(
+                "tools/call",
+                json!({"name": "remember", "arguments": {"text": format!("Thing {number}.")}}),
+            )
+        })
         .collect();
     agent.hang_up();
     assert!(agent.ended().success());
     let answers: Vec<Value> = agent.rest().iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     for id in ids {
-        let answer = answers.iter().find(|answer| answer["id"] == id).unwrap_or_else(|| panic!("no answer to {id}"));
+        let answer =
+            answers.iter().find(|answer| answer["id"] == id).unwrap_or_else(|| panic!("no answer to {id}"));
         succeeded(answer);
     }
 }

@@ -15,7 +15,8 @@ const DEFAULT_LIMIT: u32 = 5;
 
 /// Finds what was said.
 pub(super) async fn search(server: &McpServer, arguments: &Value) -> Outcome {
-    let takes = r#"search_conversations takes {"query": "plain words", "limit": 5}; limit (1 to 20) is optional."#;
+    let takes =
+        r#"search_conversations takes {"query": "plain words", "limit": 5}; limit (1 to 20) is optional."#;
     let arguments = read(arguments, &["query", "limit"], takes)?;
     let request = SearchRequest {
         query: Some(arguments.text("query", MAX_QUERY_CHARS)?),

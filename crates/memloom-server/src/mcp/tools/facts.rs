@@ -19,7 +19,8 @@ const OTHERS: u32 = 5;
 pub(super) async fn remember(server: &McpServer, arguments: &Value) -> Outcome {
     let takes = r#"remember_fact takes {"subject": "Alice", "predicate": "works_at", "object": "Acme", "confidence": 1}; confidence (0 to 1) is optional."#;
     let arguments = read(arguments, &["subject", "predicate", "object", "confidence", "for_project"], takes)?;
-    let (subject, predicate) = (arguments.text("subject", MAX_CHARS)?, arguments.text("predicate", MAX_CHARS)?);
+    let (subject, predicate) =
+        (arguments.text("subject", MAX_CHARS)?, arguments.text("predicate", MAX_CHARS)?);
     let object = arguments.text("object", MAX_CHARS)?;
     let layer = if for_project(server, &arguments)? { "project" } else { "user" };
     let body = json!({

@@ -8,8 +8,8 @@ use memloom_core::{Clock, Error, SystemClock};
 use memloom_service::files::{Headers, ListFiles};
 use memloom_wire::files::{Envelope, EventDigest};
 use memloom_wire::tools::{
-    FileTool, ListFilesCall, MARKDOWN, PatchFileCall, RecallCall, ToolCall, ToolFailure, WriteFileCall, file_envelope,
-    shown, text_content,
+    FileTool, ListFilesCall, MARKDOWN, PatchFileCall, RecallCall, ToolCall, ToolFailure, WriteFileCall,
+    file_envelope, shown, text_content,
 };
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
@@ -50,7 +50,8 @@ pub(super) async fn delete(server: &McpServer, arguments: &Value) -> Outcome {
 }
 
 async fn recall(server: &McpServer, caller: &ScopedCaller, call: RecallCall) -> Outcome {
-    let query = Map::from_iter([("query".to_owned(), json!(call.query)), ("top_k".to_owned(), json!(call.top_k))]);
+    let query =
+        Map::from_iter([("query".to_owned(), json!(call.query)), ("top_k".to_owned(), json!(call.top_k))]);
     let found = server.services.files.search_events(caller, &query).await.map_err(told)?;
     if found.is_empty() {
         return Ok("no event has any of these words; events are written with memory_log_event".to_owned());
@@ -74,8 +75,11 @@ async fn list(server: &McpServer, caller: &ScopedCaller, call: ListFilesCall) ->
     if list.files.is_empty() {
         return Ok("no files".to_owned());
     }
-    let mut lines: Vec<String> =
-        list.files.iter().map(|file| format!("{} {}", file.path, day(&file.last_modified.to_string()))).collect();
+    let mut lines: Vec<String> = list
+        .files
+        .iter()
+        .map(|file| format!("{} {}", file.path, day(&file.last_modified.to_string())))
+        .collect();
     if list.next_after.is_some() {
         lines.push("(there are more: give a longer prefix)".to_owned());
     }

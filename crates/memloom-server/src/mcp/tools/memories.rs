@@ -25,7 +25,8 @@ pub(super) async fn remember(server: &McpServer, arguments: &Value) -> Outcome {
     let body = json!({"layer": layer, "identifiers": server.bound.identifiers(), "content": text});
     let caller = server.memories_caller();
     let remembered = server.services.memories.remember(&caller, &body).await.map_err(told)?;
-    let (what, id) = (if remembered.created { "remembered" } else { "already remembered" }, remembered.memory.id);
+    let (what, id) =
+        (if remembered.created { "remembered" } else { "already remembered" }, remembered.memory.id);
     Ok(format!("{what} [{id}]"))
 }
 
@@ -89,7 +90,11 @@ pub(super) async fn forget(server: &McpServer, arguments: &Value) -> Outcome {
         (None, None) => return Err(arguments.wrong("neither 'id' nor 'text' is given".to_owned())),
     };
     match forgotten {
-        0 => Err(ToolFailure::new("MEMORY_NOT_FOUND", "no memory here has this id or says exactly this", NO_MEMORY)),
+        0 => Err(ToolFailure::new(
+            "MEMORY_NOT_FOUND",
+            "no memory here has this id or says exactly this",
+            NO_MEMORY,
+        )),
         1 => Ok("forgotten".to_owned()),
         several => Ok(format!("forgotten: {several} memories")),
     }

@@ -40,8 +40,23 @@ pub(super) async fn call(server: &McpServer, name: &str, arguments: Map<String, 
 
 /// Names of arguments by which a model would choose whose memory it works with.
 const SCOPES: [&str; 17] = [
-    "agent", "agentid", "clientid", "companyid", "identifiers", "layer", "namespace", "orgid", "owner", "project",
-    "projectid", "scope", "teamid", "tenant", "tenantid", "user", "userid",
+    "agent",
+    "agentid",
+    "clientid",
+    "companyid",
+    "identifiers",
+    "layer",
+    "namespace",
+    "orgid",
+    "owner",
+    "project",
+    "projectid",
+    "scope",
+    "teamid",
+    "tenant",
+    "tenantid",
+    "user",
+    "userid",
 ];
 
 /// Whether an argument of this name would say whose memory is meant.

@@ -27,8 +27,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         for name, value in headers:
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        try:
+            self.end_headers()
+            self.wfile.write(body)
+        except BrokenPipeError:
+            # Whoever asked has what it wanted to know, and went.
+            self.close_connection = True
 
     def body(self):
         return self.rfile.read(int(self.headers.get("Content-Length") or 0))
