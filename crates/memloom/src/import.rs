@@ -374,7 +374,10 @@ fn foresee_in(
                     continue;
                 }
             };
-            let tx = tx.as_deref_mut();
+            let tx: Option<&mut dyn Tx> = match &mut tx {
+                Some(tx) => Some(&mut **tx),
+                None => None,
+            };
             let outcomes = match placed {
                 Placed::Conversation { place, caller, transcript } => {
                     writing::foresee_conversation(tx, &settings, place, &caller, transcript)?

@@ -146,7 +146,10 @@ impl Report {
 
     fn told(&self, heading: &str, dry: bool) -> String {
         let mut told = format!("{heading}\n");
-        let mut say = |line: &str| drop(writeln!(told, "  {line}"));
+        let mut say = |line: &str| {
+            // Writing to a `String` cannot fail.
+            let _ = writeln!(told, "  {line}");
+        };
         let counts = [
             ("conversations", &self.conversations, "continued"),
             ("entries", &self.entries, ""),

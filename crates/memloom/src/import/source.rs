@@ -5,6 +5,7 @@ use super::format::{self, Format, LOOK, Seen};
 use super::markdown;
 use super::record::LeftOut;
 use anyhow::{Context, bail, ensure};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -128,7 +129,8 @@ impl Source {
                         .by_index_raw(place)
                         .with_context(|| format!("{} is damaged", path.display()))?;
                     if !file.is_dir() {
-                        parts.push(Part { name: file.name().to_owned(), bytes: file.size(), place });
+                        let name = file.name().map_or_else(|_| format!("file {place}"), Cow::into_owned);
+                        parts.push(Part { name, bytes: file.size(), place });
                     }
                 }
                 parts

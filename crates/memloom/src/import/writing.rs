@@ -110,7 +110,7 @@ impl Destination {
     fn id(&self, user: &str, names: &[&str]) -> uuid::Uuid {
         let format = format!("{:?}", self.format).to_lowercase();
         let ours = ["memloom import", &format, &self.tenant, user];
-        derived_uuid(&[&ours, names].concat())
+        derived_uuid(&[&ours[..], names].concat())
     }
 
     fn transcript(&self, user: &str, conversation: Conversation) -> Result<Transcript> {

@@ -25,8 +25,9 @@ fn a_chatgpt_export_keeps_branches_times_titles_and_roles() {
         let server = place.serve();
         let alice = server.as_user("alice");
         let trip = titled(&alice, "Trip to Lisbon");
-        assert_eq!(trip["createdAt"], "2024-03-02T10:00:00Z");
-        assert_eq!(trip["metadata"]["source"]["type"], "chatgpt");
+        assert_eq!(trip["createdAt"], "2024-03-02T10:00:00.000000Z");
+        let shown = alice.get(&format!("/v1/conversations/{}", trip["id"].as_str().unwrap())).expect(200);
+        assert_eq!(shown.json["metadata"]["source"]["type"], "chatgpt");
         let words = |role: &str, text: &str| (role.to_owned(), text.to_owned());
         let first = words("USER", "Where should we eat in Lisbon?");
         assert_eq!(
@@ -42,7 +43,7 @@ fn a_chatgpt_export_keeps_branches_times_titles_and_roles() {
         );
         let id = trip["id"].as_str().unwrap();
         let entries = list(&alice, &format!("/v1/conversations/{id}/entries"));
-        assert_eq!(entries[0]["createdAt"], "2024-03-02T10:00:00.250Z");
+        assert_eq!(entries[0]["createdAt"], "2024-03-02T10:00:00.250000Z");
         assert_eq!(
             entries[2]["content"][0]["events"][0],
             json!({"type": "picture", "name": "file-service://file-AbC123"})
@@ -56,9 +57,9 @@ fn a_chatgpt_export_keeps_branches_times_titles_and_roles() {
             json!({"type": "tool_result", "name": "python", "output": "32.0"})
         );
         let forks = list(&alice, &format!("/v1/conversations/{id}/forks"));
-        let fork = forks.iter().find(|one| one["id"] != trip["id"]).unwrap();
+        let fork = forks.iter().find(|one| one["conversationId"] != trip["id"]).unwrap();
         assert_eq!(fork["forkedAtEntryId"], entries[0]["id"]);
-        assert_eq!(said(&alice, &fork["id"]), [first, words("AI", "Try the market hall.")]);
+        assert_eq!(said(&alice, &fork["conversationId"]), [first, words("AI", "Try the market hall.")]);
         let found = alice.post("/v1/conversations/search", json!({"query": "gannet"})).expect(200);
         assert_eq!(found.json["data"].as_array().unwrap().len(), 1, "{}", found.describe());
     }
@@ -91,7 +92,7 @@ fn twice_is_once_and_a_newer_export_continues() {
         let trip = titled(&alice, "Trip to Lisbon");
         assert_eq!(said(&alice, &trip["id"]).len(), 6, "what was there stays as it was");
         let forks = list(&alice, &format!("/v1/conversations/{}/forks", trip["id"].as_str().unwrap()));
-        let asked: Vec<_> = forks.iter().map(|fork| said(&alice, &fork["id"])).collect();
+        let asked: Vec<_> = forks.iter().map(|fork| said(&alice, &fork["conversationId"])).collect();
         assert!(asked.contains(&vec![("USER".to_owned(), "Where should we sleep?".to_owned())]), "{asked:?}");
     }
 }
@@ -132,7 +133,7 @@ fn a_claude_export_brings_conversations_memories_and_projects() {
         let server = place.serve();
         let alice = server.as_user("alice");
         let boat = titled(&alice, "Boat plans");
-        assert_eq!(boat["createdAt"], "2025-01-02T10:00:00Z");
+        assert_eq!(boat["createdAt"], "2025-01-02T10:00:00.000000Z");
         let entries = list(&alice, &format!("/v1/conversations/{}/entries", boat["id"].as_str().unwrap()));
         assert_eq!(
             entries[0]["content"][0]["events"],
@@ -146,8 +147,8 @@ fn a_claude_export_brings_conversations_memories_and_projects() {
         assert_eq!(memories.json["memories"].as_array().unwrap().len(), 3, "{}", memories.describe());
         let path = "/v1/tenants/default/users/alice/files/claude/projects/Dinghy/documents/timber.md";
         let file = alice.get(path).expect(200);
-        assert_eq!(file.json["content"]["text"], "# Timber\nOkoume.\n");
-        assert_eq!(file.json["created_at"], "2024-12-02T00:00:00Z");
+        assert_eq!(file.json["document"]["content"]["text"], "# Timber\nOkoume.\n");
+        assert_eq!(file.json["document"]["created_at"], "2024-12-02T00:00:00.000000Z");
     }
 }
 

@@ -18,9 +18,9 @@ fn markdown_becomes_files_under_its_paths() {
         let client = server.as_user("alice");
         let index = client.get("/v1/tenants/default/users/alice/files/index.md").expect(200);
         let text = std::fs::read_to_string(fixture("markdown/index.md")).unwrap();
-        assert_eq!(index.json["content"]["text"], text, "front matter stays");
-        assert_eq!(index.json["content"]["content_type"], "text/markdown");
-        assert_eq!(index.json["created_at"], "2023-04-05T00:00:00Z");
+        assert_eq!(index.json["document"]["content"]["text"], text, "front matter stays");
+        assert_eq!(index.json["document"]["content"]["content_type"], "text/markdown");
+        assert_eq!(index.json["document"]["created_at"], "2023-04-05T00:00:00.000000Z");
         client.get(NEXT).expect(200);
     }
 }
@@ -39,7 +39,7 @@ fn files_that_differ_are_kept_until_somebody_says_otherwise() {
     );
     let text = |place: &Place| {
         let server = place.serve();
-        server.as_user("alice").get(NEXT).expect(200).json["content"]["text"].clone()
+        server.as_user("alice").get(NEXT).expect(200).json["document"]["content"]["text"].clone()
     };
     assert_eq!(text(&place), "one");
     let told = place.import(&notes, &["--user", "alice", "--overwrite", "--dry-run"]);

@@ -7,7 +7,7 @@ fn the_text_is_kept_and_its_date_is_found() {
     let text = "---\ntitle: x\ndate: 2024-05-01\n---\n# Hi\n";
     let Record::File(found) = read("a/b.md", text.into()).unwrap() else { panic!("no file") };
     assert_eq!(found.text, text);
-    assert_eq!(found.created_at.unwrap().to_string(), "2024-05-01T00:00:00Z");
+    assert_eq!(found.created_at.unwrap().to_string(), "2024-05-01T00:00:00.000000Z");
     let Record::File(plain) = read("a.md", "date: 2024-05-01".into()).unwrap() else { panic!("no file") };
     assert_eq!(plain.created_at, None);
 }
