@@ -1,12 +1,26 @@
 //! Newtypes for ids, so that an entry's id can never stand where a conversation's is meant.
 
 use serde::{Deserialize, Deserializer, Serialize};
+use sha2::{Digest, Sha256};
 use std::fmt;
-use uuid::Uuid;
+use uuid::{Builder, Uuid};
 
 /// Reads a UUID in its text form, `8-4-4-4-12` hexadecimal digits in any letter case, and in no other.
 pub fn parse_uuid(text: &str) -> Option<Uuid> {
     if text.len() == 36 { Uuid::try_parse(text).ok() } else { None }
+}
+
+/// The id of something that is named elsewhere: always the same for the same names, so that what is brought in again is found
+/// again.
+pub fn derived_uuid(names: &[&str]) -> Uuid {
+    let mut hasher = Sha256::new();
+    for name in names {
+        hasher.update((name.len() as u64).to_be_bytes());
+        hasher.update(name);
+    }
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&hasher.finalize()[..16]);
+    Builder::from_custom_bytes(bytes).into_uuid()
 }
 
 macro_rules! uuid_id {

@@ -19,6 +19,8 @@ pub mod text;
 mod time;
 
 pub use error::{Error, Quota, Resource, Result, Violation};
-pub use id::{AttachmentId, ClientId, ConversationId, EntryId, GroupId, TransferId, UserId, parse_uuid};
+pub use id::{
+    AttachmentId, ClientId, ConversationId, EntryId, GroupId, TransferId, UserId, derived_uuid, parse_uuid,
+};
 pub use json::{Json, JsonError};
 pub use time::{Clock, SystemClock, Timestamp};

@@ -57,7 +57,7 @@ pub enum Command {
     /// Writes everything, or one tenant, into an archive: a backup, or the way to another engine
     #[command(after_help = export::EXAMPLES)]
     Export(export::ExportArgs),
-    /// Brings an archive into a store
+    /// Brings an archive into a store, or an export of ChatGPT, Claude, mem0, an MCP memory, Markdown
     #[command(after_help = import::EXAMPLES)]
     Import(import::ImportArgs),
     /// Gives an agent a memory over standard input and output (MCP)

@@ -73,7 +73,7 @@ pub async fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
 
 fn export(args: &ExportArgs, config: &Config) -> anyhow::Result<()> {
     let Some(output) = &args.output else {
-        let found = look(config, |tx, shared| {
+        let found = look(config, Vault::plain(), |tx, shared| {
             let (of, bar) = begin(tx, args, shared)?;
             archive::checksum(tx, &of, |progress| show(&bar, &progress))
         })?;
@@ -113,7 +113,7 @@ fn write<W: Write + Send>(args: &ExportArgs, config: &Config, sink: W) -> anyhow
     let clock = SystemClock;
     let about = About { id: clock.new_id(), version: env!("CARGO_PKG_VERSION").into(), at: clock.now() };
     let with_bytes = !args.without_attachments;
-    let rows = look(config, |tx, shared| {
+    let rows = look(config, Vault::plain(), |tx, shared| {
         let (of, bar) = begin(tx, args, shared)?;
         archive::export(tx, &about, &of, with_bytes, sink, |progress| show(&bar, &progress))
     })?;
@@ -187,10 +187,11 @@ pub(crate) fn digest(of: &Summary) -> String {
     format!("digest {}", of.digest)
 }
 
-/// Reads from the store of a configuration, on one snapshot and without opening it for work. No key is needed: nothing is
-/// opened that is sealed. `read` is also told whether several processes may use the store.
-fn look<T: Send>(
+/// Reads from the store of a configuration, on one snapshot and without opening it for work. Who opens nothing that is sealed
+/// needs no key, and brings a plain vault. `read` is also told whether several processes may use the store.
+pub(crate) fn look<T: Send>(
     config: &Config,
+    vault: Vault,
     read: impl FnOnce(&mut dyn Tx, bool) -> Result<T, ArchiveError> + Send,
 ) -> anyhow::Result<T> {
     const OTHER_SCHEMA: &str = "the database has another schema than this version of memloom works with: export it with the \
@@ -201,10 +202,10 @@ fn look<T: Send>(
             let _alone = keep_others_out(&database)?;
             let inspected = sqlite::inspect(&database, Vault::plain())?;
             ensure!(inspected.readable.is_some(), OTHER_SCHEMA);
-            sqlite::look(&database, Vault::plain(), |tx| Ok(read(tx, false)))
+            sqlite::look(&database, vault, |tx| Ok(read(tx, false)))
         }
         Database::Postgres(_) => {
-            let settings = config.store.postgres(Vault::plain());
+            let settings = config.store.postgres(vault);
             let inspected = postgres::inspection::inspect(&settings, &SystemClock)?;
             ensure!(inspected.readable.is_some(), OTHER_SCHEMA);
             postgres::look(&settings, |tx| Ok(read(tx, true)))

@@ -1,25 +1,49 @@
-//! `memloom import`: an archive into a store, whichever engine either is of.
+//! `memloom import`: an archive of ours, or what people have elsewhere, into a store.
+//!
+//! Each foreign format is a file of pure functions that make [records](record::Record) of JSON or text; `writing` gives them
+//! ids that follow from where they come from, so that what is brought in again is recognised. To add a format: a file with a
+//! `read`, its name in [`format::Format`], and how it is recognised in [`format::recognise`].
 
-use crate::attached::Putting;
+mod archive;
+pub mod chatgpt;
+pub mod claude;
+pub mod format;
+pub mod items;
+pub mod markdown;
+pub mod mcp;
+pub mod mem0;
+mod reading;
+pub mod record;
+mod report;
+mod source;
+mod writing;
+
 use crate::cli::StoreArgs;
-use crate::config::Config;
-use crate::export::{attachments, counted, digest};
-use crate::{serve, terminal};
-use anyhow::{Context, ensure};
+use crate::config::{Config, Database};
+use crate::{export, serve, terminal};
+use anyhow::ensure;
 use clap::Args;
+use format::Format;
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
 use indicatif::ProgressBar;
-use memloom_core::text::Analyzer;
+use memloom_core::memories::MemoryId;
 use memloom_core::{Clock, SystemClock};
 use memloom_server::telemetry::{self, TelemetryConfig};
-use memloom_store::Store;
-use memloom_store::archive::{Header, Import, Part, Reader, Summary, Terms};
-use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::Read;
+use memloom_service::Services;
+use memloom_store::Tx;
+use memloom_store::postgres::inspection;
+use reading::Found;
+use record::LeftOut;
+use report::{Outcome, Report};
+use source::{Selection, Source};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use writing::{Batch, Destination, Placed};
 
 /// Shown below the help.
 pub const EXAMPLES: &str = "\
@@ -28,11 +52,27 @@ Examples:
   memloom import backup.mlz --store postgres://memloom@db.example/memloom
   memloom export -o - | memloom import - --data-dir ./copy
   memloom import backup.mlz --verify
+  memloom import chatgpt-export.zip --user alice --dry-run
+  memloom import claude-export/conversations.json --user alice
+  memloom import mem0.json --tenant acme
+  memloom import ./notes --user alice --overwrite
+  memloom import memory.jsonl --user alice
 
-A file is read to its end before anything is written; a pipe is read once. No
-server may run on the store meanwhile. An import that was broken off leaves a
-store that no server starts on: run it again with the same archive, and it goes on
-where it was. At the end all rows are read again and compared with the archive.
+What it is shows in its content: an archive of `memloom export`; the data export of
+ChatGPT or Claude (the ZIP, its folder or conversations.json); memories of mem0 as
+JSON; the memory file of the MCP reference server; a folder of Markdown. --from says
+it where the content does not.
+
+What was brought in before is recognised: run it again after it was broken off, or
+with a newer export, and only what is missing comes in. Branches become forks;
+times, titles and roles stay. At the end it says what was left out, and which
+records were refused; those make the exit code 3, and the others are in all the
+same. A data folder must be used by no server meanwhile.
+
+An archive is read to its end before anything is written; a pipe is read once. No
+server may run on the store meanwhile. An import of one that was broken off leaves
+a store that no server starts on: run it again with the same archive, and it goes
+on where it was. At the end all rows are read again and compared with the archive.
 
 An archive of one tenant may go into a store that has others. A whole one goes
 into an empty store, or from a file into one that has none of its tenants. What
@@ -41,183 +81,327 @@ is encrypted needs the key it was encrypted with.";
 /// Arguments of `memloom import`.
 #[derive(Debug, Args)]
 pub struct ImportArgs {
-    /// The archive; `-` is standard input
-    #[arg(value_name = "FILE")]
-    pub archive: PathBuf,
-    /// Only check that the archive is whole, and change nothing
+    /// An archive or an export; `-` is an archive on standard input
+    #[arg(value_name = "FILE|FOLDER")]
+    pub from_where: PathBuf,
+    /// Change nothing: check that an archive is whole, or say what an export would bring
     #[arg(long, visible_alias = "dry-run")]
     pub verify: bool,
+    /// What it is, where its content does not tell
+    #[arg(long, value_name = "FORMAT")]
+    pub from: Option<Format>,
+    /// Whose it becomes; memories of mem0 may say so themselves
+    #[arg(long)]
+    pub user: Option<String>,
+    /// The tenant it goes to [default: auth.default_tenant]
+    #[arg(long)]
+    pub tenant: Option<String>,
+    /// Replace files that are there and differ
+    #[arg(long)]
+    pub overwrite: bool,
     /// Where the configuration comes from.
     #[command(flatten)]
     pub settings: StoreArgs,
 }
 
-const BYTES: &str = "{msg} {bar:40} {bytes}/{total_bytes} {elapsed}";
-const PIPE: &str = "{spinner} {msg} {bytes} {elapsed}";
-const ROWS: &str = "comparing {bar:40} {pos}/{len} rows {elapsed}";
-/// Batches that wait to be written; each has about a megabyte.
-const READ_AHEAD: usize = 4;
+/// What may wait to be written: as many records, and as many bytes of them.
+const WAITING: usize = 64;
+const WAITING_KIB: usize = 64 * 1024;
+/// Units of work that are under way together; they are committed together.
+const AT_ONCE: usize = 16;
+/// Memories of one unit of work.
+const BATCH: usize = 100;
+/// The exit code where some of it could not be taken.
+const INCOMPLETE: u8 = 3;
 
 /// Imports, showing progress on a terminal.
 pub async fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
-    let source = Source::of(&args.archive);
-    if args.verify {
-        let (header, found, _) = tokio::task::spawn_blocking(move || survey(&source)).await??;
-        let made = format!("{} by memloom {}", header.created_at(), header.version);
-        let of = header.tenant.map_or("all tenants".into(), |tenant| format!("tenant '{tenant}'"));
-        terminal::line(format_args!(
-            "The archive is whole: {} of {of}, made {made}.",
-            counted(found.rows, "row")
-        ));
-        terminal::line(digest(&found));
-        return Ok(ExitCode::SUCCESS);
+    if args.from_where.as_os_str() == "-" || args.from == Some(Format::Archive) {
+        return run_archive(args).await;
     }
+    let (path, from) = (args.from_where.clone(), args.from);
+    let (source, selection) = tokio::task::spawn_blocking(move || select(&path, from)).await??;
+    if selection.format == Format::Archive {
+        return run_archive(args).await;
+    }
+    let format = selection.format;
+    ensure!(
+        args.user.is_some() || format.names_users(),
+        "a {format} does not say which user of this store it is of: add --user NAME"
+    );
+    ensure!(
+        !args.overwrite || matches!(format, Format::Markdown | Format::Claude),
+        "--overwrite is for files, and a {format} brings none"
+    );
     let config = args.settings.load()?.config;
+    let tenant = args.tenant.clone().unwrap_or_else(|| config.auth.default_tenant.clone());
+    let to = Destination { format, tenant, user: args.user.clone(), overwrite: args.overwrite };
+    if let Some(user) = &to.user {
+        to.principal(user)?;
+    }
     let _telemetry =
         telemetry::init(&TelemetryConfig { filter: "warn".into(), ..TelemetryConfig::default() })?;
-    let terms = terms(&config)?;
-    let tenants = match &source {
-        Source::Pipe => None,
-        Source::File(_) => {
-            let source = source.clone();
-            Some(tokio::task::spawn_blocking(move || survey(&source)).await??.2)
-        }
+    let whose = to.user.as_ref().map_or(String::new(), |user| format!(" for {user}"));
+    let place = config.database()?.to_string();
+    let reading = Reading { source, selection };
+    let report = match args.verify {
+        true => tokio::task::spawn_blocking(move || foresee(&config, reading, to)).await??,
+        false => write(config, reading, to).await?,
     };
-    let place = config.database()?;
-    let putting = Putting::new(config.clone());
+    let heading = match args.verify {
+        true => format!("Nothing was written. This {format} would bring{whose} into {place}:"),
+        false => format!("Imported a {format}{whose} into {place}:"),
+    };
+    report.print(&heading, args.verify);
+    Ok(if report.is_incomplete() { ExitCode::from(INCOMPLETE) } else { ExitCode::SUCCESS })
+}
+
+/// An archive says itself what goes where.
+async fn run_archive(args: ImportArgs) -> anyhow::Result<ExitCode> {
+    let named = [
+        ("--user", args.user.is_some()),
+        ("--tenant", args.tenant.is_some()),
+        ("--overwrite", args.overwrite),
+    ];
+    for (flag, given) in named {
+        ensure!(!given, "{flag} is not for archives: they say themselves whose everything is");
+    }
+    archive::run(args).await
+}
+
+fn select(path: &Path, from: Option<Format>) -> anyhow::Result<(Source, Selection)> {
+    let mut source = Source::open(path)?;
+    let selection = source.select(path, from)?;
+    Ok((source, selection))
+}
+
+/// A source, and what of it is to be read.
+struct Reading {
+    source: Source,
+    selection: Selection,
+}
+
+impl Reading {
+    fn bar(&self) -> ProgressBar {
+        let bytes = self.selection.parts.iter().map(|part| part.bytes).sum();
+        let bar = terminal::progress_bar(archive::BYTES, bytes);
+        bar.set_message("importing");
+        bar
+    }
+
+    fn each(mut self, sink: &mut dyn FnMut(Found) -> anyhow::Result<()>) -> anyhow::Result<LeftOut> {
+        let bar = self.bar();
+        let left_out = reading::each(&mut self.source, self.selection, &bar, sink)?;
+        bar.finish_and_clear();
+        Ok(left_out)
+    }
+}
+
+/// What was found, and the room it takes until it is written.
+struct Parcel {
+    found: Found,
+    room: OwnedSemaphorePermit,
+}
+
+type Written = BoxFuture<'static, anyhow::Result<Vec<Outcome>>>;
+
+/// Reads on one thread and writes what it finds, several records at a time.
+async fn write(config: Config, reading: Reading, to: Destination) -> anyhow::Result<Report> {
+    let settings = serve::settings(&config);
     let store = tokio::task::spawn_blocking(move || serve::open_store(&config)).await??;
-    let result = import(&store, source, tenants, terms, putting).await;
+    let services = Services::new(store.clone(), Arc::new(SystemClock), settings).await;
+    let written = match services {
+        Ok(services) => write_all(&services, reading, to).await,
+        Err(error) => Err(error.into()),
+    };
     tokio::task::spawn_blocking(move || store.close()).await?;
-    let (written, compared) = result?;
-    terminal::line(format_args!(
-        "Imported {} into {place}{}.",
-        counted(written.rows, "row"),
-        if compared { ", read again and found equal" } else { "" }
-    ));
-    terminal::line(digest(&written));
-    if let Some(attachments) = attachments(&written, 0) {
-        terminal::line(attachments);
-    }
-    Ok(ExitCode::SUCCESS)
+    written
 }
 
-/// What texts are found by, as servers with this configuration make it.
-fn terms(config: &Config) -> anyhow::Result<Terms> {
-    let language = &config.search.language;
-    let analyzer = Analyzer::new(language)
-        .with_context(|| format!("search.language: '{language}' is not a known language"))?;
-    Ok(Arc::new(move |text: &str| analyzer.terms(text)))
-}
-
-/// Where the archive is read from.
-#[derive(Debug, Clone)]
-enum Source {
-    File(PathBuf),
-    Pipe,
-}
-
-impl Source {
-    fn of(path: &Path) -> Self {
-        if path.as_os_str() == "-" { Self::Pipe } else { Self::File(path.to_owned()) }
-    }
-
-    /// The bytes, on a bar that says what is done with them.
-    fn open(&self, doing: &'static str) -> anyhow::Result<(Box<dyn Read>, ProgressBar)> {
-        let (source, bar): (Box<dyn Read>, _) = match self {
-            Self::Pipe => (Box::new(std::io::stdin().lock()), terminal::progress_bar(PIPE, 0)),
-            Self::File(path) => {
-                let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-                let metadata = file.metadata().with_context(|| format!("cannot read {}", path.display()))?;
-                ensure!(!metadata.is_dir(), "{} is a folder, not an archive", path.display());
-                (Box::new(file), terminal::progress_bar(BYTES, metadata.len()))
+async fn write_all(services: &Services, reading: Reading, to: Destination) -> anyhow::Result<Report> {
+    let (sender, mut parcels) = mpsc::channel::<Parcel>(WAITING);
+    let room = Arc::new(Semaphore::new(WAITING_KIB));
+    let reader = tokio::task::spawn_blocking(move || {
+        let here = tokio::runtime::Handle::current();
+        reading.each(&mut |found| {
+            let kib = (found.bytes / 1024 + 1).min(WAITING_KIB) as u32;
+            let room = here.block_on(room.clone().acquire_many_owned(kib))?;
+            // Whoever writes has gone away, with an error of its own.
+            sender
+                .blocking_send(Parcel { found, room })
+                .map_err(|_| anyhow::anyhow!("nothing more is written"))
+        })
+    });
+    let (mut report, mut under_way) = (Report::default(), FuturesUnordered::<Written>::new());
+    let mut pending = Pending::default();
+    loop {
+        // What is under way gives room for what is to come, so it must go on while that is waited for.
+        let parcel = tokio::select! {
+            Some(outcomes) = under_way.next() => {
+                report.take_all(outcomes?);
+                continue;
+            }
+            parcel = parcels.recv(), if under_way.len() < AT_ONCE => parcel,
+        };
+        let Some(Parcel { found, room }) = parcel else { break };
+        let room = Arc::new(room);
+        let records = match found.records {
+            Ok(records) => records,
+            Err(why) => {
+                report.take(Outcome::Refused { place: found.place, why });
+                continue;
             }
         };
-        bar.set_message(doing);
-        Ok((Box::new(bar.wrap_read(source)), bar))
+        for record in records {
+            match to.place(&found.place, record) {
+                Ok(placed) => under_way.extend(pending.next(services, &to, placed, &room)),
+                Err(refused) => report.take(refused),
+            }
+            while under_way.len() >= AT_ONCE {
+                let Some(outcomes) = under_way.next().await else { break };
+                report.take_all(outcomes?);
+            }
+        }
     }
-}
-
-/// Reads an archive to its end; says what it is, what it holds and whose that is.
-fn survey(source: &Source) -> anyhow::Result<(Header, Summary, BTreeSet<String>)> {
-    let (bytes, bar) = source.open("checking")?;
-    let mut reader = Reader::new(bytes)?;
-    let mut tenants = BTreeSet::new();
-    while let Some(batch) = reader.next_batch()? {
-        batch.note_tenants(&mut tenants);
+    under_way.extend(pending.flush(services, &to));
+    while let Some(outcomes) = under_way.next().await {
+        report.take_all(outcomes?);
     }
-    bar.finish_and_clear();
-    Ok((reader.header().clone(), reader.summary(), tenants))
+    report.left_out = reader.await??;
+    Ok(report)
 }
 
-/// What a thread that reads an archive tells the one that writes.
-enum Piece {
-    Header(Box<Header>),
-    Part(Part),
-    End(Summary),
+/// Memories that wait until it is worth while.
+#[derive(Default)]
+struct Pending {
+    batch: Option<Batch>,
+    rooms: Vec<Arc<OwnedSemaphorePermit>>,
+    kib: usize,
 }
 
-/// Reads on one thread and writes on another. Says what was in the archive, and whether the store was compared with it.
-async fn import(
-    store: &Store,
-    source: Source,
-    tenants: Option<BTreeSet<String>>,
-    terms: Terms,
-    mut putting: Putting,
-) -> anyhow::Result<(Summary, bool)> {
-    let (pieces, mut read) = mpsc::channel(READ_AHEAD);
-    let reading = tokio::task::spawn_blocking(move || pass_on(&source, &pieces));
-    let (mut import, mut tenants) = (None, Some(tenants));
-    while let Some(piece) = read.recv().await {
-        match (piece, import.take()) {
-            (Piece::Header(header), _) => {
-                let (store, tenants) = (store.clone(), tenants.take().flatten());
-                let begun = Import::begin(store, *header, tenants, terms.clone(), SystemClock.now()).await?;
-                if begun.rows_before() > 0 {
-                    let rows = counted(begun.rows_before(), "row");
-                    terminal::line(format_args!("Going on after {rows} of an earlier run."));
+impl Pending {
+    /// What is to be written next, if anything is.
+    fn next(
+        &mut self,
+        services: &Services,
+        to: &Destination,
+        placed: Placed,
+        room: &Arc<OwnedSemaphorePermit>,
+    ) -> Option<Written> {
+        let (services, room) = (services.clone(), room.clone());
+        match placed {
+            Placed::Conversation { place, caller, transcript } => Some(Box::pin(async move {
+                let _room = room;
+                writing::conversation(&services, place, &caller, transcript).await
+            })),
+            Placed::File { place, caller, path, document } => {
+                let overwrite = to.overwrite;
+                Some(Box::pin(async move {
+                    let _room = room;
+                    let written = writing::file(&services, place, &caller, path, &document, overwrite).await;
+                    written.map(|outcome| vec![outcome])
+                }))
+            }
+            Placed::Memory { place, user, keepsake, is_fact } => {
+                let is_another = self.batch.as_ref().is_some_and(|batch| batch.user != user);
+                let before = if is_another { self.flush(&services, to) } else { None };
+                let batch = self.batch.get_or_insert_with(|| Batch { user, memories: Vec::new() });
+                batch.memories.push((place, keepsake, is_fact));
+                let is_full = batch.memories.len() >= BATCH;
+                if !self.rooms.last().is_some_and(|last| Arc::ptr_eq(last, &room)) {
+                    self.kib += room.num_permits();
+                    self.rooms.push(room);
                 }
-                import = Some(begun);
+                // What waits must not take the room that the next one waits for.
+                let is_full = is_full || self.kib >= WAITING_KIB / 8;
+                before.or_else(|| if is_full { self.flush(&services, to) } else { None })
             }
-            (Piece::Part(Part::Rows(batch)), Some(mut begun)) => {
-                begun.write(batch).await?;
-                import = Some(begun);
-            }
-            (Piece::Part(part), Some(begun)) => {
-                putting.put(part).await?;
-                import = Some(begun);
-            }
-            (Piece::End(summary), Some(begun)) => {
-                let bar = terminal::progress_bar(ROWS, summary.rows);
-                let shown = bar.clone();
-                let written =
-                    begun.finish(&summary, move |progress| shown.set_position(progress.rows)).await?;
-                bar.finish_and_clear();
-                return Ok((summary, written.compared));
-            }
-            (Piece::Part(_) | Piece::End(_), None) => break,
         }
     }
-    // It sends everything, or says why it cannot.
-    reading.await??;
-    anyhow::bail!("the archive was not read to its end")
+
+    fn flush(&mut self, services: &Services, to: &Destination) -> Option<Written> {
+        let batch = self.batch.take()?;
+        self.kib = 0;
+        let (services, to, rooms) = (services.clone(), to.clone(), std::mem::take(&mut self.rooms));
+        Some(Box::pin(async move {
+            let _rooms = rooms;
+            writing::memories(&services, &to, batch).await
+        }))
+    }
 }
 
-fn pass_on(source: &Source, pieces: &mpsc::Sender<Piece>) -> anyhow::Result<()> {
-    let (bytes, bar) = source.open("importing")?;
-    let mut reader = Reader::new(bytes)?;
-    let header = Box::new(reader.header().clone());
-    let mut next = Some(Piece::Header(header));
-    while let Some(piece) = next.take() {
-        let last = matches!(piece, Piece::End(_));
-        // Whoever writes has gone away, with an error of its own.
-        if pieces.blocking_send(piece).is_err() || last {
-            break;
+/// Says what an import would do, and does nothing: the store is read as it is, if there is one.
+fn foresee(config: &Config, reading: Reading, to: Destination) -> anyhow::Result<Report> {
+    let is_there = match config.database()? {
+        Database::Sqlite(file) => file.exists(),
+        Database::Postgres(_) => {
+            let settings = config.store.postgres(config.encryption.vault()?);
+            inspection::inspect(&settings, &SystemClock)?.schema.is_some()
         }
-        next = Some(match reader.next_part()? {
-            Some(part) => Piece::Part(part),
-            None => Piece::End(reader.summary()),
-        });
+    };
+    match is_there {
+        false => foresee_in(None, config, reading, &to),
+        true => export::look(config, config.encryption.vault()?, |tx, _| {
+            Ok(foresee_in(Some(tx), config, reading, &to))
+        })?,
     }
-    bar.finish_and_clear();
-    Ok(())
+}
+
+fn foresee_in(
+    mut tx: Option<&mut dyn Tx>,
+    config: &Config,
+    reading: Reading,
+    to: &Destination,
+) -> anyhow::Result<Report> {
+    let (settings, now) = (serve::settings(config), SystemClock.now());
+    let (mut report, mut remembered) = (Report::default(), HashSet::<MemoryId>::new());
+    if let Some(tx) = &mut tx {
+        tx.confine(&to.tenant)?;
+    }
+    let left_out = reading.each(&mut |found| {
+        let records = match found.records {
+            Ok(records) => records,
+            Err(why) => {
+                report.take(Outcome::Refused { place: found.place, why });
+                return Ok(());
+            }
+        };
+        for record in records {
+            let placed = match to.place(&found.place, record) {
+                Ok(placed) => placed,
+                Err(refused) => {
+                    report.take(refused);
+                    continue;
+                }
+            };
+            let tx: Option<&mut dyn Tx> = match &mut tx {
+                Some(tx) => Some(&mut **tx),
+                None => None,
+            };
+            let outcomes = match placed {
+                Placed::Conversation { place, caller, transcript } => {
+                    writing::foresee_conversation(tx, &settings, place, &caller, transcript)?
+                }
+                Placed::File { place, caller, path, document } => {
+                    vec![writing::foresee_file(tx, place, &caller, &path, &document, to.overwrite)?]
+                }
+                Placed::Memory { place, user, keepsake, is_fact } => {
+                    let is_repeated = !remembered.insert(keepsake.id);
+                    let memories = vec![(place, keepsake, is_fact)];
+                    let mut outcomes =
+                        writing::foresee_memories(tx, &settings, to, Batch { user, memories }, now)?;
+                    for outcome in &mut outcomes {
+                        if let Outcome::Memory { is_new, .. } = outcome {
+                            *is_new &= !is_repeated;
+                        }
+                    }
+                    outcomes
+                }
+            };
+            report.take_all(outcomes);
+        }
+        Ok(())
+    })?;
+    report.left_out = left_out;
+    Ok(report)
 }

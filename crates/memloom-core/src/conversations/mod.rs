@@ -4,6 +4,7 @@ mod access;
 pub mod content;
 pub mod forks;
 pub mod sync;
+pub mod transcript;
 
 pub use access::AccessLevel;
 

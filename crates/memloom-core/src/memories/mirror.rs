@@ -2,23 +2,14 @@
 
 use super::limits::{MAX_METADATA_DEPTH, MAX_TAG_CHARS, MAX_TAGS};
 use super::{AccessPolicy, Author, Kind, Layer, Lineage, Memory, MemoryId, ScopeKey, State, metadata};
-use crate::Timestamp;
 use crate::files::{Scope, body};
+use crate::{Timestamp, derived_uuid};
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 use std::collections::HashSet;
-use uuid::Builder;
 
 /// The id of the memory that mirrors an event: always the same, so that an event that is written again is found again.
 pub fn id(scope: &Scope, event_id: &str) -> MemoryId {
-    let mut hasher = Sha256::new();
-    for part in [scope.tenant().as_str(), scope.user().as_str(), event_id] {
-        hasher.update((part.len() as u64).to_be_bytes());
-        hasher.update(part);
-    }
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&hasher.finalize()[..16]);
-    MemoryId(Builder::from_custom_bytes(bytes).into_uuid())
+    MemoryId(derived_uuid(&[scope.tenant().as_str(), scope.user().as_str(), event_id]))
 }
 
 /// The memory that mirrors an event, as if it were new and without its embedding; `max_bytes` is how much metadata it may

@@ -72,6 +72,8 @@ pub(super) struct Checked {
     /// The attachments that the content names by their ids.
     pub attachments: Vec<Named>,
     pub fork: Option<ForkPoint>,
+    /// When it was said, where that was not now but elsewhere.
+    pub said_at: Option<Timestamp>,
 }
 
 /// A searchable text, analysed before it reaches the store's thread.
@@ -140,7 +142,7 @@ impl Conversations {
             .await
     }
 
-    fn check_append(&self, caller: &Caller, request: AppendRequest) -> Result<Checked> {
+    pub(super) fn check_append(&self, caller: &Caller, request: AppendRequest) -> Result<Checked> {
         let channel = request.channel.unwrap_or(Channel::History);
         let explicit_channel = request.channel.is_some();
         let mut checked = self.check_entry(caller, request, channel, MAX_APPEND_ITEMS)?;
@@ -188,7 +190,7 @@ impl Conversations {
         }
         text("contentType", &content_type, MAX_CONTENT_TYPE_CHARS)?;
         let content = request.content.ok_or_else(|| required("content"))?;
-        self.check_content(&content, max_items)?;
+        check_content(&content, self.cx.settings.max_content_bytes, max_items)?;
         let indexed = request.indexed_content.filter(|text| !text.trim().is_empty());
         if let Some(indexed) = &indexed {
             text("indexedContent", indexed, MAX_INDEXED_CHARS)?;
@@ -217,32 +219,33 @@ impl Conversations {
             by_agent: None,
             attachments: Vec::new(),
             fork,
+            said_at: None,
         })
-    }
-
-    fn check_content(&self, content: &Json, max_items: usize) -> Result<()> {
-        let wrong = |message: String| Error::invalid("content", message);
-        if !content.get().starts_with('[') {
-            return Err(wrong("must be a JSON array".into()));
-        }
-        let max_bytes = self.cx.settings.max_content_bytes;
-        if content.get().len() > max_bytes {
-            return Err(Error::TooLarge {
-                max_bytes: max_bytes as u64,
-                actual_bytes: Some(content.get().len() as u64),
-            });
-        }
-        content.check(MAX_NESTING).map_err(|e| wrong(e.to_string()))?;
-        let items: Vec<&RawValue> = content.items().map_err(|e| wrong(e.to_string()))?;
-        if items.len() > max_items {
-            return Err(wrong(format!("must have at most {max_items} items")));
-        }
-        Ok(())
     }
 
     pub(super) fn analysed(&self, text: String, explicit: bool) -> Text {
         Text { terms: self.cx.analyzer.terms(&text), text, explicit }
     }
+}
+
+/// Checks content that is to be stored: an array that is not too long, not too deep, and without NUL.
+pub(super) fn check_content(content: &Json, max_bytes: usize, max_items: usize) -> Result<()> {
+    let wrong = |message: String| Error::invalid("content", message);
+    if !content.get().starts_with('[') {
+        return Err(wrong("must be a JSON array".into()));
+    }
+    if content.get().len() > max_bytes {
+        return Err(Error::TooLarge {
+            max_bytes: max_bytes as u64,
+            actual_bytes: Some(content.get().len() as u64),
+        });
+    }
+    content.check(MAX_NESTING).map_err(|e| wrong(e.to_string()))?;
+    let items: Vec<&RawValue> = content.items().map_err(|e| wrong(e.to_string()))?;
+    if items.len() > max_items {
+        return Err(wrong(format!("must have at most {max_items} items")));
+    }
+    Ok(())
 }
 
 /// The effective client, without which there is no memory channel.
@@ -281,7 +284,7 @@ fn repeated(
     entries::get(tx, group, first.entry)?.ok_or_else(|| Error::not_found(Resource::Entry, first.entry))
 }
 
-fn append_history(
+pub(super) fn append_history(
     tx: &mut dyn Tx,
     caller: &Caller,
     id: ConversationId,
@@ -290,7 +293,8 @@ fn append_history(
     checked: &Checked,
     now: Timestamp,
 ) -> Result<Entry> {
-    let place = groups::take_place_as_latest(tx, head.group, id, now)?;
+    let said_at = checked.said_at.unwrap_or(now);
+    let place = groups::take_place_as_latest(tx, head.group, id, said_at)?;
     let content = match checked.attachments.as_slice() {
         [] => checked.content.clone(),
         named => link(tx, caller, (head.group, entry_id), named, &checked.content, place.created_at)?,

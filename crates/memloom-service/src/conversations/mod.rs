@@ -4,6 +4,7 @@ mod admin;
 mod entries;
 mod eviction;
 mod forks;
+pub mod import;
 mod indexing;
 mod lifecycle;
 mod meaning;

@@ -75,7 +75,7 @@ impl Memories {
     }
 
     /// Gives every entry of a batch its embedding, in as few calls as possible. Where that fails for all, none is stored.
-    async fn embed_all(&self, caller: &MemoryCaller, read: &mut [Result<Memory>]) -> Result<()> {
+    pub(super) async fn embed_all(&self, caller: &MemoryCaller, read: &mut [Result<Memory>]) -> Result<()> {
         let texts: Vec<&str> = read.iter().flatten().map(|memory| memory.content.as_str()).collect();
         let made = match self.cx.embeddings.documents(caller.tenant().as_str(), &texts).await {
             Ok(made) => made.into_iter().map(Some).collect(),
@@ -90,7 +90,7 @@ impl Memories {
     }
 
     /// Inserts entries of several kinds. What lasts is one unit of work; it is told of first, and with the key.
-    async fn insert_all(
+    pub(super) async fn insert_all(
         &self,
         caller: &MemoryCaller,
         added: &[Arc<Memory>],

@@ -276,7 +276,7 @@ fn apply(
 }
 
 /// Whether a write can be done as things are.
-fn possible(tx: &mut dyn Tx, write: &Write) -> Result<bool> {
+pub(super) fn possible(tx: &mut dyn Tx, write: &Write) -> Result<bool> {
     let memory = write.memory();
     let version = entries::version(tx, memory.scope.tenant(), memory.id)?;
     Ok(match write {

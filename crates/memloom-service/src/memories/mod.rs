@@ -13,6 +13,7 @@ mod entries;
 mod event_json;
 mod facts;
 pub(crate) mod forget;
+pub mod import;
 mod indexing;
 pub mod journal;
 mod lifecycle;

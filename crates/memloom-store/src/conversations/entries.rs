@@ -5,9 +5,11 @@ use crate::vault::{self, places};
 use crate::{Lock, StoreError, Tx, TxExt, Value};
 use memloom_core::conversations::forks::{Segment, View};
 use memloom_core::conversations::sync::{Digest, MemoryState};
+use memloom_core::conversations::transcript::Stored;
 use memloom_core::conversations::{Channel, Entry};
 use memloom_core::identity::Tenant;
 use memloom_core::{ClientId, ConversationId, EntryId, GroupId};
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 /// Stores an entry. Memory entries bring the state of their epoch.
@@ -73,6 +75,19 @@ pub fn position(tx: &mut dyn Tx, id: EntryId) -> Result<Option<Position>, StoreE
             })
         },
     )
+}
+
+/// Where every history entry of a group stands.
+pub fn places(tx: &mut dyn Tx, group: GroupId) -> Result<HashMap<EntryId, Stored>, StoreError> {
+    let found = tx.rows(
+        "SELECT id, conversation_id, ord FROM entries WHERE group_id = $1 AND channel = $2",
+        &[group.0.into(), Channel::History.code().into()],
+        |row| {
+            let place = Stored { conversation: ConversationId(row.uuid(1)?), ord: row.int(2)? };
+            Ok((EntryId(row.uuid(0)?), place))
+        },
+    )?;
+    Ok(found.into_iter().collect())
 }
 
 /// An entry of a group.

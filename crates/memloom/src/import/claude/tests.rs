@@ -1,0 +1,78 @@
+//! Messages, memories and projects of an export.
+
+use super::*;
+
+fn records(item: Value) -> Vec<Record> {
+    read(&item, &mut LeftOut::default()).unwrap()
+}
+
+#[test]
+fn blocks_become_words_and_events() {
+    let item = json!({"uuid": "c", "name": "n", "chat_messages": [
+        {"uuid": "1", "sender": "human", "text": "old words", "content": []},
+        {"uuid": "2", "sender": "assistant", "content": [
+            {"type": "thinking", "thinking": "hm"},
+            {"type": "text", "text": "Let me look."},
+            {"type": "tool_use", "name": "search", "input": {"q": "x"}},
+            {"type": "tool_result", "name": "search", "content": [{"type": "text", "text": "found"}]},
+            {"type": "text", "text": "Here."}]},
+    ]});
+    let Record::Conversation(found) = records(item).remove(0) else { panic!("no conversation") };
+    assert_eq!(found.messages[0].text, "old words");
+    assert_eq!(found.messages[0].role, Role::User);
+    assert_eq!(found.messages[1].text, "Let me look.\n\nHere.");
+    assert_eq!(found.messages[1].parent, Some(0));
+    let kinds: Vec<&str> =
+        found.messages[1].events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["thinking", "tool_call", "tool_result"]);
+}
+
+#[test]
+fn parents_make_branches_where_they_are_named() {
+    let root = "00000000-0000-4000-8000-000000000000";
+    let message = |id: &str, parent: &str| json!({"uuid": id, "sender": "human", "text": id, "parent_message_uuid": parent});
+    let item =
+        json!({"uuid": "c", "chat_messages": [message("1", root), message("2", "1"), message("3", "1")]});
+    let Record::Conversation(found) = records(item).remove(0) else { panic!("no conversation") };
+    let told: Vec<_> =
+        found.messages.iter().map(|one| (one.source_id.as_str(), one.parent, one.current)).collect();
+    assert_eq!(told, [("1", None, true), ("2", Some(0), false), ("3", Some(0), true)]);
+}
+
+#[test]
+fn memories_are_paragraphs_below_their_headings() {
+    let item = json!({"conversations_memory": "**Work**\n\nBuilds boats.\n\nLikes oak.", "project_memories": {"p": "Ship it."}});
+    let told: Vec<_> = records(item)
+        .into_iter()
+        .map(|record| match record {
+            Record::Memory(memory) => (memory.content.unwrap(), memory.metadata.get("title").cloned()),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("Builds boats.".to_owned(), Some(json!("Work"))),
+            ("Likes oak.".to_owned(), Some(json!("Work"))),
+            ("Ship it.".to_owned(), None),
+        ]
+    );
+}
+
+#[test]
+fn names_of_projects_cannot_leave_their_folder() {
+    let item = json!({"uuid": "p", "name": "../../etc", "prompt_template": "Be brief.",
+        "docs": [{"filename": "..\\..\\passwd", "content": "x"}, {"filename": "empty"}]});
+    let paths: Vec<String> = records(item)
+        .into_iter()
+        .map(|record| match record {
+            Record::File(document) => document.path,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    for path in &paths {
+        assert!(memloom_core::files::FilePath::parse(path).is_ok(), "{path}");
+        assert!(path.starts_with("claude/projects/"), "{path}");
+    }
+    assert_eq!(paths.len(), 2);
+}

@@ -1,0 +1,405 @@
+//! From records to the store, through the functions that everybody calls.
+
+use super::format::Format;
+use super::record::{Conversation, Document, Message, Record, Remembered, Role};
+use super::report::{Fate, Outcome};
+use memloom_core::files::{Code as FileCode, FilePath, ScopedCaller, envelope};
+use memloom_core::identity::{
+    Caller, Credentials, IdentityPolicy, Principal, RoleGrant, Trust, VerifiedClient, resolve,
+};
+use memloom_core::memories::MemoryId;
+use memloom_core::{ConversationId, EntryId, Error, Json, Result, Timestamp, derived_uuid};
+use memloom_service::conversations::import as transcripts;
+use memloom_service::conversations::import::Transcript;
+use memloom_service::files::Headers;
+use memloom_service::memories::import as keepsakes;
+use memloom_service::memories::import::Keepsake;
+use memloom_service::{Services, Settings};
+use memloom_store::Tx;
+use memloom_store::files::documents;
+use serde_json::{Map, Value, json};
+
+/// Who brings it in, as entries, memories and the audit trail say.
+const CLIENT: &str = "import";
+/// What files are that nobody gave another schema: the contract's word for it.
+const SCHEMA: (&str, &str) = ("memnet.file", "1.0.0");
+/// How much of a text is shown.
+const SHOWN_CHARS: usize = 60;
+
+/// Whose everything becomes, and under which ids.
+#[derive(Debug, Clone)]
+pub(super) struct Destination {
+    pub format: Format,
+    pub tenant: String,
+    /// Whose it is, where it does not say.
+    pub user: Option<String>,
+    pub overwrite: bool,
+}
+
+/// A record with its place here.
+pub(super) enum Placed {
+    Conversation { place: String, caller: Caller, transcript: Transcript },
+    Memory { place: String, user: String, keepsake: Keepsake, is_fact: bool },
+    File { place: String, caller: Box<ScopedCaller>, path: FilePath, document: Document },
+}
+
+impl Destination {
+    /// Somebody who may write what is a user's.
+    pub fn principal(&self, user: &str) -> Result<Principal> {
+        let nobody = RoleGrant::default;
+        let policy = IdentityPolicy {
+            default_tenant: self.tenant.clone(),
+            trust: Trust::EveryClient,
+            admin: nobody(),
+            auditor: nobody(),
+            indexer: nobody(),
+            reader: None,
+            writer: None,
+        };
+        let credentials = Credentials {
+            user: None,
+            client: Some(VerifiedClient { id: CLIENT.to_owned(), tenant: None }),
+            asserted_user: Some(user.to_owned()),
+            asserted_tenant: None,
+        };
+        resolve(credentials, &policy)
+    }
+
+    /// Gives a record its place, unless it cannot have one.
+    pub fn place(&self, place: &str, record: Record) -> std::result::Result<Placed, Outcome> {
+        let user = match &record {
+            Record::Memory(memory) => memory.user.clone().or_else(|| self.user.clone()),
+            Record::Conversation(_) | Record::File(_) => self.user.clone(),
+        };
+        let placed = match user {
+            None => Err("it does not say whose it is: add --user".to_owned()),
+            Some(user) => self.place_of(place, &user, record).map_err(|error| told(&error)),
+        };
+        placed.map_err(|why| Outcome::Refused { place: place.to_owned(), why })
+    }
+
+    fn place_of(&self, place: &str, user: &str, record: Record) -> Result<Placed> {
+        let (place, principal) = (place.to_owned(), self.principal(user)?);
+        Ok(match record {
+            Record::Conversation(conversation) => Placed::Conversation {
+                place,
+                caller: principal.into_caller()?,
+                transcript: self.transcript(user, conversation)?,
+            },
+            Record::Memory(memory) => Placed::Memory {
+                place,
+                is_fact: memory.fact.is_some(),
+                keepsake: self.keepsake(user, memory),
+                user: user.to_owned(),
+            },
+            Record::File(document) => Placed::File {
+                place,
+                caller: Box::new(ScopedCaller::enter(
+                    &principal,
+                    user.to_owned(),
+                    Some(CLIENT),
+                    CLIENT.to_owned(),
+                )?),
+                path: FilePath::parse(&document.path)?,
+                document,
+            },
+        })
+    }
+
+    /// The id here of what has a name there: another one for everybody who brings it in.
+    fn id(&self, user: &str, names: &[&str]) -> uuid::Uuid {
+        let format = format!("{:?}", self.format).to_lowercase();
+        let ours = ["memloom import", &format, &self.tenant, user];
+        derived_uuid(&[&ours[..], names].concat())
+    }
+
+    fn transcript(&self, user: &str, conversation: Conversation) -> Result<Transcript> {
+        let Conversation { source_id, title, created_at, about, messages } = conversation;
+        let message = |message: Message| {
+            let names = [source_id.as_str(), message.source_id.as_str()];
+            Ok(transcripts::Message {
+                id: EntryId(self.id(user, &["entry", names[0], names[1]])),
+                branch: ConversationId(self.id(user, &["branch", names[0], names[1]])),
+                parent: message.parent,
+                current: message.current,
+                at: message.at,
+                content: content(message)?,
+            })
+        };
+        Ok(Transcript {
+            id: ConversationId(self.id(user, &["conversation", &source_id])),
+            title,
+            metadata: Some(json_of(&about)?),
+            created_at,
+            messages: messages.into_iter().map(message).collect::<Result<_>>()?,
+        })
+    }
+
+    fn keepsake(&self, user: &str, memory: Remembered) -> Keepsake {
+        let Remembered {
+            source_id, agent, session, content, fact, mut metadata, created_at, updated_at, ..
+        } = memory;
+        let mut identifiers = Map::from_iter([("userId".to_owned(), Value::from(user))]);
+        // What one agent learned is that agent's; what one session was about is that session's.
+        let layer = match (agent, session) {
+            (Some(agent), session) => {
+                identifiers.insert("agentId".to_owned(), agent.into());
+                if let Some(session) = session {
+                    metadata.insert("sessionId".to_owned(), session.into());
+                }
+                "agent"
+            }
+            (None, Some(session)) => {
+                identifiers.insert("sessionId".to_owned(), session.into());
+                "session"
+            }
+            (None, None) => "user",
+        };
+        let mut body = json!({"layer": layer, "identifiers": identifiers, "metadata": metadata});
+        if let Some(content) = content {
+            body["content"] = content.into();
+        }
+        match fact {
+            Some(fact) => {
+                body["kind"] = "procedural".into();
+                body["fact"] = json!({"factType": fact.fact_type, "subject": fact.subject,
+                    "predicate": fact.predicate, "object": fact.object});
+            }
+            None => body["kind"] = "semantic".into(),
+        }
+        let id = MemoryId(self.id(user, &["memory", &source_id]));
+        Keepsake { id, body, created_at, updated_at }
+    }
+}
+
+/// A message as an entry has it.
+fn content(message: Message) -> Result<Json> {
+    let mut item = Map::new();
+    item.insert("role".to_owned(), if message.role == Role::User { "USER" } else { "AI" }.into());
+    if !message.text.trim().is_empty() {
+        // Nothing that is stored has NUL; where one was, none was meant.
+        item.insert("text".to_owned(), message.text.replace('\0', "").into());
+    }
+    if !message.events.is_empty() {
+        item.insert("events".to_owned(), message.events.into());
+    }
+    json_of(&[item])
+}
+
+fn json_of(value: &impl serde::Serialize) -> Result<Json> {
+    Json::of(value).map_err(|error| Error::Internal(error.to_string()))
+}
+
+/// Writes a conversation.
+pub(super) async fn conversation(
+    services: &Services,
+    place: String,
+    caller: &Caller,
+    transcript: Transcript,
+) -> anyhow::Result<Vec<Outcome>> {
+    let title = title(&transcript);
+    outcomes_of(place, title, services.conversations.import(caller, transcript).await)
+}
+
+/// Says what [`conversation`] would.
+pub(super) fn foresee_conversation(
+    tx: Option<&mut dyn Tx>,
+    settings: &Settings,
+    place: String,
+    caller: &Caller,
+    transcript: Transcript,
+) -> anyhow::Result<Vec<Outcome>> {
+    let title = title(&transcript);
+    outcomes_of(place, title, transcripts::foresee(tx, caller, transcript, settings.max_content_bytes))
+}
+
+fn title(transcript: &Transcript) -> String {
+    transcript.title.as_deref().map_or_else(|| "without a title".to_owned(), shown)
+}
+
+fn outcomes_of(
+    place: String,
+    title: String,
+    imported: Result<transcripts::Imported>,
+) -> anyhow::Result<Vec<Outcome>> {
+    let imported = match imported {
+        Ok(imported) => imported,
+        Err(error) => return refused(place, error).map(|outcome| vec![outcome]),
+    };
+    let transcripts::Imported { is_new, entries, forks, known, refused: messages } = imported;
+    let mut outcomes = vec![Outcome::Conversation { title, is_new, entries, forks, known }];
+    for (message, error) in messages {
+        outcomes.push(refused(format!("{place} message {message}"), error)?);
+    }
+    Ok(outcomes)
+}
+
+/// Memories of one user, with where they were found.
+pub(super) struct Batch {
+    pub user: String,
+    pub memories: Vec<(String, Keepsake, bool)>,
+}
+
+/// Writes memories.
+pub(super) async fn memories(
+    services: &Services,
+    to: &Destination,
+    batch: Batch,
+) -> anyhow::Result<Vec<Outcome>> {
+    let caller = services.memories.caller(&to.principal(&batch.user)?, CLIENT.to_owned());
+    let items = batch.memories.iter().map(|(_, keepsake, _)| keepsake.clone()).collect();
+    remembered(batch, services.memories.import(&caller, items).await?)
+}
+
+/// Says what [`memories`] would.
+pub(super) fn foresee_memories(
+    tx: Option<&mut dyn Tx>,
+    settings: &Settings,
+    to: &Destination,
+    batch: Batch,
+    now: Timestamp,
+) -> anyhow::Result<Vec<Outcome>> {
+    let caller = memloom_core::memories::MemoryCaller::enter(&to.principal(&batch.user)?, CLIENT.to_owned());
+    let items: Vec<Keepsake> = batch.memories.iter().map(|(_, keepsake, _)| keepsake.clone()).collect();
+    let foreseen = keepsakes::foresee(tx, &caller, &items, &settings.memories.rules, now)?;
+    remembered(batch, foreseen)
+}
+
+fn remembered(batch: Batch, results: Vec<Result<bool>>) -> anyhow::Result<Vec<Outcome>> {
+    let outcome =
+        |((place, keepsake, is_fact), result): ((String, Keepsake, bool), Result<bool>)| match result {
+            Ok(is_new) => {
+                let fact = &keepsake.body["fact"];
+                let said = match is_fact {
+                    true => ["subject", "predicate", "object"]
+                        .map(|part| fact[part].as_str().unwrap_or_default())
+                        .join(" "),
+                    false => keepsake.body["content"].as_str().unwrap_or_default().to_owned(),
+                };
+                Ok(Outcome::Memory { said: shown(&said), is_fact, is_new })
+            }
+            Err(error) => refused(place, error),
+        };
+    batch.memories.into_iter().zip(results).map(outcome).collect()
+}
+
+/// Writes a file, unless it is there.
+pub(super) async fn file(
+    services: &Services,
+    place: String,
+    caller: &ScopedCaller,
+    path: FilePath,
+    document: &Document,
+    overwrite: bool,
+) -> anyhow::Result<Outcome> {
+    let stored = match services.files.get(caller, path.clone()).await {
+        Ok(stored) => Some(stored),
+        Err(Error::Refused(refusal)) if refusal.code == FileCode::DocumentNotFound => None,
+        Err(error) => return refused(place, error),
+    };
+    let fate = fate(stored.as_ref().map(|stored| stored.document.as_str()), document, overwrite)?;
+    let (envelope, if_match) = match (&stored, fate) {
+        (_, Fate::Same | Fate::Kept) => return Ok(Outcome::File { path: path.as_str().to_owned(), fate }),
+        (Some(stored), _) => {
+            let mut envelope = envelope::stored(&stored.document)?;
+            envelope.insert("content".to_owned(), text_of(document));
+            (envelope, stored.etag.to_string())
+        }
+        (None, _) => (new_envelope(&path, document), "*".to_owned()),
+    };
+    let body = json!({"document": envelope, "reason": "import"});
+    let headers = Headers { if_match: Some(if_match), idempotency_key: None };
+    match services.files.put(caller, path.clone(), body, headers).await {
+        Ok(_) => Ok(Outcome::File { path: path.as_str().to_owned(), fate }),
+        Err(error) => refused(place, error),
+    }
+}
+
+/// Says what [`file`] would.
+pub(super) fn foresee_file(
+    tx: Option<&mut dyn Tx>,
+    place: String,
+    caller: &ScopedCaller,
+    path: &FilePath,
+    document: &Document,
+    overwrite: bool,
+) -> anyhow::Result<Outcome> {
+    let stored = match tx {
+        Some(tx) => documents::get(tx, &caller.scope, path)?,
+        None => None,
+    };
+    let fate = fate(stored.as_ref().map(|stored| stored.document.as_str()), document, overwrite)?;
+    let envelope = new_envelope(path, document);
+    // With what the server adds to it, which is no more than this.
+    if Value::from(envelope).to_string().chars().count() + 200 > envelope::MAX_CHARS {
+        let why = format!("the document has more than {} chars", envelope::MAX_CHARS);
+        return Ok(Outcome::Refused { place, why });
+    }
+    Ok(Outcome::File { path: path.as_str().to_owned(), fate })
+}
+
+fn fate(stored: Option<&str>, document: &Document, overwrite: bool) -> Result<Fate> {
+    let Some(stored) = stored else { return Ok(Fate::New) };
+    let same = envelope::stored(stored)?.get("content").and_then(|content| content.get("text"))
+        == Some(&json!(document.text));
+    Ok(match (same, overwrite) {
+        (true, _) => Fate::Same,
+        (false, false) => Fate::Kept,
+        (false, true) => Fate::Replaced,
+    })
+}
+
+fn text_of(document: &Document) -> Value {
+    json!({"content_type": "text/markdown", "text": document.text})
+}
+
+fn new_envelope(path: &FilePath, document: &Document) -> Map<String, Value> {
+    let mut envelope = Map::new();
+    envelope.insert("doc_id".to_owned(), derived_uuid(&["memloom import", path.as_str()]).to_string().into());
+    envelope.insert("schema_id".to_owned(), SCHEMA.0.into());
+    envelope.insert("schema_version".to_owned(), SCHEMA.1.into());
+    if let Some(at) = document.created_at {
+        envelope.insert("created_at".to_owned(), at.to_string().into());
+    }
+    envelope.insert("content".to_owned(), text_of(document));
+    envelope
+}
+
+/// What is wrong with one record; an error if it is not the record that something is wrong with.
+fn refused(place: String, error: Error) -> anyhow::Result<Outcome> {
+    let of_the_record = match &error {
+        Error::MemoryRefused(refusal) => !refusal.code.retryable(),
+        Error::Invalid(_)
+        | Error::BadRequest(_)
+        | Error::Forbidden(_)
+        | Error::Refused(_)
+        | Error::QuotaExceeded(_)
+        | Error::NotFound { .. }
+        | Error::Conflict(_)
+        | Error::TooLarge { .. } => true,
+        _ => false,
+    };
+    if of_the_record { Ok(Outcome::Refused { place, why: told(&error) }) } else { Err(error.into()) }
+}
+
+fn told(error: &Error) -> String {
+    match error {
+        Error::NotFound { .. } => {
+            "it was imported and then deleted here: what was deleted is not brought back".to_owned()
+        }
+        Error::TooLarge { max_bytes, .. } => {
+            format!("it is longer than {max_bytes} bytes (limits.content_bytes)")
+        }
+        other => other.to_string(),
+    }
+}
+
+/// The beginning of a text, on one line.
+fn shown(text: &str) -> String {
+    let mut words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if let Some((end, _)) = words.char_indices().nth(SHOWN_CHARS) {
+        words.truncate(end);
+        words.push('…');
+    }
+    words
+}
