@@ -98,6 +98,17 @@ fn the_wire_types_could_be_used_by_a_client() {
 }
 
 #[test]
+fn what_agents_link_against_knows_nothing_of_the_server() {
+    let metadata = metadata();
+    for name in ["memloom-client", "memloom-agent"] {
+        let below = everything_below(&metadata, name);
+        for forbidden in ["axum", "rusqlite", "memloom-store", "memloom-service", "memloom-server"] {
+            assert!(!below.contains(forbidden), "{name} must not depend on {forbidden}");
+        }
+    }
+}
+
+#[test]
 fn drivers_are_known_to_the_store_alone() {
     // The testkit and the benchmark look at what is stored from outside.
     let may = ["memloom-store", "memloom-bench", "memloom-testkit"];
