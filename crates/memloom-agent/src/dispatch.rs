@@ -2,11 +2,11 @@
 //! cannot be understood, is an error of the call.
 
 use crate::{AgentMemory, MemoryFile, PatchFileOptions, WriteFileOptions};
-use memloom_client::{Error, Result, Scope, TextEdit};
+use memloom_client::{Error, FilePath, Result, Scope, TextEdit};
 use memloom_wire::files::FileEntry;
 use memloom_wire::tools::{self, RecalledEvent, ToolCall, ToolDefinition, ToolFailure};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// The five file tools, for [`ToolFormat::render`](crate::ToolFormat::render).
 pub fn tools() -> Vec<ToolDefinition> {
@@ -77,6 +77,10 @@ impl AgentMemory {
             Ok(call) => call,
             Err(failure) => return Ok(failure.into()),
         };
+        // Looked at here, because whatever else cannot be sent is the host's business.
+        if let Some(Err(error)) = call.path().map(FilePath::new) {
+            return Ok(ToolFailure::answered("INVALID_PATH", &error.to_string(), &Map::new()).into());
+        }
         match self.run(scope, call).await {
             Ok(value) => Ok(ToolOutput { value, is_error: false }),
             Err(error) => Ok(told(error)?.into()),
@@ -119,10 +123,6 @@ impl AgentMemory {
 pub(crate) fn told(error: Error) -> Result<ToolFailure> {
     match error {
         Error::Api(error) => Ok(ToolFailure::answered(&error.code, &error.message, &error.details)),
-        // All that is left to be wrong with arguments that could be read is the path.
-        Error::InvalidInput(message) => {
-            Ok(ToolFailure::answered("INVALID_PATH", &message, &Default::default()))
-        }
         error => Err(error),
     }
 }

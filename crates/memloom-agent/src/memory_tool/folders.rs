@@ -124,20 +124,18 @@ impl AgentMemory {
         let mut moved: Vec<(FilePath, FilePath)> = Vec::with_capacity(files.len());
         for from in files {
             let below = from.as_str().strip_prefix(&old.prefix()).unwrap_or(from.as_str());
-            let to = FilePath::new(format!("{}{below}", new.prefix()));
-            let outcome = match &to {
-                Ok(to) => self.move_if_there(scope, &from, to).await,
-                Err(error) => Err(Error::invalid(error.to_string())),
-            };
-            let fault = match (outcome, to) {
-                (Ok(Moved::Yes), Ok(to)) => {
-                    moved.push((from, to));
-                    continue;
-                }
-                // Somebody else deleted it meanwhile.
-                (Ok(Moved::NoSuchFile), _) => continue,
-                (Ok(_), _) => Fault::Told(format!("there is a file in the way of {from}")),
-                (Err(error), _) => Fault::of(error),
+            let fault = match FilePath::new(format!("{}{below}", new.prefix())) {
+                Err(error) => Fault::Told(error.to_string()),
+                Ok(to) => match self.move_if_there(scope, &from, &to).await {
+                    Ok(Moved::Yes) => {
+                        moved.push((from, to));
+                        continue;
+                    }
+                    // Somebody else deleted it meanwhile.
+                    Ok(Moved::NoSuchFile) => continue,
+                    Ok(Moved::TargetExists) => Fault::Told(format!("there is a file in the way of /{from}")),
+                    Err(error) => Fault::of(error),
+                },
             };
             let stuck = self.move_back(scope, &moved).await;
             return Err(fault.stop(old, new, &stuck));

@@ -82,6 +82,16 @@ impl ToolCall {
         Self::of(tool, arguments)
     }
 
+    /// The file that it is about, where it is about one.
+    pub fn path(&self) -> Option<&str> {
+        match self {
+            Self::Recall(_) | Self::ListFiles(_) => None,
+            Self::LoadFile(call) => Some(&call.path),
+            Self::PatchFile(call) => Some(&call.path),
+            Self::WriteFile(call) => Some(&call.path),
+        }
+    }
+
     /// Reads a call of this tool.
     pub fn of(tool: FileTool, arguments: &Value) -> Result<Self, ToolFailure> {
         let takes = taken(tool);

@@ -1,9 +1,8 @@
 //! Files as texts.
 
 use crate::support::*;
-use memloom_agent::{MemoryEdit, PatchFileOptions, WriteFileOptions, WriteMode};
+use memloom_agent::{Envelope, MemoryEdit, PatchFileOptions, WriteFileOptions, WriteMode};
 use memloom_client::{FilePath, Precondition, WriteRequest};
-use memloom_wire::files::Envelope;
 
 fn path(path: &str) -> FilePath {
     FilePath::new(path).unwrap()

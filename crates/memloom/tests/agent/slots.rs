@@ -2,9 +2,9 @@
 
 use crate::support::*;
 use memloom_agent::{
-    MemoryPolicy, PatchOp, Precondition, SlotPatch, SlotPolicy, SlotReplace, SlotRules, TemplateVariables,
+    Envelope, MemoryPolicy, PatchOp, Precondition, SlotPatch, SlotPolicy, SlotReplace, SlotRules,
+    TemplateVariables,
 };
-use memloom_wire::files::Envelope;
 
 fn policy() -> MemoryPolicy {
     let rules = SlotRules {

@@ -112,6 +112,9 @@ async fn a_memory_that_cannot_be_reached_is_an_error_of_the_call() {
     assert!(matches!(outcome, Err(Error::Transport { .. })), "{outcome:?}");
     let outcome = memory.call_memory_tool(&someone(), &json!({"command": "view", "path": "/memories"})).await;
     assert!(matches!(outcome, Err(Error::Transport { .. })), "{outcome:?}");
+    let nobody = Scope::new("acme", "..");
+    let outcome = memory.call_tool(&nobody, "memory_load_file", &json!({"path": "a.md"})).await;
+    assert!(outcome.is_err(), "a scope that is none is not the model's mistake: {outcome:?}");
 }
 
 #[tokio::test]
