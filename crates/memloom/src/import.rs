@@ -119,6 +119,10 @@ pub async fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
     if args.from_where.as_os_str() == "-" || args.from == Some(Format::Archive) {
         return run_archive(args).await;
     }
+    if !args.verify {
+        // A store that cannot be meant is said before anything is read.
+        args.settings.load()?;
+    }
     let (path, from) = (args.from_where.clone(), args.from);
     let (source, selection) = tokio::task::spawn_blocking(move || select(&path, from)).await??;
     if selection.format == Format::Archive {

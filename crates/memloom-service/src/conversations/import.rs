@@ -70,6 +70,13 @@ impl Conversations {
     /// Brings a transcript in, or what of it is not there yet. An id that was deleted is never used again.
     pub async fn import(&self, caller: &Caller, transcript: Transcript) -> Result<Imported> {
         let (transcript, refused) = acceptable(transcript, self.cx.settings.max_content_bytes);
+        let transcript = Arc::new(transcript);
+        let (looked, looker) = (transcript.clone(), caller.clone());
+        let foreseen = self.cx.store.read("look_for_imported", move |tx| look(tx, &looker, &looked)).await?;
+        // Mostly it is all there, and then there is no reason to analyse what was said.
+        if !foreseen.is_new && foreseen.entries == 0 {
+            return Ok(Imported { refused, ..foreseen });
+        }
         let now = self.cx.clock.now();
         let nodes = nodes(&transcript, now);
         let said = transcript.messages.iter().zip(transcript::times(&nodes));
@@ -107,16 +114,26 @@ pub fn foresee(
     max_content_bytes: usize,
 ) -> Result<Imported> {
     let (transcript, refused) = acceptable(transcript, max_content_bytes);
-    let (mut is_new, mut stored) = (true, HashMap::new());
-    if let Some(tx) = tx
-        && let Some(head) = head_for_writing(tx, caller.tenant(), &caller.user, transcript.id)?
-    {
-        authorise(&head, AccessLevel::Writer)?;
-        (is_new, stored) = (false, entries::places(tx, head.group)?);
-    }
+    let foreseen = match tx {
+        Some(tx) => look(tx, caller, &transcript)?,
+        None => to_do(&transcript, &HashMap::new(), true),
+    };
+    Ok(Imported { refused, ..foreseen })
+}
+
+/// What is to be done in a store as it is.
+fn look(tx: &mut dyn Tx, caller: &Caller, transcript: &Transcript) -> Result<Imported> {
+    let Some(head) = head_for_writing(tx, caller.tenant(), &caller.user, transcript.id)? else {
+        return Ok(to_do(transcript, &HashMap::new(), true));
+    };
+    authorise(&head, AccessLevel::Writer)?;
+    Ok(to_do(transcript, &entries::places(tx, head.group)?, false))
+}
+
+fn to_do(transcript: &Transcript, stored: &HashMap<EntryId, Stored>, is_new: bool) -> Imported {
     // Which time it is makes no difference to how much there is to do.
-    let steps = transcript::plan(transcript.id, &nodes(&transcript, Timestamp::from_micros(0)), &stored);
-    Ok(Imported { refused, ..outcome(&transcript, &steps, is_new) })
+    let nodes = nodes(transcript, Timestamp::from_micros(0));
+    outcome(transcript, &transcript::plan(transcript.id, &nodes, stored), is_new)
 }
 
 fn outcome(transcript: &Transcript, steps: &[Step], is_new: bool) -> Imported {
@@ -173,7 +190,7 @@ fn nodes(transcript: &Transcript, now: Timestamp) -> Vec<Node> {
 
 /// A transcript that was checked, on its way into the store.
 struct Work {
-    transcript: Transcript,
+    transcript: Arc<Transcript>,
     nodes: Vec<Node>,
     checked: Vec<Checked>,
     caller: Caller,
