@@ -8,6 +8,7 @@ mod changes;
 mod conversations;
 mod enums;
 pub mod files;
+pub mod mem0;
 pub mod memories;
 pub mod openspec;
 mod requests;
