@@ -113,6 +113,7 @@ macro_rules! engine_suite {
             a_forgotten_scope_goes_step_by_step_and_is_counted,
             the_end_of_one_forget_is_not_the_end_of_another,
             forgotten_memories_say_nothing_before_they_go,
+            replaced_texts_go_with_their_memory,
             the_id_of_a_forgotten_memory_is_free,
             a_forgotten_author_is_found_in_scopes_of_others,
             keys_whose_answers_tell_of_a_user_are_forgotten,

@@ -9,6 +9,7 @@ mod changes;
 mod conversations;
 mod enums;
 pub mod files;
+pub mod mem0;
 pub mod memories;
 pub mod openspec;
 mod requests;

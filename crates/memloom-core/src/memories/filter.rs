@@ -3,7 +3,7 @@
 use super::members::Members;
 use super::metadata::{SOURCE_TYPES, source_type};
 use super::openspec::KnowledgeFilter;
-use super::{Memory, Refusal};
+use super::{Memory, Refusal, mem0};
 use crate::files::patch::equality::{compare_numbers, equal};
 use crate::{Error, Result};
 use serde_json::{Map, Value, json};
@@ -21,6 +21,8 @@ pub struct Filter {
     given: Map<String, Value>,
     /// What only the knowledge protocol asks.
     pub(super) knowledge: KnowledgeFilter,
+    /// What only mem0 asks.
+    mem0: Option<mem0::Test>,
 }
 
 impl Filter {
@@ -42,7 +44,13 @@ impl Filter {
             custom: custom.collect::<Result<_>>()?,
             given,
             knowledge: KnowledgeFilter::default(),
+            mem0: None,
         })
+    }
+
+    /// What a request of mem0 asks.
+    pub(super) fn asking(test: Option<mem0::Test>) -> Self {
+        Self { mem0: test, ..Self::default() }
     }
 
     /// Whether it admits everything.
@@ -52,7 +60,9 @@ impl Filter {
 
     /// Whether an entry passes.
     pub fn matches(&self, memory: &Memory) -> bool {
-        self.admits(&memory.metadata) && self.knowledge.admits(memory)
+        self.admits(&memory.metadata)
+            && self.knowledge.admits(memory)
+            && self.mem0.as_ref().is_none_or(|test| test.matches(memory))
     }
 
     fn admits(&self, metadata: &Map<String, Value>) -> bool {
@@ -92,11 +102,16 @@ enum Operator {
     Exists(bool),
 }
 
+/// Which order is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Comparison {
+pub enum Comparison {
+    /// After.
     Gt,
+    /// After, or the same.
     Gte,
+    /// Before.
     Lt,
+    /// Before, or the same.
     Lte,
 }
 
@@ -163,7 +178,8 @@ impl Operator {
 }
 
 impl Comparison {
-    fn holds(self, ordering: Ordering) -> bool {
+    /// Whether two things that are so ordered are as wanted.
+    pub(super) fn holds(self, ordering: Ordering) -> bool {
         match self {
             Self::Gt => ordering.is_gt(),
             Self::Gte => ordering.is_ge(),
@@ -174,12 +190,13 @@ impl Comparison {
 }
 
 /// Whether a stored value is the wanted one, or a list that holds it where that is a scalar.
-fn is(stored: &Value, wanted: &Value) -> bool {
+pub(super) fn is(stored: &Value, wanted: &Value) -> bool {
     let scalar = !matches!(wanted, Value::Array(_) | Value::Object(_));
     equal(stored, wanted) || (scalar && holds_item(stored, wanted))
 }
 
-fn contains(stored: &Value, part: &Value) -> bool {
+/// Whether a stored text or list has this in it.
+pub(super) fn contains(stored: &Value, part: &Value) -> bool {
     match (stored, part) {
         (Value::String(text), Value::String(part)) => text.contains(part.as_str()),
         _ => holds_item(stored, part),
@@ -191,7 +208,7 @@ fn holds_item(stored: &Value, wanted: &Value) -> bool {
 }
 
 /// Numbers compare with numbers and texts, by their code points, with texts; nothing else does.
-fn compare(stored: &Value, wanted: &Value) -> Option<Ordering> {
+pub(super) fn compare(stored: &Value, wanted: &Value) -> Option<Ordering> {
     match (stored, wanted) {
         (Value::Number(stored), Value::Number(wanted)) => compare_numbers(stored, wanted),
         (Value::String(stored), Value::String(wanted)) => Some(stored.cmp(wanted)),

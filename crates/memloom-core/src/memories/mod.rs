@@ -23,6 +23,7 @@ mod lifecycle;
 pub mod limits;
 pub mod list;
 pub mod maintenance;
+pub mod mem0;
 pub mod members;
 pub mod merge;
 pub mod metadata;

@@ -8,6 +8,7 @@ pub(crate) mod entries;
 pub mod error;
 pub(crate) mod extract;
 pub mod files;
+pub mod mem0;
 mod memberships;
 pub mod memories;
 mod openapi;
@@ -26,7 +27,7 @@ pub use openapi::document;
 use crate::auth::Authenticator;
 use crate::forward::Peers;
 use axum::Router;
-use axum::routing::get;
+use axum::routing::{any, get};
 use files::documents::no_path;
 use memloom_service::Services;
 use stats::Prometheus;
@@ -81,6 +82,11 @@ pub const PATIENT_ROUTES: &[&str] = &[
     "/v1/tenants/{tenant_id}/users/{user_id}/retention:apply",
     "/v1/users:forget",
     "/v1/admin/evict",
+    "/v1/memories/",
+    "/v1/batch/",
+    "/v2/entities/{entity_type}/{entity_id}/",
+    "/memories",
+    "/reset",
     "/v1/conversations/{conversationId}/response",
     "/memory.v1.ResponseRecorderService/Cancel",
 ];
@@ -89,6 +95,9 @@ pub const PATIENT_ROUTES: &[&str] = &[
 pub fn router(app: App) -> Router {
     let no_path = || get(no_path).put(no_path).patch(no_path);
     let router: Router<App> = routes().split_for_parts().0;
+    let router = mem0::absent::ROUTES
+        .into_iter()
+        .fold(router, |router, route| router.route(route, any(mem0::absent::absent)));
     router
         .route("/v1/tenants/{tenant_id}/users/{user_id}/files", no_path())
         .route("/v1/tenants/{tenant_id}/users/{user_id}/files/", no_path())
@@ -189,4 +198,27 @@ fn routes() -> OpenApiRouter<App> {
             openspec::entries::delete_knowledge
         ))
         .routes(routes!(openspec::entries::knowledge_metadata))
+        .routes(routes!(mem0::system::ping))
+        .routes(routes!(mem0::entries::add))
+        .routes(routes!(mem0::finding::search))
+        .routes(routes!(mem0::finding::list))
+        .routes(routes!(mem0::finding::delete_all))
+        .routes(routes!(mem0::entries::get, mem0::entries::update, mem0::entries::delete))
+        .routes(routes!(mem0::history::history))
+        .routes(routes!(mem0::batch::batch_update, mem0::batch::batch_delete))
+        .routes(routes!(mem0::entities::entities))
+        .routes(routes!(mem0::entities::delete_entity))
+        .routes(routes!(
+            mem0::published::create_memories,
+            mem0::published::get_memories,
+            mem0::published::delete_memories
+        ))
+        .routes(routes!(
+            mem0::published::get_memory,
+            mem0::published::update_memory,
+            mem0::published::delete_memory
+        ))
+        .routes(routes!(mem0::published::memory_history))
+        .routes(routes!(mem0::published::search_memories))
+        .routes(routes!(mem0::published::reset))
 }

@@ -3,6 +3,7 @@
 use super::admin::JUSTIFICATION_HEADER;
 use super::error::ErrorBody;
 use super::files::FilesErrorBody;
+use super::mem0::Mem0ErrorBody;
 use super::memories::MemoriesErrorBody;
 use super::openspec::OpenSpecErrorBody;
 use super::surface::Surface;
@@ -39,6 +40,7 @@ use utoipa::{OpenApi as _, PartialSchema, ToSchema};
         (name = "memories", description = "What is recalled by meaning: in seven layers, of seven kinds, fading and promoted"),
         (name = "facts", description = "Memories that state something of something"),
         (name = "knowledge", description = "The same memories by the OpenSpec knowledge protocol"),
+        (name = "mem0", description = "The same memories by the API of mem0: what a language model would do is refused"),
         (name = "lifecycle", description = "Retention, and forgetting a user"),
         (name = "admin", description = "Everything in a tenant, for admins and auditors"),
         (name = "operations", description = "Health")
@@ -128,11 +130,13 @@ pub fn document() -> OpenApi {
         (FilesErrorBody::name().into_owned(), FilesErrorBody::schema()),
         (MemoriesErrorBody::name().into_owned(), MemoriesErrorBody::schema()),
         (OpenSpecErrorBody::name().into_owned(), OpenSpecErrorBody::schema()),
+        (Mem0ErrorBody::name().into_owned(), Mem0ErrorBody::schema()),
     ];
     ErrorBody::schemas(&mut schemas);
     FilesErrorBody::schemas(&mut schemas);
     MemoriesErrorBody::schemas(&mut schemas);
     OpenSpecErrorBody::schemas(&mut schemas);
+    Mem0ErrorBody::schemas(&mut schemas);
     components.schemas.extend(schemas);
     let headers = [TENANT, USER, JUSTIFICATION];
     components.parameters.extend(headers.map(|header| (header.0.to_owned(), RefOr::T(parameter(header)))));
@@ -191,6 +195,7 @@ fn add_common_errors(operation: &mut Operation, surface: Surface) {
         Surface::Files => (FilesErrorBody::name(), &[TOO_MANY][..]),
         Surface::Memories => (MemoriesErrorBody::name(), &PROVIDER_ERRORS[..]),
         Surface::OpenSpec => (OpenSpecErrorBody::name(), &PROVIDER_ERRORS[..]),
+        Surface::Mem0 => (Mem0ErrorBody::name(), &PROVIDER_ERRORS[..]),
     };
     let schema = Ref::from_schema_name(schema);
     for (status, description) in COMMON_ERRORS.iter().chain(more).copied() {

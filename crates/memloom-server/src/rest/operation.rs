@@ -40,6 +40,20 @@ pub fn named(method: &Method, route: &str) -> &'static str {
         ("PUT", "/openspec/v1/knowledge/{id}") => "openspec.replace",
         ("DELETE", "/openspec/v1/knowledge/{id}") => "openspec.delete",
         ("GET", "/openspec/v1/knowledge/{id}/metadata") => "openspec.metadata",
+        ("GET", "/v1/ping/") => "mem0.ping",
+        ("POST", "/v3/memories/add/" | "/memories") => "mem0.add",
+        ("POST", "/v3/memories/search/" | "/search") => "mem0.search",
+        ("POST", "/v3/memories/") | ("GET", "/memories") => "mem0.list",
+        ("GET", "/v1/memories/{id}/" | "/memories/{id}") => "mem0.get",
+        ("PUT", "/v1/memories/{id}/" | "/memories/{id}") => "mem0.update",
+        ("DELETE", "/v1/memories/{id}/" | "/memories/{id}") => "mem0.delete",
+        ("GET", "/v1/memories/{id}/history/" | "/memories/{id}/history") => "mem0.history",
+        ("DELETE", "/v1/memories/" | "/memories") => "mem0.deleteAll",
+        ("PUT", "/v1/batch/") => "mem0.batchUpdate",
+        ("DELETE", "/v1/batch/") => "mem0.batchDelete",
+        ("GET", "/v1/entities/") => "mem0.entities",
+        ("DELETE", "/v2/entities/{entity_type}/{entity_id}/") => "mem0.deleteEntity",
+        ("POST", "/reset") => "mem0.reset",
         _ => UNKNOWN,
     }
 }
@@ -71,6 +85,7 @@ mod tests {
         let mut named_operations = 0;
         for (path, item) in document["paths"].as_object().unwrap() {
             if !["/v1/memories", "/v1/facts", "/v1/sessions", "/openspec"].iter().any(|p| path.starts_with(p))
+                && !crate::rest::mem0::is_path(path)
             {
                 continue;
             }
@@ -80,7 +95,7 @@ mod tests {
                 named_operations += 1;
             }
         }
-        assert_eq!(named_operations, 33);
+        assert_eq!(named_operations, 33 + 22);
     }
 
     #[test]

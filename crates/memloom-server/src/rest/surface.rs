@@ -2,6 +2,7 @@
 
 use super::error::ApiError;
 use super::files::FilesError;
+use super::mem0::{self, Mem0Error};
 use super::memories::MemoriesError;
 use super::openspec::OpenSpecError;
 use crate::{grpc, mcp};
@@ -20,6 +21,8 @@ pub enum Surface {
     Memories,
     /// The same memories in the words of the OpenSpec protocol.
     OpenSpec,
+    /// The same memories in the words of mem0.
+    Mem0,
     /// Conversations over gRPC.
     Grpc,
     /// All of it for agents.
@@ -37,6 +40,8 @@ impl Surface {
             Self::Grpc
         } else if path == "/v1/tenants" || FILES.iter().any(|prefix| path.starts_with(prefix)) {
             Self::Files
+        } else if mem0::is_path(path) {
+            Self::Mem0
         } else if MEMORIES.iter().any(|collection| is_of(collection, path)) {
             Self::Memories
         } else if is_of(OPENSPEC, path) {
@@ -55,6 +60,7 @@ impl Surface {
             Self::Files => FilesError(error).into_response(),
             Self::Memories => MemoriesError(error).into_response(),
             Self::OpenSpec => OpenSpecError(error).into_response(),
+            Self::Mem0 => Mem0Error(error).into_response(),
             Self::Grpc => grpc::error::response(error),
             Self::Mcp => mcp::failure::response(error),
         }
@@ -72,7 +78,7 @@ pub fn no_such_route(path: &str) -> Response {
     let error = match surface {
         Surface::Files => empty_id(path),
         Surface::Grpc => return grpc::error::no_such_call(),
-        Surface::Conversations | Surface::Memories | Surface::OpenSpec | Surface::Mcp => None,
+        Surface::Conversations | Surface::Memories | Surface::OpenSpec | Surface::Mem0 | Surface::Mcp => None,
     };
     surface.answer(error.unwrap_or_else(|| Error::not_found(Resource::Route, path)))
 }
@@ -101,6 +107,11 @@ mod tests {
             ("/v1/memories", Surface::Memories),
             ("/v1/memories:search", Surface::Memories),
             ("/v1/memories/0190b6c4/promote", Surface::Memories),
+            ("/v1/memories/0190b6c4", Surface::Memories),
+            ("/v1/memories/0190b6c4/", Surface::Mem0),
+            ("/v1/memories/", Surface::Mem0),
+            ("/memories", Surface::Mem0),
+            ("/v3/memories/add/", Surface::Mem0),
             ("/v1/facts:query", Surface::Memories),
             ("/v1/sessions:end", Surface::Memories),
             ("/v1/sessions/s-1", Surface::Memories),

@@ -114,7 +114,7 @@ where
         let body_limit = match surface {
             Surface::Conversations | Surface::Grpc | Surface::Mcp => self.settings.body_limit,
             Surface::Files => self.settings.files_body_limit,
-            Surface::Memories | Surface::OpenSpec => self.settings.memories_body_limit,
+            Surface::Memories | Surface::OpenSpec | Surface::Mem0 => self.settings.memories_body_limit,
         };
         let noted = (surface == Surface::Files).then(|| {
             let noted = Noted::default();
@@ -408,7 +408,9 @@ impl About {
 /// What errors call the operation; only those of the memories contract do.
 fn operation(surface: Surface, method: &Method, route: Option<&MatchedPath>) -> &'static str {
     match (surface, route) {
-        (Surface::Memories | Surface::OpenSpec, Some(route)) => operation::named(method, route.as_str()),
+        (Surface::Memories | Surface::OpenSpec | Surface::Mem0, Some(route)) => {
+            operation::named(method, route.as_str())
+        }
         _ => operation::UNKNOWN,
     }
 }

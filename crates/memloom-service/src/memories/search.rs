@@ -115,9 +115,9 @@ pub enum KnowledgeMode {
 }
 
 /// What is looked for, in every form it takes.
-struct Looked {
-    vectors: Vec<QueryVector>,
-    terms: Vec<u64>,
+pub(super) struct Looked {
+    pub vectors: Vec<QueryVector>,
+    pub terms: Vec<u64>,
 }
 
 impl Memories {
@@ -188,7 +188,12 @@ impl Memories {
         Ok(Answer { hits, total, exact, searched, threshold: 0.0 })
     }
 
-    async fn look_for(&self, caller: &MemoryCaller, text: &str, mode: KnowledgeMode) -> Result<Looked> {
+    pub(super) async fn look_for(
+        &self,
+        caller: &MemoryCaller,
+        text: &str,
+        mode: KnowledgeMode,
+    ) -> Result<Looked> {
         let vectors = match self.cx.embeddings.query(caller.tenant().as_str(), text).await {
             Ok(vectors) => vectors,
             Err(EmbedError::Disabled) => Vec::new(),
@@ -205,7 +210,7 @@ impl Memories {
     }
 
     /// Asks the providers and walks through what they answer, until there is enough or nothing left.
-    async fn walk(
+    pub(super) async fn walk(
         &self,
         caller: &MemoryCaller,
         spans: &[Span],

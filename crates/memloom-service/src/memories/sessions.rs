@@ -109,7 +109,7 @@ impl Memories {
     }
 
     /// Removes entries; says how many were still there.
-    async fn remove(
+    pub(super) async fn remove(
         &self,
         caller: &MemoryCaller,
         memories: Vec<Memory>,

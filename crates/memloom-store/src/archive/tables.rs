@@ -430,6 +430,12 @@ pub(super) const TABLES: &[Table] = &[
         ],
     ),
     table(
+        "memory_texts",
+        2,
+        OF_MEMORY_SCOPE,
+        &[uuid("id"), int("version"), no(Number::MemoryScope, "scope_no"), int("at"), bytes("text")],
+    ),
+    table(
         "memory_purges",
         1,
         OF_MEMORY_SCOPE,

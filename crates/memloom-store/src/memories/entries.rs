@@ -327,6 +327,17 @@ pub fn shared_by(
 pub fn blank_private(tx: &mut dyn Tx, tenant: &Tenant, user: &str, last: MemoryNo) -> Result<(), StoreError> {
     if tx.vault().is_plain() {
         tx.post(
+            "UPDATE memory_texts SET text = $4 WHERE id IN (SELECT id FROM memories WHERE shared_by = $1 AND no <= $3 \
+             AND policy = $5 AND scope_no IN (SELECT id FROM memory_scopes WHERE tenant = $2))",
+            &[
+                user.into(),
+                tenant.as_str().into(),
+                last.0.into(),
+                b"".as_slice().into(),
+                Policy::Private.as_str().into(),
+            ],
+        )?;
+        tx.post(
             "UPDATE memories SET content = $4, rest = $5 WHERE shared_by = $1 AND no <= $3 AND policy = $6 \
              AND scope_no IN (SELECT id FROM memory_scopes WHERE tenant = $2)",
             &[

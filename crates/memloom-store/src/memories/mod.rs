@@ -14,6 +14,7 @@ pub mod purge;
 pub mod scopes;
 pub mod searched;
 pub mod sessions;
+pub mod texts;
 pub mod upgrades;
 pub mod uses;
 pub mod versions;

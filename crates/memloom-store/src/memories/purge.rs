@@ -1,7 +1,7 @@
 //! Removing whole scopes: out of reach at once, then cleared away in steps.
 
 use super::scopes::{ScopeNo, key, scope_columns};
-use super::{MemoryNo, index, searched, writing};
+use super::{MemoryNo, index, searched, texts, writing};
 use crate::{StoreError, Tx, TxExt, Value, stream};
 use memloom_core::identity::Tenant;
 use memloom_core::memories::{MemoryId, ScopeKey};
@@ -122,11 +122,12 @@ fn blank(tx: &mut dyn Tx, limit: i64) -> Result<bool, StoreError> {
         |row| Ok((row.int(0)?, row.int(1)?, row.uuid(2)?)),
     )?;
     let nothing = b"".as_slice();
-    for (no, ..) in &rows {
+    for (no, _, id) in &rows {
         tx.post(
             "UPDATE memories SET content = $2, rest = $2 WHERE no = $1",
             &[(*no).into(), nothing.into()],
         )?;
+        texts::blank(tx, MemoryId(*id))?;
     }
     let (_, at, id) = rows.last().copied().unwrap_or((0, at, id));
     tx.post(

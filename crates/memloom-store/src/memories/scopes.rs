@@ -199,6 +199,27 @@ pub fn after(
     }
 }
 
+/// Up to `limit` scopes of a user, in the order of their numbers.
+pub fn of_user(
+    tx: &mut dyn Tx,
+    tenant: &Tenant,
+    user: &str,
+    limit: i64,
+) -> Result<Vec<(ScopeRow, ScopeKey)>, StoreError> {
+    tx.confine(tenant.as_str())?;
+    tx.rows(
+        concat!(
+            "SELECT ",
+            row_columns!(),
+            ", ",
+            scope_columns!(),
+            " FROM memory_scopes s WHERE s.tenant = $1 AND s.user_id = $2 ORDER BY s.id LIMIT $3"
+        ),
+        &[tenant.as_str().into(), user.into(), limit.into()],
+        |row| Ok((scope_row(row)?, key(row, 6)?)),
+    )
+}
+
 /// How many entries there are in each layer, for the metrics.
 pub fn entries_by_layer(tx: &mut dyn Tx) -> Result<Vec<(Layer, i64)>, StoreError> {
     let counted = tx.rows(

@@ -2,7 +2,7 @@
 
 use super::index;
 use super::scopes::{self, ScopeRow};
-use super::{MemoryNo, entries, facts, pointers, searched};
+use super::{MemoryNo, entries, facts, pointers, searched, texts};
 use crate::vault::{self, places};
 use crate::{StoreError, Tx, TxExt};
 use memloom_core::Timestamp;
@@ -103,11 +103,17 @@ impl Writing {
         expected: i64,
     ) -> Result<bool, StoreError> {
         let id = memory.id.0;
-        let Some((no, old_seq)) = at_version(tx, memory, expected)? else { return Ok(false) };
+        let Some(Found { no, seq: old_seq, content }) = at_version(tx, memory, expected)? else {
+            return Ok(false);
+        };
         let tenant = memory.scope.tenant().clone();
         let open = self.open(tx, &memory.scope)?;
         open.row.seq += 1;
         let (scope, seq, in_database) = (open.row.no, open.row.seq, open.row.is_in_database());
+        let replaced = vault::open_text(tx, &places::memory_content(id), content)?;
+        if replaced != memory.content {
+            texts::keep(tx, scope, memory, &replaced)?;
+        }
         let content = vault::seal(tx, &tenant, &places::memory_content(id), memory.content.as_bytes())?;
         let rest = entries::rest(memory);
         let rest = vault::seal(tx, &tenant, &places::memory_rest(id), rest.as_bytes())?;
@@ -153,9 +159,8 @@ impl Writing {
         memory: &Memory,
         expected: Option<i64>,
     ) -> Result<bool, StoreError> {
-        let Some((no, old_seq)) = at_version(tx, memory, expected.unwrap_or(memory.version))? else {
-            return Ok(false);
-        };
+        let found = at_version(tx, memory, expected.unwrap_or(memory.version))?;
+        let Some(Found { no, seq: old_seq, .. }) = found else { return Ok(false) };
         let open = self.open(tx, &memory.scope)?;
         open.row.seq += 1;
         open.new_entries -= 1;
@@ -178,17 +183,20 @@ impl Writing {
     }
 }
 
-/// The number and place of an entry, if it is at this version.
-fn at_version(
-    tx: &mut dyn Tx,
-    memory: &Memory,
-    expected: i64,
-) -> Result<Option<(MemoryNo, i64)>, StoreError> {
+/// The number and place of an entry, and what it says, as it is stored.
+struct Found {
+    no: MemoryNo,
+    seq: i64,
+    content: Vec<u8>,
+}
+
+/// An entry, if it is at this version.
+fn at_version(tx: &mut dyn Tx, memory: &Memory, expected: i64) -> Result<Option<Found>, StoreError> {
     tx.first_locked(
-        "SELECT m.no, m.seq FROM memories m JOIN memory_scopes s ON s.id = m.scope_no \
+        "SELECT m.no, m.seq, m.content FROM memories m JOIN memory_scopes s ON s.id = m.scope_no \
          WHERE m.id = $1 AND m.version = $2 AND s.hash = $3",
         &[memory.id.0.into(), expected.into(), memory.scope.hash().0.as_slice().into()],
-        |row| Ok((MemoryNo(row.int(0)?), row.int(1)?)),
+        |row| Ok(Found { no: MemoryNo(row.int(0)?), seq: row.int(1)?, content: row.bytes(2)?.to_vec() }),
     )
 }
 
@@ -208,6 +216,7 @@ pub fn amend(tx: &mut dyn Tx, stored: &entries::Stored) -> Result<(), StoreError
 /// Deletes an entry and everything that hangs on its number.
 pub(super) fn remove_row(tx: &mut dyn Tx, no: MemoryNo) -> Result<(), StoreError> {
     for sql in [
+        "DELETE FROM memory_texts WHERE id = (SELECT id FROM memories WHERE no = $1)",
         "DELETE FROM memories WHERE no = $1",
         "DELETE FROM memory_facts WHERE no = $1",
         "DELETE FROM memory_pointers WHERE no = $1",

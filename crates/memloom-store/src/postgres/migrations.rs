@@ -24,6 +24,8 @@ const STEPS: &[Step] = &[
     Step { name: VECTORS, works_with: 3, sql: include_str!("migrations/0003_vectors.sql") },
     Step { name: "0004_locators", works_with: 3, sql: include_str!("migrations/0004_locators.sql") },
     Step { name: "0005_attachments", works_with: 3, sql: include_str!("migrations/0005_attachments.sql") },
+    // An older version would delete entries and leave what they said before.
+    Step { name: "0006_texts", works_with: 6, sql: include_str!("migrations/0006_texts.sql") },
 ];
 
 /// How long a migration may take.

@@ -16,6 +16,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0007_nodes", include_str!("migrations/0007_nodes.sql")),
     ("0008_searched", include_str!("migrations/0008_searched.sql")),
     ("0009_attachments", include_str!("migrations/0009_attachments.sql")),
+    ("0010_texts", include_str!("migrations/0010_texts.sql")),
 ];
 
 /// The number of the newest step.

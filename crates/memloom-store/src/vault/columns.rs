@@ -86,6 +86,12 @@ pub(super) const TABLES: &[Table] = &[
         columns: &[("content", "memory.content"), ("rest", "memory.rest")],
     },
     Table {
+        name: "memory_texts",
+        key: &[("id", Kind::Uuid), ("version", Kind::Int)],
+        owner: OF_MEMORY_SCOPE,
+        columns: &[("text", "memory.text")],
+    },
+    Table {
         name: "memory_index",
         key: &[("place", Kind::Int)],
         owner: OF_MEMORY_SCOPE,
@@ -262,6 +268,7 @@ mod tests {
                 vec![places::file_idempotency(3, "p", "k")],
             ),
             (visited("memories", &[bytes()]), vec![places::memory_content(id), places::memory_rest(id)]),
+            (visited("memory_texts", &[bytes(), KeyValue::Int(9)]), vec![places::memory_text(id, 9)]),
             (visited("memory_index", &[KeyValue::Int(9)]), vec![places::memory_index(9)]),
             (
                 visited("memory_idempotency", &[text("acme"), text("p"), text("k")]),

@@ -112,6 +112,11 @@ pub fn memory_rest(id: Uuid) -> Place<'static> {
     Place::new("memory.rest", [id.into()])
 }
 
+/// What a memory said before one of its versions.
+pub fn memory_text(id: Uuid, version: i64) -> Place<'static> {
+    Place::new("memory.text", [id.into(), version.into()])
+}
+
 /// A row of the index of memories.
 pub fn memory_index(place: i64) -> Place<'static> {
     Place::new("memory.index", [place.into()])

@@ -14,7 +14,7 @@ use memloom_store::files::{events, scopes};
 use memloom_store::memories::idempotency::{self, Key};
 use memloom_store::memories::purge::{self, Selector};
 use memloom_store::memories::writing::Writing;
-use memloom_store::memories::{entries, pointers, versions};
+use memloom_store::memories::{entries, pointers, texts, versions};
 use memloom_store::{Store, StoreError, Tx};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -69,6 +69,19 @@ async fn remember(store: &Store, memories: Vec<Memory>) {
     .await;
 }
 
+/// Has entries say something else, as their second version.
+async fn reword(store: &Store, memories: Vec<Memory>) {
+    write(store, move |tx| {
+        let mut writing = Writing::default();
+        for memory in &memories {
+            let next = Memory { content: "seal".into(), version: 2, ..memory.clone() };
+            assert!(writing.replace(tx, &next, &Terms::default(), 1)?);
+        }
+        writing.finish(tx)
+    })
+    .await;
+}
+
 async fn is_there(store: &Store, number: u128) -> bool {
     let id = MemoryId(Uuid::from_u128(number));
     store.read("suite", move |tx| entries::get(tx, &tenant(), id)).await.unwrap().is_some()
@@ -82,7 +95,8 @@ pub async fn forgotten_memories_say_nothing_before_they_go(fixture: impl Fixture
     let mut memories: Vec<Memory> = (0..7).map(|n| memory(n, &of_alice(), "alice", json!({}))).collect();
     memories.extend((10..13).map(|n| memory(n, &session, "alice", json!({}))));
     memories.push(memory(20, &project(), "bob", json!({})));
-    remember(store, memories).await;
+    remember(store, memories.clone()).await;
+    reword(store, memories).await;
 
     let gone = write(store, |tx| Ok(forget::detach(tx, &alice(), NOW)?.memories)).await;
     assert_eq!(gone.iter().map(|scope| scope.entries).sum::<u64>(), 10);
@@ -94,11 +108,57 @@ pub async fn forgotten_memories_say_nothing_before_they_go(fixture: impl Fixture
         let all = count(store, "SELECT COUNT(*) FROM memories").await;
         let saying = count(store, "SELECT COUNT(*) FROM memories WHERE LENGTH(content) > 0").await;
         assert!(all == 12 || saying == 2, "some are gone while {saying} of {all} say something");
+        let said = count(store, "SELECT COUNT(*) FROM memory_texts WHERE LENGTH(text) > 0").await;
+        assert!(all == 12 || said == 1, "some are gone while {said} are known to have said something");
     }
     assert!(taken > 6, "{taken} steps");
     assert_eq!(count(store, "SELECT COUNT(*) FROM memories").await, 2);
     assert_eq!(count(store, "SELECT COUNT(*) FROM memory_index").await, 2);
+    assert_eq!(count(store, "SELECT COUNT(*) FROM memory_texts").await, 1);
     assert!(is_there(store, 30).await && is_there(store, 20).await);
+}
+
+/// What an entry said before is kept in the order of its versions, as many as are remembered, and goes with it. A version that
+/// says the same leaves none.
+pub async fn replaced_texts_go_with_their_memory(fixture: impl Fixture) {
+    let store = fixture.store();
+    let mut now = memory(1, &of_alice(), "alice", json!({}));
+    remember(store, vec![now.clone()]).await;
+    let id = now.id;
+    let said = || async move {
+        let texts = store.read("suite", move |tx| texts::list(tx, id)).await.unwrap();
+        texts.into_iter().map(|one| (one.version, one.text)).collect::<Vec<_>>()
+    };
+    for version in 2..=versions::KEPT + 3 {
+        now.version = version;
+        // The third version says what the second said.
+        if version != 3 {
+            now.content = format!("text {version}");
+        }
+        let next = now.clone();
+        write(store, move |tx| {
+            let mut writing = Writing::default();
+            assert!(writing.replace(tx, &next, &Terms::default(), next.version - 1)?);
+            writing.finish(tx)
+        })
+        .await;
+        if version == 4 {
+            assert_eq!(said().await, [(2, "walrus".to_owned()), (4, "text 2".to_owned())]);
+        }
+    }
+    let kept = said().await;
+    assert_eq!(kept.len() as i64, versions::KEPT);
+    assert_eq!(kept.first(), Some(&(4, "text 2".to_owned())));
+    let last = versions::KEPT + 3;
+    assert_eq!(kept.last(), Some(&(last, format!("text {}", last - 1))));
+
+    write(store, move |tx| {
+        let mut writing = Writing::default();
+        assert!(writing.remove(tx, &now, None)?);
+        writing.finish(tx)
+    })
+    .await;
+    assert_eq!(count(store, "SELECT COUNT(*) FROM memory_texts").await, 0);
 }
 
 /// An id that belongs to what is out of reach can be used again before that is cleared away.

@@ -534,6 +534,7 @@ impl Traces {
                 "the metadata of a memory",
                 "the object of a fact",
                 "a private memory of a project",
+                "a replaced private memory of a project",
             ]),
             names: marked(&[
                 "a path",
@@ -634,10 +635,13 @@ impl Traces {
         });
         allowed(speaker.post("/v1/facts", fact), &[201]);
         let private = json!({
-            "layer": "project", "identifiers": identifiers, "content": self.of("a private memory of a project"),
-            "accessPolicy": {"policy": "private"},
+            "layer": "project", "identifiers": identifiers, "accessPolicy": {"policy": "private"},
+            "content": self.of("a replaced private memory of a project"),
         });
-        allowed(speaker.post("/v1/memories", private), &[201]);
+        let added = allowed(speaker.post("/v1/memories", private), &[201]);
+        let path = format!("/v1/memories/{}", added.json["memory"]["id"].as_str().unwrap_or_default());
+        let changed = json!({"content": self.of("a private memory of a project")});
+        allowed(speaker.patch(&path, changed), &[200, 404]);
     }
 }
 

@@ -1,0 +1,69 @@
+//! The caller's metadata. What our own metadata have other rules for, such as a `source` that is a mere word, is set aside
+//! with what else only mem0 knows, so that it comes back as it was given.
+
+use super::OWN;
+use crate::Result;
+use crate::memories::members::Members;
+use crate::memories::{Memory, Refusal, metadata};
+use serde_json::{Map, Value, json};
+
+/// Where metadata are set aside.
+const ASIDE: &str = "metadata";
+
+/// Metadata of a request, told apart.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Given {
+    /// What goes among the metadata of the entry.
+    pub plain: Map<String, Value>,
+    /// What is set aside.
+    pub aside: Map<String, Value>,
+}
+
+impl Given {
+    /// Reads the member `metadata` of a body.
+    pub(super) fn read(members: Members<'_>) -> Result<Option<Self>> {
+        let Some(given) = members.object("metadata", "metadata.")? else { return Ok(None) };
+        let mut told = Self::default();
+        for (key, value) in given.to_map() {
+            if key == OWN {
+                return Err(Refusal::field(format!("metadata.{OWN}"), "is used by the server").into());
+            }
+            let fits = metadata::read(Members::within(&one_member(&key, &value), "")).is_ok();
+            let place = if fits { &mut told.plain } else { &mut told.aside };
+            place.insert(key, value);
+        }
+        Ok(Some(told))
+    }
+
+    /// What these make of the member [`OWN`] of an entry. A key that changes sides leaves the other; `null` removes one.
+    pub(super) fn merge_aside(&self, own: &mut Map<String, Value>) {
+        let stored = own.get(ASIDE).and_then(Value::as_object).cloned().unwrap_or_default();
+        let mut merged = metadata::merge(&stored, &self.aside);
+        merged.retain(|key, _| !self.plain.contains_key(key));
+        own.shift_remove(ASIDE);
+        if !merged.is_empty() {
+            own.insert(ASIDE.to_owned(), merged.into());
+        }
+    }
+}
+
+fn one_member(key: &str, value: &Value) -> Map<String, Value> {
+    Map::from_iter([("metadata".to_owned(), json!({key: value}))])
+}
+
+/// A member of the metadata of an entry, wherever it is.
+pub(super) fn get<'a>(memory: &'a Memory, key: &str) -> Option<&'a Value> {
+    let aside = memory.metadata.get(OWN).and_then(|own| own.get(ASIDE)).and_then(|aside| aside.get(key));
+    aside.or_else(|| memory.metadata.get(key).filter(|_| key != OWN))
+}
+
+/// The metadata of an entry as they were given.
+pub(super) fn all(memory: &Memory) -> Map<String, Value> {
+    let mut all = memory.metadata.clone();
+    if let Some(Value::Object(own)) = all.shift_remove(OWN)
+        && let Some(Value::Object(aside)) = own.get(ASIDE)
+    {
+        all.extend(aside.clone());
+    }
+    all
+}

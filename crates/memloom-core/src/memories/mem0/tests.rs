@@ -1,0 +1,121 @@
+use super::*;
+use crate::Timestamp;
+use crate::memories::Memory;
+use crate::memories::testing::{members, memory};
+use serde_json::{Map, json};
+
+/// 2026-01-31T12:00:00Z
+const NOON: Timestamp = Timestamp::from_micros(1_769_860_800_000_000);
+
+fn filters(given: Value) -> Result<Filters> {
+    Filters::read(Members::body(&json!({"filters": given}))?)
+}
+
+/// The ids of each place, by their members.
+fn places(given: Value) -> Vec<Map<String, Value>> {
+    let ids = |place: &Entities| {
+        place.given().map(|(entity, id)| (entity.member().to_owned(), json!(id))).collect()
+    };
+    filters(given).unwrap().places.iter().map(ids).collect()
+}
+
+#[test]
+fn every_way_through_a_tree_leads_to_a_place() {
+    for (given, expected) in [
+        (json!({"user_id": "u"}), json!([{"user_id": "u"}])),
+        (
+            json!({"AND": [{"user_id": "u"}, {"n": 1}, {"run_id": "r"}]}),
+            json!([{"user_id": "u", "run_id": "r"}]),
+        ),
+        (json!({"OR": [{"user_id": "u"}, {"app_id": "p"}]}), json!([{"user_id": "u"}, {"app_id": "p"}])),
+        (
+            json!({"AND": [{"OR": [{"user_id": "u"}, {"user_id": "v"}]}, {"agent_id": {"in": ["a", "b"]}}, {"user_id": "u"}]}),
+            json!([{"user_id": "u", "agent_id": "a"}, {"user_id": "u", "agent_id": "b"}]),
+        ),
+        (json!({"user_id": "u", "NOT": [{"run_id": "r"}]}), json!([{"user_id": "u"}])),
+        (json!({"user_id": {"eq": "u", "ne": "v"}}), json!([{"user_id": "u"}])),
+        (json!({"AND": [{"user_id": "u"}, {"user_id": "v"}]}), json!([])),
+    ] {
+        assert_eq!(json!(places(given.clone())), expected, "{given}");
+    }
+    for given in [json!({}), json!({"OR": [{"user_id": "u"}, {"n": 1}]}), json!({"user_id": {"ne": "u"}})] {
+        assert!(filters(given.clone()).is_err(), "{given}");
+    }
+}
+
+#[test]
+fn where_the_place_says_it_all_no_entry_is_asked() {
+    for given in [
+        json!({"user_id": "u"}),
+        json!({"AND": [{"user_id": "u"}, {"run_id": "r"}]}),
+        json!({"agent_id": "a"}),
+    ] {
+        assert!(filters(given.clone()).unwrap().conditions.filter.is_empty(), "{given}");
+    }
+    for given in [
+        json!({"user_id": "u", "agent_id": "a"}),
+        json!({"user_id": "u", "n": 1}),
+        json!({"app_id": "p", "run_id": "r"}),
+    ] {
+        assert!(!filters(given.clone()).unwrap().conditions.filter.is_empty(), "{given}");
+    }
+}
+
+#[test]
+fn ids_lead_to_a_scope_and_back() {
+    for ids in [
+        json!({"user_id": "u"}),
+        json!({"user_id": "u", "agent_id": "a", "app_id": "p"}),
+        json!({"user_id": "u", "agent_id": "a", "app_id": "p", "run_id": "r"}),
+        json!({"run_id": "r", "agent_id": "a"}),
+        json!({"agent_id": "a", "app_id": "p"}),
+        json!({"app_id": "p"}),
+    ] {
+        let given = Entities::read(Members::body(&ids).unwrap()).unwrap();
+        let Home { layer, identifiers, rest, .. } = given.home().unwrap();
+        let tenant = crate::identity::Tenant::listed("t".into());
+        let mut stored = memory(1, "a");
+        stored.scope = crate::memories::resolve(&tenant, &identifiers, &[layer]).unwrap().remove(0);
+        stored.metadata = members(json!({OWN: rest}));
+        assert_eq!(Entities::of(&stored), given, "{ids}");
+    }
+}
+
+/// An entry with the metadata that an add makes.
+fn added(body: Value) -> Memory {
+    let add = Add::read(&body, NOON).unwrap();
+    let mut stored = memory(1, "a");
+    stored.metadata = members(add.bodies[0]["metadata"].clone());
+    stored
+}
+
+#[test]
+fn metadata_change_sides_and_come_back() {
+    let mut stored = added(
+        json!({"messages": "a", "infer": false, "user_id": "u", "metadata": {"source": "chat", "n": 1}}),
+    );
+    let show = |memory: &Memory| shown(memory, None)["metadata"].clone();
+    assert_eq!(show(&stored), json!({"source": "chat", "n": 1}));
+    let mut change = |given: Value, expected: Value| {
+        let body = json!({"metadata": given});
+        let update = Update::read(Members::body(&body).unwrap(), NOON).unwrap().body(&stored);
+        let change = crate::memories::metadata::read(Members::body(&update).unwrap()).unwrap();
+        stored.metadata = crate::memories::metadata::merge(&stored.metadata, &change);
+        assert_eq!(show(&stored), expected, "{given}");
+    };
+    change(json!({"n": "two"}), json!({"source": "chat", "n": "two"}));
+    change(json!({"source": {"type": "manual"}}), json!({"n": "two", "source": {"type": "manual"}}));
+    change(json!({"source": ["list"], "_hidden": 1}), json!({"n": "two", "source": ["list"], "_hidden": 1}));
+    change(json!({"source": null, "n": null}), json!({"_hidden": 1}));
+}
+
+#[test]
+fn the_last_day_of_an_entry_is_absolute() {
+    let body = json!({"messages": "a", "infer": false, "user_id": "u", "expiration_date": "2026-02-01"});
+    let add = Add::read(&body, NOON).unwrap();
+    assert_eq!(add.bodies[0]["ttlSeconds"], 36 * 3600);
+    let stored = added(body);
+    let later = NOON.saturating_add_micros(3600 * 1_000_000);
+    let update = Update::read(Members::body(&json!({"text": "b"})).unwrap(), later).unwrap();
+    assert_eq!(update.body(&stored), json!({"content": "b", "ttlSeconds": 35 * 3600}));
+}

@@ -1,0 +1,70 @@
+//! Whom there are memories about: users, agents, apps and runs.
+
+use super::extract::{Called, Parameters};
+use super::params::{EntityPageParameters, members};
+use super::{Mem0Error, respond, said};
+use crate::rest::App;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use memloom_core::memories::mem0::Entity;
+use memloom_core::memories::members::Members;
+use memloom_core::memories::{Code, Refusal};
+use memloom_core::{Error, Result};
+use memloom_wire::mem0 as wire;
+use serde_json::{Value, json};
+
+/// On a page that names no number of them.
+const PAGE_SIZE: usize = 10_000;
+
+/// Lists whom there are memories about.
+#[utoipa::path(get, path = "/v1/entities/", tag = "mem0", operation_id = "mem0_entities", params(EntityPageParameters),
+    responses((status = 200, description = "Users, agents, apps and runs", body = wire::EntityPage)))]
+pub(in crate::rest) async fn entities(
+    Called(caller): Called,
+    Parameters(params): Parameters,
+    State(app): State<App>,
+) -> Result<Response, Mem0Error> {
+    let body = Value::Object(members(&params, &["page", "page_size"])?);
+    let paging = Members::body(&body)?;
+    let page = paging.limit("page", 1, 1_000_000)?;
+    let size = paging.limit("page_size", PAGE_SIZE, PAGE_SIZE)?;
+    let subjects = app.0.services.memories.subjects(&caller).await?;
+    let shown: Vec<Value> = subjects
+        .iter()
+        .skip((page - 1).saturating_mul(size))
+        .take(size)
+        .map(|one| {
+            let (kind, id) = (one.entity.as_str(), &one.id);
+            json!({"id": id, "name": id, "type": kind, "total_memories": one.memories})
+        })
+        .collect();
+    let more = (page - 1).saturating_mul(size) + shown.len() < subjects.len() && !shown.is_empty();
+    Ok(respond(&json!({
+        "count": subjects.len(),
+        "next": more.then(|| format!("/v1/entities/?page={}&page_size={size}", page + 1)),
+        "previous": (page > 1).then(|| format!("/v1/entities/?page={}&page_size={size}", page - 1)),
+        "results": shown,
+    })))
+}
+
+/// Deletes all memories about somebody or something.
+#[utoipa::path(delete, path = "/v2/entities/{entity_type}/{entity_id}/", tag = "mem0", operation_id = "mem0_delete_entity",
+    params(("entity_type" = wire::EntityType, Path, description = "What it is"),
+        ("entity_id" = String, Path, description = "Its id")),
+    responses((status = 200, description = "They are gone", body = wire::Done)))]
+pub(in crate::rest) async fn delete_entity(
+    Called(caller): Called,
+    path: Result<Path<(String, String)>, PathRejection>,
+    State(app): State<App>,
+) -> Result<Response, Mem0Error> {
+    let not_found =
+        || Error::from(Refusal::new(Code::MemoryNotFound, "there are no memories about this entity"));
+    // What cannot be decoded names nobody.
+    let Path((kind, id)) = path.map_err(|_| not_found())?;
+    let entity = Entity::parse(&kind).ok_or_else(not_found)?;
+    if app.0.services.memories.delete_subject(&caller, Some((entity, &id))).await? == 0 {
+        return Err(not_found().into());
+    }
+    Ok(said("Entity deleted successfully!"))
+}

@@ -1,0 +1,70 @@
+//! Whom there are memories about.
+
+use crate::support::*;
+
+fn told(mem0: &Mem0) -> Vec<(String, String, i64)> {
+    let page = mem0.0.get("/v1/entities/").expect(200).json;
+    let results = page["results"].as_array().unwrap();
+    assert_eq!(page["count"], results.len());
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    results
+        .iter()
+        .map(|one| (text(&one["type"]), text(&one["name"]), one["total_memories"].as_i64().unwrap()))
+        .collect()
+}
+
+fn leave(mem0: &Mem0) {
+    mem0.say("a", json!({"user_id": "u"}));
+    mem0.say("b", json!({"user_id": "u", "agent_id": "helper"}));
+    mem0.say("c", json!({"user_id": "v", "run_id": "r 1/2"}));
+    mem0.say("d", json!({"agent_id": "helper"}));
+    mem0.say("e", json!({"app_id": "shop"}));
+}
+
+fn one(kind: &str, name: &str, memories: i64) -> (String, String, i64) {
+    (kind.to_owned(), name.to_owned(), memories)
+}
+
+#[test]
+fn they_are_listed_with_the_number_of_their_memories_and_can_be_deleted() {
+    let mem0 = Mem0::fresh();
+    assert_eq!(told(&mem0), []);
+    leave(&mem0);
+    let all = [
+        one("user", "u", 2),
+        one("user", "v", 1),
+        one("agent", "helper", 2),
+        one("app", "shop", 1),
+        one("run", "r 1/2", 1),
+    ];
+    assert_eq!(told(&mem0), all);
+    let page = mem0.0.get("/v1/entities/?page=2&page_size=2").expect(200).json;
+    assert_eq!((page["count"].as_i64(), page["results"][0]["name"].as_str()), (Some(5), Some("helper")));
+    assert_eq!(page["next"], "/v1/entities/?page=3&page_size=2");
+
+    mem0.0.delete("/v2/entities/agent/helper/").expect(200);
+    assert_eq!(
+        told(&mem0),
+        [one("user", "u", 1), one("user", "v", 1), one("app", "shop", 1), one("run", "r 1/2", 1)]
+    );
+    mem0.0.delete("/v2/entities/run/r%201%2F2/").expect(200);
+    mem0.0.delete("/v2/entities/user/u/").expect(200);
+    assert_eq!(told(&mem0), [one("app", "shop", 1)]);
+    mem0.0.delete("/v2/entities/user/u/").refused(404, "no memories about this entity");
+    mem0.0.delete("/v2/entities/robot/u/").refused(404, "no memories about this entity");
+}
+
+#[test]
+fn a_reset_leaves_what_belongs_to_nobody_named_here() {
+    let mem0 = Mem0::fresh();
+    let other = Mem0::fresh();
+    leave(&mem0);
+    leave(&other);
+    let team = json!({"layer": "team", "identifiers": {"teamId": "t"}, "content": "of the team"});
+    let team =
+        mem0.0.post("/v1/memories", team).expect(201).json["memory"]["id"].as_str().unwrap().to_owned();
+    mem0.0.post_nothing("/reset").expect(200);
+    assert_eq!(told(&mem0), []);
+    assert_eq!(told(&other).len(), 5);
+    assert_eq!(mem0.get(&team)["memory"], "of the team");
+}
