@@ -32,7 +32,7 @@ generate "$tests" reference.proto reference
 
 through() {
     local name=$1 module=$2
-    PYTHONPATH=$folder/$name MEMLOOM_RECORDER__MAX_BYTES=1MiB scripts/with-server.sh \
+    PYTHONPATH=$folder/$name scripts/with-server.sh MEMLOOM_RECORDER__MAX_BYTES=1MiB \
         timeout 60 "$venv/bin/python" "$tests/scenarios.py" "$module" || fail "the client that was made from $name failed"
 }
 through ours memory.v1.memory_service

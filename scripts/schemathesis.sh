@@ -10,7 +10,8 @@ cd "$(dirname "$0")/.."
 # Hypothesis is pinned with Schemathesis because a seed means the same requests only under the same version.
 venv=$(scripts/venv.sh schemathesis schemathesis==4.32.5 hypothesis==6.170.15)
 [ "${1:-}" != install ] || exit 0
-[ -n "${MEMLOOM_URL:-}" ] || exec scripts/with-server.sh scripts/schemathesis.sh
+# Never the server that happens to be named in the environment: this forgets users.
+[ "${1:-}" = beside-server ] || exec scripts/with-server.sh scripts/schemathesis.sh beside-server
 address=$MEMLOOM_URL
 
 folder=$(mktemp -d)

@@ -9,7 +9,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-suites=(acceptance attachments files grpc mem0 memories changes encryption)
+suites=(acceptance agent attachments client files grpc mem0 memories changes encryption)
 
 # What is about SQLite itself, and why. Everything else must pass on both engines alike.
 only_sqlite=(
