@@ -48,6 +48,10 @@ BY_HAND = {"PatchOp"}
 # Answers that come with an `ETag` header, which the model carries along.
 TAGGED = {"Memory", "Fact", "KnowledgeEntry"}
 
+# Times that belong to whoever wrote them. Read as a `datetime` and written again they would be other texts: without
+# nanoseconds, in another zone; and a leap second is none at all.
+AS_WRITTEN = {("Envelope", "created_at"), ("EventDigest", "timestamp")}
+
 # Generic pages, under the names that people would give them.
 PAGES = {
     "EntriesPage_AdminEntry": ("AdminEntryPage", "AdminEntry"),
@@ -165,6 +169,7 @@ def class_of(name: str, schema: Schema, schemas: dict[str, Schema]) -> str:
     lines, names = [], {}
     for wire in sorted(properties, key=lambda wire: wire not in required or nullable(properties[wire])):
         member, kind, optional = snake(wire), python_type(properties[wire]), nullable(properties[wire])
+        kind = "str" if (name, wire) in AS_WRITTEN else kind
         kind = f"{kind} | None" if (optional or wire not in required) and kind != "Any" else kind
         # What is only sent may also be given as the JSON object it becomes.
         kind = kind.replace("MemoryMetadata", "MemoryMetadata | dict[str, Any]") if name == "NewMemory" else kind

@@ -3,8 +3,10 @@ from __future__ import annotations
 import asyncio
 import json
 import pathlib
+import re
 from typing import Any, cast
 
+import httpx
 import pytest
 
 from conftest import Blocking, Connect
@@ -99,6 +101,26 @@ def test_writes_keep_what_the_envelope_has(memory: AgentMemory, agent: MemloomCl
     assert (second.doc_id, second.created_at, second.extra) == (first.doc_id, first.created_at, {"mine": True})
 
 
+@pytest.mark.parametrize("created", ["2026-01-30T19:00:00.123456789+01:00", "2016-12-31T23:59:60Z"])
+def test_writes_leave_what_is_around_the_text_as_it_was_written(
+    memory: AgentMemory, url: str, scope: Scope, created: str
+) -> None:
+    """To the letter: a time that no `datetime` can hold, and numbers that no float can."""
+    around = f'"zebra":1.50,"doc_id":"d","large":1E400,"created_at":"{created}"'
+    at = f"{url}/v1/tenants/{scope.tenant_id}/users/{scope.user_id}/files/x.md"
+    headers = {"X-API-Key": "planner", "X-User-ID": scope.user_id, "Content-Type": "application/json"}
+    sent = f'{{"document":{{{around},"schema_id":"s","schema_version":"1","content":{{"text":"1","n":2}}}}}}'
+    made = httpx.put(at, content=sent, headers={**headers, "If-Match": "*"})
+    assert made.status_code == 200, made.text
+    etag = memory.write_file(scope, "x.md", "2").etag
+    memory.write_file(scope, "x.md", "3", mode=IfUnchanged(etag))
+    stored = httpx.get(at, headers=headers)
+    kept = re.findall(r'"(?:zebra|large|created_at)":[^,}]+', made.text)
+    assert len(kept) == 3 and [one for one in kept if one not in stored.text] == []
+    after = stored.json()["document"]
+    assert [*after] == [*made.json()["document"]] and after["content"] == {"content_type": "text/markdown", "text": "3"}
+
+
 def test_modes_of_writing(memory: AgentMemory, scope: Scope) -> None:
     first = memory.write_file(scope, "x.md", "1", mode=CreateOnly())
     with pytest.raises(ApiError) as exists:
@@ -143,6 +165,27 @@ def test_a_turn_is_prepared_from_slots_and_events(memory: AgentMemory, scope: Sc
     assert [one.event_id for one in memory.recall(scope, "night", 1)] in (["e1"], ["e2"])
     tight = memory.prepare_turn(scope, max_chars_total=10)
     assert tight.documents == [] and [one.path for one in tight.dropped_files] == ["profile.md"] and tight.events == ()
+
+
+def test_two_slots_may_be_one_file_and_nothing_is_a_number(
+    agent: MemloomClient, loop: asyncio.AbstractEventLoop | None, scope: Scope
+) -> None:
+    slots = [SlotPolicy(name, path="profile.md", load_by_default=True) for name in ("first", "second")]
+    memory = over(agent, loop, MemoryPolicy("twice", slots))
+    memory.write_file(scope, "profile.md", "# Dana")
+    assert [one.slot_id for one in memory.prepare_turn(scope).documents] == ["first", "second"]
+    budgets: list[dict[str, Any]] = [{"max_docs": 0}, {"max_chars_total": 0}]
+    for budget in budgets:
+        # Whatever the server thinks of nothing, it is asked for nothing.
+        try:
+            assert memory.prepare_turn(scope, **budget).documents == []
+        except ApiError as error:
+            assert error.status == 400
+
+
+def test_an_event_that_names_nobody_belongs_to_the_scope(memory: AgentMemory, scope: Scope) -> None:
+    memory.remember(scope, EventDigest(event_id="e", tenant_id="", user_id="", digest="bought tea"))
+    assert [one.user_id for one in memory.recall(scope, "tea")] == [scope.user_id]
 
 
 def test_a_turn_without_slots_and_query_asks_nothing(

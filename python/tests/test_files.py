@@ -167,11 +167,13 @@ def test_an_id_of_dots_stays_an_id(connect: Connect) -> None:
 
 def test_events_are_written_and_found(agent: MemloomClient, scope: Scope) -> None:
     when = datetime(2026, 1, 30, 18, 0, tzinfo=timezone.utc)
+    # A time belongs to whoever wrote it, with its zone and however fine it is.
+    as_written = "2026-01-30T19:00:00.000000001+01:00"
     event = EventDigest(
         event_id="e1",
         tenant_id=scope.tenant_id,
         user_id=scope.user_id,
-        timestamp=when,
+        timestamp=as_written,
         source_type="chat",
         digest="Dana booked the night train to Porto.",
         keywords=["train"],
@@ -181,11 +183,19 @@ def test_events_are_written_and_found(agent: MemloomClient, scope: Scope) -> Non
     )
     agent.events.write(scope, event, service_id="bookings", idempotency_key="e1", retry=True)
     found = agent.events.search(
-        scope, "night train", project_id="porto", source_type="chat", from_=when, to=when, top_k=3
+        scope,
+        "night train",
+        project_id="porto",
+        source_type="chat",
+        from_=when,
+        to=when + timedelta(seconds=1),
+        top_k=3,
     )
     assert [one.event_id for one in found] == ["e1"]
     assert (
-        found[0].timestamp == when and found[0].service_id == "bookings" and found[0].extra["snapshot_uri"] == "s://1"
+        found[0].timestamp == as_written
+        and found[0].service_id == "bookings"
+        and found[0].extra["snapshot_uri"] == "s://1"
     )
     assert agent.events.search(scope, "night train", service_id="nobody") == []
     assert [one.event_id for one in agent.events.search(scope)] == ["e1"]

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import pickle
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
+import httpx
 import pytest
 
 from conftest import Blocking
@@ -165,12 +167,20 @@ def test_a_header_provider_is_asked_for_each_attempt_and_overrides_nothing(make:
     def provide() -> dict[str, str]:
         nonlocal count
         count += 1
-        return {"X-Trace": str(count), "x-api-key": "other", "X-Blank": " ", "": "x"}
+        return {" X-Trace ": f" {count} ", " x-api-key ": "other", "X-Blank": " ", "": "x"}
 
     with fake(Answer(503), page()) as server:
         make(server, api_key="mine", header_provider=provide).memories.list(layer="user", identifiers=ME)
         assert [asked.headers["x-trace"] for asked in server.asked] == ["1", "2"]
         assert all(asked.headers["x-api-key"] == "mine" and "x-blank" not in asked.headers for asked in server.asked)
+
+
+@pytest.mark.parametrize("headers", [{"X-Größe": "1"}, {"X-Half": "\ud800"}])
+def test_headers_that_cannot_be_sent_are_refused(make: Make, headers: dict[str, str]) -> None:
+    with fake(page()) as server:
+        with pytest.raises(InvalidInputError, match="cannot be sent"):
+            make(server, header_provider=lambda: headers).memories.list(layer="user", identifiers=ME)
+        assert server.asked == []
 
 
 def test_hooks_see_every_attempt(make: Make) -> None:
@@ -201,6 +211,63 @@ def test_redirects_to_the_object_store_carry_no_credentials(make: Make) -> None:
             assert not {"authorization", "x-api-key", "x-user-id"} & asked.headers.keys()
 
 
+def test_a_client_that_authenticates_by_itself_does_not_do_so_at_the_object_store(
+    make: Make, loop: asyncio.AbstractEventLoop | None
+) -> None:
+    kind: Any = httpx.Client if loop is None else httpx.AsyncClient
+    http = kind(auth=("name", "secret"), follow_redirects=True)
+    elsewhere = Answer(302, b"", {"Location": "http://127.0.0.1:9/"})
+    with (
+        fake(Answer(200, b"bytes"), Answer(200, b"bytes"), elsewhere) as store,
+        fake(Answer(307, b"", {"Location": f"{store.url}/signed"})) as server,
+    ):
+        client = make(server, http_client=http)
+        assert (found := client.attachments.download("a")) is not None and found.data == b"bytes"
+        assert b"".join(client.attachments.stream("a")) == b"bytes"
+        # Nor is it sent on to somewhere else.
+        with pytest.raises(ApiError):
+            client.attachments.download("a")
+        assert all("authorization" in asked.headers for asked in server.asked)
+        assert len(store.asked) == 3 and not any("authorization" in asked.headers for asked in store.asked)
+    http.close() if loop is None else loop.run_until_complete(http.aclose())
+
+
+def test_a_stream_of_bytes_is_asked_for_again_until_it_begins(make: Make) -> None:
+    with fake(Answer(503), HANG_UP, Answer(200, b"bytes")) as server:
+        assert b"".join(make(server).attachments.stream("a")) == b"bytes"
+        assert len(server.asked) == 3
+    with fake(Answer(503)) as server:
+        with pytest.raises(ApiError):
+            list(make(server).attachments.stream("a"))
+        assert len(server.asked) == 4
+
+
+def test_what_takes_long_is_waited_for(make: Make) -> None:
+    """Everything that answers only when it is done; whoever stops waiting does not know what became of it."""
+    waits: dict[str, float | None] = {}
+
+    def note(request: httpx.Request) -> None:
+        waits[f"{request.method} {request.url.path}"] = request.extensions["timeout"]["read"]
+
+    with fake(Answer(200, b"null")) as server:
+        client, mine = make(server, timeout=7, on_request=note), Scope("t", "u")
+        calls: list[Callable[[], object]] = [
+            lambda: client.lifecycle.forget_user(mine),
+            lambda: client.lifecycle.forget_user_by_id("u"),
+            lambda: client.lifecycle.apply_retention(mine, events_days=1, audit_days=1, snapshots_days=1),
+            lambda: client.memories.decay(),
+            lambda: client.memories.consolidate(layer="user", identifiers=ME),
+            lambda: client.admin.evict(retention_period="P1D", resource_types=["conversations"]),
+            lambda: client.conversations.cancel_response("c"),
+        ]
+        for call in calls:
+            with contextlib.suppress(DecodeError):
+                call()
+        assert len(waits) == len(calls) and set(waits.values()) == {None}, waits
+        client.health()
+        assert waits["GET /v1/health"] == 7
+
+
 def sse(*events: str) -> Answer:
     return Answer(200, "".join(events).encode(), {"Content-Type": "text/event-stream"}, whole=False)
 
@@ -223,6 +290,18 @@ def test_a_replay_that_never_ends_is_given_up(make: Make) -> None:
     with fake(sse('id: r:4\ndata: {"content":"x"}\n\n'), HANG_UP) as server:
         with pytest.raises(TransportError):
             list(make(server).conversations.replay("0190b6c4-7a3e-7c1f-9d52-2f6f3a6f1a10"))
+        assert len(server.asked) == 4
+
+
+def test_a_quiet_stream_is_not_given_up(make: Make) -> None:
+    """Whoever is in between ends quiet connections; as long as they live, that is no failure."""
+    quiet = [sse(": alive\n\n")] * 12
+    with fake(*quiet, sse("event: end\ndata: {}\n\n")) as server:
+        assert [one.event for one in make(server).conversations.replay("c")] == ["end"]
+        assert len(server.asked) == 13
+    with fake(sse()) as server:
+        with pytest.raises(TransportError):
+            list(make(server).conversations.replay("c"))
         assert len(server.asked) == 4
 
 
@@ -257,7 +336,7 @@ def test_delays_grow_and_have_bounds() -> None:
         assert all(least <= policy.delay(retry) <= least + 0.1 for _ in range(50))
     assert policy.delay(4) == policy.delay(400) == 2.0
     assert policy.delay(0, retry_after=7) == 7 and policy.delay(0, retry_after=3600) == 30
-    assert policy.delay(2, retry_after=0) >= 0.8
+    assert policy.delay(2, retry_after=0) == 0 and policy.delay(2, retry_after=0.1) == 0.1
 
 
 def test_retry_after_is_a_number_or_a_date() -> None:
@@ -342,6 +421,19 @@ def test_what_json_cannot_say_is_refused(make: Make) -> None:
         with pytest.raises(InvalidInputError):
             make(server, user_id="a\r\nX-API-Key: b").memories.list(layer="user", identifiers=ME)
         assert server.asked == []
+
+
+def test_an_adapter_lets_go_of_loops_that_have_ended() -> None:
+    from memloom._connection import Connection
+
+    connection = Connection(None, None, {})
+
+    async def client() -> AsyncMemloomClient:
+        assert connection.async_client() is connection.async_client()
+        return connection.async_client()
+
+    assert len({id(asyncio.run(client())) for _ in range(5)}) >= 1
+    assert len(connection._own_async) == 1
 
 
 def test_a_time_without_a_zone_is_refused(make: Make) -> None:

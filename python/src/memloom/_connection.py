@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from memloom._async.client import AsyncMemloomClient
 from memloom._sync.client import MemloomClient
@@ -23,7 +22,7 @@ class Connection:
         if self._settings and (client is not None or async_client is not None):
             raise InvalidInputError(f"{', '.join(self._settings)}: say that to the client, or give no client")
         self._own: MemloomClient | None = None
-        self._own_async: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncMemloomClient] = WeakKeyDictionary()
+        self._own_async: dict[asyncio.AbstractEventLoop, AsyncMemloomClient] = {}
         self._lock = threading.Lock()
 
     def client(self) -> MemloomClient:
@@ -45,6 +44,9 @@ class Connection:
             raise InvalidInputError("this was made with a client only; give it an async_client as well")
         loop = asyncio.get_running_loop()
         with self._lock:
+            # A client knows its loop, so nothing but this ever lets go of one that has ended.
+            for ended in [one for one in self._own_async if one.is_closed()]:
+                del self._own_async[ended]
             if loop not in self._own_async:
                 self._own_async[loop] = AsyncMemloomClient(**self._settings)
             return self._own_async[loop]

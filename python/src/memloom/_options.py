@@ -74,4 +74,7 @@ def header(name: str, value: str) -> tuple[bytes, bytes]:
     """A header as it is sent: names of users and tenants may have letters beyond ASCII."""
     if any(character in value for character in "\r\n\0"):
         raise InvalidInputError(f"the header {name} cannot hold a line break")
-    return name.encode("ascii"), value.encode()
+    try:
+        return name.encode("ascii"), value.encode()
+    except UnicodeEncodeError:
+        raise InvalidInputError(f"the header {name!r} has a character that cannot be sent") from None

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from memloom.edits import PatchOp
 from memloom.models import DroppedFile, Envelope, EventDigest, StoredFile, TextEdit
 
 TEXT = "text/markdown"
@@ -116,28 +117,24 @@ class PreparedTurn:
     """What did not fit."""
 
 
-def text_document(content: str) -> Envelope:
+def text_document(content: str, content_type: str | None = None) -> Envelope:
     """A new document that holds a text."""
     return Envelope(
         doc_id=str(uuid.uuid4()),
         schema_id="memnet.file",
         schema_version="1.0.0",
-        content={"content_type": TEXT, "text": content},
+        content={"content_type": content_type or TEXT, "text": content},
     )
 
 
-def with_text(document: Envelope, content: str) -> Envelope:
-    """The same document with another text; what else its content holds goes, as the whole text is new."""
-    kind = document.content.get("content_type")
-    new = {"content_type": kind if isinstance(kind, str) and isinstance(document.content.get("text"), str) else TEXT}
-    return Envelope(
-        doc_id=document.doc_id,
-        schema_id=document.schema_id,
-        schema_version=document.schema_version,
-        created_at=document.created_at,
-        content={**new, "text": content},
-        extra=document.extra,
-    )
+def text_instead(document: Envelope, content: str, content_type: str | None = None) -> PatchOp:
+    """What gives a document another text; what else its content holds goes, as the whole text is new.
+
+    It names the content alone, so that everything around it stays as it was written.
+    """
+    known = document.content.get("content_type") if isinstance(document.content.get("text"), str) else None
+    kind = content_type or (known if isinstance(known, str) else TEXT)
+    return PatchOp.add("/content", {"content_type": kind, "text": content})
 
 
 def event_for_model(event: EventDigest) -> dict[str, Any]:

@@ -950,7 +950,7 @@ class Envelope(Model):
     """Its version."""
     content: dict[str, Any]
     """The content itself. Text edits work on its `text`."""
-    created_at: datetime | None = None
+    created_at: str | None = None
     """When it was created (RFC 3339); the time of the first write where absent."""
     updated_at: str | None = None
     """When it was last changed; set by the server."""
@@ -972,7 +972,7 @@ class EventDigest(Model):
     """The text it is found by."""
     service_id: str | None = None
     """Who wrote it; the actor unless said otherwise."""
-    timestamp: datetime | None = None
+    timestamp: str | None = None
     """When it happened (RFC 3339); now unless said otherwise."""
     source_type: str | None = None
     """What kind of source it comes from; `unknown` unless said otherwise."""

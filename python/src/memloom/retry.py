@@ -32,7 +32,7 @@ class RetryPolicy:
         """Seconds to wait before a retry, counted from 0. The server's word is taken, up to half a minute."""
         jitter = random.uniform(0, 0.1)
         own: float = min(self.base_delay * 2 ** min(retry, 8) + jitter, self.max_delay)
-        return own if retry_after is None else max(own, min(retry_after, MAX_RETRY_AFTER))
+        return own if retry_after is None else min(retry_after, MAX_RETRY_AFTER)
 
 
 NEVER = RetryPolicy(max_retries=0)

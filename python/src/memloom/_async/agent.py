@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import dataclasses
+import random
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -19,7 +22,7 @@ from memloom.agent import (
     SlotDocument,
     WriteMode,
     text_document,
-    with_text,
+    text_instead,
 )
 from memloom.edits import CREATE_NEW, FilePatch, FileUpdate, FileWrite, PatchOp
 from memloom.errors import ApiError, InvalidInputError
@@ -28,6 +31,9 @@ from memloom.policy import MemoryPolicy
 from memloom.scope import Scope, file_path
 
 MAX_CONFLICT_RETRIES = 3
+
+PAUSE = 0.05
+"""The longest pause before that, in seconds; each is a random part of it."""
 
 
 class AsyncAgentMemory:
@@ -68,11 +74,13 @@ class AsyncAgentMemory:
             project_id=project_id,
             from_=from_,
             to=to,
-            top_k=top_k or self.options.recall_top_k,
+            top_k=self.options.recall_top_k if top_k is None else top_k,
         )
 
     async def remember(self, scope: Scope, event: EventDigest) -> None:
-        """Notes that something happened."""
+        """Notes that something happened. An event that names nobody belongs to the scope."""
+        if not event.tenant_id and not event.user_id:
+            event = dataclasses.replace(event, tenant_id=scope.tenant_id, user_id=scope.user_id)
         await self.client.events.write(scope, event)
 
     async def list_files(self, scope: Scope, prefix: str | None = None, limit: int = 100) -> Sequence[MemoryFileEntry]:
@@ -92,33 +100,38 @@ class AsyncAgentMemory:
         content: str,
         *,
         mode: WriteMode | None = None,
-        reason: str = "memory_write_file",
+        content_type: str | None = None,
+        reason: str | None = None,
+        evidence: Any = None,
         service_id: str | None = None,
     ) -> MemoryFile:
-        """Creates a file or replaces its text. Unless another mode is given, whoever comes last wins."""
+        """Creates a file or replaces its text. Unless another mode is given, whoever comes last wins.
+
+        `content_type` is what the file has, or `text/markdown`, unless it is given.
+        """
         path, mode = file_path(path), mode or Overwrite()
-        conflicts = 0
+        reason, conflicts = reason or "memory_write_file", 0
         while True:
-            write, if_match = await self._write_of(scope, path, content, mode, reason)
+            current = None if isinstance(mode, CreateOnly) else await self._find(scope, path)
+            found = CREATE_NEW if current is None else current.etag
+            if_match = mode.etag if isinstance(mode, IfUnchanged) else found
             try:
-                stored = await self.client.files.write(scope, path, write, if_match=if_match, service_id=service_id)
+                if current is None:
+                    write = FileWrite(text_document(content, content_type), reason, evidence)
+                    stored = await self.client.files.write(scope, path, write, if_match=if_match, service_id=service_id)
+                else:
+                    ops = [text_instead(current.document, content, content_type)]
+                    patch = FilePatch(ops=ops, reason=reason, evidence=evidence)
+                    stored = await self.client.files.patch(scope, path, patch, if_match=if_match, service_id=service_id)
                 return MemoryFile.of(path, stored)
             except ApiError as error:
-                if not error.is_conflict or mode != Overwrite() or conflicts >= MAX_CONFLICT_RETRIES:
+                # Somebody else changed the file meanwhile, or deleted it.
+                overtaken = error.is_conflict or (current is not None and error.is_not_found)
+                if not overtaken or mode != Overwrite() or conflicts >= MAX_CONFLICT_RETRIES:
                     raise
             conflicts += 1
-
-    async def _write_of(
-        self, scope: Scope, path: str, content: str, mode: WriteMode, reason: str
-    ) -> tuple[FileWrite, str]:
-        """What to send, and to which version."""
-        current = None if isinstance(mode, CreateOnly) else await self._find(scope, path)
-        if isinstance(mode, IfUnchanged):
-            document = with_text(current.document, content) if current else text_document(content)
-            return FileWrite(document, reason), mode.etag
-        if current is None:
-            return FileWrite(text_document(content), reason), CREATE_NEW
-        return FileWrite(with_text(current.document, content), reason), current.etag
+            # Whoever collided does not come back at the same moment.
+            await asyncio.sleep(random.uniform(0, PAUSE))
 
     async def _find(self, scope: Scope, path: str) -> StoredFile | None:
         try:
@@ -134,19 +147,22 @@ class AsyncAgentMemory:
         path: str,
         edits: Sequence[MemoryEdit],
         *,
-        reason: str = "memory_patch_file",
+        reason: str | None = None,
+        evidence: Any = None,
         max_conflict_retries: int = MAX_CONFLICT_RETRIES,
         service_id: str | None = None,
     ) -> MemoryFile:
         """Replaces text in a file: all edits or none. Edits name what they replace, so a conflict is tried again."""
         path = file_path(path)
         if not edits:
-            raise InvalidInputError("there is no edit; give at least one")
-        if any(not edit.old_text for edit in edits):
-            raise InvalidInputError("an edit has an empty old_text; name text that is in the file")
+            raise InvalidInputError("there is no edit: give at least one")
+        for index, edit in enumerate(edits):
+            if not edit.old_text:
+                raise InvalidInputError(f"edit {index} has no old_text: give the text that it replaces")
+        patch = FilePatch(edits=edits, reason=reason or "memory_patch_file", evidence=evidence)
 
         async def change(current: StoredFile) -> FileUpdate:
-            return FilePatch(edits=edits, reason=reason)
+            return patch
 
         stored = await self.client.files.update_with_retry(
             scope, path, change, max_conflict_retries=max_conflict_retries, service_id=service_id
@@ -220,20 +236,22 @@ class AsyncAgentMemory:
         """What a turn begins with: the default slots, those named, and events that fit a query."""
         ids = [slot.slot_id for slot in self.policy.slots if slot.load_by_default]
         ids = list(dict.fromkeys([*ids, *additional_slot_ids]))
-        # Two slots may be one file; it is asked for once, and belongs to the first.
-        slots: dict[str, str] = {}
-        for slot_id in ids:
-            slots.setdefault(self.policy.slot(slot_id).resolve(template_variables), slot_id)
+        slots = [(slot_id, self.policy.slot(slot_id).resolve(template_variables)) for slot_id in ids]
         documents: list[SlotDocument] = []
         dropped: list[DroppedFile] = []
         if slots:
             found = await self.client.files.assemble(
                 scope,
-                list(slots),
-                max_docs=max_docs or self.options.assemble_max_docs,
-                max_chars_total=max_chars_total or self.options.assemble_max_chars_total,
+                [path for _, path in slots],
+                max_docs=self.options.assemble_max_docs if max_docs is None else max_docs,
+                max_chars_total=self.options.assemble_max_chars_total if max_chars_total is None else max_chars_total,
             )
-            documents = [SlotDocument(slots.get(one.path), one.path, one.etag, one.document) for one in found.files]
+            # Files come in the order they were asked for; what is missing or dropped is passed over. Two slots may be
+            # one file.
+            asked = iter(slots)
+            for one in found.files:
+                slot_id = next((slot_id for slot_id, path in asked if path == one.path), None)
+                documents.append(SlotDocument(slot_id, one.path, one.etag, one.document))
             dropped = found.dropped_files
         events: Sequence[EventDigest] = ()
         if recall_query and recall_query.strip():

@@ -59,7 +59,8 @@ class AsyncAttachments(AsyncGroup):
 
     async def stream(self, attachment_id: str) -> AsyncGenerator[bytes]:
         """The bytes piece by piece, for files that should not be in memory as a whole."""
-        async with self._transport.open("get_attachment", path={"attachmentId": attachment_id}) as response:
+        path = {"attachmentId": attachment_id}
+        async with self._transport.open("get_attachment", retry=True, path=path) as response:
             if response.status_code == 307:
                 async with self._transport.open_elsewhere(location(response)) as found:
                     async for chunk in found.aiter_bytes():

@@ -24,6 +24,19 @@ M = TypeVar("M", bound=Model)
 STREAM_TIMEOUT = httpx.Timeout(30.0, read=60.0)
 """A quiet stream says that it lives every 15 seconds."""
 
+LONG = frozenset(
+    {
+        "apply_retention",
+        "cancel_response",
+        "consolidate_memories",
+        "decay_memories",
+        "evict",
+        "forget_user",
+        "forget_user_by_id",
+    }
+)
+"""What answers when it is done, however long that takes. Whoever stopped waiting would not know what became of it."""
+
 
 class AsyncTransport:
     """Sends the requests of all groups of a client."""
@@ -65,11 +78,20 @@ class AsyncTransport:
         if retry and idempotency_key is None:
             raise InvalidInputError("retry needs an idempotency_key: without one a change may happen twice")
         reads = OPERATIONS[operation].reads
+        timeout = _patient(self._http.timeout) if operation in LONG else None
         policy = self._options.retry
         attempt = 0
         while True:
             request = await self._request(
-                operation, path, query, body, headers, files, idempotency_key=idempotency_key, service_id=service_id
+                operation,
+                path,
+                query,
+                body,
+                headers,
+                files,
+                idempotency_key=idempotency_key,
+                service_id=service_id,
+                timeout=timeout,
             )
             try:
                 response = await self._send(request)
@@ -98,10 +120,13 @@ class AsyncTransport:
         return found
 
     async def get_elsewhere(self, url: str, headers: Mapping[str, str]) -> httpx.Response:
-        """Reads what the server points at, at another place, which must not learn who is calling."""
+        """Reads what the server points at, at another place, which must not learn who is calling.
+
+        Not even from an `http_client` that authenticates by itself.
+        """
         request = httpx.Request("GET", url, headers=dict(headers), extensions=_timeout(self._http.timeout))
         try:
-            response = await self._http.send(request)
+            response = await self._http.send(request, auth=None, follow_redirects=False)
         except httpx.HTTPError as error:
             raise _transport(error, "the object store") from error
         if not response.is_success and response.status_code != 304:
@@ -113,7 +138,7 @@ class AsyncTransport:
         """The same, whose body is still to be read."""
         request = httpx.Request("GET", url, extensions=_timeout(STREAM_TIMEOUT))
         try:
-            response = await self._http.send(request, stream=True)
+            response = await self._http.send(request, stream=True, auth=None, follow_redirects=False)
             try:
                 if not response.is_success:
                     await response.aread()
@@ -125,15 +150,35 @@ class AsyncTransport:
             raise _transport(error, "the object store") from error
 
     @asynccontextmanager
-    async def open(self, operation: str, **request: Any) -> AsyncGenerator[httpx.Response]:
-        """An answer whose body is still to be read."""
+    async def open(self, operation: str, *, retry: bool = False, **request: Any) -> AsyncGenerator[httpx.Response]:
+        """An answer whose body is still to be read. With `retry` its head is asked for again as that of any reading."""
+        policy, attempt = self._options.retry, 0
+        while True:
+            try:
+                response = await self._head(operation, **request)
+                break
+            except (ApiError, TransportError) as error:
+                if not retry or attempt >= policy.max_retries or not _passes(error):
+                    raise
+                wait = policy.delay(attempt, error.retry_after if isinstance(error, ApiError) else None)
+            attempt += 1
+            await asyncio.sleep(wait)
+        try:
+            yield response
+        except httpx.HTTPError as error:
+            raise _transport(error, self._options.shown()) from error
+        finally:
+            await response.aclose()
+
+    async def _head(self, operation: str, **request: Any) -> httpx.Response:
+        """The answer of success, whose body is still to be read; raises what went wrong otherwise."""
         sent = await self._request(operation, timeout=STREAM_TIMEOUT, **request)
         response = await self._send(sent, stream=True)
+        if response.is_success or response.status_code in (304, 307):
+            return response
         try:
-            if not response.is_success and response.status_code not in (304, 307):
-                await response.aread()
-                raise _failure(response)
-            yield response
+            await response.aread()
+            raise _failure(response)
         except httpx.HTTPError as error:
             raise _transport(error, self._options.shown()) from error
         finally:
@@ -157,7 +202,7 @@ class AsyncTransport:
         while True:
             decoder = EventDecoder()
             decoder.last_id = last_event_id
-            wait = 0.0
+            wait: float | None = None
             try:
                 async with self.open(
                     operation, headers={**headers, "Last-Event-ID": last_event_id}, **request
@@ -165,8 +210,9 @@ class AsyncTransport:
                     if response.status_code == 204:
                         return
                     async for chunk in response.aiter_bytes():
+                        # A stream may be quiet for hours; that it says so is enough.
+                        failures = 0
                         for event in decoder.feed(chunk):
-                            failures = 0
                             last_event_id = event.id
                             yield event
                             if event.event == end:
@@ -181,7 +227,7 @@ class AsyncTransport:
             failures += 1
             if failures > policy.max_retries:
                 raise TransportError(f"the stream of {self._options.shown()} keeps ending before it is complete")
-            await asyncio.sleep(wait or policy.delay(failures - 1))
+            await asyncio.sleep(policy.delay(failures - 1) if wait is None else wait)
 
     async def _request(
         self,
@@ -213,7 +259,8 @@ class AsyncTransport:
         if self._header_provider is not None:
             taken = {name.lower() for name in sent}
             given = await self._header_provider()
-            sent |= {n: v for n, v in given.items() if n.strip() and v.strip() and n.lower() not in taken}
+            trimmed = {name.strip(): value.strip() for name, value in given.items()}
+            sent |= {name: value for name, value in trimmed.items() if name and value and name.lower() not in taken}
         try:
             return self._http.build_request(
                 method,
@@ -249,6 +296,11 @@ def _parameters(query: Mapping[str, Any] | None) -> httpx.QueryParams:
 
 def _timeout(timeout: httpx.Timeout) -> dict[str, Any]:
     return {"timeout": timeout.as_dict()}
+
+
+def _patient(timeout: httpx.Timeout) -> httpx.Timeout:
+    """The same, but waits for an answer as long as it takes."""
+    return httpx.Timeout(connect=timeout.connect, read=None, write=timeout.write, pool=timeout.pool)
 
 
 def _json(response: httpx.Response) -> Any:

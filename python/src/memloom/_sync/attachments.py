@@ -58,7 +58,8 @@ class Attachments(Group):
 
     def stream(self, attachment_id: str) -> Generator[bytes]:
         """The bytes piece by piece, for files that should not be in memory as a whole."""
-        with self._transport.open("get_attachment", path={"attachmentId": attachment_id}) as response:
+        path = {"attachmentId": attachment_id}
+        with self._transport.open("get_attachment", retry=True, path=path) as response:
             if response.status_code == 307:
                 with self._transport.open_elsewhere(location(response)) as found:
                     for chunk in found.iter_bytes():

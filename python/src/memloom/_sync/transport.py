@@ -25,6 +25,19 @@ M = TypeVar("M", bound=Model)
 STREAM_TIMEOUT = httpx.Timeout(30.0, read=60.0)
 """A quiet stream says that it lives every 15 seconds."""
 
+LONG = frozenset(
+    {
+        "apply_retention",
+        "cancel_response",
+        "consolidate_memories",
+        "decay_memories",
+        "evict",
+        "forget_user",
+        "forget_user_by_id",
+    }
+)
+"""What answers when it is done, however long that takes. Whoever stopped waiting would not know what became of it."""
+
 
 class Transport:
     """Sends the requests of all groups of a client."""
@@ -66,11 +79,20 @@ class Transport:
         if retry and idempotency_key is None:
             raise InvalidInputError("retry needs an idempotency_key: without one a change may happen twice")
         reads = OPERATIONS[operation].reads
+        timeout = _patient(self._http.timeout) if operation in LONG else None
         policy = self._options.retry
         attempt = 0
         while True:
             request = self._request(
-                operation, path, query, body, headers, files, idempotency_key=idempotency_key, service_id=service_id
+                operation,
+                path,
+                query,
+                body,
+                headers,
+                files,
+                idempotency_key=idempotency_key,
+                service_id=service_id,
+                timeout=timeout,
             )
             try:
                 response = self._send(request)
@@ -99,10 +121,13 @@ class Transport:
         return found
 
     def get_elsewhere(self, url: str, headers: Mapping[str, str]) -> httpx.Response:
-        """Reads what the server points at, at another place, which must not learn who is calling."""
+        """Reads what the server points at, at another place, which must not learn who is calling.
+
+        Not even from an `http_client` that authenticates by itself.
+        """
         request = httpx.Request("GET", url, headers=dict(headers), extensions=_timeout(self._http.timeout))
         try:
-            response = self._http.send(request)
+            response = self._http.send(request, auth=None, follow_redirects=False)
         except httpx.HTTPError as error:
             raise _transport(error, "the object store") from error
         if not response.is_success and response.status_code != 304:
@@ -114,7 +139,7 @@ class Transport:
         """The same, whose body is still to be read."""
         request = httpx.Request("GET", url, extensions=_timeout(STREAM_TIMEOUT))
         try:
-            response = self._http.send(request, stream=True)
+            response = self._http.send(request, stream=True, auth=None, follow_redirects=False)
             try:
                 if not response.is_success:
                     response.read()
@@ -126,15 +151,35 @@ class Transport:
             raise _transport(error, "the object store") from error
 
     @contextmanager
-    def open(self, operation: str, **request: Any) -> Generator[httpx.Response]:
-        """An answer whose body is still to be read."""
+    def open(self, operation: str, *, retry: bool = False, **request: Any) -> Generator[httpx.Response]:
+        """An answer whose body is still to be read. With `retry` its head is asked for again as that of any reading."""
+        policy, attempt = self._options.retry, 0
+        while True:
+            try:
+                response = self._head(operation, **request)
+                break
+            except (ApiError, TransportError) as error:
+                if not retry or attempt >= policy.max_retries or not _passes(error):
+                    raise
+                wait = policy.delay(attempt, error.retry_after if isinstance(error, ApiError) else None)
+            attempt += 1
+            time.sleep(wait)
+        try:
+            yield response
+        except httpx.HTTPError as error:
+            raise _transport(error, self._options.shown()) from error
+        finally:
+            response.close()
+
+    def _head(self, operation: str, **request: Any) -> httpx.Response:
+        """The answer of success, whose body is still to be read; raises what went wrong otherwise."""
         sent = self._request(operation, timeout=STREAM_TIMEOUT, **request)
         response = self._send(sent, stream=True)
+        if response.is_success or response.status_code in (304, 307):
+            return response
         try:
-            if not response.is_success and response.status_code not in (304, 307):
-                response.read()
-                raise _failure(response)
-            yield response
+            response.read()
+            raise _failure(response)
         except httpx.HTTPError as error:
             raise _transport(error, self._options.shown()) from error
         finally:
@@ -158,14 +203,15 @@ class Transport:
         while True:
             decoder = EventDecoder()
             decoder.last_id = last_event_id
-            wait = 0.0
+            wait: float | None = None
             try:
                 with self.open(operation, headers={**headers, "Last-Event-ID": last_event_id}, **request) as response:
                     if response.status_code == 204:
                         return
                     for chunk in response.iter_bytes():
+                        # A stream may be quiet for hours; that it says so is enough.
+                        failures = 0
                         for event in decoder.feed(chunk):
-                            failures = 0
                             last_event_id = event.id
                             yield event
                             if event.event == end:
@@ -180,7 +226,7 @@ class Transport:
             failures += 1
             if failures > policy.max_retries:
                 raise TransportError(f"the stream of {self._options.shown()} keeps ending before it is complete")
-            time.sleep(wait or policy.delay(failures - 1))
+            time.sleep(policy.delay(failures - 1) if wait is None else wait)
 
     def _request(
         self,
@@ -212,7 +258,8 @@ class Transport:
         if self._header_provider is not None:
             taken = {name.lower() for name in sent}
             given = self._header_provider()
-            sent |= {n: v for n, v in given.items() if n.strip() and v.strip() and n.lower() not in taken}
+            trimmed = {name.strip(): value.strip() for name, value in given.items()}
+            sent |= {name: value for name, value in trimmed.items() if name and value and name.lower() not in taken}
         try:
             return self._http.build_request(
                 method,
@@ -248,6 +295,11 @@ def _parameters(query: Mapping[str, Any] | None) -> httpx.QueryParams:
 
 def _timeout(timeout: httpx.Timeout) -> dict[str, Any]:
     return {"timeout": timeout.as_dict()}
+
+
+def _patient(timeout: httpx.Timeout) -> httpx.Timeout:
+    """The same, but waits for an answer as long as it takes."""
+    return httpx.Timeout(connect=timeout.connect, read=None, write=timeout.write, pool=timeout.pool)
 
 
 def _json(response: httpx.Response) -> Any:
