@@ -2,7 +2,7 @@
 
 use crate::memory_tool;
 use crate::{AgentMemory, MemoryFile, PatchFileOptions, ToolOutput, WriteFileOptions};
-use memloom_client::{Assemble, FileEntry, FilePath, ListFiles, Result, Scope, TextEdit};
+use memloom_client::{Assemble, Error, FileEntry, FilePath, ListFiles, Result, Scope, TextEdit};
 use memloom_wire::tools::{FileTool, shown};
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -95,9 +95,8 @@ impl Session {
         content: &str,
         options: WriteFileOptions,
     ) -> Result<MemoryFile> {
-        let file = self.memory.write_file(&self.scope, path, content, options).await?;
-        self.changed().await;
-        Ok(file)
+        let outcome = self.memory.write_file(&self.scope, path, content, options).await;
+        self.after(outcome).await
     }
 
     /// Patches a file; see [`AgentMemory::patch_file`].
@@ -107,19 +106,17 @@ impl Session {
         edits: Vec<TextEdit>,
         options: PatchFileOptions,
     ) -> Result<MemoryFile> {
-        let file = self.memory.patch_file(&self.scope, path, edits, options).await?;
-        self.changed().await;
-        Ok(file)
+        let outcome = self.memory.patch_file(&self.scope, path, edits, options).await;
+        self.after(outcome).await
     }
 
     /// Runs a tool; see [`AgentMemory::call_tool`].
     pub async fn call_tool(&mut self, name: &str, arguments: &Value) -> Result<ToolOutput> {
-        let output = self.memory.call_tool(&self.scope, name, arguments).await?;
-        let changes = FileTool::named(name).is_some_and(|tool| !tool.only_reads());
-        if changes && !output.is_error {
-            self.changed().await;
+        let outcome = self.memory.call_tool(&self.scope, name, arguments).await;
+        match FileTool::named(name).is_some_and(|tool| !tool.only_reads()) {
+            true => self.after(outcome).await,
+            false => outcome,
         }
-        Ok(output)
     }
 
     /// Runs a command of the memory tool; see [`AgentMemory::call_memory_tool`].
@@ -130,6 +127,16 @@ impl Session {
             self.changed().await;
         }
         output
+    }
+
+    /// What became of a change. One that was not answered may have happened.
+    async fn after<T>(&mut self, outcome: Result<T>) -> Result<T> {
+        match &outcome {
+            Ok(_) => self.changed().await,
+            Err(Error::Transport { .. } | Error::Decode { .. }) => self.stale = true,
+            Err(_) => {}
+        }
+        outcome
     }
 
     /// Loads anew after a change. The change is made whatever becomes of this; so a failure is remembered and loading is

@@ -71,7 +71,7 @@ impl fmt::Debug for Upload {
 pub struct DownloadOptions {
     /// The first byte, counted from 0, and the last; an open end is the file's.
     pub range: Option<(u64, Option<u64>)>,
-    /// Nothing if it still is this version.
+    /// No bytes if it still is this version; [`Download::is_unchanged`] says so.
     pub if_none_match: Option<String>,
 }
 
@@ -111,9 +111,16 @@ impl Download {
 
     fn accept(response: Response, operation: &'static str) -> Result<Self> {
         match response.status() {
-            status if status.is_success() => Ok(Self { response, operation }),
+            status if status.is_success() || status == StatusCode::NOT_MODIFIED => {
+                Ok(Self { response, operation })
+            }
             status => Err(Error::Api(Box::new(ApiError::read(status, response.headers(), b"")))),
         }
+    }
+
+    /// Whether it still is the version that was asked about, and so has no bytes here.
+    pub fn is_unchanged(&self) -> bool {
+        self.response.status() == StatusCode::NOT_MODIFIED
     }
 
     /// Whether this is only the part that was asked for.

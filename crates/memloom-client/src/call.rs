@@ -1,5 +1,6 @@
 //! One call: a request, its attempts, and what is made of the answer.
 
+use crate::builder::secret;
 use crate::client::Client;
 use crate::conversations::PageRequest;
 use crate::error::ApiError;
@@ -302,9 +303,8 @@ fn provide(headers: &mut HeaderMap, provided: &[(String, String)]) -> Result<()>
         let name = HeaderName::try_from(name.trim()).map_err(|_| {
             Error::invalid(format!("the provided header name '{}' cannot be sent", name.escape_debug()))
         })?;
-        // The value may be a token, so it stays out of the message.
-        let text = HeaderValue::from_str(text)
-            .map_err(|_| Error::invalid(format!("the provided value of {name} cannot be sent")))?;
+        // It may be a token, so it stays out of messages and of what hooks print.
+        let text = secret(&name, text)?;
         headers.entry(name).or_insert(text);
     }
     Ok(())

@@ -181,9 +181,13 @@ impl Said {
         })
     }
 
-    /// Conversations: a sentence in `error`, a `code`, and in `details` what the sentence leaves out.
+    /// Conversations: a sentence in `error`, a `code`, and in `details` what the sentence leaves out. A kind of search that
+    /// is not there has its code in `error` and the sentence in `message`.
     fn flat(sentence: String, mut body: Map<String, Value>) -> Option<Self> {
-        let Some(Value::String(code)) = body.remove("code") else { return None };
+        let Some(Value::String(code)) = body.remove("code") else {
+            let Some(Value::String(message)) = body.remove("message") else { return None };
+            return Some(Self { code: sentence, message, request_id: None, details: body });
+        };
         let mut details = object(body.remove("details"));
         let message = match explanation(&details) {
             Some(more) => format!("{sentence}: {more}"),

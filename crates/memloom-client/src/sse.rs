@@ -52,7 +52,7 @@ pub(crate) fn follow(
 struct Following {
     connection: Option<Connection>,
     seen: Option<String>,
-    /// So many connections in a row ended before they said anything.
+    /// So many connections in a row ended before a byte came. A quiet stream is kept alive by comments, which are bytes.
     fruitless: u32,
     done: bool,
 }
@@ -74,12 +74,14 @@ impl Following {
                 },
             };
             let heard = connection.next().await;
+            if connection.alive {
+                self.fruitless = 0;
+            }
             if let Some(id) = connection.parser.last_id.clone() {
                 self.seen = Some(id);
             }
             match heard {
                 Ok(Some(event)) => {
-                    self.fruitless = 0;
                     self.done = last(&event);
                     return Ok(Some(event));
                 }
@@ -109,6 +111,8 @@ impl Following {
 struct Connection {
     response: Response,
     parser: Parser,
+    /// Whether anything has come.
+    alive: bool,
 }
 
 impl Connection {
@@ -117,7 +121,9 @@ impl Connection {
         let response = call.accept(EVENT_STREAM).open().await?;
         match response.status() {
             StatusCode::NO_CONTENT => Ok(None),
-            status if status.is_success() => Ok(Some(Self { response, parser: Parser::default() })),
+            status if status.is_success() => {
+                Ok(Some(Self { response, parser: Parser::default(), alive: false }))
+            }
             status => Err(Error::Api(Box::new(ApiError::read(status, response.headers(), b"")))),
         }
     }
@@ -133,7 +139,10 @@ impl Connection {
                 .await
                 .map_err(|error| Error::transport("stream", error.without_url()))?;
             match chunk {
-                Some(bytes) => self.parser.feed(&bytes),
+                Some(bytes) => {
+                    self.alive = true;
+                    self.parser.feed(&bytes);
+                }
                 // What is not finished by an empty line never happened.
                 None => return Ok(None),
             }

@@ -45,6 +45,17 @@ fn errors_of_the_knowledge_protocol_are_read() {
 }
 
 #[test]
+fn a_kind_of_search_that_is_not_there_is_read() {
+    let body = json!({"error": "search_type_unavailable", "message": "there are no vectors", "availableTypes": ["fulltext"]});
+    let error = read(501, &body.to_string());
+    assert_eq!(
+        (error.code.as_str(), error.message.as_str()),
+        ("search_type_unavailable", "there are no vectors")
+    );
+    assert_eq!(error.details["availableTypes"], json!(["fulltext"]));
+}
+
+#[test]
 fn errors_of_conversations_are_read() {
     let violations = json!({"error": "Validation failed", "code": "validation_error", "details": {"violations": [
         {"field": "title", "message": "is too long"}, {"field": "limit", "message": "must be positive"}]}});

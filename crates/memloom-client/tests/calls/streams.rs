@@ -53,6 +53,16 @@ async fn a_feed_that_never_says_anything_is_given_up() {
 }
 
 #[tokio::test]
+async fn a_feed_that_is_only_kept_alive_goes_on() {
+    let mut quiet = vec![events(": keep-alive\n\n"); 9];
+    quiet.push(answer(403, json!({"error": "Forbidden", "code": "forbidden"})));
+    let stage = Stage::playing(quiet);
+    let feed: Vec<_> = stage.client().follow_changes(Some(3)).collect().await;
+    assert!(matches!(feed.as_slice(), [Err(Error::Api(_))]), "{feed:?}");
+    assert_eq!(stage.count(), 10);
+}
+
+#[tokio::test]
 async fn a_refused_feed_says_why() {
     let stage = Stage::playing([answer(403, json!({"error": "Forbidden", "code": "forbidden"}))]);
     let feed: Vec<_> = stage.client().follow_changes(None).collect().await;

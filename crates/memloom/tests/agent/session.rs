@@ -106,3 +106,24 @@ async fn a_change_counts_even_if_it_cannot_be_loaded_anew_at_once() {
     broken.store(false, SeqCst);
     assert!(session.next_turn().await.unwrap().unwrap().contains("made it"));
 }
+
+#[tokio::test]
+async fn a_change_that_was_not_answered_may_have_happened() {
+    let alice = someone();
+    let broken = Arc::new(AtomicBool::new(false));
+    let is_broken = broken.clone();
+    let client =
+        client().retry(RetryPolicy { max_retries: 0, ..RetryPolicy::default() }).header_provider(move || {
+            let broken = is_broken.load(SeqCst);
+            async move { if broken { Err("no header now".into()) } else { Ok(vec![]) } }
+        });
+    let mut session = primed(AgentMemory::new(client.build().unwrap()), &alice).await;
+    session.next_turn().await.unwrap();
+
+    broken.store(true, SeqCst);
+    session.write_file("plan.md", "perhaps", WriteFileOptions::default()).await.unwrap_err();
+    // It did happen, as far as the session can tell.
+    memory().write_file(&alice, "plan.md", "perhaps", WriteFileOptions::default()).await.unwrap();
+    broken.store(false, SeqCst);
+    assert!(session.next_turn().await.unwrap().unwrap().contains("perhaps"));
+}

@@ -22,6 +22,11 @@ pub async fn chapter(world: &World) {
     assert_eq!(download.content_length(), Some(7));
     let pieces: Vec<bytes::Bytes> = download.into_stream().try_collect().await.unwrap();
     assert_eq!(pieces.concat(), b"one two");
+    let etag = alice.get_attachment(bytes.id, DownloadOptions::default()).await.unwrap();
+    let etag = etag.etag().map(str::to_owned);
+    let options = DownloadOptions { if_none_match: etag, ..DownloadOptions::default() };
+    let known = alice.get_attachment(bytes.id, options).await.unwrap();
+    assert!(known.is_unchanged() && known.bytes().await.unwrap().is_empty());
     let options = DownloadOptions { range: Some((4, Some(5))), ..DownloadOptions::default() };
     let part = alice.get_attachment(bytes.id, options).await.unwrap();
     assert!(part.is_partial());

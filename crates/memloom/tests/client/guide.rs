@@ -144,8 +144,9 @@ async fn the_guide_on_errors() -> Result<()> {
         Err(other) => return Err(other),
     }
 
+    let url = world.server.url();
     let builder = Client::builder()
-        .base_url(world.server.url())
+        .base_url(url)
         .api_key("planner")
         .service_id("planner")
         .retry(RetryPolicy { max_retries: 5, ..RetryPolicy::default() })
