@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from conftest import Blocking, Connect
+from fake import Answer, fake
 from memloom import (
     CREATE_NEW,
     AgentMemory,
@@ -24,6 +25,7 @@ from memloom import (
     MemoryEdit,
     MemoryPolicy,
     PatchOp,
+    RetryPolicy,
     Scope,
     SlotPolicy,
     SlotRules,
@@ -209,7 +211,7 @@ def test_slots_are_changed_within_their_rules(memory: AgentMemory, scope: Scope)
         PatchOp.move("/content/other", "/content/todo/0"),
     ]
     for op in forbidden:
-        with pytest.raises(InvalidInputError, match="does not allow"):
+        with pytest.raises(InvalidInputError, match="may not change"):
             memory.patch_slot(scope, "project", [op], if_match=patched.etag, template_variables=porto)
     for bad in (doc(x=1), doc(title="t", text="x" * 100), doc(title="t", a={"b": [1, 2, 3]})):
         with pytest.raises(InvalidInputError):
@@ -229,34 +231,161 @@ def test_a_policy_is_read_from_a_file(tmp_path: pathlib.Path) -> None:
     file.write_text(json.dumps({"policy_id": "p", "slots": [slot, {"slot_id": "b", "path_template": "{x}.md"}]}))
     policy = MemoryPolicy.from_json_file(file)
     assert policy.slot("a").rules.max_array_items == 3 and policy.slot("b").resolve({"x": "y"}) == "y.md"
-    for slots in (
-        [slot, slot],
-        [{**slot, "path_template": "x"}],
-        [{"path": "x"}],
-        [{**slot, "patch_rules": {"no": 1}}],
-    ):
-        with pytest.raises(InvalidInputError):
-            MemoryPolicy.from_json(json.dumps({"policy_id": "p", "slots": slots}))
-    with pytest.raises(InvalidInputError, match="it has a, b"):
+    with pytest.raises(InvalidInputError, match="the policy has: a, b"):
         policy.slot("c")
-    with pytest.raises(InvalidInputError, match="neither"):
-        SlotPolicy("x").resolve()
+    with pytest.raises(InvalidInputError, match="cannot be read"):
+        MemoryPolicy.from_json_file(tmp_path / "none.json")
+
+
+SLOT = {"slot_id": "a", "path": "a.md"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "why"),
+    [
+        ("{", "cannot be read"),
+        ("[]", "not an object"),
+        ({"slots": []}, "no 'policy_id'"),
+        ({"policy_id": "p", "slot": []}, "'slot'"),
+        ({"policy_id": "p", "slots": None}, "not a list"),
+        ({"policy_id": "p", "slots": [SLOT, SLOT]}, "two slots 'a': rename one"),
+        ({"policy_id": "p", "slots": [{**SLOT, "slot_id": " "}]}, "blank slot_id"),
+        ({"policy_id": "p", "slots": [{"path": "x"}]}, "no 'slot_id'"),
+        ({"policy_id": "p", "slots": [{"slot_id": "a"}]}, "slot 'a' has neither path nor path_template"),
+        ({"policy_id": "p", "slots": [{**SLOT, "path_template": "x"}]}, "slot 'a' has both path and path_template"),
+        ({"policy_id": "p", "slots": [{**SLOT, "load_by_defualt": True}]}, "'load_by_defualt'"),
+        ({"policy_id": "p", "slots": [{**SLOT, "load_by_default": "yes"}]}, "not true or false"),
+        ({"policy_id": "p", "slots": [{**SLOT, "patch_rules": {"allowed_path": ["/a"]}}]}, "'allowed_path'"),
+        ({"policy_id": "p", "slots": [{**SLOT, "patch_rules": {"allowed_paths": "/a"}}]}, "not a list of texts"),
+        ({"policy_id": "p", "slots": [{**SLOT, "patch_rules": {"max_array_items": -1}}]}, "negative"),
+    ],
+)
+def test_a_policy_that_could_mean_something_else_is_refused(policy: Any, why: str) -> None:
+    with pytest.raises(InvalidInputError, match=why):
+        MemoryPolicy.from_json(policy if isinstance(policy, str) else json.dumps(policy))
+
+
+@pytest.mark.parametrize(
+    ("rule", "op", "allowed"),
+    [
+        ("/a", PatchOp.add("/content/a", 1), True),
+        ("a", PatchOp.add("/content/a/b", 1), True),
+        ("/a", PatchOp.add("/content/ab", 1), False),
+        ("/a", PatchOp.add("/content", {}), False),
+        ("/a", PatchOp.add("//content/a", 1), False),
+        ("/a", PatchOp.add("/content//a", 1), False),
+        ("/a", PatchOp.add("/contents/a", 1), False),
+        ("/", PatchOp.add("/content", {}), True),
+        ("", PatchOp.add("/content/x", 1), True),
+        ("", PatchOp.add("/schema_id", "x"), False),
+        ("/people/*/name", PatchOp.replace("/content/people/3/name", "x"), True),
+        ("/people/*/name", PatchOp.replace("/content/people/3/age", 4), False),
+        ("/people/*", PatchOp.replace("/content/people", []), False),
+        ("/a~1b", PatchOp.remove("/content/a~1b"), True),
+        ("/a", PatchOp.test("/schema_id", "x"), True),
+        ("/a", PatchOp.copy("/content/b", "/content/a"), True),
+        ("/a", PatchOp.copy("/content/a", "/content/b"), False),
+        ("/a", PatchOp.move("/content/b", "/content/a"), False),
+    ],
+)
+def test_what_a_rule_allows(rule: str, op: PatchOp, allowed: bool) -> None:
+    slot = SlotPolicy("s", path="s.json", rules=SlotRules(allowed_paths=[rule]))
+    if allowed:
+        slot.check_patch([op])
+    else:
+        with pytest.raises(InvalidInputError, match="slot 's': operation 0 may not change"):
+            slot.check_patch([op])
+
+
+def test_what_a_content_must_have() -> None:
+    slot = SlotPolicy("s", path="s.json", rules=SlotRules(required_content_paths=["a/0", "/b"]))
+    slot.check_content({"a": [0], "b": False})
+    for content in ({"a": [], "b": 1}, {"a": [1], "b": None}, {"a": [1]}, {"a": {"1": 1}, "b": 1}):
+        with pytest.raises(InvalidInputError, match="slot 's': the content lacks"):
+            slot.check_content(content)
+    with pytest.raises(InvalidInputError, match="no operation"):
+        slot.check_patch([])
+
+
+def test_a_template_says_what_is_wrong_with_it() -> None:
+    assert SlotPolicy("s", path_template="{a}-{b}}.md").resolve({"a": "x", "b": "y"}) == "x-y}.md"
+    for template in ("{a", "x/{a}/{b"):
+        with pytest.raises(InvalidInputError, match=r"slot 's': the path template .* without"):
+            SlotPolicy("s", path_template=template).resolve({"a": "x", "b": "y"})
 
 
 def test_a_session_tells_the_model_once_and_again_after_a_change(memory: AgentMemory, scope: Scope) -> None:
-    memory.write_file(scope, "profile.md", "# Dana")
+    memory.write_file(scope, "profile.md", "# Dana\n")
     memory.write_file(scope, "projects/a.md", "alpha")
     session = memory.session(scope, ["profile.md", "none.md"], prefix="projects/")
     text = session.prime()
-    assert text == "## profile.md\n# Dana\n\n## Other files\n- projects/a.md"
-    assert session.take() == text and session.take() is None and not session.needs_telling
-    session.patch("profile.md", [MemoryEdit(old_text="Dana", new_text="Dana K.")])
-    assert session.needs_telling
-    session.write("projects/b.md", "beta")
-    assert session.take() == "## profile.md\n# Dana K.\n\n## projects/b.md\nbeta\n\n## Other files\n- projects/a.md"
+    assert text == (
+        '<file path="profile.md">\n# Dana\n</file>\n<file path="none.md" omitted="does not exist yet"/>\n'
+        '<files prefix="projects/">\nprojects/a.md\n</files>\n'
+    )
+    assert session.is_due and session.next_turn() == text and session.next_turn() is None and not session.is_due
+    session.patch_file("profile.md", [MemoryEdit(old_text="Dana", new_text="Dana K.")])
+    assert session.is_due
+    # Only what was named is told; the rest is in the list.
+    session.write_file("projects/b.md", "beta")
+    assert session.next_turn() == text.replace("Dana", "Dana K.").replace("a.md\n", "a.md\nprojects/b.md\n")
     with pytest.raises(ApiError):
-        session.patch("none.md", [MemoryEdit(old_text="x", new_text="y")])
-    assert session.take() is None
+        session.patch_file("none.md", [MemoryEdit(old_text="x", new_text="y")])
+    assert session.next_turn() is None
+    session.carry_again()
+    assert session.next_turn() == session.snapshot()
+    # What nobody reads has changed nothing.
+    session.write_file("elsewhere.md", "x")
+    assert session.next_turn() is None
+    # What others do is seen when one looks.
+    memory.write_file(scope, "profile.md", "# Eve")
+    assert session.next_turn() is None
+    session.refresh()
+    assert "# Eve" in (session.next_turn() or "")
+
+
+def test_a_session_says_what_does_not_fit_and_that_there_is_more(memory: AgentMemory, scope: Scope) -> None:
+    memory.write_file(scope, "large.md", "x" * 50_000)
+    for name in "abc":
+        memory.write_file(scope, f"{name}.md", name)
+    session = memory.session(scope, ["large.md", "a.md"], prefix="", limit=2)
+    assert session.prime() == (
+        '<file path="large.md" omitted="does not fit; load it when needed"/>\n<file path="a.md">\na\n</file>\n'
+        '<files prefix="">\na.md\nb.md\n(and more: list them with memory_list_files)\n</files>\n'
+    )
+
+
+def test_what_a_model_changes_through_a_session_is_told_again(memory: AgentMemory, scope: Scope) -> None:
+    session = memory.session(scope, ["profile.md", "memories/a.md"])
+    session.prime()
+    session.next_turn()
+    session.call_tool("memory_write_file", {"path": "profile.md", "content": "tea"})
+    assert "tea" in (session.next_turn() or "")
+    assert session.call_tool("memory_load_file", {"path": "profile.md"}).value["content"] == "tea"
+    assert session.call_tool("memory_write_file", {"path": "profile.md"}).is_error and session.next_turn() is None
+    create = {"command": "create", "path": "/memories/a.md", "file_text": "mate"}
+    assert not session.call_memory_tool(create).is_error
+    assert "mate" in (session.next_turn() or "")
+    session.call_memory_tool({"command": "view", "path": "/memories"})
+    assert session.next_turn() is None
+
+
+def test_a_change_stands_although_it_cannot_be_told_at_once(
+    connect: Connect, loop: asyncio.AbstractEventLoop | None, scope: Scope
+) -> None:
+    document = {"doc_id": "d", "schema_id": "s", "schema_version": "1", "content": {"text": "tea"}}
+    written = Answer(200, json.dumps({"etag": "e", "document": document}).encode())
+    listed = Answer(200, b'{"files": [{"path": "a.md", "last_modified_utc": "2026-01-01T00:00:00Z"}]}')
+    missing = Answer(404, b'{"error": {"code": "DOCUMENT_NOT_FOUND", "message": "m", "details": {}}}')
+    with fake(Answer(200, b'{"files": []}'), missing, written, Answer(500), Answer(500), listed) as server:
+        client = connect(url=server.url, retry=RetryPolicy(max_retries=0))
+        session = over(client, loop).session(scope, prefix="")
+        session.prime()
+        assert session.next_turn() == '<files prefix="">\n</files>\n'
+        assert session.write_file("a.md", "tea").content == "tea"
+        with pytest.raises(ApiError):
+            session.next_turn()
+        assert session.next_turn() == '<files prefix="">\na.md\n</files>\n'
 
 
 def test_a_user_is_forgotten(memory: AgentMemory, scope: Scope) -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from typing import Any, cast
 
 import pytest
@@ -20,8 +19,11 @@ from memloom import (
     RetryPolicy,
     Scope,
     Toolbox,
+    ToolOutput,
     TransportError,
 )
+from memloom.tool_calls import ListFilesCall, RecallCall, WriteFileCall, read_call
+from memloom.tool_output import ToolFailure
 
 
 def toolbox(client: MemloomClient, loop: asyncio.AbstractEventLoop | None, scope: Scope) -> Toolbox:
@@ -40,6 +42,21 @@ def tool(agent: MemloomClient, loop: asyncio.AbstractEventLoop | None, scope: Sc
     if loop is None:
         return AnthropicMemoryTool(agent, scope)
     return cast(AnthropicMemoryTool, Blocking(AsyncAnthropicMemoryTool(cast(Any, agent)._inner, scope), loop))
+
+
+def value(box: Toolbox, name: str, arguments: Any) -> Any:
+    """What a tool answers; an error says so in both ways."""
+    output = box.call_tool(name, arguments)
+    assert output.is_error == (isinstance(output.value, dict) and "error" in output.value)
+    return output.value
+
+
+def said(tool: AnthropicMemoryTool, arguments: Any) -> str:
+    """What a command of the memory tool answers; an error says so in both ways."""
+    output = tool.call(arguments)
+    errors = ("Error: ", "No replacement was performed", "The path ")
+    assert output.is_error == output.text().startswith(errors), output
+    return output.text()
 
 
 def test_there_are_five_tools_with_closed_schemas() -> None:
@@ -66,26 +83,25 @@ def test_tools_are_rendered_for_everybody() -> None:
 
 
 def test_a_model_works_with_its_memory(box: Toolbox, agent: MemloomClient, scope: Scope) -> None:
-    written = box.call_tool(
-        "memory_write_file", {"path": "profile.md", "content": "likes tea, likes tea", "reason": "told"}
+    written = value(
+        box, "memory_write_file", {"path": "profile.md", "content": "likes tea, likes tea", "reason": "told"}
     )
     assert written["content"] == "likes tea, likes tea" and written["etag"]
-    assert box.call_tool("memory_load_file", '{"path": "profile.md"}') == written
+    assert value(box, "memory_load_file", '{"path": "profile.md"}') == written
     edits = [{"old_text": "tea", "new_text": "coffee", "occurrence": 1}]
     assert (
-        box.call_tool("memory_patch_file", {"path": "profile.md", "edits": edits})["content"]
-        == "likes coffee, likes tea"
+        value(box, "memory_patch_file", {"path": "profile.md", "edits": edits})["content"] == "likes coffee, likes tea"
     )
     flat = {"path": "profile.md", "old_text": "likes tea", "new_text": "and mate", "occurrence": None}
-    assert box.call_tool("memory_patch_file", flat)["content"] == "likes coffee, and mate"
-    listed = box.call_tool("memory_list_files", {"prefix": None, "limit": 100000})
+    assert value(box, "memory_patch_file", flat)["content"] == "likes coffee, and mate"
+    listed = value(box, "memory_list_files", {"prefix": None, "limit": 100000})
     assert [one["path"] for one in listed] == ["profile.md"] and listed[0]["last_modified_utc"].endswith("Z")
     event = EventDigest(
         event_id="e", tenant_id=scope.tenant_id, user_id=scope.user_id, digest="bought tea", keywords=["tea"]
     )
     agent.events.write(scope, event)
-    for arguments in ({"query": "tea", "top_k": 0}, {"query": "tea", "topK": 99.5}, {"query": "tea", "top_k": "5"}):
-        recalled = box.call_tool("memory_recall", arguments)
+    for arguments in ({"query": "tea", "top_k": 0}, {"query": "tea", "topK": 99.0}, {"query": "tea", "top_k": "5"}):
+        recalled = value(box, "memory_recall", arguments)
         assert [one["event_id"] for one in recalled] == ["e"]
         assert recalled[0].keys() == {"event_id", "timestamp", "source_type", "digest", "keywords", "project_ids"}
     json.dumps([written, listed, recalled])
@@ -95,20 +111,20 @@ def test_a_model_works_with_its_memory(box: Toolbox, agent: MemloomClient, scope
 
 def test_errors_help_the_model(box: Toolbox) -> None:
     def refused(name: str, arguments: Any) -> dict[str, Any]:
-        answer = box.call_tool(name, arguments)
+        answer = value(box, name, arguments)
         assert answer.keys() == {"error"} and answer["error"].keys() >= {"code", "message", "hint"}
         return cast(dict[str, Any], answer["error"])
 
     missing = refused("memory_load_file", {"path": "none.md"})
     assert missing["code"] == "DOCUMENT_NOT_FOUND" and "memory_write_file" in missing["hint"]
-    box.call_tool("memory_write_file", {"path": "a.md", "content": "x x x"})
+    value(box, "memory_write_file", {"path": "a.md", "content": "x x x"})
     twice = refused("memory_patch_file", {"path": "a.md", "edits": [{"old_text": "x", "new_text": "y"}]})
     assert twice["code"] == "PATCH_MATCH_AMBIGUOUS" and twice["match_count"] == 3 and "3 times" in twice["hint"]
     nowhere = refused("memory_patch_file", {"path": "a.md", "edits": [{"old_text": "z", "new_text": "y"}]})
     assert nowhere["code"] == "PATCH_MATCH_NOT_FOUND" and "memory_load_file" in nowhere["hint"]
     past = {"path": "a.md", "edits": [{"old_text": "x", "new_text": "y", "occurrence": 9}]}
     assert refused("memory_patch_file", past)["hint"] == "Give an occurrence from 1 to 3."
-    for path in ("../x", "", "a//b"):
+    for path in ("../x", "a//b", "a/\n"):
         assert refused("memory_load_file", {"path": path})["code"] == "INVALID_PATH"
     unknown = refused("no_such_tool", {})
     assert unknown["code"] == "UNKNOWN_TOOL" and "memory_recall" in unknown["hint"]
@@ -128,6 +144,119 @@ def test_errors_help_the_model(box: Toolbox) -> None:
         assert wrong["code"] == "INVALID_ARGUMENTS" and wrong["hint"].startswith(f"{name} takes {{")
 
 
+LONG = "x" * 2001
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        # The same cases as those of the Rust crate.
+        ("memory_recall", {}, "'query' is missing"),
+        ("memory_recall", {"query": "  "}, "'query' is blank"),
+        ("memory_recall", {"query": LONG}, "'query' has 2001 characters; at most 2000 are taken"),
+        ("memory_recall", {"query": 4}, "'query' is not a string"),
+        ("memory_list_files", {"prefix": LONG}, "'prefix' has 2001 characters; at most 1024 are taken"),
+        ("memory_list_files", {"prefix": 5}, "'prefix' is not a string"),
+        ("memory_load_file", {"path": ""}, "'path' is blank"),
+        ("memory_load_file", {"path": "a.md", "user_id": "bob"}, "there is no argument 'user_id'"),
+        ("memory_patch_file", {"path": "a"}, "'edits' is missing"),
+        ("memory_patch_file", {"path": "a", "edits": []}, "'edits' is empty"),
+        ("memory_patch_file", {"path": "a", "edits": "x"}, "'edits' is not a list"),
+        ("memory_patch_file", {"path": "a", "edits": [None]}, "edit 0: 'old_text' is missing"),
+        (
+            "memory_patch_file",
+            {"path": "a", "edits": [{"old_text": "", "new_text": ""}]},
+            "edit 0: 'old_text' is empty",
+        ),
+        ("memory_patch_file", {"path": "a", "edits": [{"old_text": "x"}]}, "edit 0: 'new_text' is missing"),
+        (
+            "memory_patch_file",
+            {"path": "a", "edits": [{"old_text": "x", "new_text": "y", "count": 1}]},
+            "edit 0: there is no argument 'count'",
+        ),
+        ("memory_patch_file", {"path": "a", "old_text": "x"}, "'new_text' is missing"),
+        (
+            "memory_patch_file",
+            {"path": "a", "old_text": "x", "new_text": "y", "edits": [{"old_text": "x", "new_text": "y"}]},
+            "there is an edit both in 'edits' and beside it",
+        ),
+        ("memory_write_file", {"path": "a"}, "'content' is missing"),
+        ("memory_write_file", {"path": "a", "content": "", "mode": "append"}, "there is no argument 'mode'"),
+        ("memory_write_file", {"path": "a", "content": "\ud800"}, "half of a character"),
+        ("memory_write_file", '{"path": "a", "content": "\\ud800"}', "half of a character"),
+        ("memory_write_file", '{"path": NaN}', "the arguments are not JSON"),
+        ("memory_write_file", "[" * 100_000, "the arguments are not JSON"),
+        ("memory_write_file", "[1]", "the arguments are not a JSON object"),
+        *(
+            ("memory_list_files", {"limit": limit}, "'limit' is not a whole number")
+            for limit in (1.5, 7.5, "--5", "²", "١", "1_0", "many", [3], True, "NaN", "inf", float("inf"), 10**400)
+        ),
+    ],
+)
+def test_what_cannot_be_read_says_what_the_tool_takes(name: str, arguments: Any, message: str) -> None:
+    with pytest.raises(ToolFailure) as failed:
+        read_call(name, arguments)
+    assert failed.value.code == "INVALID_ARGUMENTS" and failed.value.hint.startswith(f"{name} takes {{")
+    assert message in failed.value.message
+
+
+def test_what_can_be_read_is() -> None:
+    for nothing in ({}, None, "", " ", "{}", {"prefix": None, "limit": None}, {"prefix": "  "}):
+        assert read_call("memory_list_files", nothing) == ListFilesCall(None, 100)
+    for given, taken in [
+        (0, 1),
+        (-5, 1),
+        (20, 20),
+        (21, 20),
+        (1e30, 20),
+        (7.0, 7),
+        ("7", 7),
+        (" +7.0 ", 7),
+        (10**30, 20),
+    ]:
+        assert read_call("memory_recall", {"query": "tea", "top_k": given}) == RecallCall("tea", taken), given
+    assert read_call("memory_recall", {"query": "tea", "topK": 3, "top_k": 5}) == RecallCall("tea", 5)
+    assert read_call("memory_recall", {"query": "tea", "topK": 3}) == RecallCall("tea", 3)
+    written = read_call("memory_write_file", {"path": "a", "content": "", "reason": "é" * 300})
+    assert written == WriteFileCall("a", "", "é" * 256)
+    flat = read_call("memory_patch_file", {"path": "a", "old_text": "x", "new_text": "", "occurrence": 0})
+    assert flat == read_call(
+        "memory_patch_file", {"path": "a", "edits": [{"old_text": "x", "new_text": "", "occurrence": 1}]}
+    )
+    with pytest.raises(ToolFailure) as many:
+        read_call("memory_patch_file", {"path": "a", "edits": [{"old_text": "x", "new_text": "y"}] * 101})
+    assert many.value.code == "PATCH_TOO_LARGE"
+
+
+def test_strict_schemas_require_everything_and_allow_null() -> None:
+    patch = memloom.openai_chat_tools(strict=True)[3]["function"]
+    assert patch["strict"] is True and patch["parameters"]["required"] == ["path", "edits", "reason"]
+    edit = patch["parameters"]["properties"]["edits"]["items"]
+    assert edit["required"] == ["old_text", "new_text", "occurrence"]
+    assert edit["properties"]["occurrence"]["type"] == ["integer", "null"]
+    assert patch["parameters"]["properties"]["path"] == {"type": "string"}
+    recall = memloom.openai_responses_tools(strict=True)[0]
+    assert recall["strict"] is True and recall["parameters"]["properties"]["top_k"] == {
+        "type": ["integer", "null"],
+        "minimum": 1,
+        "maximum": 20,
+    }
+    hints = [tool["annotations"]["readOnlyHint"] for tool in memloom.mcp_tools()]
+    assert hints == [True, True, True, False, False]
+    assert "strict" not in memloom.openai_chat_tools()[0]["function"]
+
+
+def test_outputs_are_rendered_for_everybody() -> None:
+    output = ToolOutput({"a": "é"}, is_error=True)
+    assert output.text() == '{"a":"é"}'
+    assert output.openai_message("c") == {"role": "tool", "tool_call_id": "c", "content": output.text()}
+    assert output.openai_item("c") == {"type": "function_call_output", "call_id": "c", "output": output.text()}
+    block = {"type": "tool_result", "tool_use_id": "c", "content": output.text(), "is_error": True}
+    assert output.anthropic_block("c") == block
+    assert output.mcp_result() == {"content": [{"type": "text", "text": output.text()}], "isError": True}
+    assert ToolOutput("plain").mcp_result() == {"content": [{"type": "text", "text": "plain"}], "isError": False}
+
+
 def test_a_defect_is_told_and_silence_is_raised(
     connect: Connect, loop: asyncio.AbstractEventLoop | None, scope: Scope
 ) -> None:
@@ -137,15 +266,15 @@ def test_a_defect_is_told_and_silence_is_raised(
     )
     with fake(defect, HANG_UP) as server:
         box = toolbox(connect(url=server.url, retry=never), loop, scope)
-        told = box.call_tool("memory_load_file", {"path": "a.md"})["error"]
+        told = value(box, "memory_load_file", {"path": "a.md"})["error"]
         assert told["code"] == "UNHANDLED_ERROR" and "Go on without it" in told["hint"]
         with pytest.raises(TransportError):
-            box.call_tool("memory_load_file", {"path": "a.md"})
+            value(box, "memory_load_file", {"path": "a.md"})
 
 
 def test_the_commands_of_the_memory_tool(tool: AnthropicMemoryTool) -> None:
     def call(command: str, **arguments: Any) -> str:
-        return tool.call({"command": command, **arguments})
+        return said(tool, {"command": command, **arguments})
 
     assert call("view", path="/memories").splitlines()[1:] == ["0B\t/memories"]
     text = "# Sam\nPrices: without tax.\nTone: brief.\n"
@@ -180,9 +309,45 @@ def test_the_commands_of_the_memory_tool(tool: AnthropicMemoryTool) -> None:
     assert "does not exist" in call("view", path="/memories/none.md")
 
 
+def test_the_memory_tool_is_patient_with_what_models_send(tool: AnthropicMemoryTool) -> None:
+    said(tool, '{"command": "create", "path": "/memories/a.md", "file_text": "one\\n"}')
+    said(tool, {"command": "insert", "path": "/memories/a.md", "insert_line": " 1 ", "insert_text": "two\n\n"})
+    viewed = said(tool, {"command": "view", "path": "/memories/a.md/", "view_range": ["1", "-1"]})
+    assert viewed.split("\n")[1:] == ["     1\tone", "     2\ttwo", "     3\t"]
+    said(tool, {"command": "str_replace", "path": "/memories/a.md", "old_str": "two\n"})
+    assert said(tool, {"command": "view", "path": "/memories/a.md"}).split("\n")[1:] == ["     1\tone", "     2\t"]
+
+
+def test_a_rename_that_cannot_be_told_is_undone_as_well(
+    connect: Connect, loop: asyncio.AbstractEventLoop | None, scope: Scope
+) -> None:
+    """The second of three files cannot be moved, because nobody answers; the first is moved back."""
+    entry = '{"path": "memories/a/%s.md", "last_modified_utc": "2026-01-01T00:00:00Z"}'
+    files = ", ".join(entry % name for name in "123")
+    nothing = Answer(200, b'{"files": []}')
+    missing = Answer(404, b'{"error": {"code": "DOCUMENT_NOT_FOUND", "message": "m", "details": {}}}')
+    document = {"doc_id": "d", "schema_id": "s", "schema_version": "1", "content": {}}
+    moved = Answer(200, json.dumps({"from": "x", "to": "y", "path": "y", "etag": "e", "document": document}).encode())
+    below = Answer(200, f'{{"files": [{files}]}}'.encode())
+    with fake(nothing, missing, below, missing, moved, HANG_UP, moved) as server:
+        client = connect(url=server.url, retry=RetryPolicy(max_retries=0))
+        plain: Any = AnthropicMemoryTool(client, scope)
+        if loop is not None:
+            plain = Blocking(AsyncAnthropicMemoryTool(cast(Any, client)._inner, scope), loop)
+        with pytest.raises(TransportError):
+            plain.call({"command": "rename", "old_path": "/memories/a", "new_path": "/memories/b"})
+        bodies = [json.loads(asked.body) for asked in server.asked if asked.path.endswith("files:move")]
+    assert [(one["from"], one["to"]) for one in bodies] == [
+        ("memories/a", "memories/b"),
+        ("memories/a/1.md", "memories/b/1.md"),
+        ("memories/a/2.md", "memories/b/2.md"),
+        ("memories/b/1.md", "memories/a/1.md"),
+    ]
+
+
 def test_the_memory_tool_renames_and_deletes(tool: AnthropicMemoryTool) -> None:
     def call(command: str, **arguments: Any) -> str:
-        return tool.call({"command": command, **arguments})
+        return said(tool, {"command": command, **arguments})
 
     for path in ("a.md", "people/ana/notes.md", "people/bo.md", "people/x/y/z/deep.md", ".hidden/x.md"):
         call("create", path=f"/memories/{path}", file_text=path)
@@ -213,48 +378,77 @@ def test_a_rename_that_cannot_be_finished_is_undone(tool: AnthropicMemoryTool) -
     """The new path of one of the files is too long to be one."""
     deep = "/".join(["d" * 200] * 4)
     for path in ("a/1.md", "a/2.md", f"a/{deep}/3.md"):
-        tool.call({"command": "create", "path": f"/memories/{path}", "file_text": path})
-    answer = tool.call({"command": "rename", "old_path": "/memories/a", "new_path": f"/memories/{'b' * 250}"})
+        said(tool, {"command": "create", "path": f"/memories/{path}", "file_text": path})
+    answer = said(tool, {"command": "rename", "old_path": "/memories/a", "new_path": f"/memories/{'b' * 250}"})
     assert answer.startswith("Error:") and answer.endswith("Nothing was moved."), answer
     for path in ("a/1.md", "a/2.md"):
-        assert path in tool.call({"command": "view", "path": f"/memories/{path}"})
+        assert path in said(tool, {"command": "view", "path": f"/memories/{path}"})
 
 
 def test_directories_mind_the_letter_case(tool: AnthropicMemoryTool) -> None:
     for path in ("Notes/a.md", "notes/b.md"):
-        tool.call({"command": "create", "path": f"/memories/{path}", "file_text": "x"})
-    tool.call({"command": "delete", "path": "/memories/notes"})
-    assert tool.call({"command": "view", "path": "/memories/Notes/a.md"}).endswith("     1\tx")
+        said(tool, {"command": "create", "path": f"/memories/{path}", "file_text": "x"})
+    said(tool, {"command": "delete", "path": "/memories/notes"})
+    assert said(tool, {"command": "view", "path": "/memories/Notes/a.md"}).endswith("     1\tx")
 
 
 def test_edits_keep_what_else_a_file_holds(tool: AnthropicMemoryTool, agent: MemloomClient, scope: Scope) -> None:
     document = {"doc_id": "d", "schema_id": "s", "schema_version": "1", "content": {"text": "one\n", "tags": ["x"]}}
     agent.files.write(scope, "memories/a.md", document, if_match="*")
-    tool.call({"command": "str_replace", "path": "/memories/a.md", "old_str": "one", "new_str": "two"})
-    tool.call({"command": "insert", "path": "/memories/a.md", "insert_line": 1, "insert_text": "three"})
+    said(tool, {"command": "str_replace", "path": "/memories/a.md", "old_str": "one", "new_str": "two"})
+    said(tool, {"command": "insert", "path": "/memories/a.md", "insert_line": 1, "insert_text": "three"})
     assert agent.files.get(scope, "memories/a.md").document.content == {"text": "two\nthree\n", "tags": ["x"]}
     agent.files.write(scope, "memories/b.json", {**document, "content": {"a": 1}}, if_match="*")
     edit = {"command": "insert", "path": "/memories/b.json", "insert_line": 0, "insert_text": "x"}
-    assert "holds no text" in tool.call(edit)
+    assert "holds no text" in said(tool, edit)
 
 
 @pytest.mark.parametrize(
     "path",
-    ["/etc/passwd", "/memories/../profile.md", "/memoriesx", "profile.md", None, "/memories/%2e%2e/x", "/memories\\x"],
+    [
+        "/etc/passwd",
+        "/memories/../profile.md",
+        "/memoriesx",
+        "profile.md",
+        None,
+        7,
+        "/memories/%2e%2e/x",
+        "/memories\\x",
+    ],
 )
 def test_the_memory_tool_stays_where_it_belongs(
     tool: AnthropicMemoryTool, agent: MemloomClient, scope: Scope, path: Any
 ) -> None:
     for command in ("view", "create", "str_replace", "insert", "delete"):
         arguments = {"command": command, "path": path, "file_text": "x", "old_str": "x", "new_str": "y"}
-        assert tool.call({**arguments, "insert_line": 0, "insert_text": "x"}).startswith("Error:"), command
-    assert tool.call({"command": "rename", "old_path": path, "new_path": "/memories/x"}).startswith("Error:")
+        assert said(tool, {**arguments, "insert_line": 0, "insert_text": "x"}).startswith("Error:"), command
+    assert said(tool, {"command": "rename", "old_path": path, "new_path": "/memories/x"}).startswith("Error:")
     assert list(agent.files.list_all(scope)) == []
 
 
 def test_the_memory_tool_refuses_what_it_does_not_know(tool: AnthropicMemoryTool) -> None:
     assert tool.definition == {"type": "memory_20250818", "name": "memory"}
-    assert re.match("Error: There is no command fly", tool.call({"command": "fly"}))
-    assert tool.call({"command": "create", "path": "/memories/x"}).startswith("Error:")
+    names = "view, create, str_replace, insert, delete, rename"
+    assert said(tool, {"command": "fly"}) == f"Error: Unknown command: fly. Valid commands are: {names}"
+    assert said(tool, {}) == f"Error: 'command' is missing. Give a command: {names}."
+    assert said(tool, "[1]") == f"Error: the arguments are not a JSON object. Give a command: {names}."
+    for arguments, answer in [
+        ({"command": "view"}, "Error: 'path' is missing. view takes {"),
+        (
+            {"command": "view", "path": "/memories/x", "view_range": [1]},
+            "Error: 'view_range' is not a list of two line",
+        ),
+        ({"command": "view", "path": "/memories/x", "view_range": [1, "b"]}, "Error: 'view_range' is not a list of"),
+        ({"command": "insert", "path": "/memories/x", "insert_text": "x"}, "Error: 'insert_line' is not a whole numb"),
+        ({"command": "str_replace", "path": "/memories/x", "old_str": ""}, "Error: 'old_str' is empty. str_replace t"),
+        ({"command": "create", "path": "/memories/x", "file_text": "\ud800"}, "Error: the arguments are not JSON"),
+        ({"command": "insert", "path": "/memories/x", "insert_line": 0, "insert_text": "x"}, "Error: The path /memor"),
+        ({"command": "insert", "path": "/memories", "insert_line": 0, "insert_text": "x"}, "Error: The path /memorie"),
+        ({"command": "delete", "path": "/memories"}, "Error: Cannot delete the /memories directory itself"),
+        ({"command": "create", "path": "/memories", "file_text": "x"}, "Error: File /memories already exists"),
+        ({"command": "rename", "old_path": "/memories", "new_path": "/memories/x"}, "Error: Cannot rename the /memor"),
+    ]:
+        assert said(tool, arguments).startswith(answer), (arguments, said(tool, arguments))
+    assert said(tool, {"command": "create", "path": "/memories/x"}).startswith("Error:")
     for command in ("delete", "create"):
-        assert tool.call({"command": command, "path": "/memories", "file_text": "x"}).startswith("Error:")
+        assert said(tool, {"command": command, "path": "/memories", "file_text": "x"}).startswith("Error:")

@@ -7,16 +7,18 @@
 Each has a twin that begins with `Async`.
 """
 
-from memloom._async.agent import AsyncAgentMemory, AsyncMemorySession
+from memloom._async.agent import AsyncAgentMemory
 from memloom._async.client import AsyncMemloomClient
 from memloom._async.facade import AsyncMemloom, AsyncNotes
 from memloom._async.memory_tool import AsyncAnthropicMemoryTool
+from memloom._async.session import AsyncMemorySession
 from memloom._async.toolbox import AsyncToolbox
 from memloom._sse import ServerEvent
-from memloom._sync.agent import AgentMemory, MemorySession
+from memloom._sync.agent import AgentMemory
 from memloom._sync.client import MemloomClient
 from memloom._sync.facade import Memloom, Notes
 from memloom._sync.memory_tool import AnthropicMemoryTool
+from memloom._sync.session import MemorySession
 from memloom._sync.toolbox import Toolbox
 from memloom._wire import UNSET
 from memloom.agent import (
@@ -49,6 +51,7 @@ from memloom.replay import ChangeNotice, IndexedText, Progress, ReplayEvent
 from memloom.retry import RetryPolicy
 from memloom.scope import Scope
 from memloom.tool_definitions import Tool, anthropic_tools, mcp_tools, openai_chat_tools, openai_responses_tools, tools
+from memloom.tool_output import ToolOutput
 
 __all__ = [
     "CREATE_NEW",
@@ -104,6 +107,7 @@ __all__ = [
     "SlotRules",
     "TextEdit",
     "Tool",
+    "ToolOutput",
     "Toolbox",
     "TransportError",
     "anthropic_tools",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import pathlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,89 +15,101 @@ from memloom.edits import PatchOp
 from memloom.errors import InvalidInputError
 from memloom.scope import file_path
 
-_VARIABLE = re.compile(r"\{([^{}]*)\}")
-
 
 @dataclass(frozen=True)
 class SlotRules:
-    """What is checked before a slot is changed. An empty list or `None` checks nothing."""
+    """What may be written into a slot. An empty list or `None` allows everything.
+
+    Paths are JSON pointers into the content (`/preferences`); one without a leading `/` gets one.
+    """
 
     allowed_paths: Sequence[str] = ()
-    """Where operations may change something: JSON pointers below the content, with all that is below them."""
+    """What patches may change, with everything below. `*` is any one name."""
     required_content_paths: Sequence[str] = ()
-    """What a new content must have: JSON pointers below the content."""
+    """What a replacement must have, and not as null."""
     max_content_chars: int | None = None
-    """How large a new content may be, as compact JSON."""
+    """The most characters of a replacement's content, as compact JSON."""
     max_array_items: int | None = None
-    """How many items every array of a new content may have."""
+    """The most items of any list in a replacement, however deep."""
+
+    def check_patch(self, ops: Sequence[PatchOp]) -> None:
+        """Refuses operations outside of what is allowed."""
+        if not self.allowed_paths:
+            return
+        for index, op in enumerate(ops):
+            for path in _written(op):
+                if not self._allows(path):
+                    allowed = ", ".join(f"/content{_pointer(rule)}" for rule in self.allowed_paths)
+                    raise InvalidInputError(
+                        f"operation {index} may not change '{path}': allowed is what lies under {allowed}"
+                    )
+
+    def check_content(self, content: Mapping[str, Any]) -> None:
+        """Refuses a content that breaks the rules."""
+        chars = len(json.dumps(content, ensure_ascii=False, separators=(",", ":")))
+        if self.max_content_chars is not None and chars > self.max_content_chars:
+            raise InvalidInputError(f"the content has {chars} characters; at most {self.max_content_chars} are allowed")
+        for path in self.required_content_paths:
+            if _found(content, _tokens(_pointer(path))) is None:
+                raise InvalidInputError(f"the content lacks '{path}'")
+        longest = _longest_list(content)
+        if self.max_array_items is not None and longest > self.max_array_items:
+            raise InvalidInputError(
+                f"a list in the content has {longest} items; at most {self.max_array_items} are allowed"
+            )
+
+    def _allows(self, path: str) -> bool:
+        if path != "/content" and not path.startswith("/content/"):
+            return False
+        target = _tokens(path.removeprefix("/content"))
+        return any(_covers(_tokens(_pointer(rule)), target) for rule in self.allowed_paths)
 
 
 @dataclass(frozen=True)
 class SlotPolicy:
-    """A file under a name."""
+    """A slot: a name for a file, which is at `path` or where the variables of `path_template` say."""
 
     slot_id: str
-    """The name."""
+    """Its name."""
     path: str | None = None
-    """Where the file is …"""
+    """Where the file always is …"""
     path_template: str | None = None
-    """… or where, with variables in braces: `projects/{project_id}.md`."""
+    """… or where variables decide: `projects/{project}.md`. A variable stands for one name, without `/`."""
     load_by_default: bool = False
-    """Whether every turn begins with it."""
+    """Whether every turn has it."""
     rules: SlotRules = field(default_factory=SlotRules)
-    """What is checked."""
+    """What may be written."""
 
     def __post_init__(self) -> None:
-        if self.path and self.path_template:
-            raise InvalidInputError(f"the slot {self.slot_id!r} has both a path and a path_template; keep one")
+        if self.path is not None and self.path_template is not None:
+            raise InvalidInputError(f"slot '{self.slot_id}' has both path and path_template: keep one")
+        if self.path is None and self.path_template is None:
+            raise InvalidInputError(f"slot '{self.slot_id}' has neither path nor path_template")
 
     def resolve(self, variables: Mapping[str, str] | None = None) -> str:
         """The path of the file."""
-        if self.path:
-            return file_path(self.path)
-        if not self.path_template:
-            raise InvalidInputError(f"the slot {self.slot_id!r} has neither a path nor a path_template")
-
-        def value(found: re.Match[str]) -> str:
-            given = (variables or {}).get(found[1], "")
-            if not given.strip():
-                raise InvalidInputError(f"the slot {self.slot_id!r} needs a value for {{{found[1]}}}")
-            if "/" in given or "\\" in given:
-                raise InvalidInputError(f"the value {given!r} of {{{found[1]}}} must not have a slash: it is one name")
-            return given
-
-        return file_path(_VARIABLE.sub(value, self.path_template))
+        with self._named():
+            return file_path(self.path if self.path is not None else _fill(self.path_template or "", variables or {}))
 
     def check_patch(self, ops: Sequence[PatchOp]) -> None:
-        """Refuses operations outside of what the rules allow."""
-        allowed = [_tokens(path) for path in self.rules.allowed_paths]
-        if not allowed:
-            return
-        for op in ops:
-            # Moving takes something away from where it was; copying and testing only look there.
-            touched = [op.path, *([op.from_] if op.op == "move" and op.from_ else [])]
-            for path in touched:
-                tokens = _tokens(path)
-                inside = tokens[1:] if tokens[:1] == ["content"] else None
-                if inside is None or not any(inside[: len(prefix)] == prefix for prefix in allowed):
-                    raise InvalidInputError(f"the slot {self.slot_id!r} does not allow changes at {path}")
+        """Refuses operations that the rules do not allow, and none at all."""
+        with self._named():
+            if not ops:
+                raise InvalidInputError("there is no operation: give at least one")
+            self.rules.check_patch(ops)
 
     def check_content(self, content: Mapping[str, Any]) -> None:
         """Refuses a content that breaks the rules."""
-        rules = self.rules
-        chars = len(json.dumps(content, ensure_ascii=False, separators=(",", ":")))
-        if rules.max_content_chars is not None and chars > rules.max_content_chars:
-            raise InvalidInputError(
-                f"the content has {chars} characters; {self.slot_id!r} has {rules.max_content_chars}"
-            )
-        for path in rules.required_content_paths:
-            if not _has(content, _tokens(path)):
-                raise InvalidInputError(f"the content of the slot {self.slot_id!r} must have {path}")
-        longest = _longest_array(content)
-        if rules.max_array_items is not None and longest > rules.max_array_items:
-            raise InvalidInputError(
-                f"an array of the content has {longest} items; the slot {self.slot_id!r} takes {rules.max_array_items}"
-            )
+        with self._named():
+            self.rules.check_content(content)
+
+    @contextmanager
+    def _named(self) -> Generator[None]:
+        """Says which slot it is that something is wrong with."""
+        try:
+            yield
+        except InvalidInputError as error:
+            raise InvalidInputError(f"slot '{self.slot_id}': {error}") from None
 
 
 @dataclass(frozen=True)
@@ -108,65 +122,170 @@ class MemoryPolicy:
     """The slots, in the order in which they matter."""
 
     def __post_init__(self) -> None:
-        ids = [slot.slot_id for slot in self.slots]
-        twice = [slot_id for slot_id in ids if ids.count(slot_id) > 1]
-        if twice:
-            raise InvalidInputError(f"the slot {twice[0]!r} is there twice")
+        seen = set[str]()
+        for slot in self.slots:
+            if not slot.slot_id.strip():
+                raise InvalidInputError("a slot has a blank slot_id: name it")
+            if slot.slot_id in seen:
+                raise InvalidInputError(f"there are two slots '{slot.slot_id}': rename one")
+            seen.add(slot.slot_id)
 
     def slot(self, slot_id: str) -> SlotPolicy:
         """One of them."""
         for slot in self.slots:
             if slot.slot_id == slot_id:
                 return slot
-        known = ", ".join(slot.slot_id for slot in self.slots) or "none"
-        raise InvalidInputError(f"the policy {self.policy_id!r} has no slot {slot_id!r}; it has {known}")
+        known = ", ".join(slot.slot_id for slot in self.slots)
+        raise InvalidInputError(f"there is no slot '{slot_id}'; the policy has: {known}")
 
     @classmethod
     def from_json(cls, text: str) -> MemoryPolicy:
-        """Reads `{"policy_id", "slots": [{"slot_id", "path" | "path_template", "load_by_default", "patch_rules"}]}`."""
+        """Reads `{"policy_id", "slots": [{"slot_id", "path" | "path_template", "load_by_default", "patch_rules"}]}`.
+
+        What else is there is refused: a rule that is misspelled would allow everything.
+        """
         try:
             value = json.loads(text)
-            slots = [
-                SlotPolicy(
-                    slot_id=slot["slot_id"],
-                    path=slot.get("path"),
-                    path_template=slot.get("path_template"),
-                    load_by_default=slot.get("load_by_default", False),
-                    rules=SlotRules(**(slot.get("patch_rules") or {})),
-                )
-                for slot in value.get("slots", [])
-            ]
-            return cls(value["policy_id"], slots)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            if isinstance(error, InvalidInputError):
-                raise
-            raise InvalidInputError(f"this is not a policy: {error}") from None
+        except (ValueError, RecursionError) as error:
+            raise InvalidInputError(f"the memory policy cannot be read: {error}") from None
+        policy = _members(value, {"policy_id": _text, "slots": _slots}, "the policy", required={"policy_id"})
+        return cls(**policy)
 
     @classmethod
     def from_json_file(cls, path: str | os.PathLike[str]) -> MemoryPolicy:
         """Reads a policy from a file."""
-        with open(path, encoding="utf-8") as file:
-            return cls.from_json(file.read())
+        try:
+            text = pathlib.Path(path).read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise InvalidInputError(f"the memory policy {os.fspath(path)} cannot be read: {error}") from None
+        return cls.from_json(text)
+
+
+def _members(
+    value: Any, known: Mapping[str, Callable[[Any, str], Any]], at: str, required: Set[str] = frozenset()
+) -> dict[str, Any]:
+    """The members of an object of a policy file, each read as what it is."""
+    if not isinstance(value, dict):
+        raise InvalidInputError(f"the memory policy cannot be read: {at} is not an object")
+    for name in value:
+        if name not in known:
+            raise InvalidInputError(
+                f"the memory policy cannot be read: {at} has '{name}', which is none of {', '.join(known)}"
+            )
+    for name in known:
+        if name in required and name not in value:
+            raise InvalidInputError(f"the memory policy cannot be read: {at} has no '{name}'")
+    return {name: known[name](inner, f"'{name}' of {at}") for name, inner in value.items()}
+
+
+def _is(value: Any, right: bool, at: str, what: str) -> Any:
+    if not right:
+        raise InvalidInputError(f"the memory policy cannot be read: {at} is not {what}")
+    return value
+
+
+def _text(value: Any, at: str) -> Any:
+    return _is(value, isinstance(value, str), at, "a text")
+
+
+def _maybe_text(value: Any, at: str) -> Any:
+    return _is(value, value is None or isinstance(value, str), at, "a text")
+
+
+def _flag(value: Any, at: str) -> Any:
+    return _is(value, isinstance(value, bool), at, "true or false")
+
+
+def _texts(value: Any, at: str) -> Any:
+    return _is(value, isinstance(value, list) and all(isinstance(one, str) for one in value), at, "a list of texts")
+
+
+def _maybe_count(value: Any, at: str) -> Any:
+    counts = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return _is(value, value is None or counts, at, "a number that is not negative")
+
+
+def _rules(value: Any, at: str) -> SlotRules:
+    known = {
+        "allowed_paths": _texts,
+        "required_content_paths": _texts,
+        "max_content_chars": _maybe_count,
+        "max_array_items": _maybe_count,
+    }
+    return SlotRules() if value is None else SlotRules(**_members(value, known, at))
+
+
+def _slots(value: Any, at: str) -> list[SlotPolicy]:
+    known = {
+        "slot_id": _text,
+        "path": _maybe_text,
+        "path_template": _maybe_text,
+        "load_by_default": _flag,
+        "patch_rules": _rules,
+    }
+    slots = []
+    for index, one in enumerate(_is(value, isinstance(value, list), at, "a list")):
+        slot = _members(one, known, f"slot {index}", required={"slot_id"})
+        rules = {"rules": slot.pop("patch_rules")} if "patch_rules" in slot else {}
+        slots.append(SlotPolicy(**slot, **rules))
+    return slots
+
+
+def _fill(template: str, variables: Mapping[str, str]) -> str:
+    """Puts variables into a template. A value may not change where it leads, so it is one name without a slash."""
+    filled, rest = "", template
+    while "{" in rest:
+        before, _, after = rest.partition("{")
+        name, closed, rest = after.partition("}")
+        if not closed:
+            raise InvalidInputError(f"the path template '{template}' has a '{{' without a '}}'")
+        value = variables.get(name, "")
+        if not value.strip():
+            raise InvalidInputError(f"the template variable '{name}' is missing: give it a value")
+        if "/" in value or "\\" in value:
+            raise InvalidInputError(f"the template variable '{name}' has a slash: give it one name")
+        filled += before + value
+    return filled + rest
+
+
+def _written(op: PatchOp) -> Sequence[str]:
+    """What an operation writes. Copying changes nothing where it copies from, and testing nothing at all."""
+    if op.op == "test":
+        return []
+    return [op.from_ or "", op.path] if op.op == "move" else [op.path]
+
+
+def _pointer(rule: str) -> str:
+    """A rule as a pointer. `/` alone is all of the content, as nothing is."""
+    if rule in ("", "/"):
+        return ""
+    return rule if rule.startswith("/") else f"/{rule}"
 
 
 def _tokens(pointer: str) -> list[str]:
-    return [part.replace("~1", "/").replace("~0", "~") for part in pointer.strip("/").split("/") if pointer.strip("/")]
+    """The names along a pointer."""
+    return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
 
 
-def _has(value: Any, tokens: Sequence[str]) -> bool:
+def _covers(rule: Sequence[str], target: Sequence[str]) -> bool:
+    return len(rule) <= len(target) and all(one in ("*", other) for one, other in zip(rule, target, strict=False))
+
+
+def _found(value: Any, tokens: Sequence[str]) -> Any:
+    """What is there; `None` where nothing is, or null."""
     for token in tokens:
-        if isinstance(value, Mapping) and token in value:
-            value = value[token]
-        elif isinstance(value, list) and token.isdigit() and int(token) < len(value):
+        if isinstance(value, Mapping):
+            value = value.get(token)
+        elif isinstance(value, list) and re.fullmatch("0|[1-9][0-9]*", token) and int(token) < len(value):
             value = value[int(token)]
         else:
-            return False
-    return True
+            return None
+    return value
 
 
-def _longest_array(value: Any) -> int:
+def _longest_list(value: Any) -> int:
     if isinstance(value, Mapping):
-        return max((_longest_array(inner) for inner in value.values()), default=0)
+        return max((_longest_list(inner) for inner in value.values()), default=0)
     if isinstance(value, list):
-        return max([len(value), *(_longest_array(inner) for inner in value)])
+        return max([len(value), *(_longest_list(inner) for inner in value)])
     return 0

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from memloom._async.client import AsyncMemloomClient
+from memloom._async.session import AsyncMemorySession
 from memloom.agent import (
     AgentMemoryOptions,
     CreateOnly,
@@ -271,75 +272,12 @@ class AsyncAgentMemory:
         """Forgets everything of a user."""
         return await self.client.lifecycle.forget_user(scope)
 
-    def session(self, scope: Scope, files: Sequence[str] = (), prefix: str | None = None) -> AsyncMemorySession:
-        """A session that keeps some files and the list of the others in mind."""
-        return AsyncMemorySession(self, scope, files, prefix)
+    def session(
+        self, scope: Scope, files: Sequence[str] = (), prefix: str | None = None, limit: int = 100
+    ) -> AsyncMemorySession:
+        """What a conversation is told of the memory: some files, and which others there are.
 
-
-class AsyncMemorySession:
-    """Files that a dialogue has in mind: primed once, refreshed after each change, told to the model when new."""
-
-    def __init__(self, memory: AsyncAgentMemory, scope: Scope, files: Sequence[str], prefix: str | None) -> None:
-        self._memory = memory
-        self._scope = scope
-        self._paths = [file_path(path) for path in files]
-        self._prefix = prefix
-        self._files: dict[str, MemoryFile] = {}
-        self._catalogue: Sequence[MemoryFileEntry] = ()
-        self._stale = True
-
-    async def prime(self) -> str:
-        """Loads the files and the list once, in one request each; the snapshot."""
-        if self._paths:
-            options = self._memory.options
-            found = await self._memory.client.files.assemble(
-                self._scope,
-                self._paths,
-                max_docs=max(options.assemble_max_docs, len(self._paths)),
-                max_chars_total=options.assemble_max_chars_total,
-            )
-            self._files = {
-                one.path: MemoryFile.of(one.path, StoredFile(etag=one.etag, document=one.document))
-                for one in found.files
-            }
-        await self._list()
-        self._stale = True
-        return self.snapshot()
-
-    @property
-    def needs_telling(self) -> bool:
-        """Whether the next turn should carry the snapshot: it was changed since it was last taken for the model."""
-        return self._stale
-
-    def snapshot(self) -> str:
-        """What is in mind, as text."""
-        parts = [f"## {one.path}\n{one.content.rstrip()}" for one in self._files.values()]
-        others = [one.path for one in self._catalogue if one.path not in self._files]
-        if others:
-            parts.append("## Other files\n" + "\n".join(f"- {path}" for path in others))
-        return "\n\n".join(parts)
-
-    def take(self) -> str | None:
-        """The snapshot if the next turn should carry it, once; `None` if the model has seen it."""
-        if not self._stale:
-            return None
-        self._stale = False
-        return self.snapshot()
-
-    async def write(self, path: str, content: str, *, mode: WriteMode | None = None) -> MemoryFile:
-        """Writes a file, and has it in mind from now on."""
-        return await self._keep(await self._memory.write_file(self._scope, path, content, mode=mode))
-
-    async def patch(self, path: str, edits: Sequence[MemoryEdit]) -> MemoryFile:
-        """Changes a file, and has the new text in mind."""
-        return await self._keep(await self._memory.patch_file(self._scope, path, edits))
-
-    async def _keep(self, file: MemoryFile) -> MemoryFile:
-        self._files[file.path] = file
-        self._stale = True
-        await self._list()
-        return file
-
-    async def _list(self) -> None:
-        if self._prefix is not None:
-            self._catalogue = await self._memory.list_files(self._scope, self._prefix)
+        `files` are those whose text is told, the most important first. `prefix` says which other files are named: those
+        whose path begins with it, `""` for all of them, at most `limit`.
+        """
+        return AsyncMemorySession(self, scope, files, prefix, limit)

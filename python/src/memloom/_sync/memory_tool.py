@@ -9,27 +9,32 @@ from typing import Any
 from memloom._sync.client import MemloomClient
 from memloom.agent import MemoryFile, text_document
 from memloom.edits import CREATE_NEW, FilePatch, FileUpdate, FileWrite, PatchOp, Updater
-from memloom.errors import ApiError, InvalidInputError
+from memloom.errors import ApiError, InvalidInputError, MemloomError
 from memloom.memory_tool import (
     MEMORY_TOOL,
     REASON,
     ROOT,
+    Command,
     Refused,
+    is_root,
     only_match,
-    parse_path,
+    read_command,
     shown,
     snippet,
-    text_of,
     view_directory,
     view_file,
     with_line,
 )
 from memloom.models import StoredFile, TextEdit
 from memloom.scope import Scope
+from memloom.tool_output import ToolOutput
 
 # Files that are measured with one request; each has 256 000 characters at most.
 MEASURED_AT_ONCE = 20
 MAX_FILE_CHARS = 256_000
+
+EXISTS = "DOCUMENT_EXISTS"
+"""What a move is answered with whose new path is taken."""
 
 
 class AnthropicMemoryTool:
@@ -49,8 +54,20 @@ class AnthropicMemoryTool:
         self._files = client.files
         self._scope = scope
 
-    def call(self, arguments: Mapping[str, Any]) -> str:
-        """Runs one command: the `input` of a `tool_use` block. The text goes into its `tool_result`."""
+    def call(self, arguments: Mapping[str, Any] | str) -> ToolOutput:
+        """Runs one command: the `input` of a `tool_use` block, or its JSON text.
+
+        What the model can do something about is a text of the output. Only that the server was not reached, or that its
+        answer could not be read, is raised; a command on a directory may then have been carried out in part.
+        """
+        try:
+            return ToolOutput(self._run(read_command(arguments)))
+        except Refused as refused:
+            return ToolOutput(str(refused), is_error=True)
+        except ApiError as error:
+            return ToolOutput(f"Error: {error.message} ({error.code})", is_error=True)
+
+    def _run(self, command: Command) -> str:
         commands = {
             "view": self._view,
             "create": self._create,
@@ -59,68 +76,59 @@ class AnthropicMemoryTool:
             "delete": self._delete,
             "rename": self._rename,
         }
-        command = commands.get(str(arguments.get("command")))
-        if command is None:
-            return f"Error: There is no command {arguments.get('command')}. There are {', '.join(commands)}"
-        try:
-            return command(arguments)
-        except Refused as refused:
-            return str(refused)
-        except InvalidInputError as error:
-            return f"Error: {error}"
-        except ApiError as error:
-            return f"Error: {error.message} ({error.code})"
+        return commands[command.name](command)
 
-    def _view(self, arguments: Mapping[str, Any]) -> str:
-        path = parse_path(arguments.get("path"))
-        stored = None if path == ROOT.strip("/") else self._find(path)
+    def _view(self, command: Command) -> str:
+        path = command.path
+        stored = None if is_root(path) else self._find(path)
         if stored is not None:
-            return view_file(path, MemoryFile.of(path, stored).content, arguments.get("view_range"))
+            return view_file(path, MemoryFile.of(path, stored).content, command.lines)
         below = self._below(path)
-        if not below and path != ROOT.strip("/"):
+        if not below and not is_root(path):
             raise Refused(f"The path {shown(path)} does not exist. Please provide a valid path.")
         return view_directory(path, self._sizes(below))
 
-    def _create(self, arguments: Mapping[str, Any]) -> str:
-        path, text = self._file(arguments, "path"), text_of(arguments, "file_text")
-        taken = f"Error: File {shown(path)} already exists"
+    def _create(self, command: Command) -> str:
+        path, taken = command.path, f"Error: File {shown(command.path)} already exists"
         # A directory of this name would hide behind the file.
-        if self._below(path):
+        if is_root(path) or self._below(path):
             raise Refused(taken)
+        write = FileWrite(text_document(command.text), REASON)
         try:
-            self._files.write(self._scope, path, FileWrite(text_document(text), REASON), if_match=CREATE_NEW)
+            self._files.write(self._scope, path, write, if_match=CREATE_NEW)
         except ApiError as error:
             if error.is_conflict:
                 raise Refused(taken) from None
             raise
         return f"File created successfully at: {shown(path)}"
 
-    def _str_replace(self, arguments: Mapping[str, Any]) -> str:
-        path = self._file(arguments, "path")
-        old, new = text_of(arguments, "old_str"), text_of({"new_str": "", **arguments}, "new_str")
-        line = 0
+    def _str_replace(self, command: Command) -> str:
+        path, line = command.path, 0
 
         def change(current: StoredFile) -> FileUpdate:
             nonlocal line
-            line = only_match(path, _text(path, current), old)
-            return FilePatch(edits=[TextEdit(old_text=old, new_text=new)], reason=REASON)
+            line = only_match(path, _text(path, current), command.old)
+            return FilePatch(edits=[TextEdit(old_text=command.old, new_text=command.text)], reason=REASON)
 
-        text = _text(path, self._update(path, change))
+        missing = f"Error: The path {shown(path)} does not exist. Please provide a valid path."
+        text = _text(path, self._update(path, missing, change))
         said = "The memory file has been edited. Here is the snippet showing the change (with line numbers):"
         return f"{said}\n{snippet(text, line)}"
 
-    def _insert(self, arguments: Mapping[str, Any]) -> str:
-        path, new = self._file(arguments, "path"), text_of(arguments, "insert_text")
+    def _insert(self, command: Command) -> str:
+        path = command.path
 
         def change(current: StoredFile) -> FileUpdate:
-            text = with_line(_text(path, current), arguments.get("insert_line"), new)
+            text = with_line(_text(path, current), command.line, command.text)
             return FilePatch(ops=[PatchOp.replace("/content/text", text)], reason=REASON)
 
-        self._update(path, change)
+        self._update(path, f"Error: The path {shown(path)} does not exist", change)
         return f"The file {shown(path)} has been edited."
 
-    def _delete(self, arguments: Mapping[str, Any]) -> str:
-        path = self._file(arguments, "path")
+    def _delete(self, command: Command) -> str:
+        path = command.path
+        if is_root(path):
+            raise Refused(f"Error: Cannot delete the {ROOT} directory itself")
         if self._delete_file(path):
             return f"Successfully deleted {shown(path)}"
         below = self._below(path)
@@ -136,33 +144,50 @@ class AnthropicMemoryTool:
                 ) from None
         return f"Successfully deleted {shown(path)}"
 
-    def _rename(self, arguments: Mapping[str, Any]) -> str:
-        old, new = self._file(arguments, "old_path"), self._file(arguments, "new_path")
+    def _rename(self, command: Command) -> str:
+        old, new = command.path, command.new_path
+        if is_root(old) or is_root(new):
+            raise Refused(f"Error: Cannot rename the {ROOT} directory itself")
+        renamed = f"Successfully renamed {shown(old)} to {shown(new)}"
         taken = f"Error: The destination {shown(new)} already exists"
-        if old == new or self._find(new) or self._below(new):
+        if old == new or self._below(new):
             raise Refused(taken)
-        files = [old] if self._find(old) else self._below(old)
+        try:
+            if self._move(old, new):
+                return renamed
+        except ApiError as error:
+            if error.code == EXISTS:
+                raise Refused(taken) from None
+            raise
+        files = self._below(old)
         if not files:
             raise Refused(f"Error: The path {shown(old)} does not exist")
-        if files != [old] and new.startswith(f"{old}/"):
+        if new.startswith(f"{old}/"):
             raise Refused(f"Error: Cannot rename {shown(old)} to {shown(new)}, which is inside it")
+        if self._find(new):
+            raise Refused(taken)
         self._move_all({one: new + one.removeprefix(old) for one in files}, old, new)
-        return f"Successfully renamed {shown(old)} to {shown(new)}"
+        return renamed
 
     def _move_all(self, moves: Mapping[str, str], old: str, new: str) -> None:
         """Moves files one by one. If one cannot be moved, those that were are moved back."""
         moved: dict[str, str] = {}
         for one, other in moves.items():
             try:
-                self._files.move(self._scope, one, other, reason=REASON)
-                moved[one] = other
-            except (ApiError, InvalidInputError) as error:
-                if isinstance(error, ApiError) and error.is_not_found:
-                    # Somebody else deleted it meanwhile.
-                    continue
+                # One that is not there was deleted by somebody else meanwhile.
+                if self._move(one, other):
+                    moved[one] = other
+            except MemloomError as error:
                 stuck = self._move_back(moved)
-                why = f"{error.message} ({error.code})" if isinstance(error, ApiError) else str(error)
-                state = f"These files could not be moved back: {', '.join(stuck)}" if stuck else "Nothing was moved."
+                if isinstance(error, ApiError):
+                    in_the_way = f"there is a file in the way of {shown(one)}"
+                    why = in_the_way if error.code == EXISTS else f"{error.message} ({error.code})"
+                elif isinstance(error, InvalidInputError):
+                    why = str(error)
+                else:
+                    raise
+                said = "These files are already at the new path and could not be moved back"
+                state = f"{said}: {', '.join(stuck)}" if stuck else "Nothing was moved."
                 raise Refused(f"Error: {shown(old)} could not be renamed to {shown(new)}: {why}. {state}") from None
 
     def _move_back(self, moved: Mapping[str, str]) -> Sequence[str]:
@@ -170,12 +195,21 @@ class AnthropicMemoryTool:
         stuck = []
         for one, other in reversed(list(moved.items())):
             try:
-                self._files.move(self._scope, other, one, reason=REASON)
-            except ApiError as error:
                 # Gone is no longer in the way.
-                if not error.is_not_found:
-                    stuck.append(shown(other))
+                self._move(other, one)
+            except MemloomError:
+                stuck.append(shown(other))
         return stuck
+
+    def _move(self, one: str, other: str) -> bool:
+        """Moves a file, whatever its version; whether there was one."""
+        try:
+            self._files.move(self._scope, one, other, reason=REASON)
+        except ApiError as error:
+            if error.is_not_found:
+                return False
+            raise
+        return True
 
     def _delete_file(self, path: str) -> bool:
         """Deletes a file, whatever its version; whether there was one."""
@@ -187,18 +221,14 @@ class AnthropicMemoryTool:
             raise
         return True
 
-    def _file(self, arguments: Mapping[str, Any], name: str) -> str:
-        path = parse_path(arguments.get(name))
-        if path == ROOT.strip("/"):
-            raise Refused(f"Error: Cannot {arguments.get('command')} the {ROOT} directory itself")
-        return path
-
-    def _update(self, path: str, change: Updater) -> StoredFile:
+    def _update(self, path: str, missing: str, change: Updater) -> StoredFile:
+        if is_root(path):
+            raise Refused(missing)
         try:
             return self._files.update_with_retry(self._scope, path, change)
         except ApiError as error:
             if error.is_not_found:
-                raise Refused(f"Error: The path {shown(path)} does not exist. Please provide a valid path.") from None
+                raise Refused(missing) from None
             raise
 
     def _find(self, path: str) -> StoredFile | None:
