@@ -81,8 +81,8 @@ static DEFINITIONS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
             name: "recall",
             title: "Recall memories",
             description: "Search what was remembered about the user, their preferences, decisions and projects, facts and \
-                      events included, by meaning and words. Use it before answering anything that earlier sessions may \
-                      bear on.",
+                      events included, by meaning and words; not in files. Use it before answering anything that earlier \
+                      sessions may bear on.",
             effect: Effect::Reads,
             parameters: || {
                 object(
@@ -91,8 +91,8 @@ static DEFINITIONS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
                         "query": {"type": "string", "minLength": 1, "maxLength": 2000,
                             "description": "A question or a topic, in plain words."},
                         "limit": {"type": "integer", "minimum": 1, "maximum": 20, "default": 5},
-                        "min_score": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.4,
-                            "description": "0 shows whatever comes nearest; from 0.7 on only what surely fits."},
+                        "min_score": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.3,
+                            "description": "0 shows whatever comes nearest. A high score is no proof: read what it says."},
                     }),
                 )
             },

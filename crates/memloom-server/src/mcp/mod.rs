@@ -45,7 +45,7 @@ Memloom is your long-term memory: it outlives this session and is shared by the 
 - Before you answer something that may depend on earlier sessions (preferences, decisions, names, plans): recall.
 - When the user states something lasting, or says \"remember\": remember, one self-contained sentence each. For \
 \"X has value Y\" facts: remember_fact. When it is no longer true: forget.
-- Longer notes that grow, such as plans, profiles and decisions: memory_*_file (Markdown; list before you create).
+- Longer notes that grow, such as plans, profiles and decisions: memory_*_file (Markdown; list before you create; recall does not read them).
 - Something happened that may matter later: memory_log_event; find it again with memory_recall.
 - What was said in earlier conversations: search_conversations.
 Do not store secrets, nor what can be read from the code at hand. Whose memory this is is fixed; never pass a user.";

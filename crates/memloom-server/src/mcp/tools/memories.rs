@@ -1,6 +1,6 @@
 //! `remember`, `recall`, `forget`.
 
-use super::{Outcome, cut, day, for_project, indented, read, share};
+use super::{Outcome, SHOWN_CHARS, cut, day, for_project, indented, read, share};
 use crate::mcp::McpServer;
 use crate::mcp::failure::{NO_MEMORY, told};
 use memloom_core::memories::Search;
@@ -11,10 +11,8 @@ use std::fmt::Write as _;
 /// The most characters of something to remember; what is longer is a file.
 const MAX_TEXT_CHARS: usize = 8000;
 const MAX_QUERY_CHARS: usize = 2000;
-/// So much is shown of each of several memories.
-const SHOWN_CHARS: usize = 1000;
 const DEFAULT_LIMIT: u32 = 5;
-const DEFAULT_MIN_SCORE: f64 = 0.4;
+const DEFAULT_MIN_SCORE: f64 = 0.3;
 
 /// Remembers something, once.
 pub(super) async fn remember(server: &McpServer, arguments: &Value) -> Outcome {
@@ -32,7 +30,7 @@ pub(super) async fn remember(server: &McpServer, arguments: &Value) -> Outcome {
 
 /// Finds memories.
 pub(super) async fn recall(server: &McpServer, arguments: &Value) -> Outcome {
-    let takes = r#"recall takes {"query": "plain words", "limit": 5, "min_score": 0.4}; limit (1 to 20) and min_score (0 to 1) are optional."#;
+    let takes = r#"recall takes {"query": "plain words", "limit": 5, "min_score": 0.3}; limit (1 to 20) and min_score (0 to 1) are optional."#;
     let arguments = read(arguments, &["query", "limit", "min_score"], takes)?;
     let threshold = share(&arguments, "min_score")?.unwrap_or(DEFAULT_MIN_SCORE);
     let body = json!({
