@@ -10,7 +10,12 @@ cache=${XDG_CACHE_HOME:-$HOME/.cache}/memloom
 venv=$(scripts/venv.sh python httpx==0.28.1 hatchling==1.33.0 mypy==2.4.1 pytest==9.2.0 pytest-xdist==3.8.0 ruff==0.17.4 \
     langgraph==1.2.20 langchain-core==1.7.2)
 # Whoever uses this environment, the guides too, has the package as it is in this folder.
-echo "$PWD/python/src" >"$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/memloom.pth"
+link=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/memloom.pth
+if [ "$(cat "$link" 2>/dev/null)" != "$PWD/python/src" ]; then
+    # By a rename, because others may be starting a Python just now.
+    echo "$PWD/python/src" >"$link.$$"
+    mv "$link.$$" "$link"
+fi
 [ "${1:-}" != install ] || exit 0
 
 fail() {

@@ -239,7 +239,8 @@ from memloom._wire import Model
 
 def operations(document: Schema) -> str:
     """The module of operations."""
-    rows = []
+    # Where the server says what it is; it is no part of its interface.
+    rows = [("status", "GET", "/", True)]
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             if method in ("get", "put", "post", "patch", "delete") and not left_out(operation):

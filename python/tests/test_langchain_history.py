@@ -206,6 +206,26 @@ def test_somebody_elses_conversation_is_refused(history: Open, user: str) -> Non
         assert told.value.status == 403
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"role": "USER", "text": "not ours"},
+        {"role": "USER", "text": "not ours", "message": None},
+        {"role": "USER", "text": "not ours", "message": {"type": "human"}},
+        {"role": "USER", "text": "not ours", "message": {"type": "nobody", "data": {}}},
+        {"role": "USER", "text": "not ours", "message": {"type": "human", "data": {"content": 7}}},
+    ],
+)
+def test_an_entry_that_only_says_it_is_a_message_does_no_harm(
+    history: Open, url: str, user: str, content: dict[str, Any]
+) -> None:
+    conversation = str(uuid.uuid4())
+    history(conversation).add_user_message("ours")
+    with MemloomClient(url, api_key="langchain", user_id=user) as client:
+        client.entries.append(conversation, [content], content_type="history/langchain")
+    assert [message.text for message in history(conversation).messages] == ["ours", "not ours"]
+
+
 def test_it_must_be_clear_whose_it_is() -> None:
     with pytest.raises(InvalidInputError, match="user_id"):
         MemloomChatMessageHistory("session")

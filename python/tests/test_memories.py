@@ -206,3 +206,4 @@ def test_the_server_says_what_it_can(alice: MemloomClient) -> None:
     assert [layer.name for layer in capabilities.layers][:2] == ["agent", "user"]
     assert alice.memories.health().status
     assert alice.health()["status"] == "ok" and alice.ready()["status"] == "ok"
+    assert alice.status()["service"] == "memloom"

@@ -201,11 +201,19 @@ def _messages(entries: Iterable[Entry]) -> list[BaseMessage]:
     for entry in entries:
         if entry.content_type == CLEARED:
             found.clear()
-        elif entry.content_type == MESSAGE:
-            found.extend(messages_from_dict([entry.content[0]["message"]]))
         else:
-            found.extend(_foreign(entry))
+            found.extend(_own(entry) or _foreign(entry))
     return found
+
+
+def _own(entry: Entry) -> list[BaseMessage]:
+    """The message of an entry that was made here. Whoever may append can say that of anything; then it is foreign."""
+    if entry.content_type != MESSAGE:
+        return []
+    try:
+        return messages_from_dict([entry.content[0]["message"]])
+    except (LookupError, TypeError, ValueError):
+        return []
 
 
 def _foreign(entry: Entry) -> Iterable[BaseMessage]:

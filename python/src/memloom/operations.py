@@ -112,6 +112,7 @@ OPERATIONS: dict[str, Operation] = {
     "share_conversation": Operation("POST", "/v1/conversations/{conversationId}/memberships", reads=False),
     "stats": Operation("GET", "/v1/admin/stats/{name}", reads=True),
     "stats_summary": Operation("GET", "/v1/admin/stats/summary", reads=True),
+    "status": Operation("GET", "/", reads=True),
     "stream_knowledge": Operation("GET", "/openspec/v1/knowledge/stream", reads=True),
     "sync_entries": Operation("POST", "/v1/conversations/{conversationId}/entries/sync", reads=False),
     "update_conversation": Operation("PATCH", "/v1/conversations/{conversationId}", reads=False),

@@ -82,8 +82,13 @@ class AsyncMemloomClient:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._options.shown()!r})"
 
+    async def status(self) -> dict[str, Any]:
+        """What the server says of itself: `service`, `status`, `version`, and where it is described."""
+        answer: dict[str, Any] = await self._transport.json("status")
+        return answer
+
     async def health(self) -> dict[str, Any]:
-        """Whether the server answers, and what it is."""
+        """Whether the server answers."""
         answer: dict[str, Any] = await self._transport.json("health")
         return answer
 

@@ -107,11 +107,18 @@ class AsyncMemorySession:
         *,
         reason: str | None = None,
         evidence: Any = None,
+        max_conflict_retries: int = 3,
         service_id: str | None = None,
     ) -> MemoryFile:
         """Changes a file, as `AgentMemory.patch_file` does."""
         file = await self._memory.patch_file(
-            self._scope, path, edits, reason=reason, evidence=evidence, service_id=service_id
+            self._scope,
+            path,
+            edits,
+            reason=reason,
+            evidence=evidence,
+            max_conflict_retries=max_conflict_retries,
+            service_id=service_id,
         )
         await self._changed()
         return file

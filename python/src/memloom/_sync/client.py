@@ -83,8 +83,13 @@ class MemloomClient:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._options.shown()!r})"
 
+    def status(self) -> dict[str, Any]:
+        """What the server says of itself: `service`, `status`, `version`, and where it is described."""
+        answer: dict[str, Any] = self._transport.json("status")
+        return answer
+
     def health(self) -> dict[str, Any]:
-        """Whether the server answers, and what it is."""
+        """Whether the server answers."""
         answer: dict[str, Any] = self._transport.json("health")
         return answer
 
