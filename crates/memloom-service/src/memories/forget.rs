@@ -16,7 +16,7 @@ use memloom_store::files::forget::{Forget, Removed, begun};
 use memloom_store::memories::entries::{self, Stored};
 use memloom_store::memories::purge::{self, Detached, Selector};
 use memloom_store::memories::writing::Writing;
-use memloom_store::memories::{index, sessions};
+use memloom_store::memories::{index, sessions, texts};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -191,8 +191,8 @@ pub(super) fn owner(scope: &ScopeKey) -> Option<Scope> {
     scope.user().map(|user| Scope::listed(scope.tenant().clone(), UserId(user.to_owned())))
 }
 
-/// Takes the author's name off an entry, or removes one that nobody else could see. Answers what was done, without what
-/// was said where that is gone.
+/// Takes the author's name off an entry and unsays what it said before, or removes one that nobody else could see. Answers what
+/// was done, without what was said where that is gone.
 fn anonymize(
     tx: &mut dyn Tx,
     writing: &mut Writing,
@@ -214,6 +214,7 @@ fn anonymize(
     }
     next.policy.approved_users.retain(|approved| approved != user);
     next.touch(now);
+    texts::unsay(tx, memory.scope.tenant(), memory.id)?;
     let next = Arc::new(next);
     writing.replace(tx, &next, &terms, memory.version)?;
     Ok(Write::Replace { memory: next, expected: memory.version })

@@ -13,7 +13,7 @@ pub struct Saying {
     pub version: i64,
     /// When.
     pub at: Timestamp,
-    /// What was said before; none at the beginning.
+    /// What was said before; none at the beginning, and where that is not known any more.
     pub before: Option<String>,
     /// What was said from then on; none where that is not known any more.
     pub text: Option<String>,
@@ -35,19 +35,19 @@ impl Memories {
 fn sayings(memory: &Memory, replaced: Vec<Replaced>) -> Vec<Saying> {
     // With each text that is kept, those of versions long ago go.
     let forgotten = replaced.last().is_some_and(|last| last.version - versions::KEPT > 1);
-    let mut texts: Vec<String> = replaced.iter().map(|one| one.text.clone()).collect();
-    texts.push(memory.content.clone());
+    let mut texts: Vec<Option<String>> = replaced.iter().map(|one| one.text.clone()).collect();
+    texts.push(Some(memory.content.clone()));
     let first = Saying {
         version: 1,
         at: memory.created_at,
         before: None,
-        text: texts.first().filter(|_| !forgotten).cloned(),
+        text: texts.first().filter(|_| !forgotten).cloned().flatten(),
     };
     let later = replaced.into_iter().zip(texts.into_iter().skip(1)).map(|(one, text)| Saying {
         version: one.version,
         at: one.at,
-        before: Some(one.text),
-        text: Some(text),
+        before: one.text,
+        text,
     });
     std::iter::once(first).chain(later).collect()
 }

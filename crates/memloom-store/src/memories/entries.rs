@@ -137,14 +137,11 @@ fn read_rest(text: &[u8], memory: &mut Memory) -> Option<()> {
     if let Some(Json::Object(metadata)) = rest.remove("metadata") {
         memory.metadata = metadata;
     }
-    let texts = |value: &Json| -> Option<Vec<String>> {
-        value.as_array()?.iter().map(|text| text.as_str().map(str::to_owned)).collect()
-    };
     let id = |value: &Json| value.as_str().and_then(parse_uuid).map(MemoryId);
     for (name, value) in &rest {
         match name.as_str() {
-            "approvedUsers" => memory.policy.approved_users = texts(value)?,
-            "allowedTeams" => memory.policy.allowed_teams = texts(value)?,
+            "approvedUsers" => memory.policy.approved_users = names(value)?,
+            "allowedTeams" => memory.policy.allowed_teams = names(value)?,
             "fact" => memory.fact = Some(fact(value)?),
             "from" => memory.lineage.promoted_from = Some(id(value)?),
             "to" => memory.lineage.promoted_to = Some(id(value)?),
@@ -157,6 +154,38 @@ fn read_rest(text: &[u8], memory: &mut Memory) -> Option<()> {
         }
     }
     Some(())
+}
+
+fn names(value: &Json) -> Option<Vec<String>> {
+    value.as_array()?.iter().map(|text| text.as_str().map(str::to_owned)).collect()
+}
+
+/// Who may see an entry, as it is stored.
+pub(super) struct SealedPolicy {
+    policy: Policy,
+    rest: Vec<u8>,
+}
+
+impl SealedPolicy {
+    /// Reads two columns, from this one on: the policy's word, and the rest.
+    pub(super) fn read(row: &dyn Row, first: usize) -> Result<Self, StoreError> {
+        Ok(Self { policy: policy(row.text(first)?)?, rest: row.bytes(first + 1)?.to_vec() })
+    }
+
+    /// Who may see the entry with this id.
+    pub(super) fn open(self, tx: &mut dyn Tx, id: Uuid) -> Result<AccessPolicy, StoreError> {
+        let rest = vault::open(tx, &places::memory_rest(id), self.rest)?;
+        let rest = body::parse(&rest).map_err(|_| broken("rest"))?;
+        let named = |name: &str| match rest.get(name) {
+            Some(value) => names(value).ok_or_else(|| broken("rest")),
+            None => Ok(Vec::new()),
+        };
+        Ok(AccessPolicy {
+            policy: self.policy,
+            approved_users: named("approvedUsers")?,
+            allowed_teams: named("allowedTeams")?,
+        })
+    }
 }
 
 fn fact(value: &Json) -> Option<Fact> {

@@ -1,9 +1,11 @@
-//! What entries said before: the text that each change replaced. It goes with its entry, at once.
+//! What entries said before: the text that each change replaced. It goes with its entry, at once; and it is unsaid when others
+//! come to see the entry, or when somebody who wrote it is forgotten.
 
 use super::{ScopeNo, versions};
 use crate::vault::{self, places};
 use crate::{StoreError, Tx, TxExt};
 use memloom_core::Timestamp;
+use memloom_core::identity::Tenant;
 use memloom_core::memories::{Memory, MemoryId};
 
 /// A text that a version replaced.
@@ -13,8 +15,8 @@ pub struct Replaced {
     pub version: i64,
     /// When that came about.
     pub at: Timestamp,
-    /// What was said until then.
-    pub text: String,
+    /// What was said until then; none where that was unsaid.
+    pub text: Option<String>,
 }
 
 /// Keeps what an entry said until this version. As many are kept as there are versions remembered.
@@ -47,12 +49,27 @@ pub fn list(tx: &mut dyn Tx, id: MemoryId) -> Result<Vec<Replaced>, StoreError> 
     )?;
     let open = |(version, at, text)| {
         let text = vault::open_text(tx, &places::memory_text(id.0, version), text)?;
-        Ok(Replaced { version, at, text })
+        // No entry says nothing.
+        Ok(Replaced { version, at, text: Some(text).filter(|text| !text.is_empty()) })
     };
     rows.into_iter().map(open).collect()
 }
 
-/// Takes what they say out of the texts of an entry, where they stand.
+/// Takes what they say out of the texts of an entry, which stays: that there was another text is known, and not which.
+pub fn unsay(tx: &mut dyn Tx, tenant: &Tenant, id: MemoryId) -> Result<(), StoreError> {
+    let versions =
+        tx.rows("SELECT version FROM memory_texts WHERE id = $1", &[id.0.into()], |row| row.int(0))?;
+    for version in versions {
+        let nothing = vault::seal(tx, tenant, &places::memory_text(id.0, version), b"")?;
+        tx.post(
+            "UPDATE memory_texts SET text = $3 WHERE id = $1 AND version = $2",
+            &[id.0.into(), version.into(), (*nothing).into()],
+        )?;
+    }
+    Ok(())
+}
+
+/// Takes what they say out of the texts of an entry that goes.
 pub(super) fn blank(tx: &mut dyn Tx, id: MemoryId) -> Result<(), StoreError> {
     tx.post("UPDATE memory_texts SET text = $2 WHERE id = $1", &[id.0.into(), b"".as_slice().into()])?;
     Ok(())

@@ -1,10 +1,11 @@
 //! Who made which version; never what it said. The first version is the entry's own making and is not kept again.
 
-use super::MemoryNo;
+use super::{MemoryNo, texts};
 use crate::{StoreError, Tx, TxExt};
 use memloom_core::Timestamp;
 use memloom_core::identity::Tenant;
 use memloom_core::memories::{Author, MemoryId};
+use std::collections::HashSet;
 
 /// So many versions are remembered.
 pub const KEPT: i64 = 100;
@@ -65,12 +66,24 @@ pub fn list(tx: &mut dyn Tx, no: MemoryNo) -> Result<Vec<Version>, StoreError> {
     )
 }
 
-/// Takes a user's name off up to `limit` versions that it made in scopes that are not its own; says how many.
+/// Takes a user's name off up to `limit` versions that it made in scopes that are not its own, and unsays what those entries
+/// said before: some of it may be what the user wrote. Says how many.
 pub fn anonymize(tx: &mut dyn Tx, tenant: &Tenant, user: &str, limit: i64) -> Result<u64, StoreError> {
-    tx.execute(
-        "UPDATE memory_versions SET user_id = NULL, client = NULL, shared_by = NULL WHERE (no, version) IN \
-         (SELECT v.no, v.version FROM memory_versions v JOIN memories m ON m.no = v.no \
-          JOIN memory_scopes s ON s.id = m.scope_no WHERE v.shared_by = $1 AND s.tenant = $2 LIMIT $3)",
+    let made = tx.rows(
+        "SELECT v.no, v.version, m.id FROM memory_versions v JOIN memories m ON m.no = v.no \
+         JOIN memory_scopes s ON s.id = m.scope_no WHERE v.shared_by = $1 AND s.tenant = $2 LIMIT $3",
         &[user.into(), tenant.as_str().into(), limit.into()],
-    )
+        |row| Ok((row.int(0)?, row.int(1)?, MemoryId(row.uuid(2)?))),
+    )?;
+    let mut unsaid = HashSet::new();
+    for (no, version, id) in &made {
+        if unsaid.insert(*id) {
+            texts::unsay(tx, tenant, *id)?;
+        }
+        tx.post(
+            "UPDATE memory_versions SET user_id = NULL, client = NULL, shared_by = NULL WHERE no = $1 AND version = $2",
+            &[(*no).into(), (*version).into()],
+        )?;
+    }
+    Ok(made.len() as u64)
 }

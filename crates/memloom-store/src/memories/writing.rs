@@ -103,7 +103,7 @@ impl Writing {
         expected: i64,
     ) -> Result<bool, StoreError> {
         let id = memory.id.0;
-        let Some(Found { no, seq: old_seq, content }) = at_version(tx, memory, expected)? else {
+        let Some(Found { no, seq: old_seq, content, policy }) = at_version(tx, memory, expected)? else {
             return Ok(false);
         };
         let tenant = memory.scope.tenant().clone();
@@ -111,8 +111,13 @@ impl Writing {
         open.row.seq += 1;
         let (scope, seq, in_database) = (open.row.no, open.row.seq, open.row.is_in_database());
         let replaced = vault::open_text(tx, &places::memory_content(id), content)?;
+        // Whoever sees the entry sees what it said; others than those who see it now may not.
+        let same_eyes = policy.open(tx, id)? == memory.policy;
+        if !same_eyes {
+            texts::unsay(tx, &tenant, memory.id)?;
+        }
         if replaced != memory.content {
-            texts::keep(tx, scope, memory, &replaced)?;
+            texts::keep(tx, scope, memory, if same_eyes { &replaced } else { "" })?;
         }
         let content = vault::seal(tx, &tenant, &places::memory_content(id), memory.content.as_bytes())?;
         let rest = entries::rest(memory);
@@ -183,20 +188,28 @@ impl Writing {
     }
 }
 
-/// The number and place of an entry, and what it says, as it is stored.
+/// The number and place of an entry, what it says, and who may see it, as it is stored.
 struct Found {
     no: MemoryNo,
     seq: i64,
     content: Vec<u8>,
+    policy: entries::SealedPolicy,
 }
 
 /// An entry, if it is at this version.
 fn at_version(tx: &mut dyn Tx, memory: &Memory, expected: i64) -> Result<Option<Found>, StoreError> {
     tx.first_locked(
-        "SELECT m.no, m.seq, m.content FROM memories m JOIN memory_scopes s ON s.id = m.scope_no \
+        "SELECT m.no, m.seq, m.content, m.policy, m.rest FROM memories m JOIN memory_scopes s ON s.id = m.scope_no \
          WHERE m.id = $1 AND m.version = $2 AND s.hash = $3",
         &[memory.id.0.into(), expected.into(), memory.scope.hash().0.as_slice().into()],
-        |row| Ok(Found { no: MemoryNo(row.int(0)?), seq: row.int(1)?, content: row.bytes(2)?.to_vec() }),
+        |row| {
+            Ok(Found {
+                no: MemoryNo(row.int(0)?),
+                seq: row.int(1)?,
+                content: row.bytes(2)?.to_vec(),
+                policy: entries::SealedPolicy::read(row, 3)?,
+            })
+        },
     )
 }
 

@@ -127,7 +127,7 @@ pub async fn replaced_texts_go_with_their_memory(fixture: impl Fixture) {
     let id = now.id;
     let said = || async move {
         let texts = store.read("suite", move |tx| texts::list(tx, id)).await.unwrap();
-        texts.into_iter().map(|one| (one.version, one.text)).collect::<Vec<_>>()
+        texts.into_iter().map(|one| (one.version, one.text.unwrap())).collect::<Vec<_>>()
     };
     for version in 2..=versions::KEPT + 3 {
         now.version = version;
@@ -151,6 +151,23 @@ pub async fn replaced_texts_go_with_their_memory(fixture: impl Fixture) {
     assert_eq!(kept.first(), Some(&(4, "text 2".to_owned())));
     let last = versions::KEPT + 3;
     assert_eq!(kept.last(), Some(&(last, format!("text {}", last - 1))));
+
+    write(store, move |tx| texts::unsay(tx, &tenant(), id)).await;
+    let unsaid = store.read("suite", move |tx| texts::list(tx, id)).await.unwrap();
+    assert_eq!(unsaid.len(), kept.len(), "that there was another text is known");
+    assert!(unsaid.iter().all(|one| one.text.is_none()));
+    now.version += 1;
+    now.policy = AccessPolicy::new(Policy::Public);
+    now.content = "for all".into();
+    let next = now.clone();
+    write(store, move |tx| {
+        let mut writing = Writing::default();
+        assert!(writing.replace(tx, &next, &Terms::default(), last)?);
+        writing.finish(tx)
+    })
+    .await;
+    let shown = store.read("suite", move |tx| texts::list(tx, id)).await.unwrap();
+    assert!(shown.iter().all(|one| one.text.is_none()), "others see it now than those it was said to");
 
     write(store, move |tx| {
         let mut writing = Writing::default();

@@ -96,3 +96,42 @@ fn private_memories_of_others_stay_so() {
         1
     );
 }
+
+#[test]
+fn what_was_said_to_fewer_is_not_in_the_history_for_more() {
+    let mem0 = Mem0::fresh();
+    let [carol, dave] =
+        ["carol", "dave"].map(|user| Mem0(mem0.0.with_header("authorization", &format!("Bearer {user}"))));
+    let body = json!({
+        "layer": "project", "identifiers": {"projectId": "shop"}, "content": "carol's secret",
+        "accessPolicy": {"policy": "private"},
+    });
+    let made = carol.0.post("/v1/memories", body).expect(201);
+    let id = made.json["memory"]["id"].as_str().unwrap().to_owned();
+    let patch =
+        |body: Value| carol.0.send("PATCH", &format!("/v1/memories/{id}"), Body::Json(body)).expect(200);
+    patch(json!({"content": "another secret"}));
+    let event = |event: &str, before: Value, after: Value| (event.to_owned(), before, after);
+    let kept = event("UPDATE", json!("carol's secret"), json!("another secret"));
+    assert_eq!(carol.history(&id)[1], kept, "the policy is what it was");
+
+    patch(json!({"content": "for all", "accessPolicy": {"policy": "organization"}}));
+    patch(json!({"content": "for everybody"}));
+
+    let nothing = || Value::Null;
+    let told = [
+        event("ADD", nothing(), nothing()),
+        event("UPDATE", nothing(), nothing()),
+        event("UPDATE", nothing(), json!("for all")),
+        event("UPDATE", json!("for all"), json!("for everybody")),
+    ];
+    assert_eq!(dave.history(&id), told);
+    assert_eq!(carol.history(&id), told);
+    // Also where only the list of those who may see it is another, and the text stays.
+    let few = |users: &[&str]| json!({"accessPolicy": {"policy": "restricted", "approvedUsers": users}});
+    patch(few(&["carol"]));
+    patch(json!({"content": "for two"}));
+    patch(few(&["carol", "dave"]));
+    let last = dave.history(&id).pop();
+    assert_eq!(last, Some(event("UPDATE", nothing(), json!("for two"))));
+}

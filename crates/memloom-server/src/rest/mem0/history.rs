@@ -32,7 +32,7 @@ pub(super) async fn events(memories: &Memories, caller: &MemoryCaller, id: &str)
         json!({
             "id": format!("{}:{}", memory.id, saying.version),
             "memory_id": memory.id.to_string(),
-            "event": if saying.before.is_none() { "ADD" } else { "UPDATE" },
+            "event": if saying.version == 1 { "ADD" } else { "UPDATE" },
             "old_memory": saying.before,
             "new_memory": saying.text,
             "user_id": user,

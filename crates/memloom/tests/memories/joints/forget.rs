@@ -115,6 +115,29 @@ fn in_shared_layers_the_name_goes_and_what_was_said_stays() {
 }
 
 #[test]
+fn what_the_user_wrote_is_in_nobodys_history() {
+    let tenant = Tenant::fresh();
+    let (dana, bob) = (tenant.as_user("dana"), tenant.as_user("bob"));
+    let place = Place::project("p1");
+    let made = dana.say(&place, "a walrus of dana");
+    bob.changed(&made, json!({"content": "a seal of bob"}));
+    let changed = bob.say(&place, "a gull of bob");
+    dana.changed(&changed, json!({"content": "a gannet of dana"}));
+    bob.changed(&changed, json!({"content": "a puffin of bob"}));
+    let others = bob.say(&place, "a tern of bob");
+    bob.changed(&others, json!({"content": "a skua of bob"}));
+    let history = |id: &str| bob.client.get(&format!("/v1/memories/{id}/history/")).expect(200).text;
+    assert!(history(&made).contains("walrus") && history(&changed).contains("gannet"));
+
+    forget(&tenant, "dana");
+
+    assert!(!history(&made).contains("walrus"), "{}", history(&made));
+    assert!(!history(&changed).contains("gannet"), "{}", history(&changed));
+    assert!(history(&made).contains("a seal of bob") && history(&changed).contains("a puffin of bob"));
+    assert!(history(&others).contains("a tern of bob"), "what others wrote and changed alone stays");
+}
+
+#[test]
 fn whoever_resumes_a_stream_is_told_nothing_of_the_forgotten() {
     let tenant = Tenant::fresh();
     let mut stream = Follower::of(&SERVER, &tenant, "user_id=dana&project_id=p1");
