@@ -7,12 +7,14 @@
 mod entities;
 mod filter;
 mod instant;
+mod kept;
 mod metadata;
 mod shown;
 mod writing;
 
 pub use entities::{Entities, Entity, Home};
-pub use filter::{Filters, Test};
+pub use filter::{Filters, Test, with_id};
+pub use kept::{Kept, Lifetime};
 pub use shown::shown;
 pub use writing::{Add, Update, needs_a_model};
 

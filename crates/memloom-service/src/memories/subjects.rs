@@ -3,10 +3,10 @@
 use super::provider::{NearQuery, Page, ScanQuery, Span};
 use super::search::{Hit, KnowledgeMode};
 use super::{Memories, count};
-use memloom_core::memories::mem0::{Entities, Entity, Filters};
+use memloom_core::memories::mem0::{self, Entities, Entity, Filters};
 use memloom_core::memories::merge::Options;
 use memloom_core::memories::{
-    Assertion, Change, Code, Conditions, Identifier, Identifiers, Layer, Memory, MemoryCaller, Mode,
+    Applied, Assertion, Change, Code, Conditions, Identifier, Identifiers, Layer, Memory, MemoryCaller, Mode,
     Position, Precondition, Ranking, Refusal, ScopeKey, Viewer,
 };
 use memloom_core::{Error, Result};
@@ -121,11 +121,25 @@ impl Memories {
         body: impl Fn(&Memory) -> Value,
     ) -> Result<Memory> {
         let revised = self
-            .change(caller, id, &Assertion::default(), "update", |memory| {
-                Change::read(&body(memory), None, self.rules())?.apply(memory, self.now(), self.rules())
-            })
+            .change(caller, id, &Assertion::default(), "update", |memory| self.revised(memory, &body(memory)))
             .await?;
         Ok(revised.memory)
+    }
+
+    /// Refuses what [`Self::revise`] would refuse, and changes nothing.
+    pub async fn check_revision(
+        &self,
+        caller: &MemoryCaller,
+        id: &str,
+        body: impl Fn(&Memory) -> Value,
+    ) -> Result<()> {
+        let memory = self.reach(caller, id, &Assertion::default()).await?;
+        caller.authorise_write(memory.scope.layer())?;
+        self.refuse_restated(&self.revised(&memory, &body(&memory))?.memory).await
+    }
+
+    fn revised(&self, memory: &Memory, body: &Value) -> Result<Applied> {
+        Change::read(body, None, self.rules())?.apply(memory, self.now(), self.rules())
     }
 
     /// Whom there are memories about, as far as the caller may know.
@@ -156,22 +170,27 @@ impl Memories {
             let message = "only a client that may act for all users may delete everything";
             return Err(Refusal::new(Code::Forbidden, message).into());
         }
-        let is_meant = |scope: &ScopeKey| {
+        // Everything in a scope that stands for the subject; in others, the entries that the id is kept with.
+        let what_goes = |scope: &ScopeKey| {
             let entities = Entities::of_scope(scope);
+            let everything = Conditions { include_archived: true, ..Conditions::default() };
             match subject {
-                Some((entity, id)) => entities.get(entity) == Some(id),
-                None => !entities.is_empty(),
+                Some((entity, id)) if entities.get(entity) == Some(id) => Some(everything),
+                Some((entity, id)) if Entities::may_be_kept_in(entity, scope) => {
+                    Some(Conditions { kinds: None, include_archived: true, ..mem0::with_id(entity, id) })
+                }
+                Some(_) => None,
+                None => (!entities.is_empty()).then_some(everything),
             }
         };
-        let scopes = self.known_scopes(caller).await?;
         let mut deleted = 0;
-        for (scope, _) in scopes.into_iter().filter(|(scope, _)| is_meant(scope)) {
+        for (scope, _) in self.known_scopes(caller).await? {
+            let Some(conditions) = what_goes(&scope) else { continue };
             let identifiers = scope.identifiers();
             let mut viewer = caller.viewer(&identifiers);
             viewer.all = for_all;
             let sight = Sight { viewer, spans: self.own_span(&scope).await? };
-            let everything = Conditions { include_archived: true, ..Conditions::default() };
-            deleted += self.delete_seen(caller, sight, &everything).await?;
+            deleted += self.delete_seen(caller, sight, &conditions).await?;
         }
         Ok(deleted)
     }
@@ -240,7 +259,7 @@ impl Memories {
             let query = ScanQuery {
                 viewer: sight.viewer.clone(),
                 conditions: conditions.clone(),
-                after: after.clone(),
+                after,
                 limit,
                 with_embeddings: false,
                 now: self.now(),

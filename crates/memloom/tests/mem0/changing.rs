@@ -74,6 +74,12 @@ fn a_batch_changes_all_or_finds_out_before_that_it_cannot() {
     let missing = "00000000-0000-7000-8000-000000000000";
     let body = json!({"memories": [update(&ids[0], "X"), update(missing, "Y")]});
     mem0.put("/v1/batch/", body).refused(404, "there is no such memory");
+    let long = "x".repeat(200_001);
+    let body = json!({"memories": [update(&ids[0], "X"), update(&ids[1], &long)]});
+    mem0.put("/v1/batch/", body).refused(422, "");
+    let much = json!({"memory_id": ids[1], "metadata": {"much": "x".repeat(100_000)}});
+    let body = json!({"memories": [update(&ids[0], "X"), much]});
+    mem0.put("/v1/batch/", body).refused(422, "");
     let body = json!({"memories": [{"memory_id": ids[0]}, {"memory_id": missing}]});
     mem0.0.send("DELETE", "/v1/batch/", Body::Json(body)).refused(404, "there is no such memory");
     assert_eq!(mem0.texts(json!({"user_id": "u"})), ["B", "A"]);

@@ -65,6 +65,8 @@ fn deleting_all_is_about_the_ids_that_are_named() {
 
     mem0.0.delete("/v1/memories/").refused(400, "at least one of user_id");
     mem0.0.delete("/v1/memories/?user_id=").refused(400, "at least one of user_id");
+    mem0.0.delete("/v1/memories/?user_id=*").refused(400, "must be one id");
+    mem0.add(json!("a"), json!({"user_id": "*"})).refused(400, "must be one id");
     // The client would send a filter like this, and without it everything would go.
     mem0.0.delete("/v1/memories/?user_id=v&filters=%7B%7D").refused(400, "'filters' is not known here");
     assert_eq!(left(), ["other", "other"]);

@@ -68,3 +68,17 @@ fn a_reset_leaves_what_belongs_to_nobody_named_here() {
     assert_eq!(told(&other).len(), 5);
     assert_eq!(mem0.get(&team)["memory"], "of the team");
 }
+
+#[test]
+fn ids_that_are_kept_with_memories_lead_to_them_too() {
+    let mem0 = Mem0::fresh();
+    mem0.say("of the run", json!({"user_id": "u", "run_id": "r", "agent_id": "ag1", "app_id": "shop"}));
+    mem0.say("of the agent", json!({"agent_id": "ag1", "app_id": "shop"}));
+    mem0.say("of another", json!({"user_id": "u", "run_id": "r", "agent_id": "ag2", "app_id": "shop"}));
+    mem0.0.delete("/v2/entities/agent/ag1/").expect(200);
+    assert_eq!(mem0.texts(json!({"user_id": "u"})), ["of another"]);
+    assert_eq!(mem0.texts(json!({"agent_id": "ag1"})), Vec::<String>::new());
+    mem0.0.delete("/v2/entities/agent/ag1/").refused(404, "no memories about this entity");
+    mem0.0.delete("/v2/entities/app/shop/").expect(200);
+    assert_eq!(mem0.texts(json!({"user_id": "u"})), Vec::<String>::new());
+}

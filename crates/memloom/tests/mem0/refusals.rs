@@ -49,6 +49,10 @@ fn what_needs_a_language_model_says_so_and_stores_nothing() {
         ("GET", "/api/v1/webhooks/projects/p/", "no webhooks"),
         ("DELETE", "/api/v1/webhooks/7/", "no webhooks"),
         ("PATCH", "/api/v1/orgs/organizations/o/projects/p/", "no organizations"),
+        ("POST", "/v2/memories/", "older mem0 client"),
+        ("POST", "/v2/memories/search/", "older mem0 client"),
+        ("POST", "/v1/memories/search/", "older mem0 client"),
+        ("DELETE", "/v1/entities/user/u/", "older mem0 client"),
     ] {
         mem0.0.send(method, path, Body::Json(json!({}))).refused(400, part);
     }

@@ -90,6 +90,10 @@ impl Entities {
     pub fn set(&mut self, entity: Entity, text: &str) -> Result<()> {
         // The rules of identifiers are the same for all of them.
         Identifiers::default().set(Identifier::User, entity.member(), text)?;
+        if text == "*" {
+            let problem = "must be one id: '*' stands for any value in conditions of filters alone";
+            return Err(Refusal::field(entity.member(), problem).into());
+        }
         if entity == Entity::App && [AGENT_PROJECT, RUN_PROJECT].iter().any(|own| text.starts_with(own)) {
             let problem = "must not begin with 'agent:' or 'run:', which stand for agents and runs";
             return Err(Refusal::field(entity.member(), problem).into());
@@ -198,6 +202,13 @@ impl Entities {
             entities.0[entity as usize] = Some(id.to_owned());
         }
         entities
+    }
+
+    /// Whether entries of a scope may have an id of this kind that is kept with them, because the scope has no place for it.
+    pub fn may_be_kept_in(entity: Entity, scope: &ScopeKey) -> bool {
+        let placed = Self::of_scope(scope);
+        // Whoever has a user or a run lives in a scope of theirs.
+        matches!(entity, Entity::Agent | Entity::App) && !placed.is_empty() && placed.get(entity).is_none()
     }
 
     /// The ids of an entry: those of its scope, and those kept with it.

@@ -14,6 +14,8 @@ use serde_json::{Map, Value, json};
 /// How deep a tree may be, and how many conditions it may have.
 const MAX_DEPTH: usize = 16;
 const MAX_CONDITIONS: usize = 200;
+/// How many values its lists may have altogether: every entry that is looked at is compared with each.
+const MAX_VALUES: usize = 1000;
 /// How many combinations of ids a tree may ask about.
 const MAX_PLACES: usize = 32;
 
@@ -41,6 +43,7 @@ impl Filters {
             tests.push(reader.metadata(&given.to_map())?);
         }
         if let Some(categories) = members.items("categories")? {
+            reader.count_values(categories)?;
             tests.push(Test::On(Field::Categories, Operator::In(categories.to_vec())));
         }
         for (name, comparison) in [("start_date", Comparison::Gte), ("end_date", Comparison::Lte)] {
@@ -69,6 +72,11 @@ impl Filters {
             entities.given().map(|(entity, id)| Test::On(Field::Entity(entity), Operator::Eq(json!(id))));
         Self::of(Test::All(ids.collect()))
     }
+}
+
+/// All entries with one id, wherever they are.
+pub fn with_id(entity: Entity, id: &str) -> Conditions {
+    conditions(Some(Test::On(Field::Entity(entity), Operator::Eq(json!(id)))))
 }
 
 /// Whether looking where these ids lead finds exactly the entries that have them.
@@ -167,33 +175,37 @@ impl Test {
         };
         let places = match self {
             Self::On(Field::Entity(entity), Operator::Eq(Value::String(id))) => vec![one(entity, id)?],
-            Self::On(Field::Entity(entity), Operator::In(ids)) => ids
-                .iter()
-                .map(|id| id.as_str().map_or_else(|| Ok(Entities::default()), |id| one(entity, id)))
-                .collect::<Result<_>>()?,
+            Self::On(Field::Entity(entity), Operator::In(ids)) => {
+                let mut places = Vec::new();
+                for id in ids {
+                    let place = id.as_str().map_or_else(|| Ok(Entities::default()), |id| one(entity, id));
+                    add(&mut places, place?)?;
+                }
+                places
+            }
             Self::All(tests) => {
                 let mut places = anywhere();
                 for test in tests {
-                    let further = test.places()?;
-                    let each = |place: &Entities| {
-                        further.iter().filter_map(|more| place.and(more)).collect::<Vec<_>>()
-                    };
-                    places = places.iter().flat_map(each).collect();
-                    dedup(&mut places)?;
+                    let (further, mut both) = (test.places()?, Vec::new());
+                    for place in &places {
+                        further
+                            .iter()
+                            .filter_map(|more| place.and(more))
+                            .try_for_each(|place| add(&mut both, place))?;
+                    }
+                    places = both;
                 }
                 places
             }
             Self::Any(tests) => {
                 let mut places = Vec::new();
                 for test in tests {
-                    places.extend(test.places()?);
+                    test.places()?.into_iter().try_for_each(|place| add(&mut places, place))?;
                 }
                 places
             }
             Self::None(_) | Self::On(..) | Self::At(..) => anywhere(),
         };
-        let mut places = places;
-        dedup(&mut places)?;
         Ok(places)
     }
 
@@ -207,19 +219,17 @@ impl Test {
     }
 }
 
-fn dedup(places: &mut Vec<Entities>) -> Result<()> {
-    let mut seen: Vec<Entities> = Vec::new();
-    for place in places.drain(..) {
-        if !seen.contains(&place) {
-            seen.push(place);
-        }
+/// One more place, unless it is among them. Refused as soon as there are too many: each is compared with all before it.
+fn add(places: &mut Vec<Entities>, place: Entities) -> Result<()> {
+    if places.contains(&place) {
+        return Ok(());
     }
-    *places = seen;
-    if places.len() > MAX_PLACES {
+    if places.len() == MAX_PLACES {
         let message =
             format!("filters ask about more than {MAX_PLACES} combinations of ids; ask in several requests");
         return Err(Refusal::new(Code::InvalidRequest, message).into());
     }
+    places.push(place);
     Ok(())
 }
 
@@ -267,6 +277,7 @@ fn icontains(stored: &Value, part: &str) -> bool {
 #[derive(Default)]
 struct Reader {
     conditions: usize,
+    values: usize,
 }
 
 impl Reader {
@@ -332,6 +343,9 @@ impl Reader {
         };
         let mut read = |operator: Operator| {
             self.count()?;
+            if let Operator::In(values) | Operator::Nin(values) = &operator {
+                self.count_values(values)?;
+            }
             if let Some(entity) = entity {
                 check_ids(entity, &operator)?;
             }
@@ -383,6 +397,14 @@ impl Reader {
         self.conditions += 1;
         if self.conditions > MAX_CONDITIONS {
             return Err(refuse("", &format!("must have at most {MAX_CONDITIONS} conditions")));
+        }
+        Ok(())
+    }
+
+    fn count_values(&mut self, values: &[Value]) -> Result<()> {
+        self.values += values.len();
+        if self.values > MAX_VALUES {
+            return Err(refuse("", &format!("must have at most {MAX_VALUES} values in lists")));
         }
         Ok(())
     }

@@ -23,16 +23,22 @@ impl Given {
     /// Reads the member `metadata` of a body.
     pub(super) fn read(members: Members<'_>) -> Result<Option<Self>> {
         let Some(given) = members.object("metadata", "metadata.")? else { return Ok(None) };
+        let given = given.to_map();
+        if given.contains_key(OWN) {
+            return Err(Refusal::field(format!("metadata.{OWN}"), "is used by the server").into());
+        }
+        Ok(Some(Self::told(given)))
+    }
+
+    /// Tells metadata apart.
+    pub(super) fn told(given: Map<String, Value>) -> Self {
         let mut told = Self::default();
-        for (key, value) in given.to_map() {
-            if key == OWN {
-                return Err(Refusal::field(format!("metadata.{OWN}"), "is used by the server").into());
-            }
-            let fits = metadata::read(Members::within(&one_member(&key, &value), "")).is_ok();
+        for (key, value) in given {
+            let fits = key != OWN && metadata::read(Members::within(&one_member(&key, &value), "")).is_ok();
             let place = if fits { &mut told.plain } else { &mut told.aside };
             place.insert(key, value);
         }
-        Ok(Some(told))
+        told
     }
 
     /// What these make of the member [`OWN`] of an entry. A key that changes sides leaves the other; `null` removes one.

@@ -44,6 +44,38 @@ fn every_way_through_a_tree_leads_to_a_place() {
 }
 
 #[test]
+fn too_many_ids_or_values_are_refused_before_they_are_compared() {
+    let ids = |many: usize| (0..many).map(|number| json!(format!("u{number}"))).collect::<Vec<_>>();
+    let message = |given: Value| filters(given).unwrap_err().to_string();
+    assert_eq!(places(json!({"user_id": {"in": ids(32)}})).len(), 32);
+    assert!(message(json!({"user_id": {"in": ids(33)}})).contains("more than 32 combinations"));
+    let one_of = |many: usize| ids(many).into_iter().map(|id| json!({"user_id": id})).collect::<Vec<_>>();
+    assert!(message(json!({"OR": one_of(33)})).contains("more than 32 combinations"));
+    let product = json!({"user_id": {"in": ids(6)}, "agent_id": {"in": ids(6)}});
+    assert!(message(product).contains("more than 32 combinations"));
+    // The same id again is no other place.
+    assert_eq!(places(json!({"user_id": {"in": vec![json!("u"); 100]}})).len(), 1);
+    for list in ["in", "nin"] {
+        assert!(filters(json!({"user_id": "u", "n": {list: ids(1000)}})).is_ok());
+        assert!(message(json!({"user_id": "u", "n": {list: ids(1001)}})).contains("at most 1000 values"));
+        let two = json!({"user_id": "u", "n": {list: ids(600)}, "m": {list: ids(600)}});
+        assert!(message(two).contains("at most 1000 values"));
+    }
+    let categories = json!({"filters": {"user_id": "u"}, "categories": ids(1001)});
+    assert!(Filters::read(Members::body(&categories).unwrap()).is_err());
+}
+
+#[test]
+fn a_star_is_nobodys_id() {
+    let mut ids = Entities::default();
+    for entity in Entity::ALL {
+        assert!(ids.set(entity, "*").unwrap_err().to_string().contains("must be one id"));
+    }
+    assert!(filters(json!({"user_id": {"in": ["*"]}})).is_err());
+    assert!(filters(json!({"user_id": "u", "agent_id": "*"})).is_ok());
+}
+
+#[test]
 fn where_the_place_says_it_all_no_entry_is_asked() {
     for given in [
         json!({"user_id": "u"}),

@@ -69,31 +69,61 @@ impl Add {
             return Err(members.refuse("messages", "holds nothing to remember; system messages are left out"));
         }
         let bodies = told.into_iter().map(|message| {
-            let mut own = home.rest.clone();
-            own.extend(message.said_by());
-            given.merge_aside(&mut own);
-            if let Some((date, _)) = &expires {
-                own.insert("expiration_date".to_owned(), json!(date));
-            }
-            let mut metadata = given.plain.clone();
-            if !own.is_empty() {
-                metadata.insert(OWN.to_owned(), own.into());
-            }
-            let Home { layer, kind, identifiers, .. } = &home;
-            let kind = if happened.is_some() { Kind::Episodic } else { *kind };
-            let identifiers: Map<_, _> =
-                identifiers.given().map(|(name, value)| (name.as_str().to_owned(), json!(value))).collect();
-            json!({
-                "content": message.text,
-                "layer": layer.as_str(),
-                "kind": kind.as_str(),
-                "identifiers": identifiers,
-                "metadata": metadata,
-                "ttlSeconds": expires.as_ref().map(|(_, ttl)| ttl),
-                "occurredAt": happened,
-            })
+            let saying = Saying {
+                text: &message.text,
+                role: message.role,
+                name: message.name,
+                expires: expires.map(|(date, _)| date),
+                ttl: expires.map(|(_, ttl)| ttl),
+                happened,
+            };
+            saying.body(&home, &given, home.rest.clone())
         });
         Ok(Self { bodies: bodies.collect(), system })
+    }
+}
+
+/// What an entry is made of, besides where it lives and its metadata.
+pub(super) struct Saying<'a> {
+    /// What it says.
+    pub text: &'a str,
+    /// Who said it: the role.
+    pub role: Option<&'a str>,
+    /// Who said it: the name.
+    pub name: Option<&'a str>,
+    /// Its last day.
+    pub expires: Option<&'a str>,
+    /// The seconds until it expires.
+    pub ttl: Option<i64>,
+    /// When it happened.
+    pub happened: Option<Timestamp>,
+}
+
+impl Saying<'_> {
+    /// The body of `/v1/memories` for it; `own` is what else is kept in [`OWN`].
+    pub(super) fn body(&self, home: &Home, given: &Given, mut own: Map<String, Value>) -> Value {
+        let said = [("role", self.role), ("actor_id", self.name), ("expiration_date", self.expires)];
+        for (name, value) in said {
+            own.extend(value.map(|value| (name.to_owned(), json!(value))));
+        }
+        given.merge_aside(&mut own);
+        let mut metadata = given.plain.clone();
+        if !own.is_empty() {
+            metadata.insert(OWN.to_owned(), own.into());
+        }
+        let Home { layer, kind, identifiers, .. } = home;
+        let kind = if self.happened.is_some() { Kind::Episodic } else { *kind };
+        let identifiers: Map<_, _> =
+            identifiers.given().map(|(name, value)| (name.as_str().to_owned(), json!(value))).collect();
+        json!({
+            "content": self.text,
+            "layer": layer.as_str(),
+            "kind": kind.as_str(),
+            "identifiers": identifiers,
+            "metadata": metadata,
+            "ttlSeconds": self.ttl,
+            "occurredAt": self.happened,
+        })
     }
 }
 
@@ -114,15 +144,6 @@ struct Message<'a> {
     role: Option<&'a str>,
     name: Option<&'a str>,
     text: String,
-}
-
-impl Message<'_> {
-    /// Who said it, for the entry.
-    fn said_by(&self) -> impl Iterator<Item = (String, Value)> {
-        [("role", self.role), ("actor_id", self.name)]
-            .into_iter()
-            .filter_map(|(name, value)| Some((name.to_owned(), json!(value?))))
-    }
 }
 
 fn messages(members: Members<'_>) -> Result<Vec<Message<'_>>> {
@@ -287,6 +308,6 @@ fn ttl(members: Members<'_>, text: &str, now: Timestamp) -> Result<i64> {
     }
 }
 
-fn seconds_left(day: Timestamp, now: Timestamp) -> i64 {
+pub(super) fn seconds_left(day: Timestamp, now: Timestamp) -> i64 {
     (day.as_micros() - now.as_micros()).div_euclid(1_000_000) + DAY
 }

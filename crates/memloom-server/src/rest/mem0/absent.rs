@@ -1,4 +1,5 @@
-//! What the hosted service of mem0 has besides: it needs a language model, or is about its accounts. Each says so.
+//! What the hosted service of mem0 has or had besides: it needs a language model, is about its accounts, or is what older clients
+//! call. Each says so.
 
 use super::Mem0Error;
 use super::extract::Called;
@@ -8,7 +9,7 @@ use memloom_core::memories::mem0::needs_a_model;
 use memloom_core::memories::{Code, Refusal};
 
 /// The routes, any method of which is answered here.
-pub(in crate::rest) const ROUTES: [&str; 12] = [
+pub(in crate::rest) const ROUTES: [&str; 16] = [
     "/v1/exports/",
     "/v1/exports/get/",
     "/v1/summary/",
@@ -21,6 +22,10 @@ pub(in crate::rest) const ROUTES: [&str; 12] = [
     "/api/v1/webhooks/{webhook}/",
     "/api/v1/orgs/organizations/{*rest}",
     "/configure",
+    "/v1/memories/search/",
+    "/v1/entities/{entity_type}/{entity_id}/",
+    "/v2/memories/",
+    "/v2/memories/{*rest}",
 ];
 
 /// Says why something is not here.
@@ -31,7 +36,12 @@ pub(in crate::rest) async fn absent(Called(_): Called, uri: Uri) -> Mem0Error {
         let what = "exports, summaries and profiles are written by a language model";
         return needs_a_model(what).into();
     }
-    let message = if is("/webhooks/") {
+    let is_older = path.starts_with("/v2/memories/")
+        || path.starts_with("/v1/entities/")
+        || path == "/v1/memories/search/";
+    let message = if is_older {
+        "this route is of an older mem0 client; mem0ai 2 has others, which are answered here: update the client"
+    } else if is("/webhooks/") {
         "there are no webhooks here; follow /v1/changes instead"
     } else if path == "/configure" {
         "Memloom is configured by its operator and has no language model; see docs/configuration.md"

@@ -1,4 +1,4 @@
-//! Many memories at once. All of them must be there before the first is touched.
+//! Many memories at once. All of them must be there, and all changes possible, before the first is touched.
 
 use super::entries::delete_one;
 use super::extract::{Called, JsonBody};
@@ -9,8 +9,7 @@ use axum::response::Response;
 use memloom_core::Result;
 use memloom_core::memories::mem0::Update;
 use memloom_core::memories::members::Members;
-use memloom_core::memories::{Code, MemoryCaller, Refusal};
-use memloom_service::memories::Memories;
+use memloom_core::memories::{Code, Refusal};
 use memloom_wire::mem0 as wire;
 use serde_json::Value;
 
@@ -32,7 +31,9 @@ pub(in crate::rest) async fn batch_update(
     for item in items(&body)? {
         updates.push((id(item)?, Update::read(item, at)?));
     }
-    require(memories, &caller, updates.iter().map(|(id, _)| *id)).await?;
+    for (id, update) in &updates {
+        memories.check_revision(&caller, id, |memory| update.body(memory)).await?;
+    }
     for (id, update) in &updates {
         memories.revise(&caller, id, |memory| update.body(memory)).await?;
     }
@@ -53,7 +54,9 @@ pub(in crate::rest) async fn batch_delete(
     let mut ids = items(&body)?.into_iter().map(id).collect::<Result<Vec<_>>>()?;
     ids.sort_unstable();
     ids.dedup();
-    require(memories, &caller, ids.iter().copied()).await?;
+    for id in &ids {
+        memories.get(&caller, id, &[]).await?;
+    }
     for id in &ids {
         delete_one(memories, &caller, id, false).await?;
     }
@@ -78,12 +81,4 @@ fn items(body: &Value) -> Result<Vec<Members<'_>>> {
 
 fn id(item: Members<'_>) -> Result<&str> {
     item.required("memory_id", item.text("memory_id"))
-}
-
-/// Refuses unless every one of these is there.
-async fn require(memories: &Memories, caller: &MemoryCaller, ids: impl Iterator<Item = &str>) -> Result<()> {
-    for id in ids {
-        memories.get(caller, id, &[]).await?;
-    }
-    Ok(())
 }

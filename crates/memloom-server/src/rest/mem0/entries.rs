@@ -8,7 +8,7 @@ use axum::response::Response;
 use memloom_core::memories::mem0::{Add, Update};
 use memloom_core::memories::members::Members;
 use memloom_core::memories::params::Params;
-use memloom_core::memories::{MemoryCaller, Refusal};
+use memloom_core::memories::{Code, MemoryCaller, Refusal};
 use memloom_core::{Error, Result};
 use memloom_service::memories::Memories;
 use memloom_wire::mem0 as wire;
@@ -128,7 +128,11 @@ pub(super) async fn delete_one(
     while let Some(next) = absorbed.pop() {
         let id = next.to_string();
         // One that was restored since is on its own again; one that is gone leads nowhere.
-        let Ok(older) = memories.get(caller, &id, &[]).await else { continue };
+        let older = match memories.get(caller, &id, &[]).await {
+            Ok(older) => older,
+            Err(Error::MemoryRefused(refusal)) if refusal.code == Code::MemoryNotFound => continue,
+            Err(error) => return Err(error),
+        };
         if older.lineage.superseded_by.is_some() {
             absorbed.extend(&older.lineage.consolidated_from);
             memories.delete(caller, &id, &[], None).await?;

@@ -27,7 +27,7 @@ use memloom_core::{Clock, SystemClock, Timestamp};
 use serde_json::{Value, json};
 
 /// The paths of the hosted service, besides those below `/v1/memories/`.
-const HOSTED: [&str; 10] = [
+const HOSTED: [&str; 11] = [
     "/v1/ping",
     "/v1/batch",
     "/v1/entities",
@@ -35,6 +35,7 @@ const HOSTED: [&str; 10] = [
     "/v1/summary",
     "/v1/feedback",
     "/v2/entities",
+    "/v2/memories",
     "/v2/profiles",
     "/v3/memories",
     "/api/v1",
