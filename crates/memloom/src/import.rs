@@ -141,7 +141,7 @@ pub async fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
     let tenant = args.tenant.clone().unwrap_or_else(|| config.auth.default_tenant.clone());
     let to = Destination { format, tenant, user: args.user.clone(), overwrite: args.overwrite };
     if let Some(user) = &to.user {
-        to.principal(user)?;
+        to.principal(Some(user))?;
     }
     let _telemetry =
         telemetry::init(&TelemetryConfig { filter: "warn".into(), ..TelemetryConfig::default() })?;
@@ -257,7 +257,7 @@ async fn write_all(services: &Services, reading: Reading, to: Destination) -> an
             }
         };
         for record in records {
-            match to.place(&found.place, record) {
+            match to.place(&found.place, record, SystemClock.now()) {
                 Ok(placed) => under_way.extend(pending.next(services, &to, placed, &room)),
                 Err(refused) => report.take(refused),
             }
@@ -371,7 +371,7 @@ fn foresee_in(
             }
         };
         for record in records {
-            let placed = match to.place(&found.place, record) {
+            let placed = match to.place(&found.place, record, now) {
                 Ok(placed) => placed,
                 Err(refused) => {
                     report.take(refused);

@@ -3,7 +3,9 @@
 use super::record::{
     Conversation, Document, LeftOut, Message, Record, Remembered, Role, Unplaced, placed, text, time,
 };
+use memloom_core::derived_uuid;
 use serde_json::{Map, Value, json};
+use std::collections::HashSet;
 
 /// Reads an item of any of its files.
 pub fn read(item: &Value, left_out: &mut LeftOut) -> Result<Vec<Record>, String> {
@@ -178,7 +180,9 @@ fn heading_of(paragraph: &str) -> Option<&str> {
 /// A project: its instructions and documents become files.
 fn project(item: &Value, left_out: &mut LeftOut) -> Result<Vec<Record>, String> {
     let id = text(item, "uuid").ok_or("it has no uuid")?;
-    let folder = format!("claude/projects/{}", segment(text(item, "name").unwrap_or(id)));
+    // Projects may have the same name, and another export another one of that name: what tells them apart is always there.
+    let name = segment(text(item, "name").unwrap_or("project"));
+    let folder = format!("claude/projects/{name}-{}", mark(id));
     let mut records = Vec::new();
     let mut put = |name: String, said: &str, of: &Value| {
         let (path, text) = (format!("{folder}/{name}"), said.to_owned());
@@ -190,14 +194,37 @@ fn project(item: &Value, left_out: &mut LeftOut) -> Result<Vec<Record>, String> 
     if let Some(said) = text(item, "description") {
         put("description.md".to_owned(), said, item);
     }
+    let mut documents = Vec::new();
     for document in item.get("docs").and_then(Value::as_array).into_iter().flatten() {
-        let name = text(document, "filename").or_else(|| text(document, "uuid")).unwrap_or("document");
         match text(document, "content") {
-            Some(said) => put(format!("documents/{}", segment(name)), said, document),
+            Some(said) => documents.push((text(document, "uuid").unwrap_or(said), said, document)),
             None => left_out.note("documents of projects without content"),
         }
     }
+    // Of those with the same name the oldest has it alone: what a newer export adds moves none that is here.
+    documents.sort_by_key(|(id, _, document)| (time(document, "created_at"), *id));
+    let mut taken = HashSet::new();
+    for (id, said, document) in documents {
+        let mut name = segment(text(document, "filename").unwrap_or(id));
+        if !taken.insert(name.clone()) {
+            name = told_apart(&name, id);
+        }
+        put(format!("documents/{name}"), said, document);
+    }
     Ok(records)
+}
+
+/// A name that others have, too, with the mark of an id before what it ends with.
+fn told_apart(name: &str, id: &str) -> String {
+    match name.rsplit_once('.') {
+        Some((stem, ending)) if !stem.is_empty() => format!("{stem}-{}.{ending}", mark(id)),
+        _ => format!("{name}-{}", mark(id)),
+    }
+}
+
+/// A few letters that follow from an id.
+fn mark(id: &str) -> String {
+    derived_uuid(&["memloom import", "claude", id]).simple().to_string().chars().take(8).collect()
 }
 
 /// A name as one part of a path.

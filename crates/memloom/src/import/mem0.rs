@@ -1,6 +1,8 @@
 //! Memories of mem0: what its platform exports, what `get_all` answers, and the points of a vector store.
 
 use super::record::{LeftOut, Record, Remembered, Stated, text, time};
+use memloom_core::Timestamp;
+use memloom_core::memories::mem0::{Entities, Entity, Kept, Lifetime};
 use serde_json::{Map, Value, json};
 
 /// The members of a file that have memories, or relations between things.
@@ -9,7 +11,7 @@ pub fn is_wanted(member: Option<&str>) -> bool {
 }
 
 /// Reads a memory.
-pub fn read(item: &Value, left_out: &mut LeftOut) -> Result<Vec<Record>, String> {
+pub fn read(item: &Value, now: Timestamp, left_out: &mut LeftOut) -> Result<Vec<Record>, String> {
     if let Some(record) = relation(item) {
         return Ok(vec![record]);
     }
@@ -22,71 +24,41 @@ pub fn read(item: &Value, left_out: &mut LeftOut) -> Result<Vec<Record>, String>
         Some(Value::Number(id)) => id.to_string(),
         _ => said.to_owned(),
     };
-    let own =
-        |name: &str| text(held, name).or_else(|| held.pointer("/metadata").and_then(|of| text(of, name)));
-    let reference = json!({"type": "import", "reference": format!("mem0:{id}")});
-    let mut metadata = Map::from_iter([("source".to_owned(), reference)]);
-    let tags: Vec<&str> = held
-        .get("categories")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
-    if !tags.is_empty() {
-        metadata.insert("tags".to_owned(), tags.into_iter().take(64).collect());
+    let metadata = held.get("metadata").and_then(Value::as_object);
+    let mut entities = Entities::default();
+    for entity in Entity::ALL {
+        let name = entity.member();
+        let named = text(held, name).or_else(|| held.pointer("/metadata").and_then(|of| text(of, name)));
+        entities.set(entity, named.unwrap_or_default()).map_err(|error| error.to_string())?;
     }
-    let mut kept = Map::new();
-    for (name, value) in held.get("metadata").and_then(Value::as_object).into_iter().flatten() {
-        match name.starts_with('_') || RESERVED.contains(&name.as_str()) {
-            // These mean something here, and need not mean the same there.
-            true => drop(kept.insert(name.clone(), value.clone())),
-            false => drop(metadata.insert(name.clone(), value.clone())),
+    let categories = held.get("categories").and_then(Value::as_array).into_iter().flatten();
+    let kept = Kept {
+        id: id.clone(),
+        entities,
+        text: said.to_owned(),
+        metadata: metadata.cloned().unwrap_or_default(),
+        categories: categories.filter_map(Value::as_str).map(str::to_owned).collect(),
+        said_by: ["role", "actor_id"].map(|name| text(held, name).map(str::to_owned)),
+        expiration_date: text(held, "expiration_date").map(str::to_owned),
+    };
+    match kept.lifetime(now) {
+        Lifetime::Over => {
+            left_out.note("memories whose last day is over");
+            return Ok(Vec::new());
         }
-    }
-    for name in ["app_id", "actor_id", "role", "hash", "expiration_date"] {
-        if let Some(value) = held.get(name).filter(|value| !value.is_null()) {
-            kept.insert(name.to_owned(), value.clone());
-        }
-    }
-    if !kept.is_empty() {
-        metadata.insert("mem0".to_owned(), kept.into());
-    }
-    if held.get("expiration_date").is_some_and(|date| !date.is_null()) {
-        left_out
-            .note("dates on which memories expire: they are kept under metadata.mem0, and nothing expires");
+        Lifetime::TooLong => left_out.note("last days that are more than a year away: the memories stay"),
+        Lifetime::Lasting | Lifetime::Seconds(_) => {}
     }
     Ok(vec![Record::Memory(Remembered {
-        source_id: id.clone(),
-        user: own("user_id").map(str::to_owned),
-        agent: own("agent_id").map(str::to_owned),
-        session: own("run_id").map(str::to_owned),
-        content: Some(said.to_owned()),
-        fact: None,
-        metadata,
+        source_id: id,
+        user: kept.entities.get(Entity::User).map(str::to_owned),
+        content: Some(kept.text.clone()),
         created_at: time(held, "created_at"),
         updated_at: time(held, "updated_at"),
+        kept: Some(Box::new(kept)),
+        ..Remembered::default()
     })])
 }
-
-/// Names of metadata that have rules here.
-const RESERVED: [&str; 15] = [
-    "relevance",
-    "confidence",
-    "importance",
-    "decayFactor",
-    "title",
-    "description",
-    "language",
-    "author",
-    "sensitive",
-    "private",
-    "conflictKey",
-    "tags",
-    "source",
-    "knowledgePointer",
-    "mem0",
-];
 
 /// What a graph says: somebody, what of it, and whom.
 fn relation(item: &Value) -> Option<Record> {

@@ -6,6 +6,7 @@ use super::record::{LeftOut, Record};
 use super::source::{Part, Selection, Source};
 use super::{chatgpt, claude, markdown, mcp, mem0};
 use indicatif::ProgressBar;
+use memloom_core::{Clock, SystemClock};
 use serde_json::Value;
 use std::io::Read;
 
@@ -117,7 +118,7 @@ pub fn read(
         Format::Chatgpt => chatgpt::read(&item, left_out),
         Format::Claude => claude::read(&item, left_out),
         Format::Mem0 if member == Some("data") && !item.is_object() => Ok(Vec::new()),
-        Format::Mem0 => mem0::read(&item, left_out),
+        Format::Mem0 => mem0::read(&item, SystemClock.now(), left_out),
         Format::Mcp => mcp::read(&item),
         Format::Archive | Format::Markdown => Ok(Vec::new()),
     }

@@ -1,6 +1,7 @@
 //! What every format is read into: conversations, memories and files, as they were elsewhere.
 
 use memloom_core::Timestamp;
+use memloom_core::memories::mem0::Kept;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -65,10 +66,6 @@ pub struct Remembered {
     pub source_id: String,
     /// Whose it is, if that is known.
     pub user: Option<String>,
-    /// The agent that learned it.
-    pub agent: Option<String>,
-    /// The session it is of.
-    pub session: Option<String>,
     /// What it says; of a fact, what that says.
     pub content: Option<String>,
     /// What it states, if it is a fact.
@@ -79,6 +76,8 @@ pub struct Remembered {
     pub created_at: Option<Timestamp>,
     /// When it was last changed.
     pub updated_at: Option<Timestamp>,
+    /// What it is in terms of mem0, if it comes from there: where it goes and what it says follows from that.
+    pub kept: Option<Box<Kept>>,
 }
 
 /// What a fact states.

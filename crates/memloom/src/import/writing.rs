@@ -39,13 +39,13 @@ pub(super) struct Destination {
 /// A record with its place here.
 pub(super) enum Placed {
     Conversation { place: String, caller: Caller, transcript: Transcript },
-    Memory { place: String, user: String, keepsake: Keepsake, is_fact: bool },
+    Memory { place: String, user: Option<String>, keepsake: Keepsake, is_fact: bool },
     File { place: String, caller: Box<ScopedCaller>, path: FilePath, document: Document },
 }
 
 impl Destination {
-    /// Somebody who may write what is a user's.
-    pub fn principal(&self, user: &str) -> Result<Principal> {
+    /// Somebody who may write what is a user's; without one, what is nobody's own.
+    pub fn principal(&self, user: Option<&str>) -> Result<Principal> {
         let nobody = RoleGrant::default;
         let policy = IdentityPolicy {
             default_tenant: self.tenant.clone(),
@@ -59,41 +59,60 @@ impl Destination {
         let credentials = Credentials {
             user: None,
             client: Some(VerifiedClient { id: CLIENT.to_owned(), tenant: None }),
-            asserted_user: Some(user.to_owned()),
+            asserted_user: user.map(str::to_owned),
             asserted_tenant: None,
         };
         resolve(credentials, &policy)
     }
 
     /// Gives a record its place, unless it cannot have one.
-    pub fn place(&self, place: &str, record: Record) -> std::result::Result<Placed, Outcome> {
-        let user = match &record {
-            Record::Memory(memory) => memory.user.clone().or_else(|| self.user.clone()),
-            Record::Conversation(_) | Record::File(_) => self.user.clone(),
+    pub fn place(&self, place: &str, record: Record, now: Timestamp) -> std::result::Result<Placed, Outcome> {
+        let (user, is_of_something) = match &record {
+            Record::Memory(memory) => (
+                memory.user.clone().or_else(|| self.user.clone()),
+                memory.kept.as_ref().is_some_and(|kept| !kept.entities.is_empty()),
+            ),
+            Record::Conversation(_) | Record::File(_) => (self.user.clone(), false),
         };
-        let placed = match user {
-            None => Err("it does not say whose it is: add --user".to_owned()),
-            Some(user) => self.place_of(place, &user, record).map_err(|error| told(&error)),
+        let placed = match (user, record) {
+            (Some(user), record) => self.place_of(place, &user, record, now),
+            (None, Record::Memory(memory)) if is_of_something => self.place_memory(place, None, memory, now),
+            (None, _) => {
+                let why = "it does not say whose it is: add --user".to_owned();
+                return Err(Outcome::Refused { place: place.to_owned(), why });
+            }
         };
-        placed.map_err(|why| Outcome::Refused { place: place.to_owned(), why })
+        placed.map_err(|error| Outcome::Refused { place: place.to_owned(), why: told(&error) })
     }
 
-    fn place_of(&self, place: &str, user: &str, record: Record) -> Result<Placed> {
-        let (place, principal) = (place.to_owned(), self.principal(user)?);
+    fn place_memory(
+        &self,
+        place: &str,
+        user: Option<&str>,
+        memory: Remembered,
+        now: Timestamp,
+    ) -> Result<Placed> {
+        // Whether there can be such a user at all.
+        self.principal(user)?;
+        Ok(Placed::Memory {
+            place: place.to_owned(),
+            is_fact: memory.fact.is_some(),
+            keepsake: self.keepsake(user, memory, now)?,
+            user: user.map(str::to_owned),
+        })
+    }
+
+    fn place_of(&self, place: &str, user: &str, record: Record, now: Timestamp) -> Result<Placed> {
+        let principal = self.principal(Some(user))?;
         Ok(match record {
             Record::Conversation(conversation) => Placed::Conversation {
-                place,
+                place: place.to_owned(),
                 caller: principal.into_caller()?,
                 transcript: self.transcript(user, conversation)?,
             },
-            Record::Memory(memory) => Placed::Memory {
-                place,
-                is_fact: memory.fact.is_some(),
-                keepsake: self.keepsake(user, memory),
-                user: user.to_owned(),
-            },
+            Record::Memory(memory) => return self.place_memory(place, Some(user), memory, now),
             Record::File(document) => Placed::File {
-                place,
+                place: place.to_owned(),
                 caller: Box::new(ScopedCaller::enter(
                     &principal,
                     user.to_owned(),
@@ -135,27 +154,14 @@ impl Destination {
         })
     }
 
-    fn keepsake(&self, user: &str, memory: Remembered) -> Keepsake {
-        let Remembered {
-            source_id, agent, session, content, fact, mut metadata, created_at, updated_at, ..
-        } = memory;
-        let mut identifiers = Map::from_iter([("userId".to_owned(), Value::from(user))]);
-        // What one agent learned is that agent's; what one session was about is that session's.
-        let layer = match (agent, session) {
-            (Some(agent), session) => {
-                identifiers.insert("agentId".to_owned(), agent.into());
-                if let Some(session) = session {
-                    metadata.insert("sessionId".to_owned(), session.into());
-                }
-                "agent"
-            }
-            (None, Some(session)) => {
-                identifiers.insert("sessionId".to_owned(), session.into());
-                "session"
-            }
-            (None, None) => "user",
-        };
-        let mut body = json!({"layer": layer, "identifiers": identifiers, "metadata": metadata});
+    fn keepsake(&self, user: Option<&str>, memory: Remembered, now: Timestamp) -> Result<Keepsake> {
+        let Remembered { source_id, content, fact, metadata, created_at, updated_at, kept, .. } = memory;
+        let id = MemoryId(self.id(user.unwrap_or_default(), &["memory", &source_id]));
+        if let Some(kept) = kept {
+            let body = kept.body(user, now)?;
+            return Ok(Keepsake { id, body, created_at, updated_at });
+        }
+        let mut body = json!({"layer": "user", "identifiers": {"userId": user}, "metadata": metadata});
         if let Some(content) = content {
             body["content"] = content.into();
         }
@@ -167,8 +173,7 @@ impl Destination {
             }
             None => body["kind"] = "semantic".into(),
         }
-        let id = MemoryId(self.id(user, &["memory", &source_id]));
-        Keepsake { id, body, created_at, updated_at }
+        Ok(Keepsake { id, body, created_at, updated_at })
     }
 }
 
@@ -234,9 +239,9 @@ fn outcomes_of(
     Ok(outcomes)
 }
 
-/// Memories of one user, with where they were found.
+/// Memories of one user, or of none, with where they were found.
 pub(super) struct Batch {
-    pub user: String,
+    pub user: Option<String>,
     pub memories: Vec<(String, Keepsake, bool)>,
 }
 
@@ -246,7 +251,7 @@ pub(super) async fn memories(
     to: &Destination,
     batch: Batch,
 ) -> anyhow::Result<Vec<Outcome>> {
-    let caller = services.memories.caller(&to.principal(&batch.user)?, CLIENT.to_owned());
+    let caller = services.memories.caller(&to.principal(batch.user.as_deref())?, CLIENT.to_owned());
     let items = batch.memories.iter().map(|(_, keepsake, _)| keepsake.clone()).collect();
     remembered(batch, services.memories.import(&caller, items).await?)
 }
@@ -259,7 +264,8 @@ pub(super) fn foresee_memories(
     batch: Batch,
     now: Timestamp,
 ) -> anyhow::Result<Vec<Outcome>> {
-    let caller = memloom_core::memories::MemoryCaller::enter(&to.principal(&batch.user)?, CLIENT.to_owned());
+    let caller =
+        memloom_core::memories::MemoryCaller::enter(&to.principal(batch.user.as_deref())?, CLIENT.to_owned());
     let items: Vec<Keepsake> = batch.memories.iter().map(|(_, keepsake, _)| keepsake.clone()).collect();
     let foreseen = keepsakes::foresee(tx, &caller, &items, &settings.memories.rules, now)?;
     remembered(batch, foreseen)

@@ -145,10 +145,34 @@ fn a_claude_export_brings_conversations_memories_and_projects() {
         let of_alice = json!({"layer": "user", "identifiers": {"userId": "alice"}});
         let memories = alice.post("/v1/memories:list", of_alice).expect(200);
         assert_eq!(memories.json["memories"].as_array().unwrap().len(), 3, "{}", memories.describe());
-        let path = "/v1/tenants/default/users/alice/files/claude/projects/Dinghy/documents/timber.md";
+        let path =
+            "/v1/tenants/default/users/alice/files/claude/projects/Dinghy-f9ba6418/documents/timber.md";
         let file = alice.get(path).expect(200);
         assert_eq!(file.json["document"]["content"]["text"], "# Timber\nOkoume.\n");
         assert_eq!(file.json["document"]["created_at"], "2024-12-02T00:00:00.000000Z");
+    }
+}
+
+#[test]
+fn projects_and_documents_of_the_same_name_are_all_brought_in() {
+    for place in Place::both() {
+        let document = |id: &str| json!({"uuid": id, "filename": "readme.md", "content": format!("of {id}")});
+        let project = |id: &str| {
+            let documents = [1, 2].map(|number| document(&format!("{id} {number}")));
+            json!({"uuid": id, "name": "Notes", "prompt_template": format!("for {id}"), "docs": documents})
+        };
+        let export = |projects: &[Value]| json!(projects).to_string();
+        let [one, two] = ["one", "two"].map(project);
+        let path = place.give("projects.json", export(&[one.clone(), two.clone()]));
+        let from_claude = [&ALICE[..], &["--from", "claude"]].concat();
+        let dry = [&from_claude[..], &["--dry-run"]].concat();
+        says(&place.import(&path, &dry), &["files: 6 new"]);
+        says(&place.import(&path, &from_claude), &["files: 6 new"]);
+        // Neither the order nor another project of that name moves anything.
+        let path = place.give("projects.json", export(&[project("three"), two, one]));
+        let overwrite = [&from_claude[..], &["--overwrite"]].concat();
+        says(&place.import(&path, &dry), &["files: 3 new, 6 there already"]);
+        says(&place.import(&path, &overwrite), &["files: 3 new, 6 there already"]);
     }
 }
 

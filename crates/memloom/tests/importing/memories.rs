@@ -1,6 +1,7 @@
 //! Memories of mem0, and of the MCP reference server.
 
 use crate::support::{Place, fixture, says};
+use memloom_core::{Clock, SystemClock};
 use memloom_testkit::server::Client;
 use serde_json::{Value, json};
 
@@ -33,6 +34,57 @@ fn mem0_memories_go_to_whom_they_are_of() {
         let searched =
             json!({"query": "where does he work", "layers": ["user"], "identifiers": {"userId": "dev"}});
         assert!(dev.post("/v1/memories:search", searched).expect(200).text.contains("TechCorp"));
+    }
+}
+
+#[test]
+fn mem0_memories_are_what_they_would_be_if_they_were_added() {
+    let day = |seconds: i64| {
+        let at = SystemClock.now().saturating_add_micros(seconds * 1_000_000);
+        at.to_string()[..10].to_owned()
+    };
+    let (soon, over) = (day(30 * 86_400), day(-2 * 86_400));
+    let given = json!({"source": "chat", "n": 1, "title": 7});
+    let of = |id: &str, ids: Value| {
+        let mut one = json!({"id": id, "memory": format!("what {id} says"), "metadata": given});
+        one.as_object_mut().unwrap().extend(ids.as_object().unwrap().clone());
+        one
+    };
+    let export = json!({"results": [
+        of("m1", json!({"user_id": "u", "role": "user", "actor_id": "Uma", "expiration_date": soon})),
+        of("m2", json!({"user_id": "u", "agent_id": "a", "app_id": "p", "run_id": "r"})),
+        of("m3", json!({"agent_id": "a"})),
+        of("m4", json!({"user_id": "u", "expiration_date": over})),
+    ]});
+    for place in Place::both() {
+        let path = place.give("mem0.json", export.to_string());
+        let dry = place.import(&path, &["--dry-run"]);
+        for told in [dry, place.import(&path, &[])] {
+            says(&told, &["memories: 3 new", "left out: 1 memories whose last day is over"]);
+        }
+        says(&place.import(&path, &[]), &["memories: 3 there already"]);
+        let server = place.serve();
+        let mem0 = server.anonymous().with_key("agent");
+        let found = |filters: Value| {
+            let page = mem0.post("/v3/memories/", json!({"filters": filters})).expect(200).json;
+            page["results"].as_array().unwrap().clone()
+        };
+        let of_user = found(json!({"AND": [{"user_id": "u"}, {"source": "chat"}, {"n": 1}]}));
+        assert_eq!(of_user.len(), 2, "{of_user:#?}");
+        let [one] = &found(json!({"user_id": "u", "memory": {"contains": "m1"}}))[..] else {
+            panic!("not one")
+        };
+        assert_eq!((&one["role"], &one["actor_id"]), (&json!("user"), &json!("Uma")));
+        assert_eq!(one["expiration_date"], *soon);
+        for filters in
+            [json!({"user_id": "u", "agent_id": "a", "app_id": "p", "run_id": "r"}), json!({"agent_id": "a"})]
+        {
+            let [one] = &found(filters.clone())[..] else { panic!("not one for {filters}") };
+            assert_eq!(one["metadata"], given);
+            for name in ["user_id", "agent_id", "app_id", "run_id"] {
+                assert_eq!(one[name], filters[name], "{name}");
+            }
+        }
     }
 }
 

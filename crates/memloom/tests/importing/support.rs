@@ -6,6 +6,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
+use std::time::Duration;
 use tempfile::TempDir;
 
 pub const BINARY: &str = env!("CARGO_BIN_EXE_memloom");
@@ -51,6 +52,20 @@ impl Place {
         match &self.kept {
             Kept::Folder => format!("sqlite:{}", self.folder().join("data/memloom.db").display()),
             Kept::Database(database) => database.url().to_owned(),
+        }
+    }
+
+    /// How many entries the store has by now, whoever else is at it. Its tables must be there.
+    pub fn entries(&self) -> u64 {
+        let count = "SELECT COUNT(*) FROM entries";
+        match &self.kept {
+            Kept::Folder => {
+                let database = rusqlite::Connection::open(self.folder().join("data/memloom.db")).unwrap();
+                database.busy_timeout(Duration::from_secs(10)).unwrap();
+                let counted: i64 = database.query_row(count, [], |row| row.get(0)).unwrap();
+                u64::try_from(counted).unwrap()
+            }
+            Kept::Database(database) => database.rows(count)[0][0].as_ref().unwrap().parse().unwrap(),
         }
     }
 

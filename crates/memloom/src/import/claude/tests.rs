@@ -76,3 +76,33 @@ fn names_of_projects_cannot_leave_their_folder() {
     }
     assert_eq!(paths.len(), 2);
 }
+
+/// The paths of a project's files, each with what is in it.
+fn files(item: Value) -> Vec<(String, String)> {
+    let file = |record| match record {
+        Record::File(document) => (document.path, document.text),
+        other => panic!("{other:?}"),
+    };
+    records(item).into_iter().map(file).collect()
+}
+
+#[test]
+fn the_same_name_twice_is_two_places() {
+    let project = |id: &str| json!({"uuid": id, "name": "Notes", "prompt_template": id, "docs": []});
+    let (one, two) = (files(project("1")), files(project("2")));
+    assert_ne!(one[0].0, two[0].0);
+    assert_eq!(files(project("1")), one, "the place follows from the project alone");
+
+    let document = |id: &str, day: u32| json!({"uuid": id, "filename": "readme.md", "content": id, "created_at": format!("2024-01-0{day}T00:00:00Z")});
+    let of = |documents: &[Value]| files(json!({"uuid": "1", "name": "Notes", "docs": documents}));
+    let first = of(&[document("a", 1)]);
+    assert!(first[0].0.ends_with("/documents/readme.md"), "{first:?}");
+    let mut both = of(&[document("a", 1), document("b", 2)]);
+    let mut turned = of(&[document("b", 2), document("a", 1)]);
+    assert!(both.contains(&first[0]), "what was there stays there");
+    assert_ne!(both[0].0, both[1].0);
+    both.sort();
+    turned.sort();
+    assert_eq!(both, turned);
+    assert!(both.iter().all(|(path, _)| path.ends_with(".md")), "{both:?}");
+}

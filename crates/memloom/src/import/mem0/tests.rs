@@ -2,31 +2,81 @@
 
 use super::*;
 
+/// 2026-01-31T12:00:00Z
+const NOON: Timestamp = Timestamp::from_micros(1_769_860_800_000_000);
+
 fn memory(item: Value) -> Remembered {
-    match read(&item, &mut LeftOut::default()).unwrap().remove(0) {
+    match read(&item, NOON, &mut LeftOut::default()).unwrap().remove(0) {
         Record::Memory(memory) => memory,
         other => panic!("{other:?}"),
     }
 }
 
+/// What a memory is here, for whoever imports it.
+fn body(item: Value, user: Option<&str>) -> Value {
+    memory(item).kept.unwrap().body(user, NOON).unwrap()
+}
+
 #[test]
 fn what_the_platform_answers_is_kept() {
-    let found =
-        memory(json!({"id": "m1", "memory": "Likes tea", "user_id": "dev", "agent_id": null, "hash": "h",
-        "categories": ["food"], "metadata": {"type": "taste", "title": 7, "_x": 1},
-        "created_at": "2024-07-20T01:30:36.275141-07:00", "updated_at": "2024-07-21T00:00:00Z"}));
+    let item = json!({"id": "m1", "memory": "Likes tea", "user_id": "dev", "agent_id": null, "hash": "h",
+        "categories": ["food"], "metadata": {"type": "taste", "title": 7, "_x": 1, "source": "chat", "mem0": "x"},
+        "created_at": "2024-07-20T01:30:36.275141-07:00", "updated_at": "2024-07-21T00:00:00Z"});
+    let found = memory(item.clone());
     assert_eq!((found.source_id.as_str(), found.user.as_deref()), ("m1", Some("dev")));
-    assert_eq!(found.metadata["tags"], json!(["food"]));
-    assert_eq!(found.metadata["type"], json!("taste"));
-    assert_eq!(found.metadata["mem0"], json!({"title": 7, "_x": 1, "hash": "h"}));
     assert_eq!(found.created_at.unwrap().to_string(), "2024-07-20T08:30:36.275141Z");
+    let body = body(item, None);
+    assert_eq!((&body["layer"], &body["kind"]), (&json!("user"), &json!("user_personal")));
+    let own = json!({"id": "m1", "metadata": {"title": 7, "_x": 1, "source": "chat", "mem0": "x"}});
+    assert_eq!(body["metadata"], json!({"type": "taste", "tags": ["food"], "mem0": own}));
+}
+
+#[test]
+fn ids_lead_where_they_lead_when_it_is_added() {
+    let placed = |ids: Value, user: Option<&str>| {
+        let mut item = ids;
+        item["memory"] = json!("Rows");
+        item["id"] = json!("m");
+        let body = body(item, user);
+        (body["layer"].clone(), body["identifiers"].clone(), body["metadata"]["mem0"].clone())
+    };
+    let all = json!({"user_id": "u", "agent_id": "a", "app_id": "p", "run_id": "r"});
+    assert_eq!(
+        placed(all, None),
+        (
+            json!("session"),
+            json!({"userId": "u", "sessionId": "r"}),
+            json!({"agent_id": "a", "app_id": "p", "id": "m"})
+        )
+    );
+    assert_eq!(
+        placed(json!({"agent_id": "a"}), None),
+        (json!("project"), json!({"projectId": "agent:a"}), json!({"id": "m"}))
+    );
+    assert_eq!(
+        placed(json!({"agent_id": "a"}), Some("u")),
+        (json!("agent"), json!({"userId": "u", "agentId": "a"}), json!({"id": "m"}))
+    );
+}
+
+#[test]
+fn a_last_day_is_the_last_day() {
+    let on = |day: &str| json!({"id": "m", "memory": "Rows", "user_id": "u", "expiration_date": day});
+    assert_eq!(body(on("2026-01-31"), None)["ttlSeconds"], 12 * 60 * 60);
+    assert_eq!(body(on("2026-01-31"), None)["metadata"]["mem0"]["expiration_date"], "2026-01-31");
+    assert_eq!(body(on("2999-01-01"), None)["ttlSeconds"], Value::Null);
+    let mut left_out = LeftOut::default();
+    assert!(read(&on("2026-01-30"), NOON, &mut left_out).unwrap().is_empty());
+    read(&on("2999-01-01"), NOON, &mut left_out).unwrap();
+    assert_eq!(left_out.iter().map(|(_, times)| times).collect::<Vec<_>>(), [1, 1]);
 }
 
 #[test]
 fn points_of_a_vector_store_have_it_in_their_payload() {
-    let found = memory(json!({"id": 7, "payload": {"data": "Rows", "user_id": "dev", "run_id": "r"}}));
+    let item = json!({"id": 7, "payload": {"data": "Rows", "user_id": "dev", "run_id": "r"}});
+    let found = memory(item.clone());
     assert_eq!((found.source_id.as_str(), found.content.as_deref()), ("7", Some("Rows")));
-    assert_eq!(found.session.as_deref(), Some("r"));
+    assert_eq!(body(item, None)["identifiers"], json!({"userId": "dev", "sessionId": "r"}));
 }
 
 #[test]
