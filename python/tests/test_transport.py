@@ -232,6 +232,19 @@ def test_a_client_that_authenticates_by_itself_does_not_do_so_at_the_object_stor
     http.close() if loop is None else loop.run_until_complete(http.aclose())
 
 
+def test_the_object_store_is_asked_again_as_well(make: Make) -> None:
+    with (
+        fake(Answer(503), HANG_UP, Answer(200, b"bytes")) as store,
+        fake(Answer(307, b"", {"Location": f"{store.url}/signed"})) as server,
+    ):
+        assert (found := make(server).attachments.download("a")) is not None and found.data == b"bytes"
+        assert (len(store.asked), len(server.asked)) == (3, 1)
+    with fake(Answer(403)) as store, fake(Answer(307, b"", {"Location": f"{store.url}/signed"})) as server:
+        with pytest.raises(ApiError):
+            list(make(server).attachments.stream("a"))
+        assert len(store.asked) == 1
+
+
 def test_a_stream_of_bytes_is_asked_for_again_until_it_begins(make: Make) -> None:
     with fake(Answer(503), HANG_UP, Answer(200, b"bytes")) as server:
         assert b"".join(make(server).attachments.stream("a")) == b"bytes"
@@ -426,14 +439,15 @@ def test_what_json_cannot_say_is_refused(make: Make) -> None:
 def test_an_adapter_lets_go_of_loops_that_have_ended() -> None:
     from memloom._connection import Connection
 
-    connection = Connection(None, None, {})
-
-    async def use() -> None:
+    async def use(connection: Connection) -> None:
         assert connection.async_client() is connection.async_client()
+        await connection.async_client().health()
 
-    for _ in range(5):
-        asyncio.run(use())
-    assert len(connection._own_async) == 1
+    with fake(Answer(200, b"{}", whole=False)) as server:
+        connection = Connection(None, None, {"url": server.url})
+        for _ in range(5):
+            asyncio.run(use(connection))
+        assert len(connection._own_async) == 1
 
 
 def test_a_time_without_a_zone_is_refused(make: Make) -> None:

@@ -24,6 +24,9 @@ M = TypeVar("M", bound=Model)
 STREAM_TIMEOUT = httpx.Timeout(30.0, read=60.0)
 """A quiet stream says that it lives every 15 seconds."""
 
+STORE = "the object store"
+"""Where downloads may lead."""
+
 LONG = frozenset(
     {
         "apply_retention",
@@ -79,7 +82,6 @@ class AsyncTransport:
             raise InvalidInputError("retry needs an idempotency_key: without one a change may happen twice")
         reads = OPERATIONS[operation].reads
         timeout = _patient(self._http.timeout) if operation in LONG else None
-        policy = self._options.retry
         attempt = 0
         while True:
             request = await self._request(
@@ -99,11 +101,10 @@ class AsyncTransport:
                     return response
                 raise _failure(response)
             except (ApiError, TransportError) as error:
-                if attempt >= policy.max_retries or not (reads or retry) or not _passes(error):
+                if not (reads or retry):
                     raise
-                wait = policy.delay(attempt, error.retry_after if isinstance(error, ApiError) else None)
+                await self._pause(error, attempt)
             attempt += 1
-            await asyncio.sleep(wait)
 
     async def json(self, operation: str, **request: Any) -> Any:
         """The JSON value of the answer."""
@@ -124,51 +125,70 @@ class AsyncTransport:
 
         Not even from an `http_client` that authenticates by itself.
         """
-        request = httpx.Request("GET", url, headers=dict(headers), extensions=_timeout(self._http.timeout))
-        try:
-            response = await self._http.send(request, auth=None, follow_redirects=False)
-        except httpx.HTTPError as error:
-            raise _transport(error, "the object store") from error
-        if not response.is_success and response.status_code != 304:
-            raise _failure(response)
-        return response
+        async with self.open_elsewhere(url, headers, timeout=self._http.timeout) as response:
+            await response.aread()
+            return response
 
     @asynccontextmanager
-    async def open_elsewhere(self, url: str) -> AsyncGenerator[httpx.Response]:
+    async def open_elsewhere(
+        self, url: str, headers: Mapping[str, str] | None = None, *, timeout: httpx.Timeout = STREAM_TIMEOUT
+    ) -> AsyncGenerator[httpx.Response]:
         """The same, whose body is still to be read."""
-        request = httpx.Request("GET", url, extensions=_timeout(STREAM_TIMEOUT))
+        attempt = 0
+        while True:
+            request = httpx.Request("GET", url, headers=dict(headers or {}), extensions=_timeout(timeout))
+            try:
+                response = await self._head_elsewhere(request)
+                break
+            except (ApiError, TransportError) as error:
+                await self._pause(error, attempt)
+            attempt += 1
+        try:
+            yield response
+        except httpx.HTTPError as error:
+            raise _transport(error, STORE) from error
+        finally:
+            await response.aclose()
+
+    async def _head_elsewhere(self, request: httpx.Request) -> httpx.Response:
         try:
             response = await self._http.send(request, stream=True, auth=None, follow_redirects=False)
+            if response.is_success or response.status_code == 304:
+                return response
             try:
-                if not response.is_success:
-                    await response.aread()
-                    raise _failure(response)
-                yield response
+                await response.aread()
+                raise _failure(response)
             finally:
                 await response.aclose()
         except httpx.HTTPError as error:
-            raise _transport(error, "the object store") from error
+            raise _transport(error, STORE) from error
 
     @asynccontextmanager
     async def open(self, operation: str, *, retry: bool = False, **request: Any) -> AsyncGenerator[httpx.Response]:
         """An answer whose body is still to be read. With `retry` its head is asked for again as that of any reading."""
-        policy, attempt = self._options.retry, 0
+        attempt = 0
         while True:
             try:
                 response = await self._head(operation, **request)
                 break
             except (ApiError, TransportError) as error:
-                if not retry or attempt >= policy.max_retries or not _passes(error):
+                if not retry:
                     raise
-                wait = policy.delay(attempt, error.retry_after if isinstance(error, ApiError) else None)
+                await self._pause(error, attempt)
             attempt += 1
-            await asyncio.sleep(wait)
         try:
             yield response
         except httpx.HTTPError as error:
             raise _transport(error, self._options.shown()) from error
         finally:
             await response.aclose()
+
+    async def _pause(self, error: ApiError | TransportError, attempt: int) -> None:
+        """Waits until a reading is to be repeated; raises its error where it is not."""
+        policy = self._options.retry
+        if attempt >= policy.max_retries or not _passes(error):
+            raise error
+        await asyncio.sleep(policy.delay(attempt, error.retry_after if isinstance(error, ApiError) else None))
 
     async def _head(self, operation: str, **request: Any) -> httpx.Response:
         """The answer of success, whose body is still to be read; raises what went wrong otherwise."""
