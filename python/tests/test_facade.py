@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from conftest import Blocking
-from memloom import AsyncMemloom, InvalidInputError, Memloom, MemloomClient
+from memloom import AsyncMemloom, InvalidInputError, Memloom, MemloomClient, TransportError
 
 Open = Callable[..., Memloom]
 
@@ -148,3 +148,23 @@ def test_a_client_that_was_given_stays_open(url: str, user: str) -> None:
         with Memloom(user, client=client) as memory:
             memory.remember("x")
         assert client.health()["status"] == "ok"
+
+
+def test_what_is_no_text_is_refused_before_anything_is_sent(memory: Memloom) -> None:
+    for wrong in (5, None, ["a"], " "):
+        for call in (memory.remember, memory.recall, memory.forget):
+            with pytest.raises(InvalidInputError):
+                call(wrong)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match=r"tags=\['music'\]"):
+        memory.remember("Alice plays the cello", tags="music")
+    for nobody in ("", 7):
+        with pytest.raises(InvalidInputError, match="user"):
+            Memloom(user=nobody)  # type: ignore[arg-type]
+
+
+def test_without_a_server_it_says_how_to_start_one() -> None:
+    with (
+        Memloom("alice", url="http://127.0.0.1:9") as memory,
+        pytest.raises(TransportError, match="`memloom` starts one"),
+    ):
+        memory.recall("anything")

@@ -57,6 +57,15 @@ class Message:
         return cls(role, str(said.get("text") or ""), entry.created_at, entry.id)
 
 
+def a_text(name: str, value: object) -> str:
+    """What was given, if it is a text with something in it."""
+    if not isinstance(value, str):
+        raise InvalidInputError(f"{name} must be a text, not {type(value).__name__}")
+    if not value.strip():
+        raise InvalidInputError(f"{name} is blank")
+    return value
+
+
 def same(one: str, other: str) -> bool:
     """Whether two texts say the same, by the server's rule: letter case, space and the end do not matter."""
     return one == other or (plain(one) == plain(other) != "")

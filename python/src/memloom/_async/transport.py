@@ -351,7 +351,8 @@ def _failure(response: httpx.Response) -> ApiError:
 def _transport(error: httpx.HTTPError, where: str) -> TransportError:
     # Not the text of the error alone: for a timeout it is empty.
     what = str(error) or type(error).__name__
-    return TransportError(f"{where} did not answer: {what}")
+    advice = "; is a server running there? `memloom` starts one" if isinstance(error, httpx.ConnectError) else ""
+    return TransportError(f"{where} did not answer: {what}{advice}")
 
 
 def _passes(error: ApiError | TransportError) -> bool:

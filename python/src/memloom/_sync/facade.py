@@ -11,8 +11,8 @@ from typing import Any
 
 from memloom._sync.agent import AgentMemory
 from memloom._sync.client import MemloomClient
-from memloom.errors import ApiError
-from memloom.facade import Hit, Message, conversation_id, is_id, same, wire_role
+from memloom.errors import ApiError, InvalidInputError
+from memloom.facade import Hit, Message, a_text, conversation_id, is_id, same, wire_role
 from memloom.models import Memory, TextEdit
 from memloom.scope import Scope
 
@@ -37,6 +37,7 @@ class Memloom:
         api_key: str | None = None,
         client: MemloomClient | None = None,
     ) -> None:
+        a_text("user", user)
         api_key = api_key or (None if token else os.environ.get("MEMLOOM_API_KEY"))
         token = token or (None if api_key else os.environ.get("MEMLOOM_TOKEN", user))
         # A token says who the user is, a key does not.
@@ -55,7 +56,10 @@ class Memloom:
     def remember(
         self, text: str, *, tags: Sequence[str] | None = None, metadata: Mapping[str, Any] | None = None
     ) -> Memory:
-        """Remembers something for good. The same text again is the same memory; tags and metadata are added to it."""
+        """Remembers something for good. The same text again is the same memory, and gets these tags and metadata."""
+        a_text("what to remember", text)
+        if isinstance(tags, str):
+            raise InvalidInputError(f"tags are a list of texts: write tags=[{tags!r}]")
         given = {**(metadata or {}), **({"tags": [*tags]} if tags else {})}
         known = self._equal(text)
         if known and given:
@@ -75,7 +79,7 @@ class Memloom:
     def recall(self, query: str, *, limit: int = 5, threshold: float = 0.3) -> Sequence[Hit]:
         """What is remembered that has to do with it, the best first."""
         found = self.client.memories.search(
-            query[:QUERY_CHARS],
+            a_text("the question", query)[:QUERY_CHARS],
             identifiers=self._identifiers,
             limit=limit,
             threshold=threshold,
@@ -87,7 +91,7 @@ class Memloom:
         """Forgets a memory by its id, by its text, or as it was found; how many there were."""
         if isinstance(what, (Hit, Memory)):
             ids = [what.id]
-        elif is_id(what):
+        elif is_id(a_text("what to forget", what)):
             ids = [what]
         else:
             ids = [memory.id for memory in self._equal(what)]
