@@ -1,7 +1,7 @@
-"""What mem0's own client makes of the server, sync and async: python client.py <url>"""
+"""What mem0's own client makes of the server at $MEMLOOM_URL, sync and async."""
 
 import asyncio
-import sys
+import os
 import uuid
 
 import httpx
@@ -9,7 +9,7 @@ from mem0 import AsyncMemoryClient, MemoryClient
 from mem0.client.types import AddMemoryOptions, GetAllMemoryOptions, SearchMemoryOptions, UpdateMemoryOptions
 from mem0.exceptions import MemoryNotFoundError, ValidationError
 
-URL = sys.argv[1]
+URL = os.environ["MEMLOOM_URL"]
 
 
 def fresh(role):
