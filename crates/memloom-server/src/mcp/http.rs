@@ -24,6 +24,7 @@ use std::sync::Arc;
 pub const PATH: &str = "/mcp";
 /// The header by which a host says which project is worked on.
 const PROJECT: &str = "X-Memloom-Project";
+const JSON: &str = "application/json";
 
 /// The route, on an app.
 pub fn router(app: App) -> Router {
@@ -42,6 +43,7 @@ async fn try_answer(app: App, request: Request) -> Result<Response> {
     let server = McpServer::new(app.services().clone(), bound);
 
     let (parts, body) = request.into_parts();
+    let is_json = header(&parts.headers, CONTENT_TYPE.as_str())?.is_some_and(|kind| kind.starts_with(JSON));
     let body = Bytes::from_request(Request::from_parts(parts.clone(), body), &());
     // Whether the limit was hit is the shell's to know, and then it answers in our place.
     let body = body.await.map_err(|_| Error::bad_request("the body could not be read to its end"))?;
@@ -54,7 +56,7 @@ async fn try_answer(app: App, request: Request) -> Result<Response> {
         config(),
     );
     let response = service.handle(Request::from_parts(parts, Full::new(body))).await;
-    Ok(in_shape(response.map(Body::new)).await)
+    Ok(in_shape(response.map(Body::new), is_json).await)
 }
 
 /// Who may call under which name is decided for all routes alike, by the authenticator and by CORS; how long a body may be, by
@@ -69,12 +71,16 @@ fn config() -> StreamableHttpServerConfig {
 }
 
 /// What the transport refuses in plain words, as JSON-RPC says it.
-async fn in_shape(response: Response) -> Response {
+async fn in_shape(response: Response, is_json: bool) -> Response {
     let refused = response.status().is_client_error() || response.status().is_server_error();
     if !refused || response.headers().contains_key(CONTENT_TYPE) {
         return response;
     }
-    let status = response.status();
+    let status = match response.status() {
+        // It says so of every body that is no message of the protocol.
+        StatusCode::UNSUPPORTED_MEDIA_TYPE if is_json => StatusCode::BAD_REQUEST,
+        status => status,
+    };
     let words = response.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
     failure::json_rpc(status, INVALID_REQUEST, &String::from_utf8_lossy(&words), None)
 }

@@ -63,6 +63,21 @@ fn failures_say_what_to_do_now() {
 }
 
 #[test]
+fn long_events_are_cut_where_there_are_several() {
+    let mut agent = Home::new().agent(&[]);
+    let long = |number: usize| format!("Observation {number}: {}", "star ".repeat(700));
+    agent.ok("memory_log_event", json!({"digest": long(1)}));
+    let alone = agent.ok("memory_recall", json!({"query": "observation"}));
+    assert!(alone.len() > 3000, "{} characters", alone.len());
+    for number in 2..=5 {
+        agent.ok("memory_log_event", json!({"digest": long(number)}));
+    }
+    let found = agent.ok("memory_recall", json!({"query": "observation", "top_k": 5}));
+    assert_eq!(found.matches("more characters)").count(), 5, "{found}");
+    assert!(found.len() < 6000, "{} characters", found.len());
+}
+
+#[test]
 fn writers_of_one_file_do_not_undo_each_other() {
     let mut agent = Home::new().agent(&[]);
     agent.ok("memory_write_file", json!({"path": "a.md", "content": "0 1 2"}));

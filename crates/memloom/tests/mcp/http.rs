@@ -136,6 +136,10 @@ fn what_is_no_request_is_refused_in_the_shape_of_the_protocol() {
     let alice = Caller::of(&LOCAL.someone("alice")).0;
     let broken = alice.send("POST", "/mcp", Body::json_text("{ no json")).expect(400);
     assert_eq!(broken.json["error"]["code"], -32700, "{}", broken.text);
+    for text in ["{}", "7", r#"{"method": "tools/list"}"#] {
+        let odd = alice.send("POST", "/mcp", Body::json_text(text)).expect(400);
+        assert_eq!(odd.json["error"]["code"], -32600, "{}", odd.text);
+    }
     for method in ["GET", "DELETE", "PUT"] {
         let refused = alice.send(method, "/mcp", Body::None).expect(405);
         assert_eq!(refused.json["error"]["data"]["code"], "METHOD_NOT_ALLOWED", "{}", refused.text);

@@ -37,7 +37,9 @@ pub(super) async fn remember(server: &McpServer, arguments: &Value) -> Outcome {
     let id = reply.body.pointer("/fact/id").and_then(Value::as_str).unwrap_or_default();
     let mut said = format!("{} [{id}]", if reply.created { "remembered" } else { "already remembered" });
     let same = json!({"subject": subject, "predicate": predicate, "limit": OTHERS + 1});
-    for memory in facts(server, same).await?.iter().filter(|memory| memory.id.to_string() != id) {
+    // The fact is stated already: that the others could not be looked for is no reason to have it stated again.
+    let others = facts(server, same).await.unwrap_or_default();
+    for memory in others.iter().filter(|memory| memory.id.to_string() != id) {
         // Writing to a `String` cannot fail.
         let _ = write!(said, "\nalso stated, forget it if it is no longer true: {}", line(memory));
     }

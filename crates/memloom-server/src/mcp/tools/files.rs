@@ -1,6 +1,6 @@
 //! The file tools of the contract, and deleting a file.
 
-use super::{Outcome, day, internal, read};
+use super::{Outcome, SHOWN_CHARS, cut, day, indented, internal, read};
 use crate::mcp::McpServer;
 use crate::mcp::failure::told;
 use memloom_core::files::{Code, FilePath, FileRole, ScopedCaller};
@@ -56,13 +56,15 @@ async fn recall(server: &McpServer, caller: &ScopedCaller, call: RecallCall) -> 
     if found.is_empty() {
         return Ok("no event has any of these words; events are written with memory_log_event".to_owned());
     }
+    let chars = if found.len() == 1 { usize::MAX } else { SHOWN_CHARS };
     let mut lines = Vec::with_capacity(found.len());
     for event in found {
         let event: EventDigest = serde_json::from_str(&event).map_err(internal)?;
-        let mut line = format!("{} {}", day(event.timestamp.as_deref().unwrap_or_default()), event.digest);
+        let digest = indented(&cut(&event.digest, chars));
+        let mut line = format!("{} {digest}", day(event.timestamp.as_deref().unwrap_or_default()));
         if !event.keywords.is_empty() {
             // Writing to a `String` cannot fail.
-            let _ = write!(line, " ({})", event.keywords.join(", "));
+            let _ = write!(line, " ({})", cut(&event.keywords.join(", "), chars));
         }
         lines.push(line);
     }

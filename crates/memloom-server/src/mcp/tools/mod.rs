@@ -12,6 +12,9 @@ use memloom_core::Error;
 use memloom_wire::tools::{Arguments, FileTool, ToolFailure};
 use serde_json::{Map, Value};
 
+/// So much is shown of each of several that are found.
+const SHOWN_CHARS: usize = 1000;
+
 /// What a tool answers: a text for the model, or a failure for it.
 type Outcome = Result<String, ToolFailure>;
 
