@@ -1,16 +1,20 @@
 //! Remembering and forgetting by words: the same words again are the same memory, not a second one.
 
 use super::Memories;
+use super::provider::ScanQuery;
 use crate::lease;
 use memloom_core::Result;
+use memloom_core::memories::cursor::Position;
 use memloom_core::memories::duplicate::Profile;
 use memloom_core::memories::{Conditions, Memory, MemoryCaller, MemoryId, Mode, NewMemory, Ranking, Search};
 use serde_json::Value;
 
 /// Entries with the same words are looked for among so many that come nearest.
 const CANDIDATES: usize = 50;
-/// What has every word of a text scores more than this, with any model and with none.
+/// A text that has words scores more than this where it is looked for by itself.
 const LEAST_SCORE: f64 = 0.5;
+/// Entries that are looked at together where no search helps.
+const PAGE: usize = 500;
 
 /// What became of something to remember.
 #[derive(Debug, Clone)]
@@ -74,10 +78,33 @@ impl Memories {
         Ok(forgotten)
     }
 
-    /// What a search finds that says the very words of its query.
+    /// What says the very words of a search's query.
     async fn saying(&self, caller: &MemoryCaller, search: Search) -> Result<Vec<Memory>> {
         let words = Profile::of(&search.query);
-        let found = self.search(caller, search).await?.hits.into_iter().map(|hit| hit.memory);
-        Ok(found.filter(|memory| Profile::of(&memory.content).normalised() == words.normalised()).collect())
+        let says = |memory: &Memory| Profile::of(&memory.content).normalised() == words.normalised();
+        if search.query.contains(char::is_alphanumeric) {
+            let found = self.search(caller, search).await?.hits.into_iter().map(|hit| hit.memory);
+            return Ok(found.filter(says).collect());
+        }
+        // No search finds what has no words, such as an emoji. It is rare, so each entry is looked at.
+        let spans = self.spans(caller.tenant(), search.scopes).await?;
+        let mut query = ScanQuery {
+            viewer: search.viewer,
+            conditions: search.conditions,
+            after: None,
+            limit: PAGE,
+            with_embeddings: false,
+            now: self.now(),
+        };
+        let mut found = Vec::new();
+        loop {
+            let page = self.scan(spans.clone(), query.clone()).await?.memories;
+            query.after = page.last().map(Position::of);
+            let is_last = page.len() < PAGE;
+            found.extend(page.into_iter().filter(says));
+            if is_last {
+                return Ok(found);
+            }
+        }
     }
 }

@@ -37,6 +37,20 @@ fn the_same_words_again_are_the_same_memory() {
 }
 
 #[test]
+fn what_has_no_words_is_remembered_once_and_forgotten_too() {
+    let mut agent = Home::new().agent(&[]);
+    for text in ["👍", "?!", "to be or not to be", "は"] {
+        let first = agent.ok("remember", json!({"text": text}));
+        let again = agent.ok("remember", json!({"text": text}));
+        assert!(again.starts_with("already remembered ["), "{text}: {again}");
+        assert_eq!(id_in(&again), id_in(&first));
+    }
+    assert_eq!(agent.ok("forget", json!({"text": "👍"})), "forgotten");
+    assert_eq!(agent.failure("forget", json!({"text": "👍"}))["code"], "MEMORY_NOT_FOUND");
+    assert_eq!(agent.ok("forget", json!({"text": "?!"})), "forgotten");
+}
+
+#[test]
 fn many_who_remember_the_same_at_once_make_one_memory() {
     let mut agent = Home::new().agent(&[]);
     let call = json!({"name": "remember", "arguments": {"text": "Backups are made every night."}});
