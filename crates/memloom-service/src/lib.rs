@@ -225,6 +225,18 @@ impl Services {
         node::leave(cx).await;
     }
 
+    /// Does until `shutdown` resolves what every node has to do for itself, and leaves to others what is done for all.
+    pub async fn run_beside_others(&self, shutdown: impl Future<Output = ()>) {
+        let (cx, memories) = (&self.context, &self.memories);
+        tokio::select! {
+            () = shutdown => {}
+            never = memories.run_writing_down() => match never {},
+            never = node::run(cx, memories) => match never {},
+        }
+        memories.write_down().await;
+        node::leave(cx).await;
+    }
+
     /// Cleans up after attachments, where there are some.
     async fn run_cleanup(&self) -> Infallible {
         if !self.attachments.is_enabled() {

@@ -2,7 +2,8 @@
 //!
 //! An editor starts this process and talks to it line by line. A data folder has one owner, and a person has several
 //! editors: so whoever has the folder open holds a [door](door) open for the others, and whoever finds it taken passes its
-//! lines on through that door. When the owner goes, one of the others becomes it ([relay]).
+//! lines on through that door. When the owner goes, one of the others becomes it, unless it was a server: its folder is left to it
+//! ([relay]).
 //!
 //! Standard output belongs to the protocol; everything else goes to standard error.
 
@@ -78,10 +79,9 @@ pub async fn run(args: McpArgs) -> anyhow::Result<()> {
         otlp_endpoint: config.telemetry.otlp_endpoint.clone(),
         ..TelemetryConfig::default()
     })?;
-    let local = args.local();
+    let local = args.local(&config);
     // Said now, and not by whoever has the folder open.
-    Bound::local(local.clone(), &config.auth.default_tenant)
-        .context("--user, --tenant, --project or --agent")?;
+    Bound::local(local.clone()).context("--user, --tenant, --project or --agent")?;
     let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
     Relay::new(config, local, input, output).run(signals.first()).await
 }
@@ -111,10 +111,11 @@ impl McpArgs {
         Ok(config)
     }
 
-    fn local(&self) -> Local {
+    fn local(&self, config: &Config) -> Local {
         Local {
             user: self.user.clone().unwrap_or_else(os_user),
-            tenant: self.tenant.clone(),
+            // Decided here: whoever has the folder open may have another default.
+            tenant: self.tenant.clone().unwrap_or_else(|| config.auth.default_tenant.clone()),
             project: self.project.clone(),
             agent: self.agent.clone(),
             session: SystemClock.new_id(),

@@ -62,7 +62,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
             "cannot listen on {listen}; if something else does, stop it or choose another port with --listen"
         )
     })?;
-    let store = open_store(&config).map_err(|error| held(&config, error))?;
+    let store = open_store(&config)?;
     let address = listener.local_addr()?;
     let announcement = announcement(&config, address, Paint::for_stdout());
     launch(config, listener, store, || line(announcement), signals.first()).await
@@ -85,7 +85,7 @@ pub async fn launch(
     settings.attachments.blobs = open_blobs(&config)?;
     settings.attachments.fetcher = config.attachments.fetcher()?;
     let services = Services::new(store.clone(), clock.clone(), settings).await?;
-    let (local, default_tenant) = (config.auth.mode == Mode::Local, config.auth.default_tenant.clone());
+    let local = config.auth.mode == Mode::Local;
     // Taken out, so that its keys and secrets are gone from memory once they are digested.
     let authenticator = Authenticator::new(std::mem::take(&mut config.auth))?;
     let prometheus = Prometheus::new(config.prometheus.url.as_deref(), clock)?;
@@ -149,7 +149,7 @@ pub async fn launch(
     };
     // Where every caller is believed, so are the user's own processes.
     let door = match config.database()? {
-        Database::Sqlite(path) if local => Door::open(&path, Kind::Serve, services.clone(), default_tenant),
+        Database::Sqlite(path) if local => Door::open(&path, Kind::Serve, services.clone()),
         Database::Sqlite(_) | Database::Postgres(_) => None,
     };
     let (stop_tasks, tasks_stopped) = oneshot::channel::<()>();
@@ -184,6 +184,11 @@ pub fn open_store(config: &Config) -> anyhow::Result<Store> {
 
 /// As [`open_store`], with a vault of the caller's.
 pub(crate) fn open_store_with(config: &Config, vault: Vault) -> anyhow::Result<Store> {
+    try_open_store(config, vault).map_err(|error| held(config, error))
+}
+
+/// As [`open_store_with`], for whoever can do without the store: that somebody else has it is said as the store says it.
+pub(crate) fn try_open_store(config: &Config, vault: Vault) -> anyhow::Result<Store> {
     Ok(match config.database()? {
         Database::Sqlite(path) => {
             let vault = Arc::new(vault);
@@ -206,8 +211,8 @@ fn held(config: &Config, error: anyhow::Error) -> anyhow::Error {
     match door::holder(&path) {
         Some(Holder { kind: Kind::Mcp, pid }) => anyhow!(
             "another memloom process uses this data folder ({}): `memloom mcp`, process {pid}, which an editor started. \
-             Close that editor and start the server first: `memloom mcp` works beside it. Or choose another folder with \
-             --data-dir",
+             Close that editor first, or choose another folder with --data-dir. A server that is started before the editors \
+             shares its folder with them",
             config.server.data_dir.display()
         ),
         Some(Holder { kind: Kind::Serve, pid }) => {

@@ -22,8 +22,8 @@ const ACTOR: &str = "memloom-mcp";
 pub struct Local {
     /// The user.
     pub user: String,
-    /// The tenant; the deployment's own unless said otherwise.
-    pub tenant: Option<String>,
+    /// The tenant.
+    pub tenant: String,
     /// The project that is worked on.
     pub project: Option<String>,
     /// The agent.
@@ -59,10 +59,10 @@ impl Bound {
     }
 
     /// The memory of whoever may open the store anyway: it holds no role and is trusted by nobody.
-    pub fn local(local: Local, default_tenant: &str) -> Result<Self> {
+    pub fn local(local: Local) -> Result<Self> {
         let nobody = RoleGrant::default;
         let policy = IdentityPolicy {
-            default_tenant: default_tenant.to_owned(),
+            default_tenant: local.tenant.clone(),
             trust: Trust::Clients(HashSet::new()),
             admin: nobody(),
             auditor: nobody(),
@@ -71,7 +71,7 @@ impl Bound {
             writer: None,
         };
         let credentials = Credentials {
-            user: Some(VerifiedUser { id: local.user, tenant: local.tenant, role_values: Vec::new() }),
+            user: Some(VerifiedUser { id: local.user, tenant: Some(local.tenant), role_values: Vec::new() }),
             client: local.agent.map(|id| VerifiedClient { id, tenant: None }),
             ..Credentials::default()
         };

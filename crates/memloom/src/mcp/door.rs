@@ -1,23 +1,23 @@
 //! The door of a data folder: a socket beside the database, for the user's own processes only. Whoever has the folder open
 //! listens there; whoever finds it taken comes in.
 //!
-//! A visitor says in one line what it wants: to work with the memory ([`Hello::Join`]), after which both sides speak MCP, or
-//! to know who is there ([`Hello::Who`]).
+//! A visitor says in one line what it wants: to work with the memory ([`Hello::Join`]), or to know who is there
+//! ([`Hello::Who`]). The owner answers in one line who it is, or why not. After a join both sides speak MCP.
 
 use super::lines::{Line, Lines};
 use super::owner::PIPE;
 use memloom_server::mcp::{Bound, Local, McpServer};
 use memloom_service::Services;
 use serde::{Deserialize, Serialize};
-use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::io::{BufRead, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::UnixListener as StdListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tokio::io::{AsyncWriteExt, copy, duplex};
+use tokio::io::{AsyncWriteExt, BufReader, Join, copy, duplex};
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
@@ -37,6 +37,27 @@ enum Hello {
     Join(Local),
     /// To know who has the folder open.
     Who,
+}
+
+/// What the owner answers.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Answer {
+    /// Who it is; whoever wanted to join is in.
+    Here(Holder),
+    /// Why it lets this visitor not in.
+    Refused(String),
+}
+
+/// Why somebody was not let in.
+#[derive(Debug)]
+pub(super) enum Shut {
+    /// No door is open.
+    Closed,
+    /// Somebody opened, and did not say in time what is expected.
+    Silent,
+    /// It was said why.
+    Refused(String),
 }
 
 /// What kind of process has the folder open.
@@ -68,7 +89,7 @@ pub(crate) struct Door {
 impl Door {
     /// Opens the door of a database that this process alone has open. Without one the folder can be used all the same, just
     /// by nobody else.
-    pub fn open(database: &Path, kind: Kind, services: Services, default_tenant: String) -> Option<Self> {
+    pub fn open(database: &Path, kind: Kind, services: Services) -> Option<Self> {
         let socket = socket(database);
         let listener = match listen(&socket) {
             Ok(listener) => listener,
@@ -78,7 +99,7 @@ impl Door {
             }
         };
         let (stop, stopped) = watch::channel(false);
-        let visits = tokio::spawn(receive(listener, kind, services, default_tenant, stopped));
+        let visits = tokio::spawn(receive(listener, kind, services, stopped));
         Some(Self { socket, stop, visits })
     }
 
@@ -93,14 +114,34 @@ impl Door {
     }
 }
 
-/// Comes in, to work with the memory of a user. `None` where no door is open.
-pub(super) async fn join(database: &Path, local: &Local) -> Option<UnixStream> {
+/// What is said to an owner, and what it says.
+type Visit = Join<BufReader<OwnedReadHalf>, OwnedWriteHalf>;
+
+/// Comes in, to work with the memory of a user; says to whom.
+pub(super) async fn join(database: &Path, local: &Local) -> Result<(Kind, Visit), Shut> {
     let near = Near::of(&socket(database));
-    let mut stream = UnixStream::connect(&near.path).await.ok()?;
-    let mut hello = serde_json::to_vec(&Hello::Join(local.clone())).ok()?;
-    hello.push(b'\n');
-    stream.write_all(&hello).await.ok()?;
-    Some(stream)
+    let stream = UnixStream::connect(&near.path).await.map_err(|_| Shut::Closed)?;
+    let (read, mut write) = stream.into_split();
+    let mut lines = Lines::new(read, MAX_HELLO);
+    let greeting = async {
+        say(&mut write, &Hello::Join(local.clone())).await.ok()?;
+        match lines.next().await {
+            Line::Whole(answer) => serde_json::from_slice(&answer).ok(),
+            Line::TooLong(_) | Line::Rest(_) | Line::End => None,
+        }
+    };
+    match tokio::time::timeout(HELLO_TIMEOUT, greeting).await {
+        Ok(Some(Answer::Here(holder))) => Ok((holder.kind, tokio::io::join(lines.into_inner(), write))),
+        Ok(Some(Answer::Refused(why))) => Err(Shut::Refused(why)),
+        Ok(None) | Err(_) => Err(Shut::Silent),
+    }
+}
+
+/// Says one line.
+async fn say(write: &mut OwnedWriteHalf, message: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    write.write_all(&line).await
 }
 
 /// Asks who has a folder open. `None` where nobody answers.
@@ -113,7 +154,10 @@ pub(crate) fn holder(database: &Path) -> Option<Holder> {
     stream.write_all(&hello).ok()?;
     let mut answer = String::new();
     io::BufReader::new(stream).read_line(&mut answer).ok()?;
-    serde_json::from_str(&answer).ok()
+    match serde_json::from_str(&answer).ok()? {
+        Answer::Here(holder) => Some(holder),
+        Answer::Refused(_) => None,
+    }
 }
 
 /// Where the socket of a database lies.
@@ -127,13 +171,21 @@ fn socket(database: &Path) -> PathBuf {
 /// Listens at a path that only this user can reach. The socket gets its name when it is ready, in place of one that a process
 /// left behind that was killed.
 fn listen(socket: &Path) -> io::Result<UnixListener> {
-    let mut draft: OsString = socket.as_os_str().to_owned();
-    draft.push(format!(".{}", std::process::id()));
-    let draft = PathBuf::from(draft);
-    let _ = std::fs::remove_file(&draft);
-    let listener = StdListener::bind(&Near::of(&draft).path)?;
-    std::fs::set_permissions(&draft, std::fs::Permissions::from_mode(0o600))?;
-    std::fs::rename(&draft, socket)?;
+    // A socket is there before its mode can be set, so it begins where nobody else can look.
+    let mut folder = socket.as_os_str().to_owned();
+    folder.push(format!(".{}", std::process::id()));
+    let folder = PathBuf::from(folder);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
+    let listening = listen_by(&folder.join("s"), socket);
+    let _ = std::fs::remove_dir_all(&folder);
+    listening
+}
+
+fn listen_by(draft: &Path, socket: &Path) -> io::Result<UnixListener> {
+    let listener = StdListener::bind(&Near::of(draft).path)?;
+    std::fs::set_permissions(draft, std::fs::Permissions::from_mode(0o600))?;
+    std::fs::rename(draft, socket)?;
     listener.set_nonblocking(true)?;
     UnixListener::from_std(listener)
 }
@@ -172,13 +224,7 @@ impl Near {
 }
 
 /// Lets visitors in until told to stop, then waits for those who are in.
-async fn receive(
-    listener: UnixListener,
-    kind: Kind,
-    services: Services,
-    default_tenant: String,
-    mut stopped: watch::Receiver<bool>,
-) {
+async fn receive(listener: UnixListener, kind: Kind, services: Services, mut stopped: watch::Receiver<bool>) {
     let mut visits = JoinSet::new();
     let later = stopped.clone();
     loop {
@@ -187,7 +233,7 @@ async fn receive(
             Some(_) = visits.join_next() => {}
             visitor = listener.accept() => match visitor {
                 Ok((stream, _)) => {
-                    visits.spawn(visit(stream, kind, services.clone(), default_tenant.clone(), later.clone()));
+                    visits.spawn(visit(stream, kind, services.clone(), later.clone()));
                 }
                 Err(error) => {
                     // Too many open files, for example: that passes.
@@ -207,41 +253,28 @@ async fn told(stopped: &mut watch::Receiver<bool>) {
     drop(stopped.wait_for(|stopped| *stopped).await);
 }
 
-async fn visit(
-    stream: UnixStream,
-    kind: Kind,
-    services: Services,
-    default_tenant: String,
-    mut stopped: watch::Receiver<bool>,
-) {
+async fn visit(stream: UnixStream, kind: Kind, services: Services, mut stopped: watch::Receiver<bool>) {
     let (read, mut write) = stream.into_split();
     let mut lines = Lines::new(read, MAX_HELLO);
     let hello = match tokio::time::timeout(HELLO_TIMEOUT, lines.next()).await {
         Ok(Line::Whole(hello)) => hello,
-        Ok(Line::TooLong | Line::End) | Err(_) => return,
+        Ok(Line::TooLong(_) | Line::Rest(_) | Line::End) | Err(_) => return,
     };
-    let local = match serde_json::from_slice(&hello) {
-        Ok(Hello::Join(local)) => local,
-        Ok(Hello::Who) => {
-            let holder = Holder { kind, pid: std::process::id() };
-            let mut answer = serde_json::to_vec(&holder).unwrap_or_default();
-            answer.push(b'\n');
-            // Whoever asked and went does not want to know any more.
-            let _ = write.write_all(&answer).await;
-            return;
-        }
-        Err(error) => {
-            tracing::warn!(%error, "a process said something else than hello: is it of another version?");
-            return;
+    let bound = match serde_json::from_slice(&hello) {
+        Ok(Hello::Join(local)) => Bound::local(local).map(Some).map_err(|error| error.to_string()),
+        Ok(Hello::Who) => Ok(None),
+        Err(error) => Err(format!("this is not understood, is it of another version? {error}")),
+    };
+    let answer = match &bound {
+        Ok(_) => Answer::Here(Holder { kind, pid: std::process::id() }),
+        Err(why) => {
+            tracing::warn!(why, "a process was not let in");
+            Answer::Refused(why.clone())
         }
     };
-    let bound = match Bound::local(local, &default_tenant) {
-        Ok(bound) => bound,
-        Err(error) => {
-            tracing::warn!(%error, "a process was not let in");
-            return;
-        }
-    };
+    // Whoever asked and went does not want to know any more.
+    let said = say(&mut write, &answer).await;
+    let (Ok(Some(bound)), Ok(())) = (bound, said) else { return };
     // The session sees the end of what the visitor says when the owner stops, and then answers what it has heard.
     let (mut hears, heard) = duplex(PIPE);
     let (heard, _) = tokio::io::split(heard);

@@ -2,13 +2,18 @@
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
+/// So much is kept of a line that is too long.
+const BEGINNING: usize = 1024;
+
 /// What comes next.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
     /// A line, without its end.
     Whole(Vec<u8>),
-    /// A line that was too long and is gone.
-    TooLong,
+    /// A line that was too long and is gone, but for its beginning.
+    TooLong(Vec<u8>),
+    /// What came after the last line and was never ended: of a process that was killed, perhaps half of a message.
+    Rest(Vec<u8>),
     /// Nothing more.
     End,
 }
@@ -37,27 +42,32 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         loop {
             let Ok(piece) = self.stream.fill_buf().await else { return Line::End };
             if piece.is_empty() {
-                // A line that was never ended is no message.
-                return Line::End;
+                let rest = std::mem::take(&mut self.line);
+                return match (std::mem::take(&mut self.too_long), rest.trim_ascii().is_empty()) {
+                    (true, _) => Line::TooLong(rest),
+                    (false, true) => Line::End,
+                    (false, false) => Line::Rest(rest),
+                };
             }
             let end = piece.iter().position(|byte| *byte == b'\n');
             let text = &piece[..end.unwrap_or(piece.len())];
-            if self.line.len() + text.len() > self.max {
-                self.too_long = true;
-                self.line = Vec::new();
-            }
             if !self.too_long {
                 self.line.extend_from_slice(text);
+                if self.line.len() > self.max {
+                    self.too_long = true;
+                    self.line.truncate(BEGINNING);
+                    self.line.shrink_to_fit();
+                }
             }
             let taken = text.len() + usize::from(end.is_some());
             self.stream.consume(taken);
             if end.is_none() {
                 continue;
             }
-            if std::mem::take(&mut self.too_long) {
-                return Line::TooLong;
-            }
             let mut line = std::mem::take(&mut self.line);
+            if std::mem::take(&mut self.too_long) {
+                return Line::TooLong(line);
+            }
             if line.last() == Some(&b'\r') {
                 line.pop();
             }
@@ -77,8 +87,18 @@ mod tests {
         let text: &[u8] = b"one\r\n\nfar too long\ntwo\nnever ended";
         let mut lines = Lines::new(text, 5);
         assert_eq!(lines.next().await, Line::Whole(b"one".to_vec()));
-        assert_eq!(lines.next().await, Line::TooLong);
+        assert_eq!(lines.next().await, Line::TooLong(b"far too long".to_vec()));
         assert_eq!(lines.next().await, Line::Whole(b"two".to_vec()));
+        assert_eq!(lines.next().await, Line::TooLong(b"never ended".to_vec()));
         assert_eq!(lines.next().await, Line::End);
+    }
+
+    #[tokio::test]
+    async fn what_was_never_ended_is_told_from_a_line() {
+        let mut lines = Lines::new(&b"one\nhalf"[..], 5);
+        assert_eq!(lines.next().await, Line::Whole(b"one".to_vec()));
+        assert_eq!(lines.next().await, Line::Rest(b"half".to_vec()));
+        assert_eq!(lines.next().await, Line::End);
+        assert_eq!(Lines::new(&b"one\n  "[..], 5).next().await, Line::Whole(b"one".to_vec()));
     }
 }

@@ -28,7 +28,7 @@ pub(crate) enum Door {}
 
 impl Door {
     /// There is none.
-    pub fn open(_: &Path, _: Kind, _: Services, _: String) -> Option<Self> {
+    pub fn open(_: &Path, _: Kind, _: Services) -> Option<Self> {
         None
     }
 
@@ -38,9 +38,21 @@ impl Door {
     }
 }
 
+/// Why somebody was not let in.
+#[allow(dead_code, reason = "what is never open is closed, and nothing else")]
+#[derive(Debug)]
+pub(super) enum Shut {
+    /// No door is open.
+    Closed,
+    /// Somebody opened, and did not say what is expected.
+    Silent,
+    /// It was said why.
+    Refused(String),
+}
+
 /// Nobody can be let in.
-pub(super) async fn join(_: &Path, _: &Local) -> Option<DuplexStream> {
-    None
+pub(super) async fn join(_: &Path, _: &Local) -> Result<(Kind, DuplexStream), Shut> {
+    Err(Shut::Closed)
 }
 
 /// Nobody answers.

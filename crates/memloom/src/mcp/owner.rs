@@ -19,7 +19,6 @@ pub(super) const PIPE: usize = 64 * 1024;
 pub(super) struct Owner {
     services: Services,
     store: Store,
-    default_tenant: String,
     door: Option<Door>,
     stop_tasks: oneshot::Sender<()>,
     tasks: JoinHandle<()>,
@@ -28,7 +27,7 @@ pub(super) struct Owner {
 impl Owner {
     /// Opens the store. `None` where another process has it.
     pub async fn open(config: &Config) -> anyhow::Result<Option<Self>> {
-        let store = match serve::open_store(config) {
+        let store = match serve::try_open_store(config, config.encryption.vault()?) {
             Ok(store) => store,
             Err(error) if matches!(error.downcast_ref(), Some(StoreError::InUse(_))) => return Ok(None),
             Err(error) => return Err(error),
@@ -36,22 +35,25 @@ impl Owner {
         let clock = Arc::new(SystemClock);
         let services = Services::new(store.clone(), clock, serve::settings(config)).await?;
         let door = match config.database()? {
-            Database::Sqlite(path) => {
-                Door::open(&path, Kind::Mcp, services.clone(), config.auth.default_tenant.clone())
-            }
+            Database::Sqlite(path) => Door::open(&path, Kind::Mcp, services.clone()),
             Database::Postgres(_) => None,
         };
         let (stop_tasks, stopped) = oneshot::channel::<()>();
         let working = services.clone();
         // The sender says nothing; being told or being dropped both mean stop.
-        let tasks = tokio::spawn(async move { working.run_tasks(async { drop(stopped.await) }).await });
-        let default_tenant = config.auth.default_tenant.clone();
-        Ok(Some(Self { services, store, default_tenant, door, stop_tasks, tasks }))
+        let stopped = async { drop(stopped.await) };
+        // What is done for everybody is done by whoever has a folder to itself. A database on a server has servers for that, and
+        // an editor's settings are not theirs.
+        let alone = !store.is_shared();
+        let tasks = tokio::spawn(async move {
+            if alone { working.run_tasks(stopped).await } else { working.run_beside_others(stopped).await }
+        });
+        Ok(Some(Self { services, store, door, stop_tasks, tasks }))
     }
 
     /// A session of this process's own.
     pub fn session(&self, local: Local) -> anyhow::Result<DuplexStream> {
-        let bound = Bound::local(local, &self.default_tenant)?;
+        let bound = Bound::local(local)?;
         let (ours, theirs) = duplex(PIPE);
         let (read, write) = tokio::io::split(theirs);
         tokio::spawn(McpServer::new(self.services.clone(), bound).serve(read, write));

@@ -98,48 +98,137 @@ fn a_request_under_way_is_asked_again_if_it_reads_and_told_of_if_it_may_have_wri
     assert!(other.ok("memory_log_event", json!({"digest": "Surely"})).starts_with("logged"));
 }
 
+/// A server on the folder of a home, on the engine that has folders.
+fn server_in(home: &Home, toml: &str) -> TestServer {
+    let toml = format!("[store]\nurl = \"sqlite\"\n{toml}");
+    Setup::new(env!("CARGO_BIN_EXE_memloom")).toml(&toml).data_dir(home.data()).start()
+}
+
 #[test]
-fn it_works_beside_a_server_and_takes_over_from_it() {
+fn it_works_beside_a_server_and_leaves_the_folder_to_it() {
     let home = Home::new();
-    let mut server = Setup::new(env!("CARGO_BIN_EXE_memloom")).data_dir(home.data()).start();
-    if server.database().is_some() {
-        // On another engine there is no folder to share.
-        return;
-    }
+    let mut server = server_in(&home, "");
     let mut agent = home.agent(&[]);
     agent.ok("remember", json!({"text": "Seen by the server as well."}));
     let listed = server.as_user("alice").get("/v1/memories?layer=user&userId=alice").expect(200);
     assert_eq!(listed.json["memories"][0]["content"], "Seen by the server as well.");
+    let said = agent.ok("append_message", json!({"role": "user", "text": "Before"}));
+
+    // What is asked while it starts again waits for it, be it to read or to write.
     assert!(server.stop().success());
+    let call = json!({"name": "append_message", "arguments": {"role": "user", "text": "Between"}});
+    let waiting = agent.ask("tools/call", call);
+    let mut server = server_in(&home, "");
+    let answer = agent.hear();
+    assert_eq!((&answer["id"], id_in(&succeeded(&answer))), (&json!(waiting), id_in(&said)));
+
+    // What is asked while it stays away is answered with what to do, again and again; the folder stays free.
+    assert!(server.stop().success());
+    for _ in 0..2 {
+        let answer = agent.request("tools/call", json!({"name": "recall", "arguments": {"query": "seen"}}));
+        assert_eq!(answer["error"]["code"], -32000, "{answer}");
+        assert!(answer["error"]["message"].as_str().unwrap().contains("memloom serve"), "{answer}");
+    }
+    assert!(!home.data().join("memloom.db.mcp").exists());
+    let _server = server_in(&home, "");
     let found = agent.ok("recall", json!({"query": "seen by the server"}));
     assert!(found.contains("Seen by the server as well."), "{found}");
+    agent.hang_up();
+    assert!(agent.ended().success());
+    assert_eq!(agent.errors(), "");
 }
 
 #[test]
-fn a_server_says_who_holds_its_folder() {
+fn an_editor_goes_while_its_server_is_away() {
+    let home = Home::new();
+    let mut server = server_in(&home, "");
+    let mut agent = home.agent(&[]);
+    assert!(server.stop().success());
+    let asked = agent.ask("tools/list", json!({}));
+    agent.hang_up();
+    assert!(agent.ended().success());
+    let answer: Value = serde_json::from_str(&agent.rest()[0]).unwrap();
+    assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(asked), &json!(-32000)), "{answer}");
+}
+
+#[test]
+fn the_tenant_is_the_visitors_not_the_owners() {
+    let home = Home::new();
+    let server = server_in(&home, "");
+    let mut command = home.command(&[]);
+    command.env("MEMLOOM_AUTH__DEFAULT_TENANT", "acme");
+    let mut visitor = Agent::start(command);
+    visitor.begin();
+    visitor.ok("remember", json!({"text": "Acme alone knows this."}));
+    let listed = server.as_user("alice").get("/v1/memories?layer=user&userId=alice").expect(200);
+    assert_eq!(listed.json["memories"], json!([]), "{}", listed.text);
+    let found = home.agent(&["--tenant", "acme"]).ok("recall", json!({"query": "what does Acme know"}));
+    assert!(found.contains("Acme alone"), "{found}");
+}
+
+/// Runs a command that cannot have the folder; what it says about that.
+fn refused(home: &Home, args: &[&str]) -> String {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_memloom"));
+    command.args(args).args(["--store", "sqlite", "--data-dir"]).arg(home.data());
+    let output = command.output().unwrap();
+    assert!(!output.status.success(), "{args:?}: {output:?}");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn whoever_needs_the_folder_is_told_who_holds_it() {
     let home = Home::new();
     let agent = home.agent(&[]);
-    let output = std::process::Command::new(env!("CARGO_BIN_EXE_memloom"))
-        .args(["serve", "--listen", "127.0.0.1:0", "--store", "sqlite", "--data-dir"])
-        .arg(home.data())
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!output.status.success());
-    assert!(said.contains("`memloom mcp`") && said.contains(&agent.process.id().to_string()), "{said}");
+    let pid = agent.process.id().to_string();
+    for args in [&["serve", "--listen", "127.0.0.1:0"][..], &["reindex"][..]] {
+        let said = refused(&home, args);
+        assert!(said.contains("`memloom mcp`") && said.contains(&pid), "{args:?}: {said}");
+    }
 }
 
 #[test]
 fn a_folder_that_is_shared_with_nobody_is_said_so() {
     let home = Home::new();
     let toml = "[auth]\nmode = \"jwt\"\n[auth.jwt]\nhmac_secret = \"0123456789abcdef0123456789abcdef\"\n";
-    let server = Setup::new(env!("CARGO_BIN_EXE_memloom")).toml(toml).data_dir(home.data()).start();
-    if server.database().is_some() {
-        return;
-    }
+    let _server = server_in(&home, toml);
     let mut agent = home.process(&[]);
     assert!(!agent.ended().success());
     assert!(agent.errors().contains("lets nobody in"), "{}", agent.errors());
+}
+
+#[test]
+fn an_owner_that_does_not_answer_is_given_up() {
+    let home = Home::new();
+    drop(home.agent(&[]));
+    // Holds the folder as a process of another version might: it opens the door and shuts it again.
+    let lock = std::fs::File::options().write(true).open(home.data().join("memloom.db.lock")).unwrap();
+    lock.lock().unwrap();
+    let socket = home.data().join("memloom.db.mcp");
+    let _ = std::fs::remove_file(&socket);
+    let door = std::os::unix::net::UnixListener::bind(socket).unwrap();
+    let visits = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counted = visits.clone();
+    std::thread::spawn(move || {
+        while door.accept().is_ok() {
+            counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
+    });
+    let mut agent = home.process(&[]);
+    assert!(!agent.ended().success());
+    assert!(agent.errors().contains("does not answer"), "{}", agent.errors());
+    // Twenty in a second, for as long as it is patient.
+    let visits = visits.load(std::sync::atomic::Ordering::Relaxed);
+    assert!((2..1000).contains(&visits), "{visits} visits");
+}
+
+#[test]
+fn an_owner_that_was_stopped_is_given_up() {
+    let home = Home::new();
+    let owner = home.agent(&[]);
+    owner.signal("-STOP");
+    let mut agent = home.process(&[]);
+    assert!(!agent.ended().success());
+    assert!(agent.errors().contains("does not answer"), "{}", agent.errors());
 }
 
 #[test]
@@ -159,9 +248,12 @@ fn a_stranger_at_the_door_is_turned_away() {
     use std::io::{Read as _, Write as _};
     let home = Home::new();
     let mut agent = home.agent(&[]);
-    for said in
-        ["GET / HTTP/1.1\r\n\r\n".to_owned(), "{\"join\":{\"user\":\" \"}}\n".to_owned(), "x".repeat(100_000)]
-    {
+    let nobody = json!({"user": " ", "tenant": "default", "session": fresh_id()});
+    for (said, is_told) in [
+        ("GET / HTTP/1.1\r\n\r\n".to_owned(), true),
+        (format!("{}\n", json!({"join": nobody})), true),
+        ("x".repeat(100_000), false),
+    ] {
         let mut stranger =
             std::os::unix::net::UnixStream::connect(home.data().join("memloom.db.mcp")).unwrap();
         stranger.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -169,7 +261,9 @@ fn a_stranger_at_the_door_is_turned_away() {
         let _ = stranger.shutdown(std::net::Shutdown::Write);
         let (mut heard, begun) = (Vec::new(), Instant::now());
         let _ = stranger.read_to_end(&mut heard);
-        assert!(heard.is_empty() && begun.elapsed() < PATIENCE, "{}", String::from_utf8_lossy(&heard));
+        let heard = String::from_utf8_lossy(&heard);
+        assert!(begun.elapsed() < PATIENCE && heard.lines().count() == usize::from(is_told), "{heard}");
+        assert!(!is_told || heard.starts_with("{\"refused\":"), "{heard}");
     }
     assert_eq!(agent.ok("memory_list_files", json!({})), "no files");
 }

@@ -124,6 +124,15 @@ fn what_was_asked_before_the_end_is_answered() {
 }
 
 #[test]
+fn a_last_line_that_is_not_ended_is_answered_too() {
+    let mut agent = Home::new().agent(&[]);
+    agent.say_unended(&json!({"jsonrpc": "2.0", "id": 42, "method": "tools/list"}).to_string());
+    agent.hang_up();
+    assert!(agent.ended().success());
+    assert!(agent.rest().iter().any(|line| line.contains("\"id\":42")), "{:?}", agent.errors());
+}
+
+#[test]
 fn sigterm_ends_it_cleanly() {
     let home = Home::new();
     let mut agent = home.agent(&[]);
@@ -146,7 +155,7 @@ fn a_message_that_is_too_long_is_refused_and_the_next_one_is_read() {
     let text = "x".repeat(17 * 1024 * 1024);
     agent.say(&json!({"jsonrpc": "2.0", "id": 99, "method": "tools/call", "params": {"name": "remember", "arguments": {"text": text}}}).to_string());
     let refused = agent.hear();
-    assert_eq!(refused["error"]["code"], -32600, "{refused}");
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(99), &json!(-32600)), "{refused}");
     assert!(agent.ok("memory_list_files", json!({})).contains("no files"));
 }
 

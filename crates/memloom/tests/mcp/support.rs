@@ -99,8 +99,14 @@ impl Agent {
     /// Sends a line as it is.
     #[track_caller]
     pub fn say(&mut self, line: &str) {
+        self.say_unended(&format!("{line}\n"));
+    }
+
+    /// Sends a line without its end.
+    #[track_caller]
+    pub fn say_unended(&mut self, line: &str) {
         let input = self.input.as_mut().expect("the agent has said all it has to say");
-        input.write_all(line.as_bytes()).and_then(|()| input.write_all(b"\n")).unwrap();
+        input.write_all(line.as_bytes()).unwrap();
         input.flush().unwrap();
     }
 
