@@ -8,10 +8,7 @@ cd "$(dirname "$0")/.."
 
 # The conformance suite needs a newer Node than many systems have.
 packages=(@modelcontextprotocol/inspector@2.12.0 @modelcontextprotocol/conformance@0.1.16 node@22.22.0)
-requirements=(mcp==2.3.0)
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/memloom
-npm=$cache/mcp/npm
-venv=$cache/mcp/python
+npm=${XDG_CACHE_HOME:-$HOME/.cache}/memloom/mcp/npm
 tests=crates/memloom/tests/mcp/clients
 
 fail() {
@@ -19,65 +16,41 @@ fail() {
     exit 1
 }
 
-install() {
-    if [ "$(cat "$npm/installed" 2>/dev/null)" != "${packages[*]}" ]; then
-        echo "mcp-clients: installing ${packages[*]} into $npm"
-        rm -rf "$npm"
-        mkdir -p "$npm"
-        echo '{"private": true}' >"$npm/package.json"
-        (cd "$npm" && npm install --no-audit --no-fund --loglevel=error "${packages[@]}") \
-            || fail "npm cannot install ${packages[*]}"
-        echo "${packages[*]}" >"$npm/installed"
-    fi
-    if [ "$(cat "$venv/installed" 2>/dev/null)" != "${requirements[*]}" ]; then
-        echo "mcp-clients: installing ${requirements[*]} into $venv"
-        rm -rf "$venv"
-        # Without pip of its own: Debian leaves that part of venv to another package, and the system's pip can fill it too.
-        python3 -m venv --without-pip "$venv" || fail "cannot create a Python environment in $venv"
-        python3 -m pip --python "$venv/bin/python" install --quiet --disable-pip-version-check "${requirements[@]}" \
-            || fail "pip cannot install ${requirements[*]}"
-        echo "${requirements[*]}" >"$venv/installed"
-    fi
-}
+venv=$(scripts/venv.sh mcp/python mcp==2.3.0)
+if [ "$(cat "$npm/installed" 2>/dev/null)" != "${packages[*]}" ]; then
+    echo "mcp-clients: installing ${packages[*]} into $npm"
+    rm -rf "$npm"
+    mkdir -p "$npm"
+    echo '{"private": true}' >"$npm/package.json"
+    (cd "$npm" && npm install --no-audit --no-fund --loglevel=error "${packages[@]}") \
+        || fail "npm cannot install ${packages[*]}"
+    echo "${packages[*]}" >"$npm/installed"
+fi
+case ${1:-} in
+    install) exit 0 ;;
+    # Begun anew, beside a server.
+    "") exec scripts/with-server.sh scripts/mcp-clients.sh talk ;;
+    talk) ;;
+    *) fail "say nothing, or install" ;;
+esac
 
-install
-[ "${1:-}" != install ] || exit 0
-[ $# = 0 ] || fail "say nothing, or install"
-
-binary=${MEMLOOM_BIN:-${CARGO_TARGET_DIR:-$cache/target}/debug/memloom}
-[ -x "$binary" ] || fail "there is no $binary; run cargo build first"
-binary=$(realpath "$binary")
+binary=$MEMLOOM_BIN
+address=$MEMLOOM_URL/mcp
+# They are settings to a server, and an editor passes on none.
+unset MEMLOOM_BIN MEMLOOM_URL
 node=$npm/node_modules/node/bin/node
 
 folder=$(mktemp -d)
-server=
 bridge=
 finish() {
-    for process in $bridge $server; do
-        kill "$process" 2>/dev/null || true
-        wait "$process" 2>/dev/null || true
-    done
+    if [ -n "$bridge" ]; then
+        kill "$bridge" 2>/dev/null || true
+        wait "$bridge" 2>/dev/null || true
+    fi
     rm -rf "$folder"
 }
 trap finish EXIT
 mkdir "$folder/home" "$folder/inspected"
-# A user's own settings must not change what this tests.
-for variable in $(compgen -e MEMLOOM_ || true); do unset "$variable"; done
-
-# The address that a process prints first, into a file.
-address_in() {
-    local file=$1 process=$2
-    for _ in $(seq 300); do
-        grep -om1 'http://127\.0\.0\.1:[0-9]*' "$file" && return
-        kill -0 "$process" 2>/dev/null || { cat "$file" >&2; fail "a process did not start"; }
-        sleep 0.1
-    done
-    fail "a process printed no address"
-}
-
-(cd "$folder" && exec "$binary" serve --listen 127.0.0.1:0 --data-dir "$folder/data") >"$folder/log" 2>&1 &
-server=$!
-address=$(address_in "$folder/log" "$server")/mcp
 
 # The inspector, as a person would use it.
 inspect() {
@@ -106,27 +79,28 @@ done
 
 # The conformance suite, which knows addresses only, and no credentials.
 conform() {
-    local way=$1
+    local way=$1 url=
     shift
     mkfifo "$folder/leash-$way"
     python3 "$tests/bridge.py" "$@" <"$folder/leash-$way" >"$folder/bridge-$way" &
     bridge=$!
     exec 9>"$folder/leash-$way"
-    local url
-    url=$(address_in "$folder/bridge-$way" "$bridge")/mcp
-    (cd "$folder" && timeout 120 "$node" "$npm/node_modules/@modelcontextprotocol/conformance/dist/index.js" server --url "$url" \
+    for _ in $(seq 300); do
+        url=$(grep -om1 'http://127\.0\.0\.1:[0-9]*' "$folder/bridge-$way") && break
+        kill -0 "$bridge" 2>/dev/null || fail "the bridge to $way did not start"
+        sleep 0.1
+    done
+    [ -n "$url" ] || fail "the bridge to $way printed no address"
+    (cd "$folder" && timeout 120 "$node" "$npm/node_modules/@modelcontextprotocol/conformance/dist/index.js" server --url "$url/mcp" \
         --expected-failures "$OLDPWD/$tests/conformance-$way.yml") >"$folder/conformance-$way" 2>&1 \
         || { tail -n 60 "$folder/conformance-$way" >&2; fail "the conformance suite found something over $way"; }
     exec 9>&-
     wait "$bridge" || fail "the bridge to $way failed"
     bridge=
-    echo "mcp-clients: $(grep -c '✓' "$folder/conformance-$way") checks of the conformance suite hold over $way"
+    echo "mcp-clients: $(grep -c '✓' "$folder/conformance-$way") scenarios of the conformance suite pass over $way"
 }
 conform http http "$address" conformance
 conform stdio stdio env HOME="$folder/home" USER=conformance "$binary" mcp
 
 timeout 60 "$venv/bin/python" "$tests/agent.py" "$binary" "$folder/home" || fail "the agent failed"
-
-kill -0 "$server" 2>/dev/null || { cat "$folder/log" >&2; fail "the server died"; }
-! grep -q panicked "$folder/log" || { cat "$folder/log" >&2; fail "the server panicked"; }
 echo "mcp-clients: all clients understand the server"
