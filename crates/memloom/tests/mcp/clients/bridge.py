@@ -135,11 +135,19 @@ def stdio_handler(command, sessions):
     return Starting
 
 
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        # Whoever breaks a connection off has no more to ask.
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+
 def main(kind, *arguments):
     sessions = {}
     handler = http_handler(*arguments) if kind == "http" else stdio_handler(list(arguments), sessions)
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
+    server = Server(("127.0.0.1", 0), handler)
     print(f"http://127.0.0.1:{server.server_port}/mcp", flush=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     sys.stdin.read()
