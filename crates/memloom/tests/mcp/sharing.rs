@@ -1,6 +1,7 @@
 //! Several processes on one folder.
 
 use crate::support::*;
+use memloom_testkit::postgres::Database;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::time::{Duration, Instant};
 
@@ -229,6 +230,26 @@ fn an_owner_that_was_stopped_is_given_up() {
     let mut agent = home.process(&[]);
     assert!(!agent.ended().success());
     assert!(agent.errors().contains("does not answer"), "{}", agent.errors());
+}
+
+#[test]
+fn in_a_database_of_many_it_leaves_to_servers_what_is_done_for_all() {
+    let (home, database) = (Home::new(), Database::fresh());
+    let mut agents = [home.agent(&["--store", database.url()]), home.agent(&["--store", database.url()])];
+    agents[0].ok("remember", json!({"text": "The database is shared."}));
+    assert!(agents[1].ok("recall", json!({"query": "what is shared"})).contains("database is shared"));
+    let deadline = Instant::now() + PATIENCE;
+    while database.rows("SELECT id FROM nodes").len() < 2 {
+        assert!(Instant::now() < deadline, "they do not say that they are there");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let leases = database.rows("SELECT name FROM leases WHERE name NOT LIKE 'remember%'");
+    assert!(leases.is_empty(), "{leases:?}");
+    for agent in &mut agents {
+        agent.hang_up();
+        assert!(agent.ended().success());
+    }
+    assert_eq!(database.rows("SELECT id FROM nodes").len(), 0, "and say that they go");
 }
 
 #[test]
