@@ -50,11 +50,11 @@ fn message(node: &str, said: &Value, left_out: &mut LeftOut) -> Option<Message> 
         }
         ("tool", _) => {
             let name = said.pointer("/author/name").and_then(Value::as_str).unwrap_or("tool");
-            parts.into_event(json!({"type": "tool_result", "name": name}), "output");
+            parts.tell_as_event(json!({"type": "tool_result", "name": name}), "output");
         }
         ("assistant", _) => {
             if let Some(tool) = text(said, "recipient").filter(|recipient| *recipient != "all") {
-                parts.into_event(json!({"type": "tool_call", "name": tool}), "input");
+                parts.tell_as_event(json!({"type": "tool_call", "name": tool}), "input");
             }
         }
         _ => {}
@@ -152,7 +152,7 @@ impl Parts {
     }
 
     /// Makes what was said part of an event: what a tool is told, or tells, is nothing that people said.
-    fn into_event(&mut self, mut event: Value, as_member: &str) {
+    fn tell_as_event(&mut self, mut event: Value, as_member: &str) {
         let said = std::mem::take(&mut self.text);
         if !said.trim().is_empty() {
             event[as_member] = said.into();

@@ -51,7 +51,7 @@ impl<R: Read> Items<R> {
     }
 
     /// The next item; an error if the file is not as it should be, after which there is none.
-    pub fn next(&mut self) -> io::Result<Option<Item>> {
+    pub fn next_item(&mut self) -> io::Result<Option<Item>> {
         if !self.begun {
             self.begun = true;
             if self.source.fill_buf()?.starts_with(b"\xef\xbb\xbf") {

@@ -38,7 +38,7 @@ pub(super) fn each(
         let read = source.read(part, &mut |reader| {
             let mut items = Items::new(bar.wrap_read(reader), shape);
             loop {
-                match items.next() {
+                match items.next_item() {
                     Ok(Some(item)) => sink(found(format, part, shape, item, &mut left_out))?,
                     Ok(None) => return Ok(()),
                     Err(error) => {

@@ -171,7 +171,7 @@ impl Source {
     ) -> anyhow::Result<()> {
         let failed = || format!("cannot read {}", part.name);
         match self {
-            Self::File(path) => reader(&mut File::open(&path).with_context(failed)?),
+            Self::File(path) => reader(&mut File::open(path).with_context(failed)?),
             Self::Folder(folder) => reader(&mut File::open(folder.join(&part.name)).with_context(failed)?),
             Self::Zip(archive) => {
                 let file = archive.by_index(part.place).with_context(failed)?;

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 fn all(text: &[u8], shape: Shape) -> (Vec<(Option<String>, usize, String)>, Option<String>) {
     let (mut items, mut found) = (Items::new(text, shape), Vec::new());
     loop {
-        match items.next() {
+        match items.next_item() {
             Ok(Some(Item { member, index, bytes })) => {
                 let bytes =
                     bytes.map_or("too long".into(), |bytes| String::from_utf8_lossy(&bytes).into_owned());
