@@ -3,7 +3,10 @@
 use super::*;
 use proptest::prelude::*;
 
-fn all(text: &[u8], shape: Shape) -> (Vec<(Option<String>, usize, String)>, Option<String>) {
+/// An item: the member it is of, its place there, its text.
+type Told = (Option<String>, usize, String);
+
+fn all(text: &[u8], shape: Shape) -> (Vec<Told>, Option<String>) {
     let (mut items, mut found) = (Items::new(text, shape), Vec::new());
     loop {
         match items.next_item() {
