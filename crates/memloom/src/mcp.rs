@@ -29,7 +29,7 @@ use std::path::PathBuf;
 /// Shown below the help.
 pub const EXAMPLES: &str = "\
 Examples:
-  claude mcp add memloom -- memloom mcp
+  claude mcp add --scope user memloom -- memloom mcp
   memloom mcp --project shop                Memories can also be kept for a project
   memloom mcp --data-dir /srv/memloom       Another folder
   memloom mcp --store postgres://memloom@db.example/memloom
@@ -138,9 +138,28 @@ fn data_folder() -> anyhow::Result<PathBuf> {
     Ok(folder.join("memloom"))
 }
 
-/// Who is logged in. Hosts start processes with few variables, so the home folder says it too.
+/// Who is logged in. Hosts start processes with few variables, so the account and the home folder say it too.
 fn os_user() -> String {
     let named = ["USER", "LOGNAME", "USERNAME"].into_iter().filter_map(|name| std::env::var(name).ok());
-    let home = std::env::home_dir().and_then(|home| Some(home.file_name()?.to_str()?.to_owned()));
-    named.chain(home).find(|name| !name.trim().is_empty()).unwrap_or_else(|| "user".to_owned())
+    let home = || std::env::home_dir().and_then(|home| Some(home.file_name()?.to_str()?.to_owned()));
+    let unnamed = std::iter::once_with(account).chain(std::iter::once_with(home)).flatten();
+    named.chain(unnamed).find(|name| !name.trim().is_empty()).unwrap_or_else(|| "user".to_owned())
+}
+
+/// The name of the account that this process runs under, where the machine keeps its accounts in a file.
+#[cfg(unix)]
+fn account() -> Option<String> {
+    use std::os::unix::fs::MetadataExt as _;
+    let uid = std::fs::metadata("/proc/self").ok()?.uid().to_string();
+    let accounts = std::fs::read_to_string("/etc/passwd").ok()?;
+    let mut fields = accounts.lines().map(|line| line.split(':'));
+    fields.find_map(|mut fields| {
+        let name = fields.next()?;
+        (fields.nth(1)? == uid).then(|| name.to_owned())
+    })
+}
+
+#[cfg(not(unix))]
+fn account() -> Option<String> {
+    None
 }

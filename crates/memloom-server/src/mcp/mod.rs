@@ -86,7 +86,8 @@ impl ServerHandler for McpServer {
         let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("memloom", env!("CARGO_PKG_VERSION")))
-            .with_instructions(INSTRUCTIONS)
+            // So that a person can ask whose it is: hosts show or tell this.
+            .with_instructions(format!("{INSTRUCTIONS}\nThis is the memory of {}.", self.bound.scope().1))
     }
 
     async fn list_tools(

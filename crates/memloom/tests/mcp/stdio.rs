@@ -57,6 +57,7 @@ fn it_says_who_it_is_what_it_can_and_when_to_use_it() {
         "{} characters",
         instructions.len()
     );
+    assert!(instructions.ends_with("This is the memory of alice."), "{instructions}");
 
     let listed = agent.request("tools/list", json!({}))["result"]["tools"].clone();
     let tools = listed.as_array().unwrap();
@@ -177,4 +178,17 @@ fn names_that_cannot_be_are_refused_at_the_start() {
         assert!(String::from_utf8_lossy(&output.stderr).starts_with("error: "), "{output:?}");
         assert!(output.stdout.is_empty());
     }
+}
+
+#[test]
+fn a_host_that_sets_no_variables_has_the_memory_of_its_account() {
+    let home = Home::new();
+    let mut command = home.command(&[]);
+    command.env_remove("USER");
+    let begun = Agent::start(command).begin()["result"].clone();
+    // Tests run under an account that the machine knows.
+    let account = std::process::Command::new("id").arg("-un").output().unwrap().stdout;
+    let account = String::from_utf8(account).unwrap();
+    let instructions = begun["instructions"].as_str().unwrap();
+    assert!(instructions.ends_with(&format!("This is the memory of {}.", account.trim())), "{instructions}");
 }
