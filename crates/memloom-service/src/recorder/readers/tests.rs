@@ -69,23 +69,30 @@ async fn whoever_stands_still_in_what_goes_on_is_not_cut_off() {
     assert!(reader.next().await.unwrap().is_some(), "its minute begins with the end");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_reader_that_is_never_asked_again_while_it_reads_from_the_disk_holds_nothing() {
-    let (disk, readers) = (disk(), Readers::default());
-    let tape = long(&disk).await;
-    let mut reader = reader(&readers, &tape);
-    let mut next = Box::pin(reader.next());
-    // Asked once: by then it waits for the disk.
-    let waits =
-        std::future::poll_fn(|context| std::task::Poll::Ready(next.as_mut().poll(context).is_pending()));
-    assert!(waits.await);
-    tape.spool.close(Closed::Finished);
-    drop(tape);
-    readers.sweep(at(0));
-    readers.sweep(at(60));
-    while disk.used() > 0 {
-        tokio::task::yield_now().await;
-    }
+#[test]
+fn a_reader_that_is_never_asked_again_while_it_reads_from_the_disk_holds_nothing() {
+    // One thread for the disk, so that a read waits for as long as something else is on it.
+    let runtime = tokio::runtime::Builder::new_multi_thread().max_blocking_threads(1).build().unwrap();
+    runtime.block_on(async {
+        let (disk, readers) = (disk(), Readers::default());
+        let tape = long(&disk).await;
+        let mut reader = reader(&readers, &tape);
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let busy = tokio::task::spawn_blocking(move || held.recv().is_err());
+        let mut next = Box::pin(reader.next());
+        let waits =
+            std::future::poll_fn(|context| std::task::Poll::Ready(next.as_mut().poll(context).is_pending()));
+        assert!(waits.await);
+        drop(release);
+        assert!(busy.await.unwrap());
+        tape.spool.close(Closed::Finished);
+        drop(tape);
+        readers.sweep(at(0));
+        readers.sweep(at(60));
+        while disk.used() > 0 {
+            tokio::task::yield_now().await;
+        }
+    });
 }
 
 #[tokio::test]
