@@ -85,6 +85,11 @@ impl Link {
                 if self.pass(passed, &mut server).await.is_err() || allowed.is_some() {
                     return End::Reset;
                 }
+                // A client that sends ahead may have sent the commit along: it must not be run before the answer that never
+                // arrives has come.
+                if self.doomed.load(Ordering::Acquire) && message.asks_for_an_answer() {
+                    return std::future::pending().await;
+                }
             }
         }
     }

@@ -22,6 +22,13 @@ pub(super) struct Message {
     pub(super) runs: Option<String>,
 }
 
+impl Message {
+    /// Whether the server answers when it has this: a simple query, or the end of what an extended one consists of.
+    pub(super) fn asks_for_an_answer(&self) -> bool {
+        matches!(self.bytes.first(), Some(b'Q' | b'S'))
+    }
+}
+
 impl Messages {
     /// Takes what was read from the client.
     pub(super) fn push(&mut self, bytes: &[u8]) {
