@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the shell and Python blocks of the README and of the guides, as a reader would who goes through all of them; tour.py
-# says how. The change feed comes first, which it shows from its first number. Those that need programs of their own are run by grpc-python.sh, mcp-clients.sh and mem0-client.sh.
+# says how. The change feed comes first, because it is shown from its first number. Those that need programs of their own are
+# run by grpc-python.sh and mem0-client.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
