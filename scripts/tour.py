@@ -9,16 +9,21 @@ is the server's, and its ```python blocks between them in one interpreter: that 
 this one. 127.0.0.1:7077 is that server; where a document says another port, a free one is used.
 
 A block right after one of them, with nothing in between, shows what comes out, and that is what must come out:
-  ```json  the last JSON printed. Members and texts must agree; ids and dates in texts may differ, and so may fractions.
+  ```json  the last JSON printed. Members and texts must agree; ids and dates in texts may differ, and fractions by a tenth.
            An empty {} or [] leaves that part open, a text … too, and a list may be longer than shown. If it shows an
-           error, the block may fail.
-  ```text  lines that are printed, in this order; there may be others in between. Ids and dates may differ, … is anything.
+           error, the last command of the block must fail.
+  ```text  all lines that are printed but empty ones. Ids and dates may differ, … is anything, and a line … any lines.
+A block that prints a status or passes over a failure must show what comes out: nothing else would judge it.
 Blocks in other languages are not run: ```console is for what names machines and programs that only the reader has.
 """
 
 import json, os, pathlib, re, signal, socket, subprocess, sys, tempfile, time
 
 SECONDS = 60
+# What blocks may be written in; another word would be a block that nobody runs.
+LANGUAGES = {"sh", "python", "json", "text", "console", "toml", "yaml", "ini", "sql", "js", "mermaid"}
+UNJUDGED = re.compile(r"http_code|\|\| (?:true|echo)")
+FRACTION = 0.1
 ADDRESS = re.compile(r"(?:127\.0\.0\.1|localhost):(\d{4,5})")
 # What differs from run to run: ids and hashes, dates and other numbers that are parts of something. Small ones that stand
 # alone (a status, a count) are meant. And what the document leaves out.
@@ -30,6 +35,7 @@ FREE = re.compile(
 
 # `curl` fails on an error status, which documents need not spell out; whoever prints the status judges it.
 PREAMBLE = r"""set -euo pipefail
+shopt -s inherit_errexit
 curl() {
     local argument
     for argument in "$@"; do
@@ -61,7 +67,7 @@ def blocks(text):
     """The fenced blocks of the document: (language, text, whether it follows the one before)."""
     found, language, lines, follows = [], None, [], False
     for line in text.splitlines():
-        fence = re.match(r"\s*```(\w*)", line)
+        fence = re.match(r"\s*(?:```|~~~)(\S*)", line)
         if language is not None:
             if fence and not fence[1]:
                 found.append((language, "\n".join(lines) + "\n", follows))
@@ -70,8 +76,12 @@ def blocks(text):
                 lines.append(line)
         elif fence:
             language = fence[1]
+            if language not in LANGUAGES:
+                raise ValueError(f"a block is written in '{language}', which nobody runs: one of {sorted(LANGUAGES)}")
         elif line.strip():
             follows = False
+    if language is not None:
+        raise ValueError("the last block has no end")
     return found
 
 
@@ -122,7 +132,8 @@ def differences(shown, actual, path="$"):
         return [d for i, (one, other) in pairs for d in differences(one, other, f"{path}[{i}]")]
     if isinstance(shown, str):
         return [] if pattern(shown).fullmatch(actual) else differs
-    return [] if isinstance(shown, float) or shown == actual else differs
+    near = isinstance(shown, float) and abs(shown - actual) <= FRACTION
+    return [] if near or shown == actual else differs
 
 
 def problems(language, shown, output):
@@ -134,11 +145,25 @@ def problems(language, shown, output):
             return [f"the answer shown after it is not JSON: {error}"]
         answer = last_json(output)
         return ["it printed no JSON"] if answer is None else differences(expected, answer)
-    printed = iter(output.splitlines())
-    for line in (shown or "").splitlines():
-        if line.strip() and not any(pattern(line.strip()).fullmatch(other.strip()) for other in printed):
+    return [] if shown is None else different_lines(shown, output)
+
+
+def different_lines(shown, output):
+    """Where what was printed is not what is shown."""
+    lines = lambda text: [line.strip() for line in text.splitlines() if line.strip()]
+    shown, printed = lines(shown), lines(output)
+    agrees = lambda i, j: pattern(shown[i]).fullmatch(printed[j])
+    # How far into what was printed the lines shown so far may reach: a line … takes any number.
+    reached = {0}
+    for i, line in enumerate(shown):
+        if line == "…":
+            reached = set(range(min(reached), len(printed) + 1))
+            continue
+        further = {j + 1 for j in reached if j < len(printed) and agrees(i, j)}
+        if not further:
             return [f"it did not print, or not in this place: {line}"]
-    return []
+        reached = further
+    return [] if len(printed) in reached else [f"it printed more than is shown: {printed[max(reached)]}"]
 
 
 def free_port():
@@ -172,8 +197,9 @@ def run(todo, folder, environment, url):
             (folder / f"block-{number}.py").write_text(text)
             script += f"echo {number} >&${{interpreter[1]}}; read -r ended <&${{interpreter[0]}}; [ $ended = well ]\n"
         else:
-            may_fail = shown_as == "json" and '"error"' in shown
-            body = f"set +e\n{text}\nset -e" if may_fail else text
+            refused = shown_as == "json" and '"error"' in shown
+            # In a shell of its own, which ends with the first command that fails: that must be the last one.
+            body = f"set +e\n( set -e\n{text}\n)\nrefused=$?\nset -e\n[ $refused != 0 ]" if refused else text
             script += f"{{\n{body}\n}} >{folder}/out-{number} 2>{folder}/err-{number}\n"
         script += f"echo >{folder}/done-{number}\n"
     shell = subprocess.Popen(["bash", "-c", script], cwd=folder, env=environment, stdin=subprocess.DEVNULL, start_new_session=True)
@@ -192,9 +218,15 @@ def run(todo, folder, environment, url):
 
 def tour(document, folder, environment, port):
     """Whether everything came out as the document says."""
-    todo = list(steps(blocks(pathlib.Path(document).read_text())))
+    try:
+        todo = list(steps(blocks(pathlib.Path(document).read_text())))
+    except ValueError as error:
+        sys.exit(f"tour: {document}: {error}")
     if not todo:
         sys.exit(f"tour: {document} has no block that runs")
+    for _, text, (_, shown) in todo:
+        if shown is None and UNJUDGED.search(text):
+            sys.exit(f"tour: {document}: a block must show what it prints, because nothing else would judge it:\n{text}")
     ports = {7077: port}
     for _, text, _ in todo:
         ports |= {int(other): free_port() for other in ADDRESS.findall(text) if int(other) not in ports}
@@ -241,6 +273,9 @@ def main():
             for folder in folders:
                 (folder / "memloom-data").symlink_to("../memloom-data")
             passed = [tour(document, folder, environment, port) for document, folder in zip(documents, folders)]
+            log = (pathlib.Path(name) / "server.log").read_text()
+            if server.poll() is not None or "panicked" in log:
+                sys.exit(f"tour: the server died or panicked:\n{log}")
         finally:
             server.terminate()
             server.wait()

@@ -13,7 +13,7 @@ use memloom_server::auth::config::{Mode, RoleConfig};
 use memloom_service::quota::{QuotaLimits, QuotaSettings, Rate};
 use std::time::Duration;
 
-/// The whole of design section 6, as people will paste it.
+/// A configuration of a server for other machines, as people will paste it.
 const DOCUMENTED: &str = r#"
 [server]
 listen = "127.0.0.1:7077"
