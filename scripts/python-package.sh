@@ -41,6 +41,9 @@ MEMLOOM_BIN=$binary timeout 600 "$venv/bin/python" -m pytest -n 2 -p no:cachepro
 python3 -m venv --without-pip "$folder/fresh"
 python3 -m pip --python "$folder/fresh/bin/python" install --quiet --disable-pip-version-check --no-index --no-deps \
     "$folder"/wheel/*.whl || fail "the wheel cannot be installed"
+# What its extras ask for is what the adapters are tested with.
+python3 -m pip --python "$venv/bin/python" install --dry-run --quiet --disable-pip-version-check --no-index \
+    "$(echo "$folder"/wheel/*.whl)[langgraph,langchain]" || fail "the extras ask for something else than the tests have"
 "$folder/fresh/bin/python" - "$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" <<'PYTHON'
 import importlib.metadata, pathlib, sys
 

@@ -250,8 +250,8 @@ def picture(measured):
     low, high = math.log10(min(sizes)), math.log10(max(sizes))
     x = lambda size: left + (math.log10(size) - low) / max(high - low, 1e-9) * (width - left - right)
     y = lambda pages: height - bottom - math.log10(max(pages, 1)) / 6 * (height - bottom - 20)
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" '
-           f'font-size="12"><rect width="{width}" height="{height}" fill="white"/>']
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="-16 -14 {width + 16} {height + 14}" font-family="sans-serif" '
+           f'font-size="12"><rect x="-16" y="-14" width="{width + 16}" height="{height + 14}" fill="white"/>']
     for power in range(7):
         out.append(f'<line x1="{left}" x2="{width - right}" y1="{y(10 ** power):.0f}" y2="{y(10 ** power):.0f}" stroke="#ddd"/>'
                    f'<text x="{left - 8}" y="{y(10 ** power) + 4:.0f}" text-anchor="end">{10 ** power:,}</text>')
@@ -267,7 +267,7 @@ def picture(measured):
         out.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"/>'
                    f'<text x="{width - right + 8}" y="{labels:.0f}" fill="{colour}">{title}: {pages[-1]:,.0f}</text>')
     out.append(f'<text x="{(width - right + left) / 2:.0f}" y="{height - 8}" text-anchor="middle">entries</text>'
-               '<text x="8" y="14">pages touched by a request</text></svg>')
+               '<text x="-8" y="2">pages touched by a request</text></svg>')
     return "\n".join(out) + "\n"
 
 

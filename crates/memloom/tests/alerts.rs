@@ -1,4 +1,4 @@
-//! The alert rules in `ops/` are about metrics that a server really exports.
+//! The alert rules in `ops/` are about metrics that a server really exports, and the operations page says what each of those is.
 
 use memloom_testkit::server::TestServer;
 use serde_json::json;
@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 const RULES: &str = include_str!("../../../ops/alerts.yml");
+const OPERATIONS: &str = include_str!("../../../docs/operations.md");
 
 /// Every metric of ours begins with one of these, and nothing else in the file does.
 const PREFIXES: [&str; 4] = ["http_", "db_", "memory_", "memloom_"];
@@ -47,4 +48,22 @@ fn every_alert_is_about_a_metric_that_is_exported() {
         assert!(Instant::now() < deadline, "nobody exports {missing:?}:\n{exported}");
         std::thread::sleep(Duration::from_millis(50));
     }
+}
+
+#[test]
+fn every_metric_is_described() {
+    let server = TestServer::start(env!("CARGO_BIN_EXE_memloom"));
+    let alice = server.as_user("alice");
+    let own = json!({"userId": "alice"});
+    alice.post("/v1/memories", json!({"content": "Likes tea", "layer": "user", "identifiers": own})).expect(201);
+    alice.post("/v1/memories:search", json!({"query": "tea", "identifiers": own})).expect(200);
+    alice.get("/v1/memories/00000000-0000-4000-8000-000000000000").expect(404);
+    alice.get("/v1/tenants/default/users/alice/files:list").expect(200);
+
+    let exported = server.anonymous().get("/metrics").expect(200).text;
+    let names = exported.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
+    let ours: BTreeSet<_> = names.filter(|name| PREFIXES.iter().any(|prefix| name.starts_with(prefix))).collect();
+    assert!(ours.len() > 15, "{exported}");
+    let missing: Vec<_> = ours.iter().filter(|name| !OPERATIONS.contains(&format!("`{name}`"))).collect();
+    assert!(missing.is_empty(), "docs/operations.md does not describe {missing:?}");
 }

@@ -3,6 +3,7 @@
 
 mod attachments;
 mod embedding;
+mod guides;
 mod memories;
 mod recorder;
 mod search;
