@@ -158,10 +158,12 @@ impl Node {
         how: Closed,
         keep: bool,
     ) -> Option<oneshot::Receiver<()>> {
-        tape.spool.close(how);
+        // Before it is closed, which wakes its recorder: that one would end it too, and whoever cancelled it would not hear when
+        // others were told.
         if !tape.settle() {
             return None;
         }
+        tape.spool.close(how);
         // One that another took the place of is not replayed any more, wherever that other one is.
         let keep = keep && tape.spool.closed() != Some(Closed::Ended(Ended::Superseded));
         let retention = i64::try_from(self.settings.finished_retention.as_micros()).unwrap_or(i64::MAX);
