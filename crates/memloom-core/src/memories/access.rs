@@ -186,6 +186,15 @@ impl MemoryCaller {
         self.admin
     }
 
+    /// Whether it acts for all users of its tenant at once. Who is a user acts for itself, unless it is an admin; who asserts one
+    /// acts for that one, whatever it may do otherwise.
+    pub fn acts_for_all(&self) -> bool {
+        match self.user {
+            None => self.is_trusted(),
+            Some(_) => self.admin && self.bound,
+        }
+    }
+
     /// Refuses identifiers that this caller may not use.
     pub fn authorise(&self, identifiers: &Identifiers, layers: &[Layer]) -> Result<()> {
         self.check_company(identifiers)?;

@@ -44,6 +44,17 @@ fn a_trusted_client_acts_for_anybody_but_does_not_contradict_itself() {
 }
 
 #[test]
+fn who_is_or_asserts_a_user_does_not_act_for_all() {
+    assert!(gateway().acts_for_all() && user("root").acts_for_all());
+    for caller in [user("alice"), gateway_for("alice"), client("robot")] {
+        assert!(!caller.acts_for_all(), "{caller:?}");
+    }
+    let mut admin = gateway_for("alice");
+    admin.admin = true;
+    assert!(!admin.acts_for_all(), "it speaks for one user, whatever it may do itself");
+}
+
+#[test]
 fn a_client_that_nobody_trusts_stays_out_of_personal_layers() {
     let all = identifiers(json!({"userId": "bob", "sessionId": "s", "agentId": "a", "projectId": "p"}));
     for layer in Layer::ALL {
