@@ -40,12 +40,11 @@ pub struct AddRequest {
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[schema(as = Mem0Message)]
 pub struct Message {
-    /// Who speaks; what `system` says is no memory.
+    /// Who speaks; what `system` says is no memory, nor what nobody says.
     #[schema(example = "user")]
     pub role: Option<String>,
-    /// What is said.
-    #[schema(min_length = 1)]
-    pub content: String,
+    /// What is said; a message without it, such as a call of a tool, is left out.
+    pub content: Option<String>,
     /// The speaker's name.
     pub name: Option<String>,
 }
@@ -54,7 +53,7 @@ pub struct Message {
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[schema(as = Mem0Added)]
 pub struct Added {
-    /// One for each message.
+    /// One for each message that was not left out.
     pub results: Vec<AddedMemory>,
     /// What was left out.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -288,6 +287,10 @@ pub struct Event {
     pub updated_at: String,
     /// `false`: nothing is told of what was deleted.
     pub is_deleted: bool,
+    /// The name of who said it.
+    pub actor_id: Option<String>,
+    /// Who said it.
+    pub role: Option<String>,
 }
 
 /// What memories can be about.

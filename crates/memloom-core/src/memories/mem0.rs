@@ -12,10 +12,10 @@ mod metadata;
 mod shown;
 mod writing;
 
-pub use entities::{Entities, Entity, Home};
-pub use filter::{Filters, Test, with_id};
+pub use entities::{Entities, Entity, Home, may_look_into};
+pub use filter::{Filters, Test, in_scope};
 pub use kept::{Kept, Lifetime};
-pub use shown::shown;
+pub use shown::{SaidBy, said_by, shown};
 pub use writing::{Add, Update, needs_a_model};
 
 use super::add::check_length;
@@ -37,8 +37,8 @@ const PAGE_SIZE: usize = 100;
 const LAST_PAGE: i64 = 1_000_000;
 
 /// Members that say how an answer is made and never which entries are in it; what they ask for is always so, or has no
-/// meaning here.
-const HARMLESS: [&str; 4] = ["version", "api_version", "output_format", "latest_only"];
+/// meaning here: what has expired is gone, whoever asks for it.
+const HARMLESS: [&str; 5] = ["version", "api_version", "output_format", "latest_only", "show_expired"];
 
 /// A search.
 #[derive(Debug, Clone, PartialEq)]
@@ -117,11 +117,6 @@ impl List {
         let filters = Filters::read(members)?;
         Ok(Self { filters, page: usize::try_from(page).unwrap_or(1), page_size })
     }
-
-    /// How many entries come before the page.
-    pub fn offset(&self) -> usize {
-        (self.page - 1).saturating_mul(self.page_size)
-    }
 }
 
 /// Which of the entries of a scope these conditions are about: everything that lasts and is not put away.
@@ -132,18 +127,13 @@ pub(super) fn conditions(test: Option<Test>) -> Conditions {
 
 /// Refuses members that nobody here knows: one that is not looked at would widen the result.
 fn refuse_unknown(members: Members<'_>, known: &[&str]) -> Result<()> {
-    for (name, why) in [
-        ("show_expired", "cannot be asked for: what has expired is gone"),
-        ("enable_graph", "cannot be asked for: there is no graph here"),
-    ] {
-        if members.flag(name)? {
-            return Err(members.refuse(name, why));
-        }
+    if members.flag("enable_graph")? {
+        return Err(members.refuse("enable_graph", "cannot be asked for: there is no graph here"));
     }
     if members.get("reference_date").is_some() {
         return Err(members.refuse("reference_date", "is not known here; filter by created_at instead"));
     }
-    let ignored = ["show_expired", "enable_graph", "reference_date"];
+    let ignored = ["enable_graph", "reference_date"];
     let is_known = |name: &str| {
         known.contains(&name)
             || HARMLESS.contains(&name)

@@ -3,21 +3,23 @@
 use super::provider::{NearQuery, Page, ScanQuery, Span};
 use super::search::{Hit, KnowledgeMode};
 use super::{Memories, count};
-use memloom_core::memories::mem0::{self, Entities, Entity, Filters};
+use memloom_core::memories::mem0::{self, Entities, Entity, Filters, may_look_into};
 use memloom_core::memories::merge::Options;
 use memloom_core::memories::{
-    Applied, Assertion, Change, Code, Conditions, Identifier, Identifiers, Layer, Memory, MemoryCaller, Mode,
-    Position, Precondition, Ranking, Refusal, ScopeKey, Viewer,
+    Applied, Assertion, Author, Change, Code, Conditions, Identifier, Identifiers, Layer, Memory,
+    MemoryCaller, MemoryId, Mode, Position, Precondition, Ranking, Refusal, ScopeKey, Viewer,
 };
 use memloom_core::{Error, Result};
+use memloom_store::Store;
 use memloom_store::memories::ScopeNo;
-use memloom_store::memories::scopes;
+use memloom_store::memories::scopes::{self, Whose};
 use memloom_store::memories::sessions::{self, Session};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The scopes of one user that a request looks into at most.
-const MOST_SCOPES: usize = 2_000;
+/// Scopes that are searched together. Words are worth what they are worth among these; who has more has several searches, and
+/// the best of them all.
+const SEARCHED_TOGETHER: usize = 2_000;
 /// The subjects that are told of at most.
 const MOST_SUBJECTS: usize = 100_000;
 /// Entries or scopes that are read at a time.
@@ -53,22 +55,25 @@ impl Memories {
         let sights = self.sights(caller, &filters.places).await?;
         let looked = self.look_for(caller, query, KnowledgeMode::Hybrid).await?;
         let mut all = Vec::new();
-        for sight in sights {
-            let near = NearQuery {
-                vectors: looked.vectors.clone(),
-                terms: looked.terms.clone(),
-                mode: Mode::Hybrid,
-                words_required: false,
-                threshold,
-                want: limit,
-                viewer: sight.viewer,
-                conditions: filters.conditions.clone(),
-                now: self.now(),
-            };
-            // Everything that was added is found: what says the same, too.
-            let options = Options { limit, ranking: Ranking::Score, dedupe: false, include_overridden: true };
-            let (hits, ..) = self.walk(caller, &sight.spans, near, options, &|_| true).await?;
-            all.extend(hits);
+        for Sight { viewer, spans } in &sights {
+            for spans in spans.chunks(SEARCHED_TOGETHER) {
+                let near = NearQuery {
+                    vectors: looked.vectors.clone(),
+                    terms: looked.terms.clone(),
+                    mode: Mode::Hybrid,
+                    words_required: false,
+                    threshold,
+                    want: limit,
+                    viewer: viewer.clone(),
+                    conditions: filters.conditions.clone(),
+                    now: self.now(),
+                };
+                // Everything that was added is found: what says the same, too.
+                let options =
+                    Options { limit, ranking: Ranking::Score, dedupe: false, include_overridden: true };
+                let (hits, ..) = self.walk(caller, spans, near, options, &|_| true).await?;
+                all.extend(hits);
+            }
         }
         all.sort_by(|a, b| b.score.total_cmp(&a.score));
         all.truncate(limit);
@@ -103,14 +108,34 @@ impl Memories {
         }
     }
 
-    /// Deletes the entries of these subjects that the caller sees, what was put away among them; says how many went.
-    pub async fn delete_about(&self, caller: &MemoryCaller, filters: Filters) -> Result<usize> {
-        let conditions = Conditions { kinds: None, include_archived: true, ..filters.conditions };
-        let mut deleted = 0;
-        for sight in self.sights(caller, &filters.places).await? {
-            deleted += self.delete_seen(caller, sight, &conditions).await?;
+    /// Deletes the entries with all of these ids that the caller sees, what was put away among them; says how many went.
+    pub async fn delete_about(&self, caller: &MemoryCaller, ids: Entities) -> Result<usize> {
+        let ids = ids.required()?;
+        ids.authorise(caller)?;
+        let scopes = match ids.get(Entity::User) {
+            Some(user) => {
+                authorise_user(caller, user)?;
+                self.scopes_for(caller, &[Whose::User(user.to_owned())], true).await?
+            }
+            None => {
+                let mut scopes = self.known_scopes(caller, true).await?;
+                // What is nobody's own is where its ids say, whoever made it.
+                let home = ids.home()?;
+                scopes.push((caller.scope(&home.identifiers, home.layer)?, 0));
+                scopes
+            }
+        };
+        self.delete_in(caller, scopes, &ids).await
+    }
+
+    /// Deletes the entries about anybody, of whomever; says how many went.
+    pub async fn delete_everything(&self, caller: &MemoryCaller) -> Result<usize> {
+        if !caller.acts_for_all() {
+            let message = "only a client that may act for all users may delete everything";
+            return Err(Refusal::new(Code::Forbidden, message).into());
         }
-        Ok(deleted)
+        let scopes = self.known_scopes(caller, true).await?;
+        self.delete_in(caller, scopes, &Entities::default()).await
     }
 
     /// Changes an entry by a body that is made from what it is: see [`Change`].
@@ -138,6 +163,12 @@ impl Memories {
         self.refuse_restated(&self.revised(&memory, &body(&memory))?.memory).await
     }
 
+    /// Refuses what [`Self::delete`] would refuse, and what is not there; deletes nothing.
+    pub async fn check_deletion(&self, caller: &MemoryCaller, id: &str) -> Result<()> {
+        let memory = self.reach(caller, id, &Assertion::default()).await?;
+        caller.authorise_write(memory.scope.layer())
+    }
+
     fn revised(&self, memory: &Memory, body: &Value) -> Result<Applied> {
         Change::read(body, None, self.rules())?.apply(memory, self.now(), self.rules())
     }
@@ -145,7 +176,11 @@ impl Memories {
     /// Whom there are memories about, as far as the caller may know.
     pub async fn subjects(&self, caller: &MemoryCaller) -> Result<Vec<Subject>> {
         let mut counted: BTreeMap<(Entity, String), i64> = BTreeMap::new();
-        for (scope, entries) in self.known_scopes(caller).await? {
+        for (scope, mut entries) in self.known_scopes(caller, false).await? {
+            // Of what it shares with others, it may not see everything.
+            if scope.user().is_none() && !caller.acts_for_all() {
+                entries = self.visible(caller, &scope).await?;
+            }
             for (entity, id) in Entities::of_scope(&scope).given().filter(|_| entries > 0) {
                 *counted.entry((entity, id.to_owned())).or_default() += entries;
             }
@@ -159,66 +194,105 @@ impl Memories {
         Ok(counted.into_iter().map(subject).collect())
     }
 
-    /// Deletes every entry about a subject, of whomever else it is; `None` is everything about anybody. Says how many went.
-    pub async fn delete_subject(
-        &self,
-        caller: &MemoryCaller,
-        subject: Option<(Entity, &str)>,
-    ) -> Result<usize> {
-        let for_all = acts_for_all(caller);
-        if subject.is_none() && !for_all {
-            let message = "only a client that may act for all users may delete everything";
-            return Err(Refusal::new(Code::Forbidden, message).into());
-        }
-        // Everything in a scope that stands for the subject; in others, the entries that the id is kept with.
-        let what_goes = |scope: &ScopeKey| {
-            let entities = Entities::of_scope(scope);
-            let everything = Conditions { include_archived: true, ..Conditions::default() };
-            match subject {
-                Some((entity, id)) if entities.get(entity) == Some(id) => Some(everything),
-                Some((entity, id)) if Entities::may_be_kept_in(entity, scope) => {
-                    Some(Conditions { kinds: None, include_archived: true, ..mem0::with_id(entity, id) })
-                }
-                Some(_) => None,
-                None => (!entities.is_empty()).then_some(everything),
+    /// How many entries of a scope the caller sees.
+    async fn visible(&self, caller: &MemoryCaller, scope: &ScopeKey) -> Result<i64> {
+        let query = ScanQuery {
+            viewer: caller.viewer(&scope.identifiers()),
+            conditions: Conditions { include_archived: true, ..Conditions::default() },
+            after: None,
+            limit: 1,
+            with_embeddings: false,
+            now: self.now(),
+        };
+        let page = self.scan(self.own_span(scope).await?, query).await?;
+        Ok(i64::try_from(page.total).unwrap_or(i64::MAX))
+    }
+
+    /// The scopes in which there is something about somebody, as far as the caller may know of them: all, if it acts for all;
+    /// else its own, and the projects in which it made something. It may look into others, but has to name them.
+    async fn known_scopes(&self, caller: &MemoryCaller, working: bool) -> Result<Vec<(ScopeKey, i64)>> {
+        let whose = match caller.user() {
+            _ if caller.acts_for_all() => vec![Whose::Anybody],
+            user => {
+                let author =
+                    Author { user: user.map(str::to_owned), client: caller.client().map(str::to_owned) };
+                let own = user.map(|user| Whose::User(user.to_owned()));
+                own.into_iter().chain([Whose::MadeIn(Layer::Project, author)]).collect()
             }
         };
+        self.scopes_for(caller, &whose, working).await
+    }
+
+    /// Scopes that have entries and that the caller may look into, with the number of these; where working memory is wanted,
+    /// too, those that have something there as well.
+    async fn scopes_for(
+        &self,
+        caller: &MemoryCaller,
+        whose: &[Whose],
+        working: bool,
+    ) -> Result<Vec<(ScopeKey, i64)>> {
+        let mut found = Vec::new();
+        for whose in whose {
+            found.extend(self.stored_scopes(&self.cx.store, caller, whose).await?);
+            if working {
+                found.extend(self.stored_scopes(&self.parts.ram, caller, whose).await?);
+            }
+        }
+        Ok(found)
+    }
+
+    async fn stored_scopes(
+        &self,
+        store: &Store,
+        caller: &MemoryCaller,
+        whose: &Whose,
+    ) -> Result<Vec<(ScopeKey, i64)>> {
+        let mut known = Vec::new();
+        let mut last = ScopeNo(0);
+        loop {
+            let (tenant, whose, after) = (caller.tenant().clone(), whose.clone(), last);
+            let step = store
+                .read("list_scopes", move |tx| {
+                    Ok::<_, Error>(scopes::with_entries(tx, &tenant, &whose, after, STEP as i64)?)
+                })
+                .await?;
+            let Some((row, _)) = step.last() else { return Ok(known) };
+            last = row.no;
+            let is_last = step.len() < STEP;
+            let step = step.into_iter().map(|(row, scope)| (scope, row.entries));
+            known.extend(
+                step.filter(|(scope, _)| {
+                    !Entities::of_scope(scope).is_empty() && may_look_into(caller, scope)
+                }),
+            );
+            if is_last {
+                return Ok(known);
+            }
+        }
+    }
+
+    /// Deletes what is seen in these scopes and has all of these ids. Scope by scope: whoever writes takes turns with the
+    /// forgetting of the scope's user.
+    async fn delete_in(
+        &self,
+        caller: &MemoryCaller,
+        scopes: Vec<(ScopeKey, i64)>,
+        ids: &Entities,
+    ) -> Result<usize> {
+        let mut scopes: Vec<ScopeKey> = scopes.into_iter().map(|(scope, _)| scope).collect();
+        each_once(&mut scopes);
         let mut deleted = 0;
-        for (scope, _) in self.known_scopes(caller).await? {
-            let Some(conditions) = what_goes(&scope) else { continue };
-            let identifiers = scope.identifiers();
-            let mut viewer = caller.viewer(&identifiers);
-            viewer.all = for_all;
+        for scope in scopes {
+            let Some(conditions) = mem0::in_scope(ids, &scope) else { continue };
+            let mut viewer = caller.viewer(&scope.identifiers());
+            viewer.all = caller.acts_for_all();
             let sight = Sight { viewer, spans: self.own_span(&scope).await? };
             deleted += self.delete_seen(caller, sight, &conditions).await?;
         }
         Ok(deleted)
     }
 
-    /// The scopes that subjects are found in: those of users and projects that the caller may name, with the number of their
-    /// entries.
-    async fn known_scopes(&self, caller: &MemoryCaller) -> Result<Vec<(ScopeKey, i64)>> {
-        let mut known = Vec::new();
-        let mut last = ScopeNo(0);
-        loop {
-            let (tenant, after) = (caller.tenant().clone(), last);
-            let step = self
-                .cx
-                .store
-                .read("list_scopes", move |tx| {
-                    tx.confine(tenant.as_str())?;
-                    Ok::<_, Error>(scopes::after(tx, Some(&tenant), after, STEP as i64)?)
-                })
-                .await?;
-            let Some((row, _)) = step.last() else { return Ok(known) };
-            last = row.no;
-            let may_name = |scope: &ScopeKey| caller.scope(&scope.identifiers(), scope.layer()).is_ok();
-            let mine = step.into_iter().map(|(row, scope)| (scope, row.entries));
-            known.extend(mine.filter(|(scope, _)| !Entities::of_scope(scope).is_empty() && may_name(scope)));
-        }
-    }
-
-    /// Deletes what is seen, page by page: of one user at a time, since whoever writes takes turns with that user's forgetting.
+    /// Deletes what is seen, page by page.
     async fn delete_seen(
         &self,
         caller: &MemoryCaller,
@@ -226,21 +300,30 @@ impl Memories {
         conditions: &Conditions,
     ) -> Result<usize> {
         let (mut deleted, mut after) = (0, None);
-        let sights = [sight];
         loop {
-            let page = self.page_about(&sights, conditions, after, STEP).await?;
+            let page = self.page_about(std::slice::from_ref(&sight), conditions, after, STEP).await?;
             let Some(last) = page.memories.last() else { return Ok(deleted) };
             after = Some(Position::of(last));
+            page.memories.iter().try_for_each(|memory| caller.authorise_write(memory.scope.layer()))?;
             let (mirrors, own): (Vec<_>, Vec<_>) =
                 page.memories.into_iter().partition(|memory| memory.lineage.mirror_of.is_some());
-            own.iter().chain(&mirrors).try_for_each(|memory| caller.authorise_write(memory.scope.layer()))?;
             for memory in &own {
                 self.cx.embeddings.forget(caller.tenant().as_str(), &memory.content);
             }
-            deleted += self.remove(caller, own, "delete").await?;
-            for mirror in mirrors {
+            let mut left: Vec<MemoryId> = mirrors.iter().map(|memory| memory.id).collect();
+            let ids: Vec<MemoryId> = own.iter().map(|memory| memory.id).collect();
+            let removed = self.remove(caller, own, "delete").await?;
+            deleted += removed;
+            // Some were changed since they were read, and go as they are now; which ones, nobody said.
+            if removed < ids.len() {
+                left.extend(ids);
+            }
+            for id in left {
+                let is_right = |memory: &Memory| {
+                    conditions.admits(memory) && sight.viewer.sees(&memory.policy, &memory.created_by)
+                };
                 let (assertion, any) = (Assertion::default(), Precondition::default());
-                let gone = self.delete_if(caller, mirror.id, &assertion, &any, |_| true).await?;
+                let gone = self.delete_if(caller, id, &assertion, &any, is_right).await?;
                 deleted += usize::from(gone);
             }
         }
@@ -256,20 +339,22 @@ impl Memories {
     ) -> Result<Page> {
         let mut all = Page::default();
         for sight in sights {
-            let query = ScanQuery {
-                viewer: sight.viewer.clone(),
-                conditions: conditions.clone(),
-                after,
-                limit,
-                with_embeddings: false,
-                now: self.now(),
-            };
-            let page = self.scan(sight.spans.clone(), query).await?;
-            all.memories.extend(page.memories);
-            all.total += page.total;
+            for spans in sight.spans.chunks(STEP) {
+                let query = ScanQuery {
+                    viewer: sight.viewer.clone(),
+                    conditions: conditions.clone(),
+                    after,
+                    limit,
+                    with_embeddings: false,
+                    now: self.now(),
+                };
+                let page = self.scan(spans.to_vec(), query).await?;
+                all.memories.extend(page.memories);
+                all.total += page.total;
+                all.memories.sort_by(|a, b| Position::of(a).compare(&Position::of(b)));
+                all.memories.truncate(limit);
+            }
         }
-        all.memories.sort_by(|a, b| Position::of(a).compare(&Position::of(b)));
-        all.memories.truncate(limit);
         Ok(all)
     }
 
@@ -277,6 +362,7 @@ impl Memories {
     async fn sights(&self, caller: &MemoryCaller, places: &[Entities]) -> Result<Vec<Sight>> {
         let mut by_user: BTreeMap<Option<&str>, Vec<ScopeKey>> = BTreeMap::new();
         for place in places {
+            place.authorise(caller)?;
             let user = place.get(Entity::User);
             let scopes = match (user, place.get(Entity::Run)) {
                 (Some(user), None) => self.scopes_of_user(caller, user, place.get(Entity::Agent)).await?,
@@ -286,15 +372,11 @@ impl Memories {
                     vec![caller.scope(&home.identifiers, home.layer)?]
                 }
             };
-            let known = by_user.entry(user).or_default();
-            for scope in scopes {
-                if !known.contains(&scope) {
-                    known.push(scope);
-                }
-            }
+            by_user.entry(user).or_default().extend(scopes);
         }
         let mut sights = Vec::with_capacity(by_user.len());
-        for (user, scopes) in by_user {
+        for (user, mut scopes) in by_user {
+            each_once(&mut scopes);
             let mut identifiers = Identifiers::default();
             identifiers.set(Identifier::User, Entity::User.member(), user.unwrap_or_default())?;
             sights.push(Sight {
@@ -305,64 +387,62 @@ impl Memories {
         Ok(sights)
     }
 
-    /// Every scope of a user; with an agent, those in which something of that agent can be.
+    /// The scopes of a user that have entries and that the caller may look into; with an agent, those in which something of that
+    /// agent can be.
     async fn scopes_of_user(
         &self,
         caller: &MemoryCaller,
         user: &str,
         agent: Option<&str>,
     ) -> Result<Vec<ScopeKey>> {
-        let mut identifiers = Identifiers::default();
-        identifiers.set(Identifier::User, Entity::User.member(), user)?;
-        // Whether the caller may name this user at all.
-        caller.scope(&identifiers, Layer::User)?;
-        let (tenant, of) = (caller.tenant().clone(), user.to_owned());
-        let found = self
-            .cx
-            .store
-            .read("list_scopes", move |tx| {
-                Ok::<_, Error>(scopes::of_user(tx, &tenant, &of, MOST_SCOPES as i64 + 1)?)
-            })
-            .await?;
-        if found.len() > MOST_SCOPES {
-            let message =
-                format!("this user has memories in more than {MOST_SCOPES} runs; name the run_id, too");
-            return Err(Refusal::new(Code::InvalidRequest, message).into());
-        }
-        let may_be_of = |scope: &ScopeKey| match scope.layer() {
-            Layer::Agent => agent.is_none_or(|agent| scope.get(Identifier::Agent) == Some(agent)),
-            Layer::User => agent.is_none(),
-            _ => true,
+        authorise_user(caller, user)?;
+        let found = self.scopes_for(caller, &[Whose::User(user.to_owned())], false).await?;
+        let may_be_of = |scope: &ScopeKey| match agent {
+            None => true,
+            Some(agent) => {
+                scope.get(Identifier::Agent) == Some(agent) || Entities::may_be_kept_in(Entity::Agent, scope)
+            }
         };
-        Ok(found.into_iter().map(|(_, scope)| scope).filter(may_be_of).collect())
+        Ok(found.into_iter().map(|(scope, _)| scope).filter(may_be_of).collect())
     }
 
     /// These scopes by themselves, without those of conversations that were deleted.
     async fn own_spans(&self, caller: &MemoryCaller, scopes: Vec<ScopeKey>) -> Result<Vec<Span>> {
-        if scopes.iter().all(|scope| scope.layer() != Layer::Session) {
-            return Ok(scopes.into_iter().map(|scope| Span { scope, until: None }).collect());
-        }
-        let tenant = caller.tenant().clone();
-        self.cx
-            .store
-            .read("look_up_sessions", move |tx| {
-                let mut spans = Vec::with_capacity(scopes.len());
-                for scope in &scopes {
+        let mut spans = Vec::with_capacity(scopes.len());
+        for step in scopes.chunks(STEP) {
+            if step.iter().all(|scope| scope.layer() != Layer::Session) {
+                spans.extend(step.iter().cloned().map(|scope| Span { scope, until: None }));
+                continue;
+            }
+            let (tenant, step) = (caller.tenant().clone(), step.to_vec());
+            let look_up = self.cx.store.read("look_up_sessions", move |tx| {
+                let mut there = Vec::with_capacity(step.len());
+                for scope in &step {
                     let deleted = match scope.get(Identifier::Session) {
                         Some(session) => sessions::look_up(tx, &tenant, session)? == Session::Deleted,
                         None => false,
                     };
                     if !deleted {
-                        spans.push(Span { scope: scope.clone(), until: None });
+                        there.push(Span { scope: scope.clone(), until: None });
                     }
                 }
-                Ok::<_, Error>(spans)
-            })
-            .await
+                Ok::<_, Error>(there)
+            });
+            spans.extend(look_up.await?);
+        }
+        Ok(spans)
     }
 }
 
-/// Whether a caller acts for all users of its tenant: one that speaks for a user, or is one, does not.
-fn acts_for_all(caller: &MemoryCaller) -> bool {
-    caller.is_admin() || (caller.user().is_none() && caller.is_trusted())
+/// Refuses a user that the caller may not act for.
+fn authorise_user(caller: &MemoryCaller, user: &str) -> Result<()> {
+    let mut identifiers = Identifiers::default();
+    identifiers.set(Identifier::User, Entity::User.member(), user)?;
+    caller.scope(&identifiers, Layer::User).map(drop)
+}
+
+/// Leaves each scope once, in no particular order.
+fn each_once(scopes: &mut Vec<ScopeKey>) {
+    scopes.sort_unstable_by_key(ScopeKey::hash);
+    scopes.dedup();
 }

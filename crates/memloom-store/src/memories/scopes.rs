@@ -2,7 +2,7 @@
 
 use crate::{Row, StoreError, Tx, TxExt};
 use memloom_core::identity::Tenant;
-use memloom_core::memories::{Identifier, Layer, ScopeKey};
+use memloom_core::memories::{Author, Identifier, Layer, ScopeKey};
 
 /// A scope's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -199,25 +199,64 @@ pub fn after(
     }
 }
 
-/// Up to `limit` scopes of a user, in the order of their numbers.
-pub fn of_user(
+/// Whose scopes are asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Whose {
+    /// Anybody's, shared ones among them.
+    Anybody,
+    /// The personal ones of a user.
+    User(String),
+    /// Shared ones of a layer in which somebody made an entry: a user, or a client for nobody.
+    MadeIn(Layer, Author),
+}
+
+/// Up to `limit` scopes of a tenant after a number, in the order of their numbers: of those that have entries, as most do not
+/// any more where each run of a program has its own.
+pub fn with_entries(
     tx: &mut dyn Tx,
     tenant: &Tenant,
-    user: &str,
+    whose: &Whose,
+    after: ScopeNo,
     limit: i64,
 ) -> Result<Vec<(ScopeRow, ScopeKey)>, StoreError> {
+    macro_rules! select {
+        ($conditions:literal) => {
+            concat!(
+                "SELECT ",
+                row_columns!(),
+                ", ",
+                scope_columns!(),
+                " FROM memory_scopes s WHERE s.tenant = $1 AND s.id > $2 AND s.entries > 0",
+                $conditions,
+                " ORDER BY s.id LIMIT $3"
+            )
+        };
+    }
     tx.confine(tenant.as_str())?;
-    tx.rows(
-        concat!(
-            "SELECT ",
-            row_columns!(),
-            ", ",
-            scope_columns!(),
-            " FROM memory_scopes s WHERE s.tenant = $1 AND s.user_id = $2 ORDER BY s.id LIMIT $3"
+    let listed = |row: &dyn Row| Ok((scope_row(row)?, key(row, 6)?));
+    let (tenant, after, limit) = (tenant.as_str().into(), after.0.into(), limit.into());
+    match whose {
+        Whose::Anybody => tx.rows(select!(""), &[tenant, after, limit], listed),
+        Whose::User(user) => {
+            tx.rows(select!(" AND s.user_id = $4"), &[tenant, after, limit, user.as_str().into()], listed)
+        }
+        Whose::MadeIn(layer, Author { user: Some(user), .. }) => tx.rows(
+            select!(
+                " AND s.layer = $4 AND s.id IN (SELECT m.scope_no FROM memories m WHERE m.shared_by = $5)"
+            ),
+            &[tenant, after, limit, i64::from(layer.precedence()).into(), user.as_str().into()],
+            listed,
         ),
-        &[tenant.as_str().into(), user.into(), limit.into()],
-        |row| Ok((scope_row(row)?, key(row, 6)?)),
-    )
+        Whose::MadeIn(layer, Author { user: None, client: Some(client) }) => tx.rows(
+            select!(
+                " AND s.layer = $4 AND EXISTS (SELECT 1 FROM memories m WHERE m.scope_no = s.id \
+                 AND m.author_user IS NULL AND m.author_client = $5)"
+            ),
+            &[tenant, after, limit, i64::from(layer.precedence()).into(), client.as_str().into()],
+            listed,
+        ),
+        Whose::MadeIn(_, Author { user: None, client: None }) => Ok(Vec::new()),
+    }
 }
 
 /// How many entries there are in each layer, for the metrics.

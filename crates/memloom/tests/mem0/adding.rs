@@ -24,6 +24,44 @@ fn each_message_is_a_memory_and_instructions_are_none() {
 }
 
 #[test]
+fn messages_in_which_nobody_says_anything_are_left_out_and_the_answer_says_so() {
+    let mem0 = Mem0::fresh();
+    let call =
+        json!([{"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}]);
+    let messages = json!([
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "How warm is it in Lisbon?"},
+        {"role": "assistant", "content": null, "tool_calls": call},
+        {"role": "tool", "tool_call_id": "call_1", "content": "21 degrees"},
+        {"role": "assistant", "tool_calls": call},
+        {"role": "tool", "tool_call_id": "call_1", "content": ""},
+        {"role": "assistant", "content": []},
+        {"content": "nobody knows who said this"},
+        {"role": "assistant", "content": "It has 21 degrees."},
+    ]);
+    let added = mem0.add(messages, json!({"user_id": "u"})).expect(200).json;
+    assert_eq!(texts(&added), ["How warm is it in Lisbon?", "21 degrees", "It has 21 degrees."]);
+    assert_eq!(added["results"][1]["role"], "tool");
+    let message = added["message"].as_str().unwrap();
+    assert!(message.starts_with("1 system message(s)") && message.contains("5 message(s)"), "{message}");
+}
+
+#[test]
+fn what_an_add_does_not_know_it_refuses() {
+    let mem0 = Mem0::fresh();
+    for member in ["metadat", "expires", "categories", "org_id", "user"] {
+        mem0.add(json!("a"), json!({"user_id": "u", member: "x"}))
+            .refused(400, "is not known here; nothing was stored");
+    }
+    assert_eq!(mem0.texts(json!({"user_id": "u"})), Vec::<String>::new());
+    let harmless = json!({
+        "user_id": "u", "version": "v2", "output_format": "v1.1", "async_mode": false, "enable_graph": false,
+        "includes": null, "immutable": false, "custom_categories": [],
+    });
+    mem0.add(json!("a"), harmless).expect(200);
+}
+
+#[test]
 fn a_text_or_one_message_will_do() {
     let mem0 = Mem0::fresh();
     mem0.add(json!("a text"), json!({"user_id": "u"})).expect(200);
@@ -38,9 +76,13 @@ fn all_messages_are_stored_or_none() {
     let long = "x".repeat(100_001);
     let messages = json!([{"role": "user", "content": "short"}, {"role": "user", "content": long}]);
     mem0.add(messages, json!({"user_id": "u"})).refused(422, "at most 100000 characters");
-    let messages = json!([{"role": "user", "content": "short"}, {"role": "user", "content": " "}]);
-    mem0.add(messages, json!({"user_id": "u"})).refused(400, "must not be blank");
-    mem0.add(json!([]), json!({"user_id": "u"})).refused(400, "nothing to remember");
+    let messages = json!([{"role": "user", "content": "short"}, {"role": "user", "content": 7}]);
+    mem0.add(messages, json!({"user_id": "u"})).refused(400, "must be a string");
+    for nothing in
+        [json!([]), json!(" "), json!([{"role": "user", "content": " "}]), json!({"content": "who?"})]
+    {
+        mem0.add(nothing, json!({"user_id": "u"})).refused(400, "nothing to remember");
+    }
     assert_eq!(mem0.texts(json!({"user_id": "u"})), Vec::<String>::new());
 }
 

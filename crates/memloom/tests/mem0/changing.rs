@@ -34,6 +34,21 @@ fn an_update_changes_what_it_names_and_history_tells_of_texts() {
 }
 
 #[test]
+fn history_says_who_said_it() {
+    let mem0 = Mem0::fresh();
+    let message = json!([{"role": "assistant", "content": "You like tea.", "name": "poet"}]);
+    let added = mem0.add(message, json!({"user_id": "u"})).expect(200).json;
+    let id = added["results"][0]["id"].as_str().unwrap();
+    mem0.put(&format!("/v1/memories/{id}/"), json!({"text": "You like coffee."})).expect(200);
+    for path in [format!("/v1/memories/{id}/history/"), format!("/memories/{id}/history")] {
+        let events = mem0.0.get(&path).expect(200).json;
+        let said: Vec<(&Value, &Value)> =
+            events.as_array().unwrap().iter().map(|one| (&one["role"], &one["actor_id"])).collect();
+        assert_eq!(said, [(&json!("assistant"), &json!("poet")); 2]);
+    }
+}
+
+#[test]
 fn history_tells_of_changes_by_every_other_way() {
     let mem0 = Mem0::fresh();
     let body = json!({"layer": "user", "identifiers": {"userId": "u"}, "content": "one"});
@@ -84,11 +99,31 @@ fn a_batch_changes_all_or_finds_out_before_that_it_cannot() {
     mem0.0.send("DELETE", "/v1/batch/", Body::Json(body)).refused(404, "there is no such memory");
     assert_eq!(mem0.texts(json!({"user_id": "u"})), ["B", "A"]);
 
-    let body = json!({"memories": [{"memory_id": ids[0]}, {"memory_id": ids[0]}, {"memory_id": ids[1]}]});
+    let shouted = ids[0].to_uppercase();
+    let body = json!({"memories": [update(&ids[0], "X"), update(&ids[1], "Y"), update(&shouted, "Z")]});
+    mem0.put("/v1/batch/", body).refused(400, "names a memory twice");
+    assert_eq!(mem0.texts(json!({"user_id": "u"})), ["B", "A"]);
+
+    let body = json!({"memories": [{"memory_id": ids[0]}, {"memory_id": shouted}, {"memory_id": ids[1]}]});
     let done = mem0.0.send("DELETE", "/v1/batch/", Body::Json(body)).expect(200);
     assert_eq!(done.json["message"], "Successfully deleted 2 memories");
     assert_eq!(mem0.texts(json!({"user_id": "u"})), Vec::<String>::new());
     for body in [json!({}), json!({"memories": []}), json!({"memories": ["x"]}), json!({"memories": [{}]})] {
         mem0.put("/v1/batch/", body).refused(400, "memor");
+    }
+}
+
+#[test]
+fn a_batch_deletes_all_or_finds_out_before_that_it_may_not() {
+    let server = server_with("[memories.write_roles]\nproject = [\"admin\"]\n");
+    let admin = Mem0(server.anonymous().with_header("authorization", "Bearer admin"));
+    let alice = Mem0(server.anonymous().with_header("authorization", "Bearer alice"));
+    // The older one would go first.
+    let own = alice.say("mine", json!({"user_id": "alice"}));
+    let law = admin.say("the law", json!({"app_id": "shop"}));
+    for ids in [[&own, &law], [&law, &own]] {
+        let body = json!({"memories": ids.map(|id| json!({"memory_id": id}))});
+        alice.0.send("DELETE", "/v1/batch/", Body::Json(body)).refused(403, "a role is required");
+        assert_eq!(alice.get(&own)["memory"], "mine");
     }
 }

@@ -1,6 +1,8 @@
 //! What is deleted is gone, with everything it ever said.
 
 use crate::support::*;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 #[test]
 fn a_deleted_memory_is_not_there_and_neither_is_its_history() {
@@ -70,4 +72,121 @@ fn deleting_all_is_about_the_ids_that_are_named() {
     // The client would send a filter like this, and without it everything would go.
     mem0.0.delete("/v1/memories/?user_id=v&filters=%7B%7D").refused(400, "'filters' is not known here");
     assert_eq!(left(), ["other", "other"]);
+}
+
+#[test]
+fn without_a_user_deleting_all_reaches_whatever_has_the_ids() {
+    let mem0 = Mem0::fresh();
+    let leave = || {
+        mem0.say("agent", json!({"user_id": "u", "agent_id": "bot"}));
+        mem0.say("run of agent", json!({"user_id": "v", "run_id": "r", "agent_id": "bot", "app_id": "shop"}));
+        mem0.say("agent alone", json!({"agent_id": "bot"}));
+        mem0.say("run", json!({"user_id": "u", "run_id": "r"}));
+        mem0.say("run alone", json!({"run_id": "r", "app_id": "shop"}));
+        mem0.say("other agent", json!({"user_id": "u", "agent_id": "poet"}));
+    };
+    let left = || {
+        let everywhere = [
+            json!({"user_id": "u"}),
+            json!({"user_id": "v"}),
+            json!({"agent_id": "bot"}),
+            json!({"run_id": "r"}),
+        ];
+        let mut left = mem0.texts(json!({"OR": everywhere}));
+        left.sort();
+        left
+    };
+    let delete_all = |ids: &str, expected: &[&str]| {
+        leave();
+        mem0.0.delete(&format!("/v1/memories/?{ids}")).expect(200);
+        assert_eq!(left(), expected, "{ids}");
+        mem0.0.post_nothing("/reset").expect(200);
+        assert_eq!(left(), Vec::<String>::new());
+    };
+    delete_all("agent_id=bot", &["other agent", "run", "run alone"]);
+    delete_all("run_id=r", &["agent", "agent alone", "other agent"]);
+    delete_all("app_id=shop", &["agent", "agent alone", "other agent", "run"]);
+    delete_all("agent_id=bot&app_id=shop", &["agent", "agent alone", "other agent", "run", "run alone"]);
+    delete_all("agent_id=bot&run_id=r", &["agent", "agent alone", "other agent", "run", "run alone"]);
+}
+
+#[test]
+fn what_is_in_working_memory_goes_too() {
+    let mem0 = Mem0::fresh();
+    let working = |session: &str| {
+        let body = json!({
+            "layer": "session", "kind": "working", "identifiers": {"userId": "u", "sessionId": session}, "content": "now",
+        });
+        mem0.0.post("/v1/memories", body).expect(201).json["memory"]["id"].as_str().unwrap().to_owned()
+    };
+    for path in ["/v1/memories/?user_id=u", "/v1/memories/?run_id=s", "/v2/entities/user/u/"] {
+        let id = working("s");
+        mem0.0.delete(path).expect(200);
+        mem0.0.get(&format!("/v1/memories/{id}")).expect(404);
+    }
+    let id = working("s");
+    mem0.0.post_nothing("/reset").expect(200);
+    mem0.0.get(&format!("/v1/memories/{id}")).expect(404);
+}
+
+#[test]
+fn what_is_being_changed_is_deleted_too() {
+    let mem0 = Mem0::fresh();
+    for path in ["/v1/memories/?user_id=u", "/v2/entities/user/u/"] {
+        let messages: Vec<Value> =
+            (0..120).map(|number| json!({"role": "user", "content": format!("number {number}")})).collect();
+        let added = mem0.add(json!(messages), json!({"user_id": "u"})).expect(200).json;
+        let ids: Vec<String> = added["results"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["id"].as_str().unwrap().to_owned())
+            .collect();
+        let over = AtomicBool::new(false);
+        thread::scope(|threads| {
+            for part in ids.chunks(30) {
+                let (mem0, over) = (&mem0, &over);
+                threads.spawn(move || {
+                    for round in 0.. {
+                        for id in part {
+                            if over.load(Ordering::Relaxed) {
+                                return;
+                            }
+                            let changed = mem0
+                                .put(&format!("/v1/memories/{id}/"), json!({"metadata": {"round": round}}));
+                            assert!([200, 404].contains(&changed.status), "{}", changed.describe());
+                        }
+                    }
+                });
+            }
+            mem0.0.delete(path).expect(200);
+            let left = mem0.texts(json!({"user_id": "u"}));
+            over.store(true, Ordering::Relaxed);
+            assert_eq!(left, Vec::<String>::new(), "{path}");
+        });
+    }
+}
+
+#[test]
+fn a_user_may_have_had_any_number_of_runs() {
+    let mem0 = Mem0::fresh();
+    let runs: Vec<usize> = (0..2_100).collect();
+    for part in runs.chunks(500) {
+        let memories: Vec<Value> = (part.iter())
+            .map(|run| {
+                let identifiers = json!({"userId": "u", "sessionId": format!("r-{run}")});
+                json!({"layer": "session", "kind": "semantic", "identifiers": identifiers, "content": format!("run {run} went well")})
+            })
+            .collect();
+        mem0.0.post("/v1/memories:bulkAdd", json!({"memories": memories})).expect(200);
+    }
+    let page = mem0.0.post("/v3/memories/?page=21", json!({"filters": {"user_id": "u"}})).expect(200).json;
+    assert_eq!((page["count"].as_i64(), texts(&page).len(), &page["next"]), (Some(2_100), 100, &Value::Null));
+    assert_eq!(mem0.found("run 7 went well", json!({"user_id": "u"}))[0], "run 7 went well");
+    assert_eq!(mem0.found("run 2099 went well", json!({"user_id": "u"}))[0], "run 2099 went well");
+
+    mem0.0.delete("/v1/memories/?user_id=u").expect(200);
+    assert_eq!(mem0.texts(json!({"user_id": "u"})), Vec::<String>::new());
+    mem0.say("a new beginning", json!({"user_id": "u"}));
+    assert_eq!(mem0.found("beginning", json!({"user_id": "u"})), ["a new beginning"]);
 }

@@ -50,8 +50,8 @@ fn they_are_listed_with_the_number_of_their_memories_and_can_be_deleted() {
     mem0.0.delete("/v2/entities/run/r%201%2F2/").expect(200);
     mem0.0.delete("/v2/entities/user/u/").expect(200);
     assert_eq!(told(&mem0), [one("app", "shop", 1)]);
-    mem0.0.delete("/v2/entities/user/u/").refused(404, "no memories about this entity");
-    mem0.0.delete("/v2/entities/robot/u/").refused(404, "no memories about this entity");
+    mem0.0.delete("/v2/entities/user/u/").expect(200);
+    mem0.0.delete("/v2/entities/robot/u/").refused(404, "about nothing else");
 }
 
 #[test]
@@ -78,7 +78,68 @@ fn ids_that_are_kept_with_memories_lead_to_them_too() {
     mem0.0.delete("/v2/entities/agent/ag1/").expect(200);
     assert_eq!(mem0.texts(json!({"user_id": "u"})), ["of another"]);
     assert_eq!(mem0.texts(json!({"agent_id": "ag1"})), Vec::<String>::new());
-    mem0.0.delete("/v2/entities/agent/ag1/").refused(404, "no memories about this entity");
     mem0.0.delete("/v2/entities/app/shop/").expect(200);
     assert_eq!(mem0.texts(json!({"user_id": "u"})), Vec::<String>::new());
+}
+
+#[test]
+fn all_that_are_told_of_can_be_deleted_one_after_the_other() {
+    let mem0 = Mem0::fresh();
+    leave(&mem0);
+    mem0.say("f", json!({"user_id": "u", "agent_id": "only with u", "run_id": "s", "app_id": "kept"}));
+    // Of names that could not be given here, but elsewhere.
+    for (layer, identifiers) in [
+        ("user", json!({"userId": "*"})),
+        ("project", json!({"projectId": "*"})),
+        ("project", json!({"projectId": "agent:*"})),
+    ] {
+        let body = json!({"layer": layer, "identifiers": identifiers, "content": "a star"});
+        mem0.0.post("/v1/memories", body).expect(201);
+    }
+    let all = told(&mem0);
+    assert_eq!(all.len(), 9, "{all:?}");
+    for (kind, name, _) in all {
+        let name = name.replace(' ', "%20").replace('/', "%2F");
+        mem0.0.delete(&format!("/v2/entities/{kind}/{name}/")).expect(200);
+    }
+    assert_eq!(told(&mem0), []);
+}
+
+#[test]
+fn a_user_is_told_of_its_own_and_of_projects_where_it_made_something() {
+    let mem0 = Mem0::fresh();
+    let [carol, dave, robot] =
+        [("authorization", "Bearer carol"), ("authorization", "Bearer dave"), ("x-user-id", "erin")]
+            .map(|(name, value)| Mem0(mem0.0.with_header(name, value)));
+    for ids in [
+        json!({"app_id": "merger"}),
+        json!({"agent_id": "spy"}),
+        json!({"run_id": "r-1"}),
+        json!({"user_id": "bob"}),
+    ] {
+        mem0.say("not for all", ids);
+    }
+    mem0.say("of the shop", json!({"app_id": "shop"}));
+    carol.say("of carol", json!({"user_id": "carol", "agent_id": "helper"}));
+    carol.say("by carol", json!({"app_id": "shop"}));
+    let secret = json!({
+        "layer": "project", "identifiers": {"projectId": "shop"}, "content": "dave's own", "accessPolicy": {"policy": "private"},
+    });
+    dave.0.post("/v1/memories", secret).expect(201);
+    robot.say("of erin", json!({"user_id": "erin"}));
+
+    assert_eq!(told(&carol), [one("user", "carol", 1), one("agent", "helper", 1), one("app", "shop", 2)]);
+    assert_eq!(told(&dave), [one("app", "shop", 3)]);
+    assert_eq!(told(&robot), [one("user", "erin", 1)]);
+    assert_eq!(told(&mem0).iter().filter(|(kind, ..)| kind != "user").count(), 5);
+
+    // What is not told of can be asked for by its name, and deleting what is told of leaves it.
+    assert_eq!(carol.texts(json!({"app_id": "merger"})), ["not for all"]);
+    for (kind, name, _) in told(&carol) {
+        carol.0.delete(&format!("/v2/entities/{kind}/{name}/")).expect(200);
+    }
+    assert_eq!(told(&carol), []);
+    assert_eq!(mem0.texts(json!({"app_id": "merger"})), ["not for all"]);
+    assert_eq!(mem0.texts(json!({"user_id": "bob"})), ["not for all"]);
+    assert_eq!(told(&dave), [one("app", "shop", 1)]);
 }

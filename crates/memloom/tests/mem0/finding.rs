@@ -24,6 +24,9 @@ fn a_search_ranks_by_score_and_keeps_to_its_bounds() {
     assert!(scores.is_sorted_by(|a, b| a >= b) && scores[0] <= 1.0 && scores[2] >= 0.0, "{scores:?}");
     assert_eq!(texts(&search(json!({"threshold": 0, "top_k": 1}))), ["My dog is called Rex"]);
     assert_eq!(texts(&search(json!({"threshold": scores[0]}))), ["My dog is called Rex"]);
+    assert_eq!(texts(&search(json!({"threshold": 0, "show_expired": true, "latest_only": true}))).len(), 3);
+    let body = json!({"filters": {"user_id": "u"}, "show_expired": true});
+    assert_eq!(mem0.0.post("/v3/memories/", body).expect(200).json["count"], 3);
     let only =
         search(json!({"fields": ["memory", "user_id"], "top_k": 1, "rerank": true, "keyword_search": true}));
     let members: Vec<&String> = only["results"][0].as_object().unwrap().keys().collect();
@@ -34,7 +37,7 @@ fn a_search_ranks_by_score_and_keeps_to_its_bounds() {
         (json!({"top_k": 101}), "'top_k' must be from 1 to 100"),
         (json!({"threshold": 1.5}), "'threshold' must be from 0 to 1"),
         (json!({"query": "  "}), "'query' must not be blank"),
-        (json!({"show_expired": true}), "what has expired is gone"),
+        (json!({"enable_graph": true}), "there is no graph here"),
         (json!({"reference_date": "2024-01-01"}), "'reference_date' is not known here"),
     ] {
         let mut body = json!({"query": "q", "filters": {"user_id": "u"}});

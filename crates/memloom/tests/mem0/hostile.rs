@@ -48,7 +48,7 @@ fn odd_bodies_and_ids_are_refused_in_the_shape_of_mem0() {
     {
         mem0.0.get(path).refused(404, "there is no such memory");
     }
-    mem0.0.delete("/v2/entities/user/%FF/").refused(404, "no memories about");
+    mem0.0.delete("/v2/entities/user/%FF/").refused(404, "about nothing else");
     mem0.0.get("/v3/memories/nowhere/").refused(404, "");
     mem0.0.send("PATCH", "/v1/memories/", Body::Json(json!({}))).refused(405, "");
 }

@@ -15,8 +15,11 @@ static KEYS: LazyLock<TestServer> = LazyLock::new(|| {
         agent-a = ["key-a"]
         gateway = { keys = ["key-gateway"], tenant = "acme" }
         other = { keys = ["key-other"], tenant = "umbrella" }
+        chief = { keys = ["key-chief"], tenant = "headquarters" }
         [auth.trusted_clients]
-        clients = ["gateway", "other"]
+        clients = ["gateway", "other", "chief"]
+        [roles.admin]
+        clients = ["chief"]
         "#,
     )
 });
@@ -63,7 +66,8 @@ fn the_tenant_is_that_of_the_key() {
         .put(&format!("/v1/memories/{id}/"), json!({"text": "mine"}))
         .refused(404, "there is no such memory");
     umbrella.0.delete(&format!("/v1/memories/{id}/")).refused(404, "there is no such memory");
-    umbrella.0.delete(&format!("/v2/entities/user/{user}/")).refused(404, "no memories about");
+    umbrella.0.delete(&format!("/v2/entities/user/{user}/")).expect(200);
+    umbrella.0.delete(&format!("/v1/memories/?user_id={user}")).expect(200);
     umbrella.0.post_nothing("/reset").expect(200);
     assert_eq!(acme.texts(json!({"user_id": user})), ["a secret of acme"]);
 }
@@ -77,6 +81,7 @@ fn a_client_that_nobody_trusts_acts_for_no_user() {
     let body = json!({"query": "q", "filters": {"AND": [{"user_id": "u"}, {"run_id": "r"}]}});
     agent.0.post("/v3/memories/search/", body).refused(403, refused);
     agent.0.delete("/v1/memories/?user_id=u").refused(403, refused);
+    agent.0.delete("/v2/entities/user/u/").refused(403, refused);
     agent.0.post_nothing("/reset").refused(403, "may delete everything");
     let name = fresh_name("agent");
     agent.say("what the agent knows", json!({"agent_id": name}));
@@ -100,7 +105,70 @@ fn a_user_sees_itself_only() {
     carol.0.get(&format!("/v1/memories/{id}/")).refused(404, "there is no such memory");
     let told = carol.0.get("/v1/entities/").expect(200).json;
     assert_eq!((told["count"].as_i64(), told["results"][0]["name"].as_str()), (Some(1), Some("carol")));
-    carol.0.delete("/v2/entities/user/bob/").refused(404, "no memories about");
+    carol.0.delete("/v2/entities/user/bob/").refused(403, "yourself only");
     carol.0.post_nothing("/reset").refused(403, "may delete everything");
     assert_eq!(mem0.get(&id)["memory"], "of bob");
+}
+
+#[test]
+fn an_agent_may_be_bound_to_its_name() {
+    let server = server_with("[memories]\nbind_agent_id = true\n");
+    let [a, b] = ["agent-a", "agent-b"].map(|key| Mem0(server.anonymous().with_key(key)));
+    a.say("of a", json!({"user_id": "alice", "agent_id": "agent-a"}));
+    a.say("a by itself", json!({"agent_id": "agent-a"}));
+    b.say("of b", json!({"user_id": "alice", "agent_id": "agent-b"}));
+    b.say("b by itself", json!({"agent_id": "agent-b"}));
+
+    let refused = "must be the client of your API key";
+    for filters in [
+        json!({"AND": [{"user_id": "alice"}, {"agent_id": "agent-b"}]}),
+        json!({"AND": [{"user_id": "alice"}, {"agent_id": {"in": ["agent-a", "agent-b"]}}]}),
+        json!({"AND": [{"user_id": "alice"}, {"run_id": "r"}, {"agent_id": "agent-b"}]}),
+        json!({"agent_id": "agent-b"}),
+    ] {
+        a.0.post("/v3/memories/", json!({"filters": filters})).refused(403, refused);
+        a.0.post("/v3/memories/search/", json!({"query": "b", "filters": filters})).refused(403, refused);
+    }
+    for ids in [
+        json!({"user_id": "alice", "agent_id": "agent-b"}),
+        json!({"user_id": "alice", "run_id": "r", "agent_id": "agent-b"}),
+        json!({"agent_id": "agent-b"}),
+        json!({"run_id": "r", "agent_id": "agent-b"}),
+        json!({"filters": {"agent_id": "agent-b", "app_id": "shop"}}),
+    ] {
+        a.add(json!("planted"), ids).refused(403, refused);
+    }
+    a.0.delete("/v1/memories/?user_id=alice&agent_id=agent-b").refused(403, refused);
+    a.0.delete("/v1/memories/?agent_id=agent-b").refused(403, refused);
+    a.0.delete("/v2/entities/agent/agent-b/").refused(403, refused);
+
+    assert_eq!(a.texts(json!({"user_id": "alice"})), ["of a"]);
+    assert_eq!(a.found("of b", json!({"user_id": "alice"})), ["of a"]);
+    let told = a.0.get("/v1/entities/").expect(200).json;
+    assert!(!told.to_string().contains("agent-b"), "{told}");
+    a.0.delete("/v1/memories/?user_id=alice").expect(200);
+    a.0.post_nothing("/reset").expect(200);
+    assert_eq!(a.texts(json!({"agent_id": "agent-a"})), Vec::<String>::new());
+    assert_eq!(b.texts(json!({"user_id": "alice"})), ["of b"]);
+    assert_eq!(b.texts(json!({"agent_id": "agent-b"})), ["b by itself"]);
+}
+
+#[test]
+fn who_asserts_a_user_acts_for_that_user_alone_whatever_its_roles_are() {
+    let chief = with_token("key-chief");
+    let for_alice = Mem0(chief.0.with_header("x-user-id", "alice"));
+    chief.say("of the shop", json!({"app_id": "shop"}));
+    chief.say("of bob", json!({"user_id": "bob"}));
+    for_alice.say("of alice", json!({"user_id": "alice"}));
+    for_alice.0.post_nothing("/reset").refused(403, "may delete everything");
+    let told = for_alice.0.get("/v1/entities/").expect(200).json;
+    assert_eq!((told["count"].as_i64(), told["results"][0]["name"].as_str()), (Some(1), Some("alice")));
+    for_alice.0.delete("/v2/entities/user/bob/").refused(400, "contradicts X-User-ID");
+    assert_eq!(chief.texts(json!({"app_id": "shop"})), ["of the shop"]);
+    assert_eq!(chief.texts(json!({"user_id": "bob"})), ["of bob"]);
+
+    chief.0.post_nothing("/reset").expect(200);
+    for ids in [json!({"app_id": "shop"}), json!({"user_id": "bob"}), json!({"user_id": "alice"})] {
+        assert_eq!(chief.texts(ids), Vec::<String>::new());
+    }
 }

@@ -65,6 +65,34 @@ fn both_ways_find_what_either_wrote() {
 }
 
 #[test]
+fn what_our_own_routes_put_where_mem0_keeps_its_ids_attributes_nothing() {
+    let mem0 = Mem0::fresh();
+    let add = |layer: &str, identifiers: Value, own: Value| {
+        let body =
+            json!({"layer": layer, "identifiers": identifiers, "content": "a", "metadata": {"mem0": own}});
+        let id =
+            mem0.0.post("/v1/memories", body).expect(201).json["memory"]["id"].as_str().unwrap().to_owned();
+        mem0.get(&id)
+    };
+    let planted = json!({
+        "user_id": "boss", "run_id": "r", "agent_id": "chief", "app_id": 7, "role": ["system"], "actor_id": {"name": "boss"},
+        "expiration_date": 5,
+    });
+    let shown = add("user", json!({"userId": "u"}), planted.clone());
+    let ids: Vec<&Value> = ["user_id", "agent_id", "app_id", "run_id", "role", "actor_id", "expiration_date"]
+        .map(|name| &shown[name])
+        .into();
+    assert_eq!(json!(ids), json!(["u", null, null, null, null, null, null]));
+    let shown = add("team", json!({"teamId": "t"}), planted.clone());
+    assert_eq!(json!([shown["user_id"], shown["agent_id"], shown["run_id"]]), json!([null, null, null]));
+    assert_eq!(mem0.texts(json!({"user_id": "u", "agent_id": "chief"})), Vec::<String>::new());
+    for other in [json!("text"), json!(["user_id"]), json!({"app_id": "*"}), json!({"metadata": "text"})] {
+        let shown = add("user", json!({"userId": "u"}), other);
+        assert_eq!(json!([shown["user_id"], shown["app_id"], shown["metadata"]]), json!(["u", null, {}]));
+    }
+}
+
+#[test]
 fn what_was_said_in_a_deleted_conversation_is_not_found() {
     let mem0 = Mem0::fresh();
     let user = mem0.0.with_header("authorization", "Bearer u");

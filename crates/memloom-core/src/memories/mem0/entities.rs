@@ -7,7 +7,7 @@
 use super::OWN;
 use crate::Result;
 use crate::memories::members::Members;
-use crate::memories::{Code, Identifier, Identifiers, Kind, Layer, Memory, Refusal, ScopeKey};
+use crate::memories::{Code, Identifier, Identifiers, Kind, Layer, Memory, MemoryCaller, Refusal, ScopeKey};
 use serde_json::{Map, Value};
 
 /// What stands before the id of an agent or a run in the id of its project; the id of an app is the project's own.
@@ -86,6 +86,14 @@ impl Entities {
         Ok(entities)
     }
 
+    /// One id that something is listed by. Where it is not one that could be given here, as that of a user whom our own routes
+    /// call `*`, it leads to what it names all the same.
+    pub fn listed(entity: Entity, id: &str) -> Self {
+        let mut entities = Self::default();
+        entities.0[entity as usize] = (!id.is_empty()).then(|| id.to_owned());
+        entities
+    }
+
     /// Gives one id after checking it; `""` gives none.
     pub fn set(&mut self, entity: Entity, text: &str) -> Result<()> {
         // The rules of identifiers are the same for all of them.
@@ -128,6 +136,15 @@ impl Entities {
             }
         }
         Some(all)
+    }
+
+    /// Refuses an agent that a caller may not speak for, also where it names no scope of the agent layer: as a project, and kept
+    /// with an entry.
+    pub fn authorise(&self, caller: &MemoryCaller) -> Result<()> {
+        let Some(agent) = self.get(Entity::Agent) else { return Ok(()) };
+        let mut identifiers = Identifiers::default();
+        identifiers.set(Identifier::Agent, Entity::Agent.member(), agent)?;
+        caller.authorise(&identifiers, &[])
     }
 
     /// Requires at least one.
@@ -204,24 +221,36 @@ impl Entities {
         entities
     }
 
-    /// Whether entries of a scope may have an id of this kind that is kept with them, because the scope has no place for it.
+    /// Whether entries of a scope may have an id of this kind that is kept with them, because the scope has no place for it. With
+    /// another one they would live elsewhere.
     pub fn may_be_kept_in(entity: Entity, scope: &ScopeKey) -> bool {
         let placed = Self::of_scope(scope);
-        // Whoever has a user or a run lives in a scope of theirs.
-        matches!(entity, Entity::Agent | Entity::App) && !placed.is_empty() && placed.get(entity).is_none()
+        let has_room = placed.get(entity).is_none();
+        match entity {
+            Entity::App => has_room && !placed.is_empty(),
+            Entity::Agent => has_room && placed.get(Entity::Run).is_some(),
+            Entity::User | Entity::Run => false,
+        }
     }
 
-    /// The ids of an entry: those of its scope, and those kept with it.
+    /// The ids of an entry: those of its scope, and those kept with it. Whatever else stands where those are was put there by
+    /// somebody who uses the same member, and says nothing about whose the entry is.
     pub fn of(memory: &Memory) -> Self {
         let mut entities = Self::of_scope(&memory.scope);
         let own = memory.metadata.get(OWN);
-        for entity in Entity::ALL {
+        for entity in Entity::ALL.into_iter().filter(|entity| Self::may_be_kept_in(*entity, &memory.scope)) {
             let kept = own.and_then(|own| own.get(entity.member())).and_then(Value::as_str);
-            let place = &mut entities.0[entity as usize];
-            if place.is_none() {
-                *place = kept.map(str::to_owned);
+            // What no add would take is no id.
+            if let Some(id) = kept {
+                let _ = entities.set(entity, id);
             }
         }
         entities
     }
+}
+
+/// Whether a caller may look into a scope, and into what it stands for.
+pub fn may_look_into(caller: &MemoryCaller, scope: &ScopeKey) -> bool {
+    caller.scope(&scope.identifiers(), scope.layer()).is_ok()
+        && Entities::of_scope(scope).authorise(caller).is_ok()
 }

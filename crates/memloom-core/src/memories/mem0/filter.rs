@@ -7,7 +7,7 @@ use super::{Entities, Entity, conditions, metadata};
 use crate::Result;
 use crate::memories::filter::{Comparison, compare, contains, is};
 use crate::memories::members::Members;
-use crate::memories::{Code, Conditions, Memory, Refusal};
+use crate::memories::{Code, Conditions, Memory, Refusal, ScopeKey};
 use crate::{Error, Timestamp};
 use serde_json::{Map, Value, json};
 
@@ -65,18 +65,27 @@ impl Filters {
         let implied = matches!(&places[..], [place] if test.is_nothing_but_ids() && is_a_scope(place));
         Ok(Self { conditions: conditions((!implied).then_some(test)), places })
     }
-
-    /// All entries with these ids.
-    pub fn with(entities: Entities) -> Result<Self> {
-        let ids =
-            entities.given().map(|(entity, id)| Test::On(Field::Entity(entity), Operator::Eq(json!(id))));
-        Self::of(Test::All(ids.collect()))
-    }
 }
 
-/// All entries with one id, wherever they are.
-pub fn with_id(entity: Entity, id: &str) -> Conditions {
-    conditions(Some(Test::On(Field::Entity(entity), Operator::Eq(json!(id)))))
+/// Which entries of a scope have all of these ids, of whatever kind they are and put away or not; `None` where none can have
+/// them. Without an id it is every entry that is about somebody.
+pub fn in_scope(ids: &Entities, scope: &ScopeKey) -> Option<Conditions> {
+    let placed = Entities::of_scope(scope);
+    if placed.is_empty() {
+        return None;
+    }
+    let mut kept = Vec::new();
+    for (entity, id) in ids.given() {
+        match placed.get(entity) {
+            Some(own) if own == id => {}
+            None if Entities::may_be_kept_in(entity, scope) => {
+                kept.push(Test::On(Field::Entity(entity), Operator::Eq(json!(id))));
+            }
+            _ => return None,
+        }
+    }
+    let test = (!kept.is_empty()).then_some(Test::All(kept));
+    Some(Conditions { kinds: None, include_archived: true, ..conditions(test) })
 }
 
 /// Whether looking where these ids lead finds exactly the entries that have them.

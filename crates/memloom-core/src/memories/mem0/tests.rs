@@ -1,7 +1,8 @@
 use super::*;
 use crate::Timestamp;
-use crate::memories::Memory;
+use crate::memories::requests::{client, gateway};
 use crate::memories::testing::{members, memory};
+use crate::memories::{Identifiers, Layer, Memory, ScopeKey, resolve};
 use serde_json::{Map, json};
 
 /// 2026-01-31T12:00:00Z
@@ -113,9 +114,69 @@ fn ids_lead_to_a_scope_and_back() {
     }
 }
 
+fn ids(given: Value) -> Entities {
+    Entities::read(Members::body(&given).unwrap()).unwrap()
+}
+
+fn scope(layer: Layer, given: Value) -> ScopeKey {
+    let identifiers = Identifiers::read(Some(&given)).unwrap();
+    resolve(client("robot").tenant(), &identifiers, &[layer]).unwrap().remove(0)
+}
+
+#[test]
+fn ids_are_kept_only_where_entries_with_them_live() {
+    let user = scope(Layer::User, json!({"userId": "u"}));
+    let agent = scope(Layer::Agent, json!({"userId": "u", "agentId": "a"}));
+    let run = scope(Layer::Session, json!({"userId": "u", "sessionId": "r"}));
+    let app = scope(Layer::Project, json!({"projectId": "p"}));
+    let team = scope(Layer::Team, json!({"teamId": "t"}));
+    let kept =
+        |entity| [&user, &agent, &run, &app, &team].map(|scope| Entities::may_be_kept_in(entity, scope));
+    assert_eq!(kept(Entity::User), [false; 5]);
+    assert_eq!(kept(Entity::Run), [false; 5]);
+    assert_eq!(kept(Entity::Agent), [false, false, true, false, false]);
+    assert_eq!(kept(Entity::App), [true, true, true, false, false]);
+
+    let (everything, kept, nothing) = (Some(true), Some(false), None);
+    let of_scope = |given: Value, scope: &ScopeKey| {
+        in_scope(&ids(given), scope).map(|conditions| conditions.filter.is_empty())
+    };
+    assert_eq!(of_scope(json!({}), &app), everything);
+    assert_eq!(of_scope(json!({}), &team), nothing);
+    assert_eq!(of_scope(json!({"user_id": "u"}), &run), everything);
+    assert_eq!(of_scope(json!({"user_id": "v"}), &run), nothing);
+    assert_eq!(of_scope(json!({"agent_id": "a"}), &agent), everything);
+    assert_eq!(of_scope(json!({"agent_id": "a"}), &run), kept);
+    assert_eq!(of_scope(json!({"agent_id": "a"}), &user), nothing);
+    assert_eq!(of_scope(json!({"agent_id": "a", "app_id": "p"}), &agent), kept);
+    assert_eq!(of_scope(json!({"agent_id": "b", "app_id": "p"}), &agent), nothing);
+    assert_eq!(of_scope(json!({"app_id": "p"}), &app), everything);
+}
+
+#[test]
+fn a_bound_agent_speaks_for_itself_in_whatever_shape_it_is_named() {
+    let (robot, trusted) = (client("robot").binding_agent(true), gateway().binding_agent(true));
+    let agents = [
+        scope(Layer::Agent, json!({"userId": "u", "agentId": "gateway"})),
+        scope(Layer::Project, json!({"projectId": "agent:gateway"})),
+    ];
+    for agent in &agents {
+        assert!(may_look_into(&trusted, agent) && !may_look_into(&robot, agent), "{agent:?}");
+    }
+    for given in [
+        json!({"agent_id": "gateway"}),
+        json!({"user_id": "u", "agent_id": "gateway"}),
+        json!({"user_id": "u", "agent_id": "gateway", "run_id": "r"}),
+    ] {
+        assert!(ids(given.clone()).authorise(&trusted).is_ok(), "{given}");
+        assert!(ids(given.clone()).authorise(&robot).is_err(), "{given}");
+        assert!(ids(given.clone()).authorise(&client("robot")).is_ok(), "{given}");
+    }
+}
+
 /// An entry with the metadata that an add makes.
 fn added(body: Value) -> Memory {
-    let add = Add::read(&body, NOON).unwrap();
+    let add = Add::read(&body, &gateway(), NOON).unwrap();
     let mut stored = memory(1, "a");
     stored.metadata = members(add.bodies[0]["metadata"].clone());
     stored
@@ -144,7 +205,7 @@ fn metadata_change_sides_and_come_back() {
 #[test]
 fn the_last_day_of_an_entry_is_absolute() {
     let body = json!({"messages": "a", "infer": false, "user_id": "u", "expiration_date": "2026-02-01"});
-    let add = Add::read(&body, NOON).unwrap();
+    let add = Add::read(&body, &gateway(), NOON).unwrap();
     assert_eq!(add.bodies[0]["ttlSeconds"], 36 * 3600);
     let stored = added(body);
     let later = NOON.saturating_add_micros(3600 * 1_000_000);

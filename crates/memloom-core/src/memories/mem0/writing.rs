@@ -2,10 +2,10 @@
 
 use super::instant::{DAY, Instant, date};
 use super::metadata::Given;
-use super::{Entities, Home, OWN};
+use super::{Entities, Entity, Home, OWN};
 use crate::memories::limits::MAX_TTL_SECONDS;
 use crate::memories::members::Members;
-use crate::memories::{Code, Kind, Memory, Refusal};
+use crate::memories::{Code, Kind, Memory, MemoryCaller, Refusal};
 use crate::{Error, Result, Timestamp};
 use serde_json::{Map, Value, json};
 
@@ -23,6 +23,21 @@ const FOR_A_MODEL: [&str; 10] = [
     "custom_prompt",
 ];
 
+/// What else the body of an add may say. The last four are about how it is answered, and change nothing here.
+const OF_AN_ADD: [&str; 11] = [
+    "messages",
+    "infer",
+    "filters",
+    "metadata",
+    "expiration_date",
+    "timestamp",
+    "immutable",
+    "version",
+    "api_version",
+    "output_format",
+    "async_mode",
+];
+
 /// The refusal of what only a language model can do.
 pub fn needs_a_model(what: &str) -> Error {
     let message = format!(
@@ -38,20 +53,25 @@ pub struct Add {
     pub bodies: Vec<Value>,
     /// How many messages are left out, as mem0 does: instructions to the model are no memories.
     pub system: usize,
+    /// How many more are, as in mem0, because nobody said anything: they have no role, or no text, as calls of tools have none.
+    pub unsaid: usize,
 }
 
 impl Add {
     /// Reads the body of an add.
-    pub fn read(body: &Value, now: Timestamp) -> Result<Self> {
+    pub fn read(body: &Value, caller: &MemoryCaller, now: Timestamp) -> Result<Self> {
         let members = Members::body(body)?;
         if members.boolean("infer")?.unwrap_or(true) {
             return Err(needs_a_model("infer=True has a language model extract facts from the messages"));
         }
         refuse_what_needs_a_model(members)?;
+        refuse_unknown(members)?;
         if members.flag("immutable")? {
             return Err(members.refuse("immutable", "cannot be asked for: every memory here can be changed"));
         }
-        let home = entities(members)?.required()?.home()?;
+        let entities = entities(members)?.required()?;
+        entities.authorise(caller)?;
+        let home = entities.home()?;
         let given = Given::read(members)?.unwrap_or_default();
         let expires = match expiration(members)? {
             Some(date) => Some((date, ttl(members, date, now)?)),
@@ -61,25 +81,47 @@ impl Add {
             Some(value) => Some(instant(members, "timestamp", value)?),
             None => None,
         };
-        let messages = messages(members)?;
-        let system = messages.iter().filter(|message| message.role == Some("system")).count();
-        let told: Vec<&Message<'_>> =
-            messages.iter().filter(|message| message.role != Some("system")).collect();
-        if told.is_empty() {
-            return Err(members.refuse("messages", "holds nothing to remember; system messages are left out"));
-        }
-        let bodies = told.into_iter().map(|message| {
+        let (mut bodies, mut system, mut unsaid) = (Vec::new(), 0, 0);
+        for message in messages(members)? {
+            let (role, name, text) = match message {
+                Message::Said { role, name, text } => (role, name, text),
+                Message::Instruction => {
+                    system += 1;
+                    continue;
+                }
+                Message::Unsaid => {
+                    unsaid += 1;
+                    continue;
+                }
+            };
             let saying = Saying {
-                text: &message.text,
-                role: message.role,
-                name: message.name,
+                text: &text,
+                role: Some(role),
+                name,
                 expires: expires.map(|(date, _)| date),
                 ttl: expires.map(|(_, ttl)| ttl),
                 happened,
             };
-            saying.body(&home, &given, home.rest.clone())
-        });
-        Ok(Self { bodies: bodies.collect(), system })
+            bodies.push(saying.body(&home, &given, home.rest.clone()));
+        }
+        if bodies.is_empty() {
+            let problem = "holds nothing to remember; messages of the system, and those without a role or a text, are left out";
+            return Err(members.refuse("messages", problem));
+        }
+        Ok(Self { bodies, system, unsaid })
+    }
+
+    /// What was left out, for people.
+    pub fn left_out(&self) -> Option<String> {
+        let told = [
+            (self.system, "system message(s) were not stored: instructions are no memories"),
+            (self.unsaid, "message(s) were not stored: they have no role or no text"),
+        ];
+        let told: Vec<String> = (told.into_iter())
+            .filter(|(many, _)| *many > 0)
+            .map(|(many, what)| format!("{many} {what}"))
+            .collect();
+        (!told.is_empty()).then(|| told.join("; "))
     }
 }
 
@@ -131,7 +173,7 @@ impl Saying<'_> {
 fn entities(members: Members<'_>) -> Result<Entities> {
     let named = Entities::read(members)?;
     let Some(filters) = members.object("filters", "filters.")? else { return Ok(named) };
-    let known = |name: &&str| super::Entity::ALL.iter().any(|entity| entity.member() == *name);
+    let known = |name: &&str| Entity::ALL.iter().any(|entity| entity.member() == *name);
     if let Some(unknown) = filters.names().find(|name| !known(name)) {
         return Err(filters.refuse(unknown, "says nothing about whose a new memory is"));
     }
@@ -140,16 +182,29 @@ fn entities(members: Members<'_>) -> Result<Entities> {
 }
 
 /// A message.
-struct Message<'a> {
-    role: Option<&'a str>,
-    name: Option<&'a str>,
-    text: String,
+enum Message<'a> {
+    /// Somebody says something.
+    Said { role: &'a str, name: Option<&'a str>, text: String },
+    /// The system instructs the model.
+    Instruction,
+    /// Nobody says anything, or nobody knows who.
+    Unsaid,
+}
+
+impl<'a> Message<'a> {
+    fn of(role: Option<&'a str>, name: Option<&'a str>, text: String) -> Self {
+        match role {
+            Some("system") => Self::Instruction,
+            Some(role) if !role.is_empty() && !text.trim().is_empty() => Self::Said { role, name, text },
+            _ => Self::Unsaid,
+        }
+    }
 }
 
 fn messages(members: Members<'_>) -> Result<Vec<Message<'_>>> {
     let given = members.required("messages", Ok(members.get("messages")))?;
     match given {
-        Value::String(text) => Ok(vec![Message { role: Some("user"), name: None, text: text.clone() }]),
+        Value::String(text) => Ok(vec![Message::of(Some("user"), None, text.clone())]),
         Value::Object(_) => Ok(vec![message(members, given)?]),
         Value::Array(items) => items.iter().map(|item| message(members, item)).collect(),
         _ => Err(members.refuse("messages", "must be a string, a message, or a list of messages")),
@@ -161,16 +216,14 @@ fn message<'a>(members: Members<'_>, given: &'a Value) -> Result<Message<'a>> {
         return Err(members.refuse("messages", "must hold objects with 'role' and 'content'"));
     };
     let message = Members::within(message, "messages[].");
-    let text = match message.required("content", Ok(message.get("content")))? {
-        Value::String(text) => text.clone(),
-        Value::Array(parts) => parts.iter().map(text_of_part).collect::<Result<Vec<_>>>()?.join("\n"),
-        Value::Object(_) => text_of_part(&message.get("content").cloned().unwrap_or_default())?,
-        _ => return Err(message.refuse("content", "must be a string")),
+    let text = match message.get("content") {
+        None => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(parts)) => parts.iter().map(text_of_part).collect::<Result<Vec<_>>>()?.join("\n"),
+        Some(part @ Value::Object(_)) => text_of_part(part)?,
+        Some(_) => return Err(message.refuse("content", "must be a string")),
     };
-    if text.trim().is_empty() {
-        return Err(message.refuse("content", "must not be blank"));
-    }
-    Ok(Message { role: message.text("role")?, name: message.text("name")?, text })
+    Ok(Message::of(message.text("role")?, message.text("name")?, text))
 }
 
 /// The text of a part of a message. Pictures and documents are put into words by a model.
@@ -268,6 +321,19 @@ impl Update {
             body.insert("metadata".to_owned(), metadata.into());
         }
         body.into()
+    }
+}
+
+/// Refuses what nobody here knows: it would be dropped without a word.
+fn refuse_unknown(members: Members<'_>) -> Result<()> {
+    let is_known = |name: &str| {
+        OF_AN_ADD.contains(&name)
+            || FOR_A_MODEL.contains(&name)
+            || Entity::ALL.iter().any(|entity| entity.member() == name)
+    };
+    match members.names().find(|name| !is_known(name)) {
+        Some(unknown) => Err(members.refuse(unknown, "is not known here; nothing was stored")),
+        None => Ok(()),
     }
 }
 

@@ -1,17 +1,17 @@
 //! Many memories at once. All of them must be there, and all changes possible, before the first is touched.
 
-use super::entries::delete_one;
 use super::extract::{Called, JsonBody};
 use super::{Mem0Error, Mem0ErrorBody, now, said};
 use crate::rest::App;
 use axum::extract::State;
 use axum::response::Response;
-use memloom_core::Result;
 use memloom_core::memories::mem0::Update;
 use memloom_core::memories::members::Members;
-use memloom_core::memories::{Code, Refusal};
+use memloom_core::memories::{Code, MemoryId, Refusal};
+use memloom_core::{Result, parse_uuid};
 use memloom_wire::mem0 as wire;
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// As many as mem0 takes.
 const MOST: usize = 1000;
@@ -27,9 +27,15 @@ pub(in crate::rest) async fn batch_update(
     body: JsonBody,
 ) -> Result<Response, Mem0Error> {
     let (memories, body, at) = (&app.0.services.memories, body.value()?, now());
-    let mut updates = Vec::new();
+    let (mut updates, mut named) = (Vec::new(), BTreeSet::new());
     for item in items(&body)? {
-        updates.push((id(item)?, Update::read(item, at)?));
+        let id = id(item)?.to_string();
+        // Each change is checked against what is there, so a second one of the same memory could fail after the first.
+        if !named.insert(id.clone()) {
+            let problem = "names a memory twice; say in one place what is to change of it";
+            return Err(item.refuse("memory_id", problem).into());
+        }
+        updates.push((id, Update::read(item, at)?));
     }
     for (id, update) in &updates {
         memories.check_revision(&caller, id, |memory| update.body(memory)).await?;
@@ -51,14 +57,16 @@ pub(in crate::rest) async fn batch_delete(
     body: JsonBody,
 ) -> Result<Response, Mem0Error> {
     let (memories, body) = (&app.0.services.memories, body.value()?);
-    let mut ids = items(&body)?.into_iter().map(id).collect::<Result<Vec<_>>>()?;
-    ids.sort_unstable();
-    ids.dedup();
-    for id in &ids {
-        memories.get(&caller, id, &[]).await?;
+    let mut ids = BTreeSet::new();
+    for item in items(&body)? {
+        ids.insert(id(item)?.to_string());
     }
     for id in &ids {
-        delete_one(memories, &caller, id, false).await?;
+        memories.check_deletion(&caller, id).await?;
+    }
+    for id in &ids {
+        // Whoever deleted one meanwhile did what was asked for.
+        memories.delete(&caller, id, &[], None).await?;
     }
     Ok(said(format!("Successfully deleted {} memories", ids.len())))
 }
@@ -79,6 +87,8 @@ fn items(body: &Value) -> Result<Vec<Members<'_>>> {
     Ok(read)
 }
 
-fn id(item: Members<'_>) -> Result<&str> {
-    item.required("memory_id", item.text("memory_id"))
+/// The id of an item: by what it is, not by how it is spelled.
+fn id(item: Members<'_>) -> Result<MemoryId> {
+    let id = item.required("memory_id", item.text("memory_id"))?;
+    parse_uuid(id).map(MemoryId).ok_or_else(|| Refusal::not_found().into())
 }

@@ -2,12 +2,12 @@
 
 use super::extract::{Called, Parameters};
 use super::params::{EntityPageParameters, members};
-use super::{Mem0Error, respond, said};
+use super::{Mem0Error, Paging, respond, said};
 use crate::rest::App;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use memloom_core::memories::mem0::Entity;
+use memloom_core::memories::mem0::{Entities, Entity};
 use memloom_core::memories::members::Members;
 use memloom_core::memories::{Code, Refusal};
 use memloom_core::{Error, Result};
@@ -27,25 +27,17 @@ pub(in crate::rest) async fn entities(
 ) -> Result<Response, Mem0Error> {
     let body = Value::Object(members(&params, &["page", "page_size"])?);
     let paging = Members::body(&body)?;
-    let page = paging.limit("page", 1, 1_000_000)?;
-    let size = paging.limit("page_size", PAGE_SIZE, PAGE_SIZE)?;
+    let paging = Paging {
+        address: "/v1/entities/",
+        page: paging.limit("page", 1, 1_000_000)?,
+        size: paging.limit("page_size", PAGE_SIZE, PAGE_SIZE)?,
+    };
     let subjects = app.0.services.memories.subjects(&caller).await?;
-    let shown: Vec<Value> = subjects
-        .iter()
-        .skip((page - 1).saturating_mul(size))
-        .take(size)
-        .map(|one| {
-            let (kind, id) = (one.entity.as_str(), &one.id);
-            json!({"id": id, "name": id, "type": kind, "total_memories": one.memories})
-        })
-        .collect();
-    let more = (page - 1).saturating_mul(size) + shown.len() < subjects.len() && !shown.is_empty();
-    Ok(respond(&json!({
-        "count": subjects.len(),
-        "next": more.then(|| format!("/v1/entities/?page={}&page_size={size}", page + 1)),
-        "previous": (page > 1).then(|| format!("/v1/entities/?page={}&page_size={size}", page - 1)),
-        "results": shown,
-    })))
+    let shown = subjects.iter().skip(paging.offset()).take(paging.size).map(|one| {
+        let (kind, id) = (one.entity.as_str(), &one.id);
+        json!({"id": id, "name": id, "type": kind, "total_memories": one.memories})
+    });
+    Ok(respond(&paging.with(shown.collect(), subjects.len())))
 }
 
 /// Deletes all memories about somebody or something.
@@ -58,13 +50,15 @@ pub(in crate::rest) async fn delete_entity(
     path: Result<Path<(String, String)>, PathRejection>,
     State(app): State<App>,
 ) -> Result<Response, Mem0Error> {
-    let not_found =
-        || Error::from(Refusal::new(Code::MemoryNotFound, "there are no memories about this entity"));
+    let not_found = || {
+        let message = "memories are about a user, an agent, an app or a run, and about nothing else";
+        Error::from(Refusal::new(Code::MemoryNotFound, message))
+    };
     // What cannot be decoded names nobody.
     let Path((kind, id)) = path.map_err(|_| not_found())?;
     let entity = Entity::parse(&kind).ok_or_else(not_found)?;
-    if app.0.services.memories.delete_subject(&caller, Some((entity, &id))).await? == 0 {
-        return Err(not_found().into());
-    }
+    // That there are none is no error: clients delete one after the other whom they were told of, and a memory of several goes
+    // with the first.
+    app.0.services.memories.delete_about(&caller, Entities::listed(entity, &id)).await?;
     Ok(said("Entity deleted successfully!"))
 }

@@ -77,9 +77,9 @@ pub(in crate::rest) async fn delete(
 }
 
 /// Stores the messages of a body, all or none.
-pub(super) async fn add_all(memories: &Memories, caller: &MemoryCaller, body: &Value) -> Result<Value> {
-    let Add { bodies, system } = Add::read(body, now())?;
-    let reply = memories.bulk_add(caller, json!({"memories": bodies, "atomic": true}), None).await?;
+async fn add_all(memories: &Memories, caller: &MemoryCaller, body: &Value) -> Result<Value> {
+    let add = Add::read(body, caller, now())?;
+    let reply = memories.bulk_add(caller, json!({"memories": add.bodies, "atomic": true}), None).await?;
     let added = reply.body.get("results").and_then(Value::as_array).into_iter().flatten();
     let results: Vec<Value> = added
         .filter_map(|one| one.get("memory"))
@@ -95,10 +95,7 @@ pub(super) async fn add_all(memories: &Memories, caller: &MemoryCaller, body: &V
         })
         .collect();
     let mut answer = Map::from_iter([("results".to_owned(), json!(results))]);
-    if system > 0 {
-        let message = format!("{system} system message(s) were not stored: instructions are no memories");
-        answer.insert("message".to_owned(), json!(message));
-    }
+    answer.extend(add.left_out().map(|message| ("message".to_owned(), json!(message))));
     Ok(answer.into())
 }
 

@@ -2,13 +2,13 @@
 
 use super::extract::{Called, JsonBody, Parameters};
 use super::params::{EntityParameters, PageParameters, members};
-use super::{Mem0Error, Mem0ErrorBody, respond, said, shown};
+use super::{Mem0Error, Mem0ErrorBody, Paging, respond, said, shown};
 use crate::rest::App;
 use axum::extract::State;
 use axum::response::Response;
 use memloom_core::Result;
 use memloom_core::memories::MemoryCaller;
-use memloom_core::memories::mem0::{self, Entities, Filters, List, Search};
+use memloom_core::memories::mem0::{self, Entities, List, Search};
 use memloom_core::memories::members::Members;
 use memloom_service::memories::Memories;
 use memloom_wire::mem0 as wire;
@@ -55,7 +55,7 @@ pub(in crate::rest) async fn delete_all(
 }
 
 /// What a search finds.
-pub(super) async fn search_all(memories: &Memories, caller: &MemoryCaller, body: &Value) -> Result<Value> {
+async fn search_all(memories: &Memories, caller: &MemoryCaller, body: &Value) -> Result<Value> {
     let Search { query, filters, limit, threshold, fields } = Search::read(body, memories.rules())?;
     let hits = memories.search_about(caller, filters, &query, threshold, limit).await?;
     let wanted = |name: &String| {
@@ -76,15 +76,9 @@ pub(super) async fn page(
     address: &str,
 ) -> Result<Value> {
     let list = List::read(&body.into(), memories.rules())?;
-    let (offset, size, page) = (list.offset(), list.page_size, list.page);
-    let (found, total) = memories.list_about(caller, list.filters, offset, size).await?;
-    let of = |page: usize| format!("{address}?page={page}&page_size={size}");
-    Ok(json!({
-        "count": total,
-        "next": (offset + found.len() < total && !found.is_empty()).then(|| of(page + 1)),
-        "previous": (page > 1).then(|| of(page - 1)),
-        "results": found.iter().map(shown).collect::<Vec<_>>(),
-    }))
+    let paging = Paging { address, page: list.page, size: list.page_size };
+    let (found, total) = memories.list_about(caller, list.filters, paging.offset(), paging.size).await?;
+    Ok(paging.with(found.iter().map(shown).collect(), total))
 }
 
 /// Deletes everything with the ids that parameters name.
@@ -94,6 +88,5 @@ pub(super) async fn delete_with(
     params: &[(String, String)],
 ) -> Result<usize> {
     let body = Value::Object(members(params, &[])?);
-    let entities = Entities::read(Members::body(&body)?)?.required()?;
-    memories.delete_about(caller, Filters::with(entities)?).await
+    memories.delete_about(caller, Entities::read(Members::body(&body)?)?).await
 }

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 use memloom_core::Result;
 use memloom_core::memories::MemoryCaller;
-use memloom_core::memories::mem0::{Entities, Entity};
+use memloom_core::memories::mem0::{Entities, Entity, SaidBy, said_by};
 use memloom_service::memories::Memories;
 use memloom_wire::mem0 as wire;
 use serde_json::{Value, json};
@@ -25,8 +25,9 @@ pub(in crate::rest) async fn history(
 }
 
 /// What happened to a memory.
-pub(super) async fn events(memories: &Memories, caller: &MemoryCaller, id: &str) -> Result<Value> {
+async fn events(memories: &Memories, caller: &MemoryCaller, id: &str) -> Result<Value> {
     let (memory, sayings) = memories.history(caller, id).await?;
+    let SaidBy { role, actor_id } = said_by(&memory);
     let user = Entities::of(&memory).get(Entity::User).map(str::to_owned);
     let events = sayings.iter().map(|saying| {
         json!({
@@ -39,6 +40,8 @@ pub(super) async fn events(memories: &Memories, caller: &MemoryCaller, id: &str)
             "created_at": memory.created_at,
             "updated_at": saying.at,
             "is_deleted": false,
+            "actor_id": actor_id,
+            "role": role,
         })
     });
     Ok(events.collect())

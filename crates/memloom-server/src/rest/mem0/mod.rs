@@ -64,6 +64,33 @@ fn said(message: impl Into<String>) -> Response {
     respond(&json!({"message": message.into()}))
 }
 
+/// One page of several, with the addresses of those beside it.
+struct Paging<'a> {
+    address: &'a str,
+    page: usize,
+    size: usize,
+}
+
+impl Paging<'_> {
+    /// How many come before it.
+    fn offset(&self) -> usize {
+        (self.page - 1).saturating_mul(self.size)
+    }
+
+    /// The page with what is on it; `total` is how many there are altogether.
+    fn with(&self, results: Vec<Value>, total: usize) -> Value {
+        let Self { address, page, size } = self;
+        let of = |page: usize| format!("{address}?page={page}&page_size={size}");
+        let more = !results.is_empty() && self.offset().saturating_add(results.len()) < total;
+        json!({
+            "count": total,
+            "next": more.then(|| of(page + 1)),
+            "previous": (*page > 1).then(|| of(page - 1)),
+            "results": results,
+        })
+    }
+}
+
 /// An entry as mem0 shows it.
 fn shown(memory: &Memory) -> Value {
     mem0::shown(memory, None).into()

@@ -1,11 +1,11 @@
 //! The routes of the server that mem0 publishes: the same operations under shorter paths, a little different.
 
-use super::entries::{add_all, delete_one, update_one};
+use super::entries::{self, delete_one, update_one};
 use super::extract::{Called, Id, JsonBody, Parameters};
-use super::finding::{delete_with, page, search_all};
-use super::history::events;
+use super::finding::{self, delete_with, page};
+use super::history;
 use super::params::{EntityParameters, PageParameters, members};
-use super::{Mem0Error, Mem0ErrorBody, respond, said, shown};
+use super::{Mem0Error, Mem0ErrorBody, respond, said};
 use crate::rest::App;
 use axum::extract::State;
 use axum::response::Response;
@@ -18,11 +18,11 @@ use serde_json::json;
     responses((status = 200, description = "What was remembered", body = wire::Added),
         (status = 422, description = "Too long, too many, or too much metadata", body = Mem0ErrorBody)))]
 pub(in crate::rest) async fn create_memories(
-    Called(caller): Called,
-    State(app): State<App>,
+    caller: Called,
+    app: State<App>,
     body: JsonBody,
 ) -> Result<Response, Mem0Error> {
-    Ok(respond(&add_all(&app.0.services.memories, &caller, &body.value()?).await?))
+    entries::add(caller, app, body).await
 }
 
 /// Lists memories, newest first.
@@ -57,11 +57,11 @@ pub(in crate::rest) async fn delete_memories(
     params(("id" = String, Path, description = "The memory")),
     responses((status = 200, description = "The memory", body = wire::Memory)))]
 pub(in crate::rest) async fn get_memory(
-    Called(caller): Called,
-    Id(id): Id,
-    State(app): State<App>,
+    caller: Called,
+    id: Id,
+    app: State<App>,
 ) -> Result<Response, Mem0Error> {
-    Ok(respond(&shown(&app.0.services.memories.get(&caller, &id, &[]).await?)))
+    entries::get(caller, id, app).await
 }
 
 /// Changes a memory.
@@ -98,11 +98,11 @@ pub(in crate::rest) async fn delete_memory(
     params(("id" = String, Path, description = "The memory")),
     responses((status = 200, description = "What happened to it, oldest first", body = Vec<wire::Event>)))]
 pub(in crate::rest) async fn memory_history(
-    Called(caller): Called,
-    Id(id): Id,
-    State(app): State<App>,
+    caller: Called,
+    id: Id,
+    app: State<App>,
 ) -> Result<Response, Mem0Error> {
-    Ok(respond(&events(&app.0.services.memories, &caller, &id).await?))
+    history::history(caller, id, app).await
 }
 
 /// Searches memories, by meaning and words.
@@ -111,11 +111,11 @@ pub(in crate::rest) async fn memory_history(
     responses((status = 200, description = "The memories found, strongest first", body = wire::Found),
         (status = 422, description = "The query is too long", body = Mem0ErrorBody)))]
 pub(in crate::rest) async fn search_memories(
-    Called(caller): Called,
-    State(app): State<App>,
+    caller: Called,
+    app: State<App>,
     body: JsonBody,
 ) -> Result<Response, Mem0Error> {
-    Ok(respond(&search_all(&app.0.services.memories, &caller, &body.value()?).await?))
+    finding::search(caller, app, body).await
 }
 
 /// Deletes the memories of all users, agents, apps and runs; those of teams, organizations and the company stay.
@@ -125,6 +125,6 @@ pub(in crate::rest) async fn reset(
     Called(caller): Called,
     State(app): State<App>,
 ) -> Result<Response, Mem0Error> {
-    app.0.services.memories.delete_subject(&caller, None).await?;
+    app.0.services.memories.delete_everything(&caller).await?;
     Ok(said("All memories reset"))
 }

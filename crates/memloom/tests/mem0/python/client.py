@@ -95,9 +95,35 @@ def sync():
     refused(ValidationError, "at least one of user_id", client.search, "q", filters={"topic": "home"})
     refused(ValueError, "credentials", MemoryClient, api_key="x" * 300, host=URL)
 
-    client.add("of an app", app_id="shop", infer=False)
-    client.reset()
-    assert client.users()["results"] == []
+    # What deletes everybody in turn finds some of them gone with others.
+    for everything in client.reset, client.delete_users:
+        client.add("of a user", user_id=user, infer=False)
+        client.add("of an agent and a user", user_id=user, agent_id="bot", infer=False)
+        client.add("of a run, an agent and a user", user_id=user, run_id="trip", agent_id="bot", app_id="shop", infer=False)
+        client.add("of an agent", agent_id="bot", infer=False)
+        client.add("of an app", app_id="shop", infer=False)
+        client.add("of a run", run_id="trip", infer=False)
+        assert {one["type"] for one in client.users()["results"]} == {"user", "agent", "app", "run"}
+        everything()
+        assert client.users()["results"] == []
+    client.delete_users(user_id=user)
+
+    client.add("of an agent and a user", user_id=user, agent_id="bot", infer=False)
+    client.delete_all(agent_id="bot")
+    assert client.get_all(filters={"user_id": user})["count"] == 0
+
+    call = [{"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}]
+    transcript = [
+        {"role": "user", "content": "How warm is it?"},
+        {"role": "assistant", "content": None, "tool_calls": call},
+        {"role": "tool", "tool_call_id": "call_1", "content": "21 degrees"},
+    ]
+    added = client.add(transcript, user_id=user, infer=False)
+    assert texts(added) == ["How warm is it?", "21 degrees"] and "1 message(s)" in added["message"], added
+    assert len(client.search("warm", filters={"user_id": user}, show_expired=True)["results"]) > 0
+    assert client.history(added["results"][1]["id"])[0]["role"] == "tool"
+    refused(ValidationError, "is not known here", client.add, "x", user_id=user, infer=False, metadat={})
+    client.delete_all(user_id=user)
 
 
 async def asynchronous():
