@@ -1,8 +1,10 @@
 //! The memory of an agent: a client, the policy of its slots, and what it asks for unless told otherwise.
 
-use crate::MemoryPolicy;
-use memloom_client::FileEntry;
-use memloom_client::{Client, EventDigest, EventQuery, ForgetReport, ListFiles, Result, Scope, Timestamp};
+use crate::{MemoryPolicy, SlotPolicy};
+use memloom_client::{
+    Client, Error, EventDigest, EventQuery, FileEntry, ForgetReport, ListFiles, Result, Scope, Timestamp,
+};
+use std::sync::Arc;
 
 /// What an [`AgentMemory`] asks for unless a call says otherwise. These are its own numbers, not the service's, so they
 /// are always sent.
@@ -38,7 +40,9 @@ impl Default for AgentMemoryOptions {
 #[derive(Debug, Clone)]
 pub struct AgentMemory {
     pub(crate) client: Client,
-    pub(crate) policy: MemoryPolicy,
+    policy: Arc<MemoryPolicy>,
+    /// What is wrong with the policy. It is looked at once, and said to whoever uses a slot.
+    fault: Option<Arc<str>>,
     pub(crate) options: AgentMemoryOptions,
 }
 
@@ -64,12 +68,14 @@ pub struct Recall {
 impl AgentMemory {
     /// A memory without slots.
     pub fn new(client: Client) -> Self {
-        Self { client, policy: MemoryPolicy::default(), options: AgentMemoryOptions::default() }
+        Self { client, policy: Arc::default(), fault: None, options: AgentMemoryOptions::default() }
     }
 
-    /// The same with the slots of a policy.
-    pub fn with_policy(self, policy: MemoryPolicy) -> Self {
-        Self { policy, ..self }
+    /// The same with the slots of a policy. Slots that cannot be told apart fail whatever uses a slot.
+    pub fn with_policy(self, policy: impl Into<Arc<MemoryPolicy>>) -> Self {
+        let policy = policy.into();
+        let fault = policy.check().err().map(|error| error.to_string().into());
+        Self { policy, fault, ..self }
     }
 
     /// The same, asking for other amounts.
@@ -85,6 +91,20 @@ impl AgentMemory {
     /// Its slots.
     pub fn policy(&self) -> &MemoryPolicy {
         &self.policy
+    }
+
+    /// The slots, if the policy makes sense.
+    pub(crate) fn slots(&self) -> Result<&[SlotPolicy]> {
+        match &self.fault {
+            None => Ok(&self.policy.slots),
+            Some(fault) => Err(Error::invalid(&**fault)),
+        }
+    }
+
+    /// A slot, if the policy makes sense.
+    pub(crate) fn slot(&self, slot_id: &str) -> Result<&SlotPolicy> {
+        self.slots()?;
+        self.policy.named(slot_id)
     }
 
     /// What it asks for unless told otherwise.
@@ -110,9 +130,9 @@ impl AgentMemory {
             service_id: recall.service_id,
             source_type: recall.source_type,
             project_id: recall.project_id,
-            from: recall.from.map(|time| time.to_string()),
-            to: recall.to.map(|time| time.to_string()),
-            top_k: Some(recall.top_k.unwrap_or(self.options.recall_top_k).into()),
+            from: recall.from,
+            to: recall.to,
+            top_k: Some(recall.top_k.unwrap_or(self.options.recall_top_k)),
         };
         self.client.search_events(scope, query).await
     }

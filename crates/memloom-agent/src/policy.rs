@@ -124,9 +124,14 @@ impl MemoryPolicy {
         Self::from_json(&json)
     }
 
-    /// The slot of this name.
+    /// The slot of this name. Fails if slots cannot be told apart.
     pub fn slot(&self, slot_id: &str) -> Result<&SlotPolicy> {
         self.check()?;
+        self.named(slot_id)
+    }
+
+    /// The slot of this name in a policy that was checked.
+    pub(crate) fn named(&self, slot_id: &str) -> Result<&SlotPolicy> {
         self.slots.iter().find(|slot| slot.slot_id == slot_id).ok_or_else(|| {
             let known: Vec<&str> = self.slots.iter().map(|slot| slot.slot_id.as_str()).collect();
             Error::invalid(format!("there is no slot '{slot_id}'; the policy has: {}", known.join(", ")))

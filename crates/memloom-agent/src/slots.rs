@@ -71,7 +71,7 @@ impl AgentMemory {
         slot_id: &str,
         template_variables: &TemplateVariables,
     ) -> Result<SlotDocument> {
-        let path = self.policy.slot(slot_id)?.file_path(template_variables)?;
+        let path = self.slot(slot_id)?.file_path(template_variables)?;
         let file = self.client.get_file(scope, &path).await?;
         Ok(SlotDocument::of(slot_id, &path, file))
     }
@@ -84,7 +84,7 @@ impl AgentMemory {
         patch: SlotPatch,
         precondition: impl Into<Precondition>,
     ) -> Result<SlotDocument> {
-        let slot = self.policy.slot(slot_id)?;
+        let slot = self.slot(slot_id)?;
         let path = slot.file_path(&patch.template_variables)?;
         if patch.ops.is_empty() {
             return Err(Error::invalid(format!(
@@ -107,7 +107,7 @@ impl AgentMemory {
         precondition: impl Into<Precondition>,
     ) -> Result<SlotDocument> {
         let replacement = replacement.into();
-        let slot = self.policy.slot(slot_id)?;
+        let slot = self.slot(slot_id)?;
         let path = slot.file_path(&replacement.template_variables)?;
         slot.rules
             .check_content(&replacement.document.content)

@@ -86,14 +86,13 @@ impl AgentMemory {
 
     /// The slots of a turn and where they are: those that every turn has, then those it asks for, each once.
     fn slots_of(&self, turn: &PrepareTurn) -> Result<Vec<(String, FilePath)>> {
-        self.policy.check()?;
-        let default = self.policy.slots.iter().filter(|slot| slot.load_by_default).map(|slot| &slot.slot_id);
+        let default = self.slots()?.iter().filter(|slot| slot.load_by_default).map(|slot| &slot.slot_id);
         let mut seen = BTreeSet::new();
         default
             .chain(&turn.additional_slot_ids)
             .filter(|slot_id| seen.insert(slot_id.as_str()))
             .map(|slot_id| {
-                let path = self.policy.slot(slot_id)?.file_path(&turn.template_variables)?;
+                let path = self.slot(slot_id)?.file_path(&turn.template_variables)?;
                 Ok((slot_id.clone(), path))
             })
             .collect()

@@ -4,11 +4,11 @@
 
 #![allow(clippy::print_stdout, reason = "an example shows what it found")]
 
-use futures_util::TryStreamExt;
 use memloom_client::conversations::{
     CreateConversationRequest, CreateEntryRequest, Entry, ForkFromEntryRequest, ListEntries,
     SearchConversationsRequest,
 };
+use memloom_client::futures_util::TryStreamExt;
 use memloom_client::{Client, Result};
 
 #[tokio::main]
@@ -33,7 +33,8 @@ pub async fn run(client: &Client) -> Result<usize> {
     client.append_entry(fork.id, october).await?;
 
     let found = client.search_conversations(SearchConversationsRequest::new("when is Lisbon warm?")).await?;
-    println!("found: {}", found.data[0].highlights.as_deref().unwrap_or("nothing to show"));
+    let best = found.data.first().and_then(|found| found.highlights.as_deref());
+    println!("found: {}", best.unwrap_or("nothing to show"));
 
     let entries: Vec<Entry> = client.list_entries_all(fork.id, ListEntries::default()).try_collect().await?;
     Ok(entries.len())

@@ -13,7 +13,7 @@ use memloom_client::{
 async fn main() -> Result<()> {
     let url = std::env::var("MEMLOOM_URL").unwrap_or_else(|_| "http://127.0.0.1:7077".into());
     let client = Client::builder().base_url(url).api_key("planner").service_id("planner").build()?;
-    println!("{}", run(&client, &Scope::new("default", "dana")).await?);
+    println!("in the end it says:\n{}", run(&client, &Scope::new("default", "dana")).await?);
     Ok(())
 }
 
@@ -44,7 +44,7 @@ pub async fn run(client: &Client, scope: &Scope) -> Result<String> {
 
     client.write_event(scope, &scope.event("chat-17", "Dana moved from Lisbon to Porto")).await?;
     let query = EventQuery { query: Some("moved".into()), ..EventQuery::default() };
-    println!("{} events", client.search_events(scope, query).await?.len());
+    println!("{} events about moving", client.search_events(scope, query).await?.len());
 
     let context = client.assemble_context(scope, Assemble::files([profile])).await?;
     let text = &context.files[0].document.content["text"];

@@ -14,7 +14,7 @@ use memloom_client::{Client, Result};
 async fn main() -> Result<()> {
     let url = std::env::var("MEMLOOM_URL").unwrap_or_else(|_| "http://127.0.0.1:7077".into());
     let client = Client::builder().base_url(url).api_key("planner").build()?;
-    println!("{}", run(&client, "dana").await?);
+    println!("now the best says: {}", run(&client, "dana").await?);
     Ok(())
 }
 

@@ -17,6 +17,9 @@ pub(crate) const TENANT: HeaderName = HeaderName::from_static("x-tenant-id");
 const TIMEOUT: Duration = Duration::from_secs(60);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How long a stream may be silent: three heartbeats of the service.
+const STREAM_IDLE_TIMEOUT: Duration = Duration::from_secs(45);
+
 /// Makes a [`Client`]. Only the base URL is required.
 #[must_use = "a builder does nothing until it is built"]
 pub struct ClientBuilder {
@@ -25,6 +28,7 @@ pub struct ClientBuilder {
     service_id: Option<String>,
     retry: RetryPolicy,
     timeout: Duration,
+    stream_idle_timeout: Duration,
     bearer_token: Option<String>,
     api_key: Option<String>,
     user: Option<String>,
@@ -42,6 +46,7 @@ impl ClientBuilder {
             service_id: None,
             retry: RetryPolicy::default(),
             timeout: TIMEOUT,
+            stream_idle_timeout: STREAM_IDLE_TIMEOUT,
             bearer_token: None,
             api_key: None,
             user: None,
@@ -52,7 +57,8 @@ impl ClientBuilder {
         }
     }
 
-    /// Where the service is, such as `http://127.0.0.1:7077`; a path in it stays in front of every operation's.
+    /// Where the service is, such as `http://127.0.0.1:7077`; a path in it stays in front of every operation's. Who calls is
+    /// said by [`bearer_token`](Self::bearer_token) and [`api_key`](Self::api_key), never by the address.
     pub fn base_url(mut self, url: impl IntoUrl) -> Self {
         self.base_url = Some(url.into_url());
         self
@@ -77,10 +83,17 @@ impl ClientBuilder {
         self
     }
 
-    /// How long an attempt may take, 60 seconds unless said otherwise. Streams, uploads, downloads and the operations that
-    /// work through everything of a user have all the time they need.
+    /// How long an attempt may take, 60 seconds unless said otherwise. Of streams and downloads it is the wait until they
+    /// begin. Uploads and the operations that work through everything of a user have all the time they need.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
+        self
+    }
+
+    /// How long a stream that is kept alive by heartbeats may be silent before its connection counts as broken, 45 seconds
+    /// unless said otherwise. The service sends a heartbeat every 15.
+    pub fn stream_idle_timeout(mut self, timeout: Duration) -> Self {
+        self.stream_idle_timeout = timeout;
         self
     }
 
@@ -126,14 +139,15 @@ impl ClientBuilder {
         self
     }
 
-    /// The client. Fails without a base URL, and with credentials that no header can carry.
+    /// The client. Fails without a base URL that can be one, and with credentials that no header can carry.
     pub fn build(self) -> Result<Client> {
         let base_url = match self.base_url {
-            Some(Ok(url)) if url.cannot_be_a_base() => {
-                return Err(Error::invalid(format!("{url} is no base URL")));
+            Some(Ok(url)) => checked(url)?,
+            // Without the URL: there may be a password in it.
+            Some(Err(error)) => {
+                let error = error.without_url();
+                return Err(Error::invalid(format!("the base URL cannot be used: {error}")));
             }
-            Some(Ok(url)) => url,
-            Some(Err(error)) => return Err(Error::invalid(format!("the base URL cannot be used: {error}"))),
             None => return Err(Error::invalid("a client needs a base URL: call base_url(…)")),
         };
         let http = match self.http_client {
@@ -158,6 +172,7 @@ impl ClientBuilder {
                 service_id: self.service_id,
                 retry: self.retry,
                 timeout: self.timeout,
+                stream_idle_timeout: self.stream_idle_timeout,
                 header_provider: self.header_provider,
                 on_request: self.on_request,
                 on_response: self.on_response,
@@ -166,6 +181,23 @@ impl ClientBuilder {
             options: CallOptions::default(),
         })
     }
+}
+
+/// Refuses an address that no service can be at. What is wrong is said without the address, which may hold a password.
+fn checked(url: Url) -> Result<Url> {
+    if !matches!(url.scheme(), "http" | "https") {
+        let message = format!("the base URL begins with {}: give one with http or https", url.scheme());
+        return Err(Error::invalid(message));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(Error::invalid(
+            "the base URL names a user: leave that out and say who calls with bearer_token(…) or api_key(…)",
+        ));
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(Error::invalid("the base URL has a query or a fragment: leave it out"));
+    }
+    Ok(url)
 }
 
 /// Redirects would carry the credentials' headers to wherever they lead.

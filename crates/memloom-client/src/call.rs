@@ -8,7 +8,7 @@ use crate::operations::{Effect, Operation};
 use crate::{Error, Result, address, retry};
 use bytes::Bytes;
 use http::StatusCode;
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH};
 use reqwest::{Request, Response, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -38,25 +38,12 @@ enum Body {
     Form(Option<reqwest::multipart::Form>),
 }
 
-/// How much of an answer an attempt waits for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Until {
-    /// All of it. A connection that breaks in the middle is a failed attempt.
-    End,
-    /// Its head; the body of a success is read by somebody else.
-    Head,
-}
-
-/// An answer.
-struct Answer {
-    status: StatusCode,
-    headers: HeaderMap,
-    body: Received,
-}
-
-enum Received {
-    Whole(Bytes),
-    Open(Response),
+/// What came of an attempt that was answered.
+enum Answer<T> {
+    /// What was asked for.
+    Given(T),
+    /// A refusal, which may pass.
+    Refused { status: StatusCode, headers: HeaderMap, body: Bytes },
 }
 
 impl Client {
@@ -124,6 +111,16 @@ impl Call {
         Ok(self)
     }
 
+    /// Asks for the change of this version only, if one is given.
+    pub(crate) fn version(self, version: Option<i64>) -> Result<Self> {
+        self.header(IF_MATCH, version.map(version_tag).as_deref())
+    }
+
+    /// Asks for nothing if it still is this version.
+    pub(crate) fn unless_version(self, version: i64) -> Result<Self> {
+        self.header(IF_NONE_MATCH, Some(&version_tag(version)))
+    }
+
     /// Says what the answer should look like.
     pub(crate) fn accept(mut self, media_type: &'static str) -> Self {
         self.headers.insert(ACCEPT, HeaderValue::from_static(media_type));
@@ -172,29 +169,44 @@ impl Call {
         self.whole().await.map(|_| ())
     }
 
-    /// Sends it and hands over the answer as soon as it begins. It may say that what is wanted is elsewhere.
-    pub(crate) async fn open(self) -> Result<Response> {
-        let operation = self.operation.id;
-        match self.patiently().send(Until::Head).await?.body {
-            Received::Open(response) => Ok(response),
-            Received::Whole(_) => Err(Error::transport(operation, "the answer has no body to follow")),
-        }
+    /// Sends it and hands over the answer as soon as it begins, which it must do in time. It may say that what is wanted
+    /// is elsewhere.
+    pub(crate) async fn open(mut self) -> Result<Response> {
+        // The body has all the time it needs, so the limit is not the request's.
+        let head = self.timeout.take();
+        let follows = |status: StatusCode| status.is_success() || status.is_redirection();
+        self.send(head, follows, |response| std::future::ready(Ok(response))).await
     }
 
+    /// Sends it and reads the answer to its end. A connection that breaks in the middle is a failed attempt.
     async fn whole(self) -> Result<(StatusCode, Bytes)> {
-        let operation = self.operation.id;
-        let answer = self.send(Until::End).await?;
-        match answer.body {
-            Received::Whole(body) => Ok((answer.status, body)),
-            Received::Open(_) => Err(Error::transport(operation, "the answer was not read to its end")),
-        }
+        let done = |status: StatusCode| status.is_success() || status == StatusCode::NOT_MODIFIED;
+        let read = |response: Response| async { Ok((response.status(), response.bytes().await?)) };
+        self.send(None, done, read).await
     }
 
-    /// Sends it, and again where that may help.
-    async fn send(mut self, until: Until) -> Result<Answer> {
+    /// Sends it, and again where that may help. `given` says which answers are what was asked for, `take` what to take of
+    /// one; an attempt must come so far within the `limit`.
+    async fn send<T, Fut>(
+        mut self,
+        limit: Option<Duration>,
+        given: fn(StatusCode) -> bool,
+        take: impl Fn(Response) -> Fut + Send + Sync,
+    ) -> Result<T>
+    where
+        T: Send,
+        Fut: Future<Output = reqwest::Result<T>> + Send,
+    {
         let mut retries = 0;
         loop {
-            let outcome = self.attempt(until).await;
+            let attempt = self.attempt(given, &take);
+            let outcome = match limit {
+                Some(limit) => tokio::time::timeout(limit, attempt).await.unwrap_or_else(|_| {
+                    let late = format!("it did not begin within {limit:?}");
+                    Err(Error::transport(self.operation.id, late))
+                }),
+                None => attempt.await,
+            };
             match self.pause(&outcome, retries) {
                 Some(pause) => tokio::time::sleep(pause).await,
                 None => return outcome.and_then(Answer::accept),
@@ -204,7 +216,7 @@ impl Call {
     }
 
     /// How long to wait before this is sent again; `None` if it is not.
-    fn pause(&self, outcome: &Result<Answer>, retries: u32) -> Option<Duration> {
+    fn pause<T>(&self, outcome: &Result<Answer<T>>, retries: u32) -> Option<Duration> {
         let policy = &self.client.inner.retry;
         let options = &self.client.options;
         let may = match self.operation.effect {
@@ -217,14 +229,21 @@ impl Call {
         }
         match outcome {
             Err(Error::Transport { .. }) => Some(policy.pause(retries)),
-            Ok(answer) if retry::is_passing(answer.status) => {
-                Some(retry::retry_after(&answer.headers).unwrap_or_else(|| policy.pause(retries)))
+            Ok(Answer::Refused { status, headers, .. }) if retry::is_passing(*status) => {
+                Some(retry::retry_after(headers).unwrap_or_else(|| policy.pause(retries)))
             }
             _ => None,
         }
     }
 
-    async fn attempt(&mut self, until: Until) -> Result<Answer> {
+    async fn attempt<T, Fut>(
+        &mut self,
+        given: fn(StatusCode) -> bool,
+        take: &(impl Fn(Response) -> Fut + Send + Sync),
+    ) -> Result<Answer<T>>
+    where
+        Fut: Future<Output = reqwest::Result<T>> + Send,
+    {
         let operation = self.operation.id;
         let failed = |error: reqwest::Error| Error::transport(operation, error.without_url());
         let mut request = self.request()?;
@@ -240,13 +259,11 @@ impl Call {
         if let Some(hook) = &inner.on_response {
             hook(&response);
         }
+        if given(response.status()) {
+            return take(response).await.map(Answer::Given).map_err(failed);
+        }
         let (status, headers) = (response.status(), response.headers().clone());
-        let follow = until == Until::Head && (status.is_success() || status.is_redirection());
-        let body = match follow {
-            true => Received::Open(response),
-            false => Received::Whole(response.bytes().await.map_err(failed)?),
-        };
-        Ok(Answer { status, headers, body })
+        Ok(Answer::Refused { status, headers, body: response.bytes().await.map_err(failed)? })
     }
 
     fn request(&mut self) -> Result<Request> {
@@ -268,18 +285,21 @@ impl Call {
     }
 }
 
-impl Answer {
-    /// The answer, if it is one of success.
-    fn accept(self) -> Result<Self> {
-        match self.body {
-            // Whoever follows a body looks at the status itself: a download may be elsewhere.
-            _ if self.status.is_success() || self.status == StatusCode::NOT_MODIFIED => Ok(self),
-            Received::Open(_) => Ok(self),
-            Received::Whole(body) => {
-                Err(Error::Api(Box::new(ApiError::read(self.status, &self.headers, &body))))
+impl<T> Answer<T> {
+    /// What was asked for, if that is what came.
+    fn accept(self) -> Result<T> {
+        match self {
+            Self::Given(answer) => Ok(answer),
+            Self::Refused { status, headers, body } => {
+                Err(Error::Api(Box::new(ApiError::read(status, &headers, &body))))
             }
         }
     }
+}
+
+/// A version of a memory or an entry, as the headers about versions have it.
+fn version_tag(version: i64) -> String {
+    format!("\"v{version}\"")
 }
 
 fn read<T: DeserializeOwned>(operation: &'static str, body: &[u8]) -> Result<T> {

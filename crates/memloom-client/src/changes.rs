@@ -1,5 +1,6 @@
 //! The change feed: everything that happens in a tenant, in order.
 
+use crate::paging::pages;
 use crate::sse::{self, AtEnd, Event, LAST_EVENT_ID};
 use crate::{Client, Error, Result, operations};
 use futures_util::{Stream, StreamExt};
@@ -30,16 +31,30 @@ impl Client {
         self.call(&operations::LIST_CHANGES, &[])?.query("after", after).query("limit", limit).receive().await
     }
 
+    /// Lists the changes behind this number up to now, asking for more as they are taken. A gap is passed over:
+    /// [`follow_changes`](Self::follow_changes) tells of it.
+    pub fn list_changes_all(&self, after: Option<i64>) -> impl Stream<Item = Result<Change>> + Send + use<> {
+        let client = self.clone();
+        pages(after, move |after| {
+            let client = client.clone();
+            async move {
+                let page = client.list_changes(after, None).await?;
+                Ok((page.changes, page.next_after))
+            }
+        })
+    }
+
     /// Everything behind this number, and what happens from now on; without one only the latter.
     ///
-    /// The stream does not end. A connection that breaks is replaced, and nothing is told twice or left out.
+    /// The stream does not end. A connection that breaks, or is silent for too long, is replaced as often as it takes, and
+    /// nothing is told twice or left out.
     pub fn follow_changes(&self, after: Option<i64>) -> impl Stream<Item = Result<FeedEvent>> + Send + use<> {
         let client = self.clone();
         let open = move |seen: Option<&str>| {
             client.call(&operations::LIST_CHANGES, &[])?.header(LAST_EVENT_ID, seen)
         };
         let after = after.map(|number| number.to_string());
-        sse::follow(self.retry_policy(), AtEnd::Resume, after, open, |_| false)
+        sse::follow(self.stream_manner(AtEnd::Resume), after, open, |_| false)
             .map(|event| FeedEvent::read(&event?))
     }
 }

@@ -27,6 +27,7 @@ pub(crate) struct Inner {
     pub(crate) service_id: Option<String>,
     pub(crate) retry: RetryPolicy,
     pub(crate) timeout: Duration,
+    pub(crate) stream_idle_timeout: Duration,
     pub(crate) header_provider: Option<Arc<dyn HeaderProvider>>,
     pub(crate) on_request: Option<RequestHook>,
     pub(crate) on_response: Option<ResponseHook>,
@@ -55,6 +56,11 @@ impl Client {
         Self { options, ..self.clone() }
     }
 
+    /// The options of its calls.
+    pub fn options(&self) -> &CallOptions {
+        &self.options
+    }
+
     /// This client, acting for another user.
     pub fn acting_for(&self, user: &str) -> Result<Self> {
         let mut headers = HeaderMap::clone(&self.headers);
@@ -79,8 +85,7 @@ impl Client {
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client")
-            // Not the URL itself: it may hold a password.
-            .field("service", &self.inner.base_url.origin().ascii_serialization())
+            .field("service", &self.inner.base_url.as_str())
             .field("service_id", &self.inner.service_id)
             .finish_non_exhaustive()
     }

@@ -47,14 +47,17 @@ mod paging;
 mod retry;
 mod sse;
 
+// Their types are in signatures of this crate: whoever names them has the same versions from here.
+pub use {bytes, futures_util, http, reqwest, serde_json, uuid};
+
 pub use builder::ClientBuilder;
 pub use client::Client;
 pub use error::{ApiError, BoxError, Error, Result};
 pub use files::{
     Assemble, AssembledContext, AssembledFile, DeleteRequest, DeletedFile, DropReason, DroppedFile, ETag,
-    Envelope, EventDigest, EventQuery, FileEntry, FileList, FilePath, FileUpdate, ForgetReport, ListFiles,
-    MoveRequest, MovedFile, PatchOp, PatchRequest, Precondition, Retention, RetentionReport, Scope,
-    StoredFile, TextEdit, UpdateOptions, WriteRequest,
+    Envelope, EventDigest, EventQuery, FileEntry, FileList, FilePath, FileUpdate, FileVersion, ForgetReport,
+    ListFiles, MoveRequest, MovedFile, PatchOp, PatchRequest, Precondition, Retention, RetentionReport,
+    Scope, StoredFile, TextEdit, UpdateOptions, WriteRequest,
 };
 pub use health::{Health, ServiceStatus};
 pub use hooks::HeaderProvider;

@@ -3,7 +3,6 @@
 use crate::sse::{self, AtEnd, Event, LAST_EVENT_ID};
 use crate::{Client, Error, Result, operations};
 use futures_util::{Stream, TryStreamExt, future};
-use http::header::IF_MATCH;
 pub use memloom_wire::openspec::*;
 use serde_json::Value;
 use uuid::Uuid;
@@ -74,6 +73,12 @@ impl Client {
         Ok(one.entry)
     }
 
+    /// Reads an entry unless it is still at this version.
+    pub async fn get_knowledge_if_changed(&self, id: Uuid, seen: i64) -> Result<Option<KnowledgeEntry>> {
+        let call = self.call(&operations::GET_KNOWLEDGE, &[&id.to_string()])?.unless_version(seen)?;
+        Ok(call.receive_changed::<OneKnowledgeEntry>().await?.map(|one| one.entry))
+    }
+
     /// Replaces an entry; if a version is given, only that one.
     pub async fn replace_knowledge(
         &self,
@@ -81,9 +86,8 @@ impl Client {
         request: WriteKnowledgeRequest,
         version: Option<i64>,
     ) -> Result<WrittenKnowledge> {
-        let version = version.map(|version| format!("\"v{version}\""));
         self.call(&operations::REPLACE_KNOWLEDGE, &[&id.to_string()])?
-            .header(IF_MATCH, version.as_deref())?
+            .version(version)?
             .json(&request)?
             .receive()
             .await
@@ -96,10 +100,9 @@ impl Client {
         hard: bool,
         version: Option<i64>,
     ) -> Result<DeletedKnowledge> {
-        let version = version.map(|version| format!("\"v{version}\""));
         self.call(&operations::DELETE_KNOWLEDGE, &[&id.to_string()])?
             .query("hard_delete", hard.then_some(true))
-            .header(IF_MATCH, version.as_deref())?
+            .version(version)?
             .receive()
             .await
     }
@@ -159,7 +162,7 @@ impl Client {
                 .query("company_id", identifiers.company_id.as_ref())
                 .header(LAST_EVENT_ID, seen)
         };
-        sse::follow(self.retry_policy(), at_end, after, open, |_| false)
+        sse::follow(self.stream_manner(at_end), after, open, |_| false)
             .and_then(|event| future::ready(KnowledgeEvent::read(event)))
     }
 }

@@ -1,6 +1,7 @@
 //! Lists that come in pages, as one stream.
 
 use crate::Result;
+use crate::conversations::{Page, PageRequest};
 use futures_util::stream::{self, Stream, TryStreamExt};
 
 /// Where the next page begins.
@@ -25,4 +26,17 @@ where
         Ok(Some((stream::iter(items.into_iter().map(Ok)), (next, fetch))))
     })
     .try_flatten()
+}
+
+/// The same for the lists whose parts are [`Page`]s.
+pub(crate) fn listed<T, F, Fut>(first: PageRequest, fetch: F) -> impl Stream<Item = Result<T>> + Send
+where
+    T: Send,
+    F: Fn(PageRequest) -> Fut + Send + Sync,
+    Fut: Future<Output = Result<Page<T>>> + Send,
+{
+    pages(first.after, move |after| {
+        let page = fetch(PageRequest { after, limit: first.limit });
+        async move { page.await.map(|page| (page.data, page.after_cursor)) }
+    })
 }

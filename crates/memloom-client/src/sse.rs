@@ -2,16 +2,20 @@
 
 use crate::call::Call;
 use crate::error::ApiError;
-use crate::{Error, Result, RetryPolicy};
+use crate::{Client, Error, Result, RetryPolicy, retry};
 use bytes::Bytes;
 use futures_util::stream::{self, Stream};
 use http::StatusCode;
 use http::header::HeaderName;
 use reqwest::Response;
 use std::collections::VecDeque;
+use std::time::Duration;
 
 pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 pub(crate) const EVENT_STREAM: &str = "text/event-stream";
+
+/// Nobody is asked more often than this, whatever the policy says: a stream asks for ever.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,50 +36,82 @@ pub(crate) enum AtEnd {
     Stop,
 }
 
+/// How a stream is followed.
+#[derive(Clone, Copy)]
+pub(crate) struct Manner {
+    pub(crate) retry: RetryPolicy,
+    pub(crate) at_end: AtEnd,
+    /// A connection on which nothing is heard for so long is a broken one; for streams that have heartbeats.
+    pub(crate) idle: Option<Duration>,
+}
+
+impl Client {
+    /// How a stream with heartbeats is followed.
+    pub(crate) fn stream_manner(&self, at_end: AtEnd) -> Manner {
+        Manner { retry: self.inner.retry, at_end, idle: Some(self.inner.stream_idle_timeout) }
+    }
+}
+
 /// The events of a stream. `open` makes the call that begins it behind the event with this id. The stream ends when the service
 /// has nothing (more) to tell, when an event is the `last`, or with an error that does not pass.
+///
+/// A stream that resumes and has once been opened is opened again as often as it takes: a service that restarts, or is away for
+/// the night, is no reason to end what does not end. Only a policy without retries has it fail at once.
 pub(crate) fn follow(
-    retry: RetryPolicy,
-    at_end: AtEnd,
+    manner: Manner,
     after: Option<String>,
     open: impl Fn(Option<&str>) -> Result<Call> + Send + Sync,
     last: fn(&Event) -> bool,
 ) -> impl Stream<Item = Result<Event>> + Send {
-    let begin = Following { connection: None, seen: after, fruitless: 0, done: false };
+    let begin = Following { seen: after, ..Following::default() };
     stream::try_unfold((begin, open), move |(mut following, open)| async move {
-        let event = following.next(retry, at_end, &open, last).await?;
+        let event = following.next(manner, &open, last).await?;
         Ok(event.map(|event| (event, (following, open))))
     })
 }
 
 /// Where somebody is in a stream.
+#[derive(Default)]
 struct Following {
     connection: Option<Connection>,
     seen: Option<String>,
-    /// So many connections in a row ended before a byte came. A quiet stream is kept alive by comments, which are bytes.
+    /// Whether the service has ever begun to tell.
+    opened: bool,
+    /// Whether a byte has ever come. A quiet stream is kept alive by comments, which are bytes.
+    heard: bool,
+    /// So many connections in a row ended before a byte came.
     fruitless: u32,
+    /// So many failures in a row, those to connect included.
+    failures: u32,
     done: bool,
 }
 
 impl Following {
     async fn next(
         &mut self,
-        retry: RetryPolicy,
-        at_end: AtEnd,
+        manner: Manner,
         open: &(impl Fn(Option<&str>) -> Result<Call> + Send + Sync),
         last: fn(&Event) -> bool,
     ) -> Result<Option<Event>> {
         while !self.done {
             let connection = match &mut self.connection {
                 Some(connection) => connection,
-                None => match Connection::open(open(self.seen.as_deref())?).await? {
-                    Some(connection) => self.connection.insert(connection),
-                    None => break,
+                None => match Connection::open(open(self.seen.as_deref())?, manner.idle).await {
+                    Ok(Some(connection)) => {
+                        self.opened = true;
+                        self.connection.insert(connection)
+                    }
+                    Ok(None) => break,
+                    Err(error) if self.opened && passes(&error) => {
+                        self.pause(manner.retry).await;
+                        continue;
+                    }
+                    Err(error) => return Err(error),
                 },
             };
             let heard = connection.next().await;
             if connection.alive {
-                self.fruitless = 0;
+                (self.heard, self.fruitless, self.failures) = (true, 0, 0);
             }
             if let Some(id) = connection.parser.last_id.clone() {
                 self.seen = Some(id);
@@ -85,25 +121,37 @@ impl Following {
                     self.done = last(&event);
                     return Ok(Some(event));
                 }
-                Ok(None) if at_end == AtEnd::Stop => break,
-                Err(error) if at_end == AtEnd::Stop => return Err(error),
+                Ok(None) if manner.at_end == AtEnd::Stop => break,
+                Err(error) if manner.at_end == AtEnd::Stop => return Err(error),
                 // The connection broke, or whoever is in between ended it.
                 Ok(None) | Err(_) => {
                     self.connection = None;
-                    if self.fruitless >= retry.max_retries {
-                        return match heard {
-                            Err(error) => Err(error),
-                            _ => {
-                                Err(Error::transport("stream", "the connection ends before anything is told"))
-                            }
-                        };
+                    let given_up = !self.heard && self.fruitless >= manner.retry.max_retries;
+                    if given_up || manner.retry.max_retries == 0 {
+                        let ended = || Error::transport("stream", "the connection ends and is not replaced");
+                        return Err(heard.err().unwrap_or_else(ended));
                     }
-                    tokio::time::sleep(retry.pause(self.fruitless)).await;
                     self.fruitless += 1;
+                    self.pause(manner.retry).await;
                 }
             }
         }
         Ok(None)
+    }
+
+    /// Waits before the stream is opened again: longer from failure to failure, up to the longest pause of the policy.
+    async fn pause(&mut self, retry: RetryPolicy) {
+        tokio::time::sleep(retry.pause(self.failures).max(SHORTEST_PAUSE)).await;
+        self.failures = self.failures.saturating_add(1);
+    }
+}
+
+/// Whether the same stream may be opened a moment later.
+fn passes(error: &Error) -> bool {
+    match error {
+        Error::Transport { .. } => true,
+        Error::Api(refusal) => retry::is_passing(refusal.status),
+        _ => false,
     }
 }
 
@@ -111,18 +159,19 @@ impl Following {
 struct Connection {
     response: Response,
     parser: Parser,
+    idle: Option<Duration>,
     /// Whether anything has come.
     alive: bool,
 }
 
 impl Connection {
     /// Begins a stream; `None` if there is nothing to tell.
-    async fn open(call: Call) -> Result<Option<Self>> {
+    async fn open(call: Call, idle: Option<Duration>) -> Result<Option<Self>> {
         let response = call.accept(EVENT_STREAM).open().await?;
         match response.status() {
             StatusCode::NO_CONTENT => Ok(None),
             status if status.is_success() => {
-                Ok(Some(Self { response, parser: Parser::default(), alive: false }))
+                Ok(Some(Self { response, parser: Parser::default(), idle, alive: false }))
             }
             status => Err(Error::Api(Box::new(ApiError::read(status, response.headers(), b"")))),
         }
@@ -133,12 +182,7 @@ impl Connection {
             if let Some(event) = self.parser.ready.pop_front() {
                 return Ok(Some(event));
             }
-            let chunk: Option<Bytes> = self
-                .response
-                .chunk()
-                .await
-                .map_err(|error| Error::transport("stream", error.without_url()))?;
-            match chunk {
+            match self.chunk().await? {
                 Some(bytes) => {
                     self.alive = true;
                     self.parser.feed(&bytes);
@@ -147,6 +191,18 @@ impl Connection {
                 None => return Ok(None),
             }
         }
+    }
+
+    async fn chunk(&mut self) -> Result<Option<Bytes>> {
+        let chunk = self.response.chunk();
+        let heard = match self.idle {
+            // Whoever vanished without a word is not heard of again, and no connection says so by itself.
+            Some(idle) => tokio::time::timeout(idle, chunk)
+                .await
+                .map_err(|_| Error::transport("stream", format!("nothing was heard for {idle:?}")))?,
+            None => chunk.await,
+        };
+        heard.map_err(|error| Error::transport("stream", error.without_url()))
     }
 }
 

@@ -3,7 +3,9 @@
 use super::{Admin, AdminAttachment, AdminAttachmentSummary, AttachmentFilter};
 use crate::attachments::{Download, DownloadOptions, DownloadUrl};
 use crate::conversations::{Page, PageRequest};
+use crate::paging::listed;
 use crate::{AttachmentId, EntryId, Result, operations};
+use futures_util::Stream;
 use serde_json::json;
 
 /// Which attachments of the tenant to list.
@@ -32,6 +34,18 @@ impl Admin {
             .page(request.page)
             .receive()
             .await
+    }
+
+    /// Lists attachments of the tenant to the last one, asking for more as they are taken.
+    pub fn list_attachments_all(
+        &self,
+        request: ListAdminAttachments,
+    ) -> impl Stream<Item = Result<AdminAttachmentSummary>> + Send + use<> {
+        let admin = self.clone();
+        listed(request.page.clone(), move |page| {
+            let (admin, request) = (admin.clone(), request.clone());
+            async move { admin.list_attachments(ListAdminAttachments { page, ..request }).await }
+        })
     }
 
     /// What is known of an attachment.

@@ -5,7 +5,9 @@ use crate::conversations::{
     ChannelFilter, ConversationForkSummary, ConversationMembership, EntriesPage, Forks, ListMode, Page,
     PageRequest, SearchResult,
 };
+use crate::paging::{listed, pages};
 use crate::{ConversationId, EntryId, Result, Timestamp, operations};
+use futures_util::Stream;
 use serde_json::json;
 
 /// Which conversations of the tenant to list.
@@ -60,6 +62,18 @@ impl Admin {
             .await
     }
 
+    /// Lists conversations of the tenant to the last one, asking for more as they are taken.
+    pub fn list_conversations_all(
+        &self,
+        request: ListAdminConversations,
+    ) -> impl Stream<Item = Result<AdminConversationSummary>> + Send + use<> {
+        let admin = self.clone();
+        listed(request.page.clone(), move |page| {
+            let (admin, request) = (admin.clone(), request.clone());
+            async move { admin.list_conversations(ListAdminConversations { page, ..request }).await }
+        })
+    }
+
     /// Reads a conversation, also a deleted one.
     pub async fn get_conversation(&self, id: ConversationId) -> Result<AdminConversation> {
         self.call(&operations::ADMIN_GET_CONVERSATION, &[&id.to_string()])?.receive().await
@@ -94,6 +108,22 @@ impl Admin {
             .await
     }
 
+    /// Lists the entries of a conversation to the newest, asking for more as they are taken.
+    pub fn list_entries_all(
+        &self,
+        id: ConversationId,
+        request: ListAdminEntries,
+    ) -> impl Stream<Item = Result<AdminEntry>> + Send + use<> {
+        let admin = self.clone();
+        pages(request.after, move |after| {
+            let (admin, request) = (admin.clone(), request.clone());
+            async move {
+                let page = admin.list_entries(id, ListAdminEntries { after, ..request }).await?;
+                Ok((page.data, page.after_cursor))
+            }
+        })
+    }
+
     /// Lists every conversation of the tree.
     pub async fn list_forks(
         &self,
@@ -103,6 +133,19 @@ impl Admin {
         self.call(&operations::ADMIN_LIST_FORKS, &[&id.to_string()])?.page(page).receive().await
     }
 
+    /// Lists the conversations of the tree to the last one, asking for more as they are taken.
+    pub fn list_forks_all(
+        &self,
+        id: ConversationId,
+        page: PageRequest,
+    ) -> impl Stream<Item = Result<ConversationForkSummary>> + Send + use<> {
+        let admin = self.clone();
+        listed(page, move |page| {
+            let admin = admin.clone();
+            async move { admin.list_forks(id, page).await }
+        })
+    }
+
     /// Lists who may see a conversation.
     pub async fn list_memberships(
         &self,
@@ -110,6 +153,19 @@ impl Admin {
         page: PageRequest,
     ) -> Result<Page<ConversationMembership>> {
         self.call(&operations::ADMIN_LIST_MEMBERSHIPS, &[&id.to_string()])?.page(page).receive().await
+    }
+
+    /// Lists who may see a conversation to the last one, asking for more as they are taken.
+    pub fn list_memberships_all(
+        &self,
+        id: ConversationId,
+        page: PageRequest,
+    ) -> impl Stream<Item = Result<ConversationMembership>> + Send + use<> {
+        let admin = self.clone();
+        listed(page, move |page| {
+            let admin = admin.clone();
+            async move { admin.list_memberships(id, page).await }
+        })
     }
 
     /// Searches every conversation of the tenant.

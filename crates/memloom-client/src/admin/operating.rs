@@ -1,9 +1,11 @@
 //! Eviction, jobs and statistics.
 
 use super::{Admin, EvictRequest, Job, JobStarted, ReindexRequest, StatsSummary};
-use crate::sse::{self, AtEnd, Event};
+use crate::error::ApiError;
+use crate::sse::{self, AtEnd, Event, Manner};
 use crate::{Error, Result, Timestamp, operations};
-use futures_util::{Stream, TryStreamExt, future};
+use futures_util::{Stream, TryStreamExt, future, stream};
+use http::StatusCode;
 use serde::Deserialize;
 use uuid::Uuid;
 
@@ -70,7 +72,8 @@ impl Admin {
         self.call(&operations::EVICT, &[])?.json(&request)?.patiently().finish().await
     }
 
-    /// The same, telling from 0 to 100 how far it is. Dropping the stream ends the eviction after its current batch.
+    /// The same, telling from 0 to 100 how far it is; a stream that ends before that ends with an error. Dropping it ends the
+    /// eviction after its current batch.
     pub fn evict_with_progress(
         &self,
         request: EvictRequest,
@@ -79,8 +82,10 @@ impl Admin {
         let open = move |_: Option<&str>| {
             admin.call(&operations::EVICT, &[])?.query("async", Some(true)).json(&request)
         };
-        sse::follow(self.client.retry_policy(), AtEnd::Stop, None, open, |_| false)
-            .and_then(|event| future::ready(progress(&event)))
+        // It has no heartbeats: between two batches it may be silent for as long as a batch takes.
+        let manner = Manner { retry: self.client.retry_policy(), at_end: AtEnd::Stop, idle: None };
+        let told = sse::follow(manner, None, open, |_| false);
+        to_the_end(told.and_then(|event| future::ready(progress(&event))))
     }
 
     /// Has what searches look at made anew.
@@ -111,6 +116,20 @@ impl Admin {
     }
 }
 
+/// What is told of an eviction. That it is done is said by 100, not by an end, which a broken connection has too.
+fn to_the_end(told: impl Stream<Item = Result<u8>> + Send) -> impl Stream<Item = Result<u8>> + Send {
+    stream::try_unfold((Box::pin(told), None), |(mut told, last)| async move {
+        match told.try_next().await? {
+            Some(percent) => Ok(Some((percent, (told, Some(percent))))),
+            None if last == Some(100) => Ok(None),
+            None => {
+                let ended = format!("it ended at {} of 100", last.unwrap_or(0));
+                Err(Error::transport(operations::EVICT.id, ended))
+            }
+        }
+    })
+}
+
 fn progress(event: &Event) -> Result<u8> {
     #[derive(Deserialize)]
     struct Said {
@@ -121,7 +140,15 @@ fn progress(event: &Event) -> Result<u8> {
     let said: Said = serde_json::from_str(&event.data).map_err(|error| read(error.into()))?;
     match (said.progress, said.error) {
         (Some(percent), None) => Ok(percent),
-        (_, Some(error)) => Err(Error::transport(operations::EVICT.id, error)),
+        // The stream had begun with 200, so the status is the one that it would have had.
+        (_, Some(message)) => Err(Error::Api(Box::new(ApiError {
+            status: StatusCode::INTERNAL_SERVER_ERROR,
+            code: "eviction_failed".to_owned(),
+            message,
+            request_id: None,
+            details: serde_json::Map::new(),
+            raw_body: event.data.clone(),
+        }))),
         (None, None) => Err(read("it says nothing of progress".into())),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{ChannelFilter, CreateEntryRequest, EntriesPage, Entry, Forks, SyncEntryResponse};
 use crate::paging::pages;
-use crate::{Client, ConversationId, EntryId, Result, operations};
+use crate::{Client, ConversationId, EntryId, Error, Result, operations};
 use futures_util::Stream;
 
 /// Which entries to list; by default the oldest fifty of the history.
@@ -49,7 +49,8 @@ impl Client {
             .await
     }
 
-    /// Lists entries from the oldest to the newest, asking for more as they are taken.
+    /// Lists entries from the oldest to the newest, asking for more as they are taken. `before` and `tail` begin at the other
+    /// end and are refused.
     pub fn list_entries_all(
         &self,
         id: ConversationId,
@@ -59,6 +60,12 @@ impl Client {
         pages(request.after, move |after| {
             let (client, request) = (client.clone(), request.clone());
             async move {
+                if request.tail || request.before.is_some() {
+                    return Err(Error::invalid(
+                        "list_entries_all goes from the oldest to the newest: for `tail` and `before` call \
+                         list_entries, and go on before the `before_cursor` of each page",
+                    ));
+                }
                 let page = client.list_entries(id, ListEntries { after, ..request }).await?;
                 Ok((page.data, page.after_cursor))
             }

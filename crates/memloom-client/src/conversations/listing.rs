@@ -4,7 +4,7 @@ use super::{
     Conversation, ConversationForkSummary, ConversationSummary, CreateConversationRequest,
     ForkFromEntryRequest, ListMode, Page,
 };
-use crate::paging::pages;
+use crate::paging::{listed, pages};
 use crate::{Client, ConversationId, EntryId, Result, operations};
 use futures_util::Stream;
 use memloom_wire::UpdateConversationRequest;
@@ -104,5 +104,18 @@ impl Client {
         page: PageRequest,
     ) -> Result<Page<ConversationForkSummary>> {
         self.call(&operations::LIST_FORKS, &[&id.to_string()])?.page(page).receive().await
+    }
+
+    /// Lists the conversations of the tree to the last one, asking for more as they are taken.
+    pub fn list_forks_all(
+        &self,
+        id: ConversationId,
+        page: PageRequest,
+    ) -> impl Stream<Item = Result<ConversationForkSummary>> + Send + use<> {
+        let client = self.clone();
+        listed(page, move |page| {
+            let client = client.clone();
+            async move { client.list_forks(id, page).await }
+        })
     }
 }

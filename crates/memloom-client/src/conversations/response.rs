@@ -66,7 +66,7 @@ impl Client {
         let open = move |seen: Option<&str>| {
             client.call(&operations::REPLAY_RESPONSE, &[&id.to_string()])?.header(LAST_EVENT_ID, seen)
         };
-        sse::follow(self.retry_policy(), AtEnd::Resume, last_event_id, open, |event| event.name == "end")
+        sse::follow(self.stream_manner(AtEnd::Resume), last_event_id, open, |event| event.name == "end")
             .try_filter_map(|event| future::ready(ResponseEvent::read(event)))
     }
 

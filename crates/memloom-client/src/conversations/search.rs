@@ -4,7 +4,9 @@ use super::{
     Entry, IndexConversationsResponse, IndexEntryRequest, Page, PageRequest, SearchConversationsRequest,
     SearchResult, UnindexedEntry,
 };
+use crate::paging::listed;
 use crate::{Client, Result, operations};
+use futures_util::Stream;
 
 /// Which part of the entries without a text to be found by.
 pub type ListUnindexed = PageRequest;
@@ -29,5 +31,17 @@ impl Client {
     /// Lists history entries that nobody has given a text to be found by.
     pub async fn list_unindexed(&self, page: ListUnindexed) -> Result<Page<UnindexedEntry>> {
         self.call(&operations::LIST_UNINDEXED, &[])?.page(page).receive().await
+    }
+
+    /// Lists such entries to the last one, asking for more as they are taken.
+    pub fn list_unindexed_all(
+        &self,
+        page: ListUnindexed,
+    ) -> impl Stream<Item = Result<UnindexedEntry>> + Send + use<> {
+        let client = self.clone();
+        listed(page, move |page| {
+            let client = client.clone();
+            async move { client.list_unindexed(page).await }
+        })
     }
 }

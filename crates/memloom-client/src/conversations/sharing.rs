@@ -1,7 +1,9 @@
 //! Who else may see a conversation, and whose it becomes.
 
 use super::{AccessLevel, ConversationMembership, OwnershipTransfer, Page, PageRequest, TransferRole};
+use crate::paging::listed;
 use crate::{Client, ConversationId, Result, TransferId, operations};
+use futures_util::Stream;
 use memloom_wire::{CreateOwnershipTransferRequest, ShareConversationRequest, UpdateMembershipRequest};
 
 /// Which ownership transfers to list.
@@ -21,6 +23,19 @@ impl Client {
         page: PageRequest,
     ) -> Result<Page<ConversationMembership>> {
         self.call(&operations::LIST_MEMBERSHIPS, &[&id.to_string()])?.page(page).receive().await
+    }
+
+    /// Lists who may see a conversation to the last one, asking for more as they are taken.
+    pub fn list_memberships_all(
+        &self,
+        id: ConversationId,
+        page: PageRequest,
+    ) -> impl Stream<Item = Result<ConversationMembership>> + Send + use<> {
+        let client = self.clone();
+        listed(page, move |page| {
+            let client = client.clone();
+            async move { client.list_memberships(id, page).await }
+        })
     }
 
     /// Lets somebody into a conversation and its whole tree.
@@ -58,6 +73,18 @@ impl Client {
             .page(request.page)
             .receive()
             .await
+    }
+
+    /// Lists ownership transfers to the last one, asking for more as they are taken.
+    pub fn list_transfers_all(
+        &self,
+        request: ListTransfers,
+    ) -> impl Stream<Item = Result<OwnershipTransfer>> + Send + use<> {
+        let client = self.clone();
+        listed(request.page.clone(), move |page| {
+            let (client, request) = (client.clone(), request.clone());
+            async move { client.list_transfers(ListTransfers { page, ..request }).await }
+        })
     }
 
     /// Offers a conversation's tree to one of its members.

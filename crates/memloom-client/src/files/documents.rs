@@ -37,7 +37,7 @@ pub struct FileList {
 }
 
 /// A file in a list.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileEntry {
     /// Its path.
     pub path: FilePath,
@@ -168,17 +168,5 @@ impl Client {
             .json(&request.into())?
             .receive()
             .await
-    }
-}
-
-impl Scope {
-    /// What the address of an operation on this scope needs.
-    pub(super) fn names(&self) -> [&str; 2] {
-        [&self.tenant_id, &self.user_id]
-    }
-
-    /// The same and one name more.
-    pub(super) fn names_with<'a>(&'a self, name: &'a str) -> [&'a str; 3] {
-        [&self.tenant_id, &self.user_id, name]
     }
 }

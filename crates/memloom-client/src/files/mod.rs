@@ -32,4 +32,4 @@ pub use path::FilePath;
 pub use removal::{DeleteRequest, DeletedFile, MoveRequest, MovedFile};
 pub use scope::Scope;
 pub use update::{FileUpdate, UpdateOptions};
-pub use version::{ETag, Precondition};
+pub use version::{ETag, FileVersion, Precondition};

@@ -1,6 +1,6 @@
 //! Deleting files, and giving them other paths.
 
-use super::{ETag, Envelope, FilePath, Scope};
+use super::{ETag, Envelope, FilePath, FileVersion, Scope};
 use crate::{Client, Result, operations};
 use http::header::IF_MATCH;
 use memloom_wire::files::{DeleteFileRequest, MoveFileRequest};
@@ -60,35 +60,35 @@ pub struct MovedFile {
 }
 
 impl Client {
-    /// Deletes a file that is at this version. The audit trail keeps what it held.
+    /// Deletes a file that is at this version, or at [any](FileVersion::Any). The audit trail keeps what it held.
     pub async fn delete_file(
         &self,
         scope: &Scope,
         path: &FilePath,
         request: DeleteRequest,
-        version: &ETag,
+        version: impl Into<FileVersion>,
     ) -> Result<DeletedFile> {
         let DeleteRequest { reason, evidence } = request;
         let body = DeleteFileRequest { path: path.as_str().to_owned(), reason, evidence };
         self.call(&operations::DELETE_FILE, &scope.names())?
-            .header(IF_MATCH, Some(version.as_str()))?
+            .header(IF_MATCH, Some(version.into().header()))?
             .json(&body)?
             .receive()
             .await
     }
 
-    /// Gives a file that is at this version another path.
+    /// Gives a file that is at this version, or at [any](FileVersion::Any), another path.
     pub async fn move_file(
         &self,
         scope: &Scope,
         from: &FilePath,
         request: impl Into<MoveRequest>,
-        version: &ETag,
+        version: impl Into<FileVersion>,
     ) -> Result<MovedFile> {
         let MoveRequest { to, reason, evidence } = request.into();
         let (from, to) = (from.as_str().to_owned(), to.as_str().to_owned());
         self.call(&operations::MOVE_FILE, &scope.names())?
-            .header(IF_MATCH, Some(version.as_str()))?
+            .header(IF_MATCH, Some(version.into().header()))?
             .json(&MoveFileRequest { from, to, reason, evidence })?
             .receive()
             .await

@@ -34,6 +34,16 @@ impl Scope {
             extra: serde_json::Map::new(),
         }
     }
+
+    /// What the address of an operation on this scope needs.
+    pub(super) fn names(&self) -> [&str; 2] {
+        [&self.tenant_id, &self.user_id]
+    }
+
+    /// The same and one name more.
+    pub(super) fn names_with<'a>(&'a self, name: &'a str) -> [&'a str; 3] {
+        [&self.tenant_id, &self.user_id, name]
+    }
 }
 
 impl fmt::Display for Scope {

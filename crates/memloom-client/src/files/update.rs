@@ -78,9 +78,8 @@ impl Client {
         F: FnMut(StoredFile) -> Fut + Send,
         Fut: Future<Output = Result<FileUpdate>> + Send,
     {
-        let service_id = options.service_id.or_else(|| self.options.service_id.clone());
-        let client = self.with_options(CallOptions { service_id, ..self.options.clone() });
-        let mut retries = 0;
+        let client = self.updating(options.service_id);
+        let mut conflicts = Conflicts { left: options.max_conflict_retries };
         loop {
             let file = client.get_file(scope, path).await?;
             let version = Precondition::Matches(file.etag.clone());
@@ -88,11 +87,61 @@ impl Client {
                 FileUpdate::Patch(request) => client.patch_file(scope, path, request, version).await,
                 FileUpdate::Write(request) => client.write_file(scope, path, request, version).await,
             };
-            match outcome {
-                Err(error) if error.is_conflict() && retries < options.max_conflict_retries => retries += 1,
-                outcome => return outcome,
+            if !conflicts.again(&outcome).await {
+                return outcome;
             }
-            tokio::time::sleep(rand::random_range(Duration::ZERO..PAUSE)).await;
         }
+    }
+
+    /// The same for a file that may not be there yet: `write` gets it if it is, and says what it is to hold as a whole. A file
+    /// that appears or goes away meanwhile is a conflict like every other.
+    pub async fn write_with_retry<F, Fut>(
+        &self,
+        scope: &Scope,
+        path: &FilePath,
+        options: UpdateOptions,
+        mut write: F,
+    ) -> Result<StoredFile>
+    where
+        F: FnMut(Option<StoredFile>) -> Fut + Send,
+        Fut: Future<Output = Result<WriteRequest>> + Send,
+    {
+        let client = self.updating(options.service_id);
+        let mut conflicts = Conflicts { left: options.max_conflict_retries };
+        loop {
+            let file = match client.get_file(scope, path).await {
+                Err(error) if error.is_not_found() => None,
+                file => Some(file?),
+            };
+            let version = file.as_ref().map_or(Precondition::CreateNew, |file| (&file.etag).into());
+            let outcome = client.write_file(scope, path, write(file).await?, version).await;
+            if !conflicts.again(&outcome).await {
+                return outcome;
+            }
+        }
+    }
+
+    /// This client in the name of a service, if one is given. Whatever else its calls are told stays.
+    fn updating(&self, service_id: Option<String>) -> Self {
+        let service_id = service_id.or_else(|| self.options.service_id.clone());
+        self.with_options(CallOptions { service_id, ..self.options.clone() })
+    }
+}
+
+/// The conflicts that an update may still have.
+struct Conflicts {
+    left: u32,
+}
+
+impl Conflicts {
+    /// Whether to start again, which is so after a conflict and a pause.
+    async fn again<T: Sync>(&mut self, outcome: &Result<T>) -> bool {
+        let conflict = outcome.as_ref().is_err_and(crate::Error::is_conflict);
+        if !conflict || self.left == 0 {
+            return false;
+        }
+        self.left -= 1;
+        tokio::time::sleep(rand::random_range(Duration::ZERO..PAUSE)).await;
+        true
     }
 }

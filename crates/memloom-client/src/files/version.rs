@@ -63,3 +63,34 @@ impl From<&ETag> for Precondition {
         Self::Matches(etag.clone())
     }
 }
+
+/// Which version of a file a removal is meant for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileVersion {
+    /// Whatever version it is at; there must be one.
+    Any,
+    /// This one.
+    Matches(ETag),
+}
+
+impl FileVersion {
+    /// The value of `If-Match`.
+    pub(crate) fn header(&self) -> &str {
+        match self {
+            Self::Any => "*",
+            Self::Matches(etag) => etag.as_str(),
+        }
+    }
+}
+
+impl From<ETag> for FileVersion {
+    fn from(etag: ETag) -> Self {
+        Self::Matches(etag)
+    }
+}
+
+impl From<&ETag> for FileVersion {
+    fn from(etag: &ETag) -> Self {
+        Self::Matches(etag.clone())
+    }
+}

@@ -6,7 +6,6 @@ use super::{
 };
 use crate::call::Call;
 use crate::{Client, Result, operations};
-use http::header::IF_MATCH;
 use uuid::Uuid;
 
 /// What is expected of a memory that is named by its id. Where it is otherwise, nothing happens.
@@ -32,10 +31,9 @@ impl Expect {
     }
 
     pub(super) fn on(&self, call: Call) -> Result<Call> {
-        let version = self.version.map(|version| format!("\"v{version}\""));
         call.query("layer", self.layer.map(MemoryLayer::as_str))
             .identifiers(&self.identifiers)
-            .header(IF_MATCH, version.as_deref())
+            .version(self.version)
     }
 }
 
@@ -63,6 +61,13 @@ impl Client {
         let call = self.call(&operations::GET_MEMORY, &[&id.to_string()])?;
         let one: OneMemory = Expect { version: None, ..expect }.on(call)?.receive().await?;
         Ok(one.memory)
+    }
+
+    /// Reads a memory unless it is still at this version.
+    pub async fn get_memory_if_changed(&self, id: Uuid, seen: i64, expect: Expect) -> Result<Option<Memory>> {
+        let call = self.call(&operations::GET_MEMORY, &[&id.to_string()])?.unless_version(seen)?;
+        let call = Expect { version: None, ..expect }.on(call)?;
+        Ok(call.receive_changed::<OneMemory>().await?.map(|one| one.memory))
     }
 
     /// Reads a memory with its embedding.

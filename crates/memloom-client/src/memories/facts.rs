@@ -4,7 +4,9 @@ use super::{
     AddFactRequest, AddedFact, DeletedMemory, Expect, Fact, FactPage, MemoryIdentifiers, MemoryLayer,
     MemorySourceType, OneFact, QueryFactsRequest, UpdateFactRequest,
 };
+use crate::paging::pages;
 use crate::{Client, Result, operations};
+use futures_util::Stream;
 use uuid::Uuid;
 
 /// Which facts of one scope to list: every member that is given must be equal.
@@ -51,6 +53,13 @@ impl Client {
         Ok(one.fact)
     }
 
+    /// Reads a fact unless it is still at this version.
+    pub async fn get_fact_if_changed(&self, id: Uuid, seen: i64, expect: Expect) -> Result<Option<Fact>> {
+        let call = self.call(&operations::GET_FACT, &[&id.to_string()])?.unless_version(seen)?;
+        let call = Expect { version: None, ..expect }.on(call)?;
+        Ok(call.receive_changed::<OneFact>().await?.map(|one| one.fact))
+    }
+
     /// Changes a fact.
     pub async fn update_fact(&self, id: Uuid, request: UpdateFactRequest, expect: Expect) -> Result<Fact> {
         let call = expect.on(self.call(&operations::UPDATE_FACT, &[&id.to_string()])?)?;
@@ -82,8 +91,35 @@ impl Client {
             .await
     }
 
+    /// Lists the facts of one scope to the last one, asking for more as they are taken.
+    pub fn list_facts_all(&self, request: ListFacts) -> impl Stream<Item = Result<Fact>> + Send + use<> {
+        let client = self.clone();
+        pages(request.cursor.clone(), move |cursor| {
+            let (client, request) = (client.clone(), request.clone());
+            async move {
+                let page = client.list_facts(ListFacts { cursor, ..request }).await?;
+                Ok((page.facts, page.next_cursor))
+            }
+        })
+    }
+
     /// Queries facts in every layer that the identifiers open.
     pub async fn query_facts(&self, request: QueryFactsRequest) -> Result<FactPage> {
         self.call(&operations::QUERY_FACTS, &[])?.json(&request)?.receive().await
+    }
+
+    /// Queries facts to the last one, asking for more as they are taken.
+    pub fn query_facts_all(
+        &self,
+        request: QueryFactsRequest,
+    ) -> impl Stream<Item = Result<Fact>> + Send + use<> {
+        let client = self.clone();
+        pages(request.cursor.clone(), move |cursor| {
+            let (client, request) = (client.clone(), request.clone());
+            async move {
+                let page = client.query_facts(QueryFactsRequest { cursor, ..request }).await?;
+                Ok((page.facts, page.next_cursor))
+            }
+        })
     }
 }

@@ -4,9 +4,7 @@ use super::{
     ConsolidateRequest, Consolidated, DecayRequest, DecayedMemories, EndSessionRequest, EndedSession, Memory,
     OneMemory, PromoteRequest, PromotedMemory,
 };
-use crate::call::Call;
 use crate::{Client, Result, operations};
-use http::header::IF_MATCH;
 use uuid::Uuid;
 
 impl Client {
@@ -46,12 +44,5 @@ impl Client {
     /// Ends a session: what matters outlives it, the rest goes.
     pub async fn end_session(&self, request: EndSessionRequest) -> Result<EndedSession> {
         self.call(&operations::END_SESSION, &[])?.json(&request)?.receive().await
-    }
-}
-
-impl Call {
-    fn version(self, version: Option<i64>) -> Result<Self> {
-        let version = version.map(|version| format!("\"v{version}\""));
-        self.header(IF_MATCH, version.as_deref())
     }
 }

@@ -50,7 +50,8 @@ async fn nothing_new_is_no_error() {
 async fn nobody_is_followed_elsewhere() {
     let elsewhere = Stage::playing([answer(200, json!({"files": [], "next_after": null}))]);
     let stage = Stage::playing([with(text(307, ""), "location", elsewhere.url())]);
-    let client = stage.builder().api_key("secret").build().unwrap();
+    // With no HTTP client of the test's own, whose redirects would say nothing about everybody's.
+    let client = stage.plain_builder().api_key("secret").build().unwrap();
     let error = client.list_files(&alice(), ListFiles::default()).await.unwrap_err();
     assert_eq!(error.api().unwrap().code, "HTTP_307");
     assert_eq!(elsewhere.count(), 0);
@@ -72,6 +73,85 @@ async fn lists_go_on_to_the_last_page() {
     let asked: Vec<String> = stage.seen().into_iter().map(|seen| seen.line).collect();
     assert!(asked[0].contains("files:list?prefix=&limit=2 "), "{asked:?}");
     assert!(asked[1].contains("&after=b.md ") && asked[2].contains("&after=b2 "), "{asked:?}");
+}
+
+#[tokio::test]
+async fn a_memory_that_is_still_at_its_version_is_not_sent_again() {
+    let stage = Stage::playing(vec![Act::Answer(304, vec![], String::new()); 3]);
+    let (client, id) = (stage.client(), uuid::Uuid::nil());
+    assert!(client.get_memory_if_changed(id, 7, Default::default()).await.unwrap().is_none());
+    assert!(client.get_fact_if_changed(id, 7, Default::default()).await.unwrap().is_none());
+    assert!(client.get_knowledge_if_changed(id, 7).await.unwrap().is_none());
+    for seen in stage.seen() {
+        assert_eq!((seen.header("if-none-match"), seen.header("if-match")), ("\"v7\"", ""), "{seen:?}");
+    }
+}
+
+#[tokio::test]
+async fn entries_are_listed_to_the_last_from_the_oldest_on_only() {
+    use futures_util::StreamExt;
+    use memloom_client::conversations::ListEntries;
+    use memloom_client::{ConversationId, EntryId};
+    let stage = Stage::playing([]);
+    let id = ConversationId(uuid::Uuid::nil());
+    let before = Some(EntryId(uuid::Uuid::nil()));
+    for request in [ListEntries::newest(5), ListEntries { before, ..ListEntries::default() }] {
+        let listed: Vec<_> = stage.client().list_entries_all(id, request).collect().await;
+        let [Err(Error::InvalidInput(why))] = listed.as_slice() else { panic!("{listed:?}") };
+        assert!(why.contains("list_entries,") && why.contains("before_cursor"), "{why}");
+    }
+    assert_eq!(stage.count(), 0);
+}
+
+/// That a list goes on over its second page, which it asks for with the cursor of the first.
+async fn goes_on<T: std::fmt::Debug>(
+    stage: &Stage,
+    cursor: &str,
+    list: impl futures_util::Stream<Item = memloom_client::Result<T>>,
+) {
+    use futures_util::TryStreamExt;
+    let items: Vec<T> = list.try_collect().await.unwrap();
+    let asked: Vec<String> = stage.seen().into_iter().rev().take(2).map(|seen| seen.line).collect();
+    assert!(items.is_empty() && asked[0].contains(&format!("{cursor}=next")), "{items:?} {asked:?}");
+    assert!(!asked[1].contains(cursor), "{asked:?}");
+}
+
+#[tokio::test]
+async fn every_list_can_be_taken_to_its_end() {
+    use memloom_client::ConversationId;
+    let page = |next: serde_json::Value| answer(200, json!({"data": [], "afterCursor": next}));
+    let stage = Stage::playing((0..8).flat_map(|_| [page(json!("next")), page(json!(null))]));
+    let (client, id) = (stage.client(), ConversationId(uuid::Uuid::nil()));
+    goes_on(&stage, "after", client.list_forks_all(id, Default::default())).await;
+    goes_on(&stage, "after", client.list_memberships_all(id, Default::default())).await;
+    goes_on(&stage, "after", client.list_transfers_all(Default::default())).await;
+    goes_on(&stage, "after", client.list_unindexed_all(Default::default())).await;
+    let admin = client.admin();
+    goes_on(&stage, "after", admin.list_conversations_all(Default::default())).await;
+    goes_on(&stage, "after", admin.list_forks_all(id, Default::default())).await;
+    goes_on(&stage, "after", admin.list_memberships_all(id, Default::default())).await;
+    goes_on(&stage, "after", admin.list_attachments_all(Default::default())).await;
+    assert_eq!(stage.count(), 16);
+
+    let page =
+        |next: serde_json::Value| answer(200, json!({"facts": [], "nextCursor": next, "totalCount": 0}));
+    let stage = Stage::playing((0..2).flat_map(|_| [page(json!("next")), page(json!(null))]));
+    goes_on(&stage, "cursor", stage.client().list_facts_all(Default::default())).await;
+    use futures_util::TryStreamExt;
+    let facts = stage.client().query_facts_all(Default::default()).try_collect::<Vec<_>>().await.unwrap();
+    assert!(facts.is_empty() && stage.seen()[3].body.contains(r#""cursor":"next""#), "{:?}", stage.seen());
+
+    let page = |next: serde_json::Value| answer(200, json!({"changes": [], "next_after": next, "oldest": 1}));
+    let stage = Stage::playing([page(json!(7)), page(json!(null))]);
+    stage.client().list_changes_all(Some(3)).try_collect::<Vec<_>>().await.unwrap();
+    let asked: Vec<String> = stage.seen().into_iter().map(|seen| seen.line).collect();
+    assert!(asked[0].contains("after=3") && asked[1].contains("after=7"), "{asked:?}");
+
+    let cursor = uuid::Uuid::max().to_string();
+    let page = |next: serde_json::Value| answer(200, json!({"data": [], "afterCursor": next}));
+    let stage = Stage::playing([page(json!(cursor)), page(json!(null))]);
+    stage.client().admin().list_entries_all(id, Default::default()).try_collect::<Vec<_>>().await.unwrap();
+    assert!(stage.seen()[1].line.contains(&format!("after={cursor}")), "{:?}", stage.seen());
 }
 
 #[tokio::test]

@@ -47,6 +47,18 @@ fn a_client_needs_a_base_url_and_credentials_that_can_be_sent() {
     assert!(refused(Client::builder()).contains("base_url"));
     assert!(refused(Client::builder().base_url("nowhere")).contains("base URL"));
     assert!(refused(Client::builder().base_url("data:x")).contains("base URL"));
+    for (url, about) in [
+        ("ftp://host", "http or https"),
+        ("file:///tmp/memloom", "base URL"),
+        ("http://dana:s3cret@host", "bearer_token"),
+        ("http://s3cret@host", "api_key"),
+        ("http://host/?tenant=s3cret", "query"),
+        ("http://host/#s3cret", "fragment"),
+        ("http://dana:s3cret@host:port", "base URL"),
+    ] {
+        let why = refused(Client::builder().base_url(url));
+        assert!(why.contains(about) && !why.contains("s3cret"), "{url}: {why}");
+    }
     let why = refused(Client::builder().base_url("http://host").api_key("two\nlines"));
     assert!(why.contains("x-api-key") && !why.contains("lines"), "{why}");
 }
@@ -129,7 +141,7 @@ async fn a_file_that_is_elsewhere_is_read_there_without_credentials() {
     let there = format!("{}/bucket/x?sig=1", elsewhere.url());
     let stage = Stage::playing([with(text(307, ""), "location", &there)]);
     let client = stage
-        .builder()
+        .plain_builder()
         .bearer_token("s3cret")
         .api_key("k3y")
         .header_provider(|| async { Ok(vec![("cookie".to_owned(), "mine".to_owned())]) })

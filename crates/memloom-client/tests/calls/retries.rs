@@ -62,6 +62,23 @@ async fn an_answer_that_does_not_come_is_waited_for_so_long() {
 }
 
 #[tokio::test]
+async fn a_download_that_does_not_begin_is_waited_for_so_long_and_one_that_began_is_read() {
+    use memloom_client::attachments::DownloadOptions;
+    let stage = Stage::playing([Act::Stall, text(200, "the bytes"), Act::Stall]);
+    let client = stage.builder().timeout(Duration::from_millis(500)).build().unwrap();
+    let id = memloom_client::AttachmentId(uuid::Uuid::nil());
+    let download =
+        tokio::time::timeout(Duration::from_secs(20), client.get_attachment(id, DownloadOptions::default()));
+    let download = download.await.expect("it does not hang").unwrap();
+    assert_eq!((download.bytes().await.unwrap(), stage.count()), ("the bytes".into(), 2));
+
+    let client =
+        stage.builder().timeout(Duration::from_millis(200)).retry(RetryPolicy::never()).build().unwrap();
+    let error = client.get_attachment(id, DownloadOptions::default()).await.unwrap_err();
+    assert!(matches!(error, Error::Transport { operation: "get_attachment", .. }), "{error}");
+}
+
+#[tokio::test]
 async fn the_service_says_how_long_to_wait() {
     let patient = Duration::from_secs(120);
     let policy = RetryPolicy { max_retries: 1, base_delay: patient, max_delay: patient };
@@ -115,4 +132,25 @@ async fn a_key_that_would_mean_nothing_is_refused() {
     let error = client.create_conversation(CreateConversationRequest::default()).await.unwrap_err();
     assert!(matches!(&error, Error::InvalidInput(why) if why.contains("create_conversation")), "{error}");
     assert_eq!(stage.count(), 0);
+}
+
+#[tokio::test]
+async fn an_event_query_is_sent_as_the_service_reads_it() {
+    use memloom_client::{EventQuery, Timestamp};
+    let stage = Stage::playing([answer(200, json!({"results": []}))]);
+    let query = EventQuery { from: Some(Timestamp::from_micros(0)), top_k: Some(3), ..EventQuery::default() };
+    stage.client().search_events(&alice(), query).await.unwrap();
+    assert_eq!(stage.seen()[0].body, r#"{"from":"1970-01-01T00:00:00.000000Z","top_k":3}"#);
+}
+
+#[tokio::test]
+async fn any_version_is_meant_by_a_star() {
+    use memloom_client::{DeleteRequest, FileVersion};
+    let gone = || answer(200, json!({"path": "a.md", "etag": "\"1\""}));
+    let stage = Stage::playing([gone(), gone()]);
+    let client = stage.client();
+    let file = client.delete_file(&alice(), &path("a.md"), DeleteRequest::default(), FileVersion::Any).await;
+    client.delete_file(&alice(), &path("a.md"), DeleteRequest::default(), &file.unwrap().etag).await.unwrap();
+    let asked: Vec<String> = stage.seen().iter().map(|seen| seen.header("if-match").to_owned()).collect();
+    assert_eq!(asked, ["*", "\"1\""]);
 }

@@ -53,6 +53,71 @@ async fn a_feed_that_never_says_anything_is_given_up() {
 }
 
 #[tokio::test]
+async fn a_feed_outlives_a_service_that_is_away_for_longer_than_a_call_waits() {
+    let mut script = vec![events(&change(5))];
+    script.extend(vec![Act::Drop; 13]);
+    script.extend([429, 502, 503, 504].map(|status| vec![text(status, ""); 5]).into_iter().flatten());
+    script.push(events(&change(6)));
+    let stage = Stage::playing(script);
+    let mut feed = std::pin::pin!(stage.client().follow_changes(Some(4)));
+    for number in [5, 6] {
+        let told = feed.next().await;
+        assert!(
+            matches!(&told, Some(Ok(FeedEvent::Change(change))) if change.sequence == number),
+            "{told:?}"
+        );
+    }
+    assert_eq!((stage.count(), stage.seen()[34].header("last-event-id")), (35, "5"));
+}
+
+#[tokio::test]
+async fn a_feed_that_broke_before_it_said_anything_still_outlives_the_service() {
+    let mut script = vec![events("")];
+    script.extend(vec![Act::Drop; 13]);
+    script.push(events(&change(5)));
+    let stage = Stage::playing(script);
+    let told = std::pin::pin!(stage.client().follow_changes(Some(4))).next().await;
+    assert!(matches!(told, Some(Ok(FeedEvent::Change(change))) if change.sequence == 5));
+}
+
+#[tokio::test]
+async fn a_feed_that_cannot_even_begin_is_given_up() {
+    let stage = Stage::playing(vec![Act::Drop; 30]);
+    let feed: Vec<_> = stage.client().follow_changes(Some(3)).collect().await;
+    assert!(matches!(feed.as_slice(), [Err(Error::Transport { .. })]), "{feed:?}");
+    assert_eq!(stage.count(), 4);
+}
+
+#[tokio::test]
+async fn who_retries_nothing_hears_of_the_first_break() {
+    let stage = Stage::playing([events(&change(5)), events(&change(6))]);
+    let client = stage.builder().retry(RetryPolicy::never()).build().unwrap();
+    let feed: Vec<_> = client.follow_changes(Some(4)).collect().await;
+    assert!(matches!(feed.as_slice(), [Ok(_), Err(Error::Transport { .. })]), "{feed:?}");
+    assert_eq!(stage.count(), 1);
+}
+
+#[tokio::test]
+async fn a_connection_that_nothing_is_heard_on_is_replaced() {
+    let stage = Stage::playing([silence_after(&change(5)), events(&change(6))]);
+    let client = stage.builder().stream_idle_timeout(Duration::from_millis(200)).build().unwrap();
+    let feed = client.follow_changes(Some(4)).take(2).try_collect::<Vec<_>>();
+    let feed = tokio::time::timeout(Duration::from_secs(20), feed).await.expect("it does not hang").unwrap();
+    assert_eq!((feed.len(), stage.count()), (2, 2));
+    assert_eq!(stage.seen()[1].header("last-event-id"), "5");
+}
+
+#[tokio::test]
+async fn a_stream_that_does_not_begin_is_asked_for_again() {
+    let stage = Stage::playing([Act::Stall, events(&change(5))]);
+    let client = stage.builder().timeout(Duration::from_millis(500)).build().unwrap();
+    let mut feed = std::pin::pin!(client.follow_changes(Some(4)));
+    let told = tokio::time::timeout(Duration::from_secs(20), feed.next()).await.expect("it does not hang");
+    assert!(matches!(told, Some(Ok(FeedEvent::Change(change))) if change.sequence == 5));
+    assert_eq!(stage.count(), 2);
+}
+
+#[tokio::test]
 async fn a_feed_that_is_only_kept_alive_goes_on() {
     let mut quiet = vec![events(": keep-alive\n\n"); 9];
     quiet.push(answer(403, json!({"error": "Forbidden", "code": "forbidden"})));
@@ -103,9 +168,25 @@ async fn progress_is_told_once_and_a_failure_is_an_error() {
         "data: {\"progress\": 40}\n\nevent: error\ndata: {\"error\": \"the disk is full\"}\n\n".into(),
     )]);
     let told: Vec<_> = stage.client().admin().evict_with_progress(EvictRequest::default()).collect().await;
-    assert!(
-        matches!(told.as_slice(), [Ok(40), Err(error)] if error.to_string().contains("disk is full")),
-        "{told:?}"
-    );
+    let [Ok(40), Err(Error::Api(refusal))] = told.as_slice() else { panic!("{told:?}") };
+    assert_eq!((refusal.status.as_u16(), refusal.code.as_str()), (500, "eviction_failed"));
+    assert_eq!(refusal.message, "the disk is full");
     assert_eq!(stage.count(), 1, "an eviction is a change");
+}
+
+#[tokio::test]
+async fn progress_that_ends_before_the_end_is_an_error() {
+    let progress = |percents: &[u8]| {
+        let events = percents.iter().map(|percent| format!("data: {{\"progress\": {percent}}}\n\n"));
+        Act::Answer(200, vec![], events.collect())
+    };
+    let stage = Stage::playing([progress(&[0, 40]), progress(&[]), progress(&[0, 100])]);
+    let admin = stage.client().admin();
+    let told: Vec<_> = admin.evict_with_progress(EvictRequest::default()).collect().await;
+    let [Ok(0), Ok(40), Err(error)] = told.as_slice() else { panic!("{told:?}") };
+    assert!(matches!(error, Error::Transport { .. }) && error.to_string().contains("40 of 100"), "{error}");
+    let told: Vec<_> = admin.evict_with_progress(EvictRequest::default()).collect().await;
+    assert!(matches!(told.as_slice(), [Err(Error::Transport { .. })]), "{told:?}");
+    let told: Vec<_> = admin.evict_with_progress(EvictRequest::default()).collect().await;
+    assert!(matches!(told.as_slice(), [Ok(0), Ok(100)]), "{told:?}");
 }

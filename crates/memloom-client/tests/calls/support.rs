@@ -20,6 +20,8 @@ pub enum Act {
     Drop,
     /// The answer breaks off after these bytes of its body.
     Break(Vec<(String, String)>, String),
+    /// The answer stops after these bytes of its body, and nothing says so.
+    Hang(Vec<(String, String)>, String),
     /// No answer comes.
     Stall,
 }
@@ -44,6 +46,11 @@ pub fn with(act: Act, name: &str, value: &str) -> Act {
 /// A stream of events that breaks off behind them.
 pub fn events(text: &str) -> Act {
     Act::Break(vec![("content-type".into(), "text/event-stream".into())], text.into())
+}
+
+/// A stream of events that is never heard of again behind them.
+pub fn silence_after(text: &str) -> Act {
+    Act::Hang(vec![("content-type".into(), "text/event-stream".into())], text.into())
 }
 
 /// A request as it arrived.
@@ -104,12 +111,14 @@ impl Stage {
 
     /// A client that does not wait long between attempts.
     pub fn builder(&self) -> ClientBuilder {
+        self.plain_builder().http_client(http())
+    }
+
+    /// The same with the HTTP client that everybody has who brings none.
+    pub fn plain_builder(&self) -> ClientBuilder {
         let quick = Duration::from_millis(1);
-        Client::builder().base_url(self.url()).http_client(http()).retry(RetryPolicy {
-            max_retries: 3,
-            base_delay: quick,
-            max_delay: quick,
-        })
+        let retry = RetryPolicy { max_retries: 3, base_delay: quick, max_delay: quick };
+        Client::builder().base_url(self.url()).retry(retry)
     }
 
     pub fn client(&self) -> Client {
@@ -125,7 +134,7 @@ impl Stage {
     }
 }
 
-/// Not through a proxy that the machine may have, and as the client's own: without redirects.
+/// Not through a proxy that the machine may have, and as the client's own otherwise: without redirects.
 fn http() -> reqwest::Client {
     reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap()
 }
@@ -151,18 +160,21 @@ fn play(mut connection: TcpStream, act: Act) {
         let lines: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         format!("HTTP/1.1 {status} \r\n{lines}content-length: {length}\r\nconnection: close\r\n\r\n")
     };
+    let waits = matches!(act, Act::Hang(..) | Act::Stall);
     let sent = match act {
         Act::Answer(status @ (204 | 304), _, _) => format!("HTTP/1.1 {status} \r\nconnection: close\r\n\r\n"),
         Act::Answer(status, headers, body) => head(status, &headers, body.len()) + &body,
-        Act::Break(headers, body) => head(200, &headers, body.len() + 1000) + &body,
-        Act::Drop => return,
-        Act::Stall => {
-            // Until the client gives up.
-            let _ = connection.read(&mut [0]);
-            return;
+        Act::Break(headers, body) | Act::Hang(headers, body) => {
+            head(200, &headers, body.len() + 1000) + &body
         }
+        Act::Drop => return,
+        Act::Stall => String::new(),
     };
     let _ = connection.write_all(sent.as_bytes());
+    if waits {
+        // Until the client gives up.
+        let _ = connection.read(&mut [0]);
+    }
 }
 
 pub fn alice() -> Scope {

@@ -85,3 +85,32 @@ async fn an_update_can_run_on_another_thread_and_says_who_acts() {
     work.await.unwrap().unwrap();
     assert_eq!(stage.seen()[1].header("x-service-id"), "importer");
 }
+
+#[tokio::test]
+async fn a_file_that_may_not_be_there_is_written_over_what_is() {
+    let missing = || refusal(404, "DOCUMENT_NOT_FOUND");
+    // It appears, goes away and appears again, each time just before it is written.
+    let stage = Stage::playing([
+        missing(),
+        conflict(),
+        file("\"1\""),
+        conflict(),
+        missing(),
+        conflict(),
+        file("\"2\""),
+        file("\"3\""),
+    ]);
+    let client = stage.client().with_options(CallOptions::idempotent("once"));
+    let options = UpdateOptions { service_id: Some("importer".into()), ..UpdateOptions::default() };
+    let write = |found: Option<StoredFile>| async move {
+        let text = found.map(|file| file.text().unwrap().to_owned());
+        Ok(WriteRequest::new(memloom_client::Envelope::markdown("d", text.as_deref().unwrap_or("new"))))
+    };
+    let written = client.write_with_retry(&alice(), &path("a.md"), options, write).await.unwrap();
+    assert_eq!(written.etag.as_str(), "\"3\"");
+    let seen = stage.seen();
+    let versions: Vec<&str> = seen.iter().skip(1).step_by(2).map(|seen| seen.header("if-match")).collect();
+    assert_eq!(versions, ["*", "\"1\"", "*", "\"2\""]);
+    assert_eq!((seen[7].header("x-service-id"), seen[7].header("idempotency-key")), ("importer", "once"));
+    assert!(seen[5].body.contains("new") && seen[7].body.contains(r#"\"2\""#), "{seen:?}");
+}

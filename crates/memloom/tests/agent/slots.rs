@@ -98,3 +98,17 @@ async fn what_the_rules_forbid_is_never_sent() {
     }
     assert_eq!(sent.take(), Vec::<String>::new());
 }
+
+#[tokio::test]
+async fn clones_share_a_policy_that_is_looked_at_once() {
+    let policy = |ids: [&str; 2]| MemoryPolicy {
+        policy_id: "p".into(),
+        slots: ids.map(|id| SlotPolicy::at(id, format!("{id}.md"))).to_vec(),
+    };
+    let (memory, alice) = (memory().with_policy(policy(["a", "b"])), someone());
+    assert!(std::ptr::eq(memory.policy(), memory.clone().policy()));
+    let unclear = memory.with_policy(policy(["a", "a"]));
+    let none = TemplateVariables::new();
+    assert!(invalid(unclear.load_slot(&alice, "a", &none).await).contains("two slots 'a'"));
+    assert!(invalid(unclear.prepare_turn(&alice, Default::default()).await).contains("two slots 'a'"));
+}

@@ -9,8 +9,17 @@ mod chat;
 #[path = "../../../memloom-client/examples/files.rs"]
 mod files;
 #[allow(dead_code, reason = "an example has a main of its own")]
+#[path = "../../../memloom-client/examples/first.rs"]
+mod first;
+#[allow(dead_code, reason = "an example has a main of its own")]
 #[path = "../../../memloom-client/examples/remember_and_recall.rs"]
 mod remember_and_recall;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_program() {
+    let world = World::new();
+    assert_eq!(first::run(&world.agent("alice")).await.unwrap(), "Alice prefers window seats");
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn remembering_and_recalling() {

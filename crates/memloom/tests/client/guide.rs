@@ -3,6 +3,7 @@
 use crate::support::*;
 use memloom_client::changes::FeedEvent;
 use memloom_client::conversations::{CreateConversationRequest, CreateEntryRequest, ListEntries};
+use memloom_client::files::AuditQuery;
 use memloom_client::memories::{
     AddMemoryRequest, EndSessionRequest, MemoryFilter, MemoryIdentifiers, MemoryLayer, SearchMemoriesRequest,
 };
@@ -12,9 +13,13 @@ use memloom_client::{
 
 const GUIDE: &str = include_str!("../../../../docs/rust.md");
 
+/// The program that the guide begins with.
+const FIRST: &str = include_str!("../../../memloom-client/examples/first.rs");
+
 /// Where the guide's code is.
-const SOURCES: [&str; 4] = [
+const SOURCES: [&str; 5] = [
     include_str!("guide.rs"),
+    FIRST,
     include_str!("../../../memloom-client/examples/chat.rs"),
     include_str!("../../../memloom-client/examples/files.rs"),
     include_str!("../../../memloom-client/examples/remember_and_recall.rs"),
@@ -30,6 +35,11 @@ fn the_guide_shows_what_is_run() {
     let blocks: Vec<&str> =
         GUIDE.split("```rust\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
     assert!(blocks.len() >= 10, "the guide was read: {} blocks", blocks.len());
+    let fences = GUIDE.matches("```rust").count();
+    assert_eq!(blocks.len(), fences, "a block of Rust begins with ```rust and nothing behind it");
+    // The first is a whole program, all but what an example says about itself.
+    let program = FIRST.split_once("\n\nuse ").expect("the program begins with what it uses").1;
+    assert_eq!(blocks[0], format!("use {program}"));
     let sources = SOURCES.map(flat);
     for block in blocks {
         let found = sources.iter().any(|source| source.contains(&flat(block.trim_end())));
@@ -68,7 +78,16 @@ async fn the_guide_on_files() -> Result<()> {
     }
     assert_eq!(context.memories.expect("memories were asked for").len(), 1);
 
-    client.delete_file(&scope, &path, DeleteRequest::default(), &file.etag).await?;
+    let to: FilePath = "archive/lisbon.md".parse()?;
+    let moved = client.move_file(&scope, &path, to.clone(), &file.etag).await?;
+    client.delete_file(&scope, &to, DeleteRequest::default(), &moved.etag).await?;
+
+    let query = AuditQuery { path: Some("projects/lisbon.md".into()), ..AuditQuery::default() };
+    let trail: Vec<_> = client.list_audit_all(&scope, query).try_collect().await?;
+    for record in &trail {
+        println!("{} {} by {}", record.timestamp, record.action, record.actor);
+    }
+    assert!(trail.len() >= 2, "{trail:?}");
     match client.get_file(&scope, &path).await {
         Ok(file) => panic!("still at {}", file.etag),
         Err(error) if error.is_not_found() => println!("{path} is gone"),
@@ -119,9 +138,9 @@ async fn the_guide_on_memories() -> Result<()> {
         threshold: Some(0.3),
         ..SearchMemoriesRequest::new(session.clone(), "where does she want to stay?")
     };
-    for found in client.search_memories(search).await?.results {
-        println!("{:.2} {}", found.score, found.memory.content);
-    }
+    let found = client.search_memories(search).await?.results;
+    let found: Vec<&str> = found.iter().map(|found| found.memory.content.as_str()).collect();
+    assert_eq!(found, ["Dana asked for a hotel near the river"]);
 
     let ended =
         client.end_session(EndSessionRequest { identifiers: Some(session), ..Default::default() }).await?;
@@ -134,15 +153,16 @@ async fn the_guide_on_errors() -> Result<()> {
     let world = World::new();
     let (client, scope) = (world.agent("dana"), world.scope("dana"));
     let path: FilePath = "none.md".parse()?;
-    match client.get_file(&scope, &path).await {
-        Ok(file) => println!("at {}", file.etag),
+    let said = match client.get_file(&scope, &path).await {
+        Ok(file) => format!("at {}", file.etag),
         Err(Error::Api(refusal)) => {
             let request = refusal.request_id.as_deref().unwrap_or("unknown");
-            println!("{} {}: {} (request {request})", refusal.status, refusal.code, refusal.message);
+            format!("{} {}: {} (request {request})", refusal.status, refusal.code, refusal.message)
         }
-        Err(Error::Transport { operation, source }) => println!("{operation} got no answer: {source}"),
+        Err(Error::Transport { operation, source }) => format!("{operation} got no answer: {source}"),
         Err(other) => return Err(other),
-    }
+    };
+    assert!(said.starts_with("404 Not Found DOCUMENT_NOT_FOUND: ") && !said.contains("unknown"), "{said}");
 
     let url = world.server.url();
     let builder = Client::builder()

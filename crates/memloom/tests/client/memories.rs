@@ -43,6 +43,9 @@ async fn one(agent: &Client) {
         || UpdateMemoryRequest { content: Some("Dana prefers aisle seats".into()), ..Default::default() };
     let updated = agent.update_memory(id, change(), Expect::version(1)).await.unwrap();
     assert!(updated.memory.version == 2 && updated.embedding_regenerated);
+    let since = async |version| agent.get_memory_if_changed(id, version, Expect::nothing()).await.unwrap();
+    assert!(since(2).await.is_none());
+    assert_eq!(since(1).await.unwrap().content, "Dana prefers aisle seats");
     let stale = agent.update_memory(id, change(), Expect::version(1)).await.unwrap_err();
     assert_eq!(stale.api().unwrap().status.as_u16(), 412);
 
@@ -140,7 +143,11 @@ async fn facts(agent: &Client) {
     let added = agent.add_fact(request()).await.unwrap();
     assert!(added.created && !agent.add_fact(request()).await.unwrap().created);
     let id = added.fact.id;
-    assert_eq!(agent.get_fact(id, Expect::nothing()).await.unwrap().object, "tea");
+    let fact = agent.get_fact(id, Expect::nothing()).await.unwrap();
+    let version = fact.version;
+    assert_eq!(fact.object, "tea");
+    assert!(agent.get_fact_if_changed(id, version, Expect::nothing()).await.unwrap().is_none());
+    assert!(agent.get_fact_if_changed(id, version - 1, Expect::nothing()).await.unwrap().is_some());
     let change = UpdateFactRequest { confidence: Some(0.5), ..UpdateFactRequest::default() };
     assert_eq!(agent.update_fact(id, change, Expect::nothing()).await.unwrap().confidence, 0.5);
 

@@ -25,6 +25,8 @@ pub async fn chapter(world: &World) {
     let replaced =
         agent.replace_knowledge(id, entry("erin", "Erin keeps two hives of bees"), Some(1)).await.unwrap();
     assert_eq!((replaced.status.as_str(), replaced.entry.version), ("updated", 2));
+    assert!(agent.get_knowledge_if_changed(id, 2).await.unwrap().is_none());
+    assert_eq!(agent.get_knowledge_if_changed(id, 1).await.unwrap().unwrap().version, 2);
     let stale = agent.replace_knowledge(id, entry("erin", "x"), Some(1)).await.unwrap_err();
     assert_eq!(stale.api().unwrap().status.as_u16(), 412);
     assert!(!stale.api().unwrap().code.starts_with("HTTP_"), "{stale}");
