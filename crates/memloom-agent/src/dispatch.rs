@@ -1,9 +1,8 @@
 //! Running what a model calls. A failure that a model can act on is an answer; only a memory that cannot be reached, or
 //! cannot be understood, is an error of the call.
 
-use crate::{AgentMemory, MemoryFile, PatchFileOptions, WriteFileOptions};
+use crate::{AgentMemory, PatchFileOptions, WriteFileOptions};
 use memloom_client::{Error, FilePath, Result, Scope, TextEdit};
-use memloom_wire::files::FileEntry;
 use memloom_wire::tools::{self, RecalledEvent, ToolCall, ToolDefinition, ToolFailure};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -94,14 +93,9 @@ impl AgentMemory {
                 shape(events.into_iter().map(RecalledEvent::from).collect::<Vec<_>>())
             }
             ToolCall::ListFiles(call) => {
-                let files = self.list_files(scope, call.prefix.as_deref(), call.limit).await?;
-                let listed = files.into_iter().map(|file| FileEntry {
-                    path: file.path.to_string(),
-                    last_modified_utc: file.last_modified_utc.to_string(),
-                });
-                shape(listed.collect::<Vec<_>>())
+                shape(self.list_files(scope, call.prefix.as_deref(), call.limit).await?)
             }
-            ToolCall::LoadFile(call) => shape(result(self.load_file(scope, &call.path).await?)),
+            ToolCall::LoadFile(call) => shape(self.load_file(scope, &call.path).await?),
             ToolCall::PatchFile(call) => {
                 let edits = call.edits.into_iter().map(|edit| TextEdit {
                     old_text: edit.old_text,
@@ -109,11 +103,11 @@ impl AgentMemory {
                     occurrence: edit.occurrence.and_then(|occurrence| occurrence.try_into().ok()),
                 });
                 let options = PatchFileOptions { reason: call.reason, ..PatchFileOptions::default() };
-                shape(result(self.patch_file(scope, &call.path, edits.collect(), options).await?))
+                shape(self.patch_file(scope, &call.path, edits.collect(), options).await?)
             }
             ToolCall::WriteFile(call) => {
                 let options = WriteFileOptions { reason: call.reason, ..WriteFileOptions::default() };
-                shape(result(self.write_file(scope, &call.path, &call.content, options).await?))
+                shape(self.write_file(scope, &call.path, &call.content, options).await?)
             }
         }
     }
@@ -127,12 +121,12 @@ pub(crate) fn told(error: Error) -> Result<ToolFailure> {
     }
 }
 
-fn result(file: MemoryFile) -> tools::MemoryFile {
-    tools::MemoryFile {
-        path: file.path,
-        content_type: file.content_type,
-        content: file.content,
-        etag: file.etag.to_string(),
+/// Whether a change may have been made although it failed: nothing was answered, or nothing that refuses it.
+pub(crate) fn may_have_happened(error: &Error) -> bool {
+    match error {
+        Error::Api(refusal) => !refusal.status.is_client_error(),
+        Error::InvalidInput(_) | Error::Update(_) => false,
+        _ => true,
     }
 }
 

@@ -6,18 +6,15 @@ use memloom_client::{
     Scope, StoredFile, TextEdit, UpdateOptions, WriteRequest,
 };
 use memloom_wire::tools::{MARKDOWN, file_envelope, shown, text_content};
+use serde::Serialize;
 use serde_json::{Map, Value};
-use std::time::Duration;
 use uuid::Builder;
 
 /// So many times a change starts again when somebody else was faster.
 const CONFLICT_RETRIES: u32 = 3;
 
-/// The longest pause before that; each is a random part of it.
-const PAUSE: Duration = Duration::from_millis(50);
-
-/// A file as a text.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A file as a text. As JSON it is what the tools answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MemoryFile {
     /// Its path.
     pub path: String,
@@ -111,15 +108,25 @@ impl AgentMemory {
         options: WriteFileOptions,
     ) -> Result<MemoryFile> {
         let path = FilePath::new(path)?;
+        let writing = Writing { content, options: &options };
         let client = self.acting_as(options.service_id.clone());
-        let writing = Writing { client, scope, path: &path, content, options: &options };
         let file = match &options.mode {
-            WriteMode::CreateOnly => writing.over(None, Precondition::CreateNew).await?,
-            WriteMode::IfUnchanged(etag) => {
-                let found = writing.read().await?;
-                writing.over(found, Precondition::Matches(etag.clone())).await?
+            WriteMode::CreateOnly => {
+                client.write_file(scope, &path, writing.over(None), Precondition::CreateNew).await?
             }
-            WriteMode::Overwrite => writing.over_anything().await?,
+            WriteMode::IfUnchanged(etag) => {
+                let found = match client.get_file(scope, &path).await {
+                    Err(error) if error.is_not_found() => None,
+                    found => Some(found?),
+                };
+                client.write_file(scope, &path, writing.over(found), etag).await?
+            }
+            // Also over what others write meanwhile, within reason.
+            WriteMode::Overwrite => {
+                let update = UpdateOptions { service_id: None, max_conflict_retries: CONFLICT_RETRIES };
+                let write = |found| std::future::ready(Ok(writing.over(found)));
+                client.write_with_retry(scope, &path, update, write).await?
+            }
         };
         Ok(MemoryFile::of(&path, file))
     }
@@ -160,57 +167,30 @@ impl AgentMemory {
         Ok(MemoryFile::of(&path, file))
     }
 
+    /// The client in the name of a service, if one is given. Whatever else its calls are told stays.
     fn acting_as(&self, service_id: Option<String>) -> Client {
         match service_id {
-            Some(service_id) => self.client.with_options(CallOptions::acting_as(service_id)),
             None => self.client.clone(),
+            service_id => {
+                self.client.with_options(CallOptions { service_id, ..self.client.options().clone() })
+            }
         }
     }
 }
 
 /// A text on its way into a file.
 struct Writing<'a> {
-    client: Client,
-    scope: &'a Scope,
-    path: &'a FilePath,
     content: &'a str,
     options: &'a WriteFileOptions,
 }
 
 impl Writing<'_> {
-    /// The file as it is, if it is there.
-    async fn read(&self) -> Result<Option<StoredFile>> {
-        match self.client.get_file(self.scope, self.path).await {
-            Ok(file) => Ok(Some(file)),
-            Err(error) if error.is_not_found() => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Writes over what was found, if that is what is there.
-    async fn over(&self, found: Option<StoredFile>, precondition: Precondition) -> Result<StoredFile> {
-        let request = WriteRequest {
+    /// What to write over what was found.
+    fn over(&self, found: Option<StoredFile>) -> WriteRequest {
+        WriteRequest {
             document: self.document(found.map(|file| file.document)),
             reason: Some(self.options.reason.clone().unwrap_or_else(|| "memory_write_file".to_owned())),
             evidence: self.options.evidence.clone(),
-        };
-        self.client.write_file(self.scope, self.path, request, precondition).await
-    }
-
-    /// Writes over whatever is there, also what others write meanwhile, within reason.
-    async fn over_anything(&self) -> Result<StoredFile> {
-        let mut retries = 0;
-        loop {
-            let found = self.read().await?;
-            let precondition = match &found {
-                Some(file) => Precondition::Matches(file.etag.clone()),
-                None => Precondition::CreateNew,
-            };
-            match self.over(found, precondition).await {
-                Err(error) if error.is_conflict() && retries < CONFLICT_RETRIES => retries += 1,
-                outcome => return outcome,
-            }
-            tokio::time::sleep(rand::random_range(Duration::ZERO..PAUSE)).await;
         }
     }
 

@@ -6,6 +6,23 @@
 //! on. [`AgentMemory::call_memory_tool`] answers the commands of Anthropic's memory tool. A [`Session`] keeps what a
 //! conversation was told of the memory, and says when to tell it again.
 //!
+//! ```no_run
+//! use memloom_agent::{AgentMemory, Result, Scope, ToolFormat, tools};
+//! use memloom_client::Client;
+//! use serde_json::json;
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<()> {
+//!     let client = Client::builder().base_url("http://127.0.0.1:7077").api_key("planner").build()?;
+//!     let (memory, alice) = (AgentMemory::new(client), Scope::new("default", "alice"));
+//!     let declared = ToolFormat::Anthropic.render(&tools()); // goes into the request to the model
+//!     let call = json!({"path": "profile.md", "content": "Likes tea."}); // comes back from it
+//!     let output = memory.call_tool(&alice, "memory_write_file", &call).await?;
+//!     println!("{} of {} tools: {}", 1, declared.len(), output.text());
+//!     Ok(())
+//! }
+//! ```
+//!
 //! This crate knows the client and nothing of the service behind it. Whose memory it is, a [`Scope`] says that the host
 //! holds: nothing that a model sends can change it. One more tool is one more arm in `dispatch.rs`; its definition
 //! belongs to `memloom_wire::tools`, where every host takes it from.
@@ -20,6 +37,9 @@ mod rules;
 mod session;
 mod slots;
 mod turn;
+
+// Their types are in signatures of this crate: whoever names them has the same versions from here.
+pub use {memloom_client, serde_json};
 
 pub use dispatch::{ToolOutput, tools};
 pub use files::{MemoryFile, PatchFileOptions, WriteFileOptions, WriteMode};

@@ -6,23 +6,33 @@
 //! again if somebody was faster.
 //!
 //! Files change one by one, so a command on a folder can stop half way. `delete` can then be called again and goes on
-//! where it stopped. `rename` first moves back what it moved; if that fails as well, it says what is where.
+//! where it stopped. `rename` first moves back what it moved; what is then not known to be back, it says.
+//!
+//! A path is a file or a folder, never both: nothing is created or moved below a file. Other clients know no folders and may
+//! have made both; then `delete` and `rename` take the file with everything below it.
 
 mod command;
 mod folders;
 mod listing;
 mod place;
+mod renaming;
 mod text;
 
 use crate::dispatch::{ToolOutput, told};
 use crate::{AgentMemory, WriteFileOptions};
 use command::Command;
 use memloom_client::{
-    Error, FileUpdate, PatchOp, PatchRequest, Result, Scope, StoredFile, TextEdit, UpdateOptions,
+    Error, FilePath, FileUpdate, PatchOp, PatchRequest, Result, Scope, StoredFile, TextEdit, UpdateOptions,
 };
 use memloom_wire::tools::shown;
 use place::Place;
 use serde_json::{Value, json};
+
+/// What the audit trail is told.
+const REASON: &str = "memory_tool";
+
+/// The most files that are named in a sentence.
+const NAMED_FILES: usize = 20;
 
 /// What is put among the `tools` of a request to Anthropic's messages.
 pub fn memory_tool() -> Value {
@@ -59,6 +69,14 @@ impl From<Error> for Stop {
             error => Self::Failed(error),
         }
     }
+}
+
+/// Files in a sentence.
+fn named<'a>(files: impl ExactSizeIterator<Item = &'a FilePath>) -> String {
+    let more = files.len().saturating_sub(NAMED_FILES);
+    let named: Vec<String> = files.take(NAMED_FILES).map(|path| format!("/{path}")).collect();
+    let and = if more > 0 { format!(" and {more} more") } else { String::new() };
+    named.join(", ") + &and
 }
 
 fn refuse<T>(text: impl Into<String>) -> Result<T, Stop> {
@@ -100,7 +118,14 @@ impl AgentMemory {
             match self.client.get_file(scope, path).await {
                 Ok(file) => {
                     let (_, content) = shown(&file.document.content);
-                    return Ok(text::numbered(place, &content, range)?);
+                    let text = text::numbered(place, &content, range)?;
+                    let inside = self.some_under(scope, place, NAMED_FILES).await?;
+                    return Ok(match inside.as_slice() {
+                        [] => text,
+                        some => {
+                            format!("{text}\n\n{place} is also a directory, with: {}", named(some.iter()))
+                        }
+                    });
                 }
                 Err(error) if error.is_not_found() => {}
                 Err(error) => return Err(error.into()),
@@ -108,17 +133,28 @@ impl AgentMemory {
         }
         let files = self.files_under(scope, place).await?;
         if files.is_empty() && place.file().is_some() {
-            return refuse(format!("The path {place} does not exist. Please provide a valid path."));
+            return refuse(match self.file_above(scope, place).await? {
+                None => format!("The path {place} does not exist. Please provide a valid path."),
+                Some(file) => {
+                    format!(
+                        "The path {place} does not exist: /{file} is a file. Please provide a valid path."
+                    )
+                }
+            });
         }
-        let sizes = self.sizes(scope, files).await?;
-        Ok(listing::render(place, &sizes))
+        Ok(self.list(scope, place, files).await?)
     }
 
     async fn create(&self, scope: &Scope, place: &Place, file_text: &str) -> Result<String, Stop> {
         let exists = || refuse(format!("Error: File {place} already exists"));
         let Some(path) = place.file() else { return exists() };
+        if let Some(file) = self.file_above(scope, place).await? {
+            return refuse(format!(
+                "Error: Cannot create {place}: /{file} is a file, and nothing can be inside a file. Choose another path."
+            ));
+        }
         // A folder of this name would hide behind the file.
-        if !self.files_under(scope, place).await?.is_empty() {
+        if !self.some_under(scope, place, 1).await?.is_empty() {
             return exists();
         }
         match self.write_file(scope, path.as_str(), file_text, WriteFileOptions::create_only()).await {
@@ -175,9 +211,7 @@ impl AgentMemory {
                 None => Err(Refusal(format!("Error: The file {place} holds no text to edit."))),
             };
             std::future::ready(
-                request
-                    .map(|request| FileUpdate::Patch(request.because("memory_tool")))
-                    .map_err(Error::update),
+                request.map(|request| FileUpdate::Patch(request.because(REASON))).map_err(Error::update),
             )
         };
         match self.client.update_with_retry(scope, path, UpdateOptions::default(), update).await {

@@ -1,8 +1,9 @@
 //! What a conversation was told of the memory. Loaded once, kept fresh by its own changes, told again when it changed.
 
+use crate::dispatch::may_have_happened;
 use crate::memory_tool;
 use crate::{AgentMemory, MemoryFile, PatchFileOptions, ToolOutput, WriteFileOptions};
-use memloom_client::{Assemble, Error, FileEntry, FilePath, ListFiles, Result, Scope, TextEdit};
+use memloom_client::{Assemble, FileEntry, FilePath, ListFiles, Result, Scope, TextEdit};
 use memloom_wire::tools::{FileTool, shown};
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -35,7 +36,7 @@ pub struct Session {
     files: Vec<FilePath>,
     options: SessionOptions,
     snapshot: String,
-    /// A change was made and the snapshot could not be loaded anew.
+    /// A change was made, or may have been, and the snapshot was not loaded anew since.
     stale: bool,
     /// The model has not seen the snapshot as it is.
     due: bool,
@@ -57,9 +58,10 @@ impl Session {
         &self.snapshot
     }
 
-    /// Whether the next turn must carry the snapshot: the model has not seen it, or not as it is now.
+    /// Whether the next turn must carry the snapshot: the model has not seen it, or not as it is now. It is also due while
+    /// nobody knows whether it still is what the memory says; then [`next_turn`](Self::next_turn) finds out.
     pub fn is_due(&self) -> bool {
-        self.due
+        self.due || self.stale
     }
 
     /// The snapshot, if the next turn must carry it. Whoever takes it sends it: it is due no more.
@@ -95,8 +97,9 @@ impl Session {
         content: &str,
         options: WriteFileOptions,
     ) -> Result<MemoryFile> {
+        let was_stale = self.begin_change();
         let outcome = self.memory.write_file(&self.scope, path, content, options).await;
-        self.after(outcome).await
+        self.end_change(was_stale, outcome).await
     }
 
     /// Patches a file; see [`AgentMemory::patch_file`].
@@ -106,42 +109,52 @@ impl Session {
         edits: Vec<TextEdit>,
         options: PatchFileOptions,
     ) -> Result<MemoryFile> {
+        let was_stale = self.begin_change();
         let outcome = self.memory.patch_file(&self.scope, path, edits, options).await;
-        self.after(outcome).await
+        self.end_change(was_stale, outcome).await
     }
 
     /// Runs a tool; see [`AgentMemory::call_tool`].
     pub async fn call_tool(&mut self, name: &str, arguments: &Value) -> Result<ToolOutput> {
-        let outcome = self.memory.call_tool(&self.scope, name, arguments).await;
-        match FileTool::named(name).is_some_and(|tool| !tool.only_reads()) {
-            true => self.after(outcome).await,
-            false => outcome,
+        if FileTool::named(name).is_none_or(FileTool::only_reads) {
+            return self.memory.call_tool(&self.scope, name, arguments).await;
         }
+        let was_stale = self.begin_change();
+        let outcome = self.memory.call_tool(&self.scope, name, arguments).await;
+        self.end_change(was_stale, outcome).await
     }
 
     /// Runs a command of the memory tool; see [`AgentMemory::call_memory_tool`].
     pub async fn call_memory_tool(&mut self, input: &Value) -> Result<ToolOutput> {
+        if !memory_tool::changes(input) {
+            return self.memory.call_memory_tool(&self.scope, input).await;
+        }
+        self.begin_change();
         let output = self.memory.call_memory_tool(&self.scope, input).await;
         // A command on a folder may have changed something before it failed.
-        if memory_tool::changes(input) {
-            self.changed().await;
-        }
+        self.reload().await;
         output
     }
 
-    /// What became of a change. One that was not answered may have happened.
-    async fn after<T>(&mut self, outcome: Result<T>) -> Result<T> {
+    /// What the session knows is in doubt from here on: whoever drops a change half way does not come back to say so.
+    /// Returns whether it was before.
+    fn begin_change(&mut self) -> bool {
+        std::mem::replace(&mut self.stale, true)
+    }
+
+    /// What became of a change. Only one that was refused leaves everything as it was.
+    async fn end_change<T>(&mut self, was_stale: bool, outcome: Result<T>) -> Result<T> {
         match &outcome {
-            Ok(_) => self.changed().await,
-            Err(Error::Transport { .. } | Error::Decode { .. }) => self.stale = true,
-            Err(_) => {}
+            Ok(_) => self.reload().await,
+            Err(error) if may_have_happened(error) => {}
+            Err(_) => self.stale = was_stale,
         }
         outcome
     }
 
     /// Loads anew after a change. The change is made whatever becomes of this; so a failure is remembered and loading is
     /// tried again before the next turn.
-    async fn changed(&mut self) {
+    async fn reload(&mut self) {
         self.stale = self.refresh().await.is_err();
     }
 
@@ -208,10 +221,12 @@ struct Catalogue {
 fn render(told: &[Told], catalogue: Option<&Catalogue>) -> String {
     let mut text = String::new();
     for Told { path, says } in told {
+        let path = attribute(path);
         // Writing into a string cannot fail.
         let _ = match says {
             Says::Text(content) => {
-                writeln!(text, "<file path=\"{path}\">\n{}\n</file>", content.trim_end_matches('\n'))
+                let content = untagged(content.trim_end_matches('\n'));
+                writeln!(text, "<file path=\"{path}\">\n{content}\n</file>")
             }
             Says::TooLong => {
                 writeln!(text, "<file path=\"{path}\" omitted=\"does not fit; load it when needed\"/>")
@@ -220,9 +235,9 @@ fn render(told: &[Told], catalogue: Option<&Catalogue>) -> String {
         };
     }
     if let Some(Catalogue { prefix, files, more }) = catalogue {
-        let _ = writeln!(text, "<files prefix=\"{prefix}\">");
+        let _ = writeln!(text, "<files prefix=\"{}\">", attribute(prefix));
         for file in files {
-            let _ = writeln!(text, "{}", file.path);
+            let _ = writeln!(text, "{}", untagged(file.path.as_str()));
         }
         if *more {
             let _ = writeln!(text, "(and more: list them with {})", FileTool::ListFiles.name());
@@ -230,6 +245,26 @@ fn render(told: &[Told], catalogue: Option<&Catalogue>) -> String {
         let _ = writeln!(text, "</files>");
     }
     text
+}
+
+/// A path between quotation marks, which it cannot end.
+fn attribute(path: &str) -> String {
+    path.replace('"', "&quot;").replace('<', "&lt;")
+}
+
+/// A text in which nothing looks like the tags around it, so that no file can end itself and go on as another.
+fn untagged(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('<') {
+        safe.push_str(before);
+        let name = after.trim_start().trim_start_matches('/').trim_start();
+        let tag = name.get(..4).is_some_and(|name| name.eq_ignore_ascii_case("file"));
+        safe.push_str(if tag { "&lt;" } else { "<" });
+        rest = after;
+    }
+    safe.push_str(rest);
+    safe
 }
 
 #[cfg(test)]

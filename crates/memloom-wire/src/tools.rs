@@ -11,7 +11,7 @@ mod failure;
 mod results;
 
 pub use arguments::{
-    Arguments, ListFilesCall, LoadFileCall, PatchFileCall, RecallCall, ToolCall, WriteFileCall,
+    Arguments, ListFilesCall, LoadFileCall, PatchFileCall, RecallCall, ToolCall, WriteFileCall, whole_number,
 };
 pub use content::{FILE_SCHEMA_ID, FILE_SCHEMA_VERSION, MARKDOWN, file_envelope, shown, text_content};
 pub use failure::ToolFailure;

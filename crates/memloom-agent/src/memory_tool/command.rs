@@ -2,7 +2,7 @@
 
 use super::place::Place;
 use super::{Refusal, Stop};
-use memloom_wire::tools::{Arguments, ToolFailure};
+use memloom_wire::tools::{Arguments, ToolFailure, whole_number};
 use serde_json::Value;
 
 /// A command that could be read.
@@ -53,7 +53,7 @@ impl Command {
             "insert" => {
                 let line = input
                     .get("insert_line")
-                    .and_then(whole)
+                    .and_then(whole_number)
                     .ok_or_else(|| refusal(input.wrong("'insert_line' is not a whole number".to_owned())))?;
                 Self::Insert { place: place("path")?, line, text: text("insert_text")? }
             }
@@ -66,17 +66,13 @@ impl Command {
 fn range(input: &Arguments) -> Result<Option<(i64, i64)>, Stop> {
     let Some(range) = input.get("view_range") else { return Ok(None) };
     let ends = match range.as_array().map(Vec::as_slice) {
-        Some([first, last]) => whole(first).zip(whole(last)),
+        Some([first, last]) => whole_number(first).zip(whole_number(last)),
         _ => None,
     };
     match ends {
         Some(ends) => Ok(Some(ends)),
         None => Err(refusal(input.wrong("'view_range' is not a list of two line numbers".to_owned()))),
     }
-}
-
-fn whole(value: &Value) -> Option<i64> {
-    value.as_i64().or_else(|| value.as_str()?.trim().parse().ok())
 }
 
 fn refusal(failure: ToolFailure) -> Stop {

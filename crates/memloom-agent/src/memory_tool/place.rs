@@ -43,6 +43,18 @@ impl Place {
         self.file.as_ref()
     }
 
+    /// The folders that it is in, below `/memories`: a file at one of them would be in the way.
+    pub(super) fn above(&self) -> Vec<FilePath> {
+        let path = self.file.as_ref().map_or("", FilePath::as_str);
+        let ends = path.match_indices('/').skip(1).map(|(end, _)| &path[..end]);
+        ends.filter_map(|folder| FilePath::new(folder).ok()).collect()
+    }
+
+    /// Whether another place is somewhere in the folder that is, or would be, here.
+    pub(super) fn contains(&self, other: &Self) -> bool {
+        self != other && other.prefix().starts_with(&self.prefix())
+    }
+
     /// What the paths of all files in this folder begin with.
     pub(super) fn prefix(&self) -> String {
         format!("{}/", self.shown.trim_start_matches('/'))
@@ -81,6 +93,20 @@ mod tests {
     }
 
     #[test]
+    fn a_place_knows_the_folders_that_it_is_in() {
+        let above = |path: &str| {
+            let above = Place::read(path).unwrap().above();
+            above.into_iter().map(|path| path.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(above("/memories/a/b/c.md"), ["memories/a", "memories/a/b"]);
+        assert!(above("/memories/a").is_empty() && above("/memories").is_empty());
+        let contains =
+            |folder: &str, path: &str| Place::read(folder).unwrap().contains(&Place::read(path).unwrap());
+        assert!(contains("/memories/a", "/memories/a/b") && contains("/memories", "/memories/a"));
+        assert!(!contains("/memories/a", "/memories/a") && !contains("/memories/a", "/memories/ab"));
+    }
+
+    #[test]
     fn what_leads_elsewhere_is_refused() {
         for path in ["/etc/passwd", "memories/a", "/memoriesx/a", "/memory", "", "/", "/memories\\..\\a"] {
             let refusal = Place::read(path).unwrap_err().0;
@@ -104,12 +130,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_a_model_names_is_under_memories_or_refused(path in "(/memories)?[a-z./%\\\\2eF ]{0,20}") {
+        fn what_is_plainly_under_memories_is_there(below in "(/[a-z]{1,4}(\\.md)?){0,4}/?") {
+            let place = Place::read(&format!("/memories{below}"));
+            prop_assert!(place.is_ok(), "{:?}", place);
+        }
+
+        #[test]
+        fn whatever_a_model_names_is_under_memories_or_refused(
+            path in "(/memories/?|/?)(/?([a-z]{1,3}|\\.|\\.\\.|%2e|%2E%2e|%2F|%5c| |\\\\)){0,6}/?"
+        ) {
             if let Ok(place) = Place::read(&path) {
                 prop_assert!(place.prefix().starts_with("memories/"));
                 if let Some(file) = place.file() {
                     prop_assert!(file.as_str().starts_with("memories/"));
-                    prop_assert!(!file.as_str().contains(".."));
+                    prop_assert!(!file.as_str().contains("..") && !file.as_str().contains('\\'));
+                    prop_assert!(path.starts_with("/memories/"), "{}", path);
                 }
             }
         }

@@ -9,6 +9,9 @@ const MAX_LINES: usize = 999_999;
 /// So many lines around a change are shown.
 const CONTEXT: usize = 2;
 
+/// So many lines with a match are named.
+const NAMED_LINES: usize = 20;
+
 /// A file with its lines numbered, or some of them: from the first to the last, -1 being the end.
 pub(super) fn numbered(place: &Place, content: &str, range: Option<(i64, i64)>) -> Result<String, Refusal> {
     let lines: Vec<&str> = content.split('\n').collect();
@@ -54,18 +57,31 @@ fn number(lines: &[&str], first: usize, last: usize) -> String {
 
 /// The line, counted from 0, where the only match begins.
 pub(super) fn only_match(place: &Place, content: &str, old_str: &str) -> Result<usize, Refusal> {
-    let lines: Vec<usize> =
-        content.match_indices(old_str).map(|(at, _)| content[..at].matches('\n').count()).collect();
-    match lines.as_slice() {
-        [] => Err(Refusal(format!(
+    let (mut matches, mut counted, mut line) = (0, 0, 0);
+    let mut lines: Vec<usize> = Vec::new();
+    for (at, _) in content.match_indices(old_str) {
+        matches += 1;
+        line += content[counted..at].matches('\n').count();
+        counted = at;
+        if lines.last() != Some(&line) {
+            lines.push(line);
+        }
+    }
+    match (matches, lines.as_slice()) {
+        (0, _) => Err(Refusal(format!(
             "No replacement was performed, old_str `{old_str}` did not appear verbatim in {place}."
         ))),
-        [line] => Ok(*line),
-        several => {
-            let numbers: Vec<String> = several.iter().map(|line| (line + 1).to_string()).collect();
+        (1, [line]) => Ok(*line),
+        (_, lines) => {
+            let named: Vec<String> =
+                lines.iter().take(NAMED_LINES).map(|line| (line + 1).to_string()).collect();
+            let more = match lines.len() - named.len() {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
             Err(Refusal(format!(
-                "No replacement was performed. Multiple occurrences of old_str `{old_str}` in lines: {}. Please ensure it is unique",
-                numbers.join(", ")
+                "No replacement was performed. Multiple occurrences of old_str `{old_str}` in lines: {}{more}. Please ensure it is unique",
+                named.join(", ")
             )))
         }
     }
@@ -154,6 +170,18 @@ mod tests {
             only_match(&place(), "Hello", "Bye").unwrap_err().0,
             "No replacement was performed, old_str `Bye` did not appear verbatim in /memories/notes.txt."
         );
+    }
+
+    #[test]
+    fn many_matches_are_told_in_short() {
+        let refusal = only_match(&place(), "a a\na", "a").unwrap_err().0;
+        assert!(refusal.contains("in lines: 1, 2. Please"), "a line is named once: {refusal}");
+        let refusal = only_match(&place(), "a a", "a").unwrap_err().0;
+        assert!(refusal.contains("in lines: 1. Please"), "{refusal}");
+        // One pass: counting the lines of each match from the first on would take minutes.
+        let refusal = only_match(&place(), &"a\n".repeat(120_000), "a").unwrap_err().0;
+        assert!(refusal.ends_with("19, 20 and 119980 more. Please ensure it is unique"), "{refusal}");
+        assert!(refusal.len() < 300, "{refusal}");
     }
 
     #[test]

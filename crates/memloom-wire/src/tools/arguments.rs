@@ -200,6 +200,17 @@ fn edit(arguments: &Arguments) -> Result<TextEdit, ToolFailure> {
     })
 }
 
+/// A whole number, which some models write as text, or with a fraction of nothing. One that is too large for the type is
+/// the largest.
+pub fn whole_number(value: &Value) -> Option<i64> {
+    let number: f64 = match value {
+        Value::Number(number) => number.as_f64()?,
+        Value::String(text) => text.trim().parse().ok()?,
+        _ => return None,
+    };
+    (number.is_finite() && number.fract() == 0.0).then_some(number as i64)
+}
+
 /// The arguments of a call, by name. Also for tools beside these five.
 #[derive(Debug, Clone)]
 pub struct Arguments {
@@ -298,17 +309,9 @@ impl Arguments {
         else {
             return Ok(None);
         };
-        // Some models write numbers as text, and whole ones with a fraction of nothing.
-        let number = match value {
-            Value::Number(number) => number.as_f64(),
-            Value::String(text) => text.trim().parse().ok(),
-            _ => None,
-        };
-        match number {
-            Some(number) if number.is_finite() && number.fract() == 0.0 => {
-                Ok(Some(number.clamp(f64::from(least), f64::from(most)) as u32))
-            }
-            _ => Err(self.wrong(format!("'{name}' is not a whole number"))),
+        match whole_number(value) {
+            Some(number) => Ok(Some(number.clamp(least.into(), most.into()) as u32)),
+            None => Err(self.wrong(format!("'{name}' is not a whole number"))),
         }
     }
 

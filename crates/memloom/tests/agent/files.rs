@@ -2,7 +2,8 @@
 
 use crate::support::*;
 use memloom_agent::{Envelope, MemoryEdit, PatchFileOptions, WriteFileOptions, WriteMode};
-use memloom_client::{FilePath, Precondition, WriteRequest};
+use memloom_client::{CallOptions, FilePath, Precondition, WriteRequest};
+use std::sync::{Arc, Mutex};
 
 fn path(path: &str) -> FilePath {
     FilePath::new(path).unwrap()
@@ -207,6 +208,21 @@ async fn why_and_by_whom_is_in_the_audit_trail() {
             (Some("memory_write_file"), "writer", None),
         ]
     );
+}
+
+#[tokio::test]
+async fn a_service_of_its_own_does_not_cost_a_write_its_key() {
+    let keys: Arc<Mutex<Vec<(String, String)>>> = Arc::default();
+    let noted = keys.clone();
+    let client = client().on_request(move |request| {
+        let header =
+            |name| request.headers().get(name).map_or("", |value| value.to_str().unwrap()).to_owned();
+        noted.lock().unwrap().push((header("idempotency-key"), header("x-service-id")));
+    });
+    let client = client.build().unwrap().with_options(CallOptions::idempotent("once"));
+    let options = WriteFileOptions { service_id: Some("writer".into()), ..WriteFileOptions::create_only() };
+    AgentMemory::new(client).write_file(&someone(), "a.md", "tea", options).await.unwrap();
+    assert_eq!(*keys.lock().unwrap(), [("once".to_owned(), "writer".to_owned())]);
 }
 
 #[tokio::test]

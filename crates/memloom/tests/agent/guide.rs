@@ -20,6 +20,8 @@ fn every_block_of_rust_in_the_guide_stands_here() {
         .map(|rest| rest.split_once("```").expect("a block that ends").0)
         .collect();
     assert!(blocks.len() >= 8, "the guide has {} blocks", blocks.len());
+    let fences = GUIDE.matches("```rust").count();
+    assert_eq!(blocks.len(), fences, "a block of Rust begins with ```rust and nothing behind it");
     for block in blocks {
         assert!(source.contains(plain(block).trim()), "this block is not in guide.rs:\n{block}");
     }

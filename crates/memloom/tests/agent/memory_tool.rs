@@ -249,7 +249,7 @@ async fn rename_moves_a_file_or_everything_in_a_folder() {
 }
 
 #[tokio::test]
-async fn a_folder_that_cannot_be_moved_whole_is_moved_back() {
+async fn a_folder_that_cannot_be_moved_whole_is_not_moved_at_all() {
     let model = Model::fresh();
     let long = "n".repeat(200);
     model.create("/memories/dir/a.txt", "a").await;
@@ -286,13 +286,171 @@ async fn a_folder_that_was_renamed_half_way_is_as_it_was() {
     }
     let before = model.paths().await;
     let rename = json!({"command": "rename", "old_path": "/memories/dir", "new_path": "/memories/new"});
-    // Who is at the new path, the folder as a file, its files, the new path as a file, the first file, the second.
+    // What is at the new path, what is in it, the files of the folder, the folder as a file, the first file, the second.
     let outcome = cut_off_at(6).call_memory_tool(&model.scope, &rename).await;
     assert!(matches!(outcome, Err(Error::Transport { .. })), "{outcome:?}");
     assert_eq!(model.paths().await, before);
     assert_eq!(model.text("memories/dir/a.txt").await, "a");
     model.says(rename).await;
     assert_eq!(model.paths().await, ["memories/new/a.txt", "memories/new/b.txt", "memories/new/c.txt"]);
+}
+
+/// A model with three files in a folder, behind a gateway that knows each move by its `"from":"…"`, and the command that
+/// renames the folder.
+async fn renaming(decide: impl Fn(&str) -> Fate + Send + Sync + 'static) -> (Model, Value) {
+    let scope = someone();
+    let near = Model { memory: memory(), scope: scope.clone() };
+    for name in ["a", "b", "c"] {
+        near.create(&format!("/memories/dir/{name}.txt"), name).await;
+    }
+    let rename = json!({"command": "rename", "old_path": "/memories/dir", "new_path": "/memories/new"});
+    (Model { memory: AgentMemory::new(behind_a_gateway(decide).build().unwrap()), scope }, rename)
+}
+
+const DIR: [&str; 3] = ["memories/dir/a.txt", "memories/dir/b.txt", "memories/dir/c.txt"];
+
+#[tokio::test]
+async fn a_move_whose_answer_was_lost_is_moved_back_like_every_other() {
+    let (model, rename) = renaming(|request| match request.contains(r#""from":"memories/dir/b.txt""#) {
+        true => Fate::BadGateway,
+        false => Fate::Answered,
+    })
+    .await;
+    let refusal = model.fails(rename).await;
+    assert!(refusal.contains("HTTP_502") && refusal.ends_with("Nothing was moved."), "{refusal}");
+    assert_eq!(model.paths().await, DIR);
+}
+
+#[tokio::test]
+async fn what_may_still_be_under_way_is_not_said_to_be_back() {
+    let (model, rename) = renaming(|request| match request.contains(r#""from":"memories/dir/b.txt""#) {
+        true => Fate::Unavailable,
+        false => Fate::Answered,
+    })
+    .await;
+    let refusal = model.fails(rename).await;
+    assert!(!refusal.contains("Nothing was moved"), "{refusal}");
+    assert!(
+        refusal.ends_with("It is not known whether these files are at their old paths or at the new ones: /memories/dir/b.txt; /memories/new/b.txt. View both folders to see."),
+        "{refusal}"
+    );
+    assert_eq!(model.paths().await, DIR);
+}
+
+#[tokio::test]
+async fn a_lost_connection_does_not_hide_what_is_where() {
+    let cut = std::sync::atomic::AtomicBool::new(false);
+    let (model, rename) = renaming(move |request| {
+        use std::sync::atomic::Ordering::SeqCst;
+        if request.contains(r#""from":"memories/dir/b.txt""#) {
+            cut.store(true, SeqCst);
+            return Fate::Lost;
+        }
+        if cut.load(SeqCst) && request.contains("files:move") { Fate::Dropped } else { Fate::Answered }
+    })
+    .await;
+    let error = model.memory.call_memory_tool(&model.scope, &rename).await.unwrap_err();
+    assert!(matches!(error, Error::Transport { .. }), "{error:?}");
+    for path in ["/memories/dir/a.txt", "/memories/new/a.txt", "/memories/dir/b.txt", "/memories/new/b.txt"] {
+        assert!(error.to_string().contains(path), "{error}");
+    }
+    assert_eq!(model.paths().await, ["memories/dir/c.txt", "memories/new/a.txt", "memories/new/b.txt"]);
+}
+
+#[tokio::test]
+async fn nothing_is_made_below_a_file() {
+    let model = Model::fresh();
+    model.create("/memories/a", "text").await;
+    model.create("/memories/other/x.md", "x").await;
+    let create = |path: &str| json!({"command": "create", "path": path, "file_text": ""});
+    for path in ["/memories/a/b", "/memories/a/b/c"] {
+        assert_eq!(
+            model.fails(create(path)).await,
+            format!(
+                "Error: Cannot create {path}: /memories/a is a file, and nothing can be inside a file. Choose another path."
+            )
+        );
+        let view = model.fails(json!({"command": "view", "path": path})).await;
+        assert_eq!(
+            view,
+            format!("The path {path} does not exist: /memories/a is a file. Please provide a valid path.")
+        );
+    }
+    let rename = |old: &str, new: &str| json!({"command": "rename", "old_path": old, "new_path": new});
+    for old in ["/memories/other", "/memories/other/x.md"] {
+        let refusal = model.fails(rename(old, "/memories/a/b")).await;
+        assert!(refusal.contains("/memories/a is a file, and nothing can be inside a file"), "{refusal}");
+    }
+    assert_eq!(
+        model.fails(rename("/memories/a", "/memories/a/b")).await,
+        "Error: Cannot rename /memories/a to /memories/a/b, which is inside it"
+    );
+    assert_eq!(model.paths().await, ["memories/a", "memories/other/x.md"]);
+}
+
+#[tokio::test]
+async fn a_file_that_others_made_a_folder_of_too_goes_with_everything_below_it() {
+    let model = Model::fresh();
+    for path in ["memories/a", "memories/a/b", "memories/a/c/d"] {
+        model.memory.write_file(&model.scope, path, path, WriteFileOptions::default()).await.unwrap();
+    }
+    let view = model.says(json!({"command": "view", "path": "/memories/a"})).await;
+    assert_eq!(
+        view,
+        "Here's the content of /memories/a with line numbers:\n     1\tmemories/a\n\n\
+         /memories/a is also a directory, with: /memories/a/b, /memories/a/c/d"
+    );
+    model.says(json!({"command": "rename", "old_path": "/memories/a", "new_path": "/memories/z"})).await;
+    assert_eq!(model.paths().await, ["memories/z", "memories/z/b", "memories/z/c/d"]);
+    assert_eq!(model.text("memories/z/c/d").await, "memories/a/c/d");
+    model.says(json!({"command": "delete", "path": "/memories/z"})).await;
+    assert_eq!(model.paths().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_folder_reads_what_it_shows_and_nothing_else() {
+    let ((memory, sent), scope) = (watched(), someone());
+    for path in ["memories/.git/a", "memories/node_modules/b", "memories/x/.c"] {
+        memory.write_file(&scope, path, "hidden", WriteFileOptions::default()).await.unwrap();
+    }
+    sent.take();
+    let view = json!({"command": "view", "path": "/memories"});
+    let listed = memory.call_memory_tool(&scope, &view).await.unwrap().text();
+    assert!(listed.ends_with(":\n0B\t/memories"), "{listed}");
+    assert_eq!(sent.take(), ["GET files:list"]);
+
+    for n in 0..503 {
+        memory
+            .write_file(&scope, &format!("memories/{n:03}"), "four", WriteFileOptions::create_only())
+            .await
+            .unwrap();
+    }
+    sent.take();
+    let listed = memory.call_memory_tool(&scope, &view).await.unwrap().text();
+    let requests = sent.take();
+    assert_eq!(requests.iter().filter(|request| request.ends_with("assemble")).count(), 25, "{requests:?}");
+    assert_eq!(listed.lines().count(), 503);
+    assert!(
+        listed.ends_with(
+            "4B\t/memories/499\n(3 more files are neither shown nor counted. View a folder further down.)"
+        ),
+        "{listed}"
+    );
+}
+
+#[tokio::test]
+async fn numbers_may_be_written_as_models_write_them() {
+    let model = Model::fresh();
+    model.create("/memories/a", "1\n2\n3\n").await;
+    for range in [json!([2.0, 3.0]), json!(["2", " 3 "]), json!(["2.0", 3])] {
+        let view = model.says(json!({"command": "view", "path": "/memories/a", "view_range": range})).await;
+        assert!(view.ends_with("     2\t2\n     3\t3"), "{view}");
+    }
+    let insert = |line: Value| json!({"command": "insert", "path": "/memories/a", "insert_line": line, "insert_text": "x"});
+    model.says(insert(json!(1.0))).await;
+    assert_eq!(model.text("memories/a").await, "1\nx\n2\n3\n");
+    let refusal = model.fails(insert(json!(1.5))).await;
+    assert!(refusal.contains("'insert_line' is not a whole number"), "{refusal}");
 }
 
 #[tokio::test]

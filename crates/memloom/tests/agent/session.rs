@@ -102,6 +102,7 @@ async fn a_change_counts_even_if_it_cannot_be_loaded_anew_at_once() {
 
     session.write_file("plan.md", "made it", WriteFileOptions::create_only()).await.unwrap();
     assert!(!session.snapshot().contains("made it"));
+    assert!(session.is_due(), "whoever asks first must not be told that everything is as it was");
     assert!(session.next_turn().await.is_err(), "the snapshot is not what the memory says");
     broken.store(false, SeqCst);
     assert!(session.next_turn().await.unwrap().unwrap().contains("made it"));
@@ -126,4 +127,59 @@ async fn a_change_that_was_not_answered_may_have_happened() {
     memory().write_file(&alice, "plan.md", "perhaps", WriteFileOptions::default()).await.unwrap();
     broken.store(false, SeqCst);
     assert!(session.next_turn().await.unwrap().unwrap().contains("perhaps"));
+}
+
+/// A session behind a gateway that decides about each change of a file.
+async fn behind(fate: Fate, alice: &Scope) -> Session {
+    let changes = |request: &str| ["PUT ", "PATCH "].iter().any(|method| request.starts_with(method));
+    let client = behind_a_gateway(move |request| if changes(request) { fate } else { Fate::Answered });
+    let mut session = primed(AgentMemory::new(client.build().unwrap()), alice).await;
+    session.next_turn().await.unwrap();
+    session
+}
+
+#[tokio::test]
+async fn a_change_that_a_gateway_lost_may_have_happened() {
+    let alice = someone();
+    let mut session = behind(Fate::BadGateway, &alice).await;
+    let lost = session.write_file("plan.md", "perhaps", WriteFileOptions::create_only()).await;
+    assert_eq!(refused(lost), "HTTP_502");
+    assert!(session.is_due());
+    assert!(session.next_turn().await.unwrap().unwrap().contains("perhaps"));
+    assert!(!session.is_due());
+}
+
+#[tokio::test]
+async fn a_change_that_nobody_waited_for_may_have_happened() {
+    let alice = someone();
+    let mut session = behind(Fate::Silent, &alice).await;
+    // Whoever is cancelled is dropped in the middle, as soon as the change is made.
+    let change = session.write_file("plan.md", "perhaps", WriteFileOptions::create_only());
+    let made = async {
+        let memory = memory();
+        while memory.load_file(&alice, "plan.md").await.is_err() {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::select! {
+        outcome = change => panic!("it was answered: {outcome:?}"),
+        () = made => {}
+    }
+    assert!(session.is_due());
+    assert!(session.next_turn().await.unwrap().unwrap().contains("perhaps"));
+}
+
+#[tokio::test]
+async fn a_change_that_was_refused_leaves_everything_as_it_was() {
+    let ((memory, sent), alice) = (watched(), someone());
+    let mut session = primed(memory, &alice).await;
+    session.next_turn().await.unwrap();
+    sent.take();
+    let edits = vec![MemoryEdit::new("a", "b")];
+    let missing = session.patch_file("plan.md", edits, PatchFileOptions::default()).await;
+    assert_eq!(refused(missing), "DOCUMENT_NOT_FOUND");
+    invalid(session.write_file("../plan.md", "x", WriteFileOptions::default()).await);
+    assert!(!session.is_due());
+    assert_eq!(session.next_turn().await.unwrap(), None);
+    assert_eq!(sent.take(), ["GET plan.md"], "and nothing is loaded anew");
 }

@@ -6,6 +6,8 @@ pub use serde_json::{Value, json};
 
 use memloom_client::{Client, ClientBuilder, RetryPolicy};
 use memloom_testkit::server::TestServer;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, LazyLock, Mutex};
 
 /// Started on a thread of its own, because starting blocks.
@@ -91,6 +93,73 @@ pub fn cut_off_at(n: usize) -> AgentMemory {
             }
         });
     AgentMemory::new(client.build().unwrap())
+}
+
+/// What becomes of a request on its way to the service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It arrives and is answered.
+    Answered,
+    /// It arrives; instead of the answer comes one of a gateway that lost it.
+    BadGateway,
+    /// It does not arrive, and a gateway says so.
+    Unavailable,
+    /// It arrives; the connection ends without an answer.
+    Lost,
+    /// It does not arrive; the connection ends.
+    Dropped,
+    /// It arrives, and nothing ever comes back.
+    Silent,
+}
+
+/// A client behind a gateway that decides about each request: by its first line, and its body in the next.
+pub fn behind_a_gateway(decide: impl Fn(&str) -> Fate + Send + Sync + 'static) -> ClientBuilder {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let decide = Arc::new(decide);
+    std::thread::spawn(move || {
+        for caller in listener.incoming() {
+            let (caller, decide) = (caller.unwrap(), decide.clone());
+            std::thread::spawn(move || carry(caller, &*decide));
+        }
+    });
+    client().base_url(url)
+}
+
+/// Carries one request.
+fn carry(mut caller: TcpStream, decide: &dyn Fn(&str) -> Fate) -> Option<()> {
+    let mut reader = BufReader::new(caller.try_clone().unwrap());
+    let mut next = || {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok().filter(|read| *read > 2).map(|_| line)
+    };
+    let first = next()?;
+    let headers: Vec<String> = std::iter::from_fn(next).collect();
+    let length = headers
+        .iter()
+        .find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length:")?.trim().parse().ok());
+    let mut body = vec![0; length.unwrap_or(0)];
+    reader.read_exact(&mut body).ok()?;
+    let fate = decide(&format!("{first}{}", String::from_utf8_lossy(&body)));
+
+    let mut answer = Vec::new();
+    if !matches!(fate, Fate::Unavailable | Fate::Dropped) {
+        let mut server = TcpStream::connect(SERVER.url().strip_prefix("http://")?).ok()?;
+        let head = format!("{first}{}connection: close\r\n\r\n", headers.concat());
+        server.write_all(&[head.as_bytes(), &body].concat()).ok()?;
+        server.read_to_end(&mut answer).ok()?;
+    }
+    let gateway =
+        |status: &str| format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+    match fate {
+        Fate::Answered => {}
+        Fate::BadGateway => answer = gateway("502 Bad Gateway").into(),
+        Fate::Unavailable => answer = gateway("503 Service Unavailable").into(),
+        Fate::Lost | Fate::Dropped => return None,
+        // Until the caller gives up.
+        Fate::Silent => return caller.read(&mut [0]).ok().map(drop),
+    }
+    caller.write_all(&answer).ok()
 }
 
 /// The code of a refusal of the service.
