@@ -2,25 +2,25 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
-#[path = "attachments/admin.rs"]
+#[path = "attaching/admin.rs"]
 mod admin;
-#[path = "attachments/cleanup.rs"]
+#[path = "attaching/cleanup.rs"]
 mod cleanup;
-#[path = "attachments/fetching.rs"]
+#[path = "attaching/fetching.rs"]
 mod fetching;
-#[path = "attachments/forgetting.rs"]
+#[path = "attaching/forgetting.rs"]
 mod forgetting;
-#[path = "attachments/life.rs"]
+#[path = "attaching/life.rs"]
 mod life;
-#[path = "attachments/linking.rs"]
+#[path = "attaching/linking.rs"]
 mod linking;
-#[path = "attachments/links.rs"]
+#[path = "attaching/links.rs"]
 mod links;
-#[path = "attachments/sealed.rs"]
+#[path = "attaching/sealed.rs"]
 mod sealed;
-#[path = "attachments/setting.rs"]
+#[path = "attaching/setting.rs"]
 mod setting;
-#[path = "attachments/sharing.rs"]
+#[path = "attaching/sharing.rs"]
 mod sharing;
 
 /// Each behaviour as a test on SQLite and one on PostgreSQL.
