@@ -1,6 +1,8 @@
 //! The data export of ChatGPT: `conversations.json`, in which every conversation is a tree of messages.
 
-use super::record::{Conversation, LeftOut, Message, Record, Role, Unplaced, placed, text, time};
+use super::record::{
+    Conversation, FILES, LeftOut, Message, Record, Role, UNKNOWN_PARTS, Unplaced, list, placed, text, time,
+};
 use serde_json::{Map, Value, json};
 
 /// Reads a conversation.
@@ -79,8 +81,6 @@ fn message(node: &str, said: &Value, left_out: &mut LeftOut) -> Option<Message> 
     })
 }
 
-const FILES: &str = "files and pictures: their entries name them, their bytes stay behind";
-
 /// What a message consists of.
 #[derive(Default)]
 struct Parts {
@@ -92,13 +92,12 @@ impl Parts {
     fn of(content: &Value, left_out: &mut LeftOut) -> Self {
         let mut parts = Self::default();
         let kind = content.get("content_type").and_then(Value::as_str).unwrap_or("text");
-        for part in content.get("parts").and_then(Value::as_array).into_iter().flatten() {
+        for part in list(content, "parts").filter(|part| !part.is_null()) {
             parts.part(part, left_out);
         }
         match kind {
             "thoughts" => {
-                let thoughts = content.get("thoughts").and_then(Value::as_array).into_iter().flatten();
-                let thoughts: Vec<&str> = thoughts
+                let thoughts: Vec<&str> = list(content, "thoughts")
                     .filter_map(|one| text(one, "content").or_else(|| text(one, "summary")))
                     .collect();
                 if !thoughts.is_empty() {
@@ -133,14 +132,14 @@ impl Parts {
             return self.say(words);
         }
         let kind = text(part, "content_type").unwrap_or("unknown");
-        let event = match kind {
+        let (event, what) = match kind {
             "audio_transcription" => return self.say(text(part, "text").unwrap_or_default()),
-            _ if kind.contains("image") => "picture",
-            _ if kind.contains("video") => "video",
-            _ if kind.contains("audio") => "audio",
-            other => other,
+            _ if kind.contains("image") => ("picture", FILES),
+            _ if kind.contains("video") => ("video", FILES),
+            _ if kind.contains("audio") => ("audio", FILES),
+            other => (other, UNKNOWN_PARTS),
         };
-        left_out.note(FILES);
+        left_out.note(what);
         self.events.push(json!({"type": event, "name": text(part, "asset_pointer")}));
     }
 

@@ -1,7 +1,8 @@
 //! The data export of Claude: conversations, what it remembers of somebody, and projects with their documents.
 
 use super::record::{
-    Conversation, Document, LeftOut, Message, Record, Remembered, Role, Unplaced, placed, text, time,
+    Conversation, Document, FILES, LeftOut, Message, Record, Remembered, Role, UNKNOWN_PARTS, Unplaced, list,
+    placed, text, time,
 };
 use memloom_core::derived_uuid;
 use serde_json::{Map, Value, json};
@@ -54,58 +55,18 @@ fn conversation(item: &Value, left_out: &mut LeftOut) -> Result<Conversation, St
     })
 }
 
-const FILES: &str = "files and pictures: their entries name them, their bytes stay behind";
-
 fn message(id: &str, said: &Value, left_out: &mut LeftOut) -> Option<Message> {
-    let (mut words, mut events): (Vec<&str>, Vec<Value>) = (Vec::new(), Vec::new());
-    for block in said.get("content").and_then(Value::as_array).into_iter().flatten() {
-        match text(block, "type").unwrap_or_default() {
-            "text" | "voice_note" => words.extend(text(block, "text")),
-            "thinking" => {
-                events.extend(text(block, "thinking").map(|said| json!({"type": "thinking", "text": said})))
-            }
-            "tool_use" => {
-                let input = block.get("input").unwrap_or(&Value::Null);
-                events.push(
-                    json!({"type": "tool_call", "name": text(block, "name"), "input": input.to_string()}),
-                );
-            }
-            "tool_result" => events.push(tool_result(block, left_out)),
-            "image" => {
-                left_out.note(FILES);
-                events.push(json!({"type": "picture", "name": text(block, "file_name")}));
-            }
-            "token_budget" | "flag" | "" => {}
-            other => {
-                left_out.note("parts of messages of a kind that is not known: their entries name it");
-                events.push(json!({"type": other}));
-            }
-        }
-    }
+    let mut spoken = Spoken::default();
+    list(said, "content").for_each(|block| spoken.block(block, left_out));
     // Older exports have the words here alone.
-    if words.is_empty() && events.iter().all(|event| event["type"] == "thinking") {
-        words.extend(text(said, "text"));
+    if spoken.words.is_empty() && spoken.events.iter().all(|event| event["type"] == "thinking") {
+        spoken.words.extend(text(said, "text"));
     }
-    for file in said.get("attachments").and_then(Value::as_array).into_iter().flatten() {
-        let mut event =
-            json!({"type": "file", "name": text(file, "file_name"), "contentType": text(file, "file_type")});
-        match text(file, "extracted_content") {
-            Some(content) => event["text"] = content.into(),
-            None => left_out.note(FILES),
-        }
-        events.push(event);
-    }
+    list(said, "attachments").for_each(|file| spoken.attachment(file, left_out));
     for name in ["files", "files_v2"] {
-        for file in said.get(name).and_then(Value::as_array).into_iter().flatten() {
-            let name = text(file, "file_name").or_else(|| text(file, "file_uuid"));
-            if events.iter().any(|event| name.is_some() && event["name"].as_str() == name) {
-                continue;
-            }
-            left_out.note(FILES);
-            events.push(json!({"type": "file", "name": name}));
-        }
+        list(said, name).for_each(|file| spoken.file(file, left_out));
     }
-    if words.is_empty() && events.is_empty() {
+    if spoken.words.is_empty() && spoken.events.is_empty() {
         return None;
     }
     Some(Message {
@@ -114,9 +75,63 @@ fn message(id: &str, said: &Value, left_out: &mut LeftOut) -> Option<Message> {
         current: false,
         at: time(said, "created_at"),
         role: if matches!(text(said, "sender"), Some("human" | "user")) { Role::User } else { Role::Ai },
-        text: words.join("\n\n"),
-        events,
+        text: spoken.words.join("\n\n"),
+        events: spoken.events,
     })
+}
+
+/// What a message consists of.
+#[derive(Default)]
+struct Spoken<'a> {
+    words: Vec<&'a str>,
+    events: Vec<Value>,
+}
+
+impl<'a> Spoken<'a> {
+    fn block(&mut self, block: &'a Value, left_out: &mut LeftOut) {
+        match text(block, "type").unwrap_or_default() {
+            "text" | "voice_note" => self.words.extend(text(block, "text")),
+            "thinking" => {
+                let thought = text(block, "thinking");
+                self.events.extend(thought.map(|said| json!({"type": "thinking", "text": said})));
+            }
+            "tool_use" => {
+                let input = block.get("input").unwrap_or(&Value::Null).to_string();
+                self.events.push(json!({"type": "tool_call", "name": text(block, "name"), "input": input}));
+            }
+            "tool_result" => self.events.push(tool_result(block, left_out)),
+            "image" => {
+                left_out.note(FILES);
+                self.events.push(json!({"type": "picture", "name": text(block, "file_name")}));
+            }
+            "token_budget" | "flag" | "" => {}
+            other => {
+                left_out.note(UNKNOWN_PARTS);
+                self.events.push(json!({"type": other}));
+            }
+        }
+    }
+
+    /// A file whose text may have been taken out of it.
+    fn attachment(&mut self, file: &Value, left_out: &mut LeftOut) {
+        let (name, kind) = (text(file, "file_name"), text(file, "file_type"));
+        let mut event = json!({"type": "file", "name": name, "contentType": kind});
+        match text(file, "extracted_content") {
+            Some(content) => event["text"] = content.into(),
+            None => left_out.note(FILES),
+        }
+        self.events.push(event);
+    }
+
+    /// A file that is named only, unless it was named before.
+    fn file(&mut self, file: &Value, left_out: &mut LeftOut) {
+        let name = text(file, "file_name").or_else(|| text(file, "file_uuid"));
+        if name.is_some() && self.events.iter().any(|event| event["name"].as_str() == name) {
+            return;
+        }
+        left_out.note(FILES);
+        self.events.push(json!({"type": "file", "name": name}));
+    }
 }
 
 fn tool_result(block: &Value, left_out: &mut LeftOut) -> Value {
@@ -143,6 +158,7 @@ fn memories(item: &Value) -> Vec<Record> {
     let of_all = text(item, "conversations_memory").map(|said| (None, said));
     let mut records = Vec::new();
     for (project, said) in of_all.into_iter().chain(projects) {
+        let said = said.replace("\r\n", "\n").replace('\r', "\n");
         let mut heading: Option<&str> = None;
         for paragraph in said.split("\n\n").map(str::trim).filter(|paragraph| !paragraph.is_empty()) {
             if let Some(found) = heading_of(paragraph) {
@@ -195,7 +211,7 @@ fn project(item: &Value, left_out: &mut LeftOut) -> Result<Vec<Record>, String> 
         put("description.md".to_owned(), said, item);
     }
     let mut documents = Vec::new();
-    for document in item.get("docs").and_then(Value::as_array).into_iter().flatten() {
+    for document in list(item, "docs") {
         match text(document, "content") {
             Some(said) => documents.push((text(document, "uuid").unwrap_or(said), said, document)),
             None => left_out.note("documents of projects without content"),

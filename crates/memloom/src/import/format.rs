@@ -2,6 +2,7 @@
 
 use super::items::Shape;
 use clap::ValueEnum;
+use serde::de::IgnoredAny;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -32,6 +33,11 @@ impl Format {
     /// Whether its records can say whose they are.
     pub fn names_users(self) -> bool {
         self == Self::Mem0
+    }
+
+    /// What stands before its name in a sentence.
+    pub fn article(self) -> &'static str {
+        if matches!(self, Self::Archive | Self::Mcp) { "an" } else { "a" }
     }
 }
 
@@ -65,6 +71,10 @@ pub enum Seen {
     Unknown,
 }
 
+/// Where lists of memories of mem0 are: in what its platform and `get_all` answer, and in what a vector store does.
+const MEM0_LISTS: [&str; 7] =
+    ["results[]", "memories[]", "data[]", "relations[]", "points[]", "result[]", "result.points[]"];
+
 /// What the beginning of a file tells of it.
 pub fn recognise(beginning: &[u8]) -> Seen {
     if beginning.starts_with(ZIP) {
@@ -89,8 +99,9 @@ pub fn recognise(beginning: &[u8]) -> Seen {
     if graph || (has("type") && (has("entityType") || has("relationType"))) {
         return Seen::Known(Format::Mcp);
     }
-    let lists = ["results[].", "memories[].", "[]."];
-    if lists.iter().any(|at| has(&format!("{at}memory")) || has(&format!("{at}payload.data"))) {
+    let remembers = |at: &str| has(&format!("{at}memory")) || has(&format!("{at}payload.data"));
+    let is_listed = ["[]"].iter().chain(&MEM0_LISTS).any(|list| remembers(&format!("{list}.")));
+    if is_listed || (has("id") && remembers("")) {
         return Seen::Known(Format::Mem0);
     }
     Seen::Unknown
@@ -105,14 +116,31 @@ pub fn shape(format: Format, beginning: &[u8]) -> Shape {
     let has = |path: &str| outline.paths.contains(path);
     let single =
         ["mapping", "chat_messages", "conversations_memory", "project_memories", "prompt_template", "docs"];
+    let memory = ["memory", "payload", "data", "text", "relationship"];
     match format {
-        Format::Chatgpt | Format::Claude if single.into_iter().any(has) => Shape::Single,
         Format::Mcp if !has("entities") && !has("relations") => Shape::Lines,
+        Format::Chatgpt | Format::Claude if single.into_iter().any(has) => alone(beginning),
+        Format::Mem0 if !MEM0_LISTS.into_iter().any(has) && memory.into_iter().any(has) => alone(beginning),
         _ => Shape::Members,
     }
 }
 
-/// The names of members near the top of a JSON text, each with the way to it: `results[].memory`.
+/// The shape of a file that is one item, or one after the other. With a line for each, one that is broken is only one.
+fn alone(beginning: &[u8]) -> Shape {
+    let text = trimmed(beginning);
+    let end = text.iter().position(|byte| *byte == b'\n').unwrap_or(text.len());
+    let (line, rest) = text.split_at(end);
+    let is_line = serde_json::from_slice::<IgnoredAny>(line).is_ok();
+    if is_line && rest.trim_ascii_start().starts_with(b"{") { Shape::Lines } else { Shape::Single }
+}
+
+/// A text from where it begins.
+pub fn trimmed(beginning: &[u8]) -> &[u8] {
+    beginning.strip_prefix(b"\xef\xbb\xbf").unwrap_or(beginning).trim_ascii_start()
+}
+
+/// The names of members near the top of a JSON text, each with the way to it: `results[].memory`. One that is a list is there
+/// as `results[]`, too.
 #[derive(Debug, Default)]
 struct Outline {
     is_array: bool,
@@ -120,9 +148,9 @@ struct Outline {
 }
 
 /// How deep names are of interest.
-const DEPTH: usize = 4;
+const DEPTH: usize = 5;
 /// How many names are enough.
-const NAMES: usize = 2048;
+const NAMES: usize = 8192;
 
 /// Where in a JSON text something is.
 enum Level {
@@ -134,7 +162,7 @@ enum Level {
 impl Outline {
     /// Looks at a text that may be cut off anywhere, or be no JSON at all.
     fn of(text: &[u8]) -> Self {
-        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text).trim_ascii_start();
+        let text = trimmed(text);
         let mut outline = Self { is_array: text.first() == Some(&b'['), ..Self::default() };
         let mut levels: Vec<Level> = Vec::new();
         let mut bytes = text.iter().enumerate();
@@ -145,9 +173,10 @@ impl Outline {
                 b']' | b'}' => drop(levels.pop()),
                 b'"' => {
                     let Some(end) = end_of_string(&mut bytes) else { return outline };
-                    let after = text[end + 1..].iter().find(|byte| !byte.is_ascii_whitespace());
-                    if after == Some(&b':') && levels.len() <= DEPTH {
-                        outline.note(&mut levels, &text[at + 1..end]);
+                    let after = text[end + 1..].trim_ascii_start().strip_prefix(b":");
+                    if let Some(value) = after.filter(|_| levels.len() <= DEPTH) {
+                        let is_list = value.trim_ascii_start().starts_with(b"[");
+                        outline.note(&mut levels, &text[at + 1..end], is_list);
                     }
                 }
                 _ => {}
@@ -156,7 +185,7 @@ impl Outline {
         outline
     }
 
-    fn note(&mut self, levels: &mut [Level], name: &[u8]) {
+    fn note(&mut self, levels: &mut [Level], name: &[u8], is_list: bool) {
         let Some((Level::Object(here), above)) = levels.split_last_mut() else { return };
         *here = String::from_utf8_lossy(name).into_owned();
         let mut path = String::new();
@@ -172,6 +201,9 @@ impl Outline {
         path.push_str(if path.is_empty() { "" } else { "." });
         path.push_str(here);
         if self.paths.len() < NAMES {
+            if is_list {
+                self.paths.insert(format!("{path}[]"));
+            }
             self.paths.insert(path);
         }
     }

@@ -4,13 +4,14 @@
 //! broken is one that is broken, and the others are read all the same.
 
 use std::io::{self, BufRead, BufReader, Read};
+use std::ops::ControlFlow;
 
 /// The longest item that is kept: the longest conversations have some megabytes.
 pub const MAX_ITEM: usize = 32 * 1024 * 1024;
 const MAX_KEY: usize = 1024;
 const BUFFER: usize = 256 * 1024;
 
-/// How the items lie in a file.
+/// How the items lie in a file. Where a file goes on after its end, it goes on the same way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// The file is an array of them.
@@ -22,6 +23,9 @@ pub enum Shape {
     /// Every line is one.
     Lines,
 }
+
+/// The member that services wrap their answers in: its members are taken for those of the file.
+const WRAPPER: &str = "result";
 
 /// An item, as it is written.
 #[derive(Debug)]
@@ -39,79 +43,105 @@ pub struct Items<R> {
     source: BufReader<R>,
     shape: Shape,
     begun: bool,
-    /// The member whose array is being read.
-    inside: Option<Option<String>>,
+    /// What items are being taken out of, the outermost first.
+    open: Vec<Level>,
     index: usize,
 }
+
+/// Something that has items in it, and the member of the file that it is.
+#[derive(Clone)]
+enum Level {
+    Array(Option<String>),
+    Object(Option<String>),
+}
+
+/// An item, or the end; or to look again, further in or further out.
+type Step = ControlFlow<Option<Item>>;
 
 impl<R: Read> Items<R> {
     /// The items of a file of this shape.
     pub fn new(source: R, shape: Shape) -> Self {
-        Self { source: BufReader::with_capacity(BUFFER, source), shape, begun: false, inside: None, index: 0 }
+        let source = BufReader::with_capacity(BUFFER, source);
+        Self { source, shape, begun: false, open: Vec::new(), index: 0 }
     }
 
     /// The next item; an error if the file is not as it should be, after which there is none.
     pub fn next_item(&mut self) -> io::Result<Option<Item>> {
-        if !self.begun {
+        if !self.begun && self.source.fill_buf()?.starts_with(b"\xef\xbb\xbf") {
+            self.source.consume(3);
+        }
+        if self.shape == Shape::Lines {
             self.begun = true;
-            if self.source.fill_buf()?.starts_with(b"\xef\xbb\xbf") {
-                self.source.consume(3);
-            }
-            match self.shape {
-                Shape::Array => {
-                    self.expect(b'[')?;
-                    self.inside = Some(None);
-                }
-                Shape::Members => self.expect(b'{')?,
-                Shape::Single | Shape::Lines => {}
-            }
+            return self.next_line();
         }
-        match self.shape {
-            Shape::Array => self.next_of_array().map(Option::flatten),
-            Shape::Members => self.next_of_members(),
-            Shape::Single => match self.peek()? {
-                Some(_) if self.index == 0 => self.item(None).map(Some),
-                _ => Ok(None),
-            },
-            Shape::Lines => self.next_line(),
-        }
-    }
-
-    /// The next item of the array that is being read. `Some(None)` is its end, `None` that there is no such array.
-    fn next_of_array(&mut self) -> io::Result<Option<Option<Item>>> {
-        let Some(member) = self.inside.clone() else { return Ok(None) };
-        self.skip(b',')?;
-        if self.peek()? == Some(b']') {
-            self.source.consume(1);
-            self.inside = None;
-            return Ok(Some(None));
-        }
-        self.item(member).map(|item| Some(Some(item)))
-    }
-
-    fn next_of_members(&mut self) -> io::Result<Option<Item>> {
         loop {
-            if let Some(Some(item)) = self.next_of_array()? {
-                return Ok(Some(item));
+            let step = match self.open.last().cloned() {
+                None => self.next_of_file()?,
+                Some(Level::Array(member)) => self.next_of_array(member)?,
+                Some(Level::Object(member)) => self.next_of_object(member.as_deref())?,
+            };
+            if let ControlFlow::Break(found) = step {
+                return Ok(found);
             }
-            self.skip(b',')?;
-            match self.peek()? {
-                Some(b'}') => return Ok(None),
-                Some(b'"') => {}
-                _ => return Err(broken("a member of the file has no name")),
-            }
-            let (mut name, mut whole) = (Vec::new(), true);
-            self.value(&mut name, MAX_KEY, &mut whole)?;
-            let name = whole.then(|| serde_json::from_slice(&name).ok()).flatten();
-            self.expect(b':')?;
-            self.index = 0;
-            if self.peek()? == Some(b'[') {
-                self.source.consume(1);
-                self.inside = Some(name);
-                continue;
-            }
-            return self.item(name).map(Some);
         }
+    }
+
+    /// What stands in the file itself: one value mostly, and what was appended to it.
+    fn next_of_file(&mut self) -> io::Result<Step> {
+        let is_first = !std::mem::replace(&mut self.begun, true);
+        match (self.peek()?, self.shape) {
+            (None, _) => Ok(ControlFlow::Break(None)),
+            (Some(b'['), _) => Ok(self.enter(Level::Array(None))),
+            (Some(b'{'), Shape::Members) => Ok(self.enter(Level::Object(None))),
+            (Some(b'{'), _) | (_, Shape::Single) => self.item(None),
+            _ if is_first => Err(broken("it is neither an array nor an object")),
+            _ => Err(broken("after its end there is something that cannot be read")),
+        }
+    }
+
+    fn next_of_array(&mut self, member: Option<String>) -> io::Result<Step> {
+        self.skip(b',')?;
+        match self.peek()? {
+            Some(b']') => Ok(self.leave()),
+            _ => self.item(member),
+        }
+    }
+
+    fn next_of_object(&mut self, member: Option<&str>) -> io::Result<Step> {
+        self.skip(b',')?;
+        match self.peek()? {
+            Some(b'}') => return Ok(self.leave()),
+            Some(b'"') => {}
+            Some(_) => return Err(broken("a member of the file has no name")),
+            None => return Err(cut_off()),
+        }
+        let (mut name, mut whole) = (Vec::new(), true);
+        self.value(&mut name, MAX_KEY, &mut whole)?;
+        // A name that is too long, or none, is that of nothing anybody knows.
+        let name: String = whole.then(|| serde_json::from_slice(&name).ok()).flatten().unwrap_or_default();
+        let is_wrapper = member.is_none() && name == WRAPPER;
+        let name = member.map_or_else(|| name.clone(), |of| format!("{of}.{name}"));
+        self.expect(b':')?;
+        self.index = 0;
+        match self.peek()? {
+            Some(b'[') => Ok(self.enter(Level::Array(Some(name)))),
+            Some(b'{') if is_wrapper => Ok(self.enter(Level::Object(Some(name)))),
+            _ => self.item(Some(name)),
+        }
+    }
+
+    /// Goes in, past the byte that opens it.
+    fn enter(&mut self, level: Level) -> Step {
+        self.source.consume(1);
+        self.open.push(level);
+        ControlFlow::Continue(())
+    }
+
+    /// Goes out, past the byte that closes it.
+    fn leave(&mut self) -> Step {
+        self.source.consume(1);
+        self.open.pop();
+        ControlFlow::Continue(())
     }
 
     fn next_line(&mut self) -> io::Result<Option<Item>> {
@@ -139,11 +169,12 @@ impl<R: Read> Items<R> {
         }
     }
 
-    fn item(&mut self, member: Option<String>) -> io::Result<Item> {
+    fn item(&mut self, member: Option<String>) -> io::Result<Step> {
         let (mut bytes, mut whole) = (Vec::new(), true);
         self.value(&mut bytes, MAX_ITEM, &mut whole)?;
         self.index += 1;
-        Ok(Item { member, index: self.index - 1, bytes: whole.then_some(bytes) })
+        let item = Item { member, index: self.index - 1, bytes: whole.then_some(bytes) };
+        Ok(ControlFlow::Break(Some(item)))
     }
 
     /// Reads one value, up to the byte that belongs to it no more. One that is too long is read and not kept.

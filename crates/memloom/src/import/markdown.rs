@@ -16,6 +16,11 @@ pub fn read(path: &str, bytes: Vec<u8>) -> Result<Record, String> {
     if bytes.len() as u64 > MAX_BYTES {
         return Err(format!("it is longer than {MAX_BYTES} bytes, and no file may be"));
     }
+    // Another name would be one that no link leads to.
+    let has_dots = |name: &str| name.contains("..") && name != "..";
+    if path.split(['/', '\\']).any(has_dots) {
+        return Err("its name has '..' in it, which no path here may have: rename it".to_owned());
+    }
     let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8")?;
     if text.contains('\0') {
         return Err("it has NUL characters".to_owned());

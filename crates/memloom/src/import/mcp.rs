@@ -1,29 +1,37 @@
 //! The memory of the MCP reference server: entities with observations, and relations between them. Observations become
 //! memories; what an entity is, and how two are related, become facts.
 
-use super::record::{Record, Remembered, Stated, text};
+use super::record::{LeftOut, Record, Remembered, Stated, text};
 use serde_json::{Map, Value, json};
 
 /// Reads an entity or a relation, from a line that says which it is or from the list of one or the other.
-pub fn read(item: &Value) -> Result<Vec<Record>, String> {
+pub fn read(item: &Value, left_out: &mut LeftOut) -> Result<Vec<Record>, String> {
     match text(item, "type") {
         Some("relation") => relation(item),
-        Some("entity") => entity(item),
+        Some("entity") => entity(item, left_out),
         _ if item.get("relationType").is_some() => relation(item),
-        _ if item.get("name").is_some() => entity(item),
+        _ if item.get("name").is_some() => entity(item, left_out),
         _ => Err("it is neither an entity nor a relation".to_owned()),
     }
 }
 
-fn entity(item: &Value) -> Result<Vec<Record>, String> {
+fn entity(item: &Value, left_out: &mut LeftOut) -> Result<Vec<Record>, String> {
     let name = text(item, "name").ok_or("the entity has no name")?;
     let kind = text(item, "entityType");
     let mut records: Vec<Record> = Vec::new();
     if let Some(kind) = kind {
         records.push(fact("entity", name, "is a", kind));
     }
-    let observations = item.get("observations").and_then(Value::as_array).into_iter().flatten();
-    for said in observations.filter_map(Value::as_str).filter(|said| !said.trim().is_empty()) {
+    let observations = match item.get("observations") {
+        Some(Value::Array(observations)) => observations.as_slice(),
+        Some(Value::Null) | None => &[],
+        Some(one) => std::slice::from_ref(one),
+    };
+    for observation in observations {
+        let Some(said) = words(observation) else {
+            left_out.note("observations without words");
+            continue;
+        };
         let mut metadata = source();
         metadata.insert("entity".to_owned(), name.into());
         if let Some(kind) = kind {
@@ -37,7 +45,16 @@ fn entity(item: &Value) -> Result<Vec<Record>, String> {
             ..Remembered::default()
         }));
     }
+    if records.is_empty() && observations.is_empty() {
+        left_out.note("entities of which nothing is said");
+    }
     Ok(records)
+}
+
+/// What an observation says, as a text or as the text of an object.
+fn words(observation: &Value) -> Option<&str> {
+    let said = observation.as_str().filter(|said| !said.trim().is_empty());
+    said.or_else(|| ["content", "text"].iter().find_map(|name| text(observation, name)))
 }
 
 fn relation(item: &Value) -> Result<Vec<Record>, String> {

@@ -108,6 +108,11 @@ pub struct Document {
 #[derive(Debug, Clone, Default)]
 pub struct LeftOut(BTreeMap<&'static str, u64>);
 
+/// What is left out wherever bytes are.
+pub const FILES: &str = "files and pictures: their entries name them, their bytes stay behind";
+/// What is left out where a message has a part that nobody here knows.
+pub const UNKNOWN_PARTS: &str = "parts of messages of a kind that is not known: their entries name it";
+
 impl LeftOut {
     /// Counts one more.
     pub fn note(&mut self, what: &'static str) {
@@ -183,6 +188,11 @@ pub fn placed(messages: Vec<Unplaced>, last: Option<&str>, left_out: &mut LeftOu
 /// A text among the members of an object, unless it is blank.
 pub fn text<'a>(of: &'a Value, name: &str) -> Option<&'a str> {
     of.get(name)?.as_str().filter(|text| !text.trim().is_empty())
+}
+
+/// What is in a list among the members of an object.
+pub fn list<'a>(of: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
+    of.get(name).and_then(Value::as_array).into_iter().flatten()
 }
 
 /// A time among the members of an object: as RFC 3339 has it, with or without an offset, or in seconds since 1970.

@@ -1,6 +1,9 @@
 //! Folders of Markdown.
 
 use crate::support::{Place, fixture, says};
+use std::io::Write;
+use zip::ZipWriter;
+use zip::write::SimpleFileOptions;
 
 const NEXT: &str = "/v1/tenants/default/users/alice/files/projects/next.md";
 
@@ -23,6 +26,32 @@ fn markdown_becomes_files_under_its_paths() {
         assert_eq!(index.json["document"]["created_at"], "2023-04-05T00:00:00.000000Z");
         client.get(NEXT).expect(200);
     }
+}
+
+#[test]
+fn a_zip_of_notes_is_read_as_its_folder_is() {
+    let place = Place::sqlite();
+    let path = place.folder().join("vault.zip");
+    let mut writer = ZipWriter::new(std::fs::File::create(&path).unwrap());
+    for name in ["a.md", ".trash/b.md", ".obsidian/c.md", "__MACOSX/._a.md"] {
+        writer.start_file(name, SimpleFileOptions::default()).unwrap();
+        writer.write_all(if name == "a.md" { b"# Hi" } else { b"\xff\xfe" }).unwrap();
+    }
+    writer.finish().unwrap();
+    let told = place.import(&path, &["--user", "alice"]);
+    says(&told, &["files: 1 new", "left out: 3 hidden files and folders"]);
+}
+
+#[test]
+fn a_name_that_no_path_can_have_is_refused_with_its_reason() {
+    let place = Place::sqlite();
+    place.give("notes/Wait...md", "one");
+    place.give("notes/b.md", "two");
+    let told = place.ends_with(3, &place.folder().join("notes"), &["--user", "alice"]);
+    says(
+        &told,
+        &["files: 1 new", "Wait...md: its name has '..' in it, which no path here may have: rename it"],
+    );
 }
 
 #[test]

@@ -33,6 +33,18 @@ fn words_stay_words_and_the_rest_becomes_events() {
 }
 
 #[test]
+fn a_part_that_is_nothing_is_nothing_and_one_of_another_kind_is_no_file() {
+    let mut left_out = LeftOut::default();
+    let content =
+        json!({"content_type": "multimodal_text", "parts": [null, "hi", {"content_type": "hologram"}]});
+    let said = json!({"id": "m", "author": {"role": "user"}, "content": content});
+    let found = message("node", &said, &mut left_out).unwrap();
+    assert_eq!(found.text, "hi");
+    assert_eq!(found.events, [json!({"type": "hologram", "name": null})]);
+    assert_eq!(left_out.iter().collect::<Vec<_>>(), [(UNKNOWN_PARTS, 1)]);
+}
+
+#[test]
 fn what_is_said_to_a_tool_is_a_call() {
     let call = json!({"id": "m", "author": {"role": "assistant"}, "recipient": "python",
         "content": {"content_type": "code", "text": "2+2"}});

@@ -60,6 +60,21 @@ fn memories_are_paragraphs_below_their_headings() {
 }
 
 #[test]
+fn lines_end_as_they_do_on_any_machine() {
+    let of = |lines: &str| {
+        let said = ["# Work", "", "Builds boats.", "", "Likes oak."].join(lines);
+        let item = json!({"conversations_memory": said});
+        let told = |record| match record {
+            Record::Memory(memory) => (memory.source_id, memory.content.unwrap(), memory.metadata),
+            other => panic!("{other:?}"),
+        };
+        records(item).into_iter().map(told).collect::<Vec<_>>()
+    };
+    assert_eq!(of("\n").len(), 2);
+    assert_eq!(of("\r\n"), of("\n"));
+}
+
+#[test]
 fn names_of_projects_cannot_leave_their_folder() {
     let item = json!({"uuid": "p", "name": "../../etc", "prompt_template": "Be brief.",
         "docs": [{"filename": "..\\..\\passwd", "content": "x"}, {"filename": "empty"}]});

@@ -23,6 +23,20 @@ fn content_tells() {
     known(r#"{"count":1,"results":[{"id":"1","memory":"x"}]}"#, Format::Mem0, Shape::Members);
     known(r#"[{"id":"1","memory":"x"}]"#, Format::Mem0, Shape::Array);
     known(r#"[{"id":1,"payload":{"data":"x"}}]"#, Format::Mem0, Shape::Array);
+    known(r#"{"points":[{"id":1,"payload":{"data":"x"}}]}"#, Format::Mem0, Shape::Members);
+    known(r#"{"data":[{"id":"1","memory":"x"}],"total":1}"#, Format::Mem0, Shape::Members);
+    known(
+        r#"{"result":{"points":[{"id":1,"payload":{"data":"x"}}],"next_page_offset":null},"status":"ok"}"#,
+        Format::Mem0,
+        Shape::Members,
+    );
+    known("{\"id\":\"1\",\"memory\":\"x\"}\n{\"id\":\"2\",\"memory\":\"y\"}\n", Format::Mem0, Shape::Lines);
+    known("{\n \"id\": \"1\",\n \"memory\": \"x\"\n}\n", Format::Mem0, Shape::Single);
+    known(
+        "{\"title\":\"a\",\"mapping\":{}}\n{\"title\":\"b\",\"mapping\":{}}",
+        Format::Chatgpt,
+        Shape::Lines,
+    );
     known(
         "{\"type\":\"entity\",\"name\":\"n\",\"entityType\":\"t\",\"observations\":[]}\n",
         Format::Mcp,
@@ -32,9 +46,16 @@ fn content_tells() {
     assert_eq!(recognise(b"PK\x03\x04 and so on"), Seen::Zip);
     assert_eq!(recognise(b""), Seen::Known(Format::Archive), "the archive says itself that it is empty");
     assert_eq!(recognise(b"\x28\xb5\x2f\xfd\0"), Seen::Known(Format::Archive));
-    for unknown in
-        ["hello", "[]", "{}", "[1,2]", r#"{"mappings":1}"#, r#"["mapping"]"#, r#"[{"a":"mapping"}]"#]
-    {
+    for unknown in [
+        "hello",
+        "[]",
+        "{}",
+        "[1,2]",
+        r#"{"mappings":1}"#,
+        r#"["mapping"]"#,
+        r#"[{"a":"mapping"}]"#,
+        r#"{"memory":"4G"}"#,
+    ] {
         assert_eq!(recognise(unknown.as_bytes()), Seen::Unknown, "{unknown}");
     }
 }

@@ -50,6 +50,33 @@ fn members_give_the_items_of_their_arrays() {
 }
 
 #[test]
+fn what_comes_after_the_end_is_read_too() {
+    assert_eq!(texts("[1]\n[{\"a\":2}] {\"b\":3}", Shape::Array), ["1", "{\"a\":2}", "{\"b\":3}"]);
+    assert_eq!(texts("{\"a\":1}{\"b\":2}\n[3]\n", Shape::Single), ["{\"a\":1}", "{\"b\":2}", "3"]);
+    assert_eq!(texts(r#"{"results":[1]} {"results":[2]}"#, Shape::Members), ["1", "2"]);
+    for (text, shape) in
+        [("[1] oops", Shape::Array), ("[1]]", Shape::Array), (r#"{"a":[1]},"#, Shape::Members)]
+    {
+        let (found, error) = all(text.as_bytes(), shape);
+        assert_eq!(found.len(), 1, "{text}");
+        assert!(error.unwrap().contains("after its end"), "{text}");
+    }
+}
+
+#[test]
+fn what_an_answer_is_wrapped_in_is_looked_into() {
+    let text = r#"{"result": {"points": [{"n": 1}], "next": null, "result": {"x": [1]}}, "status": "ok"}"#;
+    let (found, error) = all(text.as_bytes(), Shape::Members);
+    assert_eq!(error, None);
+    let told: Vec<String> =
+        found.iter().map(|(member, _, text)| format!("{}={text}", member.as_deref().unwrap())).collect();
+    assert_eq!(
+        told,
+        ["result.points={\"n\": 1}", "result.next=null", "result.result={\"x\": [1]}", "status=\"ok\""]
+    );
+}
+
+#[test]
 fn lines_are_items_whatever_is_on_them() {
     assert_eq!(
         texts("{\"a\":1}\n\nnonsense\n{\"b\":2}", Shape::Lines),

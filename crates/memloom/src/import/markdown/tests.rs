@@ -20,6 +20,12 @@ fn what_is_no_text_is_refused() {
 }
 
 #[test]
+fn a_name_that_no_path_can_have_is_told() {
+    assert!(read("a/Wait...md", "x".into()).unwrap_err().contains("rename it"));
+    assert!(read("a/../b.md", "x".into()).is_ok(), "where it leads is judged by the rules of paths");
+}
+
+#[test]
 fn names_tell() {
     assert!(is_named_so("a/B.MD") && is_named_so("x.markdown"));
     assert!(!is_named_so(".md") && !is_named_so("a/.md") && !is_named_so("a.mdx"));

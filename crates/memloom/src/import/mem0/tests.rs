@@ -80,6 +80,26 @@ fn points_of_a_vector_store_have_it_in_their_payload() {
 }
 
 #[test]
+fn metadata_of_a_payload_stand_beside_what_is_of_mem0() {
+    let payload = json!({"data": "Prefers window seats", "hash": "h", "user_id": "alice", "agent_id": null, "role": "user",
+        "actor_id": "Alice", "text_lemmatized": "prefer window seat", "created_at": "2024-07-20T08:30:36Z", "updated_at": null,
+        "category": "travel", "source": "chat", "priority": 5, "text": "a note", "categories": "few",
+        "metadata": {"priority": 6, "nested": true}});
+    let kept = memory(json!({"id": "p1", "payload": payload})).kept.unwrap();
+    assert_eq!(
+        Value::from(kept.metadata),
+        json!({"category": "travel", "source": "chat", "priority": 6, "text": "a note", "categories": "few", "nested": true})
+    );
+    let plain =
+        memory(json!({"id": "m", "memory": "Rows", "user_id": "u", "score": 0.5, "metadata": {"a": 1}}));
+    assert_eq!(
+        Value::from(plain.kept.unwrap().metadata),
+        json!({"a": 1}),
+        "what is no payload says what they are"
+    );
+}
+
+#[test]
 fn relations_are_facts() {
     let fact = memory(json!({"source": "alice", "relationship": "likes", "target": "tea"})).fact.unwrap();
     assert_eq!([fact.subject, fact.predicate, fact.object], ["alice", "likes", "tea"]);
