@@ -2,7 +2,7 @@
 
 use super::forks::{ForkPoint, fork_tree};
 use super::lifecycle::{head_for_writing, open_or_create_root};
-use super::{Conversations, authorise, open, publish, text};
+use super::{Conversations, authorise, not_found, open, publish, text};
 use crate::attachments::{Named, link};
 use crate::page;
 use crate::settings::AutoDerive;
@@ -56,6 +56,15 @@ pub struct Idempotency {
     pub body: Digest,
 }
 
+/// Whose conversations may be appended to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    /// All that the caller may write to.
+    Anybodys,
+    /// Those that the caller owns.
+    Own,
+}
+
 /// A request that passed every check that needs no stored state.
 pub(super) struct Checked {
     pub channel: Channel,
@@ -97,6 +106,28 @@ impl Conversations {
         request: AppendRequest,
         idempotency: Option<Idempotency>,
     ) -> Result<Entry> {
+        self.append_to(Whose::Anybodys, caller, id, request, idempotency).await
+    }
+
+    /// Appends an entry to a conversation that the caller owns, or makes it. One that is somebody else's is not found, even
+    /// where the caller may write.
+    pub async fn append_own(
+        &self,
+        caller: &Caller,
+        id: ConversationId,
+        request: AppendRequest,
+    ) -> Result<Entry> {
+        self.append_to(Whose::Own, caller, id, request, None).await
+    }
+
+    async fn append_to(
+        &self,
+        whose: Whose,
+        caller: &Caller,
+        id: ConversationId,
+        request: AppendRequest,
+        idempotency: Option<Idempotency>,
+    ) -> Result<Entry> {
         let checked = Arc::new(self.check_append(caller, request)?);
         if let Some(Idempotency { key, .. }) = &idempotency
             && (key.is_empty() || key.chars().count() > MAX_IDEMPOTENCY_KEY_CHARS)
@@ -110,6 +141,9 @@ impl Conversations {
             .store
             .write("append_entry", move |tx| {
                 tx.lock(id.0.as_bytes())?;
+                if whose == Whose::Own {
+                    refuse_foreign(tx, &caller, id)?;
+                }
                 let head = open_or_create(tx, &caller, id, group_id, &checked, now)?;
                 if let Some(Idempotency { key, body }) = &idempotency {
                     let since = now.saturating_add_micros(-IDEMPOTENCY_MICROS);
@@ -251,6 +285,14 @@ pub(super) fn check_content(content: &Json, max_bytes: usize, max_items: usize) 
 /// The effective client, without which there is no memory channel.
 pub(super) fn require_client(caller: &Caller) -> Result<&ClientId> {
     caller.client.as_ref().ok_or_else(|| Error::forbidden("Client id is required"))
+}
+
+/// Refuses a conversation that somebody else owns, as if it were not there.
+fn refuse_foreign(tx: &mut dyn Tx, caller: &Caller, id: ConversationId) -> Result<()> {
+    match head_for_writing(tx, caller.tenant(), &caller.user, id)? {
+        Some(head) if head.access != Some(AccessLevel::Owner) => Err(not_found(id)),
+        _ => Ok(()),
+    }
 }
 
 /// Opens the target of a write for a writer, or makes it: as a fork where the request says so, else as a root.

@@ -81,6 +81,11 @@ impl Conversations {
         self.search_in(caller.tenant(), Scope::Member(caller.user.clone()), request, 200).await
     }
 
+    /// Searches what the caller owns: nothing that others shared with it, which it may never have asked for.
+    pub async fn search_own(&self, caller: &Caller, request: SearchRequest) -> Result<Page<SearchHit>> {
+        self.search_in(caller.tenant(), Scope::Owner(caller.user.clone()), request, 200).await
+    }
+
     pub(super) async fn search_as_admin(
         &self,
         tenant: &Tenant,

@@ -41,7 +41,9 @@ pub fn trees(tx: &mut dyn Tx, tenant: &Tenant, scope: &Scope) -> Result<Vec<Tree
     // What is live and what is deleted is in different indexes, so each is asked for by itself.
     let (statements, user): (&[&str], Option<&UserId>) = match scope {
         Scope::Member(user) => (&[OWNED, SHARED], Some(user)),
-        Scope::Tenant { owner: Some(owner), with_deleted: false } => (&[OWNED], Some(owner)),
+        Scope::Owner(owner) | Scope::Tenant { owner: Some(owner), with_deleted: false } => {
+            (&[OWNED], Some(owner))
+        }
         Scope::Tenant { owner: Some(owner), with_deleted: true } => {
             (&[OWNED, OWNED_AND_DELETED], Some(owner))
         }

@@ -16,6 +16,8 @@ use uuid::Uuid;
 pub enum Scope {
     /// The live trees a user is a member of.
     Member(UserId),
+    /// The live trees a user owns.
+    Owner(UserId),
     /// A tenant's trees, for admins.
     Tenant {
         /// Only this owner's.
@@ -32,7 +34,11 @@ pub fn groups(
     scope: &Scope,
     limit: usize,
 ) -> Result<Option<Vec<Uuid>>, StoreError> {
-    let Scope::Member(user) = scope else { return Ok(None) };
+    let (user, shared) = match scope {
+        Scope::Member(user) => (user, true),
+        Scope::Owner(user) => (user, false),
+        Scope::Tenant { .. } => return Ok(None),
+    };
     let bound = limit as i64 + 1;
     let params = [tenant.as_str().into(), user.as_str().into(), bound.into()];
     let mut groups = tx.rows(
@@ -40,7 +46,7 @@ pub fn groups(
         &params,
         |row| row.uuid(0),
     )?;
-    if groups.len() <= limit {
+    if shared && groups.len() <= limit {
         groups.append(&mut tx.rows(
             "SELECT g.id FROM memberships m JOIN groups g ON g.id = m.group_id \
              WHERE m.tenant = $1 AND m.user_id = $2 AND m.access_level > 1 AND g.deleted_at IS NULL LIMIT $3",
@@ -62,6 +68,11 @@ pub fn visible(
         Scope::Member(user) => tx.rows(
             "SELECT g.id FROM groups g JOIN memberships m ON m.group_id = g.id AND m.user_id = $3 \
              WHERE g.id = ANY($1) AND g.tenant = $2 AND g.deleted_at IS NULL",
+            &[Value::Uuids(candidates), tenant.as_str().into(), user.as_str().into()],
+            |row| row.uuid(0),
+        )?,
+        Scope::Owner(user) => tx.rows(
+            "SELECT id FROM groups WHERE id = ANY($1) AND tenant = $2 AND owner_user_id = $3 AND deleted_at IS NULL",
             &[Value::Uuids(candidates), tenant.as_str().into(), user.as_str().into()],
             |row| row.uuid(0),
         )?,

@@ -62,7 +62,7 @@ fn users_and_tenants_do_not_see_each_other() {
         assert_eq!(other.request("resources/list", json!({}))["result"]["resources"], json!([]));
         if args[0] == "--user" {
             let message = json!({"role": "user", "text": "me too", "conversation_id": id_in(&said)});
-            assert_eq!(other.failure("append_message", message)["code"], "FORBIDDEN");
+            assert_eq!(other.failure("append_message", message)["code"], "NOT_FOUND");
         }
     }
     assert!(alice.ok("recall", json!({"query": "presents in the attic"})).contains("attic"));

@@ -1,17 +1,24 @@
-//! `search_conversations`, `append_message`.
+//! `search_conversations`, `append_message`. Conversations are the user's own: what others share can hold anything, and
+//! nobody asked for it.
 
 use super::{Outcome, cut, day, indented, internal, read};
 use crate::mcp::McpServer;
 use crate::mcp::failure::told;
-use memloom_core::conversations::Channel;
-use memloom_core::{Clock, ConversationId, Json, SystemClock, parse_uuid};
+use memloom_core::conversations::{Channel, Entry};
+use memloom_core::{Clock, ConversationId, Error, Json, Resource, SystemClock, parse_uuid};
 use memloom_service::conversations::{AppendRequest, SearchHit, SearchRequest};
+use memloom_wire::tools::ToolFailure;
 use serde_json::{Value, json};
 
 const MAX_QUERY_CHARS: usize = 1000;
 const MAX_TEXT_CHARS: usize = 1_000_000;
 const SHOWN_CHARS: usize = 400;
+const TITLE_CHARS: usize = 100;
 const DEFAULT_LIMIT: u32 = 5;
+
+/// What to do where a conversation is not the user's own.
+const NO_CONVERSATION: &str = "Leave out 'conversation_id' to record in a conversation of the user's own, or give one that \
+                               append_message or search_conversations showed.";
 
 /// Finds what was said.
 pub(super) async fn search(server: &McpServer, arguments: &Value) -> Outcome {
@@ -26,31 +33,59 @@ pub(super) async fn search(server: &McpServer, arguments: &Value) -> Outcome {
         ..SearchRequest::default()
     };
     let caller = server.conversations_caller().map_err(told)?;
-    let found = server.services.conversations.search(&caller, request).await.map_err(told)?;
+    let found = server.services.conversations.search_own(&caller, request).await.map_err(told)?;
     if found.data.is_empty() {
         return Ok("nothing found in earlier conversations".to_owned());
     }
-    Ok(found.data.iter().map(passage).collect::<Vec<_>>().join("\n"))
+    let (_, user) = server.bound.scope();
+    Ok(found.data.iter().map(|hit| line(hit, user)).collect::<Vec<_>>().join("\n"))
 }
 
-fn passage(hit: &SearchHit) -> String {
-    let title = hit.conversation_title.as_deref().unwrap_or("untitled");
-    let said = hit.entry.as_ref().and_then(|entry| {
-        let items = entry.content.value().ok()?;
-        let role = match items.pointer("/0/role")?.as_str()? {
-            "AI" => "assistant",
-            _ => "user",
-        };
-        Some((role, items.pointer("/0/text")?.as_str()?.to_owned()))
-    });
+fn line(hit: &SearchHit, user: &str) -> String {
+    let title = cut(hit.conversation_title.as_deref().unwrap_or("untitled"), TITLE_CHARS);
+    let (speaker, text) = hit.entry.as_ref().and_then(said).unwrap_or_default();
+    let speaker = if speaker.is_empty() { "said" } else { speaker };
+    // Whoever the user lets write into a conversation is not the user.
+    let author = hit.entry.as_ref().and_then(|entry| entry.user_id.as_ref());
+    let by = author.filter(|author| author.as_str() != user);
+    let by = by.map(|author| format!(" ({})", author.as_str())).unwrap_or_default();
     let on = hit.entry.as_ref().map(|entry| entry.created_at.to_string()).unwrap_or_default();
-    let (role, text) = match (said, &hit.highlights) {
-        (Some((role, text)), _) => (role, text),
-        (None, Some(text)) => ("said", text.clone()),
-        (None, None) => ("said", String::new()),
+    let passage = indented(&passage(&text, hit.highlights.as_deref()));
+    format!(
+        "{} · {speaker}{by}: {passage} [conversation {}, {}]",
+        indented(&title),
+        hit.conversation_id,
+        day(&on)
+    )
+}
+
+/// Who said what, where an entry is one message.
+fn said(entry: &Entry) -> Option<(&'static str, String)> {
+    let items = entry.content.value().ok()?;
+    let [message] = items.as_array()?.as_slice() else { return None };
+    let speaker = match message.get("role")?.as_str()? {
+        "AI" => "assistant",
+        _ => "user",
     };
-    let text = indented(&cut(&text, SHOWN_CHARS));
-    format!("{title} · {role}: {text} [conversation {}, {}]", hit.conversation_id, day(&on))
+    Some((speaker, message.get("text")?.as_str()?.to_owned()))
+}
+
+/// All of a short text; of a longer one what matched, or its beginning where it was found by what it means.
+fn passage(text: &str, matched: Option<&str>) -> String {
+    let chars = text.chars().count();
+    if (1..=SHOWN_CHARS).contains(&chars) {
+        return text.to_owned();
+    }
+    match matched.filter(|passage| text.is_empty() || passage.contains("**")) {
+        Some(passage) if text.is_empty() => cut(passage, SHOWN_CHARS),
+        Some(passage) => {
+            let plain = passage.replace("**", "");
+            let before = if text.trim_start().starts_with(&plain) { "" } else { "…" };
+            let after = if text.trim_end().ends_with(&plain) { "" } else { "…" };
+            format!("{before}{}{after} (of {chars} characters)", cut(passage, SHOWN_CHARS))
+        }
+        None => cut(text, SHOWN_CHARS),
+    }
 }
 
 /// Records a message.
@@ -77,6 +112,11 @@ pub(super) async fn append(server: &McpServer, arguments: &Value) -> Outcome {
         ..AppendRequest::default()
     };
     let caller = server.conversations_caller().map_err(told)?;
-    server.services.conversations.append(&caller, id, request, None).await.map_err(told)?;
-    Ok(format!("recorded [conversation {id}]"))
+    match server.services.conversations.append_own(&caller, id, request).await {
+        Ok(_) => Ok(format!("recorded [conversation {id}]")),
+        Err(error @ Error::NotFound { resource: Resource::Conversation, .. }) => {
+            Err(ToolFailure { hint: NO_CONVERSATION.to_owned(), ..told(error) })
+        }
+        Err(error) => Err(told(error)),
+    }
 }

@@ -100,7 +100,7 @@ impl Question {
         match actors::subject(&self.query, self.names.iter().map(String::as_str))? {
             Subject::Named(name) => Some(name),
             Subject::Asker => match &self.scope {
-                Scope::Member(user) => Some(user.as_str()),
+                Scope::Member(user) | Scope::Owner(user) => Some(user.as_str()),
                 Scope::Tenant { .. } => None,
             },
         }
