@@ -1,5 +1,6 @@
 //! What models are told of the tools. A model pays for every word of this in every session, and picks by it.
 
+use super::tools::events::MAX_KEYWORD_CHARS;
 use memloom_wire::tools::FileTool;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
@@ -119,8 +120,8 @@ static DEFINITIONS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
         Definition {
             name: "forget",
             title: "Forget a memory",
-            description: "Forget a memory or a fact for good, by the id that recall or query_facts showed, or by its exact \
-                      text.",
+            description: "Forget a memory, fact or event for good, by the id that recall, query_facts or memory_log_event \
+                      showed, or by its exact text.",
             effect: Effect::ChangesOnce,
             parameters: || {
                 object(
@@ -128,7 +129,7 @@ static DEFINITIONS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
                     json!({
                         "id": {"type": "string"},
                         "text": {"type": "string", "maxLength": 8000,
-                            "description": "Instead of the id: all of the memory's text."},
+                            "description": "Instead of the id: all of its text."},
                     }),
                 )
             },
@@ -226,7 +227,8 @@ static DEFINITIONS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
                     json!({
                         "digest": {"type": "string", "minLength": 1, "maxLength": 10_000,
                             "description": "What happened, with the names it should be found by."},
-                        "keywords": {"type": "array", "maxItems": 50, "items": {"type": "string"},
+                        "keywords": {"type": "array", "maxItems": 50,
+                            "items": {"type": "string", "maxLength": MAX_KEYWORD_CHARS},
                             "description": "Further words to find it by."},
                         "happened_at": {"type": "string", "format": "date-time", "description": "Now, unless given."},
                     }),
@@ -245,7 +247,7 @@ static DEFINITIONS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
         Definition {
             name: "search_conversations",
             title: "Search conversations",
-            description: "Search what was said in the user's earlier conversations; returns the best passage of each.",
+            description: "Search what was said in the user's own earlier conversations; returns the best passage of each.",
             effect: Effect::Reads,
             parameters: || {
                 object(

@@ -70,7 +70,13 @@ impl From<Error> for Problem {
             Error::QuotaExceeded(quota) => {
                 let seconds = Some(quota.retry_after_seconds);
                 let problem = Self::new(StatusCode::TOO_MANY_REQUESTS, "QUOTA_EXCEEDED", text);
-                Self { retry_after_seconds: seconds, ..problem }
+                let details = Map::from_iter([
+                    ("scope".to_owned(), quota.scope.into()),
+                    ("resource".to_owned(), quota.resource.into()),
+                    ("limit".to_owned(), quota.limit.into()),
+                    ("window_seconds".to_owned(), quota.window_seconds.into()),
+                ]);
+                Self { retry_after_seconds: seconds, details, ..problem }
             }
             Error::NotFound { resource: Resource::Route, .. } => {
                 Self::new(StatusCode::NOT_FOUND, "ROUTE_NOT_FOUND", text)
@@ -127,8 +133,7 @@ pub(super) fn told(error: Error) -> ToolFailure {
 }
 
 /// What to do where nothing is to be forgotten.
-pub(super) const NO_MEMORY: &str =
-    "Look for it with recall: each result carries its id. If it is not there, there is nothing to forget.";
+pub(super) const NO_MEMORY: &str = "Look for it with recall or query_facts: each result carries its id. If it is not there, there is nothing to forget.";
 const LOOK_FIRST: &str = "It may have been carried out: look first, then repeat it if it was not.";
 
 /// An error before or beside the protocol, as HTTP says it.

@@ -118,6 +118,11 @@ fn hint(code: &str, details: &BTreeMap<String, Value>) -> String {
         "GOVERNED_PATH" | "FORBIDDEN" | "TENANT_FORBIDDEN" | "WRITE_NOT_ALLOWED" | "UNAUTHENTICATED" => {
             "This is not allowed here. Do not try again; tell the user.".to_owned()
         }
+        // Nothing passes with time where there is no window.
+        "QUOTA_EXCEEDED" if details.get("window_seconds").and_then(Value::as_u64) == Some(0) => {
+            let what = details.get("resource").and_then(Value::as_str).unwrap_or("things");
+            format!("Waiting does not help. Delete or merge {what} that are not needed any more, or tell the user.")
+        }
         "QUOTA_EXCEEDED" => "Too much at once. Wait a little, then try again, with fewer calls.".to_owned(),
         "DEPENDENCY_UNAVAILABLE" | "HTTP_502" | "HTTP_503" | "HTTP_504" => {
             "The memory is not available right now. Try again later; go on without it meanwhile.".to_owned()

@@ -78,6 +78,91 @@ fn long_events_are_cut_where_there_are_several() {
 }
 
 #[test]
+fn keywords_have_a_limit_and_are_cut_where_events_are_shown() {
+    let server = TestServer::start(env!("CARGO_BIN_EXE_memloom"));
+    let client = server.someone("alice").with_key("editor");
+    let alice = Caller::of(&client);
+    let error = alice.failure("memory_log_event", json!({"digest": "a", "keywords": ["k".repeat(129)]}));
+    assert_eq!(error["code"], "INVALID_ARGUMENTS", "{error}");
+    assert!(error["message"].as_str().unwrap().contains("129 characters"), "{error}");
+    alice.ok("memory_log_event", json!({"digest": "a", "keywords": ["k".repeat(128)]}));
+
+    // Other clients have no such limit.
+    let event = json!({"event_id": "long", "tenant_id": "default", "user_id": client.user(), "digest": "Docked",
+        "keywords": (0..50).map(|number| format!("{number}{}", "k".repeat(5000))).collect::<Vec<_>>()});
+    let path = format!("/v1/tenants/default/users/{}/events", client.user());
+    client.post(&path, json!({"event": event})).expect(202);
+    let found = alice.ok("memory_recall", json!({"query": "docked"}));
+    assert!(found.contains("Docked") && found.contains("more characters)"), "{found}");
+    assert!(found.len() < 300, "{} characters", found.len());
+}
+
+#[test]
+fn no_result_is_longer_than_a_model_should_pay_for_but_a_file() {
+    let mut agent = Home::new().agent(&[]);
+    for number in 0..25 {
+        let digest = format!("Tide {number}{}end", "\n".repeat(9000));
+        agent.ok("memory_log_event", json!({"digest": digest}));
+        let path = format!("{number}/{}.md", ["long"; 200].join("/"));
+        agent.ok("memory_write_file", json!({"path": path, "content": "x"}));
+    }
+    for (tool, arguments) in [
+        ("memory_recall", json!({"query": "tide", "top_k": 20})),
+        ("memory_recall", json!({"query": "tide", "top_k": 1})),
+        ("recall", json!({"query": "tide", "limit": 20, "min_score": 0})),
+        ("recall", json!({"query": "tide", "limit": 1, "min_score": 0})),
+        ("memory_list_files", json!({})),
+    ] {
+        let found = agent.ok(tool, arguments);
+        let chars = found.chars().count();
+        assert!((5000..=20_000).contains(&chars), "{tool}: {chars} characters");
+        let is_said = found.contains("more characters)") || found.contains("(there are more: ");
+        assert!(is_said, "{tool}: {found}");
+    }
+    let content = "x".repeat(100_000);
+    agent.ok("memory_write_file", json!({"path": "a.md", "content": content}));
+    assert_eq!(agent.ok("memory_load_file", json!({"path": "a.md"})), content);
+    let name = "n".repeat(100_000);
+    let error = agent.failure("recall", json!({"query": "a", name: 1}));
+    assert!(error.to_string().len() < 3000, "{} characters", error.to_string().len());
+}
+
+#[test]
+fn what_there_are_too_many_of_does_not_become_less_by_waiting() {
+    let quotas = "[quotas]\nmax_files = 1\nmax_events = 1\nuser_reads = {limit = 1, window = \"1h\"}\n";
+    let server = Setup::new(env!("CARGO_BIN_EXE_memloom")).toml(quotas).start();
+    let alice = Caller::of(&server.someone("alice"));
+    alice.ok("memory_write_file", json!({"path": "a.md", "content": "x"}));
+    alice.ok("memory_log_event", json!({"digest": "first"}));
+    for (tool, arguments, what) in [
+        ("memory_write_file", json!({"path": "b.md", "content": "x"}), "files"),
+        ("memory_log_event", json!({"digest": "second"}), "events"),
+    ] {
+        let error = alice.failure(tool, arguments);
+        assert_eq!((&error["code"], &error["resource"]), (&json!("QUOTA_EXCEEDED"), &json!(what)), "{error}");
+        let hint = error["hint"].as_str().unwrap();
+        assert!(hint.starts_with("Waiting does not help.") && hint.contains(what), "{error}");
+    }
+    alice.ok("memory_list_files", json!({}));
+    let error = alice.failure("memory_list_files", json!({}));
+    assert!(error["hint"].as_str().unwrap().contains("Wait a little"), "{error}");
+}
+
+#[test]
+fn an_event_is_forgotten_by_the_id_that_it_was_logged_under() {
+    let home = Home::new();
+    let mut agent = home.agent(&[]);
+    let logged = agent.ok("memory_log_event", json!({"digest": "The lighthouse was painted"}));
+    let mut other = home.agent(&["--user", "bob"]);
+    assert_eq!(other.failure("forget", json!({"id": id_in(&logged)}))["code"], "MEMORY_NOT_FOUND");
+    assert_eq!(agent.ok("forget", json!({"id": id_in(&logged)})), "forgotten");
+    assert!(agent.ok("memory_recall", json!({"query": "lighthouse"})).starts_with("no event"));
+    let left = agent.ok("recall", json!({"query": "lighthouse painted", "min_score": 0}));
+    assert!(left.starts_with("nothing found"), "{left}");
+    assert_eq!(agent.failure("forget", json!({"id": id_in(&logged)}))["code"], "MEMORY_NOT_FOUND");
+}
+
+#[test]
 fn writers_of_one_file_do_not_undo_each_other() {
     let mut agent = Home::new().agent(&[]);
     agent.ok("memory_write_file", json!({"path": "a.md", "content": "0 1 2"}));

@@ -5,15 +5,18 @@ use crate::mcp::McpServer;
 use crate::mcp::failure::told;
 use memloom_core::files::FileRole;
 use memloom_core::{Clock, SystemClock};
+use memloom_wire::tools::{Arguments, ToolFailure};
 use serde_json::{Value, json};
 
 const MAX_DIGEST_CHARS: usize = 10_000;
+/// What a tag of a memory may have, so that the memory that mirrors an event is found by all of its keywords.
+pub(in crate::mcp) const MAX_KEYWORD_CHARS: usize = 128;
 /// Where such events come from, as searches of other clients can tell.
 const SOURCE: &str = "mcp";
 
 /// Notes an event.
 pub(super) async fn log(server: &McpServer, arguments: &Value) -> Outcome {
-    let takes = r#"memory_log_event takes {"digest": "what happened", "keywords": ["word"], "happened_at": "2026-01-31T09:00:00Z"}; keywords and happened_at are optional."#;
+    let takes = r#"memory_log_event takes {"digest": "what happened", "keywords": ["word"], "happened_at": "2026-01-31T09:00:00Z"}; keywords (of at most 128 characters each) and happened_at are optional."#;
     let arguments = read(arguments, &["digest", "keywords", "happened_at"], takes)?;
     let id = SystemClock.new_id();
     let (tenant, user) = server.bound.scope();
@@ -24,11 +27,26 @@ pub(super) async fn log(server: &McpServer, arguments: &Value) -> Outcome {
         "source_type": SOURCE,
         "timestamp": arguments.optional_text("happened_at", 64)?,
         "digest": arguments.text("digest", MAX_DIGEST_CHARS)?,
-        "keywords": arguments.get("keywords"),
+        "keywords": keywords(&arguments)?,
         "project_ids": server.bound.project().into_iter().collect::<Vec<_>>(),
     });
     let (files, caller) = (&server.services.files, server.files_caller().map_err(told)?);
     files.admit(&caller, FileRole::Writer).await.map_err(told)?;
     files.write_event(&caller, json!({"event": event}), None).await.map_err(told)?;
     Ok(format!("logged [{id}]"))
+}
+
+/// The keywords, none of them too long; whether they are keywords at all is for the service to say.
+fn keywords(arguments: &Arguments) -> Result<Option<&Value>, ToolFailure> {
+    let keywords = arguments.get("keywords");
+    for keyword in keywords.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
+        let chars = keyword.chars().count();
+        if chars > MAX_KEYWORD_CHARS {
+            let message = format!(
+                "a keyword has {chars} characters; at most {MAX_KEYWORD_CHARS} are taken, the rest belongs into the digest"
+            );
+            return Err(arguments.wrong(message));
+        }
+    }
+    Ok(keywords)
 }

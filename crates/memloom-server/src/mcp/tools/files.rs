@@ -1,6 +1,6 @@
 //! The file tools of the contract, and deleting a file.
 
-use super::{Outcome, SHOWN_CHARS, cut, day, indented, internal, read};
+use super::{Outcome, cut, day, fitting, indented, internal, read, share_of};
 use crate::mcp::McpServer;
 use crate::mcp::failure::told;
 use memloom_core::files::{Code, FilePath, FileRole, ScopedCaller};
@@ -17,6 +17,8 @@ use std::fmt::Write as _;
 /// How often a change is tried again that others were faster than.
 const ATTEMPTS: usize = 4;
 const MAX_PATH_CHARS: usize = 1024;
+/// So much is shown of all keywords of an event: its digest says what happened.
+const KEYWORDS_CHARS: usize = 100;
 
 /// Calls one of the five.
 pub(super) async fn call(server: &McpServer, tool: FileTool, arguments: &Value) -> Outcome {
@@ -56,15 +58,15 @@ async fn recall(server: &McpServer, caller: &ScopedCaller, call: RecallCall) -> 
     if found.is_empty() {
         return Ok("no event has any of these words; events are written with memory_log_event".to_owned());
     }
-    let chars = if found.len() == 1 { usize::MAX } else { SHOWN_CHARS };
+    let chars = share_of(found.len());
     let mut lines = Vec::with_capacity(found.len());
     for event in found {
         let event: EventDigest = serde_json::from_str(&event).map_err(internal)?;
-        let digest = indented(&cut(&event.digest, chars));
+        let digest = cut(&indented(&event.digest), chars);
         let mut line = format!("{} {digest}", day(event.timestamp.as_deref().unwrap_or_default()));
         if !event.keywords.is_empty() {
             // Writing to a `String` cannot fail.
-            let _ = write!(line, " ({})", cut(&event.keywords.join(", "), chars));
+            let _ = write!(line, " ({})", cut(&indented(&event.keywords.join(", ")), KEYWORDS_CHARS));
         }
         lines.push(line);
     }
@@ -82,7 +84,7 @@ async fn list(server: &McpServer, caller: &ScopedCaller, call: ListFilesCall) ->
         .iter()
         .map(|file| format!("{} {}", file.path, day(&file.last_modified.to_string())))
         .collect();
-    if list.next_after.is_some() {
+    if fitting(&mut lines) > 0 || list.next_after.is_some() {
         lines.push("(there are more: give a longer prefix)".to_owned());
     }
     Ok(lines.join("\n"))

@@ -1,9 +1,9 @@
 //! `remember`, `recall`, `forget`.
 
-use super::{Outcome, SHOWN_CHARS, cut, day, for_project, indented, read, share};
+use super::{Outcome, cut, day, facts, for_project, indented, read, share, share_of};
 use crate::mcp::McpServer;
 use crate::mcp::failure::{NO_MEMORY, told};
-use memloom_core::memories::Search;
+use memloom_core::memories::{Search, mirror};
 use memloom_wire::tools::ToolFailure;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -48,41 +48,44 @@ pub(super) async fn recall(server: &McpServer, arguments: &Value) -> Outcome {
         let advice = if threshold > 0.0 { "; other words or a lower min_score may find more" } else { "" };
         return Ok(format!("nothing found with a score of {threshold} or more{advice}"));
     }
-    let chars = if found.hits.len() == 1 { usize::MAX } else { SHOWN_CHARS };
+    let chars = share_of(found.hits.len());
     let mut shown = String::from("score, memory [id, day]\n");
     for hit in &found.hits {
         let memory = &hit.memory;
         let at = memory.occurred_at.unwrap_or(memory.updated_at).to_string();
         let whose = if memory.scope.user().is_none() { ", project" } else { "" };
-        let text = indented(&cut(&memory.content, chars));
+        let text = cut(&indented(&memory.content), chars);
         // Writing to a `String` cannot fail.
         let _ = writeln!(shown, "{:.2} {text} [{}, {}{whose}]", hit.score, memory.id, day(&at));
     }
     Ok(shown.trim_end().to_owned())
 }
 
-/// Forgets a memory.
+/// Forgets a memory, which a fact is too, or an event with the memory that mirrors it.
 pub(super) async fn forget(server: &McpServer, arguments: &Value) -> Outcome {
-    let takes = r#"forget takes {"id": "…"} as recall shows it, or {"text": "all of the memory's text"}."#;
+    let takes = r#"forget takes {"id": "…"} as recall, query_facts or memory_log_event showed it, or {"text": "all of its text"}."#;
     let arguments = read(arguments, &["id", "text"], takes)?;
     let id = arguments.optional_text("id", 100)?;
     let text = arguments.optional_text("text", MAX_TEXT_CHARS)?;
     let (memories, caller) = (&server.services.memories, server.memories_caller());
     let forgotten = match (id, text) {
-        (Some(id), None) => {
-            let mut gone = 0;
-            for scope in scopes(server) {
-                gone += usize::from(memories.delete(&caller, id.trim(), &scope, None).await.map_err(told)?);
-            }
-            gone
-        }
+        (Some(id), None) => forget_id(server, id.trim()).await?,
         (None, Some(text)) => {
             let body = json!({
                 "query": text,
                 "layers": server.bound.layers(),
                 "identifiers": server.bound.identifiers(),
             });
-            memories.forget_words(&caller, &body).await.map_err(told)?.len()
+            match memories.forget_words(&caller, &body).await.map_err(told)?.len() {
+                0 => {
+                    let mut gone = 0;
+                    for fact in facts::shown_as(server, &text).await? {
+                        gone += forget_id(server, &fact.id.to_string()).await?;
+                    }
+                    gone
+                }
+                several => several,
+            }
         }
         (Some(_), Some(_)) => return Err(arguments.wrong("there is both an 'id' and a 'text'".to_owned())),
         (None, None) => return Err(arguments.wrong("neither 'id' nor 'text' is given".to_owned())),
@@ -90,12 +93,31 @@ pub(super) async fn forget(server: &McpServer, arguments: &Value) -> Outcome {
     match forgotten {
         0 => Err(ToolFailure::new(
             "MEMORY_NOT_FOUND",
-            "no memory here has this id or says exactly this",
+            "no memory, fact or event here has this id or says exactly this",
             NO_MEMORY,
         )),
         1 => Ok("forgotten".to_owned()),
         several => Ok(format!("forgotten: {several} memories")),
     }
+}
+
+/// Forgets what has this id; says how many that were.
+async fn forget_id(server: &McpServer, id: &str) -> Result<usize, ToolFailure> {
+    let (memories, caller) = (&server.services.memories, server.memories_caller());
+    let mut ids = vec![id.to_owned()];
+    if let Ok(files) = server.files_caller() {
+        ids.push(mirror::id(&files.scope, id).to_string());
+    }
+    for id in ids {
+        let mut gone = 0;
+        for scope in scopes(server) {
+            gone += usize::from(memories.delete(&caller, &id, &scope, None).await.map_err(told)?);
+        }
+        if gone > 0 {
+            return Ok(gone);
+        }
+    }
+    Ok(0)
 }
 
 /// The scopes that are bound, as a request by id names them: an id leads to no other.

@@ -1,7 +1,7 @@
 //! The tools: arguments in, one function of the service, few words out.
 
 mod conversations;
-mod events;
+pub(super) mod events;
 mod facts;
 mod files;
 mod memories;
@@ -12,14 +12,33 @@ use memloom_core::Error;
 use memloom_wire::tools::{Arguments, FileTool, ToolFailure};
 use serde_json::{Map, Value};
 
+/// No result is longer, but for a file, which is loaded as a whole: a model pays for every word of it.
+const RESULT_CHARS: usize = 20_000;
+/// So much of a result is for what is found; the rest is for what is said about it.
+const FOUND_CHARS: usize = 19_500;
+/// So much is shown of something that is found alone.
+const ALONE_CHARS: usize = 18_000;
 /// So much is shown of each of several that are found.
 const SHOWN_CHARS: usize = 1000;
+/// So much may stand beside each: an id, a day, keywords.
+const BESIDE_CHARS: usize = 200;
+/// So much is told of what went wrong.
+const MESSAGE_CHARS: usize = 1000;
 
 /// What a tool answers: a text for the model, or a failure for it.
 type Outcome = Result<String, ToolFailure>;
 
 /// Calls a tool; `None` where there is none of this name.
 pub(super) async fn call(server: &McpServer, name: &str, arguments: Map<String, Value>) -> Option<Outcome> {
+    let outcome = dispatch(server, name, arguments).await?;
+    Some(match outcome {
+        Ok(text) if name == FileTool::LoadFile.name() => Ok(text),
+        Ok(text) => Ok(cut(&text, RESULT_CHARS)),
+        Err(failure) => Err(ToolFailure { message: cut(&failure.message, MESSAGE_CHARS), ..failure }),
+    })
+}
+
+async fn dispatch(server: &McpServer, name: &str, arguments: Map<String, Value>) -> Option<Outcome> {
     if let Some(word) = arguments.keys().find(|word| names_a_scope(word)) {
         return super::catalogue::names().any(|known| known == name).then(|| Err(bound(word)));
     }
@@ -69,6 +88,7 @@ pub(super) fn names_a_scope(word: &str) -> bool {
 }
 
 fn bound(word: &str) -> ToolFailure {
+    let word = cut(word, MESSAGE_CHARS / 2);
     let message = format!("'{word}' cannot be chosen: whose memory this is, is fixed by the host");
     ToolFailure::arguments(message, format!("Call again without '{word}'."))
 }
@@ -101,6 +121,26 @@ fn for_project(server: &McpServer, arguments: &Arguments) -> Result<bool, ToolFa
         }
         Some(_) => Err(arguments.wrong("'for_project' is neither true nor false".to_owned())),
     }
+}
+
+/// How many characters are shown of each of so many that are found.
+fn share_of(found: usize) -> usize {
+    match found {
+        0 | 1 => ALONE_CHARS,
+        several => SHOWN_CHARS.min((FOUND_CHARS / several).saturating_sub(BESIDE_CHARS)),
+    }
+}
+
+/// Keeps as many lines as a result may hold, at least one; says how many are left out.
+fn fitting(lines: &mut Vec<String>) -> usize {
+    let mut chars = 0;
+    let fit = lines.iter().take_while(|line| {
+        chars += line.chars().count() + 1;
+        chars <= FOUND_CHARS
+    });
+    let (fit, all) = (fit.count().max(1), lines.len());
+    lines.truncate(fit);
+    all - lines.len()
 }
 
 /// The beginning of a text, and how much of it is missing.
