@@ -108,7 +108,7 @@ impl Authenticator {
     }
 
     async fn identify(&self, headers: &HeaderMap, route_tenant: Option<&str>) -> Result<Principal> {
-        if matches!(self.bearer, Bearer::UserName) {
+        if self.is_local() {
             require_loopback_host(headers)?;
         }
         let bearer = bearer(headers)?;
@@ -132,6 +132,11 @@ impl Authenticator {
             (header, route) => route.map(str::to_owned).or(header),
         };
         resolve(Credentials { user, client, asserted_user, asserted_tenant }, &self.policy)
+    }
+
+    /// Whether every caller is believed.
+    pub(crate) fn is_local(&self) -> bool {
+        matches!(self.bearer, Bearer::UserName)
     }
 
     /// Asks the issuer for its keys once, for a diagnosis: how many usable ones it publishes, or why that cannot be
@@ -213,23 +218,27 @@ fn policy(config: &AuthConfig) -> IdentityPolicy {
 }
 
 /// In local mode every caller is believed, so a web page must not be one: a page whose own name was pointed at this
-/// machine would call from the browser as if it belonged here. What it cannot change is the name it calls.
+/// machine would call from the browser as if it belonged here. What it cannot change is the name it calls. Over HTTP/2 that
+/// stands elsewhere, and the shell makes a `Host` of it.
 fn require_loopback_host(headers: &HeaderMap) -> Result<()> {
     let Some(host) = headers.get(HOST) else { return Ok(()) };
-    let host = host.to_str().unwrap_or_default();
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
-    };
-    let loopback = name.eq_ignore_ascii_case("localhost")
-        || name.to_ascii_lowercase().ends_with(".localhost")
-        || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
-    if loopback {
+    if names_this_machine(host.to_str().unwrap_or_default()) {
         return Ok(());
     }
     Err(Error::forbidden(
         "local mode answers to localhost only; set auth.mode = \"jwt\" to serve under another name",
     ))
+}
+
+/// Whether a host, with its port or without, is this machine.
+pub(crate) fn names_this_machine(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    };
+    name.eq_ignore_ascii_case("localhost")
+        || name.to_ascii_lowercase().ends_with(".localhost")
+        || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// The credential of the one `Authorization: Bearer` header. Another scheme is a credential that cannot be verified.

@@ -14,6 +14,7 @@
 //! | `catalogue.rs` | what models are told of the tools |
 //! | `tools/` | arguments in, one function of the service, few words out |
 //! | `resources.rs` | files as resources |
+//! | `misread.rs` | what is wrong with requests that cannot be read |
 //! | `failure.rs` | how it says no, to models and over HTTP |
 //! | `http.rs` | `/mcp` |
 
@@ -21,6 +22,7 @@ mod bound;
 mod catalogue;
 pub mod failure;
 mod http;
+mod misread;
 mod resources;
 mod tools;
 
@@ -30,12 +32,15 @@ pub use http::{PATH, router};
 
 use memloom_service::Services;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, Tool,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod, CompleteRequestParams,
+    CompleteResult, ContentBlock, CustomRequest, CustomResult, Implementation, InitializeRequestParams,
+    InitializeResult, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
+    ReadResourceResponse, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
+use std::borrow::Cow;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -49,6 +54,15 @@ Memloom is your long-term memory: it outlives this session and is shared by the 
 - Something happened that may matter later: memory_log_event; find it again with memory_recall.
 - What was said in earlier conversations: search_conversations.
 Do not store secrets, nor what can be read from the code at hand. Whose memory this is is fixed; never pass a user.";
+
+/// The versions of the protocol that are spoken. 2025-03-26 is none of them: it alone demands that many requests may come as
+/// one, which nobody sends and the SDK does not read.
+const VERSIONS: [ProtocolVersion; 4] = [
+    ProtocolVersion::V_2024_11_05,
+    ProtocolVersion::V_2025_06_18,
+    ProtocolVersion::V_2025_11_25,
+    ProtocolVersion::V_2026_07_28,
+];
 
 /// Answers the protocol for one caller.
 #[derive(Clone)]
@@ -79,6 +93,23 @@ impl McpServer {
             Err(error) => tracing::debug!(%error, "a session did not begin"),
         }
     }
+
+    /// What a tool answers.
+    async fn called(&self, request: CallToolRequestParams) -> Result<CallToolResult, ErrorData> {
+        let arguments = request.arguments.unwrap_or_default();
+        Ok(match tools::call(self, &request.name, arguments).await {
+            Some(Ok(text)) => CallToolResult::success(vec![ContentBlock::text(text)]),
+            Some(Err(failure)) => {
+                CallToolResult::error(vec![ContentBlock::text(failure.to_json().to_string())])
+            }
+            None => {
+                let names: Vec<&str> = catalogue::names().collect();
+                let name: String = request.name.chars().take(100).collect();
+                let message = format!("there is no tool '{name}'; there are {}", names.join(", "));
+                return Err(ErrorData::invalid_params(message, None));
+            }
+        })
+    }
 }
 
 impl ServerHandler for McpServer {
@@ -88,6 +119,24 @@ impl ServerHandler for McpServer {
             .with_server_info(Implementation::new("memloom", env!("CARGO_PKG_VERSION")))
             // So that a person can ask whose it is: hosts show or tell this.
             .with_instructions(format!("{INSTRUCTIONS}\nThis is the memory of {}.", self.bound.scope().1))
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        Cow::Borrowed(&VERSIONS)
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        context.peer.set_peer_info(request.clone());
+        let mut result = self.negotiate_initialize(&request)?;
+        if request.protocol_version == ProtocolVersion::V_2025_03_26 {
+            // Clients of that age know the version before it, and none of the later ones.
+            result.protocol_version = ProtocolVersion::V_2024_11_05;
+        }
+        Ok(result)
     }
 
     async fn list_tools(
@@ -107,19 +156,7 @@ impl ServerHandler for McpServer {
         request: CallToolRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let arguments = request.arguments.unwrap_or_default();
-        let result = match tools::call(self, &request.name, arguments).await {
-            Some(Ok(text)) => CallToolResult::success(vec![ContentBlock::text(text)]),
-            Some(Err(failure)) => {
-                CallToolResult::error(vec![ContentBlock::text(failure.to_json().to_string())])
-            }
-            None => {
-                let names: Vec<&str> = catalogue::names().collect();
-                let message = format!("there is no tool '{}'; there are {}", request.name, names.join(", "));
-                return Err(ErrorData::invalid_params(message, None));
-            }
-        };
-        Ok(result.into())
+        self.called(request).await.map(CallToolResponse::from)
     }
 
     async fn list_resources(
@@ -144,5 +181,31 @@ impl ServerHandler for McpServer {
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         resources::read(self, request.uri).await
+    }
+
+    // The SDK would answer these two with nothing, though nobody was told that they are there.
+
+    async fn complete(
+        &self,
+        _: CompleteRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        Err(ErrorData::method_not_found::<CompleteRequestMethod>())
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        misread::answer(self, request, context).await
     }
 }

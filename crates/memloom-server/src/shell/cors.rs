@@ -2,6 +2,7 @@
 
 use http::{HeaderName, HeaderValue, Method, request};
 use regex::bytes::Regex;
+use std::sync::Arc;
 use std::time::Duration;
 use tower_http::cors::{AllowHeaders, AllowMethods, AllowOrigin, CorsLayer};
 
@@ -44,7 +45,21 @@ impl Default for CorsOptions {
 
 /// [`CorsOptions`] that have been checked: `CorsConfig::try_from(options)`.
 #[derive(Debug, Clone)]
-pub struct CorsConfig(pub(super) CorsLayer);
+pub struct CorsConfig {
+    pub(super) layer: CorsLayer,
+    pub(super) origins: AllowedOrigins,
+}
+
+/// The web pages that may call, on every request where some may: for protocols that refuse the others themselves.
+#[derive(Debug, Clone)]
+pub(crate) struct AllowedOrigins(Arc<[Origin]>);
+
+impl AllowedOrigins {
+    /// Whether pages of this origin may call.
+    pub(crate) fn allows(&self, origin: &HeaderValue) -> bool {
+        self.0.iter().any(|allowed| allowed.allows(origin))
+    }
+}
 
 /// What is wrong with [`CorsOptions`]: a sentence to stop the start with.
 #[derive(Debug, thiserror::Error)]
@@ -73,6 +88,7 @@ pub enum CorsError {
     },
 }
 
+#[derive(Debug)]
 enum Origin {
     Any,
     Exact(HeaderValue),
@@ -117,12 +133,12 @@ impl TryFrom<CorsOptions> for CorsConfig {
         if any && options.allow_credentials {
             return Err(CorsError::AnyOriginWithCredentials);
         }
+        let origins = AllowedOrigins(origins.into());
         let allow_origin = if any {
             AllowOrigin::any()
         } else {
-            AllowOrigin::predicate(move |origin: &HeaderValue, _: &request::Parts| {
-                origins.iter().any(|allowed| allowed.allows(origin))
-            })
+            let allowed = origins.clone();
+            AllowOrigin::predicate(move |origin: &HeaderValue, _: &request::Parts| allowed.allows(origin))
         };
         let methods: Vec<Method> = entries("methods", &options.methods)?;
         let headers: Vec<HeaderName> = entries("headers", &options.headers)?;
@@ -145,7 +161,7 @@ impl TryFrom<CorsOptions> for CorsConfig {
         if let Some(max_age) = options.max_age {
             layer = layer.max_age(max_age);
         }
-        Ok(Self(layer))
+        Ok(Self { layer, origins })
     }
 }
 

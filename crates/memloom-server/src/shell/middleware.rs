@@ -13,6 +13,7 @@ use crate::rest::surface::Surface;
 use crate::telemetry::panic_text;
 use axum::extract::{DefaultBodyLimit, MatchedPath, Request};
 use axum::response::Response;
+use http::header::HOST;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use memloom_core::Error;
 use opentelemetry::propagation::Extractor;
@@ -92,6 +93,7 @@ where
 
     fn call(&mut self, mut request: Request) -> Self::Future {
         let started = Instant::now();
+        name_host(&mut request);
         let headers = request.headers();
         let surface = Surface::of(request.uri().path());
         let id = request_id::accept_or_generate(headers.get(X_REQUEST_ID), surface);
@@ -148,6 +150,17 @@ where
             },
             body_limit,
         }
+    }
+}
+
+/// Over HTTP/2 the name that is called is part of the target; whoever asks for it looks in one place.
+fn name_host(request: &mut Request) {
+    if request.headers().contains_key(HOST) {
+        return;
+    }
+    let named = request.uri().authority().map(|authority| HeaderValue::from_str(authority.as_str()));
+    if let Some(Ok(host)) = named {
+        request.headers_mut().insert(HOST, host);
     }
 }
 

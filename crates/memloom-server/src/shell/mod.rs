@@ -17,14 +17,15 @@ pub mod request_id;
 mod serve;
 
 pub(crate) use body_limit::linger;
+pub(crate) use cors::AllowedOrigins;
 pub use cors::{CorsConfig, CorsError, CorsOptions};
 pub use operations::{Readiness, docs, operations, readiness_of};
 pub use serve::{Limits, LocalAddress, run, run_with};
 
 use crate::grpc;
 use crate::rest::surface::{self, Surface};
-use axum::Router;
 use axum::response::Response;
+use axum::{Extension, Router};
 use http::{HeaderMap, Uri};
 use memloom_core::Error;
 use std::time::Duration;
@@ -72,7 +73,7 @@ impl Default for ShellConfig {
 pub fn shell(router: Router, config: &ShellConfig) -> Router {
     let mut router = router.fallback(no_such_route).method_not_allowed_fallback(no_such_method);
     if let Some(cors) = &config.cors {
-        router = router.layer(cors.0.clone());
+        router = router.layer(cors.layer.clone()).layer(Extension(cors.origins.clone()));
     }
     // Without `with_state` axum turns handlers into services again for every request, and the shell with them.
     router.layer(middleware::ShellLayer::new(config)).with_state(())
