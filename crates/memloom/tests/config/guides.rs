@@ -25,7 +25,9 @@ fn every_configuration_of_the_guides_is_read_and_has_no_problem() {
         let blocks = text.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
         // Dependencies of a Rust program are no settings of ours.
         for block in blocks.filter(|block| !block.starts_with("[dependencies]")) {
-            let problems = given(&filled(block)).problems();
+            let mut problems = given(&filled(block)).problems();
+            // Of certificates, say, which only the reader has.
+            problems.retain(|problem| !problem.contains("No such file"));
             assert!(problems.is_empty(), "{} shows\n{block}\n{problems:#?}", document.display());
             read += 1;
         }
