@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,8 +48,10 @@ def respond(state: MessagesState, config: RunnableConfig, *, store: BaseStore) -
     return answer(state, store.search(place(config), query=str(state["messages"][-1].text), limit=1))
 
 
-async def arespond(state: MessagesState, config: RunnableConfig) -> dict[str, Any]:
-    store = get_store()
+async def arespond(state: MessagesState, config: RunnableConfig, *, store: BaseStore) -> dict[str, Any]:
+    # Where it is awaited LangGraph can tell that only since Python 3.11.
+    if sys.version_info >= (3, 11):
+        store = get_store()
     if text := told(state):
         await store.aput(place(config), text, {"text": text})
     return answer(state, await store.asearch(place(config), query=str(state["messages"][-1].text), limit=1))

@@ -172,10 +172,29 @@ def test_every_member_of_a_request_can_be_given() -> None:
 
 
 def test_what_is_generated_is_up_to_date() -> None:
+    pytest.importorskip("ruff")
     check = subprocess.run(
         [sys.executable, "scripts/generate.py", "--check"], cwd=PYTHON, capture_output=True, text=True, check=False
     )
     assert check.returncode == 0, check.stdout + check.stderr
+
+
+def test_the_tests_run_without_pytest_xdist() -> None:
+    command = [sys.executable, "-m", "pytest", "-p", "no:xdist", "-p", "no:cacheprovider", "--collect-only"]
+    done = subprocess.run([*command, "tests/test_readme.py"], cwd=PYTHON, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("module", "needed"), [("langgraph", "langgraph"), ("langchain", "langchain_core")])
+def test_an_adapter_without_what_it_needs_says_what_to_install(module: str, needed: str) -> None:
+    program = f"import sys; sys.modules['{needed}'] = None; import memloom; import memloom.{module}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert f"install memloom-client[{module}]" in done.stderr, done.stderr
+
+
+def test_the_licence_goes_along() -> None:
+    assert (PYTHON / "LICENSE").read_bytes() == (PYTHON.parent / "LICENSE").read_bytes()
+    assert 'license-files = ["LICENSE"]' in (PYTHON / "pyproject.toml").read_text()
 
 
 TWINS = [
