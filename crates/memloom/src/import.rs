@@ -28,7 +28,6 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use indicatif::ProgressBar;
-use memloom_core::memories::MemoryId;
 use memloom_core::{Clock, SystemClock};
 use memloom_server::telemetry::{self, TelemetryConfig};
 use memloom_service::Services;
@@ -38,12 +37,11 @@ use reading::Found;
 use record::LeftOut;
 use report::{Outcome, Report};
 use source::{Selection, Source};
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
-use writing::{Batch, Destination, Placed};
+use writing::{Batch, Destination, Foresight, Placed};
 
 /// Shown below the help.
 pub const EXAMPLES: &str = "\
@@ -67,7 +65,8 @@ What was brought in before is recognised: run it again after it was broken off, 
 with a newer export, and only what is missing comes in. Branches become forks;
 times, titles and roles stay. At the end it says what was left out, and which
 records were refused; those make the exit code 3, and the others are in all the
-same. A data folder must be used by no server meanwhile.
+same. Files and memories that differ here are left as they are, unless --overwrite
+is given. A data folder must be used by no server meanwhile.
 
 An archive is read to its end before anything is written; a pipe is read once. No
 server may run on the store meanwhile. An import of one that was broken off leaves
@@ -96,7 +95,7 @@ pub struct ImportArgs {
     /// The tenant it goes to [default: auth.default_tenant]
     #[arg(long)]
     pub tenant: Option<String>,
-    /// Replace files that are there and differ
+    /// Replace files and memories that are there and differ
     #[arg(long)]
     pub overwrite: bool,
     /// Where the configuration comes from.
@@ -134,8 +133,8 @@ pub async fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
         "a {format} does not say which user of this store it is of: add --user NAME"
     );
     ensure!(
-        !args.overwrite || matches!(format, Format::Markdown | Format::Claude),
-        "--overwrite is for files, and a {format} brings none"
+        !args.overwrite || format != Format::Chatgpt,
+        "--overwrite is for files and memories, and a {format} brings none"
     );
     let config = args.settings.load()?.config;
     let tenant = args.tenant.clone().unwrap_or_else(|| config.auth.default_tenant.clone());
@@ -154,7 +153,7 @@ pub async fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
     };
     let heading = match args.verify {
         true => format!("Nothing was written. This {format} would bring{whose} into {place}:"),
-        false => format!("Imported a {format}{whose} into {place}:"),
+        false => format!("Imported {} {format}{whose} into {place}:", format.article()),
     };
     report.print(&heading, args.verify);
     Ok(if report.is_incomplete() { ExitCode::from(INCOMPLETE) } else { ExitCode::SUCCESS })
@@ -249,15 +248,8 @@ async fn write_all(services: &Services, reading: Reading, to: Destination) -> an
         };
         let Some(Parcel { found, room }) = parcel else { break };
         let room = Arc::new(room);
-        let records = match found.records {
-            Ok(records) => records,
-            Err(why) => {
-                report.take(Outcome::Refused { place: found.place, why });
-                continue;
-            }
-        };
-        for record in records {
-            match to.place(&found.place, record, SystemClock.now()) {
+        for placed in to.place_all(found, SystemClock.now()) {
+            match placed {
                 Ok(placed) => under_way.extend(pending.next(services, &to, placed, &room)),
                 Err(refused) => report.take(refused),
             }
@@ -357,55 +349,19 @@ fn foresee_in(
     reading: Reading,
     to: &Destination,
 ) -> anyhow::Result<Report> {
-    let (settings, now) = (serve::settings(config), SystemClock.now());
-    let (mut report, mut remembered) = (Report::default(), HashSet::<MemoryId>::new());
     if let Some(tx) = &mut tx {
         tx.confine(&to.tenant)?;
     }
-    let left_out = reading.each(&mut |found| {
-        let records = match found.records {
-            Ok(records) => records,
-            Err(why) => {
-                report.take(Outcome::Refused { place: found.place, why });
-                return Ok(());
+    let (mut report, now) = (Report::default(), SystemClock.now());
+    let mut foresight = Foresight::new(tx, serve::settings(config), now);
+    report.left_out = reading.each(&mut |found| {
+        for placed in to.place_all(found, now) {
+            match placed {
+                Ok(placed) => report.take_all(foresight.of(to, placed)?),
+                Err(refused) => report.take(refused),
             }
-        };
-        for record in records {
-            let placed = match to.place(&found.place, record, now) {
-                Ok(placed) => placed,
-                Err(refused) => {
-                    report.take(refused);
-                    continue;
-                }
-            };
-            let tx: Option<&mut dyn Tx> = match &mut tx {
-                Some(tx) => Some(&mut **tx),
-                None => None,
-            };
-            let outcomes = match placed {
-                Placed::Conversation { place, caller, transcript } => {
-                    writing::foresee_conversation(tx, &settings, place, &caller, transcript)?
-                }
-                Placed::File { place, caller, path, document } => {
-                    vec![writing::foresee_file(tx, place, &caller, &path, &document, to.overwrite)?]
-                }
-                Placed::Memory { place, user, keepsake, is_fact } => {
-                    let is_repeated = !remembered.insert(keepsake.id);
-                    let memories = vec![(place, keepsake, is_fact)];
-                    let mut outcomes =
-                        writing::foresee_memories(tx, &settings, to, Batch { user, memories }, now)?;
-                    for outcome in &mut outcomes {
-                        if let Outcome::Memory { is_new, .. } = outcome {
-                            *is_new &= !is_repeated;
-                        }
-                    }
-                    outcomes
-                }
-            };
-            report.take_all(outcomes);
         }
         Ok(())
     })?;
-    report.left_out = left_out;
     Ok(report)
 }

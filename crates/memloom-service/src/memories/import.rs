@@ -3,11 +3,15 @@
 use super::Memories;
 use super::embedded::possible;
 use super::provider::{Write, Written};
-use memloom_core::memories::{Kind, Memory, MemoryCaller, MemoryId, NewMemory, Rules};
+use memloom_core::memories::{
+    Assertion, Change, Code, Kind, Memory, MemoryCaller, MemoryId, NewMemory, Refusal, Rules,
+};
 use memloom_core::{Error, Result, Timestamp};
 use memloom_store::Tx;
+use memloom_store::memories::entries;
 use serde_json::Value;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 /// A memory that was kept elsewhere.
@@ -23,6 +27,19 @@ pub struct Keepsake {
     pub updated_at: Option<Timestamp>,
 }
 
+/// What becomes of something that is brought in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It was not there.
+    New,
+    /// It is there, as it is brought.
+    Same,
+    /// It is there, differs, and is left as it is.
+    Kept,
+    /// It was there, and differed.
+    Replaced,
+}
+
 impl Keepsake {
     /// The memory, with the times it had. It fades, and lives for as long as it is given, from now on.
     fn read(&self, rules: &Rules, caller: &MemoryCaller, now: Timestamp) -> Result<Memory> {
@@ -36,17 +53,49 @@ impl Keepsake {
 }
 
 impl Memories {
-    /// Brings memories in; says of each whether it is new or was there already, under its id or as the same fact.
-    pub async fn import(&self, caller: &MemoryCaller, items: Vec<Keepsake>) -> Result<Vec<Result<bool>>> {
+    /// Brings memories in; says what became of each. One that is there under its id and differs is replaced if `overwrite`
+    /// says so; a fact that is stated already, under whichever id, is the same.
+    pub async fn import(
+        &self,
+        caller: &MemoryCaller,
+        items: Vec<Keepsake>,
+        overwrite: bool,
+    ) -> Result<Vec<Result<Fate>>> {
         let now = self.now();
-        let mut outcomes: Vec<Result<bool>> = Vec::with_capacity(items.len());
-        let mut read = Vec::new();
-        for item in &items {
-            let memory = item.read(self.rules(), caller, now);
-            outcomes.push(memory.as_ref().map(|_| true).map_err(Clone::clone));
-            read.extend(memory);
+        let read: Vec<Result<Arc<Memory>>> =
+            items.iter().map(|item| item.read(self.rules(), caller, now).map(Arc::new)).collect();
+        let mut added = self.insert_unknown(caller, read.iter().flatten().cloned().collect()).await?;
+        let is_new: Vec<bool> =
+            read.iter().map(|memory| memory.as_ref().is_ok_and(|memory| added.remove(&memory.id))).collect();
+        let known = read.iter().zip(&is_new).filter(|(_, is_new)| !**is_new);
+        let mut stored = self.stored(known.filter_map(|(memory, _)| memory.clone().ok()).collect()).await?;
+        let mut fates = Vec::with_capacity(read.len());
+        for (memory, is_new) in read.into_iter().zip(is_new) {
+            fates.push(match memory {
+                Err(error) => Err(error),
+                Ok(_) if is_new => Ok(Fate::New),
+                Ok(memory) => match stored.get(&memory.id) {
+                    Some(there) if differ(there, &memory) && overwrite => {
+                        let replaced = self.replace_by(caller, &memory).await;
+                        replaced.map(|there| {
+                            stored.insert(there.id, there);
+                            Fate::Replaced
+                        })
+                    }
+                    Some(there) if differ(there, &memory) => Ok(Fate::Kept),
+                    Some(_) | None => Ok(Fate::Same),
+                },
+            });
         }
-        let candidates: Vec<Arc<Memory>> = read.into_iter().map(Arc::new).collect();
+        Ok(fates)
+    }
+
+    /// Inserts those of some memories that are not there; says which they are.
+    async fn insert_unknown(
+        &self,
+        caller: &MemoryCaller,
+        candidates: Vec<Arc<Memory>>,
+    ) -> Result<HashSet<MemoryId>> {
         let looked = candidates.clone();
         // Before vectors are made: some models are slow, and some are paid for.
         let known: HashSet<MemoryId> =
@@ -67,36 +116,131 @@ impl Memories {
                 }
             }
         }
-        let mut added: HashSet<MemoryId> = left.iter().map(|memory| memory.id).collect();
-        for (item, outcome) in items.iter().zip(&mut outcomes) {
-            if let Ok(is_new) = outcome {
-                *is_new = added.remove(&item.id);
-            }
+        Ok(left.iter().map(|memory| memory.id).collect())
+    }
+
+    /// What is there under the ids of these.
+    async fn stored(&self, memories: Vec<Arc<Memory>>) -> Result<HashMap<MemoryId, Memory>> {
+        if memories.is_empty() {
+            return Ok(HashMap::new());
         }
-        Ok(outcomes)
+        let now = self.now();
+        let look = move |tx: &mut dyn Tx| {
+            let mut stored = HashMap::new();
+            for memory in &memories {
+                if let Some(there) = stored_as(tx, memory, now)? {
+                    stored.insert(there.id, there);
+                }
+            }
+            Ok::<_, Error>(stored)
+        };
+        self.cx.store.read("compare_imported", look).await
+    }
+
+    /// Changes what is there to what is brought, as an update does.
+    async fn replace_by(&self, caller: &MemoryCaller, memory: &Memory) -> Result<Memory> {
+        let change = Change {
+            content: Some(memory.content.clone()),
+            metadata: Some(memory.metadata.clone()),
+            ttl: Some(memory.ttl_seconds),
+            ..Change::default()
+        };
+        let apply = |there: &Memory| {
+            replaceable(there, memory)?;
+            change.apply(there, self.now(), self.rules())
+        };
+        let (id, assertion) = (memory.id.to_string(), Assertion::default());
+        Ok(self.change(caller, &id, &assertion, "update", apply).await?.memory)
     }
 }
 
-/// Says what [`Memories::import`] would, by what a reader of the store sees; without one, in a store that has nothing.
-pub fn foresee(
-    tx: Option<&mut dyn Tx>,
-    caller: &MemoryCaller,
-    items: &[Keepsake],
-    rules: &Rules,
+/// What an import would bring, one memory after the other: what one brings is there for those that come after it.
+#[derive(Debug, Default)]
+pub struct Foresight {
+    brought: HashMap<MemoryId, u64>,
+}
+
+impl Foresight {
+    /// Says what [`Memories::import`] would do with a memory, by what a reader of the store sees; without one, in a store
+    /// that has nothing.
+    pub fn foresee(
+        &mut self,
+        tx: Option<&mut dyn Tx>,
+        caller: &MemoryCaller,
+        item: &Keepsake,
+        overwrite: bool,
+        rules: &Rules,
+        now: Timestamp,
+    ) -> Result<Fate> {
+        let memory = Arc::new(item.read(rules, caller, now)?);
+        let digest = digest(&memory);
+        let differs = match (self.brought.get(&memory.id), tx) {
+            (Some(brought), _) => Some(*brought != digest && memory.fact.is_none()),
+            (None, Some(tx)) => differs_in(tx, &memory, overwrite, now)?,
+            (None, None) => None,
+        };
+        let fate = match (differs, overwrite) {
+            (None, _) => Fate::New,
+            (Some(false), _) => Fate::Same,
+            (Some(true), true) => Fate::Replaced,
+            (Some(true), false) => Fate::Kept,
+        };
+        if matches!(fate, Fate::New | Fate::Replaced) {
+            self.brought.insert(memory.id, digest);
+        }
+        Ok(fate)
+    }
+}
+
+/// Whether a memory that is brought differs from what is in the store; nothing, if it is not there. One that cannot be
+/// replaced is refused if it should be.
+fn differs_in(
+    tx: &mut dyn Tx,
+    memory: &Arc<Memory>,
+    overwrite: bool,
     now: Timestamp,
-) -> Result<Vec<Result<bool>>> {
-    let read: Vec<Result<Arc<Memory>>> =
-        items.iter().map(|item| item.read(rules, caller, now).map(Arc::new)).collect();
-    let memories: Vec<Arc<Memory>> = read.iter().flatten().cloned().collect();
-    let known = match tx {
-        Some(tx) => known(tx, &memories)?,
-        None => repeated(&memories),
-    };
-    let mut seen = HashSet::new();
-    let outcome = |memory: Result<Arc<Memory>>| {
-        memory.map(|memory| !known.contains(&memory.id) && seen.insert(memory.id))
-    };
-    Ok(read.into_iter().map(outcome).collect())
+) -> Result<Option<bool>> {
+    if possible(tx, &Write::Insert(memory.clone()))? {
+        return Ok(None);
+    }
+    let there = stored_as(tx, memory, now)?.filter(|there| differ(there, memory));
+    if let Some(there) = there.as_ref().filter(|_| overwrite) {
+        replaceable(there, memory)?;
+    }
+    Ok(Some(there.is_some()))
+}
+
+/// What tells memories with the same id apart. There may be more of them than fit into memory.
+fn digest(memory: &Memory) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (&memory.content, Value::from(memory.metadata.clone()).to_string()).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// What is there under the id of a memory that is brought.
+fn stored_as(tx: &mut dyn Tx, memory: &Memory, now: Timestamp) -> Result<Option<Memory>> {
+    let stored = entries::get(tx, memory.scope.tenant(), memory.id)?;
+    Ok(stored.map(|stored| stored.memory).filter(|there| there.is_live(now)))
+}
+
+/// Whether what is there says anything else than what is brought. What was added to it here is no difference, and a fact is
+/// what it states.
+fn differ(there: &Memory, brought: &Memory) -> bool {
+    let is_there =
+        |(name, value): (&String, &Value)| there.metadata.get(name).unwrap_or(&Value::Null) == value;
+    brought.fact.is_none()
+        && (there.content != brought.content
+            || there.scope != brought.scope
+            || !brought.metadata.iter().all(is_there))
+}
+
+/// Refuses to replace what belongs to another agent or run: an entry stays in its scope.
+fn replaceable(there: &Memory, brought: &Memory) -> Result<()> {
+    if there.scope == brought.scope {
+        return Ok(());
+    }
+    let message = "it belongs to another agent or run here; delete it, and import it again";
+    Err(Refusal::new(Code::InvalidState, message).into())
 }
 
 /// Those of new memories that are there already, or state what one before them states.

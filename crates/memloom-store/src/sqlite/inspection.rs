@@ -40,7 +40,12 @@ pub fn look<T>(
     read: impl FnOnce(&mut dyn Tx) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
     let place = Place { database: database.to_owned() };
-    let connection = open_to_look(&place).map_err(|error| place.error(&error))?;
+    let opened = open_to_look(&place).and_then(|connection| {
+        // Statements that look for any of several need it.
+        rusqlite::vtab::array::load_module(&connection)?;
+        Ok(connection)
+    });
+    let connection = opened.map_err(|error| place.error(&error))?;
     let mut tx = SqliteTx::new(&connection, place, Arc::new(vault), false);
     tx.control("BEGIN")?;
     read(&mut tx)

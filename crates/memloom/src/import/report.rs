@@ -3,6 +3,7 @@
 use super::record::LeftOut;
 use crate::export::counted;
 use crate::terminal;
+use memloom_service::memories::import::Fate;
 use std::fmt::Write;
 
 /// How many examples and refusals are shown.
@@ -14,23 +15,11 @@ pub(super) enum Outcome {
     /// Of a conversation.
     Conversation { title: String, is_new: bool, entries: usize, forks: usize, known: usize },
     /// Of a memory or a fact.
-    Memory { said: String, is_fact: bool, is_new: bool },
+    Memory { place: String, said: String, is_fact: bool, fate: Fate },
     /// Of a file.
     File { path: String, fate: Fate },
     /// It could not be taken.
     Refused { place: String, why: String },
-}
-
-/// What became of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
-    New,
-    /// It is there, as it is here.
-    Same,
-    /// It is there, and differs.
-    Kept,
-    /// It was there, and differed.
-    Replaced,
 }
 
 #[derive(Debug, Default)]
@@ -52,6 +41,43 @@ impl Count {
     }
 }
 
+impl Count {
+    /// Counts one more; says whether it is here now as it was brought, and was not before.
+    fn take(&mut self, fate: Fate) -> bool {
+        match fate {
+            Fate::New => self.new += 1,
+            Fate::Same => self.known += 1,
+            Fate::Replaced => self.changed += 1,
+            Fate::Kept => {}
+        }
+        matches!(fate, Fate::New | Fate::Replaced)
+    }
+}
+
+/// What differs here, and was left as it is.
+#[derive(Debug, Default)]
+struct Kept {
+    number: u64,
+    shown: Vec<String>,
+}
+
+impl Kept {
+    fn take(&mut self, one: String) {
+        self.number += 1;
+        if self.shown.len() < REFUSALS_SHOWN {
+            self.shown.push(one);
+        }
+    }
+
+    fn tell(&self, say: &mut impl FnMut(&str), one: &str, many: &str) {
+        if self.number > 0 {
+            let number = counted_of(self.number, one, many);
+            say(&format!("left as they are: {number}; --overwrite replaces them"));
+            list(say, &self.shown, self.number);
+        }
+    }
+}
+
 /// Everything that is said at the end.
 #[derive(Debug, Default)]
 pub(super) struct Report {
@@ -61,8 +87,8 @@ pub(super) struct Report {
     memories: Count,
     facts: Count,
     files: Count,
-    kept_files: Vec<String>,
-    kept: u64,
+    kept_memories: Kept,
+    kept_files: Kept,
     refused: Vec<String>,
     refusals: u64,
     examples: Vec<String>,
@@ -75,10 +101,6 @@ impl Report {
     }
 
     pub fn take(&mut self, outcome: Outcome) {
-        let is_one_more = |count: &mut Count, is_new: bool| match is_new {
-            true => count.new += 1,
-            false => count.known += 1,
-        };
         match outcome {
             Outcome::Conversation { title, is_new, entries, forks, known } => {
                 match (is_new, entries > 0) {
@@ -97,25 +119,20 @@ impl Report {
                     ));
                 }
             }
-            Outcome::Memory { said, is_fact, is_new } => {
-                is_one_more(if is_fact { &mut self.facts } else { &mut self.memories }, is_new);
-                if is_new {
+            Outcome::Memory { place, said, is_fact, fate } => {
+                if fate == Fate::Kept {
+                    self.kept_memories.take(format!("{place}: \"{said}\""));
+                }
+                let count = if is_fact { &mut self.facts } else { &mut self.memories };
+                if count.take(fate) {
                     self.example(format!("{} \"{said}\"", if is_fact { "fact" } else { "memory" }));
                 }
             }
             Outcome::File { path, fate } => {
-                match fate {
-                    Fate::New => self.files.new += 1,
-                    Fate::Same => self.files.known += 1,
-                    Fate::Replaced => self.files.changed += 1,
-                    Fate::Kept => {
-                        self.kept += 1;
-                        if self.kept_files.len() < REFUSALS_SHOWN {
-                            self.kept_files.push(path.clone());
-                        }
-                    }
+                if fate == Fate::Kept {
+                    self.kept_files.take(path.clone());
                 }
-                if matches!(fate, Fate::New | Fate::Replaced) {
+                if self.files.take(fate) {
                     self.example(format!("file {path}"));
                 }
             }
@@ -154,7 +171,7 @@ impl Report {
             ("conversations", &self.conversations, "continued"),
             ("entries", &self.entries, ""),
             ("forks", &self.forks, ""),
-            ("memories", &self.memories, ""),
+            ("memories", &self.memories, "replaced"),
             ("facts", &self.facts, ""),
             ("files", &self.files, "replaced"),
         ];
@@ -174,13 +191,8 @@ impl Report {
         for (what, times) in self.left_out.iter() {
             say(&format!("left out: {times} {what}"));
         }
-        if self.kept > 0 {
-            say(&format!(
-                "left as they are: {}; --overwrite replaces them",
-                counted_of(self.kept, "file that differs here", "files that differ here")
-            ));
-            list(&mut say, &self.kept_files, self.kept);
-        }
+        self.kept_memories.tell(&mut say, "memory that differs here", "memories that differ here");
+        self.kept_files.tell(&mut say, "file that differs here", "files that differ here");
         if self.refusals > 0 {
             say(&format!("refused: {}", counted(self.refusals, "record")));
             list(&mut say, &self.refused, self.refusals);

@@ -1,19 +1,20 @@
 //! From records to the store, through the functions that everybody calls.
 
 use super::format::Format;
+use super::reading::Found;
 use super::record::{Conversation, Document, Message, Record, Remembered, Role};
-use super::report::{Fate, Outcome};
+use super::report::Outcome;
 use memloom_core::files::{Code as FileCode, FilePath, ScopedCaller, envelope};
 use memloom_core::identity::{
     Caller, Credentials, IdentityPolicy, Principal, RoleGrant, Trust, VerifiedClient, resolve,
 };
-use memloom_core::memories::MemoryId;
+use memloom_core::memories::{MemoryCaller, MemoryId};
 use memloom_core::{ConversationId, EntryId, Error, Json, Result, Timestamp, derived_uuid};
 use memloom_service::conversations::import as transcripts;
 use memloom_service::conversations::import::Transcript;
 use memloom_service::files::Headers;
 use memloom_service::memories::import as keepsakes;
-use memloom_service::memories::import::Keepsake;
+use memloom_service::memories::import::{Fate, Keepsake};
 use memloom_service::{Services, Settings};
 use memloom_store::Tx;
 use memloom_store::files::documents;
@@ -65,8 +66,23 @@ impl Destination {
         resolve(credentials, &policy)
     }
 
+    /// Who writes memories. Whoever opens the store needs none of the roles of `memories.write_roles`, and brings what every
+    /// agent kept, whatever `memories.bind_agent_id` says.
+    fn importer(&self, user: Option<&str>) -> Result<MemoryCaller> {
+        Ok(MemoryCaller::enter(&self.principal(user)?, CLIENT.to_owned()))
+    }
+
+    /// Gives everything that was found in one place its place here.
+    pub fn place_all(&self, found: Found, now: Timestamp) -> Vec<std::result::Result<Placed, Outcome>> {
+        let place = found.place;
+        match found.records {
+            Ok(records) => records.into_iter().map(|record| self.place(&place, record, now)).collect(),
+            Err(why) => vec![Err(Outcome::Refused { place, why })],
+        }
+    }
+
     /// Gives a record its place, unless it cannot have one.
-    pub fn place(&self, place: &str, record: Record, now: Timestamp) -> std::result::Result<Placed, Outcome> {
+    fn place(&self, place: &str, record: Record, now: Timestamp) -> std::result::Result<Placed, Outcome> {
         let (user, is_of_something) = match &record {
             Record::Memory(memory) => (
                 memory.user.clone().or_else(|| self.user.clone()),
@@ -182,8 +198,7 @@ fn content(message: Message) -> Result<Json> {
     let mut item = Map::new();
     item.insert("role".to_owned(), if message.role == Role::User { "USER" } else { "AI" }.into());
     if !message.text.trim().is_empty() {
-        // Nothing that is stored has NUL; where one was, none was meant.
-        item.insert("text".to_owned(), message.text.replace('\0', "").into());
+        item.insert("text".to_owned(), message.text.into());
     }
     if !message.events.is_empty() {
         item.insert("events".to_owned(), message.events.into());
@@ -193,6 +208,41 @@ fn content(message: Message) -> Result<Json> {
 
 fn json_of(value: &impl serde::Serialize) -> Result<Json> {
     Json::of(value).map_err(|error| Error::Internal(error.to_string()))
+}
+
+/// What an import would do, by what a reader of the store sees; without one, in a store that has nothing.
+pub(super) struct Foresight<'a> {
+    tx: Option<&'a mut dyn Tx>,
+    settings: Settings,
+    now: Timestamp,
+    memories: keepsakes::Foresight,
+}
+
+impl<'a> Foresight<'a> {
+    pub fn new(tx: Option<&'a mut dyn Tx>, settings: Settings, now: Timestamp) -> Self {
+        Self { tx, settings, now, memories: keepsakes::Foresight::default() }
+    }
+
+    /// Says what would become of something.
+    pub fn of(&mut self, to: &Destination, placed: Placed) -> anyhow::Result<Vec<Outcome>> {
+        let tx: Option<&mut dyn Tx> = match &mut self.tx {
+            Some(tx) => Some(&mut **tx),
+            None => None,
+        };
+        match placed {
+            Placed::Conversation { place, caller, transcript } => {
+                foresee_conversation(tx, &self.settings, place, &caller, transcript)
+            }
+            Placed::File { place, caller, path, document } => {
+                foresee_file(tx, place, &caller, &path, &document, to.overwrite).map(|outcome| vec![outcome])
+            }
+            Placed::Memory { place, user, keepsake, is_fact } => {
+                let (caller, rules) = (to.importer(user.as_deref())?, &self.settings.memories.rules);
+                let fate = self.memories.foresee(tx, &caller, &keepsake, to.overwrite, rules, self.now);
+                remembered(place, &keepsake, is_fact, fate).map(|outcome| vec![outcome])
+            }
+        }
+    }
 }
 
 /// Writes a conversation.
@@ -206,8 +256,7 @@ pub(super) async fn conversation(
     outcomes_of(place, title, services.conversations.import(caller, transcript).await)
 }
 
-/// Says what [`conversation`] would.
-pub(super) fn foresee_conversation(
+fn foresee_conversation(
     tx: Option<&mut dyn Tx>,
     settings: &Settings,
     place: String,
@@ -251,42 +300,31 @@ pub(super) async fn memories(
     to: &Destination,
     batch: Batch,
 ) -> anyhow::Result<Vec<Outcome>> {
-    let caller = services.memories.caller(&to.principal(batch.user.as_deref())?, CLIENT.to_owned());
+    let caller = to.importer(batch.user.as_deref())?;
     let items = batch.memories.iter().map(|(_, keepsake, _)| keepsake.clone()).collect();
-    remembered(batch, services.memories.import(&caller, items).await?)
+    let fates = services.memories.import(&caller, items, to.overwrite).await?;
+    let outcome = |((place, keepsake, is_fact), fate)| remembered(place, &keepsake, is_fact, fate);
+    batch.memories.into_iter().zip(fates).map(outcome).collect()
 }
 
-/// Says what [`memories`] would.
-pub(super) fn foresee_memories(
-    tx: Option<&mut dyn Tx>,
-    settings: &Settings,
-    to: &Destination,
-    batch: Batch,
-    now: Timestamp,
-) -> anyhow::Result<Vec<Outcome>> {
-    let caller =
-        memloom_core::memories::MemoryCaller::enter(&to.principal(batch.user.as_deref())?, CLIENT.to_owned());
-    let items: Vec<Keepsake> = batch.memories.iter().map(|(_, keepsake, _)| keepsake.clone()).collect();
-    let foreseen = keepsakes::foresee(tx, &caller, &items, &settings.memories.rules, now)?;
-    remembered(batch, foreseen)
-}
-
-fn remembered(batch: Batch, results: Vec<Result<bool>>) -> anyhow::Result<Vec<Outcome>> {
-    let outcome =
-        |((place, keepsake, is_fact), result): ((String, Keepsake, bool), Result<bool>)| match result {
-            Ok(is_new) => {
-                let fact = &keepsake.body["fact"];
-                let said = match is_fact {
-                    true => ["subject", "predicate", "object"]
-                        .map(|part| fact[part].as_str().unwrap_or_default())
-                        .join(" "),
-                    false => keepsake.body["content"].as_str().unwrap_or_default().to_owned(),
-                };
-                Ok(Outcome::Memory { said: shown(&said), is_fact, is_new })
-            }
-            Err(error) => refused(place, error),
-        };
-    batch.memories.into_iter().zip(results).map(outcome).collect()
+fn remembered(
+    place: String,
+    keepsake: &Keepsake,
+    is_fact: bool,
+    fate: Result<Fate>,
+) -> anyhow::Result<Outcome> {
+    let fate = match fate {
+        Ok(fate) => fate,
+        Err(error) => return refused(place, error),
+    };
+    let fact = &keepsake.body["fact"];
+    let said = match is_fact {
+        true => {
+            ["subject", "predicate", "object"].map(|part| fact[part].as_str().unwrap_or_default()).join(" ")
+        }
+        false => keepsake.body["content"].as_str().unwrap_or_default().to_owned(),
+    };
+    Ok(Outcome::Memory { place, said: shown(&said), is_fact, fate })
 }
 
 /// Writes a file, unless it is there.
@@ -321,8 +359,7 @@ pub(super) async fn file(
     }
 }
 
-/// Says what [`file`] would.
-pub(super) fn foresee_file(
+fn foresee_file(
     tx: Option<&mut dyn Tx>,
     place: String,
     caller: &ScopedCaller,

@@ -1,8 +1,8 @@
 //! Memories of mem0, and of the MCP reference server.
 
-use crate::support::{Place, fixture, says};
+use crate::support::{Place, fixture, printed, says};
 use memloom_core::{Clock, SystemClock};
-use memloom_testkit::server::Client;
+use memloom_testkit::server::{Client, TestServer};
 use serde_json::{Value, json};
 
 fn memories(client: &Client, layer: &str, identifiers: Value) -> Vec<Value> {
@@ -85,6 +85,110 @@ fn mem0_memories_are_what_they_would_be_if_they_were_added() {
                 assert_eq!(one[name], filters[name], "{name}");
             }
         }
+    }
+}
+
+/// What mem0's client is shown of a user's memories.
+fn shown(server: &TestServer, filters: Value) -> Vec<Value> {
+    let mem0 = server.anonymous().with_key("agent");
+    mem0.post("/v3/memories/", json!({"filters": filters})).expect(200).json["results"]
+        .as_array()
+        .unwrap()
+        .clone()
+}
+
+#[test]
+fn points_of_a_vector_store_bring_their_metadata_in_whichever_shape_they_come() {
+    let point = |id: &str| {
+        json!({"id": id, "payload": {"data": format!("what {id} says"), "hash": "h", "user_id": "alice",
+            "category": "travel", "source": "chat", "priority": 5}})
+    };
+    let memory = |id: &str| json!({"id": id, "memory": format!("what {id} says"), "user_id": "alice"});
+    let files = [
+        ("array.json", json!([point("p1")]).to_string(), 1),
+        ("points.json", json!({"points": [point("p2")]}).to_string(), 1),
+        (
+            "scroll.json",
+            json!({"result": {"points": [point("p3")], "next_page_offset": null}, "status": "ok"})
+                .to_string(),
+            1,
+        ),
+        ("data.json", json!({"data": [memory("m1")], "total": 1}).to_string(), 1),
+        ("lines.jsonl", format!("{}\n{}\n", memory("m2"), point("p4")), 2),
+        ("one.json", format!("{:#}", memory("m3")), 1),
+    ];
+    let place = Place::sqlite();
+    for (name, text, number) in files {
+        says(&place.import(&place.give(name, text), &[]), &[&format!("memories: {number} new")]);
+    }
+    let server = place.serve();
+    let found = shown(&server, json!({"AND": [{"user_id": "alice"}, {"category": "travel"}]}));
+    assert_eq!(found.len(), 4, "{found:#?}");
+    assert_eq!(found[0]["metadata"], json!({"category": "travel", "source": "chat", "priority": 5}));
+    assert_eq!(shown(&server, json!({"user_id": "alice"})).len(), 7);
+}
+
+#[test]
+fn memories_that_differ_are_kept_until_somebody_says_otherwise() {
+    let export = |said: &str, metadata: Value| {
+        let one = |id: &str, said: &str| json!({"id": id, "memory": said, "user_id": "alice", "metadata": metadata});
+        json!({"results": [one("m1", said), one("m2", "Rows")]}).to_string()
+    };
+    for place in Place::both() {
+        let import = |text: String, more: &[&str]| place.import(&place.give("mem0.json", text), more);
+        says(&import(export("Sits at the window", json!({"n": 1})), &[]), &["memories: 2 new"]);
+        let newer = export("Sits at the aisle", json!({"n": 1}));
+        for more in [&["--dry-run"][..], &[]] {
+            let told = import(newer.clone(), more);
+            says(&told, &["memories: 1 there already"]);
+            says(&told, &["left as they are: 1 memory that differs here; --overwrite replaces them"]);
+            says(&told, &["mem0.json results[0]: \"Sits at the aisle\""]);
+        }
+        for more in [&["--overwrite", "--dry-run"][..], &["--overwrite"]] {
+            says(&import(newer.clone(), more), &["memories: 1 replaced, 1 there already"]);
+        }
+        says(&import(newer, &["--overwrite"]), &["memories: 2 there already"]);
+        let tagged = export("Sits at the aisle", json!({"n": 2}));
+        says(&import(tagged.clone(), &["--overwrite"]), &["memories: 2 replaced"]);
+        says(&import(tagged, &[]), &["memories: 2 there already"]);
+
+        let server = place.serve();
+        let alice = server.as_user("alice");
+        let found = memories(&alice, "user", json!({"userId": "alice"}));
+        let seat = found.iter().find(|one| one["content"] == "Sits at the aisle").unwrap();
+        assert_eq!((&seat["version"], &seat["metadata"]["n"]), (&json!(3), &json!(2)), "{seat:#}");
+        let history = format!("/v1/memories/{}/history/", seat["id"].as_str().unwrap());
+        let history = server.anonymous().with_key("agent").get(&history).expect(200);
+        assert!(history.text.contains("Sits at the window"), "{}", history.describe());
+        let searched = json!({"query": "aisle", "layers": ["user"], "identifiers": {"userId": "alice"}});
+        assert!(alice.post("/v1/memories:search", searched).expect(200).text.contains("at the aisle"));
+    }
+}
+
+#[test]
+fn of_memories_with_one_id_the_last_is_what_overwrite_leaves() {
+    let one = |said: &str| json!({"id": "m", "memory": said, "user_id": "alice"});
+    let export = json!([one("first"), one("second"), one("second")]).to_string();
+    let place = Place::sqlite();
+    for more in [&["--overwrite", "--dry-run"][..], &["--overwrite"]] {
+        let told = place.import(&place.give("mem0.json", &export), more);
+        says(&told, &["memories: 1 new, 1 replaced, 1 there already"]);
+    }
+}
+
+#[test]
+fn whoever_has_the_store_needs_no_role_in_it() {
+    let export = json!([{"id": "m1", "memory": "Rows", "user_id": "alice", "agent_id": "coach"},
+        {"id": "m2", "memory": "Swims", "agent_id": "coach"}]);
+    let place = Place::sqlite();
+    let path = place.give("mem0.json", export.to_string());
+    for more in [&["--dry-run"][..], &[]] {
+        let mut command = place.command(&path, more);
+        command.env("MEMLOOM_MEMORIES__BIND_AGENT_ID", "true");
+        command.env("MEMLOOM_MEMORIES__WRITE_ROLES__PROJECT", r#"["writer"]"#);
+        let output = command.output().unwrap();
+        says(&printed(&output), &["memories: 2 new"]);
+        assert!(output.status.success());
     }
 }
 
