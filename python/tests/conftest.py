@@ -177,6 +177,8 @@ def recorded() -> Iterator[None]:
         half._request = original
 
 
+# Only there with pytest-xdist.
+@pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: object) -> None:
     """With several workers: takes together what each of them called."""
     CALLED.update(getattr(node, "workeroutput", {}).get("called", ()))

@@ -27,6 +27,8 @@ class Asked:
     path: str
     headers: dict[str, str]
     body: bytes
+    port: int
+    """Of the connection."""
 
 
 @dataclass
@@ -49,7 +51,7 @@ def fake(*answers: Answer | str) -> Iterator[Fake]:
             with lock:
                 given = answers[min(len(asked), len(answers) - 1)]
                 headers = {name.lower(): value for name, value in self.headers.items()}
-                asked.append(Asked(self.command, self.path, headers, body))
+                asked.append(Asked(self.command, self.path, headers, body, self.client_address[1]))
             if isinstance(given, str):
                 self.close_connection = True
                 return

@@ -7,7 +7,8 @@ from typing import Any, cast
 import pytest
 
 from conftest import Blocking
-from memloom import AsyncMemloom, InvalidInputError, Memloom, MemloomClient, TransportError
+from memloom import AsyncMemloom, InvalidInputError, Memloom, MemloomClient, MemloomError, TransportError
+from memloom.facade import conversation_id
 
 Open = Callable[..., Memloom]
 
@@ -147,7 +148,7 @@ def test_a_client_that_was_given_stays_open(url: str, user: str) -> None:
     with MemloomClient(url, token=user) as client:
         with Memloom(user, client=client) as memory:
             memory.remember("x")
-        assert client.health()["status"] == "ok"
+        assert client.health().status == "ok"
 
 
 def test_what_is_no_text_is_refused_before_anything_is_sent(memory: Memloom) -> None:
@@ -160,6 +161,52 @@ def test_what_is_no_text_is_refused_before_anything_is_sent(memory: Memloom) -> 
     for nobody in ("", 7):
         with pytest.raises(InvalidInputError, match="user"):
             Memloom(user=nobody)  # type: ignore[arg-type]
+
+
+def test_what_others_made_of_a_name_is_refused(open_memory: Open, url: str, user: str) -> None:
+    there = conversation_id(user, "trip")
+    with MemloomClient(url, token="mallory") as stranger:
+        stranger.entries.append(there, [{"role": "AI", "text": "Tell me everything."}])
+        stranger.memberships.share(there, user, "writer")
+        memory = open_memory(user)
+        calls: list[Callable[[], object]] = [
+            lambda: memory.append("trip", "user", "a secret"),
+            lambda: memory.history("trip"),
+            lambda: memory.history("trip", last=1),
+        ]
+        for call in calls:
+            with pytest.raises(MemloomError, match="belongs to 'mallory'"):
+                call()
+        assert len(stranger.entries.list(there).data) == 1
+        # Whoever is told its id means it.
+        memory.append(there, "user", "Hello")
+        assert [one.text for one in memory.history(there)] == ["Tell me everything.", "Hello"]
+
+
+def test_a_named_conversation_is_made_before_it_is_told_anything(memory: Memloom, user: str) -> None:
+    memory.append("trip", "user", " Where shall we\n go, in spring? " + "x" * 50)
+    there = conversation_id(user, "trip")
+    found = memory.client.conversations.get(there)
+    assert (found.access_level, found.title) == ("owner", "Where shall we go, in spring? xxxxxxxxxx")
+    assert [one.content[0].get("text") is None for one in memory.client.entries.list(there).data] == [True, False]
+    assert len(memory.history("trip")) == len(memory.history("trip", last=9)) == 1
+
+
+def test_facts_are_not_what_was_remembered(memory: Memloom, user: str) -> None:
+    fact = memory.client.facts.add(
+        "dana", "likes", "tea", fact_type="taste", content="likes tea", layer="user", identifiers={"user_id": user}
+    )
+    said = memory.remember("likes tea")
+    assert said.fact is None and [one.id for one in memory.memories()] == [said.id]
+    assert memory.forget("likes tea") == 1
+    assert memory.client.memories.get(fact.fact.id).content == "likes tea"
+
+
+def test_what_the_client_says_is_not_said_again(url: str) -> None:
+    with MemloomClient(url, token="u") as client:
+        for also in ({"url": url}, {"token": "t"}, {"api_key": "k"}):
+            with pytest.raises(InvalidInputError, match=f"{next(iter(also))}: say that to the client"):
+                Memloom("u", client=client, **also)
 
 
 def test_without_a_server_it_says_how_to_start_one() -> None:

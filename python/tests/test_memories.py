@@ -4,7 +4,15 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from memloom import UNSET, ApiError, InvalidInputError, MemloomClient, MemoryFilter, MemoryMetadata, NewMemory
+from memloom import (
+    UNSET,
+    ApiError,
+    InvalidInputError,
+    MemloomClient,
+    MemoryFilter,
+    MemoryMetadata,
+    NewMemory,
+)
 from memloom.models import FactStatement, MemoryAccessPolicy, MemoryIdentifiers, MemorySource, MemoryTimeRange
 
 
@@ -205,5 +213,6 @@ def test_the_server_says_what_it_can(alice: MemloomClient) -> None:
     capabilities = alice.memories.capabilities()
     assert [layer.name for layer in capabilities.layers][:2] == ["agent", "user"]
     assert alice.memories.health().status
-    assert alice.health()["status"] == "ok" and alice.ready()["status"] == "ok"
-    assert alice.status()["service"] == "memloom"
+    assert alice.health().status == "ok" and alice.ready().status == "ok"
+    status = alice.status()
+    assert (status.service, status.status, status.openapi) == ("memloom", "ok", "/openapi.json") and status.version

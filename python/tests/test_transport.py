@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 import json
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
@@ -23,12 +25,14 @@ from memloom import (
     RetryPolicy,
     Scope,
     TransportError,
+    __version__,
 )
 from memloom.errors import api_error
 from memloom.retry import retry_after
 
 QUICK = RetryPolicy(max_retries=3, base_delay=0.0, max_delay=0.001)
 ME = {"user_id": "u"}
+OK = b'{"status": "ok"}'
 Make = Callable[..., MemloomClient]
 
 
@@ -277,7 +281,8 @@ def test_what_takes_long_is_waited_for(make: Make) -> None:
             with contextlib.suppress(DecodeError):
                 call()
         assert len(waits) == len(calls) and set(waits.values()) == {None}, waits
-        client.health()
+        with contextlib.suppress(DecodeError):
+            client.health()
         assert waits["GET /v1/health"] == 7
 
 
@@ -443,11 +448,176 @@ def test_an_adapter_lets_go_of_loops_that_have_ended() -> None:
         assert connection.async_client() is connection.async_client()
         await connection.async_client().health()
 
-    with fake(Answer(200, b"{}", whole=False)) as server:
+    with fake(Answer(200, OK, whole=False)) as server:
         connection = Connection(None, None, {"url": server.url})
         for _ in range(5):
             asyncio.run(use(connection))
         assert len(connection._own_async) == 1
+
+
+def test_a_forked_process_has_connections_of_its_own(
+    make: Make, loop: asyncio.AbstractEventLoop | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def opened() -> Any:
+        [one] = pool._own.values()
+        return one if loop is None else one[1]
+
+    with fake(Answer(200, OK)) as server:
+        client = make(server)
+        pool: Any = client._transport._pool
+        client.health()
+        parents = opened()
+        monkeypatch.setattr("os.getpid", lambda: -1)
+        client.health()
+        own = opened()
+        assert own is not parents and len({asked.port for asked in server.asked}) == 2
+        # Those of the parent are not closed: it goes on using them.
+        assert not parents.is_closed
+        monkeypatch.undo()
+        for http in (parents, own):
+            http.close() if loop is None else loop.run_until_complete(http.aclose())
+
+
+def test_an_http_client_is_not_used_in_a_forked_process(
+    make: Make, loop: asyncio.AbstractEventLoop | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind: Any = httpx.Client if loop is None else httpx.AsyncClient
+    http = kind()
+    with fake(Answer(200, OK)) as server:
+        client = make(server, http_client=http)
+        client.health()
+        with monkeypatch.context() as patched:
+            patched.setattr("os.getpid", lambda: -1)
+            with pytest.raises(InvalidInputError, match="forked"):
+                client.health()
+        http.close() if loop is None else loop.run_until_complete(http.aclose())
+        with pytest.raises(InvalidInputError, match="closed"):
+            client.health()
+        assert len(server.asked) == 1
+
+
+FORK = """
+import os, sys
+from memloom import MemloomClient
+
+client = MemloomClient(sys.argv[1])
+client.health()
+for _ in range(3):
+    child = os.fork()
+    if child == 0:
+        client.health()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+client.health()
+"""
+
+
+def test_forked_processes_share_no_connection() -> None:
+    with fake(Answer(200, OK)) as server:
+        command = [sys.executable, "-c", FORK, server.url]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        ports = [asked.port for asked in server.asked]
+    # The parent goes on with the one it has.
+    assert len(ports) == 5 and len(set(ports)) == 4 and ports[0] == ports[-1]
+
+
+def test_a_thousand_calls_at_once_take_turns(url: str, user: str) -> None:
+    async def many() -> int:
+        async with AsyncMemloomClient(url, token=user, timeout=httpx.Timeout(30, pool=0.2)) as client:
+            answers = await asyncio.gather(*(client.health() for _ in range(1500)))
+            return sum(one.status == "ok" for one in answers)
+
+    assert asyncio.run(many()) == 1500
+
+
+@pytest.mark.parametrize("secret", ["sk-live-1 ", " sk-live-1", "sk-live-1\n", "sk-live\x01-1", "sk-live-1\t"])
+def test_a_credential_that_cannot_be_sent_is_not_shown(make: Make, secret: str) -> None:
+    with fake(page()) as server:
+        options: list[dict[str, Any]] = [{"token": secret}, {"api_key": secret}]
+        for option in options:
+            with pytest.raises(InvalidInputError, match=r"the header (Authorization|X-API-Key)") as told:
+                make(server, **option)
+            assert "sk-live" not in str(told.value)
+        with pytest.raises(InvalidInputError) as told:
+            make(server, header_provider=lambda: {"X Secret": "sk-live-1"}).memories.list(layer="user", identifiers=ME)
+        assert "sk-live" not in str(told.value) and server.asked == []
+
+
+def test_a_closed_client_says_so(make: Make, loop: asyncio.AbstractEventLoop | None) -> None:
+    with fake(Answer(200, OK)) as server:
+        client: Any = make(server)
+        client.health()
+        client.close() if loop is None else client.aclose()
+        with pytest.raises(InvalidInputError, match="closed"):
+            client.health()
+
+
+def test_a_client_may_be_awaited_in_one_event_loop_after_another() -> None:
+    with fake(Answer(200, OK, whole=False)) as server:
+        client = AsyncMemloomClient(server.url)
+        for _ in range(3):
+            assert asyncio.run(client.health()).status == "ok"
+        assert len(client._transport._pool._own) == 1
+
+
+def test_a_page_of_a_proxy_is_no_answer(make: Make) -> None:
+    with fake(Answer(200, b"<html>")) as server:
+        for call in (
+            lambda: make(server).files.get_if_changed(Scope("t", "u"), "a.md", "e"),
+            lambda: make(server).memories.get_if_changed("m", "e"),
+        ):
+            with pytest.raises(DecodeError):
+                call()
+
+
+def test_what_is_said_twice_is_refused(loop: asyncio.AbstractEventLoop | None, make: Make) -> None:
+    kind: Any = httpx.Client if loop is None else httpx.AsyncClient
+    http = kind()
+    with fake(Answer(200, OK)) as server, pytest.raises(InvalidInputError, match="timeout"):
+        make(server, timeout=1, http_client=http)
+    http.close() if loop is None else loop.run_until_complete(http.aclose())
+
+
+def test_a_timeout_may_be_anything_that_httpx_takes(make: Make) -> None:
+    waits: list[object] = []
+
+    def note(request: httpx.Request) -> None:
+        waits.append(request.extensions["timeout"]["read"])
+
+    with fake(Answer(200, OK)) as server:
+        for timeout in (3, None, httpx.Timeout(5, read=9)):
+            make(server, timeout=timeout, on_request=note).health()
+        make(server, on_request=note).health()
+    assert waits == [3, None, 9, 30]
+
+
+def test_the_environment_says_who_is_calling(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMLOOM_TOKEN", "jwt")
+    monkeypatch.setenv("MEMLOOM_API_KEY", "key")
+    with fake(Answer(200, OK)) as server:
+        for options in ({}, {"api_key": "own"}, {"header_provider": lambda: {"Authorization": "Bearer theirs"}}):
+            make(server, **options).health()
+        who = [(one.headers.get("authorization"), one.headers.get("x-api-key")) for one in server.asked]
+    assert who == [("Bearer jwt", "key"), (None, "own"), ("Bearer theirs", None)]
+
+
+def test_the_server_is_told_the_version(make: Make) -> None:
+    with fake(Answer(200, OK)) as server:
+        make(server).health()
+        assert server.asked[0].headers["user-agent"] == f"memloom-client/{__version__}"
+
+
+def test_half_a_character_is_refused(make: Make) -> None:
+    with fake(page()) as server:
+        for call in (
+            lambda: make(server).memories.get("\ud800"),
+            lambda: make(server).memories.list(layer="user", identifiers={"user_id": "\ud800"}),
+            lambda: make(server).files.get(Scope("t", "u"), "\ud800"),
+        ):
+            with pytest.raises(InvalidInputError):
+                call()
+        assert server.asked == []
 
 
 def test_a_time_without_a_zone_is_refused(make: Make) -> None:

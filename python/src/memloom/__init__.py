@@ -20,6 +20,7 @@ from memloom._sync.facade import Memloom, Notes
 from memloom._sync.memory_tool import AnthropicMemoryTool
 from memloom._sync.session import MemorySession
 from memloom._sync.toolbox import Toolbox
+from memloom._version import __version__
 from memloom._wire import UNSET
 from memloom.agent import (
     AgentMemoryOptions,
@@ -50,6 +51,7 @@ from memloom.policy import MemoryPolicy, SlotPolicy, SlotRules
 from memloom.replay import ChangeNotice, IndexedText, Progress, ReplayEvent
 from memloom.retry import RetryPolicy
 from memloom.scope import Scope
+from memloom.service import ServiceHealth, ServiceReadiness, ServiceStatus
 from memloom.tool_definitions import Tool, anthropic_tools, mcp_tools, openai_chat_tools, openai_responses_tools, tools
 from memloom.tool_output import ToolOutput
 
@@ -102,6 +104,9 @@ __all__ = [
     "RetryPolicy",
     "Scope",
     "ServerEvent",
+    "ServiceHealth",
+    "ServiceReadiness",
+    "ServiceStatus",
     "SlotDocument",
     "SlotPolicy",
     "SlotRules",
@@ -110,6 +115,7 @@ __all__ = [
     "ToolOutput",
     "Toolbox",
     "TransportError",
+    "__version__",
     "anthropic_tools",
     "mcp_tools",
     "openai_chat_tools",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from typing import Any
 
 from memloom._async.client import AsyncMemloomClient
@@ -21,9 +20,14 @@ class Connection:
         self._settings = {name: value for name, value in settings.items() if value is not None}
         if self._settings and (client is not None or async_client is not None):
             raise InvalidInputError(f"{', '.join(self._settings)}: say that to the client, or give no client")
-        self._own: MemloomClient | None = None
+        # Made at once, because it looks at the settings. It opens nothing until it is used.
+        self._own = MemloomClient(**self._settings) if client is None and async_client is None else None
         self._own_async: dict[asyncio.AbstractEventLoop, AsyncMemloomClient] = {}
-        self._lock = threading.Lock()
+
+    @property
+    def only_waits(self) -> bool:
+        """Whether there is a client for calls that wait and none for calls that are awaited."""
+        return self._given is not None and self._given_async is None
 
     def client(self) -> MemloomClient:
         """For calls that wait."""
@@ -31,10 +35,11 @@ class Connection:
             return self._given
         if self._given_async is not None:
             raise InvalidInputError("this was made with an async_client only; give it a client as well, or use await")
-        with self._lock:
-            if self._own is None:
-                self._own = MemloomClient(**self._settings)
-            return self._own
+        # No lock, which a fork could find closed. One that another thread was faster with has no connections yet.
+        own = self._own
+        if own is None:
+            own = self._own = MemloomClient(**self._settings)
+        return own
 
     def async_client(self) -> AsyncMemloomClient:
         """For calls in the event loop that is running."""
@@ -43,25 +48,22 @@ class Connection:
         if self._given is not None:
             raise InvalidInputError("this was made with a client only; give it an async_client as well")
         loop = asyncio.get_running_loop()
-        with self._lock:
-            # A client knows its loop, so nothing but this ever lets go of one that has ended.
-            for ended in [one for one in self._own_async if one.is_closed()]:
-                del self._own_async[ended]
-            if loop not in self._own_async:
-                self._own_async[loop] = AsyncMemloomClient(**self._settings)
-            return self._own_async[loop]
+        # A client knows its loop, so nothing but this ever lets go of one that has ended.
+        for ended in [one for one in list(self._own_async) if one.is_closed()]:
+            self._own_async.pop(ended, None)
+        if loop not in self._own_async:
+            self._own_async[loop] = AsyncMemloomClient(**self._settings)
+        return self._own_async[loop]
 
     def close(self) -> None:
         """Closes what was opened here for calls that wait."""
-        with self._lock:
-            own, self._own = self._own, None
+        own, self._own = self._own, None
         if own is not None:
             own.close()
 
     async def aclose(self) -> None:
         """Closes what was opened here, in this event loop and for calls that wait."""
         self.close()
-        with self._lock:
-            own = self._own_async.pop(asyncio.get_running_loop(), None)
+        own = self._own_async.pop(asyncio.get_running_loop(), None)
         if own is not None:
             await own.aclose()

@@ -39,6 +39,15 @@ class Options:
     on_request: Callable[[httpx.Request], None] | None = None
     on_response: Callable[[httpx.Response], None] | None = None
 
+    def __post_init__(self) -> None:
+        # What cannot be sent is told where it was given, and not with the first call.
+        if self.token:
+            header("Authorization", self.token)
+        for name, value in self.headers().items():
+            header(name, value)
+        if self.service_id:
+            header("X-Service-Id", self.service_id)
+
     def headers(self) -> dict[str, str]:
         """Who is calling."""
         given = {
@@ -64,6 +73,18 @@ def base_url(given: str | None) -> str:
     return url
 
 
+def credentials(token: str | None, api_key: str | None) -> tuple[str | None, str | None]:
+    """The token and the key to call with: those that are given, or those of `MEMLOOM_TOKEN` and `MEMLOOM_API_KEY`."""
+    if token is not None or api_key is not None:
+        return token, api_key
+    return os.environ.get("MEMLOOM_TOKEN") or None, os.environ.get("MEMLOOM_API_KEY") or None
+
+
+def authenticates(http: httpx.Client | httpx.AsyncClient | None) -> bool:
+    """Whether a caller's own client says by itself who is calling."""
+    return http is not None and (http.auth is not None or bool({"authorization", "x-api-key"} & http.headers.keys()))
+
+
 @functools.cache
 def certificates() -> ssl.SSLContext:
     """Whom to trust. Reading that takes longer than many calls do, so all clients share it."""
@@ -71,9 +92,14 @@ def certificates() -> ssl.SSLContext:
 
 
 def header(name: str, value: str) -> tuple[bytes, bytes]:
-    """A header as it is sent: names of users and tenants may have letters beyond ASCII."""
-    if any(character in value for character in "\r\n\0"):
-        raise InvalidInputError(f"the header {name} cannot hold a line break")
+    """A header as it is sent: names of users and tenants may have letters beyond ASCII.
+
+    What is refused is not shown, because it may be a credential.
+    """
+    if value.strip(" \t\r\n") != value:
+        raise InvalidInputError(f"the header {name} begins or ends with space, which cannot be sent")
+    if any(character < " " or character == "\x7f" for character in value):
+        raise InvalidInputError(f"the header {name} has a control character, which cannot be sent")
     try:
         return name.encode("ascii"), value.encode()
     except UnicodeEncodeError:

@@ -113,7 +113,7 @@ def dumps(value: Any) -> bytes:
     """JSON as it is sent. What JSON cannot say is refused here, not by the server."""
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
-    except (TypeError, ValueError, UnicodeEncodeError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInputError(f"this cannot be sent as JSON: {error}") from None
 
 

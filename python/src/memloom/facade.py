@@ -78,10 +78,15 @@ def plain(text: str) -> str:
 
 def conversation_id(user: str, name: str) -> str:
     """The id of a conversation: one that is given, or the one that a name of this user always has."""
+    return given_id(name) or str(uuid.uuid5(_NAMES, f"{len(user)}:{user}:{name}"))
+
+
+def given_id(name: str) -> str | None:
+    """The id that a text is, in whichever way it is written."""
     try:
         return str(uuid.UUID(name))
     except ValueError:
-        return str(uuid.uuid5(_NAMES, f"{len(user)}:{user}:{name}"))
+        return None
 
 
 def is_id(text: str) -> bool:

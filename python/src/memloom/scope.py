@@ -22,16 +22,25 @@ class Scope:
     """The user."""
 
 
+def _check(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidInputError("an id or a path has half a character, which cannot be sent") from None
+
+
 def segment(value: str) -> str:
     """An id as one segment of an address. Dots are encoded, because `..` would lead elsewhere before it is sent."""
     if not value:
         raise InvalidInputError("an id is empty")
+    _check(value)
     encoded = quote(value, safe="")
     return encoded.replace(".", "%2E") if set(value) == {"."} else encoded
 
 
 def file_path(path: str) -> str:
     """The path of a file, checked as the server checks it; `/` at its ends is dropped."""
+    _check(path)
     path = path.replace("\\", "/").strip("/")
     parts = path.split("/")
     if not path.strip():

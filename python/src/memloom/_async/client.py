@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any
 
 import httpx
 
@@ -22,15 +21,21 @@ from memloom._async.files import AsyncAudit, AsyncEvents, AsyncFiles, AsyncLifec
 from memloom._async.knowledge import AsyncKnowledge
 from memloom._async.memories import AsyncMemories, AsyncSessions
 from memloom._async.transport import AsyncTransport
-from memloom._options import AsyncHeaderProvider, Options, base_url, certificates
+from memloom._options import AsyncHeaderProvider, Options, authenticates, base_url, credentials
+from memloom._pool import AsyncPool, Timeout
+from memloom._wire import UNSET, Unset
+from memloom.errors import InvalidInputError
 from memloom.retry import RetryPolicy
+from memloom.service import ServiceHealth, ServiceReadiness, ServiceStatus
 
 
 class AsyncMemloomClient:
     """Every operation of a Memloom server.
 
     `token` says which user is calling (in local mode just the user's name), `api_key` which service. A service that is
-    trusted names the user it works for with `user_id`. Make one client and share it; close it, or use it in a `with`.
+    trusted names the user it works for with `user_id`. Where neither is given, `MEMLOOM_TOKEN` and `MEMLOOM_API_KEY`
+    count, unless a `header_provider` or an `http_client` says who is calling. A call waits `timeout` seconds, 30 unless
+    said otherwise. Make one client and share it; close it, or use it in a `with`.
     """
 
     def __init__(
@@ -43,12 +48,16 @@ class AsyncMemloomClient:
         tenant_id: str | None = None,
         service_id: str | None = None,
         retry: RetryPolicy | None = None,
-        timeout: float = 30.0,
+        timeout: Timeout | Unset = UNSET,
         header_provider: AsyncHeaderProvider | None = None,
         on_request: Callable[[httpx.Request], None] | None = None,
         on_response: Callable[[httpx.Response], None] | None = None,
         http_client: httpx.AsyncClient | None = None,
     ) -> None:
+        if http_client is not None and timeout is not UNSET:
+            raise InvalidInputError("timeout: say that to the http_client, or give no http_client")
+        if header_provider is None and not authenticates(http_client):
+            token, api_key = credentials(token, api_key)
         options = Options(
             base_url=base_url(url),
             token=token,
@@ -60,9 +69,9 @@ class AsyncMemloomClient:
             on_request=on_request,
             on_response=on_response,
         )
-        http = http_client or httpx.AsyncClient(timeout=timeout, verify=certificates())
         self._options = options
-        self._transport = AsyncTransport(options, http, header_provider, owns_http=http_client is None)
+        pool = AsyncPool(http_client, 30.0 if isinstance(timeout, Unset) else timeout)
+        self._transport = AsyncTransport(options, pool, header_provider)
         self.conversations = AsyncConversations(self._transport)
         self.entries = AsyncEntries(self._transport)
         self.memberships = AsyncMemberships(self._transport)
@@ -82,20 +91,17 @@ class AsyncMemloomClient:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._options.shown()!r})"
 
-    async def status(self) -> dict[str, Any]:
-        """What the server says of itself: `service`, `status`, `version`, and where it is described."""
-        answer: dict[str, Any] = await self._transport.json("status")
-        return answer
+    async def status(self) -> ServiceStatus:
+        """What the server says of itself."""
+        return await self._transport.model("status", ServiceStatus)
 
-    async def health(self) -> dict[str, Any]:
+    async def health(self) -> ServiceHealth:
         """Whether the server answers."""
-        answer: dict[str, Any] = await self._transport.json("health")
-        return answer
+        return await self._transport.model("health", ServiceHealth)
 
-    async def ready(self) -> dict[str, Any]:
+    async def ready(self) -> ServiceReadiness:
         """Whether it is ready for requests: its store answers too."""
-        answer: dict[str, Any] = await self._transport.json("ready")
-        return answer
+        return await self._transport.model("ready", ServiceReadiness)
 
     async def aclose(self) -> None:
         """Closes connections, unless they came with `http_client`."""

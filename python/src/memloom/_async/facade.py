@@ -6,17 +6,21 @@ import os
 import uuid
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, get_args
 
 from memloom._async.agent import AsyncAgentMemory
 from memloom._async.client import AsyncMemloomClient
+from memloom._async.named import BEGUN, AsyncNamed
 from memloom.errors import ApiError, InvalidInputError
-from memloom.facade import Hit, Message, a_text, conversation_id, is_id, same, wire_role
-from memloom.models import Memory, TextEdit
+from memloom.facade import Hit, Message, a_text, conversation_id, given_id, is_id, same, wire_role
+from memloom.models import Memory, MemoryKind, TextEdit
 from memloom.scope import Scope
 
 QUERY_CHARS = 8192
 """The most characters that the server takes as a query."""
+
+SAID: Sequence[MemoryKind] = [kind for kind in get_args(MemoryKind) if kind != "procedural"]
+"""The kinds of what was remembered here. Facts are others': what they state is theirs to change and to delete."""
 
 
 class AsyncMemloom:
@@ -37,8 +41,11 @@ class AsyncMemloom:
         client: AsyncMemloomClient | None = None,
     ) -> None:
         a_text("user", user)
+        given = {"url": url, "token": token, "api_key": api_key}
+        if client is not None and (also := [name for name, value in given.items() if value is not None]):
+            raise InvalidInputError(f"{', '.join(also)}: say that to the client, or give no client")
         api_key = api_key or (None if token else os.environ.get("MEMLOOM_API_KEY"))
-        token = token or (None if api_key else os.environ.get("MEMLOOM_TOKEN", user))
+        token = token or (None if api_key else os.environ.get("MEMLOOM_TOKEN") or user)
         # A token says who the user is, a key does not.
         asserted = user if api_key and not token else None
         self.user = user
@@ -48,6 +55,7 @@ class AsyncMemloom:
         self.notes = AsyncNotes(AsyncAgentMemory(self.client), Scope(tenant, user))
         self._owns_client = client is None
         self._identifiers = {"user_id": user}
+        self._named: dict[str, AsyncNamed] = {}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(user={self.user!r}, client={self.client!r})"
@@ -55,7 +63,10 @@ class AsyncMemloom:
     async def remember(
         self, text: str, *, tags: Sequence[str] | None = None, metadata: Mapping[str, Any] | None = None
     ) -> Memory:
-        """Remembers something for good. The same text again is the same memory, and gets these tags and metadata."""
+        """Remembers something for good. The same text again is the same memory, and gets these tags and metadata.
+
+        Whoever remembers it at the same moment elsewhere does not see it yet: then there are two.
+        """
         a_text("what to remember", text)
         if isinstance(tags, str):
             raise InvalidInputError(f"tags are a list of texts: write tags=[{tags!r}]")
@@ -97,18 +108,23 @@ class AsyncMemloom:
         return sum([await self.client.memories.delete(one) for one in ids])
 
     async def memories(self) -> AsyncGenerator[Memory]:
-        """Everything that is remembered of the user, the newest first."""
-        async for memory in self.client.memories.list_all(layer="user", identifiers=self._identifiers):
+        """Everything that is remembered of the user, the newest first; facts are not among it."""
+        async for memory in self.client.memories.list_all(layer="user", identifiers=self._identifiers, kinds=SAID):
             yield memory
 
     async def append(self, conversation: str, role: str, text: str) -> Message:
-        """Adds to a conversation what the `user` or the `assistant` said. It is known by a name, or by its id."""
+        """Adds to a conversation what the `user` or the `assistant` said. It is known by a name, or by its id.
+
+        One that is known by a name must be the user's own.
+        """
+        said = {"role": wire_role(role), "text": text}
+        named = self._known(conversation)
+        begun = named is not None and await named.begin(self.client)
         entry = await self.client.entries.append(
-            conversation_id(self.user, conversation),
-            [{"role": wire_role(role), "text": text}],
-            idempotency_key=str(uuid.uuid4()),
-            retry=True,
+            conversation_id(self.user, conversation), [said], idempotency_key=str(uuid.uuid4()), retry=True
         )
+        if named is not None and begun:
+            await named.entitle(self.client, text)
         return Message.of(entry)
 
     async def history(self, conversation: str, *, last: int | None = None) -> Sequence[Message]:
@@ -116,11 +132,15 @@ class AsyncMemloom:
         there = conversation_id(self.user, conversation)
         if last is not None and last <= 0:
             return []
+        named = self._known(conversation)
+        if named is not None and not await named.is_there(self.client):
+            return []
         try:
             if last is not None and last <= 200:
                 page = await self.client.entries.list(there, tail=True, limit=last)
-                return [Message.of(entry) for entry in page.data]
-            every = [Message.of(entry) async for entry in self.client.entries.list_all(there)]
+                return [Message.of(entry) for entry in page.data if entry.content_type != BEGUN]
+            entries = [entry async for entry in self.client.entries.list_all(there)]
+            every = [Message.of(entry) for entry in entries if entry.content_type != BEGUN]
             return every if last is None else every[-last:]
         except ApiError as error:
             if error.is_not_found:
@@ -140,6 +160,13 @@ class AsyncMemloom:
     ) -> None:
         await self.aclose()
 
+    def _known(self, conversation: str) -> AsyncNamed | None:
+        """The conversation, if it is known by a name."""
+        if given_id(conversation) is not None:
+            return None
+        there = conversation_id(self.user, conversation)
+        return self._named.setdefault(there, AsyncNamed(conversation, there))
+
     async def _equal(self, text: str) -> Sequence[Memory]:
         """The memories that say the same. They mean the same too, so a search finds them first."""
         if not text.strip():
@@ -148,6 +175,7 @@ class AsyncMemloom:
             text[:QUERY_CHARS],
             identifiers=self._identifiers,
             layers=["user"],
+            kinds=SAID,
             limit=100,
             # What has every word of a text scores more than this, with any model.
             threshold=0.5 if len(text) <= QUERY_CHARS else 0.0,

@@ -59,7 +59,7 @@ class AsyncFiles(AsyncGroup):
     async def get_if_changed(self, scope: Scope, path: str, etag: str) -> StoredFile | None:
         """The file, or `None` if it still has this version."""
         response = await self._transport.call("get_file", path=_at(scope, path), headers={"If-None-Match": etag})
-        return None if response.status_code == 304 else StoredFile.from_wire(response.json())
+        return None if response.status_code == 304 else self._transport.read(response, StoredFile)
 
     async def write(
         self,

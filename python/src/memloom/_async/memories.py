@@ -241,11 +241,7 @@ class AsyncMemories(AsyncGroup):
     async def get_if_changed(self, memory_id: str, etag: str) -> Memory | None:
         """The memory, or `None` if it still has this ETag."""
         response = await self._transport.call("get_memory", path={"id": memory_id}, headers={"If-None-Match": etag})
-        if response.status_code == 304:
-            return None
-        found = Memory.from_wire(response.json().get("memory"))
-        found.etag = response.headers.get("etag")
-        return found
+        return None if response.status_code == 304 else self._transport.read(response, Memory, "memory")
 
     async def update(
         self,

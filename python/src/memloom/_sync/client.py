@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any
 
 import httpx
 
-from memloom._options import HeaderProvider, Options, base_url, certificates
+from memloom._options import HeaderProvider, Options, authenticates, base_url, credentials
+from memloom._pool import Pool, Timeout
 from memloom._sync.admin import Admin
 from memloom._sync.attachments import Attachments
 from memloom._sync.changes import Changes
@@ -24,14 +24,19 @@ from memloom._sync.files import Audit, Events, Files, Lifecycle
 from memloom._sync.knowledge import Knowledge
 from memloom._sync.memories import Memories, Sessions
 from memloom._sync.transport import Transport
+from memloom._wire import UNSET, Unset
+from memloom.errors import InvalidInputError
 from memloom.retry import RetryPolicy
+from memloom.service import ServiceHealth, ServiceReadiness, ServiceStatus
 
 
 class MemloomClient:
     """Every operation of a Memloom server.
 
     `token` says which user is calling (in local mode just the user's name), `api_key` which service. A service that is
-    trusted names the user it works for with `user_id`. Make one client and share it; close it, or use it in a `with`.
+    trusted names the user it works for with `user_id`. Where neither is given, `MEMLOOM_TOKEN` and `MEMLOOM_API_KEY`
+    count, unless a `header_provider` or an `http_client` says who is calling. A call waits `timeout` seconds, 30 unless
+    said otherwise. Make one client and share it; close it, or use it in a `with`.
     """
 
     def __init__(
@@ -44,12 +49,16 @@ class MemloomClient:
         tenant_id: str | None = None,
         service_id: str | None = None,
         retry: RetryPolicy | None = None,
-        timeout: float = 30.0,
+        timeout: Timeout | Unset = UNSET,
         header_provider: HeaderProvider | None = None,
         on_request: Callable[[httpx.Request], None] | None = None,
         on_response: Callable[[httpx.Response], None] | None = None,
         http_client: httpx.Client | None = None,
     ) -> None:
+        if http_client is not None and timeout is not UNSET:
+            raise InvalidInputError("timeout: say that to the http_client, or give no http_client")
+        if header_provider is None and not authenticates(http_client):
+            token, api_key = credentials(token, api_key)
         options = Options(
             base_url=base_url(url),
             token=token,
@@ -61,9 +70,9 @@ class MemloomClient:
             on_request=on_request,
             on_response=on_response,
         )
-        http = http_client or httpx.Client(timeout=timeout, verify=certificates())
         self._options = options
-        self._transport = Transport(options, http, header_provider, owns_http=http_client is None)
+        pool = Pool(http_client, 30.0 if isinstance(timeout, Unset) else timeout)
+        self._transport = Transport(options, pool, header_provider)
         self.conversations = Conversations(self._transport)
         self.entries = Entries(self._transport)
         self.memberships = Memberships(self._transport)
@@ -83,20 +92,17 @@ class MemloomClient:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._options.shown()!r})"
 
-    def status(self) -> dict[str, Any]:
-        """What the server says of itself: `service`, `status`, `version`, and where it is described."""
-        answer: dict[str, Any] = self._transport.json("status")
-        return answer
+    def status(self) -> ServiceStatus:
+        """What the server says of itself."""
+        return self._transport.model("status", ServiceStatus)
 
-    def health(self) -> dict[str, Any]:
+    def health(self) -> ServiceHealth:
         """Whether the server answers."""
-        answer: dict[str, Any] = self._transport.json("health")
-        return answer
+        return self._transport.model("health", ServiceHealth)
 
-    def ready(self) -> dict[str, Any]:
+    def ready(self) -> ServiceReadiness:
         """Whether it is ready for requests: its store answers too."""
-        answer: dict[str, Any] = self._transport.json("ready")
-        return answer
+        return self._transport.model("ready", ServiceReadiness)
 
     def close(self) -> None:
         """Closes connections, unless they came with `http_client`."""

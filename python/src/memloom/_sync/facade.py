@@ -7,17 +7,21 @@ import os
 import uuid
 from collections.abc import Generator, Mapping, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, get_args
 
 from memloom._sync.agent import AgentMemory
 from memloom._sync.client import MemloomClient
+from memloom._sync.named import BEGUN, Named
 from memloom.errors import ApiError, InvalidInputError
-from memloom.facade import Hit, Message, a_text, conversation_id, is_id, same, wire_role
-from memloom.models import Memory, TextEdit
+from memloom.facade import Hit, Message, a_text, conversation_id, given_id, is_id, same, wire_role
+from memloom.models import Memory, MemoryKind, TextEdit
 from memloom.scope import Scope
 
 QUERY_CHARS = 8192
 """The most characters that the server takes as a query."""
+
+SAID: Sequence[MemoryKind] = [kind for kind in get_args(MemoryKind) if kind != "procedural"]
+"""The kinds of what was remembered here. Facts are others': what they state is theirs to change and to delete."""
 
 
 class Memloom:
@@ -38,8 +42,11 @@ class Memloom:
         client: MemloomClient | None = None,
     ) -> None:
         a_text("user", user)
+        given = {"url": url, "token": token, "api_key": api_key}
+        if client is not None and (also := [name for name, value in given.items() if value is not None]):
+            raise InvalidInputError(f"{', '.join(also)}: say that to the client, or give no client")
         api_key = api_key or (None if token else os.environ.get("MEMLOOM_API_KEY"))
-        token = token or (None if api_key else os.environ.get("MEMLOOM_TOKEN", user))
+        token = token or (None if api_key else os.environ.get("MEMLOOM_TOKEN") or user)
         # A token says who the user is, a key does not.
         asserted = user if api_key and not token else None
         self.user = user
@@ -49,6 +56,7 @@ class Memloom:
         self.notes = Notes(AgentMemory(self.client), Scope(tenant, user))
         self._owns_client = client is None
         self._identifiers = {"user_id": user}
+        self._named: dict[str, Named] = {}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(user={self.user!r}, client={self.client!r})"
@@ -56,7 +64,10 @@ class Memloom:
     def remember(
         self, text: str, *, tags: Sequence[str] | None = None, metadata: Mapping[str, Any] | None = None
     ) -> Memory:
-        """Remembers something for good. The same text again is the same memory, and gets these tags and metadata."""
+        """Remembers something for good. The same text again is the same memory, and gets these tags and metadata.
+
+        Whoever remembers it at the same moment elsewhere does not see it yet: then there are two.
+        """
         a_text("what to remember", text)
         if isinstance(tags, str):
             raise InvalidInputError(f"tags are a list of texts: write tags=[{tags!r}]")
@@ -98,18 +109,23 @@ class Memloom:
         return sum([self.client.memories.delete(one) for one in ids])
 
     def memories(self) -> Generator[Memory]:
-        """Everything that is remembered of the user, the newest first."""
-        for memory in self.client.memories.list_all(layer="user", identifiers=self._identifiers):
+        """Everything that is remembered of the user, the newest first; facts are not among it."""
+        for memory in self.client.memories.list_all(layer="user", identifiers=self._identifiers, kinds=SAID):
             yield memory
 
     def append(self, conversation: str, role: str, text: str) -> Message:
-        """Adds to a conversation what the `user` or the `assistant` said. It is known by a name, or by its id."""
+        """Adds to a conversation what the `user` or the `assistant` said. It is known by a name, or by its id.
+
+        One that is known by a name must be the user's own.
+        """
+        said = {"role": wire_role(role), "text": text}
+        named = self._known(conversation)
+        begun = named is not None and named.begin(self.client)
         entry = self.client.entries.append(
-            conversation_id(self.user, conversation),
-            [{"role": wire_role(role), "text": text}],
-            idempotency_key=str(uuid.uuid4()),
-            retry=True,
+            conversation_id(self.user, conversation), [said], idempotency_key=str(uuid.uuid4()), retry=True
         )
+        if named is not None and begun:
+            named.entitle(self.client, text)
         return Message.of(entry)
 
     def history(self, conversation: str, *, last: int | None = None) -> Sequence[Message]:
@@ -117,11 +133,15 @@ class Memloom:
         there = conversation_id(self.user, conversation)
         if last is not None and last <= 0:
             return []
+        named = self._known(conversation)
+        if named is not None and not named.is_there(self.client):
+            return []
         try:
             if last is not None and last <= 200:
                 page = self.client.entries.list(there, tail=True, limit=last)
-                return [Message.of(entry) for entry in page.data]
-            every = [Message.of(entry) for entry in self.client.entries.list_all(there)]
+                return [Message.of(entry) for entry in page.data if entry.content_type != BEGUN]
+            entries = [entry for entry in self.client.entries.list_all(there)]
+            every = [Message.of(entry) for entry in entries if entry.content_type != BEGUN]
             return every if last is None else every[-last:]
         except ApiError as error:
             if error.is_not_found:
@@ -141,6 +161,13 @@ class Memloom:
     ) -> None:
         self.close()
 
+    def _known(self, conversation: str) -> Named | None:
+        """The conversation, if it is known by a name."""
+        if given_id(conversation) is not None:
+            return None
+        there = conversation_id(self.user, conversation)
+        return self._named.setdefault(there, Named(conversation, there))
+
     def _equal(self, text: str) -> Sequence[Memory]:
         """The memories that say the same. They mean the same too, so a search finds them first."""
         if not text.strip():
@@ -149,6 +176,7 @@ class Memloom:
             text[:QUERY_CHARS],
             identifiers=self._identifiers,
             layers=["user"],
+            kinds=SAID,
             limit=100,
             # What has every word of a text scores more than this, with any model.
             threshold=0.5 if len(text) <= QUERY_CHARS else 0.0,

@@ -60,7 +60,7 @@ class Files(Group):
     def get_if_changed(self, scope: Scope, path: str, etag: str) -> StoredFile | None:
         """The file, or `None` if it still has this version."""
         response = self._transport.call("get_file", path=_at(scope, path), headers={"If-None-Match": etag})
-        return None if response.status_code == 304 else StoredFile.from_wire(response.json())
+        return None if response.status_code == 304 else self._transport.read(response, StoredFile)
 
     def write(
         self,

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import httpx
 
 from memloom._options import HeaderProvider, Options, header
+from memloom._pool import Pool
 from memloom._sse import EventDecoder, ServerEvent
 from memloom._wire import Model, decode, dumps, query_text
 from memloom.errors import ApiError, DecodeError, InvalidInputError, TransportError, api_error
@@ -22,7 +23,7 @@ from memloom.scope import segment
 
 M = TypeVar("M", bound=Model)
 
-STREAM_TIMEOUT = httpx.Timeout(30.0, read=60.0)
+STREAM_TIMEOUT = httpx.Timeout(30.0, read=60.0, pool=None)
 """A quiet stream says that it lives every 15 seconds."""
 
 STORE = "the object store"
@@ -45,21 +46,17 @@ LONG = frozenset(
 class Transport:
     """Sends the requests of all groups of a client."""
 
-    def __init__(
-        self, options: Options, http: httpx.Client, header_provider: HeaderProvider | None, owns_http: bool
-    ) -> None:
+    def __init__(self, options: Options, pool: Pool, header_provider: HeaderProvider | None) -> None:
         self._options = options
-        self._http = http
+        self._pool = pool
         self._header_provider = header_provider
-        self._owns_http = owns_http
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._options.shown()!r})"
 
     def close(self) -> None:
         """Closes connections, unless they are the caller's."""
-        if self._owns_http:
-            self._http.close()
+        self._pool.close()
 
     def call(
         self,
@@ -82,7 +79,7 @@ class Transport:
         if retry and idempotency_key is None:
             raise InvalidInputError("retry needs an idempotency_key: without one a change may happen twice")
         reads = OPERATIONS[operation].reads
-        timeout = _patient(self._http.timeout) if operation in LONG else None
+        timeout = _patient(self._pool.timeout) if operation in LONG else None
         attempt = 0
         while True:
             request = self._request(
@@ -113,7 +110,10 @@ class Transport:
 
     def model(self, operation: str, kind: type[M], member: str | None = None, **request: Any) -> M:
         """The answer as a model, or the one member of it that matters; with its ETag, if it can carry one."""
-        response = self.call(operation, **request)
+        return self.read(self.call(operation, **request), kind, member)
+
+    def read(self, response: httpx.Response, kind: type[M], member: str | None = None) -> M:
+        """What an answer says, as `model` gives it."""
         value = _json(response)
         if member is not None:
             value = value.get(member) if isinstance(value, dict) else None
@@ -126,7 +126,7 @@ class Transport:
 
         Not even from an `http_client` that authenticates by itself.
         """
-        with self.open_elsewhere(url, headers, timeout=self._http.timeout) as response:
+        with self.open_elsewhere(url, headers, timeout=self._pool.timeout) as response:
             response.read()
             return response
 
@@ -152,8 +152,9 @@ class Transport:
             response.close()
 
     def _head_elsewhere(self, request: httpx.Request) -> httpx.Response:
+        http = self._pool.http()
         try:
-            response = self._http.send(request, stream=True, auth=None, follow_redirects=False)
+            response = http.send(request, stream=True, auth=None, follow_redirects=False)
             if response.is_success or response.status_code == 304:
                 return response
             try:
@@ -281,25 +282,40 @@ class Transport:
             trimmed = {name.strip(): value.strip() for name, value in given.items()}
             sent |= {name: value for name, value in trimmed.items() if name and value and name.lower() not in taken}
         try:
-            return self._http.build_request(
+            return self._pool.http().build_request(
                 method,
                 self._options.base_url + address,
                 params=_parameters(query),
                 content=None if body is None else dumps(body),
                 files=files,
                 headers=[header(name, value) for name, value in sent.items()],
-                timeout=self._http.timeout if timeout is None else timeout,
+                timeout=self._pool.timeout if timeout is None else timeout,
             )
         except httpx.InvalidURL as error:
             raise InvalidInputError(f"the address cannot be used: {error}") from None
+        except UnicodeEncodeError:
+            raise InvalidInputError("the address would have a character that cannot be sent") from None
 
     def _send(self, request: httpx.Request, stream: bool = False) -> httpx.Response:
         if self._options.on_request is not None:
             self._options.on_request(request)
+        http = self._pool.http()
         try:
-            response = self._http.send(request, stream=stream, follow_redirects=False)
+            if stream:
+                response = http.send(request, stream=True, follow_redirects=False)
+            else:
+                with self._pool.turn():
+                    response = http.send(request, follow_redirects=False)
+        except httpx.LocalProtocolError:
+            # Its text shows what cannot be sent, which may be a credential.
+            raise InvalidInputError("the request has a header that cannot be sent") from None
         except httpx.HTTPError as error:
             raise _transport(error, self._options.shown()) from error
+        except RuntimeError as error:
+            # So says httpx of a client that was closed, and asyncio of one that belongs to a loop that has ended.
+            if type(error) is not RuntimeError:
+                raise
+            raise InvalidInputError(f"nothing can be sent with this client: {error}") from error
         if self._options.on_response is not None:
             self._options.on_response(response)
         return response
