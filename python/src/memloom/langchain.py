@@ -11,31 +11,42 @@ whole message. Whatever others append to the conversation is read as a message t
 
 from __future__ import annotations
 
+import asyncio
 import json
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from types import TracebackType
 from typing import Any
 
-from langchain_core.chat_history import BaseChatMessageHistory
-from langchain_core.messages import (
-    AIMessage,
-    BaseMessage,
-    HumanMessage,
-    message_to_dict,
-    messages_from_dict,
-)
+try:
+    from langchain_core.chat_history import BaseChatMessageHistory
+    from langchain_core.messages import (
+        AIMessage,
+        BaseMessage,
+        HumanMessage,
+        message_to_dict,
+        messages_from_dict,
+    )
+except ModuleNotFoundError as missing:
+    raise ModuleNotFoundError(
+        "memloom.langchain needs langchain-core: install memloom-client[langchain]", name=missing.name
+    ) from missing
 
 from memloom._async.client import AsyncMemloomClient
+from memloom._async.named import AsyncNamed
 from memloom._connection import Connection
+from memloom._options import credentials
 from memloom._sync.client import MemloomClient
-from memloom.errors import ApiError, InvalidInputError
-from memloom.models import Entry, EntryPage
+from memloom._sync.named import Named
+from memloom._wire import dumps
+from memloom.errors import ApiError, DecodeError, InvalidInputError
+from memloom.facade import given_id
+from memloom.models import Conversation, Entry, EntryPage
 
 MESSAGE = "history/langchain"
 """The content type of a message."""
 CLEARED = "history/langchain-cleared"
-"""The content type of the entry before which there are no messages any more."""
+"""The content type of the entry before which there are no messages any more, for who wrote it."""
 
 AGENT = "langchain"
 """Who is calling, where nothing else was said; a server in local mode believes it."""
@@ -47,12 +58,17 @@ SESSIONS = uuid.UUID("6f1dbb0e-6a3c-5a0e-9d0c-3f1f5a7f2b61")
 """The name space of conversation ids that are made from session ids. Another one would lose every session."""
 
 
+Reading = Generator[dict[str, Any], EntryPage, list[BaseMessage]]
+"""Yields what to ask for, is sent a page of entries, returns the messages."""
+
+
 class MemloomChatMessageHistory(BaseChatMessageHistory):
     """The messages of one session.
 
     `session_id` is the id of a conversation, or any text: then the conversation's id is made from it and `user_id`, so
-    that it is the same one wherever it is asked for. The conversation is made by the first message. `user_id` is for
-    whom it is; a `token` says that by itself, and then session ids that are no UUIDs must not be another user's too.
+    that it is the same one wherever it is asked for, and it must be the user's own. The conversation is made by the
+    first message. `user_id` is for whom it is. A `token` says that by itself; beside one, and beside a client, it is
+    only a part of what the id is made from, and sessions with a name need it.
     """
 
     def __init__(
@@ -69,62 +85,100 @@ class MemloomChatMessageHistory(BaseChatMessageHistory):
     ) -> None:
         super().__init__()
         given = client or async_client
-        if given is None and token is None:
-            if user_id is None:
+        if given is None:
+            token, api_key = credentials(token, api_key)
+            if token is None and user_id is None:
                 raise InvalidInputError("whose history is it? Give a user_id, a token, or a client")
-            api_key = api_key or AGENT
-        settings = {"url": url, "user_id": user_id, "token": token, "api_key": api_key, "tenant_id": tenant_id}
+            if token is None and api_key is None:
+                api_key = AGENT
+        asserted = user_id if given is None and token is None else None
+        settings = {"url": url, "user_id": asserted, "token": token, "api_key": api_key, "tenant_id": tenant_id}
         self._connection = Connection(client, async_client, settings)
+        self._user = _user(user_id, given)
         self.session_id = session_id
-        self.conversation_id = _conversation_id(session_id, user_id if given is None else given._options.user_id)
+        self.conversation_id = given_id(session_id) or _made_id(session_id, self._user)
         """The conversation, for everything else that can be done with one: fork it, share it, search it."""
+        self._named: tuple[Named, AsyncNamed] | None = None
+        if given_id(session_id) is None:
+            self._named = Named(session_id, self.conversation_id), AsyncNamed(session_id, self.conversation_id)
 
     @property
     def messages(self) -> list[BaseMessage]:  # type: ignore[override]
         """All messages since the last `clear`, the oldest first."""
-        entries, after = self._connection.client().entries, None
-        found: list[Entry] = []
-        while True:
-            try:
-                page = entries.list(self.conversation_id, limit=ENTRIES_AT_ONCE, after=after)
-            except ApiError as error:
-                page = _nothing(error)
-            found.extend(page.data)
-            if page.after_cursor is None:
-                return _messages(found)
-            after = page.after_cursor
+        if not self._is_there():
+            return []
+        entries, reading = self._connection.client().entries, _read_back(self._user)
+        try:
+            asked = next(reading)
+            while True:
+                try:
+                    page = entries.list(self.conversation_id, limit=ENTRIES_AT_ONCE, **asked)
+                except ApiError as error:
+                    page = _nothing(error)
+                asked = reading.send(page)
+        except StopIteration as done:
+            found: list[BaseMessage] = done.value
+            return found
 
     async def aget_messages(self) -> list[BaseMessage]:
         """The same, awaited."""
-        entries, after = self._connection.async_client().entries, None
-        found: list[Entry] = []
-        while True:
-            try:
-                page = await entries.list(self.conversation_id, limit=ENTRIES_AT_ONCE, after=after)
-            except ApiError as error:
-                page = _nothing(error)
-            found.extend(page.data)
-            if page.after_cursor is None:
-                return _messages(found)
-            after = page.after_cursor
+        if self._connection.only_waits:
+            return await asyncio.to_thread(lambda: self.messages)
+        if not await self._ais_there():
+            return []
+        entries, reading = self._connection.async_client().entries, _read_back(self._user)
+        try:
+            asked = next(reading)
+            while True:
+                try:
+                    page = await entries.list(self.conversation_id, limit=ENTRIES_AT_ONCE, **asked)
+                except ApiError as error:
+                    page = _nothing(error)
+                asked = reading.send(page)
+        except StopIteration as done:
+            found: list[BaseMessage] = done.value
+            return found
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """Appends messages, one after the other."""
-        for message in messages:
-            self._append(MESSAGE, _content(message))
+        """Appends messages, one after the other; what others append meanwhile may come in between.
+
+        What cannot be kept is refused before the first of them is sent.
+        """
+        contents = [_content(message) for message in messages]
+        if not contents:
+            return
+        client = self._connection.client()
+        begun = self._named is not None and self._named[0].begin(client)
+        for content in contents:
+            self._append(MESSAGE, content)
+        if self._named is not None and begun:
+            self._named[0].entitle(client, _first_text(contents))
 
     async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
         """The same, awaited."""
-        for message in messages:
-            await self._aappend(MESSAGE, _content(message))
+        if self._connection.only_waits:
+            return await asyncio.to_thread(self.add_messages, messages)
+        contents = [_content(message) for message in messages]
+        if not contents:
+            return
+        client = self._connection.async_client()
+        begun = self._named is not None and await self._named[1].begin(client)
+        for content in contents:
+            await self._aappend(MESSAGE, content)
+        if self._named is not None and begun:
+            await self._named[1].entitle(client, _first_text(contents))
 
     def clear(self) -> None:
-        """Lets the messages begin anew. What was said stays in the conversation, for its members; see `delete`."""
-        self._append(CLEARED, _CLEARED)
+        """Lets the messages begin anew, for this user. What was said stays in the conversation; see `delete`."""
+        if self._is_there() and (self._named is not None or self._is_made()):
+            self._append(CLEARED, _CLEARED)
 
     async def aclear(self) -> None:
         """The same, awaited."""
-        await self._aappend(CLEARED, _CLEARED)
+        if self._connection.only_waits:
+            return await asyncio.to_thread(self.clear)
+        if await self._ais_there() and (self._named is not None or await self._ais_made()):
+            await self._aappend(CLEARED, _CLEARED)
 
     def delete(self) -> None:
         """Deletes the conversation with all its forks, as only its owner may. The session cannot be used again."""
@@ -135,6 +189,8 @@ class MemloomChatMessageHistory(BaseChatMessageHistory):
 
     async def adelete(self) -> None:
         """The same, awaited."""
+        if self._connection.only_waits:
+            return await asyncio.to_thread(self.delete)
         try:
             await self._connection.async_client().conversations.delete(self.conversation_id)
         except ApiError as error:
@@ -164,6 +220,48 @@ class MemloomChatMessageHistory(BaseChatMessageHistory):
     ) -> None:
         await self.aclose()
 
+    def _is_there(self) -> bool:
+        """Whether there may be something to read; then it is known whose messages are the caller's own."""
+        client = self._connection.client()
+        if self._named is not None:
+            there = self._named[0].is_there(client)
+            self._user = self._named[0].owner or self._user
+            return there
+        if self._user is None:
+            try:
+                self._user = _owner(client.conversations.get(self.conversation_id))
+            except ApiError as error:
+                _nothing(error)
+        return True
+
+    async def _ais_there(self) -> bool:
+        client = self._connection.async_client()
+        if self._named is not None:
+            there = await self._named[1].is_there(client)
+            self._user = self._named[1].owner or self._user
+            return there
+        if self._user is None:
+            try:
+                self._user = _owner(await client.conversations.get(self.conversation_id))
+            except ApiError as error:
+                _nothing(error)
+        return True
+
+    def _is_made(self) -> bool:
+        """Whether there is a conversation."""
+        try:
+            self._connection.client().conversations.get(self.conversation_id)
+        except ApiError as error:
+            return bool(_nothing(error).data)
+        return True
+
+    async def _ais_made(self) -> bool:
+        try:
+            await self._connection.async_client().conversations.get(self.conversation_id)
+        except ApiError as error:
+            return bool(_nothing(error).data)
+        return True
+
     def _append(self, content_type: str, content: dict[str, Any]) -> None:
         entries, key = self._connection.client().entries, uuid.uuid4().hex
         entries.append(self.conversation_id, [content], content_type=content_type, idempotency_key=key, retry=True)
@@ -178,42 +276,82 @@ class MemloomChatMessageHistory(BaseChatMessageHistory):
 _CLEARED: dict[str, Any] = {"role": "USER", "events": [{"type": "cleared"}]}
 
 
-def _conversation_id(session_id: str, user_id: str | None) -> str:
-    try:
-        return str(uuid.UUID(session_id))
-    except ValueError:
-        return str(uuid.uuid5(SESSIONS, json.dumps([user_id, session_id])))
+def _user(user_id: str | None, given: MemloomClient | AsyncMemloomClient | None) -> str | None:
+    """The user, if somebody said who it is."""
+    asserted = given._options.user_id if given is not None and given._options.token is None else None
+    if user_id is not None and asserted is not None and user_id != asserted:
+        raise InvalidInputError("the client works for another user than user_id")
+    return user_id if user_id is not None else asserted
+
+
+def _made_id(session_id: str, user_id: str | None) -> str:
+    if user_id is None:
+        raise InvalidInputError(
+            f"{session_id!r} is no UUID, and who is calling cannot be seen from here: give a user_id, or the id of a "
+            "conversation as the session_id"
+        )
+    return str(uuid.uuid5(SESSIONS, json.dumps([user_id, session_id])))
+
+
+def _owner(conversation: Conversation) -> str | None:
+    """Who is calling, if that is the owner."""
+    return conversation.owner_user_id if conversation.access_level == "owner" else None
 
 
 def _content(message: BaseMessage) -> dict[str, Any]:
     """A message as people see it in a transcript, and the whole of it. What tools say is nothing that people said."""
     said = isinstance(message, (HumanMessage, AIMessage))
     text = str(message.text) if said else ""
-    return {
+    content: dict[str, Any] = {
         "role": "USER" if isinstance(message, HumanMessage) else "AI",
         **({"text": text} if text.strip() else {"events": []}),
         "message": message_to_dict(message),
     }
+    dumps(content)
+    try:
+        messages_from_dict([content["message"]])
+    except Exception as error:
+        raise InvalidInputError(f"a {type(message).__name__} could not be read again: {error}") from error
+    return content
 
 
-def _messages(entries: Iterable[Entry]) -> list[BaseMessage]:
-    found: list[BaseMessage] = []
-    for entry in entries:
-        if entry.content_type == CLEARED:
-            found.clear()
-        else:
-            found.extend(_own(entry) or _foreign(entry))
-    return found
+def _first_text(contents: Iterable[dict[str, Any]]) -> str:
+    return next((content["text"] for content in contents if "text" in content), "")
+
+
+def _read_back(user: str | None) -> Reading:
+    """Reads from the end to where the user cleared the messages, or to the beginning."""
+    newest_first: list[Entry] = []
+    page = yield {"tail": True}
+    while True:
+        for entry in reversed(page.data):
+            if entry.content_type == CLEARED and _is_own(entry, user):
+                return _messages(reversed(newest_first), user)
+            newest_first.append(entry)
+        if page.before_cursor is None:
+            return _messages(reversed(newest_first), user)
+        page = yield {"before": page.before_cursor}
+
+
+def _messages(entries: Iterable[Entry], user: str | None) -> list[BaseMessage]:
+    return [
+        message
+        for entry in entries
+        for message in (_own(entry) if entry.content_type == MESSAGE and _is_own(entry, user) else _foreign(entry))
+    ]
+
+
+def _is_own(entry: Entry, user: str | None) -> bool:
+    """Whether an entry was written for the user. Others who may append could speak in the name of the system."""
+    return user is not None and entry.user_id == user
 
 
 def _own(entry: Entry) -> list[BaseMessage]:
-    """The message of an entry that was made here. Whoever may append can say that of anything; then it is foreign."""
-    if entry.content_type != MESSAGE:
-        return []
+    """The message of an entry that was made here, as it was."""
     try:
         return messages_from_dict([entry.content[0]["message"]])
-    except (LookupError, TypeError, ValueError):
-        return []
+    except Exception as error:
+        raise DecodeError(f"the entry {entry.id} holds no message that can be read ({type(error).__name__})") from error
 
 
 def _foreign(entry: Entry) -> Iterable[BaseMessage]:
