@@ -217,7 +217,7 @@ def test_an_item_whose_time_is_over_is_gone_for_every_read(store: MemloomStore) 
     assert sorted(item.value["text"] for item in store.search(HERE)) == ["water", "wine"]
 
 
-@pytest.mark.parametrize("ttl", [0, -1, 525_601])
+@pytest.mark.parametrize("ttl", [0, -1, 525_601, float("inf"), float("nan")])
 def test_a_lifetime_that_cannot_be_is_refused_before_anything_is_put(store: MemloomStore, ttl: float) -> None:
     with pytest.raises(ValueError, match="ttl must be"):
         store.batch([PutOp(HERE, "first", {}), PutOp(HERE, "second", {}, ttl=ttl)])
@@ -267,7 +267,8 @@ def test_a_read_that_renews_does_not_undo_a_put(store: MemloomStore, kept: Any) 
     assert kept("key") == put
     store.delete(HERE, "key")
     # Nor does it matter if it is gone by then.
-    assert store._make_all([Call("update_memory", {"ttlSeconds": 9}, {"id": put.id}, overtaken=True)]) == [None]
+    gone = Call("update_memory", {"ttlSeconds": 9}, {"id": put.id})
+    assert store._make_all([gone._replace(optional=True), gone._replace(overtaken=True)]) == [None, plans.GONE]
 
 
 def test_one_store_works_in_threads_and_in_one_event_loop_after_another(url: str, user: str) -> None:
@@ -340,6 +341,27 @@ def test_only_what_is_asked_for_is_sent(url: str, user: str) -> None:
     assert requests == [[4], [1], [4], [7], [10], [3], [1]]
 
 
+def test_many_operations_are_few_requests(url: str, user: str) -> None:
+    asked: list[str] = []
+    with MemloomClient(url, api_key="planner", on_request=lambda one: asked.append(one.url.path)) as client:
+        store = MemloomStore(user_id=user, client=client)
+
+        def requests(ops: list[Any]) -> tuple[list[str], list[Any]]:
+            asked.clear()
+            results: list[Any] = store.batch(ops)
+            return [path.rpartition("/")[2] for path in asked], results
+
+        where = [(("a", str(number % 3)), str(number)) for number in range(150)]
+        assert requests([PutOp(*one, {"n": number}) for number, one in enumerate(where)])[0] == ["memories:bulkAdd"] * 2
+        made, found = requests([GetOp(*one) for one in [*where, (("a", "0"), "nobody"), where[7]]])
+        assert made == ["facts:query"] * 2
+        assert [item and item.value["n"] for item in found] == [*range(150), None, 7]
+        assert requests([GetOp(("a", "0"), str(number)) for number in range(0, 90, 3)])[0] == ["facts:query"]
+        made, _ = requests([PutOp(*one, None) for one in [*where[:120], (("a", "0"), "nobody")]])
+        assert made == ["facts:query", "facts:query", "memories:bulkDelete"]
+        assert sorted(item.value["n"] for item in store.search((), limit=200)) == [*range(120, 150)]
+
+
 def test_filters_and_offsets_reach_beyond_what_a_search_returns(store: MemloomStore) -> None:
     # More than the server returns at once are better matches than the two that pass.
     ops = [PutOp(HERE, str(number), {"text": "green tea", "rare": False}) for number in range(140)]
@@ -360,6 +382,55 @@ def test_the_newest_comes_first_without_a_query(store: MemloomStore) -> None:
         store.put(HERE, key, {})
     store.put(HERE, "a", {"changed": True})
     assert [item.key for item in store.search(HERE)] == ["a", "c", "b"]
+
+
+def test_reading_does_not_change_the_order(store: MemloomStore) -> None:
+    keys = [f"{number:02}" for number in range(12)]
+    for key in keys:
+        store.put(HERE, key, {"n": int(key)}, ttl=None if key in ("03", "07") else 5)
+    for key in ("00", "05", "02", "10"):
+        store.get(HERE, key)
+    expected = keys[::-1]
+    assert [item.key for item in store.search(HERE, refresh_ttl=False, limit=100)] == expected
+    for size in (1, 2, 5):
+        # Each page renews what it shows.
+        pages = [store.search(HERE, limit=size, offset=offset) for offset in range(0, 12, size)]
+        assert [item.key for page in pages for item in page] == expected, size
+    odd = store.search(HERE, filter={"n": {"$lt": 6}}, limit=3, offset=1)
+    assert [item.key for item in odd] == ["04", "03", "02"]
+    store.put(HERE, "01", {"n": 1}, ttl=5)
+    assert [item.key for item in store.search(HERE, limit=2)] == ["01", "11"]
+
+
+def test_a_renewal_that_fails_does_not_fail_the_read(url: str, user: str) -> None:
+    refused: list[str] = []
+
+    def refuse(request: httpx.Request) -> None:
+        if request.method == "PATCH":
+            refused.append(request.url.path)
+            raise httpx.ConnectError("gone") if len(refused) % 2 else httpx.ReadTimeout("slow")
+
+    with httpx.Client(event_hooks={"request": [refuse]}) as http:
+        store = MemloomStore(user_id=user, client=MemloomClient(url, api_key="planner", http_client=http))
+        store.put(HERE, "key", {"text": "tea"}, ttl=5)
+        assert store.get(HERE, "key") is not None
+        assert len(store.search(HERE)) == len(store.search(HERE, query="tea")) == 1
+    # Once each: nobody waits for it.
+    assert len(refused) == 3
+
+
+def test_a_put_without_a_lifetime_stays_even_if_the_old_one_ends_meanwhile(store: MemloomStore, kept: Any) -> None:
+    store.put(HERE, "key", {"turn": 1}, ttl=SECOND)
+    put = plans.batch(store._scope, ["$"], [PutOp(HERE, "key", {"turn": 2})])
+    answers = store._make_all(next(put))
+    lasting = put.send(answers)
+    assert [call.operation for call in lasting] == ["update_memory"]
+    eventually(lambda: kept("key") is None)
+    again = put.send(store._make_all(lasting))
+    with pytest.raises(StopIteration):
+        put.send(store._make_all(again))
+    found = store.get(HERE, "key")
+    assert found is not None and found.value == {"turn": 2} and lifetime(kept("key")) is None
 
 
 def test_a_query_may_be_a_whole_message(store: MemloomStore) -> None:
@@ -404,6 +475,57 @@ def test_what_cannot_be_kept_is_told(store: MemloomStore) -> None:
     with pytest.raises(InvalidInputError):
         store.put(HERE, "nan", {"number": float("nan")})
     assert [item.key for item in store.search(())] == ["small"]
+
+
+def nested(levels: int) -> dict[str, Any]:
+    return {"a": nested(levels - 1)} if levels > 1 else {}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{"set": {1}}, {"nan": float("nan")}, {1: "x"}, {"a": [{None: 1}]}, {"n": 10**400}, nested(63)],
+)
+def test_what_cannot_be_kept_is_refused_before_anything_is_put(store: MemloomStore, value: dict[str, Any]) -> None:
+    ops = [PutOp(HERE, str(number), {}) for number in range(101)]
+    with pytest.raises(InvalidInputError):
+        store.batch([*ops, PutOp(HERE, "last", value)])
+    assert store.search(HERE) == []
+
+
+def test_what_can_just_be_kept_is(store: MemloomStore) -> None:
+    for value in (nested(62), {"n": [10**308, -(10**308)]}):
+        store.put(HERE, "key", value)
+        found = store.get(HERE, "key")
+        assert found is not None and found.value == value
+
+
+def test_what_is_no_text_and_no_number_is_told_as_an_error_of_ours(store: MemloomStore) -> None:
+    for key in ("\ud800", "\ud800" * 2000):
+        with pytest.raises(InvalidInputError):
+            store.get(HERE, key)
+    store.put(HERE, "key", {"n": 5})
+    assert store.search(HERE, filter={"n": {"$gt": 10**400}}) == []
+    assert len(store.search(HERE, filter={"n": {"$gt": -(10**400)}})) == 1
+
+
+def test_credentials_of_the_environment_count(monkeypatch: pytest.MonkeyPatch, user: str) -> None:
+    def headers(**options: Any) -> dict[str, str]:
+        with MemloomStore(user_id=user, **options) as store:
+            return store._connection.client()._options.headers()
+
+    monkeypatch.delenv("MEMLOOM_TOKEN", raising=False)
+    monkeypatch.delenv("MEMLOOM_API_KEY", raising=False)
+    assert headers() == {"X-API-Key": "langgraph"}
+    monkeypatch.setenv("MEMLOOM_API_KEY", "key")
+    assert headers() == {"X-API-Key": "key"} and headers(token="own") == {"Authorization": "Bearer own"}
+    monkeypatch.setenv("MEMLOOM_TOKEN", "jwt")
+    assert headers() == {"Authorization": "Bearer jwt", "X-API-Key": "key"}
+
+
+def test_settings_are_looked_at_where_they_are_given() -> None:
+    for wrong in ({"url": "localhost:7077"}, {"token": "sk-live-1\n"}):
+        with pytest.raises(InvalidInputError):
+            MemloomStore(user_id="dana", **wrong)  # type: ignore[arg-type]
 
 
 def test_without_a_server_it_is_told(user: str) -> None:
@@ -459,8 +581,8 @@ def test_a_client_that_was_given_is_used_and_left_open(url: str, user: str) -> N
         with MemloomStore(user_id=user, client=client) as store:
             store.put(HERE, "key", {})
         assert client.health()
-        with pytest.raises(InvalidInputError, match="async_client"):
-            asyncio.run(store.aget(HERE, "key"))
+        # Where it is awaited it waits in a thread.
+        assert asyncio.run(store.aget(HERE, "key")) == store.get(HERE, "key")
         with pytest.raises(InvalidInputError, match="url"):
             MemloomStore(url, user_id=user, client=client)
 

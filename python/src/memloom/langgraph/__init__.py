@@ -10,6 +10,13 @@ requests an operation takes. None of them waits for anything: `store` carries pl
 threads and event loops.
 """
 
+try:
+    from langgraph.store.base import BaseStore as _needed  # noqa: F401
+except ModuleNotFoundError as missing:
+    raise ModuleNotFoundError(
+        "memloom.langgraph needs langgraph: install memloom-client[langgraph]", name=missing.name
+    ) from missing
+
 from memloom.langgraph.store import MemloomStore
 
 __all__ = ["MemloomStore"]

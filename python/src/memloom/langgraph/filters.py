@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from memloom.errors import InvalidInputError
+
 _ORDERED: dict[str, Callable[[Any, Any], bool]] = {
     "$gt": lambda value, bound: bool(value > bound),
     "$gte": lambda value, bound: bool(value >= bound),
@@ -42,9 +44,12 @@ def _operator(value: Any, name: str, operand: Any) -> bool:
     if name == "$ne":
         return bool(value != operand)
     if name not in _ORDERED:
-        raise ValueError(f"Unsupported operator: {name}")
+        raise InvalidInputError(f"Unsupported operator: {name}")
     try:
         return _ORDERED[name](float(value), float(operand))
+    except OverflowError:
+        # A whole number that no float is as large as.
+        return isinstance(value, (int, float)) and isinstance(operand, (int, float)) and _ORDERED[name](value, operand)
     except (TypeError, ValueError):
         # Texts that are no numbers, dates above all, have an order too.
         return isinstance(value, str) and isinstance(operand, str) and _ORDERED[name](value, operand)

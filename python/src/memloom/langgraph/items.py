@@ -19,6 +19,7 @@ from typing import Any
 from langgraph.store.base import Item, PutOp, SearchItem, get_text_at_path
 
 from memloom._wire import decode, timestamp
+from memloom.errors import InvalidInputError
 
 FACT_TYPE = "langgraph.item"
 HOLDS = "holds"
@@ -41,6 +42,8 @@ MAX_SHORT = 128
 MAX_CONTENT = 100_000
 """Characters of a content."""
 MAX_TTL_SECONDS = 31_536_000
+MAX_DEPTH = 62
+"""Objects and lists in each other: the server takes 64, and an item is two of them."""
 
 WHOLE = "$"
 """The path of everything in a value."""
@@ -49,7 +52,11 @@ WHOLE = "$"
 def name(parts: Sequence[str] | str, longest: int = MAX_FIELD) -> str:
     """A namespace or a key as one text that no other one has. Too long ones become a digest."""
     text = json.dumps(parts, ensure_ascii=False, separators=(",", ":"))
-    return text if len(text) <= longest else "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+    try:
+        wire = text.encode()
+    except UnicodeEncodeError:
+        raise InvalidInputError("a namespace or a key has half a character, which cannot be sent") from None
+    return text if len(text) <= longest else "sha256:" + hashlib.sha256(wire).hexdigest()
 
 
 def address(namespace: Sequence[str], key: str) -> str:
@@ -66,17 +73,17 @@ def ttl_seconds(minutes: float | None) -> int | None:
     """A lifetime in whole seconds: at least what was asked for."""
     if minutes is None:
         return None
-    seconds = math.ceil(minutes * 60)
-    if not 1 <= seconds <= MAX_TTL_SECONDS:
-        raise ValueError(
+    if not 0 < minutes <= MAX_TTL_SECONDS / 60:
+        raise InvalidInputError(
             f"ttl must be more than 0 and at most {MAX_TTL_SECONDS // 60} minutes (a year), but got {minutes}"
         )
-    return seconds
+    return math.ceil(minutes * 60)
 
 
 def new_memory(put: PutOp, fields: Sequence[str]) -> dict[str, Any]:
     """The memory that a put makes, or makes of the one there is; without whose it is."""
     value, ttl = dict(put.value or {}), ttl_seconds(put.ttl)
+    _check(value)
     paths = fields if put.index is None else put.index or ()
     text = _text(value, paths)
     item: dict[str, Any] = {"namespace": list(put.namespace), "key": put.key, "value": value}
@@ -100,6 +107,23 @@ def new_memory(put: PutOp, fields: Sequence[str]) -> dict[str, Any]:
     if ttl is not None:
         memory["ttlSeconds"] = ttl
     return memory
+
+
+def _check(value: object, depth: int = 1) -> None:
+    """Refuses what would come back as something else, or cannot be kept, before anything is put."""
+    if isinstance(value, int):
+        try:
+            float(value)
+        except OverflowError:
+            raise InvalidInputError("a number of a value is too large: its absolute value is over 1.8e308") from None
+    if not isinstance(value, (Mapping, list, tuple)):
+        return
+    if depth > MAX_DEPTH:
+        raise InvalidInputError(f"a value has at most {MAX_DEPTH} objects and lists in each other")
+    for inner in value:
+        if isinstance(value, Mapping) and not isinstance(inner, str):
+            raise InvalidInputError(f"the members of a value have texts as names, not {type(inner).__name__}")
+        _check(value[inner] if isinstance(value, Mapping) else inner, depth + 1)
 
 
 def _text(value: Mapping[str, Any], paths: Iterable[str]) -> str | None:
@@ -135,6 +159,9 @@ class Stored:
     ttl: int | None
     created_at: datetime
     updated_at: datetime
+    """When it was put last."""
+    changed_at: datetime
+    """When the server changed it last: later than that, where its lifetime was renewed."""
 
     @classmethod
     def read(cls, shown: Mapping[str, Any]) -> Stored | None:
@@ -151,6 +178,7 @@ class Stored:
             ttl=item.get("ttl"),
             created_at=decode(datetime, shown["createdAt"]),
             updated_at=decode(datetime, shown["metadata"].get(WRITTEN_AT) or shown["updatedAt"]),
+            changed_at=decode(datetime, shown["updatedAt"]),
         )
 
     @property

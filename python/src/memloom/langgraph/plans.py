@@ -7,6 +7,7 @@ So everything is said once, for the store that waits and for the one that is awa
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from langgraph.store.base import (
@@ -21,6 +22,8 @@ from langgraph.store.base import (
     SearchOp,
 )
 
+from memloom._wire import decode, dumps
+from memloom.errors import InvalidInputError
 from memloom.langgraph.filters import passes
 from memloom.langgraph.items import (
     ADDRESS,
@@ -31,6 +34,7 @@ from memloom.langgraph.items import (
     MAX_SHORT,
     WITHIN,
     Stored,
+    address,
     name,
     new_memory,
     statement,
@@ -44,6 +48,12 @@ FOUND_AT_ONCE = 100
 """Results of a search, at most."""
 PUTS_AT_ONCE = 100
 """New items in one request: each may have 64 KiB, the request 20 MiB."""
+FEW = 8
+"""So many items are looked up one by one, at the same time: for more than one the server looks at all of the layer."""
+NAMES_AT_ONCE = 100
+"""Items that are asked for by name in one request."""
+DELETES_AT_ONCE = 1000
+"""Items that are deleted with one request."""
 MAX_QUERY = 8192
 """Characters of a query; of a longer one, such as a whole message, the beginning decides."""
 
@@ -58,7 +68,13 @@ class Call(NamedTuple):
     path: dict[str, str] | None = None
     """The ids in its address."""
     overtaken: bool = False
-    """Whether it does not matter if somebody else changed or deleted the thing first; the answer is `None` then."""
+    """Whether it does not matter if somebody else changed or deleted it; the answer is then `None` or `GONE`."""
+    optional: bool = False
+    """Whether it does not matter if it fails for whatever reason; it is made once then."""
+
+
+GONE = "gone"
+"""Instead of an answer: there is no such thing any more."""
 
 
 Plan: TypeAlias = Generator[list[Call], list[Any], T]
@@ -86,10 +102,11 @@ def batch(scope: Scope, fields: Sequence[str], ops: Iterable[Op]) -> Plan[list[R
     """Carries out operations: as in LangGraph's own stores reads first, and of several puts of one key the last."""
     ops = list(ops)
     reads: dict[int, Plan[Any]] = {}
+    gets: dict[int, GetOp] = {}
     puts: dict[tuple[tuple[str, ...], str], PutOp] = {}
     for index, op in enumerate(ops):
         if isinstance(op, GetOp):
-            reads[index] = _get(scope, op)
+            gets[index] = op
         elif isinstance(op, SearchOp):
             reads[index] = _search(scope, op)
         elif isinstance(op, ListNamespacesOp):
@@ -97,14 +114,17 @@ def batch(scope: Scope, fields: Sequence[str], ops: Iterable[Op]) -> Plan[list[R
         elif isinstance(op, PutOp):
             puts[(tuple(op.namespace), op.key)] = op
         else:
-            raise ValueError(f"Unknown operation type: {type(op)}")
+            raise InvalidInputError(f"Unknown operation type: {type(op)}")
     # What cannot be put is refused before anything is read or written.
     new = [new_memory(put, fields) for put in puts.values() if put.value is not None]
-    gone = [put for put in puts.values() if put.value is None]
+    for memory in new:
+        dumps(memory)
+    gone = [where for where, put in puts.items() if put.value is None]
     results: list[Result] = [None] * len(ops)
-    for index, result in zip(reads, (yield from _together(list(reads.values()))), strict=True):
+    read: list[Any] = yield from _together([*reads.values(), _get(scope, list(gets.values()))])
+    for index, result in [*zip(reads, read, strict=False), *zip(gets, read[-1], strict=True)]:
         results[index] = result
-    yield from _together([_put(scope, new), *(_delete(scope, put) for put in gone)])
+    yield from _together([_put(scope, new), _delete(scope, gone)])
     return results
 
 
@@ -130,13 +150,39 @@ def _together(plans: Sequence[Plan[T]]) -> Plan[list[T]]:
     return [results[index] for index in range(len(plans))]
 
 
-def _get(scope: Scope, op: GetOp) -> Plan[Item | None]:
-    query = {**scope.all(), **statement(op.namespace, op.key), "limit": 1}
-    [page] = yield [Call("query_facts", query)]
-    found = _read(page["facts"])
-    if op.refresh_ttl:
-        yield from _renew(found)
-    return found[0].item() if found else None
+def _get(scope: Scope, ops: Sequence[GetOp]) -> Plan[list[Item | None]]:
+    """Several items, each as often as it is asked for."""
+    wanted = [(tuple(op.namespace), op.key) for op in ops]
+    facts = yield from _find(scope, wanted)
+    found = {where: Stored.read(fact) for where, fact in facts.items()}
+    refreshed = {where for where, op in zip(wanted, ops, strict=True) if op.refresh_ttl}
+    yield from _renew([stored for where, stored in found.items() if stored is not None and where in refreshed])
+    items = (found.get(where) for where in wanted)
+    return [stored.item() if stored else None for stored in items]
+
+
+Where: TypeAlias = tuple[tuple[str, ...], str]
+"""What names an item: its namespace, and its key."""
+
+
+def _find(scope: Scope, wanted: Iterable[Where]) -> Plan[dict[Where, Mapping[str, Any]]]:
+    """The facts of the items that there are of those: a few with a request each, many by the hundred."""
+    stated = {(fact["subject"], fact["object"]): where for where in wanted for fact in [statement(*where)]}
+    places = list(stated.values())
+    if not places:
+        return {}
+    query = {**scope.all(), "factType": FACT_TYPE, "predicate": HOLDS, "limit": FACTS_AT_ONCE}
+    if len({namespace for namespace, _ in places}) == 1:
+        query["subject"] = statement(*places[0])["subject"]
+    if len(places) <= FEW:
+        calls = [Call("query_facts", {**query, **statement(*where), "limit": 1}) for where in places]
+    else:
+        names = [address(*where) for where in places]
+        parts = [names[start : start + NAMES_AT_ONCE] for start in range(0, len(names), NAMES_AT_ONCE)]
+        calls = [Call("query_facts", {**query, "filter": {"custom": {ADDRESS: {"$in": part}}}}) for part in parts]
+    facts = [fact for page in (yield calls) for fact in page["facts"]]
+    named = ((stated.get((fact["subject"], fact["object"])), fact) for fact in facts)
+    return {where: fact for where, fact in named if where is not None}
 
 
 def _search(scope: Scope, op: SearchOp) -> Plan[list[SearchItem]]:
@@ -158,18 +204,29 @@ def _search(scope: Scope, op: SearchOp) -> Plan[list[SearchItem]]:
 
 
 def _listed(scope: Scope, op: SearchOp, wanted: int | None, custom: dict[str, Any]) -> Plan[list[Stored]]:
-    """The items that a search without a query finds, the newest first; not many more than wanted."""
+    """The items that a search without a query finds, the one that was put last first; not many more than wanted.
+
+    The server has them in the order of their last change, which for one that was renewed is later than its last put. So
+    the place of such a one is certain only when the server is at changes that are older than its put.
+    """
     found: list[Stored] = []
+    certain = 0
     query = {**scope.all(), "factType": FACT_TYPE, "predicate": HOLDS}
     query["filter"] = {"custom": {**_below(op.namespace_prefix), **custom}}
     while True:
-        missing = FACTS_AT_ONCE if wanted is None else wanted - len(found)
-        # The server looks at all of them for every page, so pages of which some will not pass are large.
-        query["limit"] = FACTS_AT_ONCE if op.filter else min(missing, FACTS_AT_ONCE)
+        missing = FACTS_AT_ONCE if wanted is None else wanted - certain
+        # The server looks at all of them for every page, so pages of which some will not count are large.
+        large = op.filter or certain < len(found)
+        query["limit"] = FACTS_AT_ONCE if large else min(missing, FACTS_AT_ONCE)
         [page] = yield [Call("query_facts", dict(query))]
         found.extend(stored for stored in _read(page["facts"]) if passes(stored.value, op.filter))
-        if page["nextCursor"] is None or (wanted is not None and len(found) >= wanted):
+        found.sort(key=lambda stored: stored.updated_at, reverse=True)
+        if page["nextCursor"] is None:
             return found
+        at = decode(datetime, page["facts"][-1]["updatedAt"])
+        certain = sum(stored.updated_at == stored.changed_at or stored.updated_at > at for stored in found)
+        if wanted is not None and certain >= wanted:
+            return found[:certain]
         query["cursor"] = page["nextCursor"]
 
 
@@ -217,10 +274,13 @@ def _below(prefix: Sequence[str]) -> dict[str, Any]:
 
 
 def _renew(found: Sequence[Stored]) -> Plan[None]:
-    """Lets items that expire live as long again. Where one was changed meanwhile, its time has begun anew anyway."""
+    """Lets items that expire live as long again, if that can be done: who reads has read anyway.
+
+    Where one was changed meanwhile, its time has begun anew.
+    """
     expiring = [stored for stored in found if stored.ttl is not None]
     if expiring:
-        yield [Call("update_memory", one.renewed(), {"id": one.id}, overtaken=True) for one in expiring]
+        yield [Call("update_memory", one.renewed(), {"id": one.id}, optional=True) for one in expiring]
 
 
 def _list_namespaces(scope: Scope, op: ListNamespacesOp) -> Plan[list[tuple[str, ...]]]:
@@ -275,24 +335,38 @@ def _put(scope: Scope, new: Sequence[dict[str, Any]]) -> Plan[None]:
             for result in answer["results"]
             if "error" in result
         ]
-    if not memories:
-        return
-    answers = yield [Call("add_memory", memory) for memory in memories]
-    # The server keeps the lifetime of what is stated again without one.
-    lasting = [
-        Call("update_memory", {"ttlSeconds": None, "version": stored["version"]}, {"id": stored["id"]}, overtaken=True)
-        for memory, stored in zip(memories, (answer["memory"] for answer in answers), strict=True)
-        if "ttlSeconds" in stored and "ttlSeconds" not in memory
-    ]
-    if lasting:
-        yield lasting
+    while memories:
+        answers = yield [Call("add_memory", memory) for memory in memories]
+        # The server keeps the lifetime of what is stated again without one, and begins it anew.
+        expiring = [
+            (memory, answer["memory"])
+            for memory, answer in zip(memories, answers, strict=True)
+            if "ttlSeconds" in answer["memory"] and "ttlSeconds" not in memory
+        ]
+        if not expiring:
+            return
+        answers = yield [_lasting(stored) for _, stored in expiring]
+        # One whose time was over before that is put again: now it is a new one, without a lifetime.
+        memories = [memory for (memory, _), answer in zip(expiring, answers, strict=True) if answer == GONE]
 
 
-def _delete(scope: Scope, put: PutOp) -> Plan[None]:
-    query = {**scope.all(), **statement(put.namespace, put.key), "limit": 1}
-    [page] = yield [Call("query_facts", query)]
-    if page["facts"]:
-        yield [Call("delete_memory", path={"id": page["facts"][0]["id"]})]
+def _lasting(stored: Mapping[str, Any]) -> Call:
+    """The change that lets something stay. If somebody else put it meanwhile, that is the last word."""
+    change = {"ttlSeconds": None, "version": stored["version"]}
+    return Call("update_memory", change, {"id": stored["id"]}, overtaken=True)
+
+
+def _delete(scope: Scope, gone: Sequence[Where]) -> Plan[None]:
+    facts = yield from _find(scope, gone)
+    ids = [fact["id"] for fact in facts.values()]
+    if len(ids) > 1:
+        parts = [ids[start : start + DELETES_AT_ONCE] for start in range(0, len(ids), DELETES_AT_ONCE)]
+        answers = yield [Call("bulk_delete", {"ids": part}) for part in parts]
+        # What is not there is deleted. Any other failure is met again, and told by the request that has it to itself.
+        failed = [error for answer in answers for error in answer["errors"]]
+        ids = [error["id"] for error in failed if error["code"] != "MEMORY_NOT_FOUND"]
+    if ids:
+        yield [Call("delete_memory", path={"id": one}) for one in ids]
 
 
 def _read(facts: Iterable[Mapping[str, Any]]) -> list[Stored]:

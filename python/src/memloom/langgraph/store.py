@@ -13,11 +13,12 @@ from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig
 
 from memloom._async.client import AsyncMemloomClient
 from memloom._connection import Connection
+from memloom._options import credentials
 from memloom._sync.client import MemloomClient
 from memloom.errors import ApiError, InvalidInputError, TransportError
 from memloom.langgraph import plans
 from memloom.langgraph.items import WHOLE, ttl_seconds
-from memloom.langgraph.plans import Call, Plan, Scope
+from memloom.langgraph.plans import GONE, Call, Plan, Scope
 from memloom.operations import OPERATIONS
 from memloom.retry import RETRIED_STATUS, RetryPolicy
 
@@ -99,8 +100,10 @@ class MemloomStore(BaseStore):
         self._fields = _fields(index)
         self.ttl_config = ttl
         ttl_seconds((ttl or {}).get("default_ttl"))
-        if client is None and async_client is None and token is None:
-            api_key = api_key or AGENT
+        if client is None and async_client is None:
+            token, api_key = credentials(token, api_key)
+            if token is None and api_key is None:
+                api_key = AGENT
         settings = {"url": url, "token": token, "api_key": api_key, "tenant_id": tenant_id}
         self._connection = Connection(client, async_client, settings)
 
@@ -114,6 +117,8 @@ class MemloomStore(BaseStore):
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """The same, awaited."""
+        if self._connection.only_waits:
+            return await asyncio.to_thread(self.batch, list(ops))
         return await self._acarry_out(plans.batch(self._scope, self._fields, ops))
 
     def close(self) -> None:
@@ -187,7 +192,7 @@ class MemloomStore(BaseStore):
             except (ApiError, TransportError) as error:
                 wait = attempts.after(error)
             if wait is None:
-                return None
+                return attempts.answer
             time.sleep(wait)
 
     async def _amake(self, call: Call) -> Any:
@@ -199,7 +204,7 @@ class MemloomStore(BaseStore):
             except (ApiError, TransportError) as error:
                 wait = attempts.after(error)
             if wait is None:
-                return None
+                return attempts.answer
             await asyncio.sleep(wait)
 
 
@@ -216,11 +221,16 @@ class _Attempts:
         self._made = 0
         # Reads are repeated by the client.
         self._most = 0 if OPERATIONS[call.operation].reads else policy.max_retries
+        self.answer: Any = None
+        """Instead of one, where none is needed."""
 
     def after(self, error: ApiError | TransportError) -> float | None:
         """Seconds until the next attempt, or `None` if none is needed; raises the error if none will do."""
+        if self._call.optional:
+            return None
         if isinstance(error, ApiError):
             if self._call.overtaken and (error.is_conflict or error.is_not_found):
+                self.answer = GONE if error.is_not_found else None
                 return None
             if error.status not in RETRIED_STATUS:
                 raise error
