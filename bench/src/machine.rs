@@ -51,7 +51,12 @@ impl Machine {
             processor: field(&read("/proc/cpuinfo"), "model name"),
             memory_gib: kilobytes / 1024.0 / 1024.0,
             // What follows the second number names a build, which says nothing to others.
-            kernel: read("/proc/sys/kernel/osrelease").trim().split('.').take(2).collect::<Vec<_>>().join("."),
+            kernel: read("/proc/sys/kernel/osrelease")
+                .trim()
+                .split('.')
+                .take(2)
+                .collect::<Vec<_>>()
+                .join("."),
             rustc: output("rustc", &["--version"]),
             file_system: file_system(folder),
             load_average: read("/proc/loadavg")

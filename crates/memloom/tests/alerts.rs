@@ -55,14 +55,17 @@ fn every_metric_is_described() {
     let server = TestServer::start(env!("CARGO_BIN_EXE_memloom"));
     let alice = server.as_user("alice");
     let own = json!({"userId": "alice"});
-    alice.post("/v1/memories", json!({"content": "Likes tea", "layer": "user", "identifiers": own})).expect(201);
+    alice
+        .post("/v1/memories", json!({"content": "Likes tea", "layer": "user", "identifiers": own}))
+        .expect(201);
     alice.post("/v1/memories:search", json!({"query": "tea", "identifiers": own})).expect(200);
     alice.get("/v1/memories/00000000-0000-4000-8000-000000000000").expect(404);
     alice.get("/v1/tenants/default/users/alice/files:list").expect(200);
 
     let exported = server.anonymous().get("/metrics").expect(200).text;
     let names = exported.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
-    let ours: BTreeSet<_> = names.filter(|name| PREFIXES.iter().any(|prefix| name.starts_with(prefix))).collect();
+    let ours: BTreeSet<_> =
+        names.filter(|name| PREFIXES.iter().any(|prefix| name.starts_with(prefix))).collect();
     assert!(ours.len() > 15, "{exported}");
     let missing: Vec<_> = ours.iter().filter(|name| !OPERATIONS.contains(&format!("`{name}`"))).collect();
     assert!(missing.is_empty(), "docs/operations.md does not describe {missing:?}");
