@@ -80,6 +80,27 @@ fn refusal(opened: Result<SqliteEngine, StoreError>) -> StoreError {
     }
 }
 
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_are_for_their_owner_alone_in_whatever_folder() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = TempDir::new().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mode = |name: &str| std::fs::metadata(folder.path().join(name)).unwrap().permissions().mode() & 0o777;
+    let (_, store) = open_in(folder.path());
+    put(&store, "key".to_owned(), 10).await.unwrap();
+    for name in ["memloom.db", "memloom.db-wal", "memloom.db-shm", "memloom.db.lock"] {
+        assert_eq!(mode(name), 0o600, "{name}");
+    }
+    store.close();
+    // Somebody lets others read it.
+    std::fs::set_permissions(folder.path().join("memloom.db"), std::fs::Permissions::from_mode(0o640))
+        .unwrap();
+    let (_, store) = open_in(folder.path());
+    put(&store, "another key".to_owned(), 10).await.unwrap();
+    assert_eq!((mode("memloom.db"), mode("memloom.db-wal")), (0o640, 0o640));
+}
+
 /// A write that holds the writer until the returned sender is dropped.
 async fn block_writer(store: &Store) -> mpsc::Sender<()> {
     let (release, released) = mpsc::channel::<()>();

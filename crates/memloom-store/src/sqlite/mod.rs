@@ -25,7 +25,7 @@ use connection::Role;
 use crossbeam_channel::{Sender, TrySendError, bounded};
 use failure::Place;
 pub use inspection::{Inspection, inspect, look};
-use std::fs::{File, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -254,15 +254,17 @@ impl Drop for SqliteEngine {
     }
 }
 
-/// Makes the folder and takes the lock that keeps a second process out. It goes with the file handle, however the
-/// process ends.
+/// Makes the folder and the database file, and takes the lock that keeps a second process out. It goes with the file handle,
+/// however the process ends.
 fn lock(place: &Place) -> Result<File, StoreError> {
     let io = |error: std::io::Error| place.io_error(&error);
     make_folder(place.folder()).map_err(io)?;
-    let file =
-        File::options().create(true).truncate(false).write(true).open(place.lock_file()).map_err(io)?;
+    let file = private().create(true).truncate(false).open(place.lock_file()).map_err(io)?;
     match file.try_lock() {
-        Ok(()) => Ok(file),
+        Ok(()) => {
+            make_database(&place.database).map_err(io)?;
+            Ok(file)
+        }
         Err(TryLockError::WouldBlock) => Err(StoreError::InUse(format!(
             "another memloom process uses this data folder ({}): stop it, or choose another with --data-dir",
             place.folder().display()
@@ -277,6 +279,24 @@ fn make_folder(folder: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.recursive(true).create(folder)
+}
+
+/// Makes the database file for its owner alone, because the folder may be one that others can look into. SQLite gives the files
+/// it puts beside a database the mode of that. One that is there keeps its mode.
+fn make_database(database: &Path) -> std::io::Result<()> {
+    match private().create_new(true).open(database) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+/// How files are made that only their owner may read and write.
+fn private() -> OpenOptions {
+    let mut options = File::options();
+    options.write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
 }
 
 /// Writes the database file anew, so that nothing is left in it of what was deleted or replaced. Nobody else may use it.
