@@ -25,6 +25,7 @@ use memloom_server::mcp::{Bound, Local};
 use memloom_server::telemetry::{self, TelemetryConfig};
 use relay::Relay;
 use std::path::PathBuf;
+use tokio::sync::watch;
 
 /// Shown below the help.
 pub const EXAMPLES: &str = "\
@@ -84,6 +85,12 @@ pub async fn run(args: McpArgs) -> anyhow::Result<()> {
     Bound::local(local.clone()).context("--user, --tenant, --project or --agent")?;
     let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
     Relay::new(config, local, input, output).run(signals.first()).await
+}
+
+/// Resolves when this process is to stop.
+async fn told(stopped: &mut watch::Receiver<bool>) {
+    // An error means that whoever would say so is gone, which is as good.
+    drop(stopped.wait_for(|stopped| *stopped).await);
 }
 
 impl McpArgs {

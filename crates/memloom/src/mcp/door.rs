@@ -2,10 +2,13 @@
 //! listens there; whoever finds it taken comes in.
 //!
 //! A visitor says in one line what it wants: to work with the memory ([`Hello::Join`]), or to know who is there
-//! ([`Hello::Who`]). The owner answers in one line who it is, or why not. After a join both sides speak MCP.
+//! ([`Hello::Who`]). The owner answers in one line who it is, or why not. After a join both sides speak MCP. An owner that goes
+//! takes no more lines, answers those it has taken, and says last how many they were ([`Farewell`]): what a visitor sent after
+//! them it may send to the next owner, whatever it is.
 
-use super::lines::{Line, Lines};
+use super::lines::{Line, Lines, MAX_MESSAGE};
 use super::owner::PIPE;
+use super::told;
 use memloom_server::mcp::{Bound, Local, McpServer};
 use memloom_service::Services;
 use serde::{Deserialize, Serialize};
@@ -16,7 +19,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::UnixListener as StdListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tokio::io::{AsyncWriteExt, BufReader, Join, copy, duplex};
+use tokio::io::{AsyncWriteExt, BufReader, Join, copy, duplex, split};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
@@ -26,8 +29,9 @@ use tokio::task::{JoinHandle, JoinSet};
 const MAX_ADDRESS: usize = 100;
 const MAX_HELLO: usize = 16 * 1024;
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long visitors may wait for their answers once the owner goes.
-const FAREWELL: Duration = Duration::from_secs(5);
+/// How long visitors may wait for their answers once the owner goes: as long as a session waits for what it does, which is five
+/// seconds, and then for what is said last.
+const FAREWELL: Duration = Duration::from_secs(7);
 
 /// What a visitor wants.
 #[derive(Debug, Serialize, Deserialize)]
@@ -49,6 +53,14 @@ enum Answer {
     Refused(String),
 }
 
+/// What an owner says last when it goes. It has answered everything it has taken, unless that took too long.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Farewell {
+    /// So many lines of the visitor, all that have a message counted from the first one after its hello.
+    taken: u64,
+}
+
 /// Why somebody was not let in.
 #[derive(Debug)]
 pub(super) enum Shut {
@@ -58,6 +70,8 @@ pub(super) enum Shut {
     Silent,
     /// It was said why.
     Refused(String),
+    /// The door is of another user, of whom nothing is known but the number.
+    Foreign(u32),
 }
 
 /// What kind of process has the folder open.
@@ -119,22 +133,54 @@ type Visit = Join<BufReader<OwnedReadHalf>, OwnedWriteHalf>;
 
 /// Comes in, to work with the memory of a user; says to whom.
 pub(super) async fn join(database: &Path, local: &Local) -> Result<(Kind, Visit), Shut> {
+    let (holder, lines, write) = knock(database, &Hello::Join(local.clone())).await?;
+    Ok((holder.kind, tokio::io::join(lines.into_inner(), write)))
+}
+
+/// Whether somebody is at the door who answers.
+pub(super) async fn is_answered(database: &Path) -> bool {
+    matches!(knock(database, &Hello::Who).await, Ok(_) | Err(Shut::Refused(_)))
+}
+
+/// How many lines an owner had taken when it went, if this is what one says last.
+pub(super) fn farewell(line: &[u8]) -> Option<u64> {
+    // No message of the protocol is taken for one: each has a member of another name.
+    serde_json::from_slice(line).ok().map(|Farewell { taken }| taken)
+}
+
+async fn knock(
+    database: &Path,
+    hello: &Hello,
+) -> Result<(Holder, Lines<OwnedReadHalf>, OwnedWriteHalf), Shut> {
     let near = Near::of(&socket(database));
     let stream = UnixStream::connect(&near.path).await.map_err(|_| Shut::Closed)?;
+    // Whoever may write to a folder can put a door there. What people told their agents is not for strangers.
+    match stranger(&stream) {
+        Ok(None) => {}
+        Ok(Some(user)) => return Err(Shut::Foreign(user)),
+        Err(_) => return Err(Shut::Silent),
+    }
     let (read, mut write) = stream.into_split();
     let mut lines = Lines::new(read, MAX_HELLO);
     let greeting = async {
-        say(&mut write, &Hello::Join(local.clone())).await.ok()?;
+        say(&mut write, hello).await.ok()?;
         match lines.next().await {
             Line::Whole(answer) => serde_json::from_slice(&answer).ok(),
             Line::TooLong(_) | Line::Rest(_) | Line::End => None,
         }
     };
     match tokio::time::timeout(HELLO_TIMEOUT, greeting).await {
-        Ok(Some(Answer::Here(holder))) => Ok((holder.kind, tokio::io::join(lines.into_inner(), write))),
+        Ok(Some(Answer::Here(holder))) => Ok((holder, lines, write)),
         Ok(Some(Answer::Refused(why))) => Err(Shut::Refused(why)),
         Ok(None) | Err(_) => Err(Shut::Silent),
     }
+}
+
+/// The user whose process is at the other end, unless it is our own.
+fn stranger(stream: &UnixStream) -> io::Result<Option<u32>> {
+    // At both ends of a pair is whoever made it.
+    let ours = UnixStream::pair()?.0.peer_cred()?.uid();
+    Ok(Some(stream.peer_cred()?.uid()).filter(|user| *user != ours))
 }
 
 /// Says one line.
@@ -247,23 +293,27 @@ async fn receive(listener: UnixListener, kind: Kind, services: Services, mut sto
     while visits.join_next().await.is_some() {}
 }
 
-/// Resolves when the owner stops.
-async fn told(stopped: &mut watch::Receiver<bool>) {
-    // An error means that the owner is gone, which is as good.
-    drop(stopped.wait_for(|stopped| *stopped).await);
-}
-
 async fn visit(stream: UnixStream, kind: Kind, services: Services, mut stopped: watch::Receiver<bool>) {
+    let stranger = stranger(&stream);
     let (read, mut write) = stream.into_split();
     let mut lines = Lines::new(read, MAX_HELLO);
-    let hello = match tokio::time::timeout(HELLO_TIMEOUT, lines.next()).await {
+    let hello = tokio::select! {
+        hello = tokio::time::timeout(HELLO_TIMEOUT, lines.next()) => hello,
+        () = told(&mut stopped) => return,
+    };
+    let hello = match hello {
         Ok(Line::Whole(hello)) => hello,
         Ok(Line::TooLong(_) | Line::Rest(_) | Line::End) | Err(_) => return,
     };
-    let bound = match serde_json::from_slice(&hello) {
-        Ok(Hello::Join(local)) => Bound::local(local).map(Some).map_err(|error| error.to_string()),
-        Ok(Hello::Who) => Ok(None),
-        Err(error) => Err(format!("this is not understood, is it of another version? {error}")),
+    let bound = match (stranger, serde_json::from_slice(&hello)) {
+        // Nobody else can reach the socket, unless somebody changed its mode.
+        (Ok(Some(user)), _) => Err(format!("you are another user ({user})")),
+        (Err(error), _) => Err(format!("it is not known whose process you are: {error}")),
+        (Ok(None), Ok(Hello::Join(local))) => {
+            Bound::local(local).map(Some).map_err(|error| error.to_string())
+        }
+        (Ok(None), Ok(Hello::Who)) => Ok(None),
+        (Ok(None), Err(error)) => Err(format!("this is not understood, is it of another version? {error}")),
     };
     let answer = match &bound {
         Ok(_) => Answer::Here(Holder { kind, pid: std::process::id() }),
@@ -275,16 +325,81 @@ async fn visit(stream: UnixStream, kind: Kind, services: Services, mut stopped: 
     // Whoever asked and went does not want to know any more.
     let said = say(&mut write, &answer).await;
     let (Ok(Some(bound)), Ok(())) = (bound, said) else { return };
-    // The session sees the end of what the visitor says when the owner stops, and then answers what it has heard.
-    let (mut hears, heard) = duplex(PIPE);
-    let (heard, _) = tokio::io::split(heard);
-    let mut says = lines.into_inner();
+    attend(lines.allow(MAX_MESSAGE), write, McpServer::new(services, bound), stopped).await;
+}
+
+/// Lets a visitor and its session speak with each other, until one of them ends it or the owner stops.
+async fn attend(
+    mut visitor: Lines<OwnedReadHalf>,
+    mut write: OwnedWriteHalf,
+    server: McpServer,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let (ours, theirs) = duplex(PIPE);
+    let (heard, says) = split(theirs);
+    let (mut answers, mut hears) = split(ours);
+    let mut taken = 0;
+    // Whether the owner stops. Lines are taken whole: half of a message can neither be answered nor be sent to somebody else.
     let hearing = async {
-        tokio::select! {
-            _ = copy(&mut says, &mut hears) => {}
-            () = told(&mut stopped) => {}
-        }
-        drop(hears);
+        let stops = loop {
+            let line = tokio::select! {
+                biased;
+                () = told(&mut stopped) => break true,
+                line = visitor.next() => line,
+            };
+            match line {
+                Line::Whole(mut line) => {
+                    line.push(b'\n');
+                    taken += 1;
+                    if hears.write_all(&line).await.is_err() {
+                        break false;
+                    }
+                }
+                Line::TooLong(_) => taken += 1,
+                Line::Rest(_) | Line::End => break false,
+            }
+        };
+        // The session answers what it has heard, and ends.
+        let _ = hears.shutdown().await;
+        stops
     };
-    tokio::join!(hearing, McpServer::new(services, bound).serve(heard, write));
+    let serving = async {
+        server.serve(heard, says).await;
+        Ok(())
+    };
+    // A visitor that does not listen any more ends it.
+    let session = async { tokio::try_join!(serving, copy(&mut answers, &mut write)) };
+    let stops = {
+        let mut session = std::pin::pin!(session);
+        tokio::select! {
+            biased;
+            stops = hearing => session.await.is_ok() && stops,
+            _ = &mut session => false,
+        }
+    };
+    if stops {
+        // Whoever went meanwhile has nothing to send again.
+        let _ = say(&mut write, &Farewell { taken }).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn our_own_processes_are_no_strangers() {
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        assert_eq!(stranger(&ours).unwrap(), None);
+    }
+
+    #[test]
+    fn what_is_said_last_is_no_message_of_the_protocol() {
+        assert_eq!(farewell(br#"{"taken":3}"#), Some(3));
+        for message in
+            [r#"{"jsonrpc":"2.0","id":1,"result":{"taken":3}}"#, r#"{"jsonrpc":"2.0","taken":3}"#, "3", "{}"]
+        {
+            assert_eq!(farewell(message.as_bytes()), None, "{message}");
+        }
+    }
 }

@@ -48,11 +48,23 @@ pub(super) enum Shut {
     Silent,
     /// It was said why.
     Refused(String),
+    /// The door is of another user.
+    Foreign(u32),
 }
 
 /// Nobody can be let in.
 pub(super) async fn join(_: &Path, _: &Local) -> Result<(Kind, DuplexStream), Shut> {
     Err(Shut::Closed)
+}
+
+/// Nobody is.
+pub(super) async fn is_answered(_: &Path) -> bool {
+    false
+}
+
+/// Nobody goes.
+pub(super) fn farewell(_: &[u8]) -> Option<u64> {
+    None
 }
 
 /// Nobody answers.

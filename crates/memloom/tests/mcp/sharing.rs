@@ -2,7 +2,9 @@
 
 use crate::support::*;
 use memloom_testkit::postgres::Database;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -73,22 +75,71 @@ fn when_the_owner_is_killed_nothing_that_was_acknowledged_is_lost() {
     assert!(new.ok("recall", json!({"query": "notes of the others", "min_score": 0})).contains("Note 0"));
 }
 
+/// Has a folder open as an owner does, and does what a test says.
+struct Pretender {
+    door: UnixListener,
+    _lock: std::fs::File,
+}
+
+impl Pretender {
+    /// Takes a folder that has been used, and is not.
+    fn take(home: &Home) -> Self {
+        let lock = std::fs::File::options().write(true).open(home.data().join("memloom.db.lock")).unwrap();
+        lock.lock().unwrap();
+        let socket = home.data().join("memloom.db.mcp");
+        let _ = std::fs::remove_file(&socket);
+        Self { door: UnixListener::bind(socket).unwrap(), _lock: lock }
+    }
+
+    /// Lets the next visitor in; says what it wants.
+    fn receive(&self) -> (Value, BufReader<UnixStream>) {
+        let mut visitor = BufReader::new(self.door.accept().unwrap().0);
+        visitor.get_ref().set_read_timeout(Some(PATIENCE)).unwrap();
+        let hello = hear(&mut visitor);
+        say(&mut visitor, &json!({"here": {"kind": "mcp", "pid": std::process::id()}}));
+        (hello, visitor)
+    }
+
+    /// Lets an editor in whose session then has begun.
+    fn begin(&self, agent: &mut Agent) -> BufReader<UnixStream> {
+        let params = json!({"protocolVersion": VERSION, "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}});
+        let id = agent.ask("initialize", params);
+        let (hello, mut visitor) = self.receive();
+        assert!(hello.get("join").is_some(), "{hello}");
+        assert_eq!(hear(&mut visitor)["method"], "initialize");
+        say(&mut visitor, &json!({"jsonrpc": "2.0", "id": id, "result": {}}));
+        assert_eq!(agent.hear()["id"], id);
+        visitor
+    }
+}
+
+fn hear(visitor: &mut BufReader<UnixStream>) -> Value {
+    let mut line = String::new();
+    visitor.read_line(&mut line).unwrap();
+    serde_json::from_str(&line).unwrap()
+}
+
+fn say(visitor: &mut BufReader<UnixStream>, message: &Value) {
+    visitor.get_mut().write_all(format!("{message}\n").as_bytes()).unwrap();
+}
+
 #[test]
 fn a_request_under_way_is_asked_again_if_it_reads_and_told_of_if_it_may_have_written() {
     let home = Home::new();
-    let mut owner = home.agent(&[]);
-    let mut other = home.agent(&[]);
-    other.ok("remember", json!({"text": "The owner is about to stop."}));
-    // It hears nothing more, and holds everything: so both requests are under way when it dies.
-    owner.signal("-STOP");
+    home.agent(&[]).ok("remember", json!({"text": "The owner is about to stop."}));
+    let owner = Pretender::take(&home);
+    let mut other = home.process(&[]);
+    let mut visit = owner.begin(&mut other);
     let reads =
         other.ask("tools/call", json!({"name": "recall", "arguments": {"query": "owner", "min_score": 0}}));
     let writes =
         other.ask("tools/call", json!({"name": "memory_log_event", "arguments": {"digest": "Maybe"}}));
-    // Sent to the owner's socket, which nobody reads any more.
-    std::thread::sleep(Duration::from_millis(300));
-    owner.signal("-KILL");
-    owner.ended();
+    // It has heard both when it goes, without a word.
+    assert_eq!(
+        (hear(&mut visit)["id"].as_i64(), hear(&mut visit)["id"].as_i64()),
+        (Some(reads), Some(writes))
+    );
+    drop((visit, owner));
     let answers = [other.hear(), other.hear()];
     let answer =
         |id: i64| answers.iter().find(|answer| answer["id"] == id).unwrap_or_else(|| panic!("{answers:?}"));
@@ -97,6 +148,156 @@ fn a_request_under_way_is_asked_again_if_it_reads_and_told_of_if_it_may_have_wri
     assert_eq!(error["code"], -32000, "{error}");
     assert!(error["message"].as_str().unwrap().contains("may or may not"), "{error}");
     assert!(other.ok("memory_log_event", json!({"digest": "Surely"})).starts_with("logged"));
+}
+
+#[test]
+fn an_owner_that_is_slow_is_waited_for_as_long_as_it_is_at_the_door() {
+    let home = Home::new();
+    drop(home.agent(&[]));
+    let owner = Pretender::take(&home);
+    let mut agent = home.process(&[]);
+    let mut visit = owner.begin(&mut agent);
+    let asked = agent.ask("tools/list", json!({}));
+    assert_eq!(hear(&mut visit)["id"], asked);
+    // It says nothing for so long that it is asked whether it lives, and so again.
+    for _ in 0..2 {
+        assert_eq!(owner.receive().0, "who");
+    }
+    say(&mut visit, &json!({"jsonrpc": "2.0", "id": asked, "result": {"tools": []}}));
+    let answer = agent.hear();
+    assert_eq!((&answer["id"], &answer["result"]["tools"]), (&json!(asked), &json!([])), "{answer}");
+}
+
+#[test]
+fn when_the_owner_leaves_no_write_of_another_fails() {
+    let home = Home::new();
+    let (mut owner, mut other) = (home.agent(&[]), home.agent(&[]));
+    // Some writes are under way all the time, until the owner is gone and the other has the folder.
+    let (mut asked, mut answered): (Vec<i64>, Vec<i64>) = (Vec::new(), Vec::new());
+    let hear = |other: &mut Agent, answered: &mut Vec<i64>| {
+        let answer = other.hear();
+        assert!(succeeded(&answer).starts_with("logged"), "{answer}");
+        answered.push(answer["id"].as_i64().unwrap());
+    };
+    let mut after = 0;
+    while after < 40 {
+        let digest = format!("Event {}.", asked.len());
+        asked.push(
+            other.ask("tools/call", json!({"name": "memory_log_event", "arguments": {"digest": digest}})),
+        );
+        if asked.len() == 40 {
+            owner.hang_up();
+        }
+        if asked.len() > answered.len() + 24 {
+            hear(&mut other, &mut answered);
+        }
+        after += usize::from(asked.len() > 40 && owner.process.try_wait().unwrap().is_some());
+    }
+    while answered.len() < asked.len() {
+        hear(&mut other, &mut answered);
+    }
+    answered.sort_unstable();
+    assert_eq!(answered, asked, "each is answered once");
+    assert!(owner.ended().success());
+    other.hang_up();
+    assert!(other.ended().success());
+    assert_eq!((other.errors(), owner.errors()), (String::new(), String::new()));
+    let database = rusqlite::Connection::open(home.data().join("memloom.db")).unwrap();
+    let events: i64 = database.query_row("SELECT count(*) FROM events", [], |row| row.get(0)).unwrap();
+    assert_eq!(usize::try_from(events).unwrap(), asked.len(), "and carried out once");
+}
+
+#[test]
+fn answers_are_not_lost_when_the_owner_dies_after_the_editor_said_its_last() {
+    let home = Home::new();
+    let (mut owner, mut other) = (home.agent(&[]), home.agent(&[]));
+    other.ok("remember", json!({"text": "The editor is about to go."}));
+    owner.signal("-STOP");
+    let recall = json!({"name": "recall", "arguments": {"query": "editor", "min_score": 0}});
+    let reads = other.ask("tools/call", recall);
+    let writes =
+        other.ask("tools/call", json!({"name": "memory_log_event", "arguments": {"digest": "Maybe"}}));
+    other.hang_up();
+    owner.signal("-KILL");
+    owner.ended();
+    assert!(other.ended().success(), "{}", other.errors());
+    let answers: Vec<Value> = other.rest().iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let answer =
+        |id: i64| answers.iter().find(|answer| answer["id"] == id).unwrap_or_else(|| panic!("{answers:?}"));
+    assert!(succeeded(answer(reads)).contains("about to go"));
+    // Whether the owner had been sent it is not known to a test; the answer says which.
+    let written = answer(writes);
+    assert!(written.get("result").is_some() || written["error"]["code"] == -32000, "{written}");
+}
+
+#[test]
+fn an_owner_that_stops_amid_a_session_is_given_up_and_what_was_asked_is_answered() {
+    let home = Home::new();
+    let (owner, mut other) = (home.agent(&[]), home.agent(&[]));
+    other.ok("memory_log_event", json!({"digest": "Before"}));
+    owner.signal("-STOP");
+    let reads = other.ask("tools/call", json!({"name": "recall", "arguments": {"query": "before"}}));
+    let writes =
+        other.ask("tools/call", json!({"name": "memory_log_event", "arguments": {"digest": "Maybe"}}));
+    let answers = [other.hear(), other.hear()];
+    let answer =
+        |id: i64| answers.iter().find(|answer| answer["id"] == id).unwrap_or_else(|| panic!("{answers:?}"));
+    for (id, said) in [(reads, "does not answer"), (writes, "may or may not")] {
+        let error = &answer(id)["error"];
+        assert_eq!(error["code"], -32000, "{error}");
+        assert!(error["message"].as_str().unwrap().contains(said), "{error}");
+    }
+    assert!(!other.ended().success());
+    assert!(other.errors().contains("does not answer"), "{}", other.errors());
+    // What was open turns out to be so: once it goes on, it does what it was asked.
+    owner.signal("-CONT");
+    let mut new = home.agent(&[]);
+    assert!(new.ok("memory_recall", json!({"query": "before"})).contains("Before"));
+}
+
+/// Whether tests may start processes of other users.
+fn is_root() -> bool {
+    std::process::Command::new("id").arg("-u").output().unwrap().stdout.trim_ascii() == b"0"
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_door_of_another_user_is_not_gone_through() {
+    use std::os::fd::AsRawFd as _;
+    use std::os::unix::process::CommandExt as _;
+    if !is_root() {
+        eprintln!("only root can be another user; not tested");
+        return;
+    }
+    let home = Home::new();
+    // Their folder, which we may use too, as root may use everything.
+    let folder = home.path().join("theirs");
+    std::fs::create_dir(&folder).unwrap();
+    for path in [home.path(), &folder] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    let args = ["--data-dir", folder.to_str().unwrap()];
+    // By its number, because the folder that the program lies in may be closed to them.
+    let program = std::fs::File::open(env!("CARGO_BIN_EXE_memloom")).unwrap();
+    let mut command = std::process::Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()));
+    command.arg("mcp").args(args).env_clear().env("HOME", home.path()).env("USER", "bob");
+    command.current_dir(home.path()).uid(65534).gid(65534);
+    let mut theirs = Agent::start(command);
+    theirs.begin();
+    let mut ours = home.process(&args);
+    assert!(!ours.ended().success());
+    assert!(ours.errors().contains("another user (65534)"), "{}", ours.errors());
+    // Nor is another user let in, whatever the mode of the socket has become.
+    let refused = {
+        use std::io::{Read as _, Write as _};
+        let mut stranger = std::os::unix::net::UnixStream::connect(folder.join("memloom.db.mcp")).unwrap();
+        stranger.write_all(b"\"who\"\n").unwrap();
+        let mut heard = String::new();
+        stranger.read_to_string(&mut heard).unwrap();
+        heard
+    };
+    assert!(refused.starts_with("{\"refused\":\"you are another user"), "{refused}");
+    assert_eq!(theirs.ok("memory_list_files", json!({})), "no files");
 }
 
 /// A server on the folder of a home, on the engine that has folders.

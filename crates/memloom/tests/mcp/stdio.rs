@@ -151,13 +151,80 @@ fn sigterm_ends_it_cleanly() {
 }
 
 #[test]
+fn what_was_asked_before_sigterm_is_answered() {
+    let mut agent = Home::new().agent(&[]);
+    let asked: Vec<i64> = (0..300)
+        .map(|number| {
+            let call =
+                json!({"name": "memory_log_event", "arguments": {"digest": format!("Thing {number}.")}});
+            agent.ask("tools/call", call)
+        })
+        .collect();
+    // One answer shows that it is at work on them.
+    let mut answered = vec![agent.hear()];
+    agent.signal("-TERM");
+    assert!(agent.ended().success(), "{}", agent.errors());
+    answered.extend(agent.rest().iter().map(|line| serde_json::from_str(line).unwrap()));
+    answered.iter().for_each(|answer: &Value| assert!(succeeded(answer).starts_with("logged"), "{answer}"));
+    // Those that it had read are the first ones, and none of them is left out.
+    let mut ids: Vec<i64> = answered.iter().map(|answer| answer["id"].as_i64().unwrap()).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, asked[..ids.len()]);
+}
+
+#[test]
 fn a_message_that_is_too_long_is_refused_and_the_next_one_is_read() {
     let mut agent = Home::new().agent(&[]);
     let text = "x".repeat(17 * 1024 * 1024);
-    agent.say(&json!({"jsonrpc": "2.0", "id": 99, "method": "tools/call", "params": {"name": "remember", "arguments": {"text": text}}}).to_string());
-    let refused = agent.hear();
-    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(99), &json!(-32600)), "{refused}");
+    let call = json!({"name": "remember", "arguments": {"text": text, "id": 7}});
+    // The members in the order of ours, of the TypeScript client's, and in one that leaves it open which id is the message's.
+    for (line, id) in [
+        (format!(r#"{{"jsonrpc":"2.0","id":99,"method":"tools/call","params":{call}}}"#), json!(99)),
+        (format!(r#"{{"method":"tools/call","params":{call},"jsonrpc":"2.0","id":98}}"#), json!(98)),
+        (format!(r#"{{"method":"tools/call","params":{call}}}"#), Value::Null),
+    ] {
+        agent.say(&line);
+        let refused = agent.hear();
+        assert_eq!((&refused["id"], &refused["error"]["code"]), (&id, &json!(-32600)), "{refused}");
+    }
     assert!(agent.ok("memory_list_files", json!({})).contains("no files"));
+}
+
+#[test]
+fn a_message_of_any_length_is_answered() {
+    let mut agent = Home::new().agent(&[]);
+    let message = |id: i64, length: usize| {
+        let line = |text: &str| {
+            format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"method":"ping","params":{{"_meta":{{"text":"{text}"}}}}}}"#
+            )
+        };
+        line(&"x".repeat(length - line("").len()))
+    };
+    let most = 16 * 1024 * 1024;
+    for (length, is_taken) in [(most - 1, true), (most, false), (most + 1, false)] {
+        agent.say(&message(900 + length as i64, length));
+        let answer = agent.hear();
+        assert_eq!(answer["id"], 900 + length as i64, "{length}");
+        assert_eq!(answer.get("result").is_some(), is_taken, "{length}: {answer}");
+    }
+}
+
+#[test]
+fn in_a_folder_that_others_can_look_into_the_memory_is_the_users_own() {
+    let home = Home::new();
+    let folder = home.path().join("open");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut agent = home.agent(&["--data-dir", folder.to_str().unwrap()]);
+    agent.ok("remember", json!({"text": "Not for everybody."}));
+    let mut looked_at = 0;
+    for file in std::fs::read_dir(&folder).unwrap().map(Result::unwrap) {
+        let mode = file.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{:?}: {mode:o}", file.file_name());
+        looked_at += 1;
+    }
+    assert!(looked_at >= 4, "{looked_at} files");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -64,6 +65,8 @@ pub struct Agent {
     input: Option<ChildStdin>,
     lines: Receiver<String>,
     errors: Arc<Mutex<String>>,
+    /// Notes them, until there are no more.
+    noting: Option<JoinHandle<()>>,
     next: i64,
 }
 
@@ -82,14 +85,14 @@ impl Agent {
         });
         let errors = Arc::new(Mutex::new(String::new()));
         let (noted, mut stderr) = (errors.clone(), process.stderr.take().unwrap());
-        std::thread::spawn(move || {
+        let noting = std::thread::spawn(move || {
             let mut piece = [0; 4096];
             while let Ok(length @ 1..) = stderr.read(&mut piece) {
                 noted.lock().unwrap().push_str(&String::from_utf8_lossy(&piece[..length]));
             }
         });
         let input = process.stdin.take();
-        Self { process, input, lines, errors, next: 1 }
+        Self { process, input, lines, errors, noting: Some(noting), next: 1 }
     }
 
     pub fn errors(&self) -> String {
@@ -170,6 +173,8 @@ impl Agent {
         let deadline = Instant::now() + PATIENCE;
         loop {
             if let Some(status) = self.process.try_wait().unwrap() {
+                // What it said last may not be noted yet.
+                self.noting.take().into_iter().for_each(|noting| noting.join().unwrap());
                 return status;
             }
             assert!(Instant::now() < deadline, "it does not end; stderr: {}", self.errors());
