@@ -54,6 +54,7 @@ Examples:
   memloom import claude-export/conversations.json --user alice
   memloom import mem0.json --tenant acme
   memloom import ./notes --user alice --overwrite
+  memloom import ./notes --user \"$USER\" --data-dir ~/.local/share/memloom   # for editors
   memloom import memory.jsonl --user alice
 
 What it is shows in its content: an archive of `memloom export`; the data export of

@@ -85,6 +85,14 @@ impl Bound {
         self.project.as_deref()
     }
 
+    /// Whose memory it is, for people and models.
+    pub(super) fn name(&self) -> String {
+        match &self.project {
+            Some(project) => format!("{}, in the project {project}", self.user),
+            None => self.user.clone(),
+        }
+    }
+
     /// The conversation of this session, if it has one.
     pub(super) fn session(&self) -> Option<ConversationId> {
         self.session

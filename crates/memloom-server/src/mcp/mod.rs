@@ -118,7 +118,7 @@ impl ServerHandler for McpServer {
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("memloom", env!("CARGO_PKG_VERSION")))
             // So that a person can ask whose it is: hosts show or tell this.
-            .with_instructions(format!("{INSTRUCTIONS}\nThis is the memory of {}.", self.bound.scope().1))
+            .with_instructions(format!("{INSTRUCTIONS}\nThis is the memory of {}.", self.bound.name()))
     }
 
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {

@@ -119,7 +119,11 @@ fn a_deadline_that_passes_is_told_and_what_was_begun_is_done_all_the_same() {
         if late.iter().any(|conversation| is_stored(conversation)) {
             return;
         }
-        assert!(Instant::now() < given_up, "of {} calls that were too late none was done all the same", late.len());
+        assert!(
+            Instant::now() < given_up,
+            "of {} calls that were too late none was done all the same",
+            late.len()
+        );
     }
 }
 

@@ -98,7 +98,11 @@ fn a_memory_is_forgotten_by_id_or_by_its_text() {
     let mut agent = Home::new().agent(&[]);
     let first = agent.ok("remember", json!({"text": "The door code is on the blue card."}));
     agent.ok("remember", json!({"text": "The spare key hangs in the shed."}));
-    assert_eq!(agent.ok("forget", json!({"id": id_in(&first)})), "forgotten");
+    assert_eq!(
+        agent.ok("forget", json!({"id": format!("[{}]", id_in(&first))})),
+        "forgotten",
+        "as it is shown"
+    );
     assert_eq!(agent.ok("forget", json!({"text": "the spare key hangs in the shed"})), "forgotten");
     let left = agent.ok("recall", json!({"query": "door code, spare key", "min_score": 0}));
     assert!(left.starts_with("nothing found"), "{left}");

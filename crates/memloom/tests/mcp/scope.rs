@@ -79,4 +79,7 @@ fn a_project_is_offered_only_where_one_is_bound() {
     };
     assert!(!offered(&mut home.agent(&[])));
     assert!(offered(&mut home.agent(&["--project", "shop"])));
+    let begun = home.process(&["--project", "shop"]).begin();
+    let instructions = begun["result"]["instructions"].as_str().unwrap();
+    assert!(instructions.ends_with("in the project shop."), "{instructions}");
 }

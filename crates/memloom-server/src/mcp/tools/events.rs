@@ -4,7 +4,7 @@ use super::{Outcome, read};
 use crate::mcp::McpServer;
 use crate::mcp::failure::told;
 use memloom_core::files::FileRole;
-use memloom_core::{Clock, SystemClock};
+use memloom_core::{Clock, SystemClock, Timestamp};
 use memloom_wire::tools::{Arguments, ToolFailure};
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ pub(super) async fn log(server: &McpServer, arguments: &Value) -> Outcome {
         "tenant_id": tenant,
         "user_id": user,
         "source_type": SOURCE,
-        "timestamp": arguments.optional_text("happened_at", 64)?,
+        "timestamp": happened_at(&arguments)?,
         "digest": arguments.text("digest", MAX_DIGEST_CHARS)?,
         "keywords": keywords(&arguments)?,
         "project_ids": server.bound.project().into_iter().collect::<Vec<_>>(),
@@ -36,9 +36,23 @@ pub(super) async fn log(server: &McpServer, arguments: &Value) -> Outcome {
     Ok(format!("logged [{id}]"))
 }
 
-/// The keywords, none of them too long; whether they are keywords at all is for the service to say.
+/// When it happened. A day is one, and so is a time of day without an offset, which is UTC.
+fn happened_at(arguments: &Arguments) -> Result<Option<String>, ToolFailure> {
+    let Some(text) = arguments.optional_text("happened_at", 64)? else { return Ok(None) };
+    let text = text.trim();
+    let meant = [text.to_owned(), format!("{text}Z"), format!("{text}T00:00:00Z")];
+    match meant.into_iter().find(|instant| Timestamp::parse(instant).is_some()) {
+        Some(instant) => Ok(Some(instant)),
+        None => Err(arguments.wrong(format!("'happened_at' is '{text}', which is no day and no instant"))),
+    }
+}
+
+/// The keywords, none of them too long.
 fn keywords(arguments: &Arguments) -> Result<Option<&Value>, ToolFailure> {
     let keywords = arguments.get("keywords");
+    if !keywords.is_none_or(|keywords| keywords.is_null() || keywords.is_array()) {
+        return Err(arguments.wrong("'keywords' is no list of words".to_owned()));
+    }
     for keyword in keywords.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
         let chars = keyword.chars().count();
         if chars > MAX_KEYWORD_CHARS {

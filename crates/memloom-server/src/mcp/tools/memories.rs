@@ -69,7 +69,8 @@ pub(super) async fn forget(server: &McpServer, arguments: &Value) -> Outcome {
     let text = arguments.optional_text("text", MAX_TEXT_CHARS)?;
     let (memories, caller) = (&server.services.memories, server.memories_caller());
     let forgotten = match (id, text) {
-        (Some(id), None) => forget_id(server, id.trim()).await?,
+        // Ids are shown in brackets.
+        (Some(id), None) => forget_id(server, id.trim().trim_matches(['[', ']'])).await?,
         (None, Some(text)) => {
             let body = json!({
                 "query": text,
