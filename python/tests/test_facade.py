@@ -202,6 +202,28 @@ def test_facts_are_not_what_was_remembered(memory: Memloom, user: str) -> None:
     assert memory.client.memories.get(fact.fact.id).content == "likes tea"
 
 
+def test_what_was_archived_is_out_of_sight(memory: Memloom) -> None:
+    old = memory.remember("likes tea")
+    memory.client.memories.archive(old.id)
+    assert list(memory.memories()) == [] and memory.forget("likes tea") == 0
+    new = memory.remember("likes tea")
+    assert new.id != old.id and [one.id for one in memory.recall("tea")] == [new.id]
+    assert [one.id for one in memory.memories()] == [new.id]
+    assert memory.forget("likes tea") == 1
+    assert memory.client.memories.get(old.id).kind == "archival"
+
+
+def test_what_was_given_away_is_known_by_its_id(open_memory: Open, url: str, user: str) -> None:
+    there = conversation_id(user, "trip")
+    open_memory(user).append("trip", "user", "Where to?")
+    with MemloomClient(url, token=user) as mine, MemloomClient(url, token=f"{user}-2") as theirs:
+        mine.memberships.share(there, f"{user}-2", "manager")
+        theirs.transfers.accept(mine.transfers.create(there, f"{user}-2").id)
+    with pytest.raises(MemloomError, match=f"{there}.*If you gave it away.* say its id instead"):
+        open_memory(user).history("trip")
+    assert [one.text for one in open_memory(user).history(there)] == ["Where to?"]
+
+
 def test_what_the_client_says_is_not_said_again(url: str) -> None:
     with MemloomClient(url, token="u") as client:
         for also in ({"url": url}, {"token": "t"}, {"api_key": "k"}):

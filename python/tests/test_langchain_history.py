@@ -332,6 +332,78 @@ def test_with_a_token_a_session_with_a_name_needs_the_user(
             MemloomChatMessageHistory("session", client=client, user_id="somebody else")
 
 
+TOOL: list[BaseMessage] = [SystemMessage("Be kind"), ToolMessage("28E", tool_call_id="c1")]
+
+
+@pytest.mark.parametrize("how", ["given", "environment", "client"])
+def test_with_a_token_the_user_id_is_not_who_is_calling(
+    history: Open, url: str, user: str, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation, label = str(uuid.uuid4()), f"the label of {user}"
+    monkeypatch.delenv("MEMLOOM_API_KEY", raising=False)
+    if how == "environment":
+        monkeypatch.setenv("MEMLOOM_TOKEN", user)
+    with MemloomClient(url, token=user) as client:
+
+        def open_one(session: str) -> Any:
+            if how == "client":
+                return MemloomChatMessageHistory(session, client=client, user_id=label)
+            return history(session, user_id=label, **({"token": user} if how == "given" else {}))
+
+        for session in (conversation, "session"):
+            first = open_one(session)
+            first.add_messages(TOOL)
+            assert first.messages == TOOL and open_one(session).messages == TOOL
+            open_one(session).clear()
+            assert first.messages == [] and open_one(session).messages == []
+
+
+def test_a_guest_with_a_token_is_known(history: Open, url: str, user: str) -> None:
+    conversation, guest, other = str(uuid.uuid4()), f"{user}-guest", f"{user}-other"
+
+    def open_one(who: str = guest) -> Any:
+        return history(conversation, user_id=None, token=who)
+
+    open_one(user).add_messages(TOOL)
+    shared(url, user, conversation, guest)
+    # The only guest is known without a write.
+    assert open_one().messages == []
+    open_one().add_messages(TOOL)
+    assert open_one().messages == open_one(user).messages == TOOL
+    open_one().clear()
+    assert open_one().messages == [] and len(open_one(user).messages) == 2
+    # One of several is, who has a conversation of their own,
+    open_one().add_messages(TOOL)
+    shared(url, user, conversation, other)
+    assert open_one().messages == []
+    with MemloomClient(url, token=guest) as client:
+        mine = client.conversations.create().id
+        assert open_one().messages == TOOL
+        client.conversations.delete(mine)
+    # or as soon as something was written.
+    one = open_one()
+    assert one.messages == []
+    one.clear()
+    one.add_messages(TOOL)
+    assert one.messages == TOOL and open_one().messages == []
+    # Nobody is taken for somebody else.
+    third = open_one(other)
+    third.add_messages([SystemMessage("Obey me"), HumanMessage("Hi")])
+    assert [type(message) for message in third.messages] == [SystemMessage, HumanMessage]
+    assert one.messages[:2] == TOOL and [message.text for message in one.messages[2:]] == ["Hi"]
+
+
+def test_a_client_whose_headers_are_asked_for_does_not_say_who_is_calling(url: str, user: str) -> None:
+    conversation = str(uuid.uuid4())
+    headers = {"Authorization": f"Bearer {user}"}
+    with MemloomClient(url, header_provider=lambda: headers) as client:
+        for _ in range(2):
+            one = MemloomChatMessageHistory(conversation, client=client, user_id="somebody's label")
+            one.clear()
+            one.add_messages(TOOL)
+            assert one.messages == TOOL
+
+
 def test_all_messages_are_looked_at_before_the_first_is_sent(history: Open) -> None:
     class Odd(BaseMessage):
         type: str = "odd"
@@ -390,8 +462,11 @@ def test_credentials_of_the_environment_count(monkeypatch: pytest.MonkeyPatch, u
     assert headers() == {"X-API-Key": "langchain", "X-User-ID": user}
     monkeypatch.setenv("MEMLOOM_API_KEY", "key")
     assert headers() == {"X-API-Key": "key", "X-User-ID": user}
+    # The token may be that of somebody else.
     monkeypatch.setenv("MEMLOOM_TOKEN", "jwt")
-    assert headers() == {"X-API-Key": "key", "Authorization": "Bearer jwt"}
+    assert headers() == {"X-API-Key": "key", "X-User-ID": user}
+    monkeypatch.delenv("MEMLOOM_API_KEY")
+    assert headers() == {"Authorization": "Bearer jwt"}
 
 
 def test_it_must_be_clear_whose_it_is() -> None:

@@ -6,7 +6,10 @@ import json
 import pickle
 import subprocess
 import sys
+import threading
+import traceback
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 import httpx
@@ -455,6 +458,24 @@ def test_an_adapter_lets_go_of_loops_that_have_ended() -> None:
         assert len(connection._own_async) == 1
 
 
+def test_threads_share_the_client_that_is_made_after_a_close(monkeypatch: pytest.MonkeyPatch) -> None:
+    import memloom._connection
+
+    connection = memloom._connection.Connection(None, None, {"url": "http://127.0.0.1:9"})
+    connection.close()
+    both = threading.Barrier(2)
+
+    def together(**settings: Any) -> MemloomClient:
+        both.wait(10)
+        return MemloomClient(**settings)
+
+    monkeypatch.setattr(memloom._connection, "MemloomClient", together)
+    with ThreadPoolExecutor(2) as pool:
+        one, other = pool.map(lambda _: connection.client(), range(2))
+    assert one is other is connection.client()
+    connection.close()
+
+
 def test_a_forked_process_has_connections_of_its_own(
     make: Make, loop: asyncio.AbstractEventLoop | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -542,6 +563,31 @@ def test_a_credential_that_cannot_be_sent_is_not_shown(make: Make, secret: str) 
         with pytest.raises(InvalidInputError) as told:
             make(server, header_provider=lambda: {"X Secret": "sk-live-1"}).memories.list(layer="user", identifiers=ME)
         assert "sk-live" not in str(told.value) and server.asked == []
+
+
+def test_only_a_header_that_cannot_be_sent_is_the_callers_mistake(loop: asyncio.AbstractEventLoop | None) -> None:
+    def calls(text: str) -> tuple[Exception, int]:
+        made: list[httpx.Request] = []
+
+        def refuse(request: httpx.Request) -> httpx.Response:
+            made.append(request)
+            raise httpx.LocalProtocolError(text)
+
+        transport = httpx.MockTransport(refuse)
+        with pytest.raises((InvalidInputError, TransportError)) as told:
+            if loop is None:
+                MemloomClient(http_client=httpx.Client(transport=transport), token="t", retry=QUICK).health()
+            else:
+                http = httpx.AsyncClient(transport=transport)
+                loop.run_until_complete(AsyncMemloomClient(http_client=http, token="t", retry=QUICK).health())
+        assert "sk-live" not in "".join(traceback.format_exception(told.value))
+        return told.value, len(made)
+
+    error, made = calls("Illegal header value b'sk-live-1 '")
+    assert isinstance(error, InvalidInputError) and made == 1
+    error, made = calls("Too little data for declared Content-Length: sk-live-1")
+    assert isinstance(error, TransportError) and made == 4
+    assert str(error).endswith("did not answer: LocalProtocolError")
 
 
 def test_a_closed_client_says_so(make: Make, loop: asyncio.AbstractEventLoop | None) -> None:

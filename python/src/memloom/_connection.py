@@ -9,6 +9,8 @@ from memloom._async.client import AsyncMemloomClient
 from memloom._sync.client import MemloomClient
 from memloom.errors import InvalidInputError
 
+_OWN = "own"
+
 
 class Connection:
     """A client, and one for each event loop: connections that were opened in one loop cannot be used in another."""
@@ -21,7 +23,9 @@ class Connection:
         if self._settings and (client is not None or async_client is not None):
             raise InvalidInputError(f"{', '.join(self._settings)}: say that to the client, or give no client")
         # Made at once, because it looks at the settings. It opens nothing until it is used.
-        self._own = MemloomClient(**self._settings) if client is None and async_client is None else None
+        self._own: dict[str, MemloomClient] = {}
+        if client is None and async_client is None:
+            self._own[_OWN] = MemloomClient(**self._settings)
         self._own_async: dict[asyncio.AbstractEventLoop, AsyncMemloomClient] = {}
 
     @property
@@ -35,11 +39,9 @@ class Connection:
             return self._given
         if self._given_async is not None:
             raise InvalidInputError("this was made with an async_client only; give it a client as well, or use await")
-        # No lock, which a fork could find closed. One that another thread was faster with has no connections yet.
-        own = self._own
-        if own is None:
-            own = self._own = MemloomClient(**self._settings)
-        return own
+        # No lock, which a fork could find closed. All threads get the one that was there first; another has no
+        # connections yet.
+        return self._own.get(_OWN) or self._own.setdefault(_OWN, MemloomClient(**self._settings))
 
     def async_client(self) -> AsyncMemloomClient:
         """For calls in the event loop that is running."""
@@ -57,7 +59,7 @@ class Connection:
 
     def close(self) -> None:
         """Closes what was opened here for calls that wait."""
-        own, self._own = self._own, None
+        own = self._own.pop(_OWN, None)
         if own is not None:
             own.close()
 

@@ -73,11 +73,15 @@ def base_url(given: str | None) -> str:
     return url
 
 
-def credentials(token: str | None, api_key: str | None) -> tuple[str | None, str | None]:
-    """The token and the key to call with: those that are given, or those of `MEMLOOM_TOKEN` and `MEMLOOM_API_KEY`."""
+def credentials(token: str | None, api_key: str | None, user_id: str | None = None) -> tuple[str | None, str | None]:
+    """The token and the key to call with: those that are given, or those of `MEMLOOM_TOKEN` and `MEMLOOM_API_KEY`.
+
+    For a `user_id` the key of the environment is enough: a token beside it could be that of somebody else.
+    """
     if token is not None or api_key is not None:
         return token, api_key
-    return os.environ.get("MEMLOOM_TOKEN") or None, os.environ.get("MEMLOOM_API_KEY") or None
+    token, api_key = os.environ.get("MEMLOOM_TOKEN") or None, os.environ.get("MEMLOOM_API_KEY") or None
+    return (None if user_id and api_key else token), api_key
 
 
 def authenticates(http: httpx.Client | httpx.AsyncClient | None) -> bool:

@@ -35,13 +35,13 @@ except ModuleNotFoundError as missing:
 from memloom._async.client import AsyncMemloomClient
 from memloom._async.named import AsyncNamed
 from memloom._connection import Connection
-from memloom._options import credentials
+from memloom._options import authenticates, credentials
 from memloom._sync.client import MemloomClient
 from memloom._sync.named import Named
 from memloom._wire import dumps
 from memloom.errors import ApiError, DecodeError, InvalidInputError
 from memloom.facade import given_id
-from memloom.models import Conversation, Entry, EntryPage
+from memloom.models import Conversation, ConversationSummary, Entry, EntryPage, MembershipPage
 
 MESSAGE = "history/langchain"
 """The content type of a message."""
@@ -51,8 +51,8 @@ CLEARED = "history/langchain-cleared"
 AGENT = "langchain"
 """Who is calling, where nothing else was said; a server in local mode believes it."""
 
-ENTRIES_AT_ONCE = 200
-"""Entries on a page, at most."""
+AT_ONCE = 200
+"""Entries, members or conversations on a page, at most."""
 
 SESSIONS = uuid.UUID("6f1dbb0e-6a3c-5a0e-9d0c-3f1f5a7f2b61")
 """The name space of conversation ids that are made from session ids. Another one would lose every session."""
@@ -68,7 +68,8 @@ class MemloomChatMessageHistory(BaseChatMessageHistory):
     `session_id` is the id of a conversation, or any text: then the conversation's id is made from it and `user_id`, so
     that it is the same one wherever it is asked for, and it must be the user's own. The conversation is made by the
     first message. `user_id` is for whom it is. A `token` says that by itself; beside one, and beside a client, it is
-    only a part of what the id is made from, and sessions with a name need it.
+    only a part of what the id is made from, and sessions with a name need it. Of the environment `MEMLOOM_API_KEY`
+    counts before `MEMLOOM_TOKEN` where a `user_id` is given.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class MemloomChatMessageHistory(BaseChatMessageHistory):
         super().__init__()
         given = client or async_client
         if given is None:
-            token, api_key = credentials(token, api_key)
+            token, api_key = credentials(token, api_key, user_id)
             if token is None and user_id is None:
                 raise InvalidInputError("whose history is it? Give a user_id, a token, or a client")
             if token is None and api_key is None:
@@ -94,9 +95,11 @@ class MemloomChatMessageHistory(BaseChatMessageHistory):
         asserted = user_id if given is None and token is None else None
         settings = {"url": url, "user_id": asserted, "token": token, "api_key": api_key, "tenant_id": tenant_id}
         self._connection = Connection(client, async_client, settings)
-        self._user = _user(user_id, given)
+        self._user = asserted if given is None else _asserted(given)
+        """The caller, as soon as it is known. Beside a token nobody looks at `user_id`, so that does not say it."""
+        self._looked = False
         self.session_id = session_id
-        self.conversation_id = given_id(session_id) or _made_id(session_id, self._user)
+        self.conversation_id = given_id(session_id) or _made_id(session_id, _named_user(user_id, given))
         """The conversation, for everything else that can be done with one: fork it, share it, search it."""
         self._named: tuple[Named, AsyncNamed] | None = None
         if given_id(session_id) is None:
@@ -112,7 +115,7 @@ class MemloomChatMessageHistory(BaseChatMessageHistory):
             asked = next(reading)
             while True:
                 try:
-                    page = entries.list(self.conversation_id, limit=ENTRIES_AT_ONCE, **asked)
+                    page = entries.list(self.conversation_id, limit=AT_ONCE, **asked)
                 except ApiError as error:
                     page = _nothing(error)
                 asked = reading.send(page)
@@ -131,7 +134,7 @@ class MemloomChatMessageHistory(BaseChatMessageHistory):
             asked = next(reading)
             while True:
                 try:
-                    page = await entries.list(self.conversation_id, limit=ENTRIES_AT_ONCE, **asked)
+                    page = await entries.list(self.conversation_id, limit=AT_ONCE, **asked)
                 except ApiError as error:
                     page = _nothing(error)
                 asked = reading.send(page)
@@ -227,9 +230,10 @@ class MemloomChatMessageHistory(BaseChatMessageHistory):
             there = self._named[0].is_there(client)
             self._user = self._named[0].owner or self._user
             return there
-        if self._user is None:
+        if self._user is None and not self._looked:
             try:
-                self._user = _owner(client.conversations.get(self.conversation_id))
+                self._user = self._caller(client)
+                self._looked = True
             except ApiError as error:
                 _nothing(error)
         return True
@@ -240,12 +244,32 @@ class MemloomChatMessageHistory(BaseChatMessageHistory):
             there = await self._named[1].is_there(client)
             self._user = self._named[1].owner or self._user
             return there
-        if self._user is None:
+        if self._user is None and not self._looked:
             try:
-                self._user = _owner(await client.conversations.get(self.conversation_id))
+                self._user = await self._acaller(client)
+                self._looked = True
             except ApiError as error:
                 _nothing(error)
         return True
+
+    def _caller(self, client: MemloomClient) -> str | None:
+        """Who is calling, if that can be seen without a change."""
+        here = client.conversations.get(self.conversation_id)
+        if (owner := _owner([here])) is not None:
+            return owner
+        members = client.memberships.list(self.conversation_id, limit=AT_ONCE)
+        guest = _only_guest(members, here.owner_user_id)
+        return guest if guest is not None else _owner(client.conversations.list(mode="roots", limit=AT_ONCE).data)
+
+    async def _acaller(self, client: AsyncMemloomClient) -> str | None:
+        here = await client.conversations.get(self.conversation_id)
+        if (owner := _owner([here])) is not None:
+            return owner
+        members = await client.memberships.list(self.conversation_id, limit=AT_ONCE)
+        guest = _only_guest(members, here.owner_user_id)
+        if guest is not None:
+            return guest
+        return _owner((await client.conversations.list(mode="roots", limit=AT_ONCE)).data)
 
     def _is_made(self) -> bool:
         """Whether there is a conversation."""
@@ -264,20 +288,32 @@ class MemloomChatMessageHistory(BaseChatMessageHistory):
 
     def _append(self, content_type: str, content: dict[str, Any]) -> None:
         entries, key = self._connection.client().entries, uuid.uuid4().hex
-        entries.append(self.conversation_id, [content], content_type=content_type, idempotency_key=key, retry=True)
+        entry = entries.append(
+            self.conversation_id, [content], content_type=content_type, idempotency_key=key, retry=True
+        )
+        # The server says for whom it was written.
+        self._user = entry.user_id or self._user
 
     async def _aappend(self, content_type: str, content: dict[str, Any]) -> None:
         entries, key = self._connection.async_client().entries, uuid.uuid4().hex
-        await entries.append(
+        entry = await entries.append(
             self.conversation_id, [content], content_type=content_type, idempotency_key=key, retry=True
         )
+        self._user = entry.user_id or self._user
 
 
 _CLEARED: dict[str, Any] = {"role": "USER", "events": [{"type": "cleared"}]}
 
 
-def _user(user_id: str | None, given: MemloomClient | AsyncMemloomClient | None) -> str | None:
-    """The user, if somebody said who it is."""
+def _asserted(given: MemloomClient | AsyncMemloomClient) -> str | None:
+    """The user that a client works for, if it says so and nothing else of what it sends can say otherwise."""
+    transport = given._transport
+    others = transport._header_provider is not None or authenticates(transport._pool._given)
+    return None if others or transport._options.token is not None else transport._options.user_id
+
+
+def _named_user(user_id: str | None, given: MemloomClient | AsyncMemloomClient | None) -> str | None:
+    """The user whose sessions have names, if somebody said who it is."""
     asserted = given._options.user_id if given is not None and given._options.token is None else None
     if user_id is not None and asserted is not None and user_id != asserted:
         raise InvalidInputError("the client works for another user than user_id")
@@ -293,9 +329,17 @@ def _made_id(session_id: str, user_id: str | None) -> str:
     return str(uuid.uuid5(SESSIONS, json.dumps([user_id, session_id])))
 
 
-def _owner(conversation: Conversation) -> str | None:
-    """Who is calling, if that is the owner."""
-    return conversation.owner_user_id if conversation.access_level == "owner" else None
+def _owner(conversations: Iterable[Conversation | ConversationSummary]) -> str | None:
+    """Who is calling, if that is the owner of one of them."""
+    return next((one.owner_user_id for one in conversations if one.access_level == "owner"), None)
+
+
+def _only_guest(members: MembershipPage, owner: str) -> str | None:
+    """Who is calling, if that is a member and not the owner, and there is one such member."""
+    guests = [one.user_id for one in members.data if one.user_id != owner]
+    # Whoever became the owner meanwhile may be calling.
+    same_owner = [one.user_id for one in members.data if one.access_level == "owner"] == [owner]
+    return guests[0] if same_owner and len(guests) == 1 and members.after_cursor is None else None
 
 
 def _content(message: BaseMessage) -> dict[str, Any]:

@@ -19,8 +19,11 @@ from memloom.scope import Scope
 QUERY_CHARS = 8192
 """The most characters that the server takes as a query."""
 
-SAID: Sequence[MemoryKind] = [kind for kind in get_args(MemoryKind) if kind != "procedural"]
-"""The kinds of what was remembered here. Facts are others': what they state is theirs to change and to delete."""
+SAID: Sequence[MemoryKind] = [kind for kind in get_args(MemoryKind) if kind not in ("procedural", "archival")]
+"""The kinds of what was remembered here. Facts are others': what they state is theirs to change and to delete.
+
+What was archived is out of sight, for `recall` too, until somebody restores it.
+"""
 
 
 class AsyncMemloom:

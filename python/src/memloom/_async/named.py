@@ -41,7 +41,8 @@ class AsyncNamed:
         if found.access_level != "owner":
             raise MemloomError(
                 f"the conversation {self.id}, which is meant by {self.name!r}, belongs to {found.owner_user_id!r}; "
-                "what is known by a name must be your own, and one that is shared with you is known by its id"
+                "what is known by a name must be your own. If you gave it away, or somebody shares it with you, say "
+                "its id instead of the name"
             )
         self.owner = found.owner_user_id
         return True

@@ -306,9 +306,11 @@ class Transport:
             else:
                 with self._pool.turn():
                     response = http.send(request, follow_redirects=False)
-        except httpx.LocalProtocolError:
+        except httpx.LocalProtocolError as error:
             # Its text shows what cannot be sent, which may be a credential.
-            raise InvalidInputError("the request has a header that cannot be sent") from None
+            if str(error).startswith("Illegal header"):
+                raise InvalidInputError("the request has a header that cannot be sent") from None
+            raise _transport(httpx.LocalProtocolError(""), self._options.shown()) from None
         except httpx.HTTPError as error:
             raise _transport(error, self._options.shown()) from error
         except RuntimeError as error:

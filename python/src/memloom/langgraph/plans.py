@@ -23,7 +23,7 @@ from langgraph.store.base import (
 )
 
 from memloom._wire import decode, dumps
-from memloom.errors import InvalidInputError
+from memloom.errors import InvalidInputError, MemloomError
 from memloom.langgraph.filters import passes
 from memloom.langgraph.items import (
     ADDRESS,
@@ -48,8 +48,8 @@ FOUND_AT_ONCE = 100
 """Results of a search, at most."""
 PUTS_AT_ONCE = 100
 """New items in one request: each may have 64 KiB, the request 20 MiB."""
-FEW = 8
-"""So many items are looked up one by one, at the same time: for more than one the server looks at all of the layer."""
+FEW = 200
+"""So many items are looked up with a request each: for a list of them the server looks at all of the layer."""
 NAMES_AT_ONCE = 100
 """Items that are asked for by name in one request."""
 DELETES_AT_ONCE = 1000
@@ -166,7 +166,10 @@ Where: TypeAlias = tuple[tuple[str, ...], str]
 
 
 def _find(scope: Scope, wanted: Iterable[Where]) -> Plan[dict[Where, Mapping[str, Any]]]:
-    """The facts of the items that there are of those: a few with a request each, many by the hundred."""
+    """The facts of the items that there are of those: a few with a request each, many by the hundred.
+
+    The session of a fork has those of its ancestors too. The server has the newest first, and that is the item.
+    """
     stated = {(fact["subject"], fact["object"]): where for where in wanted for fact in [statement(*where)]}
     places = list(stated.values())
     if not places:
@@ -180,9 +183,12 @@ def _find(scope: Scope, wanted: Iterable[Where]) -> Plan[dict[Where, Mapping[str
         names = [address(*where) for where in places]
         parts = [names[start : start + NAMES_AT_ONCE] for start in range(0, len(names), NAMES_AT_ONCE)]
         calls = [Call("query_facts", {**query, "filter": {"custom": {ADDRESS: {"$in": part}}}}) for part in parts]
-    facts = [fact for page in (yield calls) for fact in page["facts"]]
-    named = ((stated.get((fact["subject"], fact["object"])), fact) for fact in facts)
-    return {where: fact for where, fact in named if where is not None}
+    found: dict[Where, Mapping[str, Any]] = {}
+    for fact in [fact for page in (yield calls) for fact in page["facts"]]:
+        where = stated.get((fact["subject"], fact["object"]))
+        if where is not None:
+            found.setdefault(where, fact)
+    return found
 
 
 def _search(scope: Scope, op: SearchOp) -> Plan[list[SearchItem]]:
@@ -335,7 +341,9 @@ def _put(scope: Scope, new: Sequence[dict[str, Any]]) -> Plan[None]:
             for result in answer["results"]
             if "error" in result
         ]
-    while memories:
+    for _ in range(2):
+        if not memories:
+            return
         answers = yield [Call("add_memory", memory) for memory in memories]
         # The server keeps the lifetime of what is stated again without one, and begins it anew.
         expiring = [
@@ -348,6 +356,12 @@ def _put(scope: Scope, new: Sequence[dict[str, Any]]) -> Plan[None]:
         answers = yield [_lasting(stored) for _, stored in expiring]
         # One whose time was over before that is put again: now it is a new one, without a lifetime.
         memories = [memory for (memory, _), answer in zip(expiring, answers, strict=True) if answer == GONE]
+    if memories:
+        keys = ", ".join(sorted(memory["fact"]["object"] for memory in memories))
+        raise MemloomError(
+            f"the lifetime of {keys} could not be ended: the server said twice that there is no such item. Others put "
+            "or delete it at the same time, or you may not change it"
+        )
 
 
 def _lasting(stored: Mapping[str, Any]) -> Call:

@@ -101,7 +101,7 @@ class MemloomStore(BaseStore):
         self.ttl_config = ttl
         ttl_seconds((ttl or {}).get("default_ttl"))
         if client is None and async_client is None:
-            token, api_key = credentials(token, api_key)
+            token, api_key = credentials(token, api_key, user_id)
             if token is None and api_key is None:
                 api_key = AGENT
         settings = {"url": url, "token": token, "api_key": api_key, "tenant_id": tenant_id}
