@@ -53,6 +53,7 @@ impl Memories {
         limit: usize,
     ) -> Result<Vec<Hit>> {
         let sights = self.sights(caller, &filters.places).await?;
+        let conditions = filters.conditions(caller);
         let looked = self.look_for(caller, query, KnowledgeMode::Hybrid).await?;
         let mut all = Vec::new();
         for Sight { viewer, spans } in &sights {
@@ -65,7 +66,7 @@ impl Memories {
                     threshold,
                     want: limit,
                     viewer: viewer.clone(),
-                    conditions: filters.conditions.clone(),
+                    conditions: conditions.clone(),
                     now: self.now(),
                 };
                 // Everything that was added is found: what says the same, too.
@@ -95,10 +96,11 @@ impl Memories {
         limit: usize,
     ) -> Result<(Vec<Memory>, usize)> {
         let sights = self.sights(caller, &filters.places).await?;
+        let conditions = filters.conditions(caller);
         let (mut before, mut after, mut total) = (offset, None, 0);
         loop {
             let wanted = if before > 0 { before.min(STEP) } else { limit };
-            let page = self.page_about(&sights, &filters.conditions, after, wanted).await?;
+            let page = self.page_about(&sights, &conditions, after, wanted).await?;
             total = total.max(page.total);
             after = page.memories.last().map(Position::of);
             if before == 0 || after.is_none() {
@@ -120,8 +122,9 @@ impl Memories {
             None => {
                 let mut scopes = self.known_scopes(caller, true).await?;
                 // What is nobody's own is where its ids say, whoever made it.
-                let home = ids.home()?;
-                scopes.push((caller.scope(&home.identifiers, home.layer)?, 0));
+                if let Some(home) = ids.possible_home()? {
+                    scopes.push((caller.scope(&home.identifiers, home.layer)?, 0));
+                }
                 scopes
             }
         };
@@ -173,25 +176,43 @@ impl Memories {
         Change::read(body, None, self.rules())?.apply(memory, self.now(), self.rules())
     }
 
-    /// Whom there are memories about, as far as the caller may know.
-    pub async fn subjects(&self, caller: &MemoryCaller) -> Result<Vec<Subject>> {
-        let mut counted: BTreeMap<(Entity, String), i64> = BTreeMap::new();
-        for (scope, mut entries) in self.known_scopes(caller, false).await? {
+    /// Whom there are memories about, as far as the caller may know, from the `offset`th on; and how many there are altogether.
+    pub async fn subjects(
+        &self,
+        caller: &MemoryCaller,
+        offset: usize,
+        limit: usize,
+    ) -> Result<(Vec<Subject>, usize)> {
+        let mut known: BTreeMap<(Entity, String), (i64, Vec<ScopeKey>)> = BTreeMap::new();
+        for (scope, entries) in
+            self.known_scopes(caller, false).await?.into_iter().filter(|(_, entries)| *entries > 0)
+        {
             // Of what it shares with others, it may not see everything.
-            if scope.user().is_none() && !caller.acts_for_all() {
-                entries = self.visible(caller, &scope).await?;
+            let is_shared = scope.user().is_none() && !caller.acts_for_all();
+            for (entity, id) in Entities::of_scope(&scope).given() {
+                let (counted, shared) = known.entry((entity, id.to_owned())).or_default();
+                if is_shared {
+                    shared.push(scope.clone());
+                } else {
+                    *counted += entries;
+                }
             }
-            for (entity, id) in Entities::of_scope(&scope).given().filter(|_| entries > 0) {
-                *counted.entry((entity, id.to_owned())).or_default() += entries;
-            }
-            if counted.len() > MOST_SUBJECTS {
+            if known.len() > MOST_SUBJECTS {
                 let message =
                     format!("there are memories about more than {MOST_SUBJECTS} subjects; name one");
                 return Err(Refusal::new(Code::InvalidRequest, message).into());
             }
         }
-        let subject = |((entity, id), memories)| Subject { entity, id, memories };
-        Ok(counted.into_iter().map(subject).collect())
+        let total = known.len();
+        let mut page = Vec::new();
+        // What is shared has to be looked at, so only where it is told.
+        for ((entity, id), (mut memories, shared)) in known.into_iter().skip(offset).take(limit) {
+            for scope in &shared {
+                memories += self.visible(caller, scope).await?;
+            }
+            page.push(Subject { entity, id, memories });
+        }
+        Ok((page, total))
     }
 
     /// How many entries of a scope the caller sees.
@@ -271,8 +292,8 @@ impl Memories {
         }
     }
 
-    /// Deletes what is seen in these scopes and has all of these ids. Scope by scope: whoever writes takes turns with the
-    /// forgetting of the scope's user.
+    /// Deletes what is seen in these scopes and has all of these ids; refused before the first goes, if some of it is where the
+    /// caller may not write. Scope by scope: whoever writes takes turns with the forgetting of the scope's user.
     async fn delete_in(
         &self,
         caller: &MemoryCaller,
@@ -281,15 +302,33 @@ impl Memories {
     ) -> Result<usize> {
         let mut scopes: Vec<ScopeKey> = scopes.into_iter().map(|(scope, _)| scope).collect();
         each_once(&mut scopes);
+        let (open, closed): (Vec<_>, Vec<_>) =
+            scopes.into_iter().partition(|scope| caller.authorise_write(scope.layer()).is_ok());
+        for scope in closed {
+            let Some((sight, conditions)) = self.sight_of(caller, &scope, ids).await? else { continue };
+            if !self.page_about(&[sight], &conditions, None, 1).await?.memories.is_empty() {
+                caller.authorise_write(scope.layer())?;
+            }
+        }
         let mut deleted = 0;
-        for scope in scopes {
-            let Some(conditions) = mem0::in_scope(ids, &scope) else { continue };
-            let mut viewer = caller.viewer(&scope.identifiers());
-            viewer.all = caller.acts_for_all();
-            let sight = Sight { viewer, spans: self.own_span(&scope).await? };
+        for scope in open {
+            let Some((sight, conditions)) = self.sight_of(caller, &scope, ids).await? else { continue };
             deleted += self.delete_seen(caller, sight, &conditions).await?;
         }
         Ok(deleted)
+    }
+
+    /// What a caller that deletes sees in a scope, and which of it has all of these ids; `None` where none can have them.
+    async fn sight_of(
+        &self,
+        caller: &MemoryCaller,
+        scope: &ScopeKey,
+        ids: &Entities,
+    ) -> Result<Option<(Sight, Conditions)>> {
+        let Some(conditions) = mem0::in_scope(ids, scope, caller) else { return Ok(None) };
+        let mut viewer = caller.viewer(&scope.identifiers());
+        viewer.all = caller.acts_for_all();
+        Ok(Some((Sight { viewer, spans: self.own_span(scope).await? }, conditions)))
     }
 
     /// Deletes what is seen, page by page.
@@ -304,7 +343,6 @@ impl Memories {
             let page = self.page_about(std::slice::from_ref(&sight), conditions, after, STEP).await?;
             let Some(last) = page.memories.last() else { return Ok(deleted) };
             after = Some(Position::of(last));
-            page.memories.iter().try_for_each(|memory| caller.authorise_write(memory.scope.layer()))?;
             let (mirrors, own): (Vec<_>, Vec<_>) =
                 page.memories.into_iter().partition(|memory| memory.lineage.mirror_of.is_some());
             for memory in &own {

@@ -111,6 +111,35 @@ fn without_a_user_deleting_all_reaches_whatever_has_the_ids() {
 }
 
 #[test]
+fn all_is_deleted_or_nothing_where_some_of_it_may_not_be() {
+    let server = server_with("[memories.write_roles]\nproject = [\"admin\"]\n");
+    let [admin, alice] = ["admin", "alice"]
+        .map(|name| Mem0(server.anonymous().with_header("authorization", &format!("Bearer {name}"))));
+    // Scopes come in no particular order, so that one of these would be before what may not be deleted.
+    let own: Vec<String> = (0..8)
+        .map(|run| {
+            alice.say("mine", json!({"user_id": "alice", "run_id": format!("r-{run}"), "agent_id": "bot"}))
+        })
+        .collect();
+    let mut law = admin.say("the law", json!({"agent_id": "bot"}));
+    for path in ["/v1/memories/?agent_id=bot", "/v2/entities/agent/bot/"] {
+        alice.0.delete(path).refused(403, "a role is required");
+        assert_eq!(alice.texts(json!({"user_id": "alice"})).len(), own.len());
+        assert_eq!(alice.get(&law)["memory"], "the law");
+    }
+    alice.0.delete("/v1/memories/?user_id=alice&agent_id=bot").expect(200);
+    assert_eq!(alice.texts(json!({"user_id": "alice"})), Vec::<String>::new());
+
+    // What may not be written has nothing of it: nothing is in the way.
+    admin.0.delete(&format!("/v1/memories/{law}/")).expect(200);
+    law = admin.say("the law of others", json!({"agent_id": "other"}));
+    let mine = alice.say("mine", json!({"user_id": "alice", "agent_id": "bot"}));
+    alice.0.delete("/v1/memories/?agent_id=bot").expect(200);
+    alice.0.get(&format!("/v1/memories/{mine}/")).refused(404, "there is no such memory");
+    assert_eq!(alice.get(&law)["memory"], "the law of others");
+}
+
+#[test]
 fn what_is_in_working_memory_goes_too() {
     let mem0 = Mem0::fresh();
     let working = |session: &str| {
@@ -129,6 +158,15 @@ fn what_is_in_working_memory_goes_too() {
     mem0.0.get(&format!("/v1/memories/{id}")).expect(404);
 }
 
+/// Says that it is over when it goes, also by a panic: those who wait for it would go on for ever.
+struct Ending<'a>(&'a AtomicBool);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn what_is_being_changed_is_deleted_too() {
     let mem0 = Mem0::fresh();
@@ -144,6 +182,7 @@ fn what_is_being_changed_is_deleted_too() {
             .collect();
         let over = AtomicBool::new(false);
         thread::scope(|threads| {
+            let _ending = Ending(&over);
             for part in ids.chunks(30) {
                 let (mem0, over) = (&mem0, &over);
                 threads.spawn(move || {
@@ -161,7 +200,6 @@ fn what_is_being_changed_is_deleted_too() {
             }
             mem0.0.delete(path).expect(200);
             let left = mem0.texts(json!({"user_id": "u"}));
-            over.store(true, Ordering::Relaxed);
             assert_eq!(left, Vec::<String>::new(), "{path}");
         });
     }

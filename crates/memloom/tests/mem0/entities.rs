@@ -106,6 +106,21 @@ fn all_that_are_told_of_can_be_deleted_one_after_the_other() {
 }
 
 #[test]
+fn ids_that_are_too_long_for_a_project_can_be_deleted_as_well() {
+    let mem0 = Mem0::fresh();
+    let long = "r".repeat(255);
+    mem0.say("of the run", json!({"user_id": "u", "run_id": long}));
+    mem0.say("of the agent", json!({"user_id": "u", "agent_id": long}));
+    mem0.say("of the user", json!({"user_id": "u"}));
+    assert_eq!(told(&mem0), [one("user", "u", 3), one("agent", &long, 1), one("run", &long, 1)]);
+    mem0.0.delete(&format!("/v2/entities/run/{long}/")).expect(200);
+    assert_eq!(told(&mem0), [one("user", "u", 2), one("agent", &long, 1)]);
+    mem0.0.delete(&format!("/v1/memories/?agent_id={long}")).expect(200);
+    assert_eq!(mem0.texts(json!({"user_id": "u"})), ["of the user"]);
+    mem0.0.delete(&format!("/v2/entities/run/{long}r/")).refused(400, "run_id");
+}
+
+#[test]
 fn a_user_is_told_of_its_own_and_of_projects_where_it_made_something() {
     let mem0 = Mem0::fresh();
     let [carol, dave, robot] =
@@ -132,6 +147,10 @@ fn a_user_is_told_of_its_own_and_of_projects_where_it_made_something() {
     assert_eq!(told(&dave), [one("app", "shop", 3)]);
     assert_eq!(told(&robot), [one("user", "erin", 1)]);
     assert_eq!(told(&mem0).iter().filter(|(kind, ..)| kind != "user").count(), 5);
+
+    let page = carol.0.get("/v1/entities/?page=3&page_size=1").expect(200).json;
+    assert_eq!((page["count"].as_i64(), page["results"][0]["total_memories"].as_i64()), (Some(3), Some(2)));
+    assert_eq!((&page["results"][0]["name"], &page["next"]), (&json!("shop"), &Value::Null));
 
     // What is not told of can be asked for by its name, and deleting what is told of leaves it.
     assert_eq!(carol.texts(json!({"app_id": "merger"})), ["not for all"]);

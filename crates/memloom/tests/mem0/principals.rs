@@ -118,6 +118,12 @@ fn an_agent_may_be_bound_to_its_name() {
     a.say("a by itself", json!({"agent_id": "agent-a"}));
     b.say("of b", json!({"user_id": "alice", "agent_id": "agent-b"}));
     b.say("b by itself", json!({"agent_id": "agent-b"}));
+    // Of a run, the agent is kept with the entry.
+    a.say("run of a", json!({"user_id": "alice", "run_id": "r", "agent_id": "agent-a"}));
+    b.say("run of b", json!({"user_id": "alice", "run_id": "r", "agent_id": "agent-b"}));
+    a.say("run of nobody", json!({"user_id": "alice", "run_id": "r"}));
+    a.say("run of a by itself", json!({"run_id": "r", "agent_id": "agent-a"}));
+    b.say("run of b by itself", json!({"run_id": "r", "agent_id": "agent-b"}));
 
     let refused = "must be the client of your API key";
     for filters in [
@@ -142,14 +148,28 @@ fn an_agent_may_be_bound_to_its_name() {
     a.0.delete("/v1/memories/?agent_id=agent-b").refused(403, refused);
     a.0.delete("/v2/entities/agent/agent-b/").refused(403, refused);
 
-    assert_eq!(a.texts(json!({"user_id": "alice"})), ["of a"]);
-    assert_eq!(a.found("of b", json!({"user_id": "alice"})), ["of a"]);
+    for (filters, seen) in [
+        (json!({"user_id": "alice"}), &["run of nobody", "run of a", "of a"][..]),
+        (json!({"user_id": "alice", "run_id": "r"}), &["run of nobody", "run of a"]),
+        (json!({"run_id": "r"}), &["run of a by itself"]),
+        (json!({"user_id": "alice", "agent_id": {"ne": "agent-a"}}), &["run of nobody"]),
+    ] {
+        assert_eq!(a.texts(filters.clone()), seen, "{filters}");
+        let (mut found, mut seen) = (a.found("run of b", filters.clone()), seen.to_vec());
+        found.sort();
+        seen.sort();
+        assert_eq!(found, seen, "{filters}");
+    }
     let told = a.0.get("/v1/entities/").expect(200).json;
     assert!(!told.to_string().contains("agent-b"), "{told}");
     a.0.delete("/v1/memories/?user_id=alice").expect(200);
+    assert_eq!(a.texts(json!({"user_id": "alice"})), Vec::<String>::new());
+    a.0.delete("/v2/entities/run/r/").expect(200);
+    assert_eq!(a.texts(json!({"run_id": "r"})), Vec::<String>::new());
     a.0.post_nothing("/reset").expect(200);
     assert_eq!(a.texts(json!({"agent_id": "agent-a"})), Vec::<String>::new());
-    assert_eq!(b.texts(json!({"user_id": "alice"})), ["of b"]);
+    assert_eq!(b.texts(json!({"user_id": "alice"})), ["run of b", "of b"]);
+    assert_eq!(b.texts(json!({"run_id": "r"})), ["run of b by itself"]);
     assert_eq!(b.texts(json!({"agent_id": "agent-b"})), ["b by itself"]);
 }
 

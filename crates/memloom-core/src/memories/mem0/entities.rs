@@ -199,6 +199,14 @@ impl Entities {
         Ok(Home { layer, kind, identifiers, rest: rest.collect() })
     }
 
+    /// The same, where there can be any: the project of a run or an agent has a longer id than these themselves.
+    pub fn possible_home(&self) -> Result<Option<Home>> {
+        for (entity, id) in self.given() {
+            Identifiers::default().set(Identifier::User, entity.member(), id)?;
+        }
+        Ok(self.home().ok())
+    }
+
     /// The ids that a scope stands for.
     pub fn of_scope(scope: &ScopeKey) -> Self {
         let mut entities = Self::default();

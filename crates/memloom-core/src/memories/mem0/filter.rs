@@ -7,7 +7,7 @@ use super::{Entities, Entity, conditions, metadata};
 use crate::Result;
 use crate::memories::filter::{Comparison, compare, contains, is};
 use crate::memories::members::Members;
-use crate::memories::{Code, Conditions, Memory, Refusal, ScopeKey};
+use crate::memories::{Code, Conditions, Memory, MemoryCaller, Refusal, ScopeKey};
 use crate::{Error, Timestamp};
 use serde_json::{Map, Value, json};
 
@@ -24,8 +24,8 @@ const MAX_PLACES: usize = 32;
 pub struct Filters {
     /// The ids that every entry has of at least one of these: where to look.
     pub places: Vec<Entities>,
-    /// Which of the entries there.
-    pub conditions: Conditions,
+    /// Which of the entries there, unless the places say it all.
+    test: Option<Test>,
 }
 
 impl Filters {
@@ -63,13 +63,23 @@ impl Filters {
             return Err(Refusal::new(Code::MissingIdentifier, message).into());
         }
         let implied = matches!(&places[..], [place] if test.is_nothing_but_ids() && is_a_scope(place));
-        Ok(Self { conditions: conditions((!implied).then_some(test)), places })
+        Ok(Self { test: (!implied).then_some(test), places })
+    }
+
+    /// Which of the entries in these places a caller asks for, as far as it may speak for the agents that are kept with them.
+    pub fn conditions(&self, caller: &MemoryCaller) -> Conditions {
+        // Only entries of runs keep an agent, and a user may have runs.
+        let leads_to_runs =
+            |place: &Entities| [Entity::User, Entity::Run].iter().any(|entity| place.get(*entity).is_some());
+        let own = of_own_agent(caller).filter(|_| self.places.iter().any(leads_to_runs));
+        conditions(all_of(self.test.iter().cloned().chain(own).collect()))
     }
 }
 
 /// Which entries of a scope have all of these ids, of whatever kind they are and put away or not; `None` where none can have
-/// them. Without an id it is every entry that is about somebody.
-pub fn in_scope(ids: &Entities, scope: &ScopeKey) -> Option<Conditions> {
+/// them. Without an id it is every entry that is about somebody. What is kept for agents that the caller may not speak for is
+/// none of them.
+pub fn in_scope(ids: &Entities, scope: &ScopeKey, caller: &MemoryCaller) -> Option<Conditions> {
     let placed = Entities::of_scope(scope);
     if placed.is_empty() {
         return None;
@@ -84,8 +94,26 @@ pub fn in_scope(ids: &Entities, scope: &ScopeKey) -> Option<Conditions> {
             _ => return None,
         }
     }
-    let test = (!kept.is_empty()).then_some(Test::All(kept));
-    Some(Conditions { kinds: None, include_archived: true, ..conditions(test) })
+    if Entities::may_be_kept_in(Entity::Agent, scope) {
+        kept.extend(of_own_agent(caller));
+    }
+    Some(Conditions { kinds: None, include_archived: true, ..conditions(all_of(kept)) })
+}
+
+/// What entries must be for a caller that may speak for one agent only: of that one, or of none.
+fn of_own_agent(caller: &MemoryCaller) -> Option<Test> {
+    let speaks_for = |agent| Entities::listed(Entity::Agent, agent).authorise(caller).is_ok();
+    // Of two names, whoever is bound to one is refused the other.
+    if speaks_for("a") && speaks_for("b") {
+        return None;
+    }
+    let is = |id: Value| Test::On(Field::Entity(Entity::Agent), Operator::Eq(id));
+    let own = caller.client().map(|client| is(json!(client)));
+    Some(Test::Any(own.into_iter().chain([is(Value::Null)]).collect()))
+}
+
+fn all_of(tests: Vec<Test>) -> Option<Test> {
+    (!tests.is_empty()).then_some(Test::All(tests))
 }
 
 /// Whether looking where these ids lead finds exactly the entries that have them.

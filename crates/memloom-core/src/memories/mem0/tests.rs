@@ -1,8 +1,8 @@
 use super::*;
 use crate::Timestamp;
-use crate::memories::requests::{client, gateway};
+use crate::memories::requests::{client, gateway, user};
 use crate::memories::testing::{members, memory};
-use crate::memories::{Identifiers, Layer, Memory, ScopeKey, resolve};
+use crate::memories::{Identifiers, Layer, Memory, MemoryCaller, ScopeKey, resolve};
 use serde_json::{Map, json};
 
 /// 2026-01-31T12:00:00Z
@@ -78,19 +78,20 @@ fn a_star_is_nobodys_id() {
 
 #[test]
 fn where_the_place_says_it_all_no_entry_is_asked() {
+    let asked = |given: Value| filters(given).unwrap().conditions(&gateway()).filter;
     for given in [
         json!({"user_id": "u"}),
         json!({"AND": [{"user_id": "u"}, {"run_id": "r"}]}),
         json!({"agent_id": "a"}),
     ] {
-        assert!(filters(given.clone()).unwrap().conditions.filter.is_empty(), "{given}");
+        assert!(asked(given.clone()).is_empty(), "{given}");
     }
     for given in [
         json!({"user_id": "u", "agent_id": "a"}),
         json!({"user_id": "u", "n": 1}),
         json!({"app_id": "p", "run_id": "r"}),
     ] {
-        assert!(!filters(given.clone()).unwrap().conditions.filter.is_empty(), "{given}");
+        assert!(!asked(given.clone()).is_empty(), "{given}");
     }
 }
 
@@ -139,7 +140,7 @@ fn ids_are_kept_only_where_entries_with_them_live() {
 
     let (everything, kept, nothing) = (Some(true), Some(false), None);
     let of_scope = |given: Value, scope: &ScopeKey| {
-        in_scope(&ids(given), scope).map(|conditions| conditions.filter.is_empty())
+        in_scope(&ids(given), scope, &gateway()).map(|conditions| conditions.filter.is_empty())
     };
     assert_eq!(of_scope(json!({}), &app), everything);
     assert_eq!(of_scope(json!({}), &team), nothing);
@@ -172,6 +173,41 @@ fn a_bound_agent_speaks_for_itself_in_whatever_shape_it_is_named() {
         assert!(ids(given.clone()).authorise(&robot).is_err(), "{given}");
         assert!(ids(given.clone()).authorise(&client("robot")).is_ok(), "{given}");
     }
+}
+
+#[test]
+fn a_bound_agent_is_shown_no_entries_that_are_kept_for_others() {
+    let bound = gateway().binding_agent(true);
+    let run = scope(Layer::Session, json!({"userId": "u", "sessionId": "r"}));
+    let entry = |kept: Value| {
+        let mut stored = memory(1, "a");
+        stored.scope = run.clone();
+        stored.metadata = members(json!({OWN: kept}));
+        stored
+    };
+    let all = [json!({}), json!({"agent_id": "gateway"}), json!({"agent_id": "robot"})].map(entry);
+    let listed = filters(json!({"user_id": "u"})).unwrap();
+    let admitted = |caller: &MemoryCaller| {
+        let deleted = in_scope(&ids(json!({"user_id": "u"})), &run, caller).unwrap();
+        all.each_ref().map(|one| [listed.conditions(caller).admits(one), deleted.admits(one)])
+    };
+    assert_eq!(admitted(&gateway()), [[true; 2]; 3]);
+    assert_eq!(admitted(&bound), [[true; 2], [true; 2], [false; 2]]);
+    // Who has no name may speak for nobody.
+    let nameless = user("u").binding_agent(true);
+    assert_eq!(admitted(&nameless), [[true; 2], [false; 2], [false; 2]]);
+    assert!(filters(json!({"agent_id": "gateway"})).unwrap().conditions(&bound).filter.is_empty());
+}
+
+#[test]
+fn a_run_may_have_an_id_that_is_too_long_for_a_project() {
+    let (long, too_long) = ("r".repeat(255), "r".repeat(256));
+    for entity in [Entity::Agent, Entity::Run] {
+        assert_eq!(Entities::listed(entity, &long).possible_home().unwrap(), None);
+        assert!(Entities::listed(entity, "r").possible_home().unwrap().is_some());
+        assert!(Entities::listed(entity, &too_long).possible_home().is_err());
+    }
+    assert!(Entities::listed(Entity::App, &long).possible_home().unwrap().is_some());
 }
 
 /// An entry with the metadata that an add makes.

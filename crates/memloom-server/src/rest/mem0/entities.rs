@@ -32,12 +32,12 @@ pub(in crate::rest) async fn entities(
         page: paging.limit("page", 1, 1_000_000)?,
         size: paging.limit("page_size", PAGE_SIZE, PAGE_SIZE)?,
     };
-    let subjects = app.0.services.memories.subjects(&caller).await?;
-    let shown = subjects.iter().skip(paging.offset()).take(paging.size).map(|one| {
+    let (subjects, total) = app.0.services.memories.subjects(&caller, paging.offset(), paging.size).await?;
+    let shown = subjects.iter().map(|one| {
         let (kind, id) = (one.entity.as_str(), &one.id);
         json!({"id": id, "name": id, "type": kind, "total_memories": one.memories})
     });
-    Ok(respond(&paging.with(shown.collect(), subjects.len())))
+    Ok(respond(&paging.with(shown.collect(), total)))
 }
 
 /// Deletes all memories about somebody or something.
