@@ -37,7 +37,7 @@ esac
 binary=$MEMLOOM_BIN
 address=$MEMLOOM_URL/mcp
 # They are settings to a server, and an editor passes on none.
-unset MEMLOOM_BIN MEMLOOM_URL
+unset MEMLOOM_BIN MEMLOOM_URL XDG_DATA_HOME
 node=$npm/node_modules/node/bin/node
 
 folder=$(mktemp -d)

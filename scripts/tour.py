@@ -29,7 +29,7 @@ ADDRESS = re.compile(r"(?:127\.0\.0\.1|localhost):(\d{4,5})")
 # alone (a status, a count) are meant. And what the document leaves out.
 UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 FREE = re.compile(
-    rf"(?P<uuid>{UUID})|(?P<hex>\b(?=[0-9a-f]*\d)[0-9a-f]{{8,}}\b)|(?P<count>(?<![\w.:-])\d{{1,3}}(?![\w:-]))"
+    rf"(?P<uuid>{UUID})|(?P<hex>\b(?=[0-9a-f]*\d)[0-9a-f]{{8,}}\b)|(?P<count>(?<![\w.-])(?<!\d:)\d{{1,3}}(?![\w:-]))"
     r"|(?P<number>\d+)|(?P<rest>…)"
 )
 

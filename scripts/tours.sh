@@ -4,7 +4,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-[ -n "${MEMLOOM_TEST_POSTGRES:-}" ] || exec scripts/postgres.sh run scripts/tours.sh
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/memloom
 guides=(docs/changes.md README.md docs/{files,memories,conversations,encryption,attachments,backup,configuration,operations,import,mcp,python,langgraph}.md)
 # Those that need programs of their own: grpc-python.sh and mem0-client.sh run them.
@@ -15,8 +14,9 @@ for document in $(grep -lE '^```(sh|python)$' README.md docs/*.md); do
     [[ " ${guides[*]} ${elsewhere[*]} ${beside_postgres[*]} " == *" $document "* ]] || { echo "tours: nobody runs the blocks of $document" >&2; exit 1; }
 done
 TOUR_PYTHON=$cache/python/bin/python python3 scripts/tour.py "${guides[@]}"
-port=${MEMLOOM_TEST_POSTGRES##*:}
-PGHOST=127.0.0.1 PGPORT=${port%%/*} PGUSER=postgres python3 scripts/tour.py "${beside_postgres[@]}"
+# Beside a server of its own, in which it makes roles and databases.
+scripts/postgres.sh run bash -c 'port=${MEMLOOM_TEST_POSTGRES##*:}
+    PGHOST=127.0.0.1 PGPORT=${port%%/*} PGUSER=postgres exec python3 scripts/tour.py "$@"' tour "${beside_postgres[@]}"
 
 for example in crates/memloom-client/examples/*.rs; do
     name=$(basename "$example" .rs)

@@ -238,6 +238,8 @@ async fn write_all(services: &Services, reading: Reading, to: Destination) -> an
     });
     let (mut report, mut under_way) = (Report::default(), FuturesUnordered::<Written>::new());
     let mut pending = Pending::default();
+    // What replaces must come in the order of the source: the last of several with one id is what is meant.
+    let at_once = if to.overwrite { 1 } else { AT_ONCE };
     loop {
         // What is under way gives room for what is to come, so it must go on while that is waited for.
         let parcel = tokio::select! {
@@ -245,7 +247,7 @@ async fn write_all(services: &Services, reading: Reading, to: Destination) -> an
                 report.take_all(outcomes?);
                 continue;
             }
-            parcel = parcels.recv(), if under_way.len() < AT_ONCE => parcel,
+            parcel = parcels.recv(), if under_way.len() < at_once => parcel,
         };
         let Some(Parcel { found, room }) = parcel else { break };
         let room = Arc::new(room);
@@ -254,11 +256,16 @@ async fn write_all(services: &Services, reading: Reading, to: Destination) -> an
                 Ok(placed) => under_way.extend(pending.next(services, &to, placed, &room)),
                 Err(refused) => report.take(refused),
             }
-            while under_way.len() >= AT_ONCE {
+            while under_way.len() >= at_once {
                 let Some(outcomes) = under_way.next().await else { break };
                 report.take_all(outcomes?);
             }
         }
+    }
+    while to.overwrite
+        && let Some(outcomes) = under_way.next().await
+    {
+        report.take_all(outcomes?);
     }
     under_way.extend(pending.flush(services, &to));
     while let Some(outcomes) = under_way.next().await {

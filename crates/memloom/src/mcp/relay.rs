@@ -407,8 +407,8 @@ where
         let mut taken = None;
         loop {
             let is_waiting = self.send_waiting(&mut hears);
-            if self.leaving.is_some() && !is_waiting {
-                // It answers what it has heard, and ends.
+            if self.leaving.is_some() && !is_waiting && self.pending.is_empty() {
+                // Only now, because a session that has nothing more to hear soon gives up what it works on.
                 hears.close();
             } else if !hears.is_open() && deaf.is_none() {
                 deaf = Some(Instant::now() + FAREWELL);
@@ -545,12 +545,25 @@ where
     }
 
     async fn print(&mut self, line: &[u8]) -> anyhow::Result<()> {
+        let (leaving, mut stopped) = (self.leaving, self.stop.subscribe());
         let written = async {
             self.output.write_all(line).await?;
             self.output.write_all(b"\n").await?;
             self.output.flush().await
         };
-        written.await.context("the editor does not listen any more")
+        // An editor that waits for the end of this process and does not read would wait for ever.
+        let left = async {
+            let Some(until) = leaving else {
+                told(&mut stopped).await;
+                return tokio::time::sleep(FAREWELL).await;
+            };
+            tokio::time::sleep_until(until).await;
+        };
+        tokio::select! {
+            biased;
+            written = written => written.context("the editor does not listen any more"),
+            () = left => bail!("the editor does not read its answers"),
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::support::*;
 use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
 
 #[test]
 fn it_needs_no_configuration_and_leaves_the_folder_it_starts_in_alone() {
@@ -148,6 +149,35 @@ fn sigterm_ends_it_cleanly() {
         .filter(|name| std::fs::metadata(home.data().join(name)).is_ok_and(|file| file.len() > 0))
         .collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn an_editor_that_goes_without_reading_its_answers_keeps_nothing_open() {
+    use std::io::Write as _;
+    use std::process::Stdio;
+    let home = Home::new();
+    let mut process = home.command(&[]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = process.stdin.take().unwrap();
+    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params":
+        {"protocolVersion": VERSION, "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}});
+    writeln!(input, "{hello}").unwrap();
+    // More answers than a pipe has room for, and not so many questions.
+    for id in 1..=40 {
+        writeln!(input, "{}", json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"})).unwrap();
+    }
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !home.data().join("memloom.db").exists() {
+        assert!(Instant::now() < deadline, "it does not start");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    drop(input);
+    let pid = process.id().to_string();
+    std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+    while process.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < deadline, "it does not end");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(home.agent(&[]).ok("memory_list_files", json!({})), "no files");
 }
 
 #[test]

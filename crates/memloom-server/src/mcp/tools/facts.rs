@@ -42,10 +42,13 @@ pub(super) async fn remember(server: &McpServer, arguments: &Value) -> Outcome {
 
     let same = json!({"factType": FACT_TYPE, "subject": subject, "predicate": predicate, "object": object});
     let stated = facts(server, json!([layer]), same).await?.memories.into_iter().next();
-    // Stating a fact replaces its confidence, so one that is stated already is left alone unless that is to change.
+    // Stating a fact replaces its confidence, so one that is stated already is left alone unless that is to change, or its time
+    // would run out.
     let is_new = |fact: &Fact| confidence.is_some_and(|confidence| confidence != fact.confidence);
     let (what, id) = match stated {
-        Some(Memory { id, fact: Some(fact), .. }) if !is_new(&fact) => ("already remembered", id.to_string()),
+        Some(Memory { id, fact: Some(fact), ttl_seconds: None, .. }) if !is_new(&fact) => {
+            ("already remembered", id.to_string())
+        }
         stated => {
             if let Some(confidence) = confidence {
                 body["confidence"] = confidence.into();
