@@ -1,7 +1,7 @@
 //! `memloom mcp`: the memory of one user for an agent, over standard input and output.
 //!
 //! An editor starts this process and talks to it line by line. A data folder has one owner, and a person has several
-//! editors: so whoever has the folder open holds a [door](door) open for the others, and whoever finds it taken passes its
+//! editors: so whoever has the folder open holds a [door] open for the others, and whoever finds it taken passes its
 //! lines on through that door. When the owner goes, one of the others becomes it, unless it was a server: its folder is left to it
 //! ([relay]).
 //!
