@@ -242,9 +242,16 @@ pub async fn a_commit_is_announced_to_those_who_listen(fixture: impl Fixture) {
     commits.mark_unchanged();
     let (listener, writer) = (store.clone(), store.clone());
     let heard = tokio::spawn(async move {
-        commits.changed().await.unwrap();
-        numbers(&listener, "a").await
+        loop {
+            commits.changed().await.unwrap();
+            let read = numbers(&listener, "a").await;
+            // The one before may be announced once more, too.
+            if read.len() != 2 {
+                return read;
+            }
+        }
     });
     tell(&writer, "a", &[(4, "alice")]).await;
-    assert_eq!(heard.await.unwrap(), [1, 2, 3], "whoever hears of it can read it");
+    let heard = tokio::time::timeout(Duration::from_secs(30), heard).await.expect("it is heard of");
+    assert_eq!(heard.unwrap(), [1, 2, 3], "whoever hears of it can read it");
 }
