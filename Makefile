@@ -6,7 +6,7 @@ SHELL := bash
 clients := schemathesis mcp-clients python-package mem0-client grpc-python tours
 .PHONY: help run test every-test check bench bench-scaling bench-recall openapi $(clients)
 
-export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/memloom/target
+export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/memtrove/target
 
 # A test that fails must not leave its new snapshot in the tree; `cargo insta` is for that.
 test every-test check: export INSTA_UPDATE = no
@@ -25,7 +25,7 @@ step = @echo "==> $(1)"; $(2) || { echo "make $@: $(1) failed" >&2; exit 1; }
 help: ## Lists the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
-run: ## Serves Memloom on http://127.0.0.1:7077, data in ./memloom-data
+run: ## Serves Memtrove on http://127.0.0.1:7077, data in ./memtrove-data
 	cargo run --release -- serve
 
 test: ## Runs everything that must pass: all tests, the API document under fuzzing, the code of the documents
@@ -47,7 +47,7 @@ check: ## Looks at format, lints and documentation and runs the quick tests: bef
 	$(call step,format,cargo fmt --all --check)
 	$(call step,lints,cargo clippy --workspace --all-targets --quiet -- -D warnings)
 	$(call step,documentation,RUSTDOCFLAGS="$(rustdoc-flags)" cargo doc --workspace --no-deps --document-private-items --quiet)
-	$(call step,quick tests,$(cargo-test) -p memloom-core -p memloom-wire)
+	$(call step,quick tests,$(cargo-test) -p memtrove-core -p memtrove-wire)
 
 ENGINE ?= sqlite
 # A server for measurements keeps what it acknowledged; one for tests need not.
@@ -56,20 +56,20 @@ durable = -c fsync=on -c full_page_writes=on
 explained = $(durable) -c session_preload_libraries=auto_explain -c auto_explain.log_min_duration=0 -c auto_explain.log_analyze=on \
   -c auto_explain.log_buffers=on
 
-bench: ## Measures Memloom against the floor of its own stack (ARGS="--only append"; ENGINE=postgres: beside PostgreSQL), results in bench/results
-	cargo build --release -p memloom -p memloom-bench
-	cargo build --release -p memloom-store --example commits
-	$(if $(filter postgres,$(ENGINE)),MEMLOOM_POSTGRES_OPTIONS="$(durable)" scripts/postgres.sh run )$(CARGO_TARGET_DIR)/release/memloom-bench --engine $(ENGINE) $(ARGS)
+bench: ## Measures Memtrove against the floor of its own stack (ARGS="--only append"; ENGINE=postgres: beside PostgreSQL), results in bench/results
+	cargo build --release -p memtrove -p memtrove-bench
+	cargo build --release -p memtrove-store --example commits
+	$(if $(filter postgres,$(ENGINE)),MEMTROVE_POSTGRES_OPTIONS="$(durable)" scripts/postgres.sh run )$(CARGO_TARGET_DIR)/release/memtrove-bench --engine $(ENGINE) $(ARGS)
 
 bench-scaling: ## Measures what requests cost PostgreSQL at 10,000 to 1,000,000 entries
-	cargo build --release -p memloom
-	MEMLOOM_POSTGRES_OPTIONS="$(explained)" scripts/postgres.sh run python3 bench/scaling/measure.py --bin $(CARGO_TARGET_DIR)/release/memloom --plot docs/scaling.svg
+	cargo build --release -p memtrove
+	MEMTROVE_POSTGRES_OPTIONS="$(explained)" scripts/postgres.sh run python3 bench/scaling/measure.py --bin $(CARGO_TARGET_DIR)/release/memtrove --plot docs/scaling.svg
 
 bench-recall: ## Measures how well turns are found again: DATA=locomo10.json SCORER=retrieval.py [MODEL=directory of MiniLM]
 	@test -n "$(DATA)" -a -n "$(SCORER)" || { echo "usage: make bench-recall DATA=locomo10.json SCORER=retrieval.py [MODEL=dir]; bench/README.md says where they are published" >&2; exit 2; }
-	cargo build --release -p memloom
-	python3 bench/recall.py --data "$(DATA)" --scorer "$(SCORER)" --bin $(CARGO_TARGET_DIR)/release/memloom \
+	cargo build --release -p memtrove
+	python3 bench/recall.py --data "$(DATA)" --scorer "$(SCORER)" --bin $(CARGO_TARGET_DIR)/release/memtrove \
 	  $(if $(MODEL),--model "$(MODEL)") --plot docs/recall.svg
 
-openapi: ## Writes the API document that clients are generated from, openapi/memloom.json
-	mkdir -p openapi && cargo run --quiet -- openapi >openapi/memloom.json.new && mv openapi/memloom.json.new openapi/memloom.json
+openapi: ## Writes the API document that clients are generated from, openapi/memtrove.json
+	mkdir -p openapi && cargo run --quiet -- openapi >openapi/memtrove.json.new && mv openapi/memtrove.json.new openapi/memtrove.json

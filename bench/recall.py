@@ -5,7 +5,7 @@ Each session of a dialogue becomes a conversation, each turn an entry whose inde
 every question is asked through /v1/conversations/search, and the turns it brings back are compared with those that hold
 the answer. No language model is involved anywhere.
 
-  bench/recall.py --data locomo10.json --scorer retrieval.py --bin memloom [--model DIR] [--plot docs/recall.svg]
+  bench/recall.py --data locomo10.json --scorer retrieval.py --bin memtrove [--model DIR] [--plot docs/recall.svg]
 
 The data set (Maharana et al. 2024, CC BY-NC 4.0) is published by its authors as snap-research/LoCoMo; it is not part of
 this repository. The scorer is the evidence-retrieval benchmark that holds the metrics and the reference rows.
@@ -29,9 +29,9 @@ class Server:
     """A server on an empty folder, until the end of the block."""
 
     def __init__(self, binary, settings):
-        self.folder = tempfile.TemporaryDirectory(prefix="memloom-recall-")
-        env = {**os.environ, "MEMLOOM_SERVER__LISTEN": "127.0.0.1:0",
-               "MEMLOOM_SERVER__DATA_DIR": os.path.join(self.folder.name, "data"), **settings}
+        self.folder = tempfile.TemporaryDirectory(prefix="memtrove-recall-")
+        env = {**os.environ, "MEMTROVE_SERVER__LISTEN": "127.0.0.1:0",
+               "MEMTROVE_SERVER__DATA_DIR": os.path.join(self.folder.name, "data"), **settings}
         self.log = open(os.path.join(self.folder.name, "log"), "w+")
         self.process = subprocess.Popen([binary, "serve"], env=env, stdout=self.log, stderr=self.log,
                                         cwd=self.folder.name)
@@ -93,9 +93,9 @@ def ask(server, dialogue, turn_of, latencies):
 
 
 def measure(name, options, scorer, dialogues):
-    settings = {"lexical": {"MEMLOOM_EMBEDDING__PROVIDER": "none"}, "static": {},
-                "local": {"MEMLOOM_EMBEDDING__PROVIDER": "local",
-                          "MEMLOOM_EMBEDDING__LOCAL__DIRECTORY": os.path.abspath(options.model or "")}}[name]
+    settings = {"lexical": {"MEMTROVE_EMBEDDING__PROVIDER": "none"}, "static": {},
+                "local": {"MEMTROVE_EMBEDDING__PROVIDER": "local",
+                          "MEMTROVE_EMBEDDING__LOCAL__DIRECTORY": os.path.abspath(options.model or "")}}[name]
     with Server(os.path.abspath(options.bin), settings) as server:
         started = time.time()
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
@@ -142,7 +142,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--data", required=True, help="locomo10.json")
     parser.add_argument("--scorer", required=True, help="retrieval.py, which holds the metrics")
-    parser.add_argument("--bin", required=True, help="the memloom binary")
+    parser.add_argument("--bin", required=True, help="the memtrove binary")
     parser.add_argument("--model", help="a directory with all-MiniLM-L6-v2, to measure `local` too")
     parser.add_argument("--only", action="append", choices=["lexical", "static", "local"])
     parser.add_argument("--plot", help="writes a picture here")
@@ -167,9 +167,9 @@ def main():
             row, adversarial = score["all"], score.get("adversarial", {}).get("R@10", float("nan"))
             shown = " | ".join(f"{100 * row[metric]:.1f}" for metric in SHOWN)
             latency = f"{p50:.1f} | {p99:.1f}" if half == "all" else "– | –"
-            lines.append(f"| **Memloom, {name}**, {half} | {shown} | {100 * adversarial:.1f} | {latency} |")
+            lines.append(f"| **Memtrove, {name}**, {half} | {shown} | {100 * adversarial:.1f} | {latency} |")
         overall = scores["all"]["all"]
-        points.append((f"Memloom, {name}", 100 * overall["R@10"], p50))
+        points.append((f"Memtrove, {name}", 100 * overall["R@10"], p50))
         for metric, goal in GOALS.get(name, {}).items():
             if 100 * overall[metric] < goal:
                 missed.append(f"{name}: {metric} is {100 * overall[metric]:.1f}, the goal is {goal}")

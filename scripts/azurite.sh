@@ -3,18 +3,18 @@
 #   scripts/azurite.sh install        installs it; run again, it only looks
 #   scripts/azurite.sh start          starts a server, or finds the one that runs, and prints the url of its container
 #   scripts/azurite.sh stop           ends the server
-#   scripts/azurite.sh run COMMAND    runs a command beside a server of its own, with the url in MEMLOOM_TEST_AZURE
-# The account and its key are those that Azurite is known by. One server belongs to one directory: MEMLOOM_AZURITE_DIR, or
+#   scripts/azurite.sh run COMMAND    runs a command beside a server of its own, with the url in MEMTROVE_TEST_AZURE
+# The account and its key are those that Azurite is known by. One server belongs to one directory: MEMTROVE_AZURITE_DIR, or
 # one that all runs of a user share. A server that nobody asked for in a quarter of an hour stops itself.
 set -euo pipefail
 self=$(cd "$(dirname "$0")" && pwd)/$(basename "$0")
 
 package=azurite@3.35.0
-container=memloom
+container=memtrove
 idle_minutes=15
 keeper=
-installed=${XDG_CACHE_HOME:-$HOME/.cache}/memloom/npm/azurite
-directory=${MEMLOOM_AZURITE_DIR:-${TMPDIR:-/tmp}/memloom-azurite-$(id -u)}
+installed=${XDG_CACHE_HOME:-$HOME/.cache}/memtrove/npm/azurite
+directory=${MEMTROVE_AZURITE_DIR:-${TMPDIR:-/tmp}/memtrove-azurite-$(id -u)}
 
 fail() {
     echo "azurite: $*" >&2
@@ -86,7 +86,7 @@ start() {
             end
             [ "$attempt" -lt 3 ] || { tail -n 20 "$directory/log" >&2; fail "the server does not start"; }
         done
-        MEMLOOM_AZURITE_DIR=$directory setsid "$self" watch $keeper </dev/null >/dev/null 2>&1 9>&- &
+        MEMTROVE_AZURITE_DIR=$directory setsid "$self" watch $keeper </dev/null >/dev/null 2>&1 9>&- &
     fi
     exec 9>&-
     cat "$directory/url"
@@ -120,12 +120,12 @@ watch() {
 
 # In the caller's own process group, so that an interrupt reaches the command too; then the trap still runs.
 run() {
-    directory=$(mktemp -d "${TMPDIR:-/tmp}/memloom-azurite-XXXXXX")
+    directory=$(mktemp -d "${TMPDIR:-/tmp}/memtrove-azurite-XXXXXX")
     trap 'stop; rm -rf "$directory"' EXIT
     trap 'exit 130' INT TERM HUP
     keeper=$$
     url=$(start)
-    MEMLOOM_TEST_AZURE=$url "$@"
+    MEMTROVE_TEST_AZURE=$url "$@"
 }
 
 case ${1:-} in

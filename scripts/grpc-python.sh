@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 venv=$(scripts/venv.sh grpc grpcio==1.85.1 grpcio-tools==1.85.1 grpcio-status==1.85.1 protobuf==7.36.2 buf-bin==1.75.0)
-tests=crates/memloom/tests/grpc/python
+tests=crates/memtrove/tests/grpc/python
 [ "${1:-}" != install ] || exit 0
 
 fail() {
@@ -32,7 +32,7 @@ generate "$tests" reference.proto reference
 
 through() {
     local name=$1 module=$2
-    PYTHONPATH=$folder/$name scripts/with-server.sh MEMLOOM_RECORDER__MAX_BYTES=1MiB \
+    PYTHONPATH=$folder/$name scripts/with-server.sh MEMTROVE_RECORDER__MAX_BYTES=1MiB \
         timeout 60 "$venv/bin/python" "$tests/scenarios.py" "$module" || fail "the client that was made from $name failed"
 }
 through ours memory.v1.memory_service

@@ -8,8 +8,8 @@ cd "$(dirname "$0")/.."
 
 # The conformance suite needs a newer Node than many systems have.
 packages=(@modelcontextprotocol/inspector@2.12.0 @modelcontextprotocol/conformance@0.1.16 node@22.22.0)
-npm=${XDG_CACHE_HOME:-$HOME/.cache}/memloom/mcp/npm
-tests=crates/memloom/tests/mcp/clients
+npm=${XDG_CACHE_HOME:-$HOME/.cache}/memtrove/mcp/npm
+tests=crates/memtrove/tests/mcp/clients
 
 fail() {
     echo "mcp-clients: $*" >&2
@@ -34,10 +34,10 @@ case ${1:-} in
     *) fail "say nothing, or install" ;;
 esac
 
-binary=$MEMLOOM_BIN
-address=$MEMLOOM_URL/mcp
+binary=$MEMTROVE_BIN
+address=$MEMTROVE_URL/mcp
 # They are settings to a server, and an editor passes on none.
-unset MEMLOOM_BIN MEMLOOM_URL XDG_DATA_HOME
+unset MEMTROVE_BIN MEMTROVE_URL XDG_DATA_HOME
 node=$npm/node_modules/node/bin/node
 
 folder=$(mktemp -d)
@@ -73,7 +73,7 @@ for way in stdio http; do
     inspect called "${at[@]}" --method tools/call --tool-name memory_write_file --tool-arg path=a.md --tool-arg content=Inspected
     expect called 'created a.md'
     inspect resources "${at[@]}" --method resources/list
-    expect resources 'memloom://files/a.md'
+    expect resources 'memtrove://files/a.md'
     echo "mcp-clients: the inspector works over $way"
 done
 
@@ -103,7 +103,7 @@ conform() {
     # Its summary has a line for each scenario, with how many checks there were.
     sed -n 's/^✓ \([^ :]*\): [1-9][0-9]* passed, 0 failed$/\1/p' "$folder/conformance-$way" | sort >"$folder/passed-$way"
     diff <(echo "$passing") "$folder/passed-$way" >&2 || fail "other scenarios pass over $way than are expected (<) to"
-    grep -q '"memloom://files/conformance.md"' "$folder/results-$way"/server-resources-list-*/checks.json \
+    grep -q '"memtrove://files/conformance.md"' "$folder/results-$way"/server-resources-list-*/checks.json \
         || fail "the conformance suite saw no resource over $way"
     all=$(grep -c '^[✓✗] [^ :]*: ' "$folder/conformance-$way")
     other=$(grep -c '^✗ [^ :]*: ' "$folder/conformance-$way")
@@ -115,7 +115,7 @@ conform() {
 write=(--method tools/call --tool-name memory_write_file --tool-arg path=conformance.md --tool-arg content=Judged)
 inspect written "$address" --transport http --header "Authorization: Bearer conformance" "${write[@]}"
 expect written 'created conformance.md'
-inspect written "$binary" mcp --data-dir "$folder/home/.local/share/memloom" --user conformance "${write[@]}"
+inspect written "$binary" mcp --data-dir "$folder/home/.local/share/memtrove" --user conformance "${write[@]}"
 expect written 'created conformance.md'
 passing="server-initialize ping tools-list resources-list"
 conform http "$passing dns-rebinding-protection" http "$address" conformance

@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 venv=$(scripts/venv.sh mem0 mem0ai==2.2.1)
-tests=crates/memloom/tests/mem0/python
+tests=crates/memtrove/tests/mem0/python
 [ "${1:-}" != install ] || exit 0
 
 fail() {

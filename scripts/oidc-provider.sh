@@ -4,8 +4,8 @@
 #   scripts/oidc-provider.sh start PORT   serves on 127.0.0.1:PORT and prints `ready <issuer>`;
 #                                         with --leash only for as long as its standard input is open
 set -euo pipefail
-here=$(cd "$(dirname "$0")/../crates/memloom-server/tests/oidc" && pwd)
-packages=${XDG_CACHE_HOME:-$HOME/.cache}/memloom/npm/oidc-provider
+here=$(cd "$(dirname "$0")/../crates/memtrove-server/tests/oidc" && pwd)
+packages=${XDG_CACHE_HOME:-$HOME/.cache}/memtrove/npm/oidc-provider
 
 fail() {
     echo "oidc-provider: $*" >&2

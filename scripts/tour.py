@@ -4,7 +4,7 @@
     tour.py DOCUMENT...
 
 A freshly started debug server in local mode serves all of them, one after the other, as somebody reads who goes on where the
-one before has ended. The ```sh blocks of a document run in order, in one shell, in a folder of its own, where ./memloom-data
+one before has ended. The ```sh blocks of a document run in order, in one shell, in a folder of its own, where ./memtrove-data
 is the server's, and its ```python blocks between them in one interpreter: that of $TOUR_PYTHON, which has the package, or
 this one. 127.0.0.1:7077 is that server; where a document says another port, a free one is used.
 
@@ -175,7 +175,7 @@ def free_port():
 def start_server(folder, environment, port):
     """A server that answers."""
     log = folder / "server.log"
-    command = ["memloom", "serve", "--listen", f"127.0.0.1:{port}"]
+    command = ["memtrove", "serve", "--listen", f"127.0.0.1:{port}"]
     server = subprocess.Popen(command, cwd=folder, env=environment, stdout=log.open("w"), stderr=subprocess.STDOUT)
     deadline = time.monotonic() + SECONDS
     while f":{port}" not in log.read_text():
@@ -191,7 +191,7 @@ def run(todo, folder, environment, url):
     script = PREAMBLE
     if any(language == "python" for language, _, _ in todo):
         (folder / "interpreter.py").write_text(INTERPRETER)
-        script += f"coproc interpreter {{ cd {folder} && MEMLOOM_URL={url} exec {environment['TOUR_PYTHON']} interpreter.py; }}\n"
+        script += f"coproc interpreter {{ cd {folder} && MEMTROVE_URL={url} exec {environment['TOUR_PYTHON']} interpreter.py; }}\n"
     for number, (language, text, (shown_as, shown)) in enumerate(todo):
         if language == "python":
             (folder / f"block-{number}.py").write_text(text)
@@ -257,21 +257,21 @@ def report(document, todo, folder):
 def main():
     documents = sys.argv[1:]
     cache = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
-    target = os.environ.get("CARGO_TARGET_DIR") or f"{cache}/memloom/target"
-    binary = pathlib.Path(os.environ.get("MEMLOOM_BIN") or f"{target}/debug/memloom").resolve()
+    target = os.environ.get("CARGO_TARGET_DIR") or f"{cache}/memtrove/target"
+    binary = pathlib.Path(os.environ.get("MEMTROVE_BIN") or f"{target}/debug/memtrove").resolve()
     if not os.access(binary, os.X_OK):
         sys.exit(f"tour: there is no {binary}; run cargo build first")
     os.chdir(pathlib.Path(__file__).resolve().parent.parent)
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("MEMLOOM_")}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MEMTROVE_")}
     environment["PATH"] = f"{binary.parent}:{environment['PATH']}"
     environment["TOUR_PYTHON"] = os.environ.get("TOUR_PYTHON") or sys.executable
-    with tempfile.TemporaryDirectory(prefix="memloom-tour-") as name:
+    with tempfile.TemporaryDirectory(prefix="memtrove-tour-") as name:
         port = free_port()
         server = start_server(pathlib.Path(name), environment, port)
         try:
             folders = [pathlib.Path(tempfile.mkdtemp(dir=name)) for _ in documents]
             for folder in folders:
-                (folder / "memloom-data").symlink_to("../memloom-data")
+                (folder / "memtrove-data").symlink_to("../memtrove-data")
             passed = [tour(document, folder, environment, port) for document, folder in zip(documents, folders)]
             log = (pathlib.Path(name) / "server.log").read_text()
             if server.poll() is not None or "panicked" in log:

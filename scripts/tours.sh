@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/memloom
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/memtrove
 guides=(docs/changes.md README.md docs/{files,memories,conversations,encryption,attachments,backup,configuration,operations,import,mcp,python,langgraph}.md)
 # Those that need programs of their own: grpc-python.sh and mem0-client.sh run them.
 elsewhere=(docs/{grpc,recorder,mem0}.md)
@@ -15,10 +15,10 @@ for document in $(grep -lE '^```(sh|python)$' README.md docs/*.md); do
 done
 TOUR_PYTHON=$cache/python/bin/python python3 scripts/tour.py "${guides[@]}"
 # Beside a server of its own, in which it makes roles and databases.
-scripts/postgres.sh run bash -c 'port=${MEMLOOM_TEST_POSTGRES##*:}
+scripts/postgres.sh run bash -c 'port=${MEMTROVE_TEST_POSTGRES##*:}
     PGHOST=127.0.0.1 PGPORT=${port%%/*} PGUSER=postgres exec python3 scripts/tour.py "$@"' tour "${beside_postgres[@]}"
 
-for example in crates/memloom-client/examples/*.rs; do
+for example in crates/memtrove-client/examples/*.rs; do
     name=$(basename "$example" .rs)
     scripts/with-server.sh timeout 60 "${CARGO_TARGET_DIR:-$cache/target}/debug/examples/$name" || { echo "tours: the example $name failed" >&2; exit 1; }
 done

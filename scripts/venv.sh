@@ -5,7 +5,7 @@ set -euo pipefail
 
 name=$1
 shift
-venv=${XDG_CACHE_HOME:-$HOME/.cache}/memloom/$name
+venv=${XDG_CACHE_HOME:-$HOME/.cache}/memtrove/$name
 if [ "$(cat "$venv/installed" 2>/dev/null)" != "$*" ]; then
     echo "venv: installing $* into $venv" >&2
     rm -rf "$venv"

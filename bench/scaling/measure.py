@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a request costs PostgreSQL as data grows: `make bench-scaling`.
 
-For each size a database is made by `memloom serve`, filled by seed.sql, and asked over HTTP. The plans are those of the
+For each size a database is made by `memtrove serve`, filled by seed.sql, and asked over HTTP. The plans are those of the
 server's own statements, as the database logs them (auto_explain), so that nothing here repeats a statement. Writes the figures
 and the plans to a Markdown file, and with --plot the growth as a picture.
 """
@@ -18,13 +18,13 @@ APART = re.compile(r"set_config|pg_advisory|pg_notify|meanings|FROM texts_waitin
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--bin", required=True, help="the memloom binary")
+    parser.add_argument("--bin", required=True, help="the memtrove binary")
     parser.add_argument("--sizes", default="10000,100000,1000000", help="entries")
     parser.add_argument("--results", default="bench/results/scaling.md")
     parser.add_argument("--plot", help="writes a picture here")
     options = parser.parse_args()
-    server = os.environ["MEMLOOM_TEST_POSTGRES"].rsplit("/", 1)[0]
-    log = pathlib.Path(os.environ["MEMLOOM_POSTGRES_DIR"], "cluster", "log")
+    server = os.environ["MEMTROVE_TEST_POSTGRES"].rsplit("/", 1)[0]
+    log = pathlib.Path(os.environ["MEMTROVE_POSTGRES_DIR"], "cluster", "log")
     sizes = [int(size) for size in options.sizes.split(",")]
     measured = {size: measure(options.bin, server, log, size) for size in sizes}
     pathlib.Path(options.results).write_text(report(measured))
@@ -165,9 +165,9 @@ class Node:
     """A server on a database, until the end of the block. One connection reads and one writes."""
 
     def __init__(self, binary, url):
-        self.folder = tempfile.TemporaryDirectory(prefix="memloom-scaling-")
-        env = {**os.environ, "MEMLOOM_SERVER__LISTEN": "127.0.0.1:0", "MEMLOOM_STORE__CONNECTIONS": "2",
-               "MEMLOOM_SERVER__DATA_DIR": os.path.join(self.folder.name, "data"), "MEMLOOM_ROLES__ADMIN__CLIENTS": '["admin"]'}
+        self.folder = tempfile.TemporaryDirectory(prefix="memtrove-scaling-")
+        env = {**os.environ, "MEMTROVE_SERVER__LISTEN": "127.0.0.1:0", "MEMTROVE_STORE__CONNECTIONS": "2",
+               "MEMTROVE_SERVER__DATA_DIR": os.path.join(self.folder.name, "data"), "MEMTROVE_ROLES__ADMIN__CLIENTS": '["admin"]'}
         output = open(os.path.join(self.folder.name, "log"), "w+")
         self.process = subprocess.Popen([binary, "serve", "--store", url], cwd=self.folder.name, env=env, stdout=output,
                                         stderr=output)

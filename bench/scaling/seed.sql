@@ -1,4 +1,4 @@
--- Fills an empty database of Memloom with :n entries, shaped like the product's use: a user for twenty entries, one to three
+-- Fills an empty database of Memtrove with :n entries, shaped like the product's use: a user for twenty entries, one to three
 -- conversations each, a few of which are long, and one that holds a tenth of everything. What is written at the same time
 -- belongs to many conversations, so nobody's entries lie together. The same rows in every run.
 \set ON_ERROR_STOP on

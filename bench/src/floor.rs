@@ -1,6 +1,6 @@
 //! The floor: what the product's own HTTP shell costs when the handler does nothing.
 //!
-//! A ratio to it says how much of a request's time is Memloom's work and how much any server on this stack would
+//! A ratio to it says how much of a request's time is Memtrove's work and how much any server on this stack would
 //! spend, on whatever machine the benchmark runs.
 
 use anyhow::Result;
@@ -9,9 +9,9 @@ use axum::body::Bytes;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::IntoResponse as _;
 use axum::routing::any;
-use memloom_server::shell::{ShellConfig, run, shell};
-use memloom_server::telemetry::metrics::Metrics;
-use memloom_server::telemetry::{self, TelemetryConfig};
+use memtrove_server::shell::{ShellConfig, run, shell};
+use memtrove_server::telemetry::metrics::Metrics;
+use memtrove_server::telemetry::{self, TelemetryConfig};
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;

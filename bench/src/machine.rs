@@ -1,7 +1,7 @@
 //! Where the numbers come from: the machine, the compiler and the commit.
 
 use anyhow::Result;
-use memloom_core::{Clock as _, SystemClock};
+use memtrove_core::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `make bench`: load against a running Memloom, next to the floor of its own stack.
+//! `make bench`: load against a running Memtrove, next to the floor of its own stack.
 //!
 //! It starts the release binary on empty folders, seeds it over HTTP, and measures from this second process. Every
 //! operation is measured in turns with the floor (see [`floor`]), so that noise hits both. This crate knows the
@@ -50,7 +50,7 @@ use world::World;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Measures Memloom over HTTP, next to the floor of its own stack.
+/// Measures Memtrove over HTTP, next to the floor of its own stack.
 #[derive(Debug, Parser)]
 #[command(args_conflicts_with_subcommands = true)]
 struct Options {
@@ -68,7 +68,7 @@ struct Options {
     /// Measures only this part; may be repeated.
     #[arg(long, value_name = "NAME", value_parser = part_names())]
     only: Vec<String>,
-    /// The memloom binary [default: the one next to this program]
+    /// The memtrove binary [default: the one next to this program]
     #[arg(long, value_name = "PATH")]
     bin: Option<PathBuf>,
     /// Where the results are written.
@@ -307,7 +307,7 @@ impl Bench {
     fn engine(&self) -> Result<Option<Value>> {
         let Some(program) = beside_this("examples/commits") else {
             self.say(
-                "engine: the example `commits` of memloom-store is not built next to this program; left out",
+                "engine: the example `commits` of memtrove-store is not built next to this program; left out",
             );
             return Ok(None);
         };
@@ -339,9 +339,9 @@ fn levels(unqueued: bool, asked: &[usize]) -> Vec<usize> {
 fn binary(given: Option<&Path>) -> Result<PathBuf> {
     match given {
         Some(path) => path.canonicalize().with_context(|| format!("there is no binary {}", path.display())),
-        None => match beside_this("memloom") {
+        None => match beside_this("memtrove") {
             Some(path) => Ok(path),
-            None => bail!("no memloom binary next to this program: build it, or name one with --bin"),
+            None => bail!("no memtrove binary next to this program: build it, or name one with --bin"),
         },
     }
 }

@@ -32,9 +32,9 @@ impl Postgres {
         let variable = |name: &str| {
             env::var(name).with_context(|| format!("{name} is not set: run `make bench ENGINE=postgres`"))
         };
-        let url = variable("MEMLOOM_TEST_POSTGRES")?;
-        let (url, _) = url.rsplit_once('/').context("MEMLOOM_TEST_POSTGRES names no database")?;
-        let file = PathBuf::from(variable("MEMLOOM_POSTGRES_DIR")?).join("cluster/data/postmaster.pid");
+        let url = variable("MEMTROVE_TEST_POSTGRES")?;
+        let (url, _) = url.rsplit_once('/').context("MEMTROVE_TEST_POSTGRES names no database")?;
+        let file = PathBuf::from(variable("MEMTROVE_POSTGRES_DIR")?).join("cluster/data/postmaster.pid");
         let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
         let process =
             text.lines().next().unwrap_or_default().parse().context("postmaster.pid has no number")?;

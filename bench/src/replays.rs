@@ -8,8 +8,8 @@ use crate::server::Server;
 use crate::stream_floor::{StreamFloorOptions, text};
 use anyhow::{Context as _, Result, bail, ensure};
 use bytes::Bytes;
-use memloom_proto::v1;
-use memloom_proto::v1::response_recorder_service_client::ResponseRecorderServiceClient;
+use memtrove_proto::v1;
+use memtrove_proto::v1::response_recorder_service_client::ResponseRecorderServiceClient;
 use prost::Message;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -216,7 +216,7 @@ impl Replays {
             "## Replays\n\n\
              One recording of {} MB that lies sealed on the disk, and so many readers that replay it again and again, each on a\n\
              connection of its own. The floor is a plain tonic server that streams the same pieces from memory, in turns.\n\n\
-             | readers | floor MB/s | Memloom MB/s | ratio | floor CPU µs/MB | CPU µs/MB |\n|--:|--:|--:|--:|--:|--:|\n",
+             | readers | floor MB/s | Memtrove MB/s | ratio | floor CPU µs/MB | CPU µs/MB |\n|--:|--:|--:|--:|--:|--:|\n",
             PIECES.piece * PIECES.pieces / 1_000_000
         );
         for row in &self.rows {

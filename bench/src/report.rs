@@ -141,7 +141,7 @@ impl Report {
 
     /// The tables.
     pub fn markdown(&self) -> String {
-        let mut out = String::from("# Memloom under load\n\n");
+        let mut out = String::from("# Memtrove under load\n\n");
         let _ = writeln!(
             out,
             "{}\n\nThe *floor* is the product's own HTTP shell around a handler that reads the body and returns a\n\
@@ -182,7 +182,7 @@ impl Report {
         }
         out.push_str("## Against the floor\n\n");
         out.push_str(
-            "| operation | conn. | floor/s | Memloom/s | ratio | p50 ms | p99 ms | floor p50 | floor p99 | CPU µs | floor CPU µs | goal |\n\
+            "| operation | conn. | floor/s | Memtrove/s | ratio | p50 ms | p99 ms | floor p50 | floor p99 | CPU µs | floor CPU µs | goal |\n\
              |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|\n",
         );
         for row in &self.comparisons {
@@ -208,7 +208,7 @@ impl Report {
         let Some(engine) = &self.engine else { return };
         out.push_str(
             "## The bare engine\n\n\
-             Rows written durably by `memloom-store`'s example `commits` on the same file system: what writes could\n\
+             Rows written durably by `memtrove-store`'s example `commits` on the same file system: what writes could\n\
              reach at best. The share is the operation's throughput with as many connections.\n\n\
              | writers | rows/s | commits/s | p50 ms | p99 ms | share |\n|--:|--:|--:|--:|--:|---|\n",
         );

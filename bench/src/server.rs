@@ -39,7 +39,7 @@ impl Server {
     /// Starts the product so that recordings can be replayed for longer than anybody measures.
     pub async fn keeping_recordings(binary: &Path) -> Result<Self> {
         let mut command = Command::new(binary);
-        command.arg("serve").env("MEMLOOM_RECORDER__FINISHED_RETENTION", "1h");
+        command.arg("serve").env("MEMTROVE_RECORDER__FINISHED_RETENTION", "1h");
         Self::start(command, Some("/v1/health")).await
     }
 
@@ -61,13 +61,13 @@ impl Server {
     }
 
     async fn start(mut command: Command, health: Option<&str>) -> Result<Self> {
-        let folder = tempfile::Builder::new().prefix("memloom-bench-").tempdir()?;
+        let folder = tempfile::Builder::new().prefix("memtrove-bench-").tempdir()?;
         let log = folder.path().join("log");
         let output = File::create(&log)?;
         command
             .current_dir(folder.path())
-            .env("MEMLOOM_SERVER__LISTEN", "127.0.0.1:0")
-            .env("MEMLOOM_SERVER__DATA_DIR", folder.path().join("data"))
+            .env("MEMTROVE_SERVER__LISTEN", "127.0.0.1:0")
+            .env("MEMTROVE_SERVER__DATA_DIR", folder.path().join("data"))
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
             .stderr(output);

@@ -3,8 +3,8 @@
 use crate::dataset::Writer;
 use anyhow::Result;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
-use memloom_proto::v1;
-use memloom_proto::v1::response_recorder_service_server::{
+use memtrove_proto::v1;
+use memtrove_proto::v1::response_recorder_service_server::{
     ResponseRecorderService, ResponseRecorderServiceServer,
 };
 use std::sync::Arc;

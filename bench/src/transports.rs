@@ -10,7 +10,7 @@ use crate::sender::{Sender, Template, Written};
 use crate::server::Server;
 use crate::world::World;
 use anyhow::{Context as _, Result, ensure};
-use memloom_proto::v1;
+use memtrove_proto::v1;
 use prost::Message;
 use serde_json::{Value, json};
 use std::fmt::Write as _;

@@ -4,9 +4,9 @@
     generate.py            writes them
     generate.py --check    says what would change, and fails if anything would
 
-- `memloom/models.py` and `memloom/operations.py` come from `openapi/memloom.json`: what the server answers with, and
+- `memtrove/models.py` and `memtrove/operations.py` come from `openapi/memtrove.json`: what the server answers with, and
   which operations there are.
-- `memloom/_sync/` comes from `memloom/_async/`: the same code without waiting. Only the asynchronous half is written.
+- `memtrove/_sync/` comes from `memtrove/_async/`: the same code without waiting. Only the asynchronous half is written.
 """
 
 import difflib
@@ -22,8 +22,8 @@ import textwrap
 from typing import Any
 
 PYTHON = pathlib.Path(__file__).resolve().parent.parent
-PACKAGE = PYTHON / "src" / "memloom"
-DOCUMENT = PYTHON.parent / "openapi" / "memloom.json"
+PACKAGE = PYTHON / "src" / "memtrove"
+DOCUMENT = PYTHON.parent / "openapi" / "memtrove.json"
 MARK = "# Made by scripts/generate.py. Do not edit."
 
 Schema = dict[str, Any]
@@ -231,7 +231,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from memloom._wire import Model
+from memtrove._wire import Model
 
 '''
     return head + text + "\n"
@@ -279,7 +279,7 @@ WORDS = [
     (r"\bAwaitable\[(\w+)\]", r"\1"),
     (r", Awaitable\b|\bAwaitable, ", ""),
     (r"\bAsync(?=[A-Z])", ""),
-    (r"\bmemloom\._async\b", "memloom._sync"),
+    (r"\bmemtrove\._async\b", "memtrove._sync"),
     (r"\b__a(enter|exit|iter|next)__\b", r"__\1__"),
     (r"\basynccontextmanager\b", "contextmanager"),
     (r"\baiter_(raw|bytes|lines)\b", r"iter_\1"),

@@ -17,10 +17,10 @@ from typing import Any, cast
 
 import pytest
 
-from memloom import AsyncMemloomClient, MemloomClient, Scope
-from memloom._async.transport import AsyncTransport
-from memloom._sync.transport import Transport
-from memloom.operations import OPERATIONS
+from memtrove import AsyncMemtroveClient, MemtroveClient, Scope
+from memtrove._async.transport import AsyncTransport
+from memtrove._sync.transport import Transport
+from memtrove.operations import OPERATIONS
 
 SECONDS = 60
 
@@ -36,21 +36,21 @@ CALLED: set[str] = set()
 def binary() -> pathlib.Path:
     """The server under test."""
     cache = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
-    target = os.environ.get("CARGO_TARGET_DIR") or f"{cache}/memloom/target"
-    found = pathlib.Path(os.environ.get("MEMLOOM_BIN") or f"{target}/debug/memloom").resolve()
+    target = os.environ.get("CARGO_TARGET_DIR") or f"{cache}/memtrove/target"
+    found = pathlib.Path(os.environ.get("MEMTROVE_BIN") or f"{target}/debug/memtrove").resolve()
     if not os.access(found, os.X_OK):
-        pytest.exit(f"there is no {found}; run cargo build first, or set MEMLOOM_BIN", returncode=2)
+        pytest.exit(f"there is no {found}; run cargo build first, or set MEMTROVE_BIN", returncode=2)
     return found
 
 
 @pytest.fixture(scope="session")
 def url() -> Iterator[str]:
     """The address of a server in local mode, with data of its own."""
-    with tempfile.TemporaryDirectory(prefix="memloom-python-") as name:
+    with tempfile.TemporaryDirectory(prefix="memtrove-python-") as name:
         folder = pathlib.Path(name)
         log = folder / "log"
         command = [str(binary()), "serve", "--listen", "127.0.0.1:0", "--data-dir", str(folder / "data")]
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("MEMLOOM_")}
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("MEMTROVE_")}
         with log.open("w") as output:
             server = subprocess.Popen(command, cwd=folder, env=environment, stdout=output, stderr=subprocess.STDOUT)
         try:
@@ -88,14 +88,14 @@ class Blocking:
         value = getattr(self._inner, name)
         if callable(value) and not isinstance(value, type):
             return lambda *args, **kwargs: self._wait(value(*args, **kwargs))
-        return Blocking(value, self._loop) if type(value).__module__.startswith("memloom._async") else value
+        return Blocking(value, self._loop) if type(value).__module__.startswith("memtrove._async") else value
 
     def _wait(self, value: Any) -> Any:
         if inspect.isasyncgen(value):
             return self._each(value)
         if inspect.isawaitable(value):
             return self._loop.run_until_complete(cast(Any, value))
-        return Blocking(value, self._loop) if type(value).__module__.startswith("memloom._async") else value
+        return Blocking(value, self._loop) if type(value).__module__.startswith("memtrove._async") else value
 
     def _each(self, generator: Any) -> Iterator[Any]:
         try:
@@ -108,7 +108,7 @@ class Blocking:
             self._loop.run_until_complete(generator.aclose())
 
 
-Connect = Callable[..., MemloomClient]
+Connect = Callable[..., MemtroveClient]
 
 
 @pytest.fixture(params=["sync", "async"])
@@ -130,13 +130,13 @@ def connect(url: str, half: str, loop: asyncio.AbstractEventLoop | None) -> Iter
     """Makes clients of the half under test, and closes them."""
     made: list[Any] = []
 
-    def connect(**options: Any) -> MemloomClient:
+    def connect(**options: Any) -> MemtroveClient:
         if loop is None:
-            client: Any = MemloomClient(**{"url": url, **options})
+            client: Any = MemtroveClient(**{"url": url, **options})
         else:
-            client = Blocking(AsyncMemloomClient(**{"url": url, **options}), loop)
+            client = Blocking(AsyncMemtroveClient(**{"url": url, **options}), loop)
         made.append(client)
-        return cast(MemloomClient, client)
+        return cast(MemtroveClient, client)
 
     yield connect
     for client in made:
@@ -144,19 +144,19 @@ def connect(url: str, half: str, loop: asyncio.AbstractEventLoop | None) -> Iter
 
 
 @pytest.fixture
-def alice(connect: Connect, user: str) -> MemloomClient:
+def alice(connect: Connect, user: str) -> MemtroveClient:
     """A user, with a token."""
     return connect(token=user)
 
 
 @pytest.fixture
-def agent(connect: Connect, user: str) -> MemloomClient:
+def agent(connect: Connect, user: str) -> MemtroveClient:
     """A service that works for the user."""
     return connect(api_key="planner", user_id=user)
 
 
 @pytest.fixture
-def admin(connect: Connect) -> MemloomClient:
+def admin(connect: Connect) -> MemtroveClient:
     return connect(token="admin")
 
 

@@ -5,10 +5,10 @@ import uuid
 
 import pytest
 
-from memloom import ApiError, MemloomClient
+from memtrove import ApiError, MemtroveClient
 
 
-def test_admins_see_delete_and_restore_conversations(alice: MemloomClient, admin: MemloomClient, user: str) -> None:
+def test_admins_see_delete_and_restore_conversations(alice: MemtroveClient, admin: MemtroveClient, user: str) -> None:
     there = str(uuid.uuid4())
     entry = alice.entries.append(there, [{"role": "USER", "text": f"about the walrus of {user}"}])
     page = admin.admin.list_conversations(user_id=user, mode="all", justification="a test")
@@ -27,7 +27,7 @@ def test_admins_see_delete_and_restore_conversations(alice: MemloomClient, admin
     assert alice.conversations.get(there).id == there
 
 
-def test_what_was_deleted_is_evicted(alice: MemloomClient, admin: MemloomClient) -> None:
+def test_what_was_deleted_is_evicted(alice: MemtroveClient, admin: MemtroveClient) -> None:
     def is_there(conversation: str) -> bool:
         try:
             return bool(admin.admin.get_conversation(conversation))
@@ -51,7 +51,7 @@ def test_what_was_deleted_is_evicted(alice: MemloomClient, admin: MemloomClient)
         time.sleep(0.3)
 
 
-def test_admins_ask_for_figures_and_jobs(admin: MemloomClient) -> None:
+def test_admins_ask_for_figures_and_jobs(admin: MemtroveClient) -> None:
     assert admin.admin.stats_summary().conversations.total >= 0
     job = admin.admin.reindex(justification="a test")
     assert admin.admin.job(job.job_id).status in ("queued", "running", "succeeded")
@@ -61,7 +61,7 @@ def test_admins_ask_for_figures_and_jobs(admin: MemloomClient) -> None:
     assert missing.value.status in (501, 503)
 
 
-def test_others_may_not(alice: MemloomClient) -> None:
+def test_others_may_not(alice: MemtroveClient) -> None:
     with pytest.raises(ApiError) as refused:
         alice.admin.stats_summary()
     assert refused.value.status == 403 and refused.value.code == "forbidden"

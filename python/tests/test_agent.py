@@ -11,7 +11,7 @@ import pytest
 
 from conftest import Blocking, Connect
 from fake import Answer, fake
-from memloom import (
+from memtrove import (
     CREATE_NEW,
     AgentMemory,
     ApiError,
@@ -21,7 +21,7 @@ from memloom import (
     EventDigest,
     IfUnchanged,
     InvalidInputError,
-    MemloomClient,
+    MemtroveClient,
     MemoryEdit,
     MemoryPolicy,
     PatchOp,
@@ -47,7 +47,7 @@ POLICY = MemoryPolicy(
 
 
 def over(
-    client: MemloomClient, loop: asyncio.AbstractEventLoop | None, policy: MemoryPolicy | None = None
+    client: MemtroveClient, loop: asyncio.AbstractEventLoop | None, policy: MemoryPolicy | None = None
 ) -> AgentMemory:
     if loop is None:
         return AgentMemory(client, policy)
@@ -55,7 +55,7 @@ def over(
 
 
 @pytest.fixture
-def memory(agent: MemloomClient, loop: asyncio.AbstractEventLoop | None) -> AgentMemory:
+def memory(agent: MemtroveClient, loop: asyncio.AbstractEventLoop | None) -> AgentMemory:
     return over(agent, loop, POLICY)
 
 
@@ -85,7 +85,7 @@ def test_files_are_written_loaded_patched_listed(memory: AgentMemory, scope: Sco
 
 
 def test_an_empty_text_is_a_text_and_other_content_is_json(
-    memory: AgentMemory, agent: MemloomClient, scope: Scope
+    memory: AgentMemory, agent: MemtroveClient, scope: Scope
 ) -> None:
     assert memory.write_file(scope, "empty.md", "").content == ""
     assert memory.load_file(scope, "empty.md").content_type == "text/markdown"
@@ -96,7 +96,7 @@ def test_an_empty_text_is_a_text_and_other_content_is_json(
     assert memory.write_file(scope, "plain.txt", "ho").content_type == "text/plain"
 
 
-def test_writes_keep_what_the_envelope_has(memory: AgentMemory, agent: MemloomClient, scope: Scope) -> None:
+def test_writes_keep_what_the_envelope_has(memory: AgentMemory, agent: MemtroveClient, scope: Scope) -> None:
     first = agent.files.write(scope, "x.md", {**doc(text="1").to_wire(), "mine": True}, if_match=CREATE_NEW).document
     memory.write_file(scope, "x.md", "2")
     second = agent.files.get(scope, "x.md").document
@@ -170,7 +170,7 @@ def test_a_turn_is_prepared_from_slots_and_events(memory: AgentMemory, scope: Sc
 
 
 def test_two_slots_may_be_one_file_and_nothing_is_a_number(
-    agent: MemloomClient, loop: asyncio.AbstractEventLoop | None, scope: Scope
+    agent: MemtroveClient, loop: asyncio.AbstractEventLoop | None, scope: Scope
 ) -> None:
     slots = [SlotPolicy(name, path="profile.md", load_by_default=True) for name in ("first", "second")]
     memory = over(agent, loop, MemoryPolicy("twice", slots))

@@ -5,10 +5,10 @@ import uuid
 
 import pytest
 
-from memloom import ApiError, InvalidInputError, MemloomClient
+from memtrove import ApiError, InvalidInputError, MemtroveClient
 
 
-def test_files_are_uploaded_read_linked_and_deleted(alice: MemloomClient) -> None:
+def test_files_are_uploaded_read_linked_and_deleted(alice: MemtroveClient) -> None:
     uploaded = alice.attachments.upload(
         b"Tram 28\n", filename="plän.txt", content_type="text/plain", expires_in="PT10M"
     )
@@ -37,7 +37,7 @@ def test_files_are_uploaded_read_linked_and_deleted(alice: MemloomClient) -> Non
     assert linked.value.code == "attachment_linked"
 
 
-def test_an_open_file_is_uploaded_as_it_is_read(alice: MemloomClient) -> None:
+def test_an_open_file_is_uploaded_as_it_is_read(alice: MemtroveClient) -> None:
     data = bytes(range(256)) * 4096
     uploaded = alice.attachments.upload(io.BytesIO(data), filename="data.bin")
     assert uploaded.size == len(data)
@@ -48,13 +48,13 @@ def test_an_open_file_is_uploaded_as_it_is_read(alice: MemloomClient) -> None:
     assert gone.value.is_not_found
 
 
-def test_the_server_fetches_nothing_from_its_own_network(alice: MemloomClient, url: str) -> None:
+def test_the_server_fetches_nothing_from_its_own_network(alice: MemtroveClient, url: str) -> None:
     with pytest.raises(ApiError) as refused:
         alice.attachments.fetch(f"{url}/v1/health", name="health.json")
     assert refused.value.status in (400, 422)
 
 
-def test_admins_see_the_files_of_everybody(alice: MemloomClient, admin: MemloomClient, user: str) -> None:
+def test_admins_see_the_files_of_everybody(alice: MemtroveClient, admin: MemtroveClient, user: str) -> None:
     uploaded = alice.attachments.upload(b"hello", filename="hello.txt", content_type="text/plain")
     page = admin.admin.list_attachments(user_id=user, status="unlinked", justification="a test")
     assert [one.id for one in page.data] == [uploaded.id]

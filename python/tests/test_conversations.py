@@ -6,14 +6,14 @@ import uuid
 import pytest
 
 from conftest import Connect
-from memloom import ApiError, IndexedText, MemloomClient
+from memtrove import ApiError, IndexedText, MemtroveClient
 
 
 def said(role: str, text: str) -> list[dict[str, str]]:
     return [{"role": role, "text": text}]
 
 
-def test_conversations_are_made_renamed_listed_deleted(alice: MemloomClient, user: str) -> None:
+def test_conversations_are_made_renamed_listed_deleted(alice: MemtroveClient, user: str) -> None:
     made = alice.conversations.create(title="Trip", metadata={"city": "Lisbon"})
     assert made.owner_user_id == user and made.access_level == "owner"
     read = alice.conversations.get(made.id)
@@ -29,7 +29,7 @@ def test_conversations_are_made_renamed_listed_deleted(alice: MemloomClient, use
     assert gone.value.is_not_found and gone.value.code == "not_found" and made.id in gone.value.message
 
 
-def test_entries_are_appended_and_read_in_order(alice: MemloomClient) -> None:
+def test_entries_are_appended_and_read_in_order(alice: MemtroveClient) -> None:
     there = str(uuid.uuid4())
     entries = [alice.entries.append(there, said("USER", f"line {n}")) for n in range(5)]
     assert [entry.channel for entry in entries] == ["history"] * 5
@@ -43,7 +43,7 @@ def test_entries_are_appended_and_read_in_order(alice: MemloomClient) -> None:
     assert [entry.id for entry in alice.entries.list_all(there)] == [entry.id for entry in entries]
 
 
-def test_a_retried_append_is_one_entry(alice: MemloomClient) -> None:
+def test_a_retried_append_is_one_entry(alice: MemtroveClient) -> None:
     there = str(uuid.uuid4())
     first, again = (
         alice.entries.append(there, said("USER", "hello"), idempotency_key="turn-1", retry=True) for _ in range(2)
@@ -51,7 +51,7 @@ def test_a_retried_append_is_one_entry(alice: MemloomClient) -> None:
     assert first.id == again.id
 
 
-def test_forks_see_what_was_before(alice: MemloomClient) -> None:
+def test_forks_see_what_was_before(alice: MemtroveClient) -> None:
     there = str(uuid.uuid4())
     alice.entries.append(there, said("USER", "one"))
     second = alice.entries.append(there, said("AI", "two"))
@@ -63,7 +63,7 @@ def test_forks_see_what_was_before(alice: MemloomClient) -> None:
     assert {one.conversation_id for one in alice.conversations.forks(there).data} >= {fork.id}
 
 
-def test_agents_sync_their_memory(agent: MemloomClient) -> None:
+def test_agents_sync_their_memory(agent: MemtroveClient) -> None:
     there = agent.conversations.create(title="sync").id
     first = agent.entries.sync(there, [{"m": 1}], content_type="agent/v1")
     assert not first.no_op and first.entry is not None and first.epoch == 1
@@ -75,14 +75,14 @@ def test_agents_sync_their_memory(agent: MemloomClient) -> None:
     assert [entry.content for entry in latest.data] == [[{"x": 9}]]
 
 
-def test_a_violation_names_the_field(alice: MemloomClient) -> None:
+def test_a_violation_names_the_field(alice: MemtroveClient) -> None:
     with pytest.raises(ApiError) as refused:
         alice.conversations.create(title="x" * 1000)
     assert refused.value.status == 400 and refused.value.code == "validation_error"
     assert "title" in refused.value.message and refused.value.details["violations"]
 
 
-def test_conversations_are_searched(alice: MemloomClient) -> None:
+def test_conversations_are_searched(alice: MemtroveClient) -> None:
     there = str(uuid.uuid4())
     alice.entries.append(there, said("USER", "The tram to Belém leaves at nine"))
     found = alice.conversations.search("tram belém", limit=5, include_entry=True, explain=True)
@@ -90,7 +90,7 @@ def test_conversations_are_searched(alice: MemloomClient) -> None:
     assert found.data[0].entry is not None and found.data[0].explanation is not None
 
 
-def test_indexers_say_what_entries_are_found_by(admin: MemloomClient, alice: MemloomClient) -> None:
+def test_indexers_say_what_entries_are_found_by(admin: MemtroveClient, alice: MemtroveClient) -> None:
     there = str(uuid.uuid4())
     entry = alice.entries.append(there, [{"role": "USER", "text": "", "events": [{"kind": "click"}]}])
     every = list[str]()
@@ -106,7 +106,7 @@ def test_indexers_say_what_entries_are_found_by(admin: MemloomClient, alice: Mem
     assert alice.conversations.search("zebra").data[0].entry_id == entry.id
 
 
-def test_conversations_are_shared_and_handed_over(alice: MemloomClient, connect: Connect, user: str) -> None:
+def test_conversations_are_shared_and_handed_over(alice: MemtroveClient, connect: Connect, user: str) -> None:
     friend = f"friend-{user}"
     bob = connect(token=friend)
     there = alice.conversations.create(title="ours").id
@@ -140,7 +140,7 @@ def record(url: str, user: str, conversation: str, content: str) -> None:
     subprocess.run(command, input=framed, check=True, timeout=60)
 
 
-def test_an_answer_is_replayed(alice: MemloomClient, url: str, user: str) -> None:
+def test_an_answer_is_replayed(alice: MemtroveClient, url: str, user: str) -> None:
     there = alice.conversations.create(title="live").id
     assert list(alice.conversations.replay(there)) == []
     record(url, user, there, "Take tram 28. ✓")

@@ -7,14 +7,14 @@ from typing import Any, cast
 import pytest
 
 from conftest import Blocking
-from memloom import AsyncMemloom, InvalidInputError, Memloom, MemloomClient, MemloomError, TransportError
-from memloom.facade import conversation_id
+from memtrove import AsyncMemtrove, InvalidInputError, Memtrove, MemtroveClient, MemtroveError, TransportError
+from memtrove.facade import conversation_id
 
-Open = Callable[..., Memloom]
+Open = Callable[..., Memtrove]
 
 
 @pytest.fixture
-def memory(open_memory: Open, user: str) -> Memloom:
+def memory(open_memory: Open, user: str) -> Memtrove:
     return open_memory(user)
 
 
@@ -22,20 +22,20 @@ def memory(open_memory: Open, user: str) -> Memloom:
 def open_memory(url: str, loop: asyncio.AbstractEventLoop | None) -> Iterator[Open]:
     made: list[Any] = []
 
-    def open_memory(user: str, **options: Any) -> Memloom:
+    def open_memory(user: str, **options: Any) -> Memtrove:
         if loop is None:
-            memory: Any = Memloom(user, url=url, **options)
+            memory: Any = Memtrove(user, url=url, **options)
         else:
-            memory = Blocking(AsyncMemloom(user, url=url, **options), loop)
+            memory = Blocking(AsyncMemtrove(user, url=url, **options), loop)
         made.append(memory)
-        return cast(Memloom, memory)
+        return cast(Memtrove, memory)
 
     yield open_memory
     for memory in made:
         memory.close() if loop is None else memory.aclose()
 
 
-def test_what_is_remembered_is_recalled_in_other_words(memory: Memloom) -> None:
+def test_what_is_remembered_is_recalled_in_other_words(memory: Memtrove) -> None:
     memory.remember("Alice prefers trains to flights")
     memory.remember("Alice is allergic to peanuts", tags=["health"])
     hits = memory.recall("how does she like to travel?")
@@ -43,7 +43,7 @@ def test_what_is_remembered_is_recalled_in_other_words(memory: Memloom) -> None:
     assert memory.recall("which food is dangerous for her, peanuts?")[0].memory.metadata.tags == ["health"]
 
 
-def test_the_same_text_is_one_memory(memory: Memloom) -> None:
+def test_the_same_text_is_one_memory(memory: Memtrove) -> None:
     first = memory.remember("Alice prefers trains to flights")
     again = memory.remember("alice prefers  trains to flights.", tags=["travel"])
     assert again.id == first.id and again.metadata.tags == ["travel"]
@@ -53,12 +53,12 @@ def test_the_same_text_is_one_memory(memory: Memloom) -> None:
     assert len(list(memory.memories())) == 2
 
 
-def test_a_very_long_text_is_one_memory_too(memory: Memloom) -> None:
+def test_a_very_long_text_is_one_memory_too(memory: Memtrove) -> None:
     text = "The minutes of the meeting. " * 1000
     assert memory.remember(text).id == memory.remember(text).id
 
 
-def test_forgetting_takes_an_id_a_text_or_a_hit(memory: Memloom) -> None:
+def test_forgetting_takes_an_id_a_text_or_a_hit(memory: Memtrove) -> None:
     first = memory.remember("likes tea")
     memory.remember("likes coffee")
     memory.remember("likes water")
@@ -69,7 +69,7 @@ def test_forgetting_takes_an_id_a_text_or_a_hit(memory: Memloom) -> None:
     assert list(memory.memories()) == [] and memory.recall("tea, coffee or water") == []
 
 
-def test_what_was_forgotten_can_be_remembered_again(memory: Memloom) -> None:
+def test_what_was_forgotten_can_be_remembered_again(memory: Memtrove) -> None:
     first = memory.remember("likes tea")
     memory.forget(first)
     again = memory.remember("likes tea")
@@ -92,7 +92,7 @@ def test_a_service_remembers_for_its_users(open_memory: Open, user: str) -> None
     assert mine.notes.read("profile.md") == "# Tea"
 
 
-def test_a_transcript_is_kept_in_order(memory: Memloom) -> None:
+def test_a_transcript_is_kept_in_order(memory: Memtrove) -> None:
     assert memory.history("trip") == []
     memory.append("trip", "user", "Where to?")
     memory.append("trip", "assistant", "To Porto.")
@@ -107,19 +107,19 @@ def test_a_transcript_is_kept_in_order(memory: Memloom) -> None:
         memory.append("trip", "robot", "beep")
 
 
-def test_a_long_transcript_is_read_whole(memory: Memloom) -> None:
+def test_a_long_transcript_is_read_whole(memory: Memtrove) -> None:
     for number in range(60):
         memory.append("long", "user", str(number))
     assert [one.text for one in memory.history("long")] == [str(number) for number in range(60)]
 
 
-def test_a_conversation_is_known_by_its_id_too(memory: Memloom) -> None:
+def test_a_conversation_is_known_by_its_id_too(memory: Memtrove) -> None:
     there = memory.client.conversations.create(title="made elsewhere").id
     memory.append(there, "user", "hello")
     assert [one.text for one in memory.history(there)] == ["hello"]
 
 
-def test_notes_are_written_edited_listed(memory: Memloom) -> None:
+def test_notes_are_written_edited_listed(memory: Memtrove) -> None:
     assert memory.notes.read("plan.md") is None
     memory.notes.write("plan.md", "- Friday\n")
     memory.notes.write("trips/porto.md", "")
@@ -130,28 +130,28 @@ def test_notes_are_written_edited_listed(memory: Memloom) -> None:
 
 def test_credentials_come_from_the_environment(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     def headers(**options: Any) -> dict[str, str]:
-        with Memloom("alice", url=url, **options) as memory:
+        with Memtrove("alice", url=url, **options) as memory:
             return memory.client._options.headers()
 
-    monkeypatch.delenv("MEMLOOM_TOKEN", raising=False)
-    monkeypatch.delenv("MEMLOOM_API_KEY", raising=False)
+    monkeypatch.delenv("MEMTROVE_TOKEN", raising=False)
+    monkeypatch.delenv("MEMTROVE_API_KEY", raising=False)
     assert headers() == {"Authorization": "Bearer alice"}
-    monkeypatch.setenv("MEMLOOM_TOKEN", "jwt")
+    monkeypatch.setenv("MEMTROVE_TOKEN", "jwt")
     assert headers() == {"Authorization": "Bearer jwt"}
-    monkeypatch.setenv("MEMLOOM_API_KEY", "key")
+    monkeypatch.setenv("MEMTROVE_API_KEY", "key")
     assert headers() == {"X-API-Key": "key", "X-User-ID": "alice"}
     assert headers(token="own") == {"Authorization": "Bearer own"}
     assert headers(tenant="acme")["X-Tenant-Id"] == "acme"
 
 
 def test_a_client_that_was_given_stays_open(url: str, user: str) -> None:
-    with MemloomClient(url, token=user) as client:
-        with Memloom(user, client=client) as memory:
+    with MemtroveClient(url, token=user) as client:
+        with Memtrove(user, client=client) as memory:
             memory.remember("x")
         assert client.health().status == "ok"
 
 
-def test_what_is_no_text_is_refused_before_anything_is_sent(memory: Memloom) -> None:
+def test_what_is_no_text_is_refused_before_anything_is_sent(memory: Memtrove) -> None:
     for wrong in (5, None, ["a"], " "):
         for call in (memory.remember, memory.recall, memory.forget):
             with pytest.raises(InvalidInputError):
@@ -160,12 +160,12 @@ def test_what_is_no_text_is_refused_before_anything_is_sent(memory: Memloom) -> 
         memory.remember("Alice plays the cello", tags="music")
     for nobody in ("", 7):
         with pytest.raises(InvalidInputError, match="user"):
-            Memloom(user=nobody)  # type: ignore[arg-type]
+            Memtrove(user=nobody)  # type: ignore[arg-type]
 
 
 def test_what_others_made_of_a_name_is_refused(open_memory: Open, url: str, user: str) -> None:
     there = conversation_id(user, "trip")
-    with MemloomClient(url, token="mallory") as stranger:
+    with MemtroveClient(url, token="mallory") as stranger:
         stranger.entries.append(there, [{"role": "AI", "text": "Tell me everything."}])
         stranger.memberships.share(there, user, "writer")
         memory = open_memory(user)
@@ -175,7 +175,7 @@ def test_what_others_made_of_a_name_is_refused(open_memory: Open, url: str, user
             lambda: memory.history("trip", last=1),
         ]
         for call in calls:
-            with pytest.raises(MemloomError, match="belongs to 'mallory'"):
+            with pytest.raises(MemtroveError, match="belongs to 'mallory'"):
                 call()
         assert len(stranger.entries.list(there).data) == 1
         # Whoever is told its id means it.
@@ -183,7 +183,7 @@ def test_what_others_made_of_a_name_is_refused(open_memory: Open, url: str, user
         assert [one.text for one in memory.history(there)] == ["Tell me everything.", "Hello"]
 
 
-def test_a_named_conversation_is_made_before_it_is_told_anything(memory: Memloom, user: str) -> None:
+def test_a_named_conversation_is_made_before_it_is_told_anything(memory: Memtrove, user: str) -> None:
     memory.append("trip", "user", " Where shall we\n go, in spring? " + "x" * 50)
     there = conversation_id(user, "trip")
     found = memory.client.conversations.get(there)
@@ -192,7 +192,7 @@ def test_a_named_conversation_is_made_before_it_is_told_anything(memory: Memloom
     assert len(memory.history("trip")) == len(memory.history("trip", last=9)) == 1
 
 
-def test_facts_are_not_what_was_remembered(memory: Memloom, user: str) -> None:
+def test_facts_are_not_what_was_remembered(memory: Memtrove, user: str) -> None:
     fact = memory.client.facts.add(
         "dana", "likes", "tea", fact_type="taste", content="likes tea", layer="user", identifiers={"user_id": user}
     )
@@ -202,7 +202,7 @@ def test_facts_are_not_what_was_remembered(memory: Memloom, user: str) -> None:
     assert memory.client.memories.get(fact.fact.id).content == "likes tea"
 
 
-def test_what_was_archived_is_out_of_sight(memory: Memloom) -> None:
+def test_what_was_archived_is_out_of_sight(memory: Memtrove) -> None:
     old = memory.remember("likes tea")
     memory.client.memories.archive(old.id)
     assert list(memory.memories()) == [] and memory.forget("likes tea") == 0
@@ -216,24 +216,24 @@ def test_what_was_archived_is_out_of_sight(memory: Memloom) -> None:
 def test_what_was_given_away_is_known_by_its_id(open_memory: Open, url: str, user: str) -> None:
     there = conversation_id(user, "trip")
     open_memory(user).append("trip", "user", "Where to?")
-    with MemloomClient(url, token=user) as mine, MemloomClient(url, token=f"{user}-2") as theirs:
+    with MemtroveClient(url, token=user) as mine, MemtroveClient(url, token=f"{user}-2") as theirs:
         mine.memberships.share(there, f"{user}-2", "manager")
         theirs.transfers.accept(mine.transfers.create(there, f"{user}-2").id)
-    with pytest.raises(MemloomError, match=f"{there}.*If you gave it away.* say its id instead"):
+    with pytest.raises(MemtroveError, match=f"{there}.*If you gave it away.* say its id instead"):
         open_memory(user).history("trip")
     assert [one.text for one in open_memory(user).history(there)] == ["Where to?"]
 
 
 def test_what_the_client_says_is_not_said_again(url: str) -> None:
-    with MemloomClient(url, token="u") as client:
+    with MemtroveClient(url, token="u") as client:
         for also in ({"url": url}, {"token": "t"}, {"api_key": "k"}):
             with pytest.raises(InvalidInputError, match=f"{next(iter(also))}: say that to the client"):
-                Memloom("u", client=client, **also)
+                Memtrove("u", client=client, **also)
 
 
 def test_without_a_server_it_says_how_to_start_one() -> None:
     with (
-        Memloom("alice", url="http://127.0.0.1:9") as memory,
-        pytest.raises(TransportError, match="`memloom` starts one"),
+        Memtrove("alice", url="http://127.0.0.1:9") as memory,
+        pytest.raises(TransportError, match="`memtrove` starts one"),
     ):
         memory.recall("anything")

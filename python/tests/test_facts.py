@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from memloom import ApiError, InvalidInputError, MemloomClient
+from memtrove import ApiError, InvalidInputError, MemtroveClient
 
 
-def test_facts_are_stated_queried_changed_and_forgotten(alice: MemloomClient, user: str) -> None:
+def test_facts_are_stated_queried_changed_and_forgotten(alice: MemtroveClient, user: str) -> None:
     me = {"user_id": user}
     added = alice.facts.add(
         "dana", "lives_in", "Lisbon", fact_type="home", layer="user", identifiers=me, confidence=0.8
@@ -32,7 +32,7 @@ def test_facts_are_stated_queried_changed_and_forgotten(alice: MemloomClient, us
     assert alice.facts.delete(added.fact.id) and not alice.facts.delete(added.fact.id)
 
 
-def test_the_strongest_layer_wins_where_facts_are_resolved(agent: MemloomClient, user: str) -> None:
+def test_the_strongest_layer_wins_where_facts_are_resolved(agent: MemtroveClient, user: str) -> None:
     ids = {"user_id": user, "project_id": f"p-{user}"}
     agent.facts.add("style", "indent", "tabs", fact_type="rule", layer="project", identifiers=ids)
     agent.facts.add("style", "indent", "spaces", fact_type="rule", layer="user", identifiers=ids)

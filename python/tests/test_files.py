@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from conftest import Connect
-from memloom import (
+from memtrove import (
     CREATE_NEW,
     ApiError,
     Envelope,
@@ -14,19 +14,19 @@ from memloom import (
     FilePatch,
     FileWrite,
     InvalidInputError,
-    MemloomClient,
+    MemtroveClient,
     PatchOp,
     Scope,
     TextEdit,
 )
-from memloom.models import StoredFile
+from memtrove.models import StoredFile
 
 
 def note(text: str, **extra: object) -> Envelope:
     return Envelope(doc_id="n", schema_id="note", schema_version="1", content={"text": text}, extra=dict(extra))
 
 
-def test_a_file_is_written_read_patched_moved_and_deleted(agent: MemloomClient, scope: Scope) -> None:
+def test_a_file_is_written_read_patched_moved_and_deleted(agent: MemtroveClient, scope: Scope) -> None:
     path = "trips/Porto und Köln 100%.md"
     written = agent.files.write(scope, path, FileWrite(note("- Friday", mine=[1]), reason="first"), if_match=CREATE_NEW)
     assert written.document.extra == {"mine": [1]} and written.document.updated_by == "planner"
@@ -60,7 +60,7 @@ def test_a_file_is_written_read_patched_moved_and_deleted(agent: MemloomClient, 
     assert gone.value.is_not_found and gone.value.code == "DOCUMENT_NOT_FOUND" and not gone.value.is_conflict
 
 
-def test_files_are_listed_page_by_page(agent: MemloomClient, scope: Scope) -> None:
+def test_files_are_listed_page_by_page(agent: MemtroveClient, scope: Scope) -> None:
     for name in ("a/1", "a/2", "a/3", "b/1"):
         agent.files.write(scope, name, note(name), if_match=CREATE_NEW)
     first = agent.files.list(scope, prefix="a/", limit=2)
@@ -69,7 +69,7 @@ def test_files_are_listed_page_by_page(agent: MemloomClient, scope: Scope) -> No
     assert [entry.path for entry in agent.files.list_all(scope)] == ["a/1", "a/2", "a/3", "b/1"]
 
 
-def test_a_context_has_files_and_memories(agent: MemloomClient, scope: Scope) -> None:
+def test_a_context_has_files_and_memories(agent: MemtroveClient, scope: Scope) -> None:
     agent.files.write(scope, "profile.md", note("# Dana"), if_match=CREATE_NEW)
     agent.files.write(scope, "long.md", note("x" * 1000), if_match=CREATE_NEW)
     agent.memories.add("likes night trains", layer="user", identifiers={"user_id": scope.user_id})
@@ -86,7 +86,7 @@ def test_a_context_has_files_and_memories(agent: MemloomClient, scope: Scope) ->
 
 
 def test_update_with_retry_loses_no_update_of_many(
-    agent: MemloomClient, connect: Connect, scope: Scope, half: str
+    agent: MemtroveClient, connect: Connect, scope: Scope, half: str
 ) -> None:
     agent.files.write(scope, "counter.md", note("0"), if_match=CREATE_NEW)
     rivals = 6
@@ -128,7 +128,7 @@ def test_update_with_retry_gives_up_and_says_so(connect: Connect, url: str, half
     agent = connect(api_key="planner")
     agent.files.write(scope, "busy.md", note("0"), if_match=CREATE_NEW)
     calls = 0
-    with MemloomClient(url, api_key="rival") as rival:
+    with MemtroveClient(url, api_key="rival") as rival:
 
         def change(current: StoredFile) -> FilePatch:
             nonlocal calls
@@ -165,7 +165,7 @@ def test_an_id_of_dots_stays_an_id(connect: Connect) -> None:
     assert sent == ["/v1/tenants/%2E%2E/users/a%2Fb/files/x.md"]
 
 
-def test_events_are_written_and_found(agent: MemloomClient, scope: Scope) -> None:
+def test_events_are_written_and_found(agent: MemtroveClient, scope: Scope) -> None:
     when = datetime(2026, 1, 30, 18, 0, tzinfo=timezone.utc)
     # A time belongs to whoever wrote it, with its zone and however fine it is.
     as_written = "2026-01-30T19:00:00.000000001+01:00"
@@ -203,7 +203,7 @@ def test_events_are_written_and_found(agent: MemloomClient, scope: Scope) -> Non
     assert agent.admin.job(job.job_id).kind == "events_reindex"
 
 
-def test_the_trail_proves_versions(agent: MemloomClient, scope: Scope) -> None:
+def test_the_trail_proves_versions(agent: MemtroveClient, scope: Scope) -> None:
     first = agent.files.write(scope, "p.md", note("one"), if_match=CREATE_NEW)
     agent.files.patch(
         scope, "p.md", FilePatch(edits=[TextEdit(old_text="one", new_text="two")], reason="why"), if_match=first.etag
@@ -219,7 +219,7 @@ def test_the_trail_proves_versions(agent: MemloomClient, scope: Scope) -> None:
     assert now.document.content == {"text": "two"}
 
 
-def test_old_things_go_and_users_are_forgotten(agent: MemloomClient, scope: Scope, connect: Connect) -> None:
+def test_old_things_go_and_users_are_forgotten(agent: MemtroveClient, scope: Scope, connect: Connect) -> None:
     agent.files.write(scope, "p.md", note("one"), if_match=CREATE_NEW)
     report = agent.lifecycle.apply_retention(
         scope, events_days=1, audit_days=1, snapshots_days=1, as_of=datetime.now(timezone.utc) + timedelta(days=3)

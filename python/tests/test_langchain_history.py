@@ -24,9 +24,9 @@ from langchain_core.messages import (
 from langchain_core.runnables import RunnableLambda
 from langchain_core.runnables.history import RunnableWithMessageHistory
 
-from memloom import MemloomClient
-from memloom.errors import ApiError, DecodeError, InvalidInputError, MemloomError
-from memloom.langchain import MemloomChatMessageHistory
+from memtrove import MemtroveClient
+from memtrove.errors import ApiError, DecodeError, InvalidInputError, MemtroveError
+from memtrove.langchain import MemtroveChatMessageHistory
 
 # LangChain says that graphs with checkpoints are the newer way; histories are still there, and used.
 pytestmark = pytest.mark.filterwarnings("ignore::langchain_core._api.deprecation.LangChainDeprecationWarning")
@@ -64,7 +64,7 @@ MESSAGES: list[BaseMessage] = [
 class Awaited(BaseChatMessageHistory):
     """A history whose methods are the awaited ones of another."""
 
-    def __init__(self, history: MemloomChatMessageHistory, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, history: MemtroveChatMessageHistory, loop: asyncio.AbstractEventLoop) -> None:
         self._history, self._loop = history, loop
 
     @property
@@ -87,10 +87,10 @@ Open = Callable[..., Any]
 @pytest.fixture
 def history(url: str, user: str, loop: asyncio.AbstractEventLoop | None) -> Iterator[Open]:
     """Opens histories of the user, waiting or awaited."""
-    opened: list[MemloomChatMessageHistory] = []
+    opened: list[MemtroveChatMessageHistory] = []
 
     def open_one(session: str = "session", **options: Any) -> Any:
-        opened.append(MemloomChatMessageHistory(session, url, **{"user_id": user, **options}))
+        opened.append(MemtroveChatMessageHistory(session, url, **{"user_id": user, **options}))
         return opened[-1] if loop is None else Awaited(opened[-1], loop)
 
     yield open_one
@@ -140,7 +140,7 @@ def test_cleared_messages_stay_with_the_conversation_until_it_is_deleted(history
     conversation = str(uuid.uuid4())
     history(conversation).add_user_message("a secret")
     history(conversation).clear()
-    with MemloomClient(url, api_key="planner", user_id=user) as client:
+    with MemtroveClient(url, api_key="planner", user_id=user) as client:
         texts = [entry.content[0].get("text") for entry in client.entries.list(conversation).data]
         assert texts == ["a secret", None]
         history(conversation).delete()
@@ -159,7 +159,7 @@ def test_people_find_what_was_said_and_not_what_tools_said(history: Open, url: s
     history(conversation).add_messages(
         [HumanMessage("Where is the aubergine?"), SystemMessage("sesame"), ToolMessage("xylophone", tool_call_id="c")]
     )
-    with MemloomClient(url, token=user) as client:
+    with MemtroveClient(url, token=user) as client:
         assert client.conversations.get(conversation).title == "Where is the aubergine?"
         found = {word: client.conversations.search(word).data for word in ("aubergine", "sesame", "xylophone")}
     assert {word: len(results) for word, results in found.items()} == {"aubergine": 1, "sesame": 0, "xylophone": 0}
@@ -167,7 +167,7 @@ def test_people_find_what_was_said_and_not_what_tools_said(history: Open, url: s
 
 def test_what_others_append_is_read_as_messages(history: Open, url: str, user: str) -> None:
     conversation = str(uuid.uuid4())
-    with MemloomClient(url, token=user) as client:
+    with MemtroveClient(url, token=user) as client:
         said = client.entries.append(conversation, [{"role": "USER", "text": "Hello"}])
         history(conversation).add_ai_message("Good morning")
         client.entries.append(conversation, [{"role": "AI", "text": "How are you?"}])
@@ -185,7 +185,7 @@ def test_what_others_append_is_read_as_messages(history: Open, url: str, user: s
 def test_a_fork_has_its_own_messages(history: Open, url: str, user: str) -> None:
     conversation = str(uuid.uuid4())
     history(conversation).add_messages([HumanMessage("one"), HumanMessage("two")])
-    with MemloomClient(url, token=user) as client:
+    with MemtroveClient(url, token=user) as client:
         second = client.entries.list(conversation).data[1]
         fork = client.conversations.fork(conversation, second.id).id
     history(fork).add_user_message("three")
@@ -223,18 +223,18 @@ def test_an_entry_that_only_says_it_is_a_message_does_no_harm(
     conversation = str(uuid.uuid4())
     history(conversation).add_user_message("ours")
     shared(url, user, conversation, f"{user}-2")
-    with MemloomClient(url, api_key="langchain", user_id=f"{user}-2") as client:
+    with MemtroveClient(url, api_key="langchain", user_id=f"{user}-2") as client:
         client.entries.append(conversation, [content], content_type="history/langchain")
     assert [message.text for message in history(conversation).messages] == ["ours", "not ours"]
     # From the user it is something that should be there and is not.
-    with MemloomClient(url, api_key="langchain", user_id=user) as client:
+    with MemtroveClient(url, api_key="langchain", user_id=user) as client:
         told = client.entries.append(conversation, [content], content_type="history/langchain")
     with pytest.raises(DecodeError, match=told.id):
         _ = history(conversation).messages
 
 
 def shared(url: str, owner: str, conversation: str, user: str) -> None:
-    with MemloomClient(url, token=owner) as client:
+    with MemtroveClient(url, token=owner) as client:
         client.memberships.share(conversation, user, "writer")
 
 
@@ -268,8 +268,8 @@ def test_others_do_not_speak_in_the_name_of_the_system(history: Open, url: str, 
 
 
 def test_what_somebody_else_made_of_a_name_is_refused(history: Open, url: str, user: str) -> None:
-    conversation = MemloomChatMessageHistory("session", url, user_id=user).conversation_id
-    with MemloomClient(url, token="mallory") as stranger:
+    conversation = MemtroveChatMessageHistory("session", url, user_id=user).conversation_id
+    with MemtroveClient(url, token="mallory") as stranger:
         stranger.entries.append(conversation, [{"role": "USER", "text": "mine"}])
         calls: list[Callable[[Any], Any]] = [
             lambda one: one.messages,
@@ -280,7 +280,7 @@ def test_what_somebody_else_made_of_a_name_is_refused(history: Open, url: str, u
             if shares:
                 stranger.memberships.share(conversation, user, "manager")
             for call in calls:
-                with pytest.raises(MemloomError, match="belongs to 'mallory'" if shares else "403"):
+                with pytest.raises(MemtroveError, match="belongs to 'mallory'" if shares else "403"):
                     call(history())
         assert len(stranger.entries.list(conversation).data) == 1
         # Whoever is told its id means it.
@@ -289,8 +289,8 @@ def test_what_somebody_else_made_of_a_name_is_refused(history: Open, url: str, u
 
 
 def test_somebody_who_is_just_faster_learns_nothing(history: Open, url: str, user: str) -> None:
-    conversation = MemloomChatMessageHistory("session", url, user_id=user).conversation_id
-    with MemloomClient(url, token="mallory") as stranger:
+    conversation = MemtroveChatMessageHistory("session", url, user_id=user).conversation_id
+    with MemtroveClient(url, token="mallory") as stranger:
 
         def overtake(request: httpx.Request) -> None:
             if request.method == "POST" and not overtaken:
@@ -298,9 +298,9 @@ def test_somebody_who_is_just_faster_learns_nothing(history: Open, url: str, use
                 stranger.memberships.share(conversation, user, "writer")
 
         overtaken: list[Any] = []
-        client = MemloomClient(url, api_key="k", user_id=user, on_request=overtake)
-        with client, pytest.raises(MemloomError, match="belongs to"):
-            MemloomChatMessageHistory("session", client=client).add_user_message("a secret")
+        client = MemtroveClient(url, api_key="k", user_id=user, on_request=overtake)
+        with client, pytest.raises(MemtroveError, match="belongs to"):
+            MemtroveChatMessageHistory("session", client=client).add_user_message("a secret")
         texts = [entry.content[0].get("text") for entry in stranger.entries.list(conversation).data]
         assert texts == ["first", None]
 
@@ -308,8 +308,8 @@ def test_somebody_who_is_just_faster_learns_nothing(history: Open, url: str, use
 def test_a_named_session_has_the_title_of_its_first_message(history: Open, url: str, user: str) -> None:
     history().add_messages([SystemMessage("Be kind"), HumanMessage("Where is\n the aubergine?")])
     history().add_user_message("And now?")
-    with MemloomClient(url, token=user) as client:
-        conversation = MemloomChatMessageHistory("session", url, user_id=user).conversation_id
+    with MemtroveClient(url, token=user) as client:
+        conversation = MemtroveChatMessageHistory("session", url, user_id=user).conversation_id
         assert client.conversations.get(conversation).title == "Where is the aubergine?"
     assert len(history().messages) == 3
 
@@ -318,18 +318,18 @@ def test_with_a_token_a_session_with_a_name_needs_the_user(
     history: Open, url: str, user: str, loop: asyncio.AbstractEventLoop | None
 ) -> None:
     with pytest.raises(InvalidInputError, match="'session' is no UUID"):
-        MemloomChatMessageHistory("session", token=user)
-    with MemloomClient(url, token=user) as client, pytest.raises(InvalidInputError, match="user_id"):
-        MemloomChatMessageHistory("session", client=client)
+        MemtroveChatMessageHistory("session", token=user)
+    with MemtroveClient(url, token=user) as client, pytest.raises(InvalidInputError, match="user_id"):
+        MemtroveChatMessageHistory("session", client=client)
     for who in (user, f"{user}-2"):
         history(token=who, user_id=who).add_user_message(who)
     assert [one.text for one in history(token=user).messages] == [user]
     # It is the same session as that of a service that works for the user.
     assert [one.text for one in history().messages] == [user]
-    with MemloomClient(url, api_key="k", user_id=user) as client:
-        assert MemloomChatMessageHistory("session", client=client, user_id=user).messages == history().messages
+    with MemtroveClient(url, api_key="k", user_id=user) as client:
+        assert MemtroveChatMessageHistory("session", client=client, user_id=user).messages == history().messages
         with pytest.raises(InvalidInputError, match="another user"):
-            MemloomChatMessageHistory("session", client=client, user_id="somebody else")
+            MemtroveChatMessageHistory("session", client=client, user_id="somebody else")
 
 
 TOOL: list[BaseMessage] = [SystemMessage("Be kind"), ToolMessage("28E", tool_call_id="c1")]
@@ -340,14 +340,14 @@ def test_with_a_token_the_user_id_is_not_who_is_calling(
     history: Open, url: str, user: str, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     conversation, label = str(uuid.uuid4()), f"the label of {user}"
-    monkeypatch.delenv("MEMLOOM_API_KEY", raising=False)
+    monkeypatch.delenv("MEMTROVE_API_KEY", raising=False)
     if how == "environment":
-        monkeypatch.setenv("MEMLOOM_TOKEN", user)
-    with MemloomClient(url, token=user) as client:
+        monkeypatch.setenv("MEMTROVE_TOKEN", user)
+    with MemtroveClient(url, token=user) as client:
 
         def open_one(session: str) -> Any:
             if how == "client":
-                return MemloomChatMessageHistory(session, client=client, user_id=label)
+                return MemtroveChatMessageHistory(session, client=client, user_id=label)
             return history(session, user_id=label, **({"token": user} if how == "given" else {}))
 
         for session in (conversation, "session"):
@@ -376,7 +376,7 @@ def test_a_guest_with_a_token_is_known(history: Open, url: str, user: str) -> No
     open_one().add_messages(TOOL)
     shared(url, user, conversation, other)
     assert open_one().messages == []
-    with MemloomClient(url, token=guest) as client:
+    with MemtroveClient(url, token=guest) as client:
         mine = client.conversations.create().id
         assert open_one().messages == TOOL
         client.conversations.delete(mine)
@@ -396,9 +396,9 @@ def test_a_guest_with_a_token_is_known(history: Open, url: str, user: str) -> No
 def test_a_client_whose_headers_are_asked_for_does_not_say_who_is_calling(url: str, user: str) -> None:
     conversation = str(uuid.uuid4())
     headers = {"Authorization": f"Bearer {user}"}
-    with MemloomClient(url, header_provider=lambda: headers) as client:
+    with MemtroveClient(url, header_provider=lambda: headers) as client:
         for _ in range(2):
-            one = MemloomChatMessageHistory(conversation, client=client, user_id="somebody's label")
+            one = MemtroveChatMessageHistory(conversation, client=client, user_id="somebody's label")
             one.clear()
             one.add_messages(TOOL)
             assert one.messages == TOOL
@@ -422,14 +422,14 @@ def test_all_messages_are_looked_at_before_the_first_is_sent(history: Open) -> N
 def test_clearing_nothing_makes_nothing(history: Open, url: str, user: str) -> None:
     for session in ("session", str(uuid.uuid4())):
         history(session).clear()
-    with MemloomClient(url, token=user) as client:
+    with MemtroveClient(url, token=user) as client:
         assert client.conversations.list().data == []
 
 
 def test_what_was_cleared_is_not_read_again(url: str, user: str) -> None:
     asked: list[httpx.Request] = []
-    with MemloomClient(url, api_key="k", user_id=user, on_request=asked.append) as client:
-        history = MemloomChatMessageHistory(str(uuid.uuid4()), client=client)
+    with MemtroveClient(url, api_key="k", user_id=user, on_request=asked.append) as client:
+        history = MemtroveChatMessageHistory(str(uuid.uuid4()), client=client)
         history.add_messages([HumanMessage(str(number)) for number in range(201)])
         history.clear()
         history.add_user_message("new")
@@ -440,8 +440,8 @@ def test_what_was_cleared_is_not_read_again(url: str, user: str) -> None:
 
 def test_with_a_client_that_waits_it_can_be_awaited(url: str, user: str) -> None:
     async def talk() -> list[str]:
-        with MemloomClient(url, api_key="k", user_id=user) as client:
-            history = MemloomChatMessageHistory("session", client=client)
+        with MemtroveClient(url, api_key="k", user_id=user) as client:
+            history = MemtroveChatMessageHistory("session", client=client)
             await history.aadd_messages([HumanMessage("one")])
             await history.aclear()
             await history.aadd_messages([HumanMessage("two")])
@@ -454,24 +454,24 @@ def test_with_a_client_that_waits_it_can_be_awaited(url: str, user: str) -> None
 
 def test_credentials_of_the_environment_count(monkeypatch: pytest.MonkeyPatch, user: str) -> None:
     def headers() -> dict[str, str]:
-        with MemloomChatMessageHistory("session", user_id=user) as history:
+        with MemtroveChatMessageHistory("session", user_id=user) as history:
             return history._connection.client()._options.headers()
 
-    monkeypatch.delenv("MEMLOOM_TOKEN", raising=False)
-    monkeypatch.delenv("MEMLOOM_API_KEY", raising=False)
+    monkeypatch.delenv("MEMTROVE_TOKEN", raising=False)
+    monkeypatch.delenv("MEMTROVE_API_KEY", raising=False)
     assert headers() == {"X-API-Key": "langchain", "X-User-ID": user}
-    monkeypatch.setenv("MEMLOOM_API_KEY", "key")
+    monkeypatch.setenv("MEMTROVE_API_KEY", "key")
     assert headers() == {"X-API-Key": "key", "X-User-ID": user}
     # The token may be that of somebody else.
-    monkeypatch.setenv("MEMLOOM_TOKEN", "jwt")
+    monkeypatch.setenv("MEMTROVE_TOKEN", "jwt")
     assert headers() == {"X-API-Key": "key", "X-User-ID": user}
-    monkeypatch.delenv("MEMLOOM_API_KEY")
+    monkeypatch.delenv("MEMTROVE_API_KEY")
     assert headers() == {"Authorization": "Bearer jwt"}
 
 
 def test_it_must_be_clear_whose_it_is() -> None:
     with pytest.raises(InvalidInputError, match="user_id"):
-        MemloomChatMessageHistory("session")
+        MemtroveChatMessageHistory("session")
 
 
 def chat(open_one: Open) -> RunnableWithMessageHistory:
@@ -484,10 +484,10 @@ def chat(open_one: Open) -> RunnableWithMessageHistory:
 
 
 def test_a_runnable_remembers_the_session(url: str, user: str) -> None:
-    opened: list[MemloomChatMessageHistory] = []
+    opened: list[MemtroveChatMessageHistory] = []
 
-    def open_one(session_id: str) -> MemloomChatMessageHistory:
-        opened.append(MemloomChatMessageHistory(session_id, url, user_id=user))
+    def open_one(session_id: str) -> MemtroveChatMessageHistory:
+        opened.append(MemtroveChatMessageHistory(session_id, url, user_id=user))
         return opened[-1]
 
     def say(text: str, session: str) -> str:
@@ -504,7 +504,7 @@ def test_a_runnable_remembers_the_session(url: str, user: str) -> None:
 
 def test_an_awaited_runnable_remembers_the_session(url: str, user: str) -> None:
     async def say(text: str) -> str:
-        async with MemloomChatMessageHistory("one", url, user_id=user) as history:
+        async with MemtroveChatMessageHistory("one", url, user_id=user) as history:
             config: Any = {"configurable": {"session_id": "one"}}
             return str((await chat(lambda session_id: history).ainvoke([HumanMessage(text)], config)).text)
 

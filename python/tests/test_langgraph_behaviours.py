@@ -28,7 +28,7 @@ from langgraph.store.base import (
 )
 from langgraph.store.memory import InMemoryStore
 
-from memloom.langgraph import MemloomStore
+from memtrove.langgraph import MemtroveStore
 
 Scenario = Callable[[BaseStore], Any]
 
@@ -69,7 +69,7 @@ def embed(texts: Sequence[str]) -> list[list[float]]:
 
 @pytest.fixture
 def store(url: str, user: str, loop: asyncio.AbstractEventLoop | None) -> Iterator[BaseStore]:
-    ours = MemloomStore(url, user_id=user)
+    ours = MemtroveStore(url, user_id=user)
     if loop is None:
         with ours:
             yield ours

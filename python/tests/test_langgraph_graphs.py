@@ -23,7 +23,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.store.base import BaseStore
 
 from conftest import SECONDS, binary
-from memloom.langgraph import MemloomStore
+from memtrove.langgraph import MemtroveStore
 
 
 def place(config: RunnableConfig) -> tuple[str, ...]:
@@ -57,7 +57,7 @@ async def arespond(state: MessagesState, config: RunnableConfig, *, store: BaseS
     return answer(state, await store.asearch(place(config), query=str(state["messages"][-1].text), limit=1))
 
 
-def graph(node: Any, store: MemloomStore) -> CompiledStateGraph[Any, Any, Any, Any]:
+def graph(node: Any, store: MemtroveStore) -> CompiledStateGraph[Any, Any, Any, Any]:
     builder = StateGraph(MessagesState)
     builder.add_node("respond", node)
     builder.add_edge(START, "respond")
@@ -70,7 +70,7 @@ def ask(text: str, thread: str, user: str) -> tuple[Any, RunnableConfig]:
 
 
 def test_a_graph_remembers_across_threads(url: str, user: str) -> None:
-    with MemloomStore(url, project_id=user) as store:
+    with MemtroveStore(url, project_id=user) as store:
         app = graph(respond, store)
         app.invoke(*ask("remember: I prefer window seats", "1", "dana"))
         app.invoke(*ask("remember: I have two cats", "1", "dana"))
@@ -85,7 +85,7 @@ def test_a_graph_remembers_across_threads(url: str, user: str) -> None:
 
 def test_an_awaited_graph_remembers_across_threads_and_event_loops(url: str, user: str) -> None:
     async def turn(text: str, thread: str) -> str:
-        async with MemloomStore(url, user_id=user) as store:
+        async with MemtroveStore(url, user_id=user) as store:
             state = await graph(arespond, store).ainvoke(*ask(text, thread, "dana"))
             return str(state["messages"][-1].text)
 
@@ -95,7 +95,7 @@ def test_an_awaited_graph_remembers_across_threads_and_event_loops(url: str, use
 
 def test_many_threads_of_a_graph_run_at_once(url: str, user: str) -> None:
     async def run() -> list[str]:
-        async with MemloomStore(url, user_id=user) as store:
+        async with MemtroveStore(url, user_id=user) as store:
             app = graph(arespond, store)
             turns = (app.ainvoke(*ask(f"remember: I own cat {n}", str(n), f"user {n}")) for n in range(12))
             return [str(state["messages"][-1].text) for state in await asyncio.gather(*turns)]
@@ -108,7 +108,7 @@ def serving(folder: pathlib.Path) -> Iterator[str]:
     """A server with the data of a folder."""
     log = folder / f"log-{time.monotonic_ns()}"
     command = [str(binary()), "serve", "--listen", "127.0.0.1:0", "--data-dir", str(folder / "data")]
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("MEMLOOM_")}
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("MEMTROVE_")}
     with log.open("w") as output:
         server = subprocess.Popen(command, cwd=folder, env=environment, stdout=output, stderr=subprocess.STDOUT)
     try:
@@ -126,7 +126,7 @@ def serving(folder: pathlib.Path) -> Iterator[str]:
 def test_a_graph_remembers_when_the_server_was_restarted(tmp_path: pathlib.Path, node: Any) -> None:
     def turn(text: str) -> str:
         """One turn, with a server, a store and a thread of its own."""
-        with serving(tmp_path) as url, MemloomStore(url, user_id="dana") as store:
+        with serving(tmp_path) as url, MemtroveStore(url, user_id="dana") as store:
             app = graph(node, store)
             if node is respond:
                 return str(app.invoke(*ask(text, "t", "dana"))["messages"][-1].text)

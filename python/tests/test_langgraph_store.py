@@ -14,12 +14,12 @@ import httpx
 import pytest
 from langgraph.store.base import GetOp, PutOp
 
-from memloom import AsyncMemloomClient, MemloomClient
-from memloom.errors import ApiError, InvalidInputError, MemloomError, TransportError
-from memloom.langgraph import MemloomStore, plans
-from memloom.langgraph.items import ADDRESS, new_memory, statement
-from memloom.langgraph.plans import GONE, Call
-from memloom.models import Memory
+from memtrove import AsyncMemtroveClient, MemtroveClient
+from memtrove.errors import ApiError, InvalidInputError, MemtroveError, TransportError
+from memtrove.langgraph import MemtroveStore, plans
+from memtrove.langgraph.items import ADDRESS, new_memory, statement
+from memtrove.langgraph.plans import GONE, Call
+from memtrove.models import Memory
 
 HERE = ("notes", "inner")
 SECOND = 1 / 60
@@ -27,15 +27,15 @@ SECOND = 1 / 60
 
 
 @pytest.fixture
-def store(url: str, user: str) -> Iterator[MemloomStore]:
-    with MemloomStore(url, user_id=user) as store:
+def store(url: str, user: str) -> Iterator[MemtroveStore]:
+    with MemtroveStore(url, user_id=user) as store:
         yield store
 
 
 @pytest.fixture
 def kept(url: str, user: str) -> Iterator[Callable[[str], Memory | None]]:
     """The memory behind an item, as the server shows it."""
-    with MemloomClient(url, api_key="planner") as client:
+    with MemtroveClient(url, api_key="planner") as client:
 
         def kept(key: str) -> Memory | None:
             wire = statement(HERE, key)
@@ -85,7 +85,7 @@ def test_no_namespace_leads_to_somebody_elses_items(url: str, user: str) -> None
         {"org_id": user},
         {"user_id": user, "project_id": "p", "layer": "project"},
     ]
-    stores = [MemloomStore(url, **scope) for scope in scopes]
+    stores = [MemtroveStore(url, **scope) for scope in scopes]
     for number, store in enumerate(stores):
         store.put(HERE, "key", {"number": number})
     for number, store in enumerate(stores):
@@ -103,8 +103,8 @@ def test_no_namespace_leads_to_somebody_elses_items(url: str, user: str) -> None
 
 def test_a_project_is_shared_by_its_users(url: str, user: str) -> None:
     with (
-        MemloomStore(url, project_id=user, token=f"{user}-a") as one,
-        MemloomStore(url, project_id=user, token=f"{user}-b") as other,
+        MemtroveStore(url, project_id=user, token=f"{user}-a") as one,
+        MemtroveStore(url, project_id=user, token=f"{user}-b") as other,
     ):
         one.put(HERE, "key", {"by": "one"})
         other.put(HERE, "key", {"by": "other"})
@@ -113,13 +113,13 @@ def test_a_project_is_shared_by_its_users(url: str, user: str) -> None:
 
 
 def test_a_user_cannot_name_another_one(url: str, user: str) -> None:
-    with MemloomStore(url, user_id=f"{user}-2", token=user) as store, pytest.raises(ApiError) as told:
+    with MemtroveStore(url, user_id=f"{user}-2", token=user) as store, pytest.raises(ApiError) as told:
         store.put(HERE, "key", {})
     assert told.value.status == 403
 
 
-def test_items_are_no_other_memories(url: str, user: str, store: MemloomStore) -> None:
-    with MemloomClient(url, api_key="planner") as client:
+def test_items_are_no_other_memories(url: str, user: str, store: MemtroveStore) -> None:
+    with MemtroveClient(url, api_key="planner") as client:
         client.memories.add("Dana drinks tea", layer="user", identifiers={"user_id": user})
         client.facts.add(
             fact_type="langgraph.item",
@@ -147,24 +147,24 @@ def test_items_are_no_other_memories(url: str, user: str, store: MemloomStore) -
 )
 def test_it_must_be_clear_whose_it_is(scope: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError):
-        MemloomStore(**scope)
+        MemtroveStore(**scope)
 
 
 # How long they live
 
 
-def test_items_live_as_long_as_they_were_given(url: str, user: str, store: MemloomStore, kept: Any) -> None:
+def test_items_live_as_long_as_they_were_given(url: str, user: str, store: MemtroveStore, kept: Any) -> None:
     store.put(HERE, "for ever", {})
     store.put(HERE, "two minutes", {}, ttl=2)
     store.put(HERE, "a bit more than one", {}, ttl=1.001)
     assert [lifetime(kept(key)) for key in ("for ever", "two minutes", "a bit more than one")] == [None, 120, 61]
-    with MemloomStore(url, user_id=user, ttl={"default_ttl": 5}) as given:
+    with MemtroveStore(url, user_id=user, ttl={"default_ttl": 5}) as given:
         given.put(HERE, "default", {})
         given.put(HERE, "for ever after all", {}, ttl=None)
     assert [lifetime(kept(key)) for key in ("default", "for ever after all")] == [300, None]
 
 
-def test_a_put_decides_the_lifetime_anew(store: MemloomStore, kept: Any) -> None:
+def test_a_put_decides_the_lifetime_anew(store: MemtroveStore, kept: Any) -> None:
     lifetimes = []
     for ttl in (2, None, 3, 4, None):
         store.put(HERE, "key", {"ttl": ttl}, ttl=ttl)
@@ -176,7 +176,7 @@ def test_a_put_decides_the_lifetime_anew(store: MemloomStore, kept: Any) -> None
     assert [lifetime(kept(key)) for key in ("key", "other")] == [None, 120]
 
 
-def test_reads_renew_the_lifetime_and_nothing_else(store: MemloomStore, kept: Any) -> None:
+def test_reads_renew_the_lifetime_and_nothing_else(store: MemtroveStore, kept: Any) -> None:
     store.put(HERE, "key", {"text": "tea"}, ttl=2)
     put = store.get(HERE, "key", refresh_ttl=False)
     assert put is not None
@@ -197,20 +197,20 @@ def test_reads_renew_the_lifetime_and_nothing_else(store: MemloomStore, kept: An
     assert written is not None and written.updated_at > put.updated_at and written.created_at == put.created_at
 
 
-def test_reads_that_are_not_to_renew_do_not(url: str, user: str, store: MemloomStore, kept: Any) -> None:
+def test_reads_that_are_not_to_renew_do_not(url: str, user: str, store: MemtroveStore, kept: Any) -> None:
     store.put(HERE, "key", {"text": "tea"}, ttl=2)
     store.put(HERE, "for ever", {"text": "tea"})
     before = kept("key").version, kept("for ever").version
     store.get(HERE, "key", refresh_ttl=False)
     store.search(HERE, refresh_ttl=False)
     store.list_namespaces()
-    with MemloomStore(url, user_id=user, ttl={"refresh_on_read": False}) as still:
+    with MemtroveStore(url, user_id=user, ttl={"refresh_on_read": False}) as still:
         still.get(HERE, "key")
         still.search(HERE, query="tea")
     assert (kept("key").version, kept("for ever").version) == before
 
 
-def test_an_item_whose_time_is_over_is_gone_for_every_read(store: MemloomStore) -> None:
+def test_an_item_whose_time_is_over_is_gone_for_every_read(store: MemtroveStore) -> None:
     store.put(HERE, "key", {"text": "tea"}, ttl=SECOND)
     eventually(lambda: store.get(HERE, "key", refresh_ttl=False) is None)
     assert store.search(HERE) == []
@@ -224,12 +224,12 @@ def test_an_item_whose_time_is_over_is_gone_for_every_read(store: MemloomStore) 
 
 
 @pytest.mark.parametrize("ttl", [0, -1, 525_601, float("inf"), float("nan")])
-def test_a_lifetime_that_cannot_be_is_refused_before_anything_is_put(store: MemloomStore, ttl: float) -> None:
+def test_a_lifetime_that_cannot_be_is_refused_before_anything_is_put(store: MemtroveStore, ttl: float) -> None:
     with pytest.raises(ValueError, match="ttl must be"):
         store.batch([PutOp(HERE, "first", {}), PutOp(HERE, "second", {}, ttl=ttl)])
     assert store.search(()) == []
     with pytest.raises(ValueError, match="ttl must be"):
-        MemloomStore(user_id="dana", ttl={"default_ttl": ttl})
+        MemtroveStore(user_id="dana", ttl={"default_ttl": ttl})
 
 
 # Who else is writing
@@ -237,7 +237,7 @@ def test_a_lifetime_that_cannot_be_is_refused_before_anything_is_put(store: Meml
 
 def test_puts_that_race_end_in_one_item(url: str, user: str, kept: Any) -> None:
     start = threading.Barrier(8)
-    with MemloomStore(url, user_id=user) as store:
+    with MemtroveStore(url, user_id=user) as store:
 
         def put(writer: int) -> None:
             start.wait(60)
@@ -254,7 +254,7 @@ def test_puts_that_race_end_in_one_item(url: str, user: str, kept: Any) -> None:
 
 def test_puts_that_race_in_one_event_loop_end_in_one_item(url: str, user: str) -> None:
     async def race() -> list[Any]:
-        async with MemloomStore(url, user_id=user) as store:
+        async with MemtroveStore(url, user_id=user) as store:
             await asyncio.gather(*(store.aput(HERE, "key", {str(number): number}) for number in range(20)))
             return [item.value for item in await store.asearch(())]
 
@@ -262,7 +262,7 @@ def test_puts_that_race_in_one_event_loop_end_in_one_item(url: str, user: str) -
     assert len(value) == 1
 
 
-def test_a_read_that_renews_does_not_undo_a_put(store: MemloomStore, kept: Any) -> None:
+def test_a_read_that_renews_does_not_undo_a_put(store: MemtroveStore, kept: Any) -> None:
     store.put(HERE, "key", {"turn": 1}, ttl=2)
     read = plans.batch(store._scope, ["$"], [GetOp(HERE, "key")])
     answers = store._make_all(next(read))
@@ -278,7 +278,7 @@ def test_a_read_that_renews_does_not_undo_a_put(store: MemloomStore, kept: Any) 
 
 
 def test_one_store_works_in_threads_and_in_one_event_loop_after_another(url: str, user: str) -> None:
-    store = MemloomStore(url, user_id=user)
+    store = MemtroveStore(url, user_id=user)
 
     async def put(key: str) -> None:
         await store.aput(HERE, key, {})
@@ -297,7 +297,7 @@ def test_one_store_works_in_threads_and_in_one_event_loop_after_another(url: str
 # Many of them
 
 
-def test_a_batch_may_be_large_and_of_old_and_new(store: MemloomStore) -> None:
+def test_a_batch_may_be_large_and_of_old_and_new(store: MemtroveStore) -> None:
     store.batch([PutOp(HERE, str(number), {"turn": 1}) for number in range(0, 130, 10)])
     store.batch([PutOp(HERE, str(number), {"turn": 2, "number": number}) for number in range(130)])
     found = store.search(HERE, limit=1000)
@@ -306,7 +306,7 @@ def test_a_batch_may_be_large_and_of_old_and_new(store: MemloomStore) -> None:
     assert len(store.search(HERE, limit=1000)) == 110
 
 
-def test_a_thousand_items_are_all_there(store: MemloomStore) -> None:
+def test_a_thousand_items_are_all_there(store: MemtroveStore) -> None:
     places = [("users", f"user {number}", kind) for number in range(25) for kind in ("notes", "facts")]
     store.batch(
         [PutOp(places[number % 50], str(number), {"text": f"note {number}", "n": number}) for number in range(1000)]
@@ -326,8 +326,8 @@ def test_only_what_is_asked_for_is_sent(url: str, user: str) -> None:
         answer = response.json()
         sent.append(len(answer.get("facts", answer.get("results", []))))
 
-    with MemloomClient(url, api_key="planner", on_response=count) as client:
-        store = MemloomStore(user_id=user, client=client)
+    with MemtroveClient(url, api_key="planner", on_response=count) as client:
+        store = MemtroveStore(user_id=user, client=client)
         store.batch([PutOp(("a", str(number % 4)), str(number), {"n": number}) for number in range(40)])
         reads: list[Callable[[], Any]] = [
             lambda: store.list_namespaces(),
@@ -349,8 +349,8 @@ def test_only_what_is_asked_for_is_sent(url: str, user: str) -> None:
 
 def test_many_operations_are_few_requests(url: str, user: str) -> None:
     asked: list[str] = []
-    with MemloomClient(url, api_key="planner", on_request=lambda one: asked.append(one.url.path)) as client:
-        store = MemloomStore(user_id=user, client=client)
+    with MemtroveClient(url, api_key="planner", on_request=lambda one: asked.append(one.url.path)) as client:
+        store = MemtroveStore(user_id=user, client=client)
 
         def requests(ops: list[Any]) -> tuple[list[str], list[Any]]:
             asked.clear()
@@ -413,7 +413,7 @@ def _asks_for(call: Call, fact: dict[str, Any]) -> bool:
     return bool(body["object"] == fact["object"])
 
 
-def test_filters_and_offsets_reach_beyond_what_a_search_returns(store: MemloomStore) -> None:
+def test_filters_and_offsets_reach_beyond_what_a_search_returns(store: MemtroveStore) -> None:
     # More than the server returns at once are better matches than the two that pass.
     ops = [PutOp(HERE, str(number), {"text": "green tea", "rare": False}) for number in range(140)]
     ops += [PutOp(HERE, key, {"text": "a train to Lisbon", "rare": True}) for key in ("x", "y")]
@@ -428,14 +428,14 @@ def test_filters_and_offsets_reach_beyond_what_a_search_returns(store: MemloomSt
     assert len(store.search(HERE, query="green tea", limit=50, offset=130)) == 12
 
 
-def test_the_newest_comes_first_without_a_query(store: MemloomStore) -> None:
+def test_the_newest_comes_first_without_a_query(store: MemtroveStore) -> None:
     for key in ("a", "b", "c"):
         store.put(HERE, key, {})
     store.put(HERE, "a", {"changed": True})
     assert [item.key for item in store.search(HERE)] == ["a", "c", "b"]
 
 
-def test_reading_does_not_change_the_order(store: MemloomStore) -> None:
+def test_reading_does_not_change_the_order(store: MemtroveStore) -> None:
     keys = [f"{number:02}" for number in range(12)]
     for key in keys:
         store.put(HERE, key, {"n": int(key)}, ttl=None if key in ("03", "07") else 5)
@@ -462,7 +462,7 @@ def test_a_renewal_that_fails_does_not_fail_the_read(url: str, user: str) -> Non
             raise httpx.ConnectError("gone") if len(refused) % 2 else httpx.ReadTimeout("slow")
 
     with httpx.Client(event_hooks={"request": [refuse]}) as http:
-        store = MemloomStore(user_id=user, client=MemloomClient(url, api_key="planner", http_client=http))
+        store = MemtroveStore(user_id=user, client=MemtroveClient(url, api_key="planner", http_client=http))
         store.put(HERE, "key", {"text": "tea"}, ttl=5)
         assert store.get(HERE, "key") is not None
         assert len(store.search(HERE)) == len(store.search(HERE, query="tea")) == 1
@@ -470,7 +470,7 @@ def test_a_renewal_that_fails_does_not_fail_the_read(url: str, user: str) -> Non
     assert len(refused) == 3
 
 
-def test_a_put_without_a_lifetime_stays_even_if_the_old_one_ends_meanwhile(store: MemloomStore, kept: Any) -> None:
+def test_a_put_without_a_lifetime_stays_even_if_the_old_one_ends_meanwhile(store: MemtroveStore, kept: Any) -> None:
     store.put(HERE, "key", {"turn": 1}, ttl=SECOND)
     put = plans.batch(store._scope, ["$"], [PutOp(HERE, "key", {"turn": 2})])
     answers = store._make_all(next(put))
@@ -484,16 +484,16 @@ def test_a_put_without_a_lifetime_stays_even_if_the_old_one_ends_meanwhile(store
     assert found is not None and found.value == {"turn": 2} and lifetime(kept("key")) is None
 
 
-def test_a_put_of_what_is_always_gone_ends(store: MemloomStore) -> None:
+def test_a_put_of_what_is_always_gone_ends(store: MemtroveStore) -> None:
     put = plans.batch(store._scope, ["$"], [PutOp(HERE, "key", {})])
     expiring = {"memory": {"id": "m1", "version": 1, "ttlSeconds": 5}}
     steps = [next(put), put.send([expiring]), put.send([GONE]), put.send([expiring])]
     assert [call.operation for [call] in steps] == ["add_memory", "update_memory"] * 2
-    with pytest.raises(MemloomError, match='"key" could not be ended'):
+    with pytest.raises(MemtroveError, match='"key" could not be ended'):
         put.send([GONE])
 
 
-def test_a_query_may_be_a_whole_message(store: MemloomStore) -> None:
+def test_a_query_may_be_a_whole_message(store: MemtroveStore) -> None:
     store.put(HERE, "key", {"text": "tea"})
     assert store.search(HERE, query="tea " * 5000)[0].key == "key"
     # One without a word asks for nothing.
@@ -501,12 +501,12 @@ def test_a_query_may_be_a_whole_message(store: MemloomStore) -> None:
 
 
 def test_fields_say_what_is_embedded(url: str, user: str, kept: Any) -> None:
-    with MemloomStore(url, user_id=user, index={"fields": ["text", "list[*].name"]}) as store:
+    with MemtroveStore(url, user_id=user, index={"fields": ["text", "list[*].name"]}) as store:
         value = {"text": "tea", "list": [{"name": "Ann"}, {"name": "Bob"}], "secret": "hidden"}
         store.put(HERE, "fields", value)
         store.put(HERE, "own", value, index=["secret"])
         store.put(HERE, "none", value, index=False)
-    with MemloomStore(url, user_id=user) as store:
+    with MemtroveStore(url, user_id=user) as store:
         store.put(HERE, "whole", value)
     contents = [kept(key).content for key in ("fields", "own", "none", "whole")]
     rendered = '["notes","inner"] holds "none"'
@@ -516,13 +516,13 @@ def test_fields_say_what_is_embedded(url: str, user: str, kept: Any) -> None:
 
 def test_an_index_with_a_model_of_its_own_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="the server embeds"):
-        MemloomStore(user_id="dana", index={"dims": 3, "embed": lambda texts: [[0.0] * 3 for _ in texts]})
+        MemtroveStore(user_id="dana", index={"dims": 3, "embed": lambda texts: [[0.0] * 3 for _ in texts]})
 
 
 # What goes wrong
 
 
-def test_what_cannot_be_kept_is_told(store: MemloomStore) -> None:
+def test_what_cannot_be_kept_is_told(store: MemtroveStore) -> None:
     with pytest.raises(ApiError) as told:
         store.put(HERE, "large", {"text": "x" * 70_000})
     assert told.value.code == "METADATA_TOO_LARGE"
@@ -545,21 +545,21 @@ def nested(levels: int) -> dict[str, Any]:
     "value",
     [{"set": {1}}, {"nan": float("nan")}, {1: "x"}, {"a": [{None: 1}]}, {"n": 10**400}, nested(63)],
 )
-def test_what_cannot_be_kept_is_refused_before_anything_is_put(store: MemloomStore, value: dict[str, Any]) -> None:
+def test_what_cannot_be_kept_is_refused_before_anything_is_put(store: MemtroveStore, value: dict[str, Any]) -> None:
     ops = [PutOp(HERE, str(number), {}) for number in range(101)]
     with pytest.raises(InvalidInputError):
         store.batch([*ops, PutOp(HERE, "last", value)])
     assert store.search(HERE) == []
 
 
-def test_what_can_just_be_kept_is(store: MemloomStore) -> None:
+def test_what_can_just_be_kept_is(store: MemtroveStore) -> None:
     for value in (nested(62), {"n": [10**308, -(10**308)]}):
         store.put(HERE, "key", value)
         found = store.get(HERE, "key")
         assert found is not None and found.value == value
 
 
-def test_what_is_no_text_and_no_number_is_told_as_an_error_of_ours(store: MemloomStore) -> None:
+def test_what_is_no_text_and_no_number_is_told_as_an_error_of_ours(store: MemtroveStore) -> None:
     for key in ("\ud800", "\ud800" * 2000):
         with pytest.raises(InvalidInputError):
             store.get(HERE, key)
@@ -570,32 +570,32 @@ def test_what_is_no_text_and_no_number_is_told_as_an_error_of_ours(store: Memloo
 
 def test_credentials_of_the_environment_count(monkeypatch: pytest.MonkeyPatch, user: str) -> None:
     def headers(**options: Any) -> dict[str, str]:
-        with MemloomStore(user_id=user, **options) as store:
+        with MemtroveStore(user_id=user, **options) as store:
             return store._connection.client()._options.headers()
 
-    monkeypatch.delenv("MEMLOOM_TOKEN", raising=False)
-    monkeypatch.delenv("MEMLOOM_API_KEY", raising=False)
+    monkeypatch.delenv("MEMTROVE_TOKEN", raising=False)
+    monkeypatch.delenv("MEMTROVE_API_KEY", raising=False)
     assert headers() == {"X-API-Key": "langgraph"}
-    monkeypatch.setenv("MEMLOOM_API_KEY", "key")
+    monkeypatch.setenv("MEMTROVE_API_KEY", "key")
     assert headers() == {"X-API-Key": "key"} and headers(token="own") == {"Authorization": "Bearer own"}
     # A key may work for any user, a token is that of one.
-    monkeypatch.setenv("MEMLOOM_TOKEN", "jwt")
+    monkeypatch.setenv("MEMTROVE_TOKEN", "jwt")
     assert headers() == {"X-API-Key": "key"}
-    with MemloomStore(project_id="p") as store:
+    with MemtroveStore(project_id="p") as store:
         both = {"Authorization": "Bearer jwt", "X-API-Key": "key"}
         assert store._connection.client()._options.headers() == both
-    monkeypatch.delenv("MEMLOOM_API_KEY")
+    monkeypatch.delenv("MEMTROVE_API_KEY")
     assert headers() == {"Authorization": "Bearer jwt"}
 
 
 def test_settings_are_looked_at_where_they_are_given() -> None:
     for wrong in ({"url": "localhost:7077"}, {"token": "sk-live-1\n"}):
         with pytest.raises(InvalidInputError):
-            MemloomStore(user_id="dana", **wrong)  # type: ignore[arg-type]
+            MemtroveStore(user_id="dana", **wrong)  # type: ignore[arg-type]
 
 
 def test_without_a_server_it_is_told(user: str) -> None:
-    with MemloomStore("http://127.0.0.1:9", user_id=user) as store, pytest.raises(TransportError):
+    with MemtroveStore("http://127.0.0.1:9", user_id=user) as store, pytest.raises(TransportError):
         store.put(HERE, "key", {})
 
 
@@ -616,7 +616,7 @@ def _late(requests: list[str], failures: int) -> Callable[[httpx.Request], httpx
 def test_a_put_is_made_again_when_the_server_says_later(failures: int, made: int) -> None:
     requests: list[str] = []
     http = httpx.Client(transport=httpx.MockTransport(_late(requests, failures)))
-    store = MemloomStore(user_id="dana", client=MemloomClient(api_key="k", http_client=http))
+    store = MemtroveStore(user_id="dana", client=MemtroveClient(api_key="k", http_client=http))
     if failures < made:
         store.put(HERE, "key", {})
     else:
@@ -631,7 +631,7 @@ def test_an_awaited_put_is_made_again_when_the_server_says_later(failures: int, 
 
     async def put() -> None:
         http = httpx.AsyncClient(transport=httpx.MockTransport(_late(requests, failures)))
-        store = MemloomStore(user_id="dana", async_client=AsyncMemloomClient(api_key="k", http_client=http))
+        store = MemtroveStore(user_id="dana", async_client=AsyncMemtroveClient(api_key="k", http_client=http))
         await store.aput(HERE, "key", {})
 
     if failures < made:
@@ -643,22 +643,22 @@ def test_an_awaited_put_is_made_again_when_the_server_says_later(failures: int, 
 
 
 def test_a_client_that_was_given_is_used_and_left_open(url: str, user: str) -> None:
-    with MemloomClient(url, api_key="planner") as client:
-        with MemloomStore(user_id=user, client=client) as store:
+    with MemtroveClient(url, api_key="planner") as client:
+        with MemtroveStore(user_id=user, client=client) as store:
             store.put(HERE, "key", {})
         assert client.health()
         # Where it is awaited it waits in a thread.
         assert asyncio.run(store.aget(HERE, "key")) == store.get(HERE, "key")
         with pytest.raises(InvalidInputError, match="url"):
-            MemloomStore(url, user_id=user, client=client)
+            MemtroveStore(url, user_id=user, client=client)
 
 
 def test_it_does_not_show_its_credentials(user: str) -> None:
-    store = MemloomStore(user_id=user, token="s3cret")
+    store = MemtroveStore(user_id=user, token="s3cret")
     assert "s3cret" not in repr(store) and user in repr(store)
 
 
-def test_times_are_those_of_the_server(store: MemloomStore, kept: Any) -> None:
+def test_times_are_those_of_the_server(store: MemtroveStore, kept: Any) -> None:
     store.put(HERE, "key", {})
     found = store.get(HERE, "key")
     assert found is not None and found.created_at == found.updated_at == kept("key").created_at

@@ -4,19 +4,19 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from memloom import (
+from memtrove import (
     UNSET,
     ApiError,
     InvalidInputError,
-    MemloomClient,
+    MemtroveClient,
     MemoryFilter,
     MemoryMetadata,
     NewMemory,
 )
-from memloom.models import FactStatement, MemoryAccessPolicy, MemoryIdentifiers, MemorySource, MemoryTimeRange
+from memtrove.models import FactStatement, MemoryAccessPolicy, MemoryIdentifiers, MemorySource, MemoryTimeRange
 
 
-def test_what_is_added_is_found_changed_and_forgotten(alice: MemloomClient, user: str) -> None:
+def test_what_is_added_is_found_changed_and_forgotten(alice: MemtroveClient, user: str) -> None:
     me = {"user_id": user}
     added = alice.memories.add("prefers window seats", layer="user", identifiers=me, metadata={"tags": ["seats"]})
     assert added.embedding_generated
@@ -48,7 +48,7 @@ def test_what_is_added_is_found_changed_and_forgotten(alice: MemloomClient, user
     assert gone.value.is_not_found and gone.value.code == "MEMORY_NOT_FOUND" and gone.value.request_id
 
 
-def test_a_memory_carries_the_etag_it_came_with(alice: MemloomClient, user: str) -> None:
+def test_a_memory_carries_the_etag_it_came_with(alice: MemtroveClient, user: str) -> None:
     memory = alice.memories.add("tea", layer="user", identifiers={"user_id": user}).memory
     first = memory.etag
     assert first and alice.memories.get(memory.id).etag == first
@@ -65,7 +65,7 @@ def test_a_memory_carries_the_etag_it_came_with(alice: MemloomClient, user: str)
     assert late.value.is_conflict
 
 
-def test_metadata_of_both_kinds_comes_back(alice: MemloomClient, user: str) -> None:
+def test_metadata_of_both_kinds_comes_back(alice: MemtroveClient, user: str) -> None:
     metadata = MemoryMetadata(
         tags=["a"],
         importance=0.9,
@@ -81,7 +81,7 @@ def test_metadata_of_both_kinds_comes_back(alice: MemloomClient, user: str) -> N
     assert removed.metadata.extra == {"other": 2}
 
 
-def test_a_time_to_live_can_be_given_and_taken_away(alice: MemloomClient, user: str) -> None:
+def test_a_time_to_live_can_be_given_and_taken_away(alice: MemtroveClient, user: str) -> None:
     memory = alice.memories.add("soon gone", layer="user", identifiers={"user_id": user}, ttl_seconds=3600).memory
     assert memory.ttl_seconds == 3600 and memory.expires_at is not None
     kept = alice.memories.update(memory.id, ttl_seconds=None).memory
@@ -91,7 +91,7 @@ def test_a_time_to_live_can_be_given_and_taken_away(alice: MemloomClient, user: 
         alice.memories.update(memory.id)
 
 
-def test_lists_filter_and_turn_pages(alice: MemloomClient, user: str) -> None:
+def test_lists_filter_and_turn_pages(alice: MemtroveClient, user: str) -> None:
     me = {"user_id": user}
     many = [
         NewMemory(content=f"note {n}", layer="user", identifiers=MemoryIdentifiers(user_id=user), metadata={"n": n})
@@ -112,7 +112,7 @@ def test_lists_filter_and_turn_pages(alice: MemloomClient, user: str) -> None:
     assert deleted.deleted == 1 and deleted.failed == ["00000000-0000-7000-8000-000000000000"]
 
 
-def test_lists_take_tags_kinds_times_and_states(alice: MemloomClient, user: str) -> None:
+def test_lists_take_tags_kinds_times_and_states(alice: MemtroveClient, user: str) -> None:
     me = {"user_id": user}
     long_ago = datetime(2020, 5, 1, tzinfo=timezone.utc)
     alice.memories.add(
@@ -131,7 +131,7 @@ def test_lists_take_tags_kinds_times_and_states(alice: MemloomClient, user: str)
     assert [hit.memory.content for hit in searched.results] == ["then"]
 
 
-def test_a_failed_item_of_many_says_why(alice: MemloomClient, user: str) -> None:
+def test_a_failed_item_of_many_says_why(alice: MemtroveClient, user: str) -> None:
     me = MemoryIdentifiers(user_id=user)
     items = [
         NewMemory(content="good", layer="user", identifiers=me),
@@ -145,7 +145,7 @@ def test_a_failed_item_of_many_says_why(alice: MemloomClient, user: str) -> None
     assert refused.value.status == 400
 
 
-def test_memories_are_archived_restored_promoted(alice: MemloomClient, user: str) -> None:
+def test_memories_are_archived_restored_promoted(alice: MemtroveClient, user: str) -> None:
     there = {"user_id": user, "session_id": "s1"}
     memory = alice.memories.add("wants a quiet room", layer="session", identifiers=there).memory
     promoted = alice.memories.promote(memory.id, "user")
@@ -157,7 +157,7 @@ def test_memories_are_archived_restored_promoted(alice: MemloomClient, user: str
     assert restored.state == "active"
 
 
-def test_sessions_end(alice: MemloomClient, user: str) -> None:
+def test_sessions_end(alice: MemtroveClient, user: str) -> None:
     there = {"user_id": user, "session_id": "s2"}
     alice.memories.add("important", layer="session", identifiers=there, metadata={"importance": 0.95})
     alice.memories.add("small talk", layer="session", identifiers=there, metadata={"importance": 0.1})
@@ -166,13 +166,13 @@ def test_sessions_end(alice: MemloomClient, user: str) -> None:
     assert alice.memories.list(layer="session", identifiers=there).total_count == 0
 
 
-def test_working_memory_is_cleared(alice: MemloomClient, user: str) -> None:
+def test_working_memory_is_cleared(alice: MemtroveClient, user: str) -> None:
     me = {"user_id": user}
     alice.memories.add("scratch", layer="user", identifiers=me, kind="working")
     assert alice.memories.clear(layer="user", identifiers=me) == 1
 
 
-def test_memories_fade_and_are_merged(alice: MemloomClient, user: str) -> None:
+def test_memories_fade_and_are_merged(alice: MemtroveClient, user: str) -> None:
     me = {"user_id": user}
     alice.memories.add("likes jazz", layer="user", identifiers=me)
     alice.memories.add("Likes jazz.", layer="user", identifiers=me)
@@ -183,7 +183,7 @@ def test_memories_fade_and_are_merged(alice: MemloomClient, user: str) -> None:
     assert merged.merged == 1 and len(merged.groups[0].absorbed_ids) == 1
 
 
-def test_facts_can_be_added_as_memories_and_policies_given(agent: MemloomClient, user: str) -> None:
+def test_facts_can_be_added_as_memories_and_policies_given(agent: MemtroveClient, user: str) -> None:
     memory = agent.memories.add(
         layer="project",
         identifiers={"project_id": f"p-{user}", "user_id": user},
@@ -195,7 +195,7 @@ def test_facts_can_be_added_as_memories_and_policies_given(agent: MemloomClient,
     assert memory.access_policy.policy == "shared"
 
 
-def test_a_repeated_key_gives_the_first_answer(alice: MemloomClient, user: str) -> None:
+def test_a_repeated_key_gives_the_first_answer(alice: MemtroveClient, user: str) -> None:
     first, again = (
         alice.memories.add("once", layer="user", identifiers={"user_id": user}, idempotency_key="k1", retry=True)
         for _ in range(2)
@@ -204,15 +204,15 @@ def test_a_repeated_key_gives_the_first_answer(alice: MemloomClient, user: str) 
     assert alice.memories.list(layer="user", identifiers={"user_id": user}).total_count == 1
 
 
-def test_a_misspelt_identifier_is_refused_before_it_opens_another_scope(alice: MemloomClient) -> None:
+def test_a_misspelt_identifier_is_refused_before_it_opens_another_scope(alice: MemtroveClient) -> None:
     with pytest.raises(InvalidInputError, match="userId"):
         alice.memories.add("x", layer="user", identifiers={"userId": "u"})
 
 
-def test_the_server_says_what_it_can(alice: MemloomClient) -> None:
+def test_the_server_says_what_it_can(alice: MemtroveClient) -> None:
     capabilities = alice.memories.capabilities()
     assert [layer.name for layer in capabilities.layers][:2] == ["agent", "user"]
     assert alice.memories.health().status
     assert alice.health().status == "ok" and alice.ready().status == "ok"
     status = alice.status()
-    assert (status.service, status.status, status.openapi) == ("memloom", "ok", "/openapi.json") and status.version
+    assert (status.service, status.status, status.openapi) == ("memtrove", "ok", "/openapi.json") and status.version

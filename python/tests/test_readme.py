@@ -11,7 +11,7 @@ README = pathlib.Path(__file__).resolve().parent.parent / "README.md"
 
 
 def test_the_example_prints_what_it_says(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MEMLOOM_URL", url)
+    monkeypatch.setenv("MEMTROVE_URL", url)
     blocks = re.findall(r"```(\w+)\n(.*?)```", README.read_text(), re.S)
     assert [language for language, _ in blocks] == ["console", "python", "text"]
     printed = io.StringIO()

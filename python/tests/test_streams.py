@@ -3,8 +3,8 @@ from __future__ import annotations
 import itertools
 import json
 
-from memloom import MemloomClient
-from memloom.models import (
+from memtrove import MemtroveClient
+from memtrove.models import (
     KnowledgeBatchOptions,
     KnowledgeIdentifiers,
     KnowledgeLayer,
@@ -16,8 +16,8 @@ from memloom.models import (
 )
 
 
-def test_the_feed_tells_every_change(agent: MemloomClient, user: str, connect: object) -> None:
-    client: MemloomClient = connect(api_key="webhooks")  # type: ignore[operator]
+def test_the_feed_tells_every_change(agent: MemtroveClient, user: str, connect: object) -> None:
+    client: MemtroveClient = connect(api_key="webhooks")  # type: ignore[operator]
     before = client.changes.list(after=0, limit=1000)
     seen = before.changes[-1].sequence if before.changes else 0
     while before.next_after is not None:
@@ -32,7 +32,7 @@ def test_the_feed_tells_every_change(agent: MemloomClient, user: str, connect: o
     assert [notice.change for notice in streamed] == page.changes
 
 
-def test_knowledge_is_written_found_and_streamed(agent: MemloomClient, user: str) -> None:
+def test_knowledge_is_written_found_and_streamed(agent: MemtroveClient, user: str) -> None:
     assert agent.knowledge.discover().provider.version
     mine = KnowledgeWriteOptions(layer=KnowledgeLayer(type="user", user_id=user))
     entry = NewKnowledgeEntry(content="The castle opens at nine", metadata=KnowledgeMetadata(tags=["castle"]))

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-import memloom
-from memloom import _wire, models
-from memloom._async import admin, attachments, changes, conversations, facts, files, knowledge, memories
-from memloom.operations import OPERATIONS
+import memtrove
+from memtrove import _wire, models
+from memtrove._async import admin, attachments, changes, conversations, facts, files, knowledge, memories
+from memtrove.operations import OPERATIONS
 
 PYTHON = pathlib.Path(__file__).resolve().parent.parent
-ASYNC = PYTHON / "src" / "memloom" / "_async"
+ASYNC = PYTHON / "src" / "memtrove" / "_async"
 
 # Operations that no method is for, each with its reason.
 LEFT_OUT = {
@@ -105,7 +105,7 @@ def called_operations() -> set[str]:
 
 
 def document() -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads((PYTHON.parent / "openapi" / "memloom.json").read_text())
+    loaded: dict[str, Any] = json.loads((PYTHON.parent / "openapi" / "memtrove.json").read_text())
     return loaded
 
 
@@ -187,9 +187,9 @@ def test_the_tests_run_without_pytest_xdist() -> None:
 
 @pytest.mark.parametrize(("module", "needed"), [("langgraph", "langgraph"), ("langchain", "langchain_core")])
 def test_an_adapter_without_what_it_needs_says_what_to_install(module: str, needed: str) -> None:
-    program = f"import sys; sys.modules['{needed}'] = None; import memloom; import memloom.{module}"
+    program = f"import sys; sys.modules['{needed}'] = None; import memtrove; import memtrove.{module}"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert f"install memloom-client[{module}]" in done.stderr, done.stderr
+    assert f"install memtrove[{module}]" in done.stderr, done.stderr
 
 
 def test_the_licence_goes_along() -> None:
@@ -198,8 +198,8 @@ def test_the_licence_goes_along() -> None:
 
 
 TWINS = [
-    (getattr(memloom, name), getattr(memloom, name.removeprefix("Async")))
-    for name in memloom.__all__
+    (getattr(memtrove, name), getattr(memtrove, name.removeprefix("Async")))
+    for name in memtrove.__all__
     if name.startswith("Async")
 ]
 GROUPS = [
@@ -226,8 +226,8 @@ def test_both_halves_have_the_same_methods(waiting: type, plain: type) -> None:
 
 
 def test_everything_public_says_what_it_is() -> None:
-    for name in memloom.__all__:
-        value = getattr(memloom, name)
+    for name in memtrove.__all__:
+        value = getattr(memtrove, name)
         if inspect.isclass(value) or inspect.isfunction(value):
             assert value.__doc__, name
 

@@ -6,39 +6,39 @@ from typing import Any, cast
 
 import pytest
 
-import memloom
+import memtrove
 from conftest import Blocking, Connect
 from fake import HANG_UP, Answer, fake
-from memloom import (
+from memtrove import (
     AnthropicMemoryTool,
     AsyncAgentMemory,
     AsyncAnthropicMemoryTool,
     AsyncToolbox,
     EventDigest,
-    MemloomClient,
+    MemtroveClient,
     RetryPolicy,
     Scope,
     Toolbox,
     ToolOutput,
     TransportError,
 )
-from memloom.tool_calls import ListFilesCall, RecallCall, WriteFileCall, read_call
-from memloom.tool_output import ToolFailure
+from memtrove.tool_calls import ListFilesCall, RecallCall, WriteFileCall, read_call
+from memtrove.tool_output import ToolFailure
 
 
-def toolbox(client: MemloomClient, loop: asyncio.AbstractEventLoop | None, scope: Scope) -> Toolbox:
+def toolbox(client: MemtroveClient, loop: asyncio.AbstractEventLoop | None, scope: Scope) -> Toolbox:
     if loop is None:
-        return Toolbox(memloom.AgentMemory(client), scope)
+        return Toolbox(memtrove.AgentMemory(client), scope)
     return cast(Toolbox, Blocking(AsyncToolbox(AsyncAgentMemory(cast(Any, client)._inner), scope), loop))
 
 
 @pytest.fixture
-def box(agent: MemloomClient, loop: asyncio.AbstractEventLoop | None, scope: Scope) -> Toolbox:
+def box(agent: MemtroveClient, loop: asyncio.AbstractEventLoop | None, scope: Scope) -> Toolbox:
     return toolbox(agent, loop, scope)
 
 
 @pytest.fixture
-def tool(agent: MemloomClient, loop: asyncio.AbstractEventLoop | None, scope: Scope) -> AnthropicMemoryTool:
+def tool(agent: MemtroveClient, loop: asyncio.AbstractEventLoop | None, scope: Scope) -> AnthropicMemoryTool:
     if loop is None:
         return AnthropicMemoryTool(agent, scope)
     return cast(AnthropicMemoryTool, Blocking(AsyncAnthropicMemoryTool(cast(Any, agent)._inner, scope), loop))
@@ -60,29 +60,29 @@ def said(tool: AnthropicMemoryTool, arguments: Any) -> str:
 
 
 def test_there_are_five_tools_with_closed_schemas() -> None:
-    names = [tool.name for tool in memloom.tools()]
+    names = [tool.name for tool in memtrove.tools()]
     assert names == ["memory_recall", "memory_list_files", "memory_load_file", "memory_patch_file", "memory_write_file"]
-    for tool in memloom.tools():
+    for tool in memtrove.tools():
         assert tool.parameters["additionalProperties"] is False
         assert "tenant" not in json.dumps(tool.parameters) and "user" not in json.dumps(tool.parameters)
-    edits = memloom.tools()[3].parameters["properties"]["edits"]
+    edits = memtrove.tools()[3].parameters["properties"]["edits"]
     assert (edits["minItems"], edits["maxItems"]) == (1, 100)
 
 
 def test_tools_are_rendered_for_everybody() -> None:
-    first = memloom.tools()[0]
-    chat = memloom.openai_chat_tools()[0]
+    first = memtrove.tools()[0]
+    chat = memtrove.openai_chat_tools()[0]
     assert chat["type"] == "function" and chat["function"]["parameters"] == first.parameters
-    responses = memloom.openai_responses_tools()[0]
+    responses = memtrove.openai_responses_tools()[0]
     assert (responses["name"], responses["parameters"], responses["strict"]) == (first.name, first.parameters, False)
-    assert memloom.anthropic_tools()[0]["input_schema"] == first.parameters
-    assert memloom.mcp_tools()[0]["inputSchema"] == first.parameters
+    assert memtrove.anthropic_tools()[0]["input_schema"] == first.parameters
+    assert memtrove.mcp_tools()[0]["inputSchema"] == first.parameters
     # What is given out is a copy.
-    memloom.anthropic_tools()[0]["input_schema"].clear()
-    assert memloom.anthropic_tools()[0]["input_schema"] == first.parameters
+    memtrove.anthropic_tools()[0]["input_schema"].clear()
+    assert memtrove.anthropic_tools()[0]["input_schema"] == first.parameters
 
 
-def test_a_model_works_with_its_memory(box: Toolbox, agent: MemloomClient, scope: Scope) -> None:
+def test_a_model_works_with_its_memory(box: Toolbox, agent: MemtroveClient, scope: Scope) -> None:
     written = value(
         box, "memory_write_file", {"path": "profile.md", "content": "likes tea, likes tea", "reason": "told"}
     )
@@ -229,21 +229,21 @@ def test_what_can_be_read_is() -> None:
 
 
 def test_strict_schemas_require_everything_and_allow_null() -> None:
-    patch = memloom.openai_chat_tools(strict=True)[3]["function"]
+    patch = memtrove.openai_chat_tools(strict=True)[3]["function"]
     assert patch["strict"] is True and patch["parameters"]["required"] == ["path", "edits", "reason"]
     edit = patch["parameters"]["properties"]["edits"]["items"]
     assert edit["required"] == ["old_text", "new_text", "occurrence"]
     assert edit["properties"]["occurrence"]["type"] == ["integer", "null"]
     assert patch["parameters"]["properties"]["path"] == {"type": "string"}
-    recall = memloom.openai_responses_tools(strict=True)[0]
+    recall = memtrove.openai_responses_tools(strict=True)[0]
     assert recall["strict"] is True and recall["parameters"]["properties"]["top_k"] == {
         "type": ["integer", "null"],
         "minimum": 1,
         "maximum": 20,
     }
-    hints = [tool["annotations"]["readOnlyHint"] for tool in memloom.mcp_tools()]
+    hints = [tool["annotations"]["readOnlyHint"] for tool in memtrove.mcp_tools()]
     assert hints == [True, True, True, False, False]
-    assert "strict" not in memloom.openai_chat_tools()[0]["function"]
+    assert "strict" not in memtrove.openai_chat_tools()[0]["function"]
 
 
 def test_outputs_are_rendered_for_everybody() -> None:
@@ -392,7 +392,7 @@ def test_directories_mind_the_letter_case(tool: AnthropicMemoryTool) -> None:
     assert said(tool, {"command": "view", "path": "/memories/Notes/a.md"}).endswith("     1\tx")
 
 
-def test_edits_keep_what_else_a_file_holds(tool: AnthropicMemoryTool, agent: MemloomClient, scope: Scope) -> None:
+def test_edits_keep_what_else_a_file_holds(tool: AnthropicMemoryTool, agent: MemtroveClient, scope: Scope) -> None:
     document = {"doc_id": "d", "schema_id": "s", "schema_version": "1", "content": {"text": "one\n", "tags": ["x"]}}
     agent.files.write(scope, "memories/a.md", document, if_match="*")
     said(tool, {"command": "str_replace", "path": "/memories/a.md", "old_str": "one", "new_str": "two"})
@@ -417,7 +417,7 @@ def test_edits_keep_what_else_a_file_holds(tool: AnthropicMemoryTool, agent: Mem
     ],
 )
 def test_the_memory_tool_stays_where_it_belongs(
-    tool: AnthropicMemoryTool, agent: MemloomClient, scope: Scope, path: Any
+    tool: AnthropicMemoryTool, agent: MemtroveClient, scope: Scope, path: Any
 ) -> None:
     for command in ("view", "create", "str_replace", "insert", "delete"):
         arguments = {"command": command, "path": path, "file_text": "x", "old_str": "x", "new_str": "y"}

@@ -17,26 +17,26 @@ import pytest
 
 from conftest import Blocking
 from fake import HANG_UP, Answer, Fake, fake
-from memloom import (
+from memtrove import (
     ApiError,
-    AsyncMemloom,
-    AsyncMemloomClient,
+    AsyncMemtrove,
+    AsyncMemtroveClient,
     DecodeError,
     InvalidInputError,
-    Memloom,
-    MemloomClient,
+    Memtrove,
+    MemtroveClient,
     RetryPolicy,
     Scope,
     TransportError,
     __version__,
 )
-from memloom.errors import api_error
-from memloom.retry import retry_after
+from memtrove.errors import api_error
+from memtrove.retry import retry_after
 
 QUICK = RetryPolicy(max_retries=3, base_delay=0.0, max_delay=0.001)
 ME = {"user_id": "u"}
 OK = b'{"status": "ok"}'
-Make = Callable[..., MemloomClient]
+Make = Callable[..., MemtroveClient]
 
 
 @pytest.fixture
@@ -44,16 +44,16 @@ def make(half: str, loop: asyncio.AbstractEventLoop | None) -> Iterator[Make]:
     """Makes clients of any server."""
     made: list[Any] = []
 
-    def make(server: Fake, **options: Any) -> MemloomClient:
+    def make(server: Fake, **options: Any) -> MemtroveClient:
         options = {"retry": QUICK, **options}
         if loop is None:
-            client: Any = MemloomClient(server.url, **options)
+            client: Any = MemtroveClient(server.url, **options)
         else:
             if provider := options.get("header_provider"):
                 options["header_provider"] = waiting(provider)
-            client = Blocking(AsyncMemloomClient(server.url, **options), loop)
+            client = Blocking(AsyncMemtroveClient(server.url, **options), loop)
         made.append(client)
-        return cast(MemloomClient, client)
+        return cast(MemtroveClient, client)
 
     yield make
     for client in made:
@@ -109,7 +109,7 @@ def test_changes_are_tried_once(make: Make, trouble: Answer | str) -> None:
 
 def test_changes_are_repeated_with_a_key_by_who_wants_it(make: Make) -> None:
     with fake(Answer(503), HANG_UP, Answer(202, b"")) as server:
-        from memloom import EventDigest
+        from memtrove import EventDigest
 
         event = EventDigest(event_id="e", tenant_id="t", user_id="u", digest="d")
         make(server).events.write(Scope("t", "u"), event, idempotency_key="k-1", retry=True)
@@ -343,9 +343,9 @@ def test_the_feed_says_where_it_begins_and_goes_on_from_there(make: Make) -> Non
 
 def test_an_eviction_that_fails_says_so(make: Make) -> None:
     with fake(sse('data: {"progress":0}\n\n', 'event: error\ndata: {"error":"no disk"}\n\n')) as server:
-        from memloom import MemloomError
+        from memtrove import MemtroveError
 
-        with pytest.raises(MemloomError, match="no disk"):
+        with pytest.raises(MemtroveError, match="no disk"):
             list(make(server).admin.evict_with_progress(retention_period="P1D", resource_types=["conversations"]))
         assert len(server.asked) == 1 and server.asked[0].path.endswith("async=true")
 
@@ -407,10 +407,10 @@ def test_credentials_are_in_no_repr(make: Make) -> None:
     with fake(HANG_UP) as server:
         url = server.url.replace("http://", "http://name:hidden-word@")
         made: list[Any] = [
-            MemloomClient(url, token="secret-token", api_key="secret-key"),
-            AsyncMemloomClient(url, token="secret-token", api_key="secret-key"),
-            Memloom("u", url=url, token="secret-token"),
-            AsyncMemloom("u", url=url, api_key="secret-key"),
+            MemtroveClient(url, token="secret-token", api_key="secret-key"),
+            AsyncMemtroveClient(url, token="secret-token", api_key="secret-key"),
+            Memtrove("u", url=url, token="secret-token"),
+            AsyncMemtrove("u", url=url, api_key="secret-key"),
         ]
         with pytest.raises(TransportError) as failed:
             made[0].memories.list(layer="user", identifiers=ME)
@@ -423,14 +423,14 @@ def test_credentials_are_in_no_repr(make: Make) -> None:
 def test_an_address_must_be_one(url: str) -> None:
     if url:
         with pytest.raises(InvalidInputError):
-            MemloomClient(url)
+            MemtroveClient(url)
 
 
 def test_the_address_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("MEMLOOM_URL", raising=False)
-    assert repr(MemloomClient()) == "MemloomClient('http://127.0.0.1:7077')"
-    monkeypatch.setenv("MEMLOOM_URL", "https://memory.example.org/base/")
-    assert repr(MemloomClient()) == "MemloomClient('https://memory.example.org/base')"
+    monkeypatch.delenv("MEMTROVE_URL", raising=False)
+    assert repr(MemtroveClient()) == "MemtroveClient('http://127.0.0.1:7077')"
+    monkeypatch.setenv("MEMTROVE_URL", "https://memory.example.org/base/")
+    assert repr(MemtroveClient()) == "MemtroveClient('https://memory.example.org/base')"
 
 
 def test_what_json_cannot_say_is_refused(make: Make) -> None:
@@ -445,7 +445,7 @@ def test_what_json_cannot_say_is_refused(make: Make) -> None:
 
 
 def test_an_adapter_lets_go_of_loops_that_have_ended() -> None:
-    from memloom._connection import Connection
+    from memtrove._connection import Connection
 
     async def use(connection: Connection) -> None:
         assert connection.async_client() is connection.async_client()
@@ -459,17 +459,17 @@ def test_an_adapter_lets_go_of_loops_that_have_ended() -> None:
 
 
 def test_threads_share_the_client_that_is_made_after_a_close(monkeypatch: pytest.MonkeyPatch) -> None:
-    import memloom._connection
+    import memtrove._connection
 
-    connection = memloom._connection.Connection(None, None, {"url": "http://127.0.0.1:9"})
+    connection = memtrove._connection.Connection(None, None, {"url": "http://127.0.0.1:9"})
     connection.close()
     both = threading.Barrier(2)
 
-    def together(**settings: Any) -> MemloomClient:
+    def together(**settings: Any) -> MemtroveClient:
         both.wait(10)
-        return MemloomClient(**settings)
+        return MemtroveClient(**settings)
 
-    monkeypatch.setattr(memloom._connection, "MemloomClient", together)
+    monkeypatch.setattr(memtrove._connection, "MemtroveClient", together)
     with ThreadPoolExecutor(2) as pool:
         one, other = pool.map(lambda _: connection.client(), range(2))
     assert one is other is connection.client()
@@ -519,9 +519,9 @@ def test_an_http_client_is_not_used_in_a_forked_process(
 
 FORK = """
 import os, sys
-from memloom import MemloomClient
+from memtrove import MemtroveClient
 
-client = MemloomClient(sys.argv[1])
+client = MemtroveClient(sys.argv[1])
 client.health()
 for _ in range(3):
     child = os.fork()
@@ -545,7 +545,7 @@ def test_forked_processes_share_no_connection() -> None:
 
 def test_a_thousand_calls_at_once_take_turns(url: str, user: str) -> None:
     async def many() -> int:
-        async with AsyncMemloomClient(url, token=user, timeout=httpx.Timeout(30, pool=0.2)) as client:
+        async with AsyncMemtroveClient(url, token=user, timeout=httpx.Timeout(30, pool=0.2)) as client:
             answers = await asyncio.gather(*(client.health() for _ in range(1500)))
             return sum(one.status == "ok" for one in answers)
 
@@ -576,10 +576,10 @@ def test_only_a_header_that_cannot_be_sent_is_the_callers_mistake(loop: asyncio.
         transport = httpx.MockTransport(refuse)
         with pytest.raises((InvalidInputError, TransportError)) as told:
             if loop is None:
-                MemloomClient(http_client=httpx.Client(transport=transport), token="t", retry=QUICK).health()
+                MemtroveClient(http_client=httpx.Client(transport=transport), token="t", retry=QUICK).health()
             else:
                 http = httpx.AsyncClient(transport=transport)
-                loop.run_until_complete(AsyncMemloomClient(http_client=http, token="t", retry=QUICK).health())
+                loop.run_until_complete(AsyncMemtroveClient(http_client=http, token="t", retry=QUICK).health())
         assert "sk-live" not in "".join(traceback.format_exception(told.value))
         return told.value, len(made)
 
@@ -601,7 +601,7 @@ def test_a_closed_client_says_so(make: Make, loop: asyncio.AbstractEventLoop | N
 
 def test_a_client_may_be_awaited_in_one_event_loop_after_another() -> None:
     with fake(Answer(200, OK, whole=False)) as server:
-        client = AsyncMemloomClient(server.url)
+        client = AsyncMemtroveClient(server.url)
         for _ in range(3):
             assert asyncio.run(client.health()).status == "ok"
         assert len(client._transport._pool._own) == 1
@@ -639,8 +639,8 @@ def test_a_timeout_may_be_anything_that_httpx_takes(make: Make) -> None:
 
 
 def test_the_environment_says_who_is_calling(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MEMLOOM_TOKEN", "jwt")
-    monkeypatch.setenv("MEMLOOM_API_KEY", "key")
+    monkeypatch.setenv("MEMTROVE_TOKEN", "jwt")
+    monkeypatch.setenv("MEMTROVE_API_KEY", "key")
     with fake(Answer(200, OK)) as server:
         for options in ({}, {"api_key": "own"}, {"header_provider": lambda: {"Authorization": "Bearer theirs"}}):
             make(server, **options).health()
@@ -651,7 +651,7 @@ def test_the_environment_says_who_is_calling(make: Make, monkeypatch: pytest.Mon
 def test_the_server_is_told_the_version(make: Make) -> None:
     with fake(Answer(200, OK)) as server:
         make(server).health()
-        assert server.asked[0].headers["user-agent"] == f"memloom-client/{__version__}"
+        assert server.asked[0].headers["user-agent"] == f"memtrove-client/{__version__}"
 
 
 def test_half_a_character_is_refused(make: Make) -> None:

@@ -2,7 +2,7 @@
 
 use super::{Random, Writer, request, two_words};
 use crate::sender::{FRESH_ID, Template};
-use memloom_core::Timestamp;
+use memtrove_core::Timestamp;
 
 /// Bytes of a digest.
 const DIGEST: usize = 240;

@@ -3,8 +3,8 @@
 use crate::http2::{Head, Wire};
 use anyhow::{Context as _, Result, bail};
 use bytes::Bytes;
-use memloom_proto::json;
-use memloom_proto::v1;
+use memtrove_proto::json;
+use memtrove_proto::v1;
 use prost::Message;
 use serde_json::Value;
 use uuid::Uuid;

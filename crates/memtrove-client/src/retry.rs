@@ -1,0 +1,128 @@
+//! How often a call is sent again, and after how long.
+
+use http::{HeaderMap, StatusCode, header};
+use memtrove_core::{Clock, SystemClock, Timestamp};
+use std::time::Duration;
+
+/// The most that is added to a pause, so that those who failed together do not come back together.
+const JITTER: Duration = Duration::from_millis(100);
+/// Doubling ends here.
+const MAX_DOUBLINGS: u32 = 8;
+/// The longest that a `Retry-After` is waited for.
+const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(30);
+
+/// How often a call that may be repeated is sent again, and after how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetryPolicy {
+    /// So many times after the first; 0 is never.
+    pub max_retries: u32,
+    /// The pause before the first retry; each further one is twice as long.
+    pub base_delay: Duration,
+    /// No pause is longer, unless the service asks for it with `Retry-After`.
+    pub max_delay: Duration,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self { max_retries: 3, base_delay: Duration::from_millis(200), max_delay: Duration::from_secs(2) }
+    }
+}
+
+impl RetryPolicy {
+    /// Everything is sent once.
+    pub const fn never() -> Self {
+        Self { max_retries: 0, base_delay: Duration::ZERO, max_delay: Duration::ZERO }
+    }
+
+    /// The pause before retry `n`, counted from 0.
+    pub(crate) fn pause(&self, n: u32) -> Duration {
+        self.pause_with(n, rand::random_range(Duration::ZERO..JITTER))
+    }
+
+    fn pause_with(&self, n: u32, jitter: Duration) -> Duration {
+        let doubled = self.base_delay.saturating_mul(1 << n.min(MAX_DOUBLINGS));
+        doubled.saturating_add(jitter).min(self.max_delay)
+    }
+}
+
+/// Whether the same request may succeed a moment later.
+pub(crate) fn is_passing(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 429 | 502 | 503 | 504)
+}
+
+/// How long the service asks to wait, as far as it is waited for.
+pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
+    let wanted = match text.parse() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => until(http_date(text)?, headers),
+    };
+    Some(wanted.min(LONGEST_RETRY_AFTER))
+}
+
+/// How long it is until then, by the clock of whoever answered if it shows it.
+fn until(then: Timestamp, headers: &HeaderMap) -> Duration {
+    let date = headers.get(header::DATE).and_then(|date| http_date(date.to_str().ok()?));
+    let now = date.unwrap_or_else(|| SystemClock.now());
+    Duration::from_micros(then.as_micros().saturating_sub(now.as_micros()).try_into().unwrap_or_default())
+}
+
+/// Reads a date of HTTP: `Sun, 06 Nov 1994 08:49:37 GMT`.
+fn http_date(text: &str) -> Option<Timestamp> {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let mut words = text.split_once(", ")?.1.strip_suffix(" GMT")?.split(' ');
+    let (day, month, year, time) = (words.next()?, words.next()?, words.next()?, words.next()?);
+    let month = MONTHS.iter().position(|name| *name == month)? + 1;
+    Timestamp::parse(&format!("{year}-{month:02}-{day}T{time}Z"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_longest() {
+        let policy = RetryPolicy::default();
+        let millis = |n, jitter| policy.pause_with(n, Duration::from_millis(jitter)).as_millis();
+        assert_eq!([millis(0, 0), millis(1, 0), millis(2, 50), millis(3, 99)], [200, 400, 850, 1699]);
+        assert_eq!([millis(4, 0), millis(8, 99), millis(40, 0)], [2000, 2000, 2000]);
+        let slow = RetryPolicy { max_delay: Duration::from_secs(3600), ..policy };
+        let longest = |n| slow.pause_with(n, Duration::ZERO);
+        assert_eq!((longest(8), longest(9)), (Duration::from_millis(51_200), Duration::from_millis(51_200)));
+    }
+
+    #[test]
+    fn jitter_is_less_than_a_tenth_of_a_second() {
+        for _ in 0..200 {
+            let pause = RetryPolicy::default().pause(0).as_millis();
+            assert!((200..300).contains(&pause), "{pause} ms");
+        }
+    }
+
+    #[test]
+    fn what_the_service_asks_for_is_waited_for_up_to_half_a_minute() {
+        let wait = |headers: &[(&'static str, &str)]| {
+            let headers = headers
+                .iter()
+                .map(|(name, value)| (http::HeaderName::from_static(name), value.parse().unwrap()))
+                .collect();
+            retry_after(&headers).map(|wait| wait.as_secs())
+        };
+        assert_eq!(wait(&[]), None);
+        assert_eq!(wait(&[("retry-after", "7")]), Some(7));
+        assert_eq!(wait(&[("retry-after", "3600")]), Some(30));
+        assert_eq!(wait(&[("retry-after", "soon")]), None);
+        let now = ("date", "Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(wait(&[now, ("retry-after", "Sun, 06 Nov 1994 08:49:49 GMT")]), Some(12));
+        assert_eq!(wait(&[now, ("retry-after", "Sun, 06 Nov 1994 08:49:30 GMT")]), Some(0));
+        assert_eq!(wait(&[("retry-after", "Sun, 06 Nov 1994 08:49:30 GMT")]), Some(0), "long past");
+    }
+
+    #[test]
+    fn only_what_passes_is_retried() {
+        let passing: Vec<u16> =
+            (100..600).filter(|code| is_passing(StatusCode::from_u16(*code).unwrap())).collect();
+        assert_eq!(passing, [429, 502, 503, 504]);
+    }
+}

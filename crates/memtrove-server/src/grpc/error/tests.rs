@@ -1,0 +1,103 @@
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use super::*;
+use crate::rest::error::ApiError;
+use memtrove_core::{Quota, Resource};
+use tonic_types::StatusExt;
+use uuid::Uuid;
+
+/// Every error that can leave over both transports, with what the contract maps it to.
+fn errors() -> Vec<(Error, u16, Code)> {
+    let quota =
+        Quota { scope: "user", resource: "writes", limit: 1, window_seconds: 1, retry_after_seconds: 7 };
+    vec![
+        (Error::invalid("title", "is too long"), 400, Code::InvalidArgument),
+        (Error::bad_request("no"), 400, Code::InvalidArgument),
+        (Error::JustificationRequired, 400, Code::InvalidArgument),
+        (Error::Unauthorized, 401, Code::Unauthenticated),
+        (Error::forbidden("no"), 403, Code::PermissionDenied),
+        (Error::TenantForbidden("no".into()), 403, Code::PermissionDenied),
+        (Error::not_found(Resource::Entry, "x"), 404, Code::NotFound),
+        (Error::MethodNotAllowed, 405, Code::Unimplemented),
+        (Error::TransferAlreadyPending { existing: Uuid::nil() }, 409, Code::AlreadyExists),
+        (Error::RecorderDisabled, 409, Code::FailedPrecondition),
+        (Error::Conflict("no".into()), 409, Code::Aborted),
+        (Error::AttachmentLinked, 409, Code::Aborted),
+        (Error::UploadInProgress, 409, Code::Aborted),
+        (Error::TooLarge { max_bytes: 1, actual_bytes: None }, 413, Code::ResourceExhausted),
+        (Error::FileTooLarge { max_bytes: 1, actual_bytes: 2 }, 413, Code::ResourceExhausted),
+        (Error::UnsupportedMediaType, 415, Code::InvalidArgument),
+        (Error::DownloadFailed, 422, Code::FailedPrecondition),
+        (Error::QuotaExceeded(Box::new(quota)), 429, Code::ResourceExhausted),
+        (Error::Internal("secret".into()), 500, Code::Internal),
+        (Error::SearchDisabled, 501, Code::Unimplemented),
+        (Error::PrometheusNotConfigured, 501, Code::Unimplemented),
+        (Error::PeerUnreachable("secret".into()), 502, Code::Unavailable),
+        (Error::Overloaded { retry_after_seconds: 3 }, 503, Code::Unavailable),
+        (Error::StorageUnavailable("secret".into()), 503, Code::Unavailable),
+        (Error::SemanticUnavailable("secret".into()), 503, Code::Unavailable),
+        (Error::IdentityProviderUnavailable, 503, Code::Unavailable),
+        (Error::PrometheusUnavailable, 503, Code::Unavailable),
+        (Error::Timeout, 504, Code::DeadlineExceeded),
+    ]
+}
+
+#[tokio::test]
+async fn both_transports_say_the_same_of_every_error() {
+    for (error, status, code) in errors() {
+        let rest = ApiError(error.clone()).into_response();
+        assert_eq!(rest.status().as_u16(), status, "{error:?}");
+        let body = axum::body::to_bytes(rest.into_body(), 10_000).await.unwrap();
+        let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        let grpc = Status::from(GrpcError(error.clone()));
+        assert_eq!(grpc.code(), code, "{error:?}");
+        let info = grpc.get_details_error_info().unwrap();
+        assert_eq!(
+            (info.reason.as_str(), info.domain.as_str()),
+            (body["code"].as_str().unwrap(), DOMAIN),
+            "{error:?}"
+        );
+    }
+}
+
+#[test]
+fn what_is_for_the_log_never_leaves() {
+    for (error, _, _) in errors() {
+        let status = Status::from(GrpcError(error));
+        let said = format!("{} {:?}", status.message(), status.get_error_details());
+        assert!(!said.contains("secret"), "{said}");
+    }
+    assert_eq!(Status::from(GrpcError(Error::Internal("secret".into()))).message(), "Internal server error");
+}
+
+#[test]
+fn who_should_come_back_is_told_when() {
+    let wait =
+        |error| Status::from(GrpcError(error)).get_details_retry_info().and_then(|info| info.retry_delay);
+    assert_eq!(wait(Error::Overloaded { retry_after_seconds: 3 }), Some(Duration::from_secs(3)));
+    assert_eq!(wait(Error::StorageUnavailable(String::new())), Some(UNAVAILABLE_RETRY));
+    assert_eq!(wait(Error::Timeout), None, "what timed out may have happened");
+    assert_eq!(wait(Error::Conflict(String::new())), None);
+}
+
+#[test]
+fn every_field_that_is_wrong_is_named() {
+    let violations =
+        ["title", "metadata"].map(|field| Violation { field: field.into(), message: "is wrong".into() });
+    let status = Status::from(GrpcError(Error::Invalid(violations.into())));
+    let named: Vec<String> =
+        status.get_details_bad_request().unwrap().field_violations.into_iter().map(|v| v.field).collect();
+    assert_eq!(named, ["title", "metadata"]);
+}
+
+#[test]
+fn logs_and_metrics_see_a_failed_call_as_what_it_would_be_over_rest() {
+    for (error, status, _) in errors() {
+        let response = response(error.clone());
+        assert_eq!(response.status(), StatusCode::OK, "{error:?}");
+        let seen = over_rest(response.headers()).as_u16();
+        // A code of gRPC stands for more than one status; what matters is whose fault it is.
+        assert_eq!(seen >= 500, status >= 500 || seen == 501, "{error:?}: {seen}");
+    }
+    assert_eq!(over_rest(&HeaderMap::new()), StatusCode::OK);
+}

@@ -1,0 +1,139 @@
+//! Whose memory an agent works with: bound by the host, never said by the agent.
+
+use super::McpServer;
+use memtrove_core::files::{ScopedCaller, path};
+use memtrove_core::identity::{
+    Caller, Credentials, IdentityPolicy, Principal, RoleGrant, Trust, VerifiedClient, VerifiedUser, resolve,
+};
+use memtrove_core::memories::MemoryCaller;
+use memtrove_core::{ConversationId, Error, Result};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use uuid::Uuid;
+
+const MAX_PROJECT_CHARS: usize = 255;
+/// Who acts on files where no agent is named.
+const ACTOR: &str = "memtrove-mcp";
+
+/// Who works with the memory of a machine's own user: what whoever starts a process says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Local {
+    /// The user.
+    pub user: String,
+    /// The tenant.
+    pub tenant: String,
+    /// The project that is worked on.
+    pub project: Option<String>,
+    /// The agent.
+    pub agent: Option<String>,
+    /// The conversation that the session's messages belong to.
+    pub session: Uuid,
+}
+
+/// Whose memory it is, and who works with it.
+#[derive(Debug, Clone)]
+pub struct Bound {
+    principal: Principal,
+    user: String,
+    project: Option<String>,
+    session: Option<ConversationId>,
+    request_id: String,
+}
+
+impl Bound {
+    /// The memory of the user whom a principal is or speaks for.
+    pub fn new(principal: Principal, project: Option<String>, request_id: String) -> Result<Self> {
+        let user = principal.user.as_ref().or(principal.asserted_user.as_ref()).ok_or(Error::Unauthorized)?;
+        let user = user.as_str().to_owned();
+        let too_long = |project: &String| project.chars().count() > MAX_PROJECT_CHARS;
+        if project.as_ref().is_some_and(|project| too_long(project) || project.contains(char::is_control)) {
+            return Err(Error::invalid(
+                "project",
+                format!("must have at most {MAX_PROJECT_CHARS} characters, none of them a control character"),
+            ));
+        }
+        let project = project.filter(|project| !project.trim().is_empty());
+        Ok(Self { principal, user, project, session: None, request_id })
+    }
+
+    /// The memory of whoever may open the store anyway: it holds no role and is trusted by nobody.
+    pub fn local(local: Local) -> Result<Self> {
+        let nobody = RoleGrant::default;
+        let policy = IdentityPolicy {
+            default_tenant: local.tenant.clone(),
+            trust: Trust::Clients(HashSet::new()),
+            admin: nobody(),
+            auditor: nobody(),
+            indexer: nobody(),
+            reader: None,
+            writer: None,
+        };
+        let credentials = Credentials {
+            user: Some(VerifiedUser { id: local.user, tenant: Some(local.tenant), role_values: Vec::new() }),
+            client: local.agent.map(|id| VerifiedClient { id, tenant: None }),
+            ..Credentials::default()
+        };
+        let principal = resolve(credentials, &policy)?;
+        let bound = Self::new(principal, local.project, String::new())?;
+        Ok(Self { session: Some(ConversationId(local.session)), ..bound })
+    }
+
+    /// The project, if one is bound.
+    pub(super) fn project(&self) -> Option<&str> {
+        self.project.as_deref()
+    }
+
+    /// Whose memory it is, for people and models.
+    pub(super) fn name(&self) -> String {
+        match &self.project {
+            Some(project) => format!("{}, in the project {project}", self.user),
+            None => self.user.clone(),
+        }
+    }
+
+    /// The conversation of this session, if it has one.
+    pub(super) fn session(&self) -> Option<ConversationId> {
+        self.session
+    }
+
+    /// The tenant and the user, as an event names them.
+    pub(super) fn scope(&self) -> (&str, &str) {
+        (self.principal.tenant().as_str(), &self.user)
+    }
+
+    /// What the layers are named by.
+    pub(super) fn identifiers(&self) -> Value {
+        match &self.project {
+            Some(project) => json!({"userId": self.user, "projectId": project}),
+            None => json!({"userId": self.user}),
+        }
+    }
+
+    /// Where is looked: the project's memories count for more than the user's own.
+    pub(super) fn layers(&self) -> Value {
+        if self.project.is_some() { json!(["project", "user"]) } else { json!(["user"]) }
+    }
+}
+
+impl McpServer {
+    /// The caller, in the files of its user.
+    pub(super) fn files_caller(&self) -> Result<ScopedCaller> {
+        let bound = &self.bound;
+        // A user whose files have no path over REST has none here.
+        let user = path::scope_id(&utf8_percent_encode(&bound.user, NON_ALPHANUMERIC).to_string())?;
+        let actor = bound.principal.client.is_none().then_some(ACTOR);
+        ScopedCaller::enter(&bound.principal, user, actor, bound.request_id.clone())
+    }
+
+    /// The caller, in the memories of its tenant.
+    pub(super) fn memories_caller(&self) -> MemoryCaller {
+        self.services.memories.caller(&self.bound.principal, self.bound.request_id.clone())
+    }
+
+    /// The caller, in the conversations of its user.
+    pub(super) fn conversations_caller(&self) -> Result<Caller> {
+        self.bound.principal.clone().into_caller()
+    }
+}

@@ -1,0 +1,155 @@
+//! `remember_fact`, `query_facts`.
+
+use super::{Outcome, cut, fitting, for_project, indented, read, share};
+use crate::mcp::McpServer;
+use crate::mcp::failure::told;
+use memtrove_core::memories::{Fact, FactQuery, Memory};
+use memtrove_core::parse_uuid;
+use memtrove_service::memories::Listed;
+use memtrove_wire::tools::ToolFailure;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+const MAX_CHARS: usize = 1024;
+const DEFAULT_LIMIT: u32 = 20;
+const MAX_LIMIT: u32 = 100;
+/// So much is shown of each part of one of several facts.
+const PART_CHARS: usize = 150;
+/// What stands between the parts of a fact.
+const BETWEEN: &str = " · ";
+/// What kind of fact a model states; the kinds of other clients are found all the same.
+const FACT_TYPE: &str = "fact";
+/// So many other values of the same relation are told of.
+const OTHERS: u32 = 5;
+
+/// States a fact, and says what else is stated of the same.
+pub(super) async fn remember(server: &McpServer, arguments: &Value) -> Outcome {
+    let takes = r#"remember_fact takes {"subject": "Alice", "predicate": "works_at", "object": "Acme", "confidence": 1}; confidence (0 to 1) is optional."#;
+    let arguments = read(arguments, &["subject", "predicate", "object", "confidence", "for_project"], takes)?;
+    let (subject, predicate) =
+        (arguments.text("subject", MAX_CHARS)?, arguments.text("predicate", MAX_CHARS)?);
+    let object = arguments.text("object", MAX_CHARS)?;
+    let confidence = share(&arguments, "confidence")?;
+    let layer = if for_project(server, &arguments)? { "project" } else { "user" };
+    let mut body = json!({
+        "layer": layer,
+        "identifiers": server.bound.identifiers(),
+        "factType": FACT_TYPE,
+        "subject": subject,
+        "predicate": predicate,
+        "object": object,
+    });
+
+    let same = json!({"factType": FACT_TYPE, "subject": subject, "predicate": predicate, "object": object});
+    let stated = facts(server, json!([layer]), same).await?.memories.into_iter().next();
+    // Stating a fact replaces its confidence, so one that is stated already is left alone unless that is to change, or its time
+    // would run out.
+    let is_new = |fact: &Fact| confidence.is_some_and(|confidence| confidence != fact.confidence);
+    let (what, id) = match stated {
+        Some(Memory { id, fact: Some(fact), ttl_seconds: None, .. }) if !is_new(&fact) => {
+            ("already remembered", id.to_string())
+        }
+        stated => {
+            if let Some(confidence) = confidence {
+                body["confidence"] = confidence.into();
+            }
+            let caller = server.memories_caller();
+            let reply = server.services.memories.add_fact(&caller, &body, None).await.map_err(told)?;
+            let id = reply.body.pointer("/fact/id").and_then(Value::as_str).unwrap_or_default().to_owned();
+            let what = match stated {
+                _ if reply.created => "remembered",
+                Some(_) => "updated",
+                None => "already remembered",
+            };
+            (what, id)
+        }
+    };
+
+    let mut said = format!("{what} [{id}]");
+    let related = json!({"subject": subject, "predicate": predicate, "limit": OTHERS + 1});
+    // The fact is stated already: that the others could not be looked for is no reason to have it stated again.
+    let others = facts(server, server.bound.layers(), related).await.map(|found| found.memories);
+    for memory in others.unwrap_or_default().iter().filter(|memory| memory.id.to_string() != id) {
+        let other = line(memory, PART_CHARS);
+        // Writing to a `String` cannot fail.
+        let _ = write!(said, "\nalso stated, forget it if it is no longer true: {other}");
+    }
+    Ok(said)
+}
+
+/// Lists facts.
+pub(super) async fn query(server: &McpServer, arguments: &Value) -> Outcome {
+    let takes = r#"query_facts takes {"subject": "Alice", "predicate": "works_at", "object": "Acme", "limit": 20}; all are optional."#;
+    let arguments = read(arguments, &["subject", "predicate", "object", "limit"], takes)?;
+    let limit = arguments.number(&["limit"], 1, MAX_LIMIT)?.unwrap_or(DEFAULT_LIMIT);
+    let mut body = json!({"limit": limit});
+    for name in ["subject", "predicate", "object"] {
+        if let Some(text) = arguments.optional_text(name, MAX_CHARS)? {
+            body[name] = text.into();
+        }
+    }
+    let found = facts(server, server.bound.layers(), body).await?;
+    if found.memories.is_empty() {
+        return Ok("no such facts; they are compared exactly, recall also finds what is similar".to_owned());
+    }
+    let chars = if found.memories.len() == 1 { usize::MAX } else { PART_CHARS };
+    let mut lines: Vec<String> = found.memories.iter().map(|memory| line(memory, chars)).collect();
+    let left_out = fitting(&mut lines);
+    let missing = found.total - lines.len();
+    if missing > 0 {
+        let advice = if left_out == 0 && limit < MAX_LIMIT {
+            "raise limit, or narrow by subject or predicate"
+        } else {
+            "narrow by subject or predicate"
+        };
+        lines.push(format!("({missing} more, not shown: {advice})"));
+    }
+    Ok(lines.join("\n"))
+}
+
+/// The facts that are shown like this, with or without what stands behind them.
+pub(super) async fn shown_as(server: &McpServer, text: &str) -> Result<Vec<Memory>, ToolFailure> {
+    let text = without(text, '[', ']', |id| parse_uuid(id).is_some());
+    let surely = without(text, '(', ')', |number| number.parse::<f64>().is_ok());
+    let mut forms = vec![text, surely];
+    forms.dedup();
+    for form in forms {
+        let parts: Vec<&str> = form.splitn(3, BETWEEN).collect();
+        let [subject, predicate, object] = parts[..] else { continue };
+        if parts.iter().any(|part| part.trim().is_empty() || part.chars().count() > MAX_CHARS) {
+            continue;
+        }
+        let body = json!({"subject": subject, "predicate": predicate, "object": object, "limit": MAX_LIMIT});
+        let found = facts(server, server.bound.layers(), body).await?.memories;
+        if !found.is_empty() {
+            return Ok(found);
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// A text without the brackets at its end, if what is in them is of this kind.
+fn without(text: &str, opens: char, closes: char, is_such: impl Fn(&str) -> bool) -> &str {
+    let text = text.trim();
+    match text.strip_suffix(closes).and_then(|rest| rest.rsplit_once(opens)) {
+        Some((before, inner)) if is_such(inner) => before.trim_end(),
+        _ => text,
+    }
+}
+
+async fn facts(server: &McpServer, layers: Value, mut body: Value) -> Result<Listed, ToolFailure> {
+    body["layers"] = layers;
+    body["identifiers"] = server.bound.identifiers();
+    let (memories, caller) = (&server.services.memories, server.memories_caller());
+    let query = FactQuery::read(&body, memories.rules(), &caller).map_err(told)?;
+    memories.facts(&caller, query).await.map_err(told)
+}
+
+fn line(memory: &Memory, chars: usize) -> String {
+    let Some(Fact { subject, predicate, object, confidence, .. }) = &memory.fact else {
+        return cut(&indented(&memory.content), chars);
+    };
+    let parts = [subject, predicate, object].map(|part| cut(&indented(part), chars));
+    let sure = if *confidence < 1.0 { format!(" ({confidence})") } else { String::new() };
+    format!("{}{sure} [{}]", parts.join(BETWEEN), memory.id)
+}

@@ -1,0 +1,132 @@
+//! `remember`, `recall`, `forget`.
+
+use super::{Outcome, cut, day, facts, for_project, indented, read, share, share_of};
+use crate::mcp::McpServer;
+use crate::mcp::failure::{NO_MEMORY, told};
+use memtrove_core::memories::{Search, mirror};
+use memtrove_wire::tools::ToolFailure;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+/// The most characters of something to remember; what is longer is a file.
+const MAX_TEXT_CHARS: usize = 8000;
+const MAX_QUERY_CHARS: usize = 2000;
+const DEFAULT_LIMIT: u32 = 5;
+const DEFAULT_MIN_SCORE: f64 = 0.3;
+
+/// Remembers something, once.
+pub(super) async fn remember(server: &McpServer, arguments: &Value) -> Outcome {
+    let takes = r#"remember takes {"text": "one self-contained sentence"}; texts over 8000 characters belong in a file: memory_write_file."#;
+    let arguments = read(arguments, &["text", "for_project"], takes)?;
+    let text = arguments.text("text", MAX_TEXT_CHARS)?;
+    let layer = if for_project(server, &arguments)? { "project" } else { "user" };
+    let body = json!({"layer": layer, "identifiers": server.bound.identifiers(), "content": text});
+    let caller = server.memories_caller();
+    let remembered = server.services.memories.remember(&caller, &body).await.map_err(told)?;
+    let (what, id) =
+        (if remembered.created { "remembered" } else { "already remembered" }, remembered.memory.id);
+    Ok(format!("{what} [{id}]"))
+}
+
+/// Finds memories.
+pub(super) async fn recall(server: &McpServer, arguments: &Value) -> Outcome {
+    let takes = r#"recall takes {"query": "plain words", "limit": 5, "min_score": 0.3}; limit (1 to 20) and min_score (0 to 1) are optional."#;
+    let arguments = read(arguments, &["query", "limit", "min_score"], takes)?;
+    let threshold = share(&arguments, "min_score")?.unwrap_or(DEFAULT_MIN_SCORE);
+    let body = json!({
+        "query": arguments.text("query", MAX_QUERY_CHARS)?,
+        "layers": server.bound.layers(),
+        "identifiers": server.bound.identifiers(),
+        "limit": arguments.number(&["limit"], 1, 20)?.unwrap_or(DEFAULT_LIMIT),
+        "threshold": threshold,
+        "ranking": "score",
+    });
+    let (memories, caller) = (&server.services.memories, server.memories_caller());
+    let search = Search::read(&body, memories.rules(), &caller).map_err(told)?;
+    let found = memories.search(&caller, search).await.map_err(told)?;
+    if found.hits.is_empty() {
+        let advice = if threshold > 0.0 { "; other words or a lower min_score may find more" } else { "" };
+        return Ok(format!("nothing found with a score of {threshold} or more{advice}"));
+    }
+    let chars = share_of(found.hits.len());
+    let mut shown = String::from("score, memory [id, day]\n");
+    for hit in &found.hits {
+        let memory = &hit.memory;
+        let at = memory.occurred_at.unwrap_or(memory.updated_at).to_string();
+        let whose = if memory.scope.user().is_none() { ", project" } else { "" };
+        let text = cut(&indented(&memory.content), chars);
+        // Writing to a `String` cannot fail.
+        let _ = writeln!(shown, "{:.2} {text} [{}, {}{whose}]", hit.score, memory.id, day(&at));
+    }
+    Ok(shown.trim_end().to_owned())
+}
+
+/// Forgets a memory, which a fact is too, or an event with the memory that mirrors it.
+pub(super) async fn forget(server: &McpServer, arguments: &Value) -> Outcome {
+    let takes = r#"forget takes {"id": "…"} as recall, query_facts or memory_log_event showed it, or {"text": "all of its text"}."#;
+    let arguments = read(arguments, &["id", "text"], takes)?;
+    let id = arguments.optional_text("id", 100)?;
+    let text = arguments.optional_text("text", MAX_TEXT_CHARS)?;
+    let (memories, caller) = (&server.services.memories, server.memories_caller());
+    let forgotten = match (id, text) {
+        // Ids are shown in brackets.
+        (Some(id), None) => forget_id(server, id.trim().trim_matches(['[', ']'])).await?,
+        (None, Some(text)) => {
+            let body = json!({
+                "query": text,
+                "layers": server.bound.layers(),
+                "identifiers": server.bound.identifiers(),
+            });
+            match memories.forget_words(&caller, &body).await.map_err(told)?.len() {
+                0 => {
+                    let mut gone = 0;
+                    for fact in facts::shown_as(server, &text).await? {
+                        gone += forget_id(server, &fact.id.to_string()).await?;
+                    }
+                    gone
+                }
+                several => several,
+            }
+        }
+        (Some(_), Some(_)) => return Err(arguments.wrong("there is both an 'id' and a 'text'".to_owned())),
+        (None, None) => return Err(arguments.wrong("neither 'id' nor 'text' is given".to_owned())),
+    };
+    match forgotten {
+        0 => Err(ToolFailure::new(
+            "MEMORY_NOT_FOUND",
+            "no memory, fact or event here has this id or says exactly this",
+            NO_MEMORY,
+        )),
+        1 => Ok("forgotten".to_owned()),
+        several => Ok(format!("forgotten: {several} memories")),
+    }
+}
+
+/// Forgets what has this id; says how many that were.
+async fn forget_id(server: &McpServer, id: &str) -> Result<usize, ToolFailure> {
+    let (memories, caller) = (&server.services.memories, server.memories_caller());
+    let mut ids = vec![id.to_owned()];
+    if let Ok(files) = server.files_caller() {
+        ids.push(mirror::id(&files.scope, id).to_string());
+    }
+    for id in ids {
+        let mut gone = 0;
+        for scope in scopes(server) {
+            gone += usize::from(memories.delete(&caller, &id, &scope, None).await.map_err(told)?);
+        }
+        if gone > 0 {
+            return Ok(gone);
+        }
+    }
+    Ok(0)
+}
+
+/// The scopes that are bound, as a request by id names them: an id leads to no other.
+fn scopes(server: &McpServer) -> Vec<Vec<(String, String)>> {
+    let named = |layer: &str, name: &str, value: &str| {
+        vec![("layer".to_owned(), layer.to_owned()), (name.to_owned(), value.to_owned())]
+    };
+    let (_, user) = server.bound.scope();
+    let project = server.bound.project().map(|project| named("project", "projectId", project));
+    std::iter::once(named("user", "userId", user)).chain(project).collect()
+}

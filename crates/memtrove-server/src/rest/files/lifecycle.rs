@@ -1,0 +1,94 @@
+//! Retention and forget.
+
+use super::extract::{Identified, JsonBody, Scoped};
+use super::{FilesError, json};
+use crate::rest::App;
+use crate::rest::extract::header;
+use crate::shell::request_id;
+use axum::extract::State;
+use axum::response::Response;
+use http::{HeaderMap, StatusCode};
+use memtrove_core::Error;
+use memtrove_core::files::{FileRole, ScopedCaller, body};
+use memtrove_core::identity::is_user_id;
+use memtrove_wire::files as wire;
+
+/// Removes events and audit records that are older than so many days. Files stay.
+#[utoipa::path(post, path = "/v1/tenants/{tenant_id}/users/{user_id}/retention:apply", tag = "lifecycle",
+    params(("tenant_id" = String, Path, description = "The tenant"), ("user_id" = String, Path, description = "The user")),
+    request_body = wire::RetentionRequest,
+    responses((status = 200, description = "What was removed", body = wire::RetentionReport)))]
+pub(in crate::rest) async fn apply_retention(
+    Scoped(caller): Scoped,
+    State(app): State<App>,
+    body: JsonBody,
+) -> Result<Response, FilesError> {
+    let files = &app.0.services.files;
+    files.admit(&caller, FileRole::Writer).await?;
+    let report = files.apply_retention(&caller, &body.object()?).await?;
+    let body = wire::RetentionReport {
+        events_deleted: report.events_deleted,
+        audit_deleted: report.audit_deleted,
+        snapshots_deleted: 0,
+        search_documents_deleted: report.search_documents_deleted,
+        cutoff_events_utc: report.cutoff_events.to_string(),
+        cutoff_audit_utc: report.cutoff_audit.to_string(),
+        cutoff_snapshots_utc: report.cutoff_snapshots.to_string(),
+    };
+    Ok(json(StatusCode::OK, &body))
+}
+
+/// Forgets a user: files, events, audit trail, conversations, memories, everything.
+#[utoipa::path(delete, path = "/v1/tenants/{tenant_id}/users/{user_id}/memory", tag = "lifecycle",
+    params(("tenant_id" = String, Path, description = "The tenant"), ("user_id" = String, Path, description = "The user")),
+    responses((status = 200, description = "What was removed", body = wire::ForgetReport)))]
+pub(in crate::rest) async fn forget_user(
+    Scoped(caller): Scoped,
+    State(app): State<App>,
+) -> Result<Response, FilesError> {
+    forget(&app, &caller).await
+}
+
+/// Forgets a user of the caller's tenant whose id no path can hold.
+#[utoipa::path(post, path = "/v1/users:forget", tag = "lifecycle",
+    request_body = wire::ForgetUserRequest,
+    responses((status = 200, description = "What was removed", body = wire::ForgetReport)))]
+pub(in crate::rest) async fn forget_user_by_id(
+    Identified(principal): Identified,
+    headers: HeaderMap,
+    State(app): State<App>,
+    body: JsonBody,
+) -> Result<Response, FilesError> {
+    let members = body.object()?;
+    let user = body::text(&members, "userId")?.unwrap_or_default();
+    if !is_user_id(user) {
+        return Err(Error::invalid("userId", "must be 1..255 characters, not blank").into());
+    }
+    let service_id = header(&headers, "X-Service-Id")?;
+    let request_id = request_id::current().unwrap_or_default();
+    let caller = ScopedCaller::enter(&principal, user.to_owned(), service_id.as_deref(), request_id)?;
+    forget(&app, &caller).await
+}
+
+async fn forget(app: &App, caller: &ScopedCaller) -> Result<Response, FilesError> {
+    let files = &app.0.services.files;
+    caller.require_to_forget()?;
+    files.admit(caller, FileRole::Writer).await?;
+    let removed = files.forget(caller).await?;
+    let body = wire::ForgetReport {
+        documents_deleted: removed.documents,
+        events_deleted: removed.events,
+        audit_deleted: removed.audit,
+        snapshots_deleted: 0,
+        search_documents_deleted: removed.indexed,
+        conversations: wire::ForgottenConversations {
+            deleted: removed.conversations,
+            anonymized: removed.anonymized,
+        },
+        memories: wire::ForgottenMemories {
+            deleted: removed.memories,
+            anonymized: removed.memories_anonymized,
+        },
+    };
+    Ok(json(StatusCode::OK, &body))
+}

@@ -1,0 +1,64 @@
+//! Whom there are memories about: users, agents, apps and runs.
+
+use super::extract::{Called, Parameters};
+use super::params::{EntityPageParameters, members};
+use super::{Mem0Error, Paging, respond, said};
+use crate::rest::App;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use memtrove_core::memories::mem0::{Entities, Entity};
+use memtrove_core::memories::members::Members;
+use memtrove_core::memories::{Code, Refusal};
+use memtrove_core::{Error, Result};
+use memtrove_wire::mem0 as wire;
+use serde_json::{Value, json};
+
+/// On a page that names no number of them.
+const PAGE_SIZE: usize = 10_000;
+
+/// Lists whom there are memories about.
+#[utoipa::path(get, path = "/v1/entities/", tag = "mem0", operation_id = "mem0_entities", params(EntityPageParameters),
+    responses((status = 200, description = "Users, agents, apps and runs", body = wire::EntityPage)))]
+pub(in crate::rest) async fn entities(
+    Called(caller): Called,
+    Parameters(params): Parameters,
+    State(app): State<App>,
+) -> Result<Response, Mem0Error> {
+    let body = Value::Object(members(&params, &["page", "page_size"])?);
+    let paging = Members::body(&body)?;
+    let paging = Paging {
+        address: "/v1/entities/",
+        page: paging.limit("page", 1, 1_000_000)?,
+        size: paging.limit("page_size", PAGE_SIZE, PAGE_SIZE)?,
+    };
+    let (subjects, total) = app.0.services.memories.subjects(&caller, paging.offset(), paging.size).await?;
+    let shown = subjects.iter().map(|one| {
+        let (kind, id) = (one.entity.as_str(), &one.id);
+        json!({"id": id, "name": id, "type": kind, "total_memories": one.memories})
+    });
+    Ok(respond(&paging.with(shown.collect(), total)))
+}
+
+/// Deletes all memories about somebody or something.
+#[utoipa::path(delete, path = "/v2/entities/{entity_type}/{entity_id}/", tag = "mem0", operation_id = "mem0_delete_entity",
+    params(("entity_type" = wire::EntityType, Path, description = "What it is"),
+        ("entity_id" = String, Path, description = "Its id")),
+    responses((status = 200, description = "They are gone", body = wire::Done)))]
+pub(in crate::rest) async fn delete_entity(
+    Called(caller): Called,
+    path: Result<Path<(String, String)>, PathRejection>,
+    State(app): State<App>,
+) -> Result<Response, Mem0Error> {
+    let not_found = || {
+        let message = "memories are about a user, an agent, an app or a run, and about nothing else";
+        Error::from(Refusal::new(Code::MemoryNotFound, message))
+    };
+    // What cannot be decoded names nobody.
+    let Path((kind, id)) = path.map_err(|_| not_found())?;
+    let entity = Entity::parse(&kind).ok_or_else(not_found)?;
+    // That there are none is no error: clients delete one after the other whom they were told of, and a memory of several goes
+    // with the first.
+    app.0.services.memories.delete_about(&caller, Entities::listed(entity, &id)).await?;
+    Ok(said("Entity deleted successfully!"))
+}

@@ -1,0 +1,130 @@
+//! The routes of the server that mem0 publishes: the same operations under shorter paths, a little different.
+
+use super::entries::{self, delete_one, update_one};
+use super::extract::{Called, Id, JsonBody, Parameters};
+use super::finding::{self, delete_with, page};
+use super::history;
+use super::params::{EntityParameters, PageParameters, members};
+use super::{Mem0Error, Mem0ErrorBody, respond, said};
+use crate::rest::App;
+use axum::extract::State;
+use axum::response::Response;
+use memtrove_wire::mem0 as wire;
+use serde_json::json;
+
+/// Remembers messages as they are.
+#[utoipa::path(post, path = "/memories", tag = "mem0", operation_id = "mem0_create_memories",
+    request_body = wire::AddRequest,
+    responses((status = 200, description = "What was remembered", body = wire::Added),
+        (status = 422, description = "Too long, too many, or too much metadata", body = Mem0ErrorBody)))]
+pub(in crate::rest) async fn create_memories(
+    caller: Called,
+    app: State<App>,
+    body: JsonBody,
+) -> Result<Response, Mem0Error> {
+    entries::add(caller, app, body).await
+}
+
+/// Lists memories, newest first.
+#[utoipa::path(get, path = "/memories", tag = "mem0", operation_id = "mem0_get_memories",
+    params(EntityParameters, PageParameters),
+    responses((status = 200, description = "The newest of them", body = wire::Listed)))]
+pub(in crate::rest) async fn get_memories(
+    Called(caller): Called,
+    Parameters(params): Parameters,
+    State(app): State<App>,
+) -> Result<Response, Mem0Error> {
+    let body = members(&params, &["page", "page_size"])?;
+    let page = page(&app.0.services.memories, &caller, body, "/memories").await?;
+    Ok(respond(&json!({"results": page["results"], "count": page["count"]})))
+}
+
+/// Deletes all memories with these ids.
+#[utoipa::path(delete, path = "/memories", tag = "mem0", operation_id = "mem0_delete_memories",
+    params(EntityParameters),
+    responses((status = 200, description = "They are gone", body = wire::Done)))]
+pub(in crate::rest) async fn delete_memories(
+    Called(caller): Called,
+    Parameters(params): Parameters,
+    State(app): State<App>,
+) -> Result<Response, Mem0Error> {
+    delete_with(&app.0.services.memories, &caller, &params).await?;
+    Ok(said("All relevant memories deleted"))
+}
+
+/// Reads a memory.
+#[utoipa::path(get, path = "/memories/{id}", tag = "mem0", operation_id = "mem0_get_memory",
+    params(("id" = String, Path, description = "The memory")),
+    responses((status = 200, description = "The memory", body = wire::Memory)))]
+pub(in crate::rest) async fn get_memory(
+    caller: Called,
+    id: Id,
+    app: State<App>,
+) -> Result<Response, Mem0Error> {
+    entries::get(caller, id, app).await
+}
+
+/// Changes a memory.
+#[utoipa::path(put, path = "/memories/{id}", tag = "mem0", operation_id = "mem0_update_memory",
+    params(("id" = String, Path, description = "The memory")),
+    request_body = wire::UpdateRequest,
+    responses((status = 200, description = "It is changed", body = wire::Done),
+        (status = 422, description = "Too long, or too much metadata", body = Mem0ErrorBody)))]
+pub(in crate::rest) async fn update_memory(
+    Called(caller): Called,
+    Id(id): Id,
+    State(app): State<App>,
+    body: JsonBody,
+) -> Result<Response, Mem0Error> {
+    update_one(&app.0.services.memories, &caller, &id, &body.value()?).await?;
+    Ok(said("Memory updated successfully!"))
+}
+
+/// Deletes a memory.
+#[utoipa::path(delete, path = "/memories/{id}", tag = "mem0", operation_id = "mem0_delete_memory",
+    params(("id" = String, Path, description = "The memory")),
+    responses((status = 200, description = "It is gone", body = wire::Done)))]
+pub(in crate::rest) async fn delete_memory(
+    Called(caller): Called,
+    Id(id): Id,
+    State(app): State<App>,
+) -> Result<Response, Mem0Error> {
+    delete_one(&app.0.services.memories, &caller, &id, false).await?;
+    Ok(said("Memory deleted successfully"))
+}
+
+/// Lists the texts of a memory, from the first on.
+#[utoipa::path(get, path = "/memories/{id}/history", tag = "mem0", operation_id = "mem0_memory_history",
+    params(("id" = String, Path, description = "The memory")),
+    responses((status = 200, description = "What happened to it, oldest first", body = Vec<wire::Event>)))]
+pub(in crate::rest) async fn memory_history(
+    caller: Called,
+    id: Id,
+    app: State<App>,
+) -> Result<Response, Mem0Error> {
+    history::history(caller, id, app).await
+}
+
+/// Searches memories, by meaning and words.
+#[utoipa::path(post, path = "/search", tag = "mem0", operation_id = "mem0_search_memories",
+    request_body = wire::SearchRequest,
+    responses((status = 200, description = "The memories found, strongest first", body = wire::Found),
+        (status = 422, description = "The query is too long", body = Mem0ErrorBody)))]
+pub(in crate::rest) async fn search_memories(
+    caller: Called,
+    app: State<App>,
+    body: JsonBody,
+) -> Result<Response, Mem0Error> {
+    finding::search(caller, app, body).await
+}
+
+/// Deletes the memories of all users, agents, apps and runs; those of teams, organizations and the company stay.
+#[utoipa::path(post, path = "/reset", tag = "mem0", operation_id = "mem0_reset",
+    responses((status = 200, description = "They are gone", body = wire::Done)))]
+pub(in crate::rest) async fn reset(
+    Called(caller): Called,
+    State(app): State<App>,
+) -> Result<Response, Mem0Error> {
+    app.0.services.memories.delete_everything(&caller).await?;
+    Ok(said("All memories reset"))
+}

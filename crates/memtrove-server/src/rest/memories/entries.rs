@@ -1,0 +1,99 @@
+//! One memory at a time: add, get, update, delete.
+
+use super::extract::{Called, Id, JsonBody, Parameters};
+use super::params::{
+    EmbeddingParameter, IdempotencyKey, IdentifierParameters, IfMatch, IfNoneMatch, LayerAssertion,
+};
+use super::{MemoriesError, MemoriesErrorBody, answer, no_store, respond, tagged};
+use crate::rest::App;
+use crate::rest::extract::header;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, StatusCode};
+use memtrove_core::memories::params::Params;
+use memtrove_core::memories::precondition;
+use memtrove_wire::memories as wire;
+use serde_json::json;
+
+/// Remembers something.
+#[utoipa::path(post, path = "/v1/memories", tag = "memories", params(IdempotencyKey),
+    request_body = wire::AddMemoryRequest,
+    responses((status = 201, description = "The memory", body = wire::AddedMemory,
+            headers(("ETag" = String, description = "Its version"), ("Location" = String, description = "Where it is"))),
+        (status = 200, description = "The memory that stated this fact already, changed", body = wire::AddedMemory,
+            headers(("ETag" = String, description = "Its version"))),
+        (status = 422, description = "Too long, or too much metadata", body = MemoriesErrorBody)))]
+pub(in crate::rest) async fn add_memory(
+    Called(caller): Called,
+    headers: HeaderMap,
+    State(app): State<App>,
+    body: JsonBody,
+) -> Result<Response, MemoriesError> {
+    let key = header(&headers, "Idempotency-Key")?;
+    Ok(answer(app.0.services.memories.add(&caller, &body.value()?, key).await?, "/v1/memories")?)
+}
+
+/// Reads a memory, archived ones too.
+#[utoipa::path(get, path = "/v1/memories/{id}", tag = "memories",
+    params(("id" = String, Path, description = "The memory"), LayerAssertion, IdentifierParameters, EmbeddingParameter,
+        IfNoneMatch),
+    responses((status = 200, description = "The memory", body = wire::OneMemory, headers(("ETag" = String, description = "Its version"))),
+        (status = 304, description = "Not modified", headers(("ETag" = String, description = "Its version")))))]
+pub(in crate::rest) async fn get_memory(
+    Called(caller): Called,
+    Id(id): Id,
+    Parameters(params): Parameters,
+    headers: HeaderMap,
+    State(app): State<App>,
+) -> Result<Response, MemoriesError> {
+    let memories = &app.0.services.memories;
+    let with_embedding = Params::new(&params)?.flag("includeEmbedding")?;
+    let known = header(&headers, "If-None-Match")?;
+    let memory = memories.get(&caller, &id, &params).await?;
+    let response = if precondition::is_known(known.as_deref(), &memory) {
+        no_store(StatusCode::NOT_MODIFIED.into_response())
+    } else {
+        respond(StatusCode::OK, &json!({"memory": memories.show(&caller, &memory, with_embedding)}))
+    };
+    Ok(tagged(response, &memory.etag())?)
+}
+
+/// Changes a memory. Metadata are merged, member by member.
+#[utoipa::path(patch, path = "/v1/memories/{id}", tag = "memories",
+    params(("id" = String, Path, description = "The memory"), LayerAssertion, IdentifierParameters, IfMatch),
+    request_body = wire::UpdateMemoryRequest,
+    responses((status = 200, description = "The memory", body = wire::UpdatedMemory, headers(("ETag" = String, description = "Its version"))),
+        (status = 412, description = "The memory is at another version", body = MemoriesErrorBody),
+        (status = 422, description = "Too long, or too much metadata", body = MemoriesErrorBody)))]
+pub(in crate::rest) async fn update_memory(
+    Called(caller): Called,
+    Id(id): Id,
+    Parameters(params): Parameters,
+    headers: HeaderMap,
+    State(app): State<App>,
+    body: JsonBody,
+) -> Result<Response, MemoriesError> {
+    let memories = &app.0.services.memories;
+    let (body, if_match) = (body.value()?, header(&headers, "If-Match")?);
+    let updated = memories.update(&caller, &id, &params, if_match.as_deref(), &body).await?;
+    let memory = memories.show(&caller, &updated.memory, false);
+    let body = json!({"memory": memory, "embeddingRegenerated": updated.embedding_regenerated});
+    Ok(tagged(respond(StatusCode::OK, &body), &updated.memory.etag())?)
+}
+
+/// Deletes a memory. It is gone at once; deleting it again succeeds, too.
+#[utoipa::path(delete, path = "/v1/memories/{id}", tag = "memories",
+    params(("id" = String, Path, description = "The memory"), LayerAssertion, IdentifierParameters, IfMatch),
+    responses((status = 200, description = "Whether it was there", body = wire::DeletedMemory),
+        (status = 412, description = "The memory is at another version", body = MemoriesErrorBody)))]
+pub(in crate::rest) async fn delete_memory(
+    Called(caller): Called,
+    Id(id): Id,
+    Parameters(params): Parameters,
+    headers: HeaderMap,
+    State(app): State<App>,
+) -> Result<Response, MemoriesError> {
+    let if_match = header(&headers, "If-Match")?;
+    let deleted = app.0.services.memories.delete(&caller, &id, &params, if_match.as_deref()).await?;
+    Ok(respond(StatusCode::OK, &json!({"success": true, "deleted": deleted})))
+}

@@ -1,0 +1,130 @@
+//! Facts: memories that state something of something.
+
+use super::extract::{Called, Id, JsonBody, Parameters};
+use super::params::{
+    FactParameters, FilterParameters, IdempotencyKey, IdentifierParameters, IfMatch, IfNoneMatch,
+    LayerAssertion, LayerParameter,
+};
+use super::{MemoriesError, MemoriesErrorBody, answer, no_store, respond, tagged};
+use crate::rest::App;
+use crate::rest::extract::header;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, StatusCode};
+use memtrove_core::memories::{FactQuery, MemoryCaller, precondition};
+use memtrove_wire::memories as wire;
+use serde_json::{Value, json};
+
+/// States a fact; one that is stated already is changed.
+#[utoipa::path(post, path = "/v1/facts", tag = "facts", params(IdempotencyKey),
+    request_body = wire::AddFactRequest,
+    responses((status = 201, description = "The fact", body = wire::AddedFact,
+            headers(("ETag" = String, description = "Its version"), ("Location" = String, description = "Where it is"))),
+        (status = 200, description = "The fact that was there already, changed", body = wire::AddedFact,
+            headers(("ETag" = String, description = "Its version"))),
+        (status = 422, description = "Too long, or too much metadata", body = MemoriesErrorBody)))]
+pub(in crate::rest) async fn add_fact(
+    Called(caller): Called,
+    headers: HeaderMap,
+    State(app): State<App>,
+    body: JsonBody,
+) -> Result<Response, MemoriesError> {
+    let key = header(&headers, "Idempotency-Key")?;
+    Ok(answer(app.0.services.memories.add_fact(&caller, &body.value()?, key).await?, "/v1/facts")?)
+}
+
+/// Lists the facts of one layer that are as wanted, the surest first.
+#[utoipa::path(get, path = "/v1/facts", tag = "facts",
+    params(LayerParameter, IdentifierParameters, FactParameters, FilterParameters),
+    responses((status = 200, description = "A page", body = wire::FactPage)))]
+pub(in crate::rest) async fn list_facts(
+    Called(caller): Called,
+    Parameters(params): Parameters,
+    State(app): State<App>,
+) -> Result<Response, MemoriesError> {
+    let query = FactQuery::from_params(&params, app.0.services.memories.rules(), &caller)?;
+    page(&app, &caller, query).await
+}
+
+/// Lists the facts of several layers that are as wanted: by layer, the surest first.
+#[utoipa::path(post, path = "/v1/facts:query", tag = "facts",
+    request_body = wire::QueryFactsRequest,
+    responses((status = 200, description = "A page", body = wire::FactPage)))]
+pub(in crate::rest) async fn query_facts(
+    Called(caller): Called,
+    State(app): State<App>,
+    body: JsonBody,
+) -> Result<Response, MemoriesError> {
+    let query = FactQuery::read(&body.value()?, app.0.services.memories.rules(), &caller)?;
+    page(&app, &caller, query).await
+}
+
+async fn page(app: &App, caller: &MemoryCaller, query: FactQuery) -> Result<Response, MemoriesError> {
+    let memories = &app.0.services.memories;
+    let listed = memories.facts(caller, query).await?;
+    let facts: Vec<Value> = listed.memories.iter().map(|memory| memories.show_fact(memory)).collect();
+    let body = json!({"facts": facts, "nextCursor": listed.next_cursor, "totalCount": listed.total});
+    Ok(respond(StatusCode::OK, &body))
+}
+
+/// Reads a fact.
+#[utoipa::path(get, path = "/v1/facts/{id}", tag = "facts",
+    params(("id" = String, Path, description = "The fact"), LayerAssertion, IdentifierParameters, IfNoneMatch),
+    responses((status = 200, description = "The fact", body = wire::OneFact, headers(("ETag" = String, description = "Its version"))),
+        (status = 304, description = "Not modified", headers(("ETag" = String, description = "Its version")))))]
+pub(in crate::rest) async fn get_fact(
+    Called(caller): Called,
+    Id(id): Id,
+    Parameters(params): Parameters,
+    headers: HeaderMap,
+    State(app): State<App>,
+) -> Result<Response, MemoriesError> {
+    let memories = &app.0.services.memories;
+    let known = header(&headers, "If-None-Match")?;
+    let memory = memories.get_fact(&caller, &id, &params).await?;
+    let response = if precondition::is_known(known.as_deref(), &memory) {
+        no_store(StatusCode::NOT_MODIFIED.into_response())
+    } else {
+        respond(StatusCode::OK, &json!({"fact": memories.show_fact(&memory)}))
+    };
+    Ok(tagged(response, &memory.etag())?)
+}
+
+/// Changes a fact. Metadata are merged, member by member.
+#[utoipa::path(patch, path = "/v1/facts/{id}", tag = "facts",
+    params(("id" = String, Path, description = "The fact"), LayerAssertion, IdentifierParameters, IfMatch),
+    request_body = wire::UpdateFactRequest,
+    responses((status = 200, description = "The fact", body = wire::OneFact, headers(("ETag" = String, description = "Its version"))),
+        (status = 412, description = "The fact is at another version", body = MemoriesErrorBody),
+        (status = 422, description = "Too long, or too much metadata", body = MemoriesErrorBody)))]
+pub(in crate::rest) async fn update_fact(
+    Called(caller): Called,
+    Id(id): Id,
+    Parameters(params): Parameters,
+    headers: HeaderMap,
+    State(app): State<App>,
+    body: JsonBody,
+) -> Result<Response, MemoriesError> {
+    let memories = &app.0.services.memories;
+    let (body, if_match) = (body.value()?, header(&headers, "If-Match")?);
+    let updated = memories.update_fact(&caller, &id, &params, if_match.as_deref(), &body).await?;
+    let body = json!({"fact": memories.show_fact(&updated.memory)});
+    Ok(tagged(respond(StatusCode::OK, &body), &updated.memory.etag())?)
+}
+
+/// Deletes a fact. It is gone at once; deleting it again succeeds, too.
+#[utoipa::path(delete, path = "/v1/facts/{id}", tag = "facts",
+    params(("id" = String, Path, description = "The fact"), LayerAssertion, IdentifierParameters, IfMatch),
+    responses((status = 200, description = "Whether it was there", body = wire::DeletedMemory),
+        (status = 412, description = "The fact is at another version", body = MemoriesErrorBody)))]
+pub(in crate::rest) async fn delete_fact(
+    Called(caller): Called,
+    Id(id): Id,
+    Parameters(params): Parameters,
+    headers: HeaderMap,
+    State(app): State<App>,
+) -> Result<Response, MemoriesError> {
+    let if_match = header(&headers, "If-Match")?;
+    let deleted = app.0.services.memories.delete_fact(&caller, &id, &params, if_match.as_deref()).await?;
+    Ok(respond(StatusCode::OK, &json!({"success": true, "deleted": deleted})))
+}

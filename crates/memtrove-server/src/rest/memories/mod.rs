@@ -1,0 +1,64 @@
+//! `/v1/memories…`, `/v1/facts…`, `/v1/sessions:end`: memories in layers.
+
+pub(super) mod bulk;
+pub(super) mod entries;
+mod error;
+pub(super) mod extract;
+pub(super) mod facts;
+pub(super) mod finding;
+pub(super) mod introspection;
+pub(super) mod lifecycle;
+mod params;
+pub(super) mod sessions;
+
+pub(super) use error::Problem;
+pub use error::{MemoriesError, MemoriesErrorBody};
+
+use crate::rest::error::JSON_UTF8;
+use axum::response::{IntoResponse, Response};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, LOCATION};
+use http::{HeaderName, HeaderValue, StatusCode};
+use memtrove_core::{Error, Result};
+use memtrove_service::memories::Reply;
+use serde_json::Value;
+
+const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+
+/// An answer that nobody may keep: what is remembered may be forgotten at any time.
+pub(super) fn no_store(mut response: Response) -> Response {
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// An answer in JSON.
+pub(super) fn respond(status: StatusCode, body: &Value) -> Response {
+    // Writing a value cannot fail: its keys are strings.
+    let bytes = serde_json::to_vec(body).unwrap_or_default();
+    no_store((status, [(CONTENT_TYPE, JSON_UTF8)], bytes).into_response())
+}
+
+/// An answer that carries exactly one entry.
+pub(super) fn tagged(mut response: Response, etag: &str) -> Result<Response> {
+    response.headers_mut().insert(ETAG, header(etag)?);
+    Ok(response)
+}
+
+/// The answer to a request that may be repeated under its key. What came about is found in `collection`.
+fn answer(reply: Reply, collection: &str) -> Result<Response> {
+    let status = if reply.created { StatusCode::CREATED } else { StatusCode::OK };
+    let mut response = respond(status, &reply.body);
+    if let Some(etag) = &reply.etag {
+        response = tagged(response, etag)?;
+    }
+    if let Some(id) = reply.id.filter(|_| reply.created) {
+        response.headers_mut().insert(LOCATION, header(&format!("{collection}/{id}"))?);
+    }
+    if reply.replayed {
+        response.headers_mut().insert(IDEMPOTENCY_REPLAYED, HeaderValue::from_static("true"));
+    }
+    Ok(response)
+}
+
+fn header(text: &str) -> Result<HeaderValue> {
+    HeaderValue::from_str(text).map_err(|error| Error::Internal(error.to_string()))
+}

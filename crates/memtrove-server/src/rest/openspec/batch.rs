@@ -1,0 +1,183 @@
+//! Many writes in one request, one after the other.
+
+use super::entries::{check_deletion, create, replace};
+use super::error::number;
+use super::extract::{Called, JsonBody};
+use super::{OpenSpecError, OpenSpecErrorBody, fresh_id, respond};
+use crate::rest::App;
+use crate::rest::memories::Problem;
+use crate::rest::operation;
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+use memtrove_core::memories::members::Members;
+use memtrove_core::memories::{Code, MemoryCaller, Refusal, Rules};
+use memtrove_core::{Error, Result};
+use memtrove_service::memories::Memories;
+use memtrove_wire::openspec as wire;
+use serde_json::{Value, json};
+
+/// What a batch does with each of its items.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operation {
+    Create,
+    Update,
+    Delete,
+    Upsert,
+}
+
+impl Operation {
+    const WORDS: [&str; 4] = ["create", "update", "delete", "upsert"];
+
+    fn parse(word: &str) -> Option<Self> {
+        let all = [Self::Create, Self::Update, Self::Delete, Self::Upsert];
+        all.into_iter()
+            .zip(Self::WORDS)
+            .find_map(|(one, name)| name.eq_ignore_ascii_case(word).then_some(one))
+    }
+}
+
+/// A batch that may be carried out.
+#[derive(Debug)]
+struct Batch<'a> {
+    operation: Operation,
+    items: &'a [Value],
+    continue_on_error: bool,
+}
+
+impl<'a> Batch<'a> {
+    fn read(body: &'a Value, rules: &Rules) -> Result<Self> {
+        let members = Members::body(body)?;
+        let operation = members.word("operation", Operation::parse, &Operation::WORDS);
+        let operation = members.required("operation", operation)?;
+        let items = members.required("entries", members.items("entries"))?;
+        let options = members.object("options", "options.")?;
+        let continue_on_error = options.map_or(Ok(false), |options| options.flag("continue_on_error"))?;
+        let most = rules.limits.bulk_add;
+        if items.len() > most {
+            return Err(Refusal::too_long(Code::BatchTooLarge, most, items.len()).into());
+        }
+        Ok(Self { operation, items, continue_on_error })
+    }
+}
+
+/// What became of one item: its id, and the word for it.
+type Outcome = (String, &'static str);
+
+/// Creates, replaces or deletes many entries, one after the other.
+#[utoipa::path(post, path = "/openspec/v1/knowledge/batch", tag = "knowledge",
+    request_body = wire::KnowledgeBatchRequest,
+    responses((status = 200, description = "What became of each", body = wire::KnowledgeBatch),
+        (status = 422, description = "Too many", body = OpenSpecErrorBody)))]
+pub(in crate::rest) async fn batch_knowledge(
+    Called(caller): Called,
+    State(app): State<App>,
+    body: JsonBody,
+) -> Result<Response, OpenSpecError> {
+    let memories = &app.0.services.memories;
+    let body = body.value()?;
+    let batch = Batch::read(&body, memories.rules())?;
+    let mut report = Report::default();
+    for item in batch.items {
+        if report.stopped {
+            report.skip();
+            continue;
+        }
+        let id = item.get("id").and_then(Value::as_str);
+        report.note(id, carry_out(memories, &caller, batch.operation, item).await);
+        report.stopped = report.failed() > 0 && !batch.continue_on_error;
+    }
+    Ok(respond(StatusCode::OK, &report.finish()))
+}
+
+async fn carry_out(
+    memories: &Memories,
+    caller: &MemoryCaller,
+    operation: Operation,
+    item: &Value,
+) -> Result<Outcome> {
+    let body = Members::body(item)?;
+    let id = body.text("id")?.filter(|id| !id.is_empty());
+    let created = async || {
+        let memory = create(memories, caller, body).await?;
+        Ok((memory.id.to_string(), "created"))
+    };
+    let updated = async |id| {
+        let memory = replace(memories, caller, id, None, body).await?;
+        Ok((memory.id.to_string(), "updated"))
+    };
+    match (operation, id) {
+        (Operation::Create, _) | (Operation::Upsert, None) => created().await,
+        (Operation::Update | Operation::Delete, None) => Err(body.refuse("id", "is required")),
+        (Operation::Update, Some(id)) => updated(id).await,
+        (Operation::Upsert, Some(id)) => match updated(id).await {
+            Err(Error::MemoryRefused(refusal)) if refusal.code == Code::MemoryNotFound => created().await,
+            outcome => outcome,
+        },
+        (Operation::Delete, Some(id)) => {
+            check_deletion(body)?;
+            match memories.delete(caller, id, &[], None).await? {
+                true => Ok((id.to_owned(), "deleted")),
+                false => Err(Refusal::not_found().into()),
+            }
+        }
+    }
+}
+
+/// What became of the items so far.
+#[derive(Debug, Default)]
+struct Report {
+    succeeded: usize,
+    /// Whether a failure ended it.
+    stopped: bool,
+    items: Vec<Value>,
+    errors: Vec<Value>,
+}
+
+impl Report {
+    fn failed(&self) -> usize {
+        self.errors.len()
+    }
+
+    fn note(&mut self, id: Option<&str>, outcome: Result<Outcome>) {
+        let index = self.items.len();
+        let item = match outcome {
+            Ok((id, status)) => {
+                self.succeeded += 1;
+                json!({"index": index, "id": id, "status": status})
+            }
+            Err(error) => {
+                let problem = Problem::from(error);
+                let code = number(&problem, operation::current());
+                let error =
+                    json!({"index": index, "code": code, "name": problem.code, "message": problem.message});
+                self.errors.push(with_id(error, id));
+                with_id(json!({"index": index, "status": "failed"}), id)
+            }
+        };
+        self.items.push(item);
+    }
+
+    fn skip(&mut self) {
+        self.items.push(json!({"index": self.items.len(), "status": "skipped"}));
+    }
+
+    fn finish(self) -> Value {
+        let failed = self.failed();
+        json!({
+            "operation_id": fresh_id(),
+            "status": if self.stopped || self.succeeded == 0 { "failed" } else { "completed" },
+            "results": {"succeeded": self.succeeded, "failed": failed, "errors": self.errors, "items": self.items},
+        })
+    }
+}
+
+fn with_id(mut shown: Value, id: Option<&str>) -> Value {
+    if let Some(id) = id {
+        shown["id"] = id.into();
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests;

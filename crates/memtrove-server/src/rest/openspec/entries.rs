@@ -1,0 +1,195 @@
+//! One entry at a time: create, get, replace, delete, metadata.
+
+use super::extract::{Called, Id, JsonBody, Parameters};
+use super::{OpenSpecError, OpenSpecErrorBody, entry, provided, respond, tagged};
+use crate::rest::App;
+use crate::rest::extract::header;
+use crate::rest::memories::no_store;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, StatusCode};
+use memtrove_core::Result;
+use memtrove_core::memories::members::Members;
+use memtrove_core::memories::openspec::{self, Show, shown_metadata, shown_source};
+use memtrove_core::memories::params::Params;
+use memtrove_core::memories::{Author, Change, Code, Memory, MemoryCaller, NewMemory, Refusal, precondition};
+use memtrove_service::memories::{Memories, Replacement};
+use memtrove_wire::openspec as wire;
+use serde_json::{Value, json};
+
+/// Creates an entry.
+#[utoipa::path(post, path = "/openspec/v1/knowledge/create", tag = "knowledge",
+    request_body = wire::WriteKnowledgeRequest,
+    responses((status = 201, description = "The entry", body = wire::WrittenKnowledge, headers(("ETag" = String, description = "Its version"))),
+        (status = 422, description = "Too long, or too much metadata", body = OpenSpecErrorBody)))]
+pub(in crate::rest) async fn create_knowledge(
+    Called(caller): Called,
+    State(app): State<App>,
+    body: JsonBody,
+) -> Result<Response, OpenSpecError> {
+    let body = body.value()?;
+    let body = Members::body(&body)?;
+    let memory = create(&app.0.services.memories, &caller, body).await?;
+    let show = Show { content: true, embedding: generate_embedding(body)? == Some(true) };
+    let answer = json!({"entry": openspec::entry(&memory, show), "status": "created"});
+    Ok(tagged(respond(StatusCode::CREATED, &answer), &memory)?)
+}
+
+/// Reads an entry, archived ones too.
+#[utoipa::path(get, path = "/openspec/v1/knowledge/{id}", tag = "knowledge",
+    params(("id" = String, Path, description = "The entry"),
+        ("If-None-Match" = Option<String>, Header, description = "An ETag that the caller has: 304 if it is still current")),
+    responses((status = 200, description = "The entry", body = wire::OneKnowledgeEntry, headers(("ETag" = String, description = "Its version"))),
+        (status = 304, description = "Not modified", headers(("ETag" = String, description = "Its version")))))]
+pub(in crate::rest) async fn get_knowledge(
+    Called(caller): Called,
+    Id(id): Id,
+    headers: HeaderMap,
+    State(app): State<App>,
+) -> Result<Response, OpenSpecError> {
+    let known = header(&headers, "If-None-Match")?;
+    let memory = app.0.services.memories.get(&caller, &id, &[]).await?;
+    let response = if precondition::is_known(known.as_deref(), &memory) {
+        provided(no_store(StatusCode::NOT_MODIFIED.into_response()))
+    } else {
+        respond(StatusCode::OK, &json!({"entry": entry(&memory)}))
+    };
+    Ok(tagged(response, &memory)?)
+}
+
+/// Replaces an entry: what the request does not say is gone.
+#[utoipa::path(put, path = "/openspec/v1/knowledge/{id}", tag = "knowledge",
+    params(("id" = String, Path, description = "The entry"),
+        ("If-Match" = Option<String>, Header, description = "The version to replace; `*` is any")),
+    request_body = wire::WriteKnowledgeRequest,
+    responses((status = 200, description = "The entry", body = wire::WrittenKnowledge, headers(("ETag" = String, description = "Its version"))),
+        (status = 412, description = "The entry is at another version", body = OpenSpecErrorBody),
+        (status = 422, description = "Too long, or too much metadata", body = OpenSpecErrorBody)))]
+pub(in crate::rest) async fn replace_knowledge(
+    Called(caller): Called,
+    Id(id): Id,
+    headers: HeaderMap,
+    State(app): State<App>,
+    body: JsonBody,
+) -> Result<Response, OpenSpecError> {
+    let (body, if_match) = (body.value()?, header(&headers, "If-Match")?);
+    let body = Members::body(&body)?;
+    let memory = replace(&app.0.services.memories, &caller, &id, if_match.as_deref(), body).await?;
+    let answer = json!({"entry": entry(&memory), "status": "updated"});
+    Ok(tagged(respond(StatusCode::OK, &answer), &memory)?)
+}
+
+/// Deletes an entry. Its content is gone at once, whichever way.
+#[utoipa::path(delete, path = "/openspec/v1/knowledge/{id}", tag = "knowledge",
+    params(("id" = String, Path, description = "The entry"),
+        ("hard_delete" = Option<bool>, Query, description = "Without a trace; may be said in the body as well"),
+        ("If-Match" = Option<String>, Header, description = "The version to delete; `*` is any")),
+    request_body = Option<wire::DeleteKnowledgeRequest>,
+    responses((status = 200, description = "Whether it was there", body = wire::DeletedKnowledge),
+        (status = 412, description = "The entry is at another version", body = OpenSpecErrorBody)))]
+pub(in crate::rest) async fn delete_knowledge(
+    Called(caller): Called,
+    Id(id): Id,
+    Parameters(params): Parameters,
+    headers: HeaderMap,
+    State(app): State<App>,
+    body: JsonBody,
+) -> Result<Response, OpenSpecError> {
+    let body = Value::Object(body.optional_object()?);
+    check_deletion(Members::body(&body)?)?;
+    Params::new(&params)?.flag("hard_delete")?;
+    let if_match = header(&headers, "If-Match")?;
+    let deleted = app.0.services.memories.delete(&caller, &id, &[], if_match.as_deref()).await?;
+    Ok(respond(StatusCode::OK, &json!({"deleted": deleted, "entry_id": id})))
+}
+
+/// Says what is known about an entry, without what it says.
+#[utoipa::path(get, path = "/openspec/v1/knowledge/{id}/metadata", tag = "knowledge",
+    params(("id" = String, Path, description = "The entry"),
+        ("include_custom" = Option<bool>, Query, description = "With `custom`")),
+    responses((status = 200, description = "Metadata and versions", body = wire::KnowledgeEntryMetadata)))]
+pub(in crate::rest) async fn knowledge_metadata(
+    Called(caller): Called,
+    Id(id): Id,
+    Parameters(params): Parameters,
+    State(app): State<App>,
+) -> Result<Response, OpenSpecError> {
+    let with_custom = Params::new(&params)?.flag("include_custom")?;
+    let (memory, versions) = app.0.services.memories.versions(&caller, &id).await?;
+    let history: Vec<Value> = versions
+        .iter()
+        .map(|version| {
+            let by = author(&caller, &version.by);
+            json!({"version": version.version, "created_at": version.at, "created_by": by})
+        })
+        .collect();
+    let answer = json!({
+        "entry_id": memory.id.to_string(),
+        "metadata": shown_metadata(&memory, with_custom),
+        "source": shown_source(&memory),
+        "version_history": history,
+    });
+    Ok(respond(StatusCode::OK, &answer))
+}
+
+/// Creates the entry that a body describes.
+pub(super) async fn create(memories: &Memories, caller: &MemoryCaller, body: Members<'_>) -> Result<Memory> {
+    check_governance(body)?;
+    let embed = generate_embedding(body)?.unwrap_or(true);
+    let add = openspec::add(body, caller.user(), caller.tenant())?;
+    memories.create(caller, NewMemory::read(&add, memories.rules(), caller)?, embed).await
+}
+
+/// Replaces an entry by what a body describes.
+pub(super) async fn replace(
+    memories: &Memories,
+    caller: &MemoryCaller,
+    id: &str,
+    if_match: Option<&str>,
+    body: Members<'_>,
+) -> Result<Memory> {
+    check_governance(body)?;
+    generate_embedding(body)?;
+    let stored = memories.get(caller, id, &[]).await?;
+    let change = openspec::change(body, &stored)?;
+    if stored.fact.is_some() {
+        return Ok(memories.update_fact(caller, id, &[], if_match, &change).await?.memory);
+    }
+    let change = Change::read(&change, if_match, memories.rules())?;
+    let with = Replacement {
+        content: change.content.unwrap_or_default(),
+        metadata: change.metadata.unwrap_or_default(),
+        policy: change.policy,
+    };
+    memories.replace(caller, id, if_match, with).await
+}
+
+/// Looks at what a deletion says about how. Nothing is kept of a deleted entry, so there is nothing to choose.
+pub(super) fn check_deletion(body: Members<'_>) -> Result<()> {
+    let options = body.object("options", "options.")?;
+    options.map_or(Ok(()), |options| options.flag("hard_delete").map(drop))
+}
+
+fn generate_embedding(body: Members<'_>) -> Result<Option<bool>> {
+    let options = body.object("options", "options.")?;
+    options.map_or(Ok(None), |options| options.boolean("generate_embedding"))
+}
+
+/// Refuses what needs an approval: nobody here gives one. Auditing, which may be asked for, is always on.
+fn check_governance(body: Members<'_>) -> Result<()> {
+    let Some(governance) = body.object("governance", "governance.")? else { return Ok(()) };
+    governance.flag("audit_log")?;
+    for name in ["require_approval", "verification_required"] {
+        if governance.flag(name)? {
+            let message = format!("there is no approval here: 'governance.{name}' cannot be asked for");
+            return Err(Refusal::new(Code::NotImplemented, message).into());
+        }
+    }
+    Ok(())
+}
+
+/// Who made a version, for those who may know.
+fn author<'a>(caller: &MemoryCaller, by: &'a Author) -> Option<&'a str> {
+    let may_know = caller.is_trusted() || (caller.user().is_some() && caller.user() == by.user.as_deref());
+    by.user.as_deref().or(by.client.as_deref()).filter(|_| may_know)
+}

@@ -1,0 +1,294 @@
+//! What happens to entries, as it happens; or the results of a query, one by one.
+
+use super::extract::{Called, Parameters};
+use super::query::{Asked, Shown};
+use super::{OpenSpecError, entry, fresh_id, provided};
+use crate::rest::App;
+use crate::rest::extract::header;
+use crate::rest::memories::no_store;
+use axum::extract::State;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::{Stream, StreamExt, stream};
+use http::HeaderMap;
+use memtrove_core::Result;
+use memtrove_core::files::body;
+use memtrove_core::memories::members::Members;
+use memtrove_core::memories::openspec::{Reach, identifier_name, shown_layer};
+use memtrove_core::memories::params::Params;
+use memtrove_core::memories::{Code, Identifier, Memory, MemoryCaller, Refusal};
+use memtrove_service::memories::journal::Milestone;
+use memtrove_service::memories::stream::{Event as Happened, Update};
+use memtrove_service::memories::{Answer, Memories, StreamRequest, Streamed, Subscription};
+use serde_json::{Map, Value, json};
+use std::convert::Infallible;
+use std::time::Duration;
+use utoipa::{IntoParams, ToSchema};
+
+const LAST_EVENT_ID: &str = "Last-Event-ID";
+/// A stream on which nothing happens says so this often, so that nothing in between takes it for dead.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// What a stream tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Subject {
+    /// Which entries there are, and how they change.
+    Updates,
+    /// The results of a query.
+    Query,
+    /// What the life of entries comes to.
+    Notifications,
+}
+
+impl Subject {
+    const WORDS: [&str; 3] = ["updates", "query", "notifications"];
+
+    fn read(params: Params<'_>) -> Result<Self> {
+        let Some(word) = params.one("type")? else { return Ok(Self::Updates) };
+        let all = [Self::Updates, Self::Query, Self::Notifications].into_iter().zip(Self::WORDS);
+        let known = all.into_iter().find(|(_, name)| name.eq_ignore_ascii_case(word));
+        known.map(|(subject, _)| subject).ok_or_else(|| {
+            Refusal::field("type", format!("must be one of {}", Self::WORDS.join(", "))).into()
+        })
+    }
+}
+
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[allow(dead_code, reason = "describes parameters in the OpenAPI document; the handler reads them")]
+pub(in crate::rest) struct StreamParameters {
+    /// `updates` unless said otherwise, `query` or `notifications`.
+    #[param(rename = "type", nullable = false)]
+    subject: Option<String>,
+    /// `sse`; nothing else is offered.
+    #[param(nullable = false)]
+    format: Option<String>,
+    /// Only of these layer types: a list with commas.
+    #[param(nullable = false)]
+    types: Option<String>,
+    /// Only with at least one of these tags: a list with commas.
+    #[param(nullable = false)]
+    tags: Option<String>,
+    /// With `type=query`: a text, or the body of a query as JSON.
+    #[param(nullable = false)]
+    query: Option<String>,
+    /// The agent.
+    #[param(max_length = 255, nullable = false)]
+    agent_id: Option<String>,
+    /// The user; the authenticated one unless said otherwise.
+    #[param(max_length = 255, nullable = false)]
+    user_id: Option<String>,
+    /// The session.
+    #[param(max_length = 255, nullable = false)]
+    session_id: Option<String>,
+    /// The project.
+    #[param(max_length = 255, nullable = false)]
+    project_id: Option<String>,
+    /// The team.
+    #[param(max_length = 255, nullable = false)]
+    team_id: Option<String>,
+    /// The organisation.
+    #[param(max_length = 255, nullable = false)]
+    org_id: Option<String>,
+    /// The tenant; no other may be named.
+    #[param(max_length = 255, nullable = false)]
+    company_id: Option<String>,
+}
+
+/// One event of the stream.
+#[derive(ToSchema)]
+#[allow(dead_code, reason = "describes the stream in the OpenAPI document; axum writes the events")]
+pub(in crate::rest) struct KnowledgeEvent {
+    /// What the stream is resumed after.
+    id: Option<i64>,
+    /// `ready` or `reset`; `created`, `updated`, `deleted`; `decayed`, `archived`, `restored`, `promoted`, `consolidated`,
+    /// `expired`; or `result`.
+    event: String,
+    /// JSON, as the event's name has it.
+    #[schema(content_media_type = "application/json")]
+    data: String,
+}
+
+/// Tells what happens to entries, or the results of a query.
+///
+/// The first event is `ready`: whatever is acknowledged after it will be told. A stream is resumed by sending the last id seen
+/// as `Last-Event-ID`; `reset` says that some of what happened since is not kept any more. Whoever reads too slowly is
+/// disconnected.
+#[utoipa::path(get, path = "/openspec/v1/knowledge/stream", operation_id = "stream_knowledge", tag = "knowledge",
+    params(StreamParameters,
+        ("Last-Event-ID" = Option<i64>, Header, description = "The last id seen", minimum = 0)),
+    responses((status = 200, description = "The stream", content((KnowledgeEvent = "text/event-stream")))))]
+pub(in crate::rest) async fn stream_knowledge(
+    Called(caller): Called,
+    Parameters(params): Parameters,
+    headers: HeaderMap,
+    State(app): State<App>,
+) -> Result<Response, OpenSpecError> {
+    let memories = &app.0.services.memories;
+    let params = Params::new(&params)?;
+    let subject = Subject::read(params)?;
+    check_format(params)?;
+    let since = last_event_id(&headers)?;
+    if subject == Subject::Query {
+        return Ok(sent(stream::iter(query(memories, &caller, params).await?)));
+    }
+    let layer = layer(params)?;
+    let reach = Reach::read(Some(Members::within(&layer, "")), memories.rules(), &caller)?;
+    let viewer = caller.viewer(&reach.identifiers);
+    let (scopes, tags) = (reach.scopes.clone(), list(params, "tags")?);
+    let admits = Box::new(move |memory: &Memory| reach.covers(memory) && is_tagged(memory, &tags));
+    let milestones = subject == Subject::Notifications;
+    let request = StreamRequest { scopes, viewer, admits, milestones };
+    let subscription = memories.subscribe(&caller, request, since).await?;
+    Ok(sent(events(subscription, subject, since.is_some())))
+}
+
+fn sent(events: impl Stream<Item = Event> + Send + 'static) -> Response {
+    let events = Sse::new(events.map(Ok::<_, Infallible>)).keep_alive(KeepAlive::new().interval(HEARTBEAT));
+    provided(no_store(events.into_response()))
+}
+
+fn check_format(params: Params<'_>) -> Result<()> {
+    match params.one("format")? {
+        None => Ok(()),
+        Some(word) if word.eq_ignore_ascii_case("sse") => Ok(()),
+        Some(word) if word.eq_ignore_ascii_case("websocket") => {
+            Err(Refusal::new(Code::NotImplemented, "there are no web sockets here: use format=sse").into())
+        }
+        Some(_) => Err(Refusal::field("format", "must be sse").into()),
+    }
+}
+
+fn last_event_id(headers: &HeaderMap) -> Result<Option<i64>> {
+    // What a browser sends that has seen no id yet.
+    let Some(text) = header(headers, LAST_EVENT_ID)?.filter(|text| !text.is_empty()) else { return Ok(None) };
+    match text.parse() {
+        Ok(number) if number >= 0 => Ok(Some(number)),
+        _ => Err(Refusal::field(LAST_EVENT_ID, "must be an id that was sent before").into()),
+    }
+}
+
+/// The layer object that the parameters are.
+fn layer(params: Params<'_>) -> Result<Map<String, Value>> {
+    let mut layer = params.members(&Identifier::ALL.map(identifier_name), &[])?;
+    let types = list(params, "types")?;
+    if !types.is_empty() {
+        layer.insert("types".to_owned(), types.into());
+    }
+    Ok(layer)
+}
+
+/// The items of a list with commas.
+fn list(params: Params<'_>, name: &str) -> Result<Vec<String>> {
+    let items = params.one(name)?.unwrap_or_default().split(',').map(str::trim);
+    Ok(items.filter(|item| !item.is_empty()).map(str::to_owned).collect())
+}
+
+fn is_tagged(memory: &Memory, wanted: &[String]) -> bool {
+    let tags = memory.metadata.get("tags").and_then(Value::as_array);
+    let mut tags = tags.into_iter().flatten().filter_map(Value::as_str);
+    wanted.is_empty() || tags.any(|tag| wanted.iter().any(|wanted| wanted == tag))
+}
+
+/// The results of the query in the parameters: a text, or a whole body, whose own layer is stronger.
+async fn query(memories: &Memories, caller: &MemoryCaller, params: Params<'_>) -> Result<Vec<Event>> {
+    let text = params.one("query")?.unwrap_or_default();
+    let mut given = match text.trim_start().starts_with('{') {
+        true => body::object(text.as_bytes())?,
+        false => Map::from_iter([("query".to_owned(), text.into())]),
+    };
+    let layer = layer(params)?;
+    if !layer.is_empty() {
+        given.entry("layer").or_insert(layer.into());
+    }
+    let tags = list(params, "tags")?;
+    if !tags.is_empty() {
+        given.entry("filters").or_insert(json!({"tags": tags}));
+    }
+    let given = Value::Object(given);
+    let asked = Asked::read(Members::body(&given)?, memories.rules(), caller)?;
+    let shown = asked.shown;
+    Ok(results(&memories.query(caller, asked.query).await?, shown))
+}
+
+/// One event per result, of which the last says so; one without a result if there is none.
+fn results(answer: &Answer, shown: Shown) -> Vec<Event> {
+    let query_id = fresh_id();
+    let mut results: Vec<Value> = answer.hits.iter().map(|hit| shown.result(hit)).collect();
+    if results.is_empty() {
+        results.push(Value::Null);
+    }
+    let last = results.len() - 1;
+    let event = |(number, result): (usize, Value)| {
+        let data = json!({"query_id": query_id, "result": result, "is_final": number == last});
+        Event::default().event("result").data(data.to_string())
+    };
+    results.into_iter().enumerate().map(event).collect()
+}
+
+/// What a subscription tells, as events; it ends with the subscription.
+fn events(subscription: Subscription, subject: Subject, resumed: bool) -> impl Stream<Item = Event> {
+    let teller = Teller { subject, resumed, newest: 0 };
+    stream::unfold((subscription, teller), |(mut subscription, mut teller)| async {
+        let streamed = subscription.next().await?;
+        Some((teller.tell(&streamed), (subscription, teller)))
+    })
+}
+
+struct Teller {
+    subject: Subject,
+    /// Whether the reader has seen events before these.
+    resumed: bool,
+    /// The newest number when it began.
+    newest: i64,
+}
+
+impl Teller {
+    fn tell(&mut self, streamed: &Streamed) -> Event {
+        match streamed {
+            Streamed::Ready(newest) => {
+                self.newest = *newest;
+                let data = json!({"stream_id": fresh_id(), "last_event_id": newest});
+                let event = Event::default().event("ready").data(data.to_string());
+                // A reader that breaks off before anything happens goes on from here; one that resumes is still behind.
+                if self.resumed { event } else { event.id(newest.to_string()) }
+            }
+            // Whatever is not kept cannot be told the next time either.
+            Streamed::Reset => {
+                let data = json!({"last_event_id": self.newest});
+                Event::default().event("reset").id(self.newest.to_string()).data(data.to_string())
+            }
+            Streamed::Happened(number, happened) => {
+                let (name, data) = match (self.subject, &happened.milestone) {
+                    (Subject::Notifications, Some(milestone)) => {
+                        (milestone.name, notification(happened, milestone))
+                    }
+                    _ => (happened.update.as_str(), update(happened)),
+                };
+                Event::default().id(number.to_string()).event(name).data(data.to_string())
+            }
+        }
+    }
+}
+
+fn notification(happened: &Happened, milestone: &Milestone) -> Value {
+    json!({
+        "type": milestone.name,
+        "entry_id": happened.memory.id.to_string(),
+        "timestamp": happened.at,
+        "details": milestone.details,
+    })
+}
+
+/// An entry as it is now; of one that is gone, where it was.
+fn update(happened: &Happened) -> Value {
+    let memory = &happened.memory;
+    let entry = match happened.update {
+        Update::Created | Update::Updated => entry(memory),
+        Update::Deleted => json!({"id": memory.id.to_string(), "layer": shown_layer(memory)}),
+    };
+    json!({"type": happened.update.as_str(), "entry": entry, "timestamp": happened.at})
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! What every request passes through, whatever it asks for: id, limits, timeout, metrics, log, trace, CORS,
+//! compression, panics, and the answers for routes that do not exist.
+//!
+//! It is one middleware and not a stack of ten, because a stack of ten costs more than most of our handlers. It knows
+//! no route: [`shell`] goes around any router, so that a benchmark can put it around an empty one.
+
+pub(crate) mod access;
+mod bodies;
+mod body_limit;
+mod compression;
+mod cors;
+
+mod meter;
+mod middleware;
+mod operations;
+pub mod request_id;
+mod serve;
+
+pub(crate) use body_limit::linger;
+pub(crate) use cors::AllowedOrigins;
+pub use cors::{CorsConfig, CorsError, CorsOptions};
+pub use operations::{Readiness, docs, operations, readiness_of};
+pub use serve::{Limits, LocalAddress, run, run_with};
+
+use crate::grpc;
+use crate::rest::surface::{self, Surface};
+use axum::response::Response;
+use axum::{Extension, Router};
+use http::{HeaderMap, Uri};
+use memtrove_core::Error;
+use std::time::Duration;
+
+/// How the shell treats requests.
+#[derive(Debug, Clone)]
+pub struct ShellConfig {
+    /// The most bytes a request body may have.
+    pub body_limit: u64,
+    /// The most bytes a request body of the files surface may have.
+    pub files_body_limit: u64,
+    /// The most bytes a request body of the memories surface may have, in either of its protocols.
+    pub memories_body_limit: u64,
+    /// The most bytes the bodies of all requests under way may have together; beyond, callers are told to wait.
+    pub bodies_limit: u64,
+    /// How long a handler may take to its response head. Streams may then go on for as long as they like.
+    pub request_timeout: Duration,
+    /// Routes whose handlers may take as long as they need.
+    pub patient_routes: &'static [&'static str],
+    /// Routes whose bodies come and go piece by piece: they limit and time themselves.
+    pub streamed_routes: &'static [&'static str],
+    /// Whether to compress for clients that ask.
+    pub compression: bool,
+    /// Which web pages may call; none unless configured.
+    pub cors: Option<CorsConfig>,
+}
+
+impl Default for ShellConfig {
+    fn default() -> Self {
+        Self {
+            body_limit: 20 * 1024 * 1024,
+            files_body_limit: 8 * 1024 * 1024,
+            memories_body_limit: 20 * 1024 * 1024,
+            bodies_limit: 256 * 1024 * 1024,
+            request_timeout: Duration::from_secs(30),
+            patient_routes: &[],
+            streamed_routes: &[],
+            compression: true,
+            cors: None,
+        }
+    }
+}
+
+/// Puts the shell around a router. Its fallbacks for unknown routes and methods replace the router's own.
+pub fn shell(router: Router, config: &ShellConfig) -> Router {
+    let mut router = router.fallback(no_such_route).method_not_allowed_fallback(no_such_method);
+    if let Some(cors) = &config.cors {
+        router = router.layer(cors.layer.clone()).layer(Extension(cors.origins.clone()));
+    }
+    // Without `with_state` axum turns handlers into services again for every request, and the shell with them.
+    router.layer(middleware::ShellLayer::new(config)).with_state(())
+}
+
+async fn no_such_route(uri: Uri, headers: HeaderMap) -> Response {
+    if grpc::framing::is_asked_for(&headers) {
+        return grpc::error::no_such_call();
+    }
+    surface::no_such_route(uri.path())
+}
+
+/// axum adds the `Allow` header to what this answers.
+async fn no_such_method(uri: Uri) -> Response {
+    Surface::of(uri.path()).answer(Error::MethodNotAllowed)
+}

@@ -1,0 +1,212 @@
+//! Finding entries: by their words, by what they mean, or by both.
+//!
+//! [`fulltext`] finds entries that have every word of a query; [`ranking`] compares what trees hold in memory, by meaning
+//! alone or by all that speaks for an entry. Whoever ranks, [`page`] makes a page of it.
+
+mod cursor;
+mod fulltext;
+mod page;
+mod question;
+mod ranking;
+mod view;
+
+pub(super) use cursor::{malformed, opaque};
+pub use page::{Explanation, SearchHit};
+pub use question::WeightsRequest;
+
+use super::{Conversations, text};
+use crate::page::Page;
+use crate::{AutoMode, Context};
+use cursor::{Cursor, Ranker};
+use memtrove_core::identity::{Caller, MAX_USER_ID_CHARS, Tenant};
+use memtrove_core::{Error, Result, UserId};
+use memtrove_recall::embed::EmbedError;
+use memtrove_store::Tx;
+use memtrove_store::conversations::search::Scope;
+use page::{Ranked, Wanted};
+use question::Question;
+
+const MAX_QUERY_CHARS: usize = 1000;
+/// One in three hundred unrelated texts is that similar to a question, with the models that are part of the product; see
+/// [`Calibration`](memtrove_recall::embed::Calibration). On LoCoMo nothing that answers is lost by it.
+const DEFAULT_MIN_SCORE: f64 = 0.35;
+
+/// How to search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SearchType {
+    /// With whatever is available.
+    #[default]
+    Auto,
+    /// By meaning.
+    Semantic,
+    /// By words.
+    FullText,
+}
+
+/// A search.
+#[derive(Debug, Clone, Default)]
+pub struct SearchRequest {
+    /// Required.
+    pub query: Option<String>,
+    /// See [`SearchType`].
+    pub search_type: SearchType,
+    /// Go on after this page.
+    pub after: Option<String>,
+    /// The size of the page.
+    pub limit: Option<i64>,
+    /// Only the best entry of each conversation.
+    pub group_by_conversation: bool,
+    /// Whether hits bring their whole entries.
+    pub include_entry: bool,
+    /// Whether hits say how their scores came about.
+    pub explain: bool,
+    /// Whether it counts who said something; as the deployment has it unless said otherwise.
+    pub actor: Option<bool>,
+    /// What counts how much; as the deployment has it unless said otherwise.
+    pub weights: WeightsRequest,
+}
+
+/// What an admin's search adds.
+#[derive(Debug, Clone, Default)]
+pub struct AdminSearch {
+    /// Only trees this user owns.
+    pub owner: Option<String>,
+    /// Deleted trees too.
+    pub include_deleted: bool,
+}
+
+impl Conversations {
+    /// Searches everything the caller can see.
+    pub async fn search(&self, caller: &Caller, request: SearchRequest) -> Result<Page<SearchHit>> {
+        self.search_in(caller.tenant(), Scope::Member(caller.user.clone()), request, 200).await
+    }
+
+    /// Searches what the caller owns: nothing that others shared with it, which it may never have asked for.
+    pub async fn search_own(&self, caller: &Caller, request: SearchRequest) -> Result<Page<SearchHit>> {
+        self.search_in(caller.tenant(), Scope::Owner(caller.user.clone()), request, 200).await
+    }
+
+    pub(super) async fn search_as_admin(
+        &self,
+        tenant: &Tenant,
+        request: SearchRequest,
+        admin: AdminSearch,
+    ) -> Result<Page<SearchHit>> {
+        let owner = admin.owner.filter(|owner| !owner.trim().is_empty());
+        if let Some(owner) = &owner {
+            text("userId", owner, MAX_USER_ID_CHARS)?;
+        }
+        let scope = Scope::Tenant { owner: owner.map(UserId), with_deleted: admin.include_deleted };
+        self.search_in(tenant, scope, request, 1000).await
+    }
+
+    async fn search_in(
+        &self,
+        tenant: &Tenant,
+        scope: Scope,
+        request: SearchRequest,
+        max_limit: usize,
+    ) -> Result<Page<SearchHit>> {
+        let query = request.query.ok_or_else(|| Error::invalid("query", "is required"))?;
+        if query.trim().is_empty() {
+            return Err(Error::invalid("query", "must not be blank"));
+        }
+        text("query", &query, MAX_QUERY_CHARS)?;
+        let limit = crate::page::limit(request.limit, 20, max_limit)?;
+        let weights = request.weights.over(&self.cx.settings.search, request.actor)?;
+        let (asked, grouped) = (request.search_type, request.group_by_conversation);
+        let list = cursor::fingerprint(&query, asked, grouped, &weights);
+        let after = request.after.map(|cursor| Cursor::decode(&cursor, list)).transpose()?;
+        let mut rankers = self.rankers(asked)?;
+        if let Some(after) = &after {
+            rankers = vec![after.continues(&rankers)?];
+        }
+        let mut question = Question::new(&self.cx, tenant.clone(), scope, query, weights);
+        question.floor = (asked == SearchType::Auto).then(|| self.min_score());
+        if rankers.iter().any(|ranker| ranker.asks_who_spoke()) {
+            question.find_names(&self.cx).await?;
+        }
+        if rankers.iter().any(|ranker| ranker.needs_vectors())
+            && let Err(error) = question.embed(&self.cx).await
+        {
+            let may_do_without = asked == SearchType::Auto && after.is_none();
+            rankers = without_vectors(&rankers, may_do_without, &error)?;
+        }
+        let cx = self.cx.clone();
+        let wanted = Wanted {
+            limit,
+            grouped,
+            include_entry: request.include_entry,
+            explain: request.explain,
+            after,
+            list,
+        };
+        self.cx
+            .store
+            .read("search_entries", move |tx| {
+                let mut found = (Ranker::FullText, Vec::new());
+                for ranker in &rankers {
+                    found = (*ranker, rank(tx, &cx, *ranker, &question, &wanted)?);
+                    if !found.1.is_empty() {
+                        break;
+                    }
+                }
+                page::page(tx, &cx, &question, found, &wanted)
+            })
+            .await
+    }
+
+    /// Who answers such a search: the first one that finds something.
+    fn rankers(&self, asked: SearchType) -> Result<Vec<Ranker>> {
+        let settings = &self.cx.settings;
+        let fulltext = settings.fulltext;
+        let semantic = settings.search.semantic && self.cx.embeddings.space().is_some();
+        let unavailable = |requested| {
+            let types = [("semantic", semantic), ("fulltext", fulltext)];
+            let available = types.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name).collect();
+            Err(Error::SearchTypeUnavailable { requested, available })
+        };
+        Ok(match (asked, fulltext, semantic) {
+            (SearchType::Auto, false, false) => return Err(Error::SearchDisabled),
+            (SearchType::FullText, false, _) => return unavailable("fulltext"),
+            (SearchType::Semantic, _, false) => return unavailable("semantic"),
+            (SearchType::FullText, true, _) => vec![Ranker::FullText],
+            (SearchType::Semantic, _, true) | (SearchType::Auto, false, true) => vec![Ranker::Meaning],
+            (SearchType::Auto, true, semantic) => match (settings.search.auto_mode, semantic) {
+                (AutoMode::Hybrid, true) => vec![Ranker::Fused],
+                (AutoMode::Hybrid, false) => vec![Ranker::Words],
+                (AutoMode::Fallback, true) => vec![Ranker::Meaning, Ranker::FullText],
+                (AutoMode::Fallback, false) => vec![Ranker::FullText],
+            },
+        })
+    }
+
+    /// How similar something without a word in common must be for `auto` to return it.
+    fn min_score(&self) -> f64 {
+        self.cx.settings.search.min_score.unwrap_or(DEFAULT_MIN_SCORE)
+    }
+}
+
+/// Who answers where the query could not be embedded.
+fn without_vectors(rankers: &[Ranker], may_do_without: bool, error: &EmbedError) -> Result<Vec<Ranker>> {
+    let others: Vec<Ranker> = rankers.iter().filter_map(|ranker| ranker.without_vectors()).collect();
+    if !may_do_without || others.is_empty() {
+        return Err(Error::SemanticUnavailable(error.to_string()));
+    }
+    tracing::warn!(%error, "a query could not be embedded; it is answered by its words");
+    Ok(others)
+}
+
+fn rank(
+    tx: &mut dyn Tx,
+    cx: &Context,
+    ranker: Ranker,
+    question: &Question,
+    wanted: &Wanted,
+) -> Result<Vec<Ranked>> {
+    match ranker {
+        Ranker::FullText => fulltext::rank(tx, cx, question),
+        Ranker::Meaning => ranking::by_meaning(tx, cx, question, wanted),
+        Ranker::Fused | Ranker::Words => ranking::fused(tx, cx, question, wanted),
+    }
+}

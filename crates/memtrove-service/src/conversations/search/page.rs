@@ -1,0 +1,233 @@
+//! A page of hits: the best of those that come after the page before, with all that the answer shows of them.
+
+use super::cursor::{Cursor, List, Ranker};
+use super::question::Question;
+use crate::Context;
+use crate::page::Page;
+use memtrove_core::conversations::Entry;
+use memtrove_core::recall::fusion::Score;
+use memtrove_core::{ConversationId, EntryId, Result};
+use memtrove_store::Tx;
+use memtrove_store::conversations::search;
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use uuid::Uuid;
+
+/// How much is shown of a text that has no word of the query.
+const BEGINNING_CHARS: usize = 200;
+
+/// An entry that was found.
+#[derive(Debug, Clone)]
+pub struct SearchHit {
+    /// The entry's id.
+    pub entry_id: EntryId,
+    /// The conversation that stores it.
+    pub conversation_id: ConversationId,
+    /// The whole entry, where asked for.
+    pub entry: Option<Entry>,
+    /// The title of the conversation that stores it.
+    pub conversation_title: Option<String>,
+    /// How well it matches; larger is better.
+    pub score: f64,
+    /// The part of its text that matched.
+    pub highlights: Option<String>,
+    /// How the score came about, where asked for.
+    pub explanation: Option<Explanation>,
+}
+
+/// How a score came about.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Explanation {
+    /// By how often and how exactly every word of the query is there.
+    FullText,
+    /// By the cosine of the query's vector and the entry's.
+    Semantic,
+    /// By all that speaks for it.
+    Fused(Score),
+}
+
+/// A match and how good it is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Ranked {
+    pub id: Uuid,
+    pub group: Uuid,
+    pub conversation: Uuid,
+    pub score: f64,
+    /// Whether it has a word of the query.
+    pub has_words: bool,
+    pub explanation: Explanation,
+}
+
+/// What is wanted of the hits.
+pub(super) struct Wanted {
+    pub limit: usize,
+    /// Only the best of each conversation.
+    pub grouped: bool,
+    pub include_entry: bool,
+    pub explain: bool,
+    /// The end of the page before.
+    pub after: Option<Cursor>,
+    pub list: List,
+}
+
+impl Wanted {
+    fn given(&self) -> usize {
+        self.after.map_or(0, |after| after.given as usize)
+    }
+
+    /// How many of the best hits this page is taken from.
+    pub fn depth(&self) -> usize {
+        self.given() + self.limit + 1
+    }
+}
+
+/// The page of hits that comes next.
+pub(super) fn page(
+    tx: &mut dyn Tx,
+    cx: &Context,
+    question: &Question,
+    (ranker, mut hits): (Ranker, Vec<Ranked>),
+    wanted: &Wanted,
+) -> Result<Page<SearchHit>> {
+    if wanted.grouped {
+        hits = best_of_each(hits);
+    }
+    let hits = after_cursor(hits, wanted.after.as_ref(), wanted.limit + 1);
+    let mut fit = hits.len().min(wanted.limit);
+    if wanted.include_entry {
+        fit = fitting(tx, &hits[..fit])?;
+    }
+    let more = hits.len() > fit;
+    let hits = &hits[..fit];
+    let data = hydrated(tx, cx, question, hits, wanted)?;
+    let given = (wanted.given() + fit) as u32;
+    let after = hits
+        .last()
+        .filter(|_| more)
+        .map(|last| Cursor { ranker, given, score: last.score, id: last.id }.encode(wanted.list));
+    Ok(Page { data, after })
+}
+
+/// Better first; equals by id.
+pub(super) fn by_rank(a: &Ranked, b: &Ranked) -> Ordering {
+    b.score.total_cmp(&a.score).then(a.id.cmp(&b.id))
+}
+
+/// The best hit of each conversation.
+pub(super) fn best_of_each(hits: Vec<Ranked>) -> Vec<Ranked> {
+    let mut best: HashMap<(Uuid, Uuid), Ranked> = HashMap::with_capacity(hits.len());
+    for hit in hits {
+        best.entry((hit.group, hit.conversation))
+            .and_modify(|known| {
+                if by_rank(&hit, known).is_lt() {
+                    *known = hit;
+                }
+            })
+            .or_insert(hit);
+    }
+    best.into_values().collect()
+}
+
+fn after_cursor(mut hits: Vec<Ranked>, after: Option<&Cursor>, count: usize) -> Vec<Ranked> {
+    if let Some(after) = after {
+        hits.retain(|hit| after.score.total_cmp(&hit.score).then(hit.id.cmp(&after.id)).is_gt());
+    }
+    if hits.len() > count {
+        hits.select_nth_unstable_by(count, by_rank);
+        hits.truncate(count);
+    }
+    hits.sort_unstable_by(by_rank);
+    hits
+}
+
+/// How many of these hits a page may hold, by the content of their entries: at least one.
+fn fitting(tx: &mut dyn Tx, hits: &[Ranked]) -> Result<usize> {
+    let ids: Vec<Uuid> = hits.iter().map(|hit| hit.id).collect();
+    let sizes: HashMap<Uuid, usize> = search::content_bytes(tx, &ids)?.into_iter().collect();
+    let mut bytes = 0;
+    let fit = hits.iter().take_while(|hit| {
+        bytes += sizes.get(&hit.id).copied().unwrap_or_default();
+        bytes <= search::HITS_BYTES
+    });
+    Ok(fit.count().max(1).min(hits.len()))
+}
+
+/// Loads the entries of a page in one query and puts them in the order of their hits.
+fn hydrated(
+    tx: &mut dyn Tx,
+    cx: &Context,
+    question: &Question,
+    hits: &[Ranked],
+    wanted: &Wanted,
+) -> Result<Vec<SearchHit>> {
+    let ids: Vec<Uuid> = hits.iter().map(|hit| hit.id).collect();
+    let mut found: HashMap<Uuid, search::Hydrated> =
+        search::hydrate(tx, &question.tenant, &ids, wanted.include_entry)?
+            .into_iter()
+            .map(|hit| (hit.id.0, hit))
+            .collect();
+    Ok(hits
+        .iter()
+        .filter_map(|hit| {
+            let search::Hydrated { id, entry, text, conversation_title } = found.remove(&hit.id)?;
+            let highlights =
+                if hit.has_words { cx.analyzer.highlight(&text, &question.words) } else { beginning(&text) };
+            Some(SearchHit {
+                entry_id: id,
+                conversation_id: ConversationId(hit.conversation),
+                entry,
+                conversation_title,
+                score: hit.score,
+                highlights: Some(highlights).filter(|text| !text.is_empty()),
+                explanation: wanted.explain.then_some(hit.explanation),
+            })
+        })
+        .collect())
+}
+
+fn beginning(text: &str) -> String {
+    match text.char_indices().nth(BEGINNING_CHARS) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hit(id: u128, conversation: u128, score: f64) -> Ranked {
+        Ranked {
+            id: Uuid::from_u128(id),
+            group: Uuid::nil(),
+            conversation: Uuid::from_u128(conversation),
+            score,
+            has_words: true,
+            explanation: Explanation::FullText,
+        }
+    }
+
+    #[test]
+    fn pages_never_repeat_and_never_miss() {
+        let hits: Vec<Ranked> = (0..50).map(|n| hit(n * 7919 % 50, n, f64::from((n % 5) as u8))).collect();
+        let mut all = hits.clone();
+        all.sort_unstable_by(by_rank);
+        let mut walked = Vec::new();
+        let mut after = None;
+        loop {
+            let page = after_cursor(hits.clone(), after.as_ref(), 3);
+            let Some(last) = page.last() else { break };
+            after = Some(Cursor { ranker: Ranker::Fused, given: 0, score: last.score, id: last.id });
+            walked.extend(page);
+        }
+        assert_eq!(walked, all);
+    }
+
+    #[test]
+    fn the_best_entry_stands_for_its_conversation() {
+        let best = best_of_each(vec![hit(1, 9, 1.0), hit(2, 9, 3.0), hit(3, 9, 3.0), hit(4, 8, 2.0)]);
+        let mut ids: Vec<u128> = best.iter().map(|hit| hit.id.as_u128()).collect();
+        ids.sort_unstable();
+        assert_eq!(ids, [2, 4]);
+    }
+}

@@ -1,0 +1,146 @@
+//! A query, prepared: its words, its meaning, and whom it is about.
+
+use super::view::View;
+use crate::{Context, SearchSettings};
+use memtrove_core::identity::Tenant;
+use memtrove_core::recall::actors::{self, Subject};
+use memtrove_core::recall::fusion::Weights;
+use memtrove_core::recall::terms;
+use memtrove_core::text::Words;
+use memtrove_core::{Error, Result};
+use memtrove_recall::embed::EmbedError;
+use memtrove_recall::index::SpaceNo;
+use memtrove_store::conversations::search::Scope;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Ids and labels that name nobody in particular, or whoever speaks.
+const NO_NAMES: [&str; 14] = [
+    "admin",
+    "agent",
+    "ai",
+    "assistant",
+    "bot",
+    "human",
+    "i",
+    "me",
+    "mine",
+    "my",
+    "our",
+    "system",
+    "user",
+    "we",
+];
+
+/// What is asked, of whom, by whom.
+#[derive(Clone)]
+pub(super) struct Question {
+    pub tenant: Tenant,
+    pub scope: Scope,
+    query: String,
+    /// For full text.
+    pub words: Words,
+    /// For ranking.
+    pub terms: Vec<u64>,
+    /// In each space that it could be embedded for.
+    pub vectors: Vec<(SpaceNo, Vec<f32>)>,
+    /// Those who take part in what is searched and are named in the query.
+    names: BTreeSet<String>,
+    pub weights: Weights,
+    /// What is less similar, and has no word in common, is not wanted.
+    pub floor: Option<f64>,
+}
+
+impl Question {
+    pub fn new(cx: &Context, tenant: Tenant, scope: Scope, query: String, weights: Weights) -> Self {
+        Self {
+            tenant,
+            scope,
+            words: cx.analyzer.query(&query),
+            terms: terms::query(&cx.analyzer, &query),
+            vectors: Vec::new(),
+            names: BTreeSet::new(),
+            weights,
+            floor: None,
+            query,
+        }
+    }
+
+    /// Finds out who of those who take part in what is searched is named in the query.
+    pub async fn find_names(&mut self, cx: &Arc<Context>) -> Result<()> {
+        let (inner, question) = (cx.clone(), self.clone());
+        let speakers = cx.store.read("search_speakers", move |tx| {
+            let mut speakers = BTreeSet::new();
+            View::of(tx, &question)?.each(tx, &inner, |_, _, known, _| {
+                for name in known.speakers() {
+                    if !speakers.contains(name) {
+                        speakers.insert(name.to_owned());
+                    }
+                }
+            })?;
+            Ok::<_, Error>(speakers)
+        });
+        let mut names = speakers.await?;
+        names.retain(|name| self.is_named(name));
+        self.names = names;
+        Ok(())
+    }
+
+    /// Embeds the query, as those it names would put it.
+    pub async fn embed(&mut self, cx: &Context) -> Result<(), EmbedError> {
+        let query = actors::in_first_person(&self.query, self.names.iter().map(String::as_str));
+        let vectors = cx.embeddings.query(self.tenant.as_str(), &query).await?;
+        self.vectors =
+            vectors.into_iter().map(|made| (cx.trees.space_no(&made.space), made.vector)).collect();
+        Ok(())
+    }
+
+    /// The name of whom the query is about, if it is about somebody.
+    pub fn subject(&self) -> Option<&str> {
+        match actors::subject(&self.query, self.names.iter().map(String::as_str))? {
+            Subject::Named(name) => Some(name),
+            Subject::Asker => match &self.scope {
+                Scope::Member(user) | Scope::Owner(user) => Some(user.as_str()),
+                Scope::Tenant { .. } => None,
+            },
+        }
+    }
+
+    fn is_named(&self, name: &str) -> bool {
+        !NO_NAMES.iter().any(|no_name| name.eq_ignore_ascii_case(no_name))
+            && matches!(actors::subject(&self.query, [name]), Some(Subject::Named(_)))
+    }
+}
+
+/// What counts how much, as far as a request says so.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct WeightsRequest {
+    /// See [`Weights::lexical`].
+    pub lexical: Option<f64>,
+    /// See [`Weights::context`].
+    pub context: Option<f64>,
+    /// See [`Weights::by_another`].
+    pub by_another: Option<f64>,
+    /// See [`Weights::asks`].
+    pub asks: Option<f64>,
+}
+
+impl WeightsRequest {
+    /// What the deployment has, but for what the request says.
+    pub(super) fn over(&self, settings: &SearchSettings, actor: Option<bool>) -> Result<Weights> {
+        let usual = &settings.weights;
+        let weight = |name: &str, asked: Option<f64>, usual: f64| match asked {
+            Some(asked) if !(0.0..=1.0).contains(&asked) => {
+                Err(Error::invalid(format!("weights.{name}"), "must be between 0 and 1"))
+            }
+            asked => Ok(asked.unwrap_or(usual)),
+        };
+        let by_another = weight("byAnother", self.by_another, usual.by_another)?;
+        Ok(Weights {
+            lexical: weight("lexical", self.lexical, usual.lexical)?,
+            context: weight("context", self.context, usual.context)?,
+            by_another: if actor.unwrap_or(settings.actor) { by_another } else { 1.0 },
+            asks: weight("asks", self.asks, usual.asks)?,
+        })
+    }
+}

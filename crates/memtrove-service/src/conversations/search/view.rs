@@ -1,0 +1,37 @@
+//! What a search looks through.
+
+use super::question::Question;
+use crate::Context;
+use crate::conversations::trees::{Known, Turn};
+use memtrove_core::Result;
+use memtrove_recall::index::Partition;
+use memtrove_store::Tx;
+use memtrove_store::conversations::meaning::{self, Tree};
+
+/// The trees of a scope, as a unit of work sees them.
+pub(super) struct View {
+    trees: Vec<Tree>,
+    has_tail: bool,
+}
+
+impl View {
+    pub fn of(tx: &mut dyn Tx, question: &Question) -> Result<Self> {
+        let trees = meaning::trees(tx, &question.tenant, &question.scope)?;
+        Ok(Self { trees, has_tail: tx.has_untaken_texts()? })
+    }
+
+    /// Reads the index of each, and gives each a number.
+    pub fn each(
+        &self,
+        tx: &mut dyn Tx,
+        cx: &Context,
+        mut read: impl FnMut(u64, &Tree, &Known, &Partition<Turn>),
+    ) -> Result<()> {
+        for (number, tree) in (0..).zip(&self.trees) {
+            cx.trees.with(tx, cx, tree, self.has_tail, |known, partition| {
+                read(number, tree, known, partition);
+            })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,138 @@
+//! Putting a context together from files that the caller names, and from memories that it searches for.
+
+use super::Files;
+use memtrove_core::files::assembly::{self, Budget, DropReason, FileRef, Outcome};
+use memtrove_core::files::{ETag, FilePath, ScopedCaller, body};
+use memtrove_core::memories::{MemoryCaller, Search};
+use memtrove_core::{Error, Result, UserId};
+use memtrove_store::files::{documents, scopes};
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A context.
+#[derive(Debug, Clone, Default)]
+pub struct Assembled {
+    /// The files that fit, in the order they were asked for.
+    pub files: Vec<AssembledFile>,
+    /// Those that did not.
+    pub dropped: Vec<DroppedFile>,
+    /// The memories that fit, strongest first, each as JSON; none if they were not asked for.
+    pub memories: Option<Vec<String>>,
+}
+
+/// A file in a context.
+#[derive(Debug, Clone)]
+pub struct AssembledFile {
+    /// Its path, as the caller wrote it.
+    pub path: String,
+    /// Its version.
+    pub etag: ETag,
+    /// What it takes of the budget.
+    pub chars: usize,
+    /// Its envelope: compact JSON. A file that was asked for twice shares it.
+    pub document: Arc<str>,
+}
+
+/// A file that did not fit.
+#[derive(Debug, Clone)]
+pub struct DroppedFile {
+    /// Its path, as the caller wrote it.
+    pub path: String,
+    /// Why.
+    pub reason: DropReason,
+}
+
+impl Files {
+    /// Assembles a context. All files are read from one consistent point; memories get what they leave of the budget.
+    pub async fn assemble(
+        &self,
+        caller: &ScopedCaller,
+        rememberer: &MemoryCaller,
+        request: &Map<String, Value>,
+    ) -> Result<Assembled> {
+        let (refs, budget) = assembly::read(request)?;
+        let search = body::member(request, "memories").map(|wanted| for_user(wanted, caller.scope.user()));
+        let search =
+            search.map(|search| Search::read(&search, self.memories.rules(), rememberer)).transpose()?;
+        let mut assembled = self.assemble_files(caller, refs, budget).await?;
+        if let Some(search) = search {
+            let used: usize = assembled.files.iter().map(|file| file.chars).sum();
+            let left = budget.max_chars_total.saturating_sub(used);
+            assembled.memories = Some(self.assemble_memories(rememberer, search, left).await?);
+        }
+        Ok(assembled)
+    }
+
+    /// The memories that a search finds, as far as there are characters left for them.
+    async fn assemble_memories(
+        &self,
+        rememberer: &MemoryCaller,
+        search: Search,
+        max_chars_total: usize,
+    ) -> Result<Vec<String>> {
+        let with_embedding = search.include_embedding;
+        let answer = self.memories.search(rememberer, search).await?;
+        let show = |hit| self.memories.show_hit(rememberer, hit, with_embedding).to_string();
+        let shown: Vec<String> = answer.hits.iter().map(show).collect();
+        let budget = Budget { max_docs: usize::MAX, max_chars_total };
+        let outcomes = assembly::walk(&shown, budget, |hit| Ok(Some(hit.chars().count())))?;
+        let fits = |(hit, outcome)| (outcome == Outcome::Selected).then_some(hit);
+        Ok(shown.into_iter().zip(outcomes).filter_map(fits).collect())
+    }
+
+    async fn assemble_files(
+        &self,
+        caller: &ScopedCaller,
+        refs: Vec<FileRef>,
+        budget: Budget,
+    ) -> Result<Assembled> {
+        let scope = caller.scope.clone();
+        self.cx
+            .store
+            .read("assemble_context", move |tx| {
+                let mut assembled = Assembled::default();
+                let id = scopes::find(tx, &scope)?;
+                let outcomes = assembly::walk(&refs, budget, |file| match id {
+                    Some(id) => Ok(documents::chars(tx, id, &file.path)?),
+                    None => Ok(None),
+                })?;
+                let mut read: HashMap<&FilePath, (ETag, usize, Arc<str>)> = HashMap::new();
+                for (file, outcome) in refs.iter().zip(outcomes) {
+                    let path = file.given.clone();
+                    match outcome {
+                        Outcome::Missing => {}
+                        Outcome::Dropped(reason) => assembled.dropped.push(DroppedFile { path, reason }),
+                        Outcome::Selected => {
+                            if !read.contains_key(&file.path)
+                                && let Some(stored) = documents::get(tx, &scope, &file.path)?
+                            {
+                                read.insert(&file.path, (stored.etag, stored.chars, stored.document.into()));
+                            }
+                            if let Some((etag, chars, document)) = read.get(&file.path).cloned() {
+                                assembled.files.push(AssembledFile { path, etag, chars, document });
+                            }
+                        }
+                    }
+                }
+                Ok::<_, Error>(assembled)
+            })
+            .await
+    }
+}
+
+/// A search that looks through this user's memories unless it names another.
+fn for_user(wanted: &Value, user: &UserId) -> Value {
+    let mut wanted = wanted.clone();
+    let Some(members) = wanted.as_object_mut() else { return wanted };
+    let identifiers = members.entry("identifiers").or_insert(Value::Null);
+    if identifiers.is_null() {
+        *identifiers = Value::Object(Map::new());
+    }
+    if let Some(identifiers) = identifiers.as_object_mut()
+        && identifiers.get("userId").is_none_or(|named| named.is_null() || named == "")
+    {
+        identifiers.insert("userId".to_owned(), user.as_str().into());
+    }
+    wanted
+}

@@ -1,0 +1,248 @@
+//! Deleting a file, and moving it to another path.
+//!
+//! Every path has a trail of its own. Where a file leaves, the trail goes on with a record that has no document; where a
+//! moved file arrives, with one that has all of it. So a version is always proved from the records at one path, whatever
+//! comes and goes there.
+
+use super::documents::{Headers, Written};
+use super::mutation::{Action, Arrival, Asked, Draft, Mutation, OtherPath, Reasons, Seen};
+use super::replay::Replay;
+use super::{Files, members};
+use crate::files_metrics;
+use memtrove_core::files::etag::Precondition;
+use memtrove_core::files::{Code, ETag, FilePath, Refusal, ScopedCaller, body, canonical, envelope};
+use memtrove_core::{Error, Result, Timestamp};
+use memtrove_store::Tx;
+use memtrove_store::changes::ChangeKind;
+use memtrove_store::files::audit::{self, NewRecord};
+use memtrove_store::files::documents::{self, StoredFile};
+use memtrove_store::files::scopes::{self, ScopeId};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+/// A file that was deleted, now or, under the same key, before.
+#[derive(Debug, Clone)]
+pub struct Deleted {
+    /// Where it was.
+    pub path: FilePath,
+    /// The version that went.
+    pub etag: String,
+    /// Whether this is the answer to an earlier request.
+    pub replayed: bool,
+}
+
+/// A file that was moved, now or, under the same key, before.
+#[derive(Debug, Clone)]
+pub struct Moved {
+    /// Where it is now.
+    pub path: FilePath,
+    /// Its version there.
+    pub file: Written,
+}
+
+impl Files {
+    /// Deletes a file.
+    pub async fn delete(&self, caller: &ScopedCaller, body: Value, headers: Headers) -> Result<Deleted> {
+        let result = self.try_delete(caller, body, headers).await;
+        files_metrics::mutation("delete", &result);
+        result
+    }
+
+    async fn try_delete(&self, caller: &ScopedCaller, body: Value, headers: Headers) -> Result<Deleted> {
+        let members = members(&body)?;
+        let path = path(members, "path")?;
+        let precondition = Precondition::read_removal(headers.if_match.as_deref())?;
+        let reasons = Reasons::read(members)?;
+        let replay = Replay::new(&self.cx, headers.idempotency_key, || {
+            canonical::fingerprint("DELETE", path.as_str(), &body)
+        })?;
+        let asked = Asked {
+            caller: caller.clone(),
+            path: path.clone(),
+            change: self.cx.clock.new_id(),
+            action: Action::Delete,
+            precondition,
+            reasons,
+            replay,
+            ops: Vec::new(),
+            edits: Vec::new(),
+            to: None,
+        };
+        let now = self.cx.clock.now();
+        let delete = move |tx: &mut dyn Tx| {
+            scopes::take_turn(tx, &asked.caller.scope)?;
+            let scope = scopes::lock(tx, &asked.caller.scope)?.id;
+            if let Some(first) = asked.replay.find(tx, &asked.caller, scope)? {
+                return Ok((Kept::read(&first)?, true, 0));
+            }
+            let current = asked.current(tx, scope)?;
+            let at = later(tx, scope, &asked.path, now)?;
+            let departure = Departure { change: asked.change, at, other_path: OtherPath::default() };
+            let pointing = asked.leave(tx, scope, current, departure)?;
+            let kept = Kept { etag: current.to_string() };
+            asked.replay.remember(tx, &asked.caller, scope, at, || kept.to_json())?;
+            Ok::<_, Error>((kept, false, pointing))
+        };
+        let (Kept { etag }, replayed, pointing) = self.cx.store.write("delete_file", delete).await?;
+        if pointing > 0 {
+            self.memories.check_pointers_later();
+        }
+        Ok(Deleted { path, etag, replayed })
+    }
+
+    /// Gives a file another path.
+    pub async fn move_file(&self, caller: &ScopedCaller, body: Value, headers: Headers) -> Result<Moved> {
+        let result = self.try_move(caller, body, headers).await;
+        files_metrics::mutation("move", &result);
+        result
+    }
+
+    async fn try_move(&self, caller: &ScopedCaller, body: Value, headers: Headers) -> Result<Moved> {
+        let members = members(&body)?;
+        let (from, to) = (path(members, "from")?, path(members, "to")?);
+        if from == to {
+            let message = "'from' and 'to' are the same path: the file is there already";
+            return Err(Refusal::new(Code::InvalidRequest, message).with("field", "to").into());
+        }
+        let precondition = Precondition::read_removal(headers.if_match.as_deref())?;
+        let reasons = Reasons::read(members)?;
+        let replay = Replay::new(&self.cx, headers.idempotency_key, || {
+            canonical::fingerprint("MOVE", from.as_str(), &body)
+        })?;
+        let mutation = Mutation::new(Asked {
+            caller: caller.clone(),
+            path: from,
+            change: self.cx.clock.new_id(),
+            action: Action::Move,
+            precondition,
+            reasons,
+            replay,
+            ops: Vec::new(),
+            edits: Vec::new(),
+            to: Some(to.clone()),
+        });
+        let seen = match mutation.look(&self.cx).await? {
+            Seen::Answered(file) => return Ok(Moved { path: to, file }),
+            Seen::File(stored) => stored,
+        };
+        let asked = mutation.asked();
+        let draft = asked.moved(&seen, self.cx.clock.now())?;
+        let (departure, seen, target) = (self.cx.clock.new_id(), seen.etag, to.clone());
+        let relocate = move |tx: &mut dyn Tx| {
+            scopes::take_turn(tx, &asked.caller.scope)?;
+            let scope = scopes::lock(tx, &asked.caller.scope)?.id;
+            if let Some(first) = asked.replay.find(tx, &asked.caller, scope)? {
+                return Ok((Written::replayed(&first)?, 0));
+            }
+            let current = asked.current(tx, scope)?;
+            if documents::version(tx, scope, &target)?.is_some() {
+                return Err(exists(&target));
+            }
+            // With `*` another version may be there than the one that was seen, and at the other path a clock that was
+            // ahead may have left its time. Both are rare, so what they take is done here.
+            let at = later(tx, scope, &target, draft.at)?;
+            if current == seen && at == draft.at {
+                return asked.relocate(tx, scope, current, &target, departure, &draft);
+            }
+            let stored = documents::get(tx, &asked.caller.scope, &asked.path)?;
+            let stored = stored.ok_or_else(|| Error::Internal("a file vanished under its lock".into()))?;
+            asked.relocate(tx, scope, current, &target, departure, &asked.moved(&stored, at)?)
+        };
+        let (file, pointing) = self.cx.store.write("move_file", relocate).await?;
+        if pointing > 0 {
+            self.memories.check_pointers_later();
+        }
+        Ok(Moved { path: to, file })
+    }
+}
+
+/// A file on its way from its path.
+struct Departure<'a> {
+    /// The id of the record that tells of it.
+    change: Uuid,
+    at: Timestamp,
+    other_path: OtherPath<'a>,
+}
+
+impl Asked {
+    /// The version that the file is at, if it may leave its path.
+    fn current(&self, tx: &mut dyn Tx, scope: ScopeId) -> Result<ETag> {
+        let current = documents::version(tx, scope, &self.path)?;
+        self.admit(current)?;
+        current.ok_or_else(|| Error::Internal("a file may leave its path without being there".into()))
+    }
+
+    /// The version that a move makes of one: the same document, changed now.
+    fn moved(&self, stored: &StoredFile, at: Timestamp) -> Result<Draft> {
+        self.draft(envelope::stored(&stored.document)?, at.max(stored.updated_at), None)
+    }
+
+    /// Takes the file from its path, with a record and a place in the feed; says how many memories point there.
+    fn leave(&self, tx: &mut dyn Tx, scope: ScopeId, current: ETag, departure: Departure<'_>) -> Result<u64> {
+        let Departure { change, at, other_path } = departure;
+        let sequence = scopes::take_sequence(tx, scope, -1)?;
+        documents::remove(tx, scope, &self.path)?;
+        let new = NewRecord {
+            sequence,
+            at,
+            path: self.path.as_str(),
+            etag: ETag { revision: current.revision + 1, change },
+            previous: Some(current),
+            record: &self.record(&Value::Null, other_path)?,
+            image: Some(audit::NO_DOCUMENT),
+        };
+        audit::insert(tx, self.caller.scope.tenant(), scope, &new)?;
+        self.tell(tx, scope, at, ChangeKind::FileDeleted, &self.path, current)
+    }
+
+    /// Takes the file from its path to another; says how many memories point at either.
+    fn relocate(
+        &self,
+        tx: &mut dyn Tx,
+        scope: ScopeId,
+        current: ETag,
+        to: &FilePath,
+        departure: Uuid,
+        draft: &Draft,
+    ) -> Result<(Written, u64)> {
+        let other_path = OtherPath { moved_from: None, moved_to: Some(to.as_str()) };
+        let departure = Departure { change: departure, at: draft.at, other_path };
+        let left = self.leave(tx, scope, current, departure)?;
+        let arrival = Arrival { path: to, previous: Some(current), is_new: true, keeps_image: true };
+        let (etag, found) = self.store(tx, scope, &arrival, draft)?;
+        Ok((self.answer(tx, scope, etag, draft)?, left + found))
+    }
+}
+
+/// The time of a change at a path: not before what happened there last, whatever the clock says.
+fn later(tx: &mut dyn Tx, scope: ScopeId, path: &FilePath, now: Timestamp) -> Result<Timestamp> {
+    Ok(audit::last_at(tx, scope, path.as_str())?.map_or(now, |last| last.max(now)))
+}
+
+/// A path that stands in a body.
+fn path(members: &Map<String, Value>, name: &str) -> Result<FilePath> {
+    FilePath::parse(body::text(members, name)?.unwrap_or_default())
+}
+
+fn exists(path: &FilePath) -> Error {
+    let message = "there is a file at the new path already; delete that first, or choose another path";
+    Refusal::new(Code::DocumentExists, message).with("path", path.as_str()).into()
+}
+
+/// The answer to a deletion as it is kept for a repetition.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    etag: String,
+}
+
+impl Kept {
+    fn to_json(&self) -> Result<String> {
+        serde_json::to_string(self).map_err(|error| Error::Internal(error.to_string()))
+    }
+
+    fn read(answer: &str) -> Result<Self> {
+        serde_json::from_str(answer)
+            .map_err(|error| Error::Internal(format!("a remembered answer cannot be read: {error}")))
+    }
+}

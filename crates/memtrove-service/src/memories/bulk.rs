@@ -1,0 +1,209 @@
+//! Many entries at once.
+
+use super::entries::settle_state;
+use super::provider::{Write, Written};
+use super::replay::{Replay, Reply};
+use super::{Memories, count, embedding_failed};
+use memtrove_core::memories::{
+    Assertion, BulkAdd, BulkDelete, Code, Embedding, Kind, Memory, MemoryCaller, MemoryId, NewMemory,
+    Precondition, Refusal,
+};
+use memtrove_core::{Error, Result, parse_uuid};
+use memtrove_recall::embed::EmbedError;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// What became of a bulk delete.
+#[derive(Debug, Clone, Default)]
+pub struct BulkDeleted {
+    /// How many went.
+    pub deleted: usize,
+    /// The ids of the others, as they were given, each with the code of what was wrong.
+    pub failed: Vec<(String, &'static str)>,
+}
+
+impl Memories {
+    /// Stores entries, each by itself or all of them or none.
+    pub async fn bulk_add(&self, caller: &MemoryCaller, body: Value, key: Option<String>) -> Result<Reply> {
+        let replay = Replay::new(caller, "memories:bulkAdd", key, &body, None)?;
+        if let Some(first) = replay.find(self, caller).await? {
+            return Ok(first);
+        }
+        let BulkAdd { items, atomic } = BulkAdd::read(body, self.rules())?;
+        let mut read: Vec<Result<Memory>> = Vec::with_capacity(items.len());
+        for item in &items {
+            let new = NewMemory::read(item, self.rules(), caller);
+            read.push(new.map(|new| new.into_memory(self.new_id(), self.now())));
+        }
+        if atomic && let Some((index, error)) = first_error(&read) {
+            return Err(at_index(error, index));
+        }
+        self.embed_all(caller, &mut read).await?;
+        refuse_repeated_facts(&mut read);
+        let mut results: Vec<Result<Arc<Memory>>> =
+            read.into_iter().map(|memory| memory.map(Arc::new)).collect();
+        loop {
+            if atomic && let Some((index, error)) = first_error(&results) {
+                return Err(at_index(error, index));
+            }
+            let reply = self.bulk_reply(caller, &results);
+            let added: Vec<Arc<Memory>> = results.iter().flatten().cloned().collect();
+            if added.is_empty() {
+                return Ok(reply);
+            }
+            let remember = replay.remember(self, &reply, added.iter().map(Arc::as_ref));
+            match self.insert_all(caller, &added, remember).await? {
+                Written::Done => {
+                    added.iter().for_each(|memory| count("memory.add", memory.scope.layer()));
+                    self.added(&added).await;
+                    return Ok(reply);
+                }
+                Written::Replayed(first) => return Reply::stored(&first),
+                // Ids are new, so these are facts. They fail, the others are tried again: fewer each time.
+                Written::Conflict(stated) => {
+                    for one in &mut results {
+                        if one.as_ref().is_ok_and(|memory| stated.contains(&memory.id)) {
+                            let message = "this fact is stated already; change it with POST /v1/facts";
+                            *one = Err(Refusal::new(Code::InvalidState, message)
+                                .with("reason", "duplicate")
+                                .into());
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Gives every entry of a batch its embedding, in as few calls as possible. Where that fails for all, none is stored.
+    pub(super) async fn embed_all(&self, caller: &MemoryCaller, read: &mut [Result<Memory>]) -> Result<()> {
+        let texts: Vec<&str> = read.iter().flatten().map(|memory| memory.content.as_str()).collect();
+        let made = match self.cx.embeddings.documents(caller.tenant().as_str(), &texts).await {
+            Ok(made) => made.into_iter().map(Some).collect(),
+            Err(EmbedError::Disabled) => vec![None; texts.len()],
+            Err(error) => return Err(embedding_failed(&error)),
+        };
+        for (memory, made) in read.iter_mut().flatten().zip(made) {
+            memory.embedding = made.map(|made| Embedding { model: made.model, vector: made.vector });
+            settle_state(memory);
+        }
+        Ok(())
+    }
+
+    /// Inserts entries of several kinds. What lasts is one unit of work; it is told of first, and with the key.
+    pub(super) async fn insert_all(
+        &self,
+        caller: &MemoryCaller,
+        added: &[Arc<Memory>],
+        remember: Option<super::journal::Remember>,
+    ) -> Result<Written> {
+        let (working, lasting): (Vec<_>, Vec<_>) =
+            added.iter().cloned().partition(|one| one.kind == Kind::Working);
+        let mut remember = remember;
+        let mut done: Vec<Arc<Memory>> = Vec::new();
+        // The key goes with what is written last: an answer must not be remembered of what is taken back.
+        let groups: Vec<_> = [working, lasting].into_iter().filter(|group| !group.is_empty()).collect();
+        let last = groups.len().saturating_sub(1);
+        for (number, group) in groups.into_iter().enumerate() {
+            let actor = super::Actor::of(caller, group[0].created_by.clone());
+            let mut journal = self.journal(actor, self.now(), group.len(), "add");
+            journal.remember = remember.take_if(|_| number == last);
+            let written = self.write(group.iter().cloned().map(Write::Insert).collect(), journal).await;
+            if !matches!(written, Ok(Written::Done)) {
+                self.remove_all(&done).await;
+                return written;
+            }
+            done.extend(group);
+        }
+        Ok(Written::Done)
+    }
+
+    /// Takes back what was inserted for a batch that failed.
+    async fn remove_all(&self, done: &[Arc<Memory>]) {
+        let writes: Vec<Write> = done.iter().cloned().map(Write::Remove).collect();
+        let journal = self.journal(super::Actor::system("bulk"), self.now(), writes.len(), "undo");
+        if let Err(error) = self.write(writes, journal).await {
+            tracing::warn!(%error, "a batch could not be taken back");
+        }
+    }
+
+    fn bulk_reply(&self, caller: &MemoryCaller, results: &[Result<Arc<Memory>>]) -> Reply {
+        let shown = |(index, one): (usize, &Result<Arc<Memory>>)| match one {
+            Ok(memory) => json!({
+                "index": index,
+                "memory": self.show(caller, memory, false),
+                "embeddingGenerated": memory.embedding.is_some(),
+            }),
+            Err(error) => json!({"index": index, "error": shown_error(error)}),
+        };
+        let added = results.iter().flatten().count();
+        let body = json!({
+            "results": results.iter().enumerate().map(shown).collect::<Vec<_>>(),
+            "added": added,
+            "failed": results.len() - added,
+        });
+        Reply { body, created: false, etag: None, id: None, replayed: false }
+    }
+
+    /// Deletes entries, each by itself.
+    pub async fn bulk_delete(&self, caller: &MemoryCaller, body: &Value) -> Result<BulkDeleted> {
+        let BulkDelete { ids } = BulkDelete::read(body, self.rules())?;
+        let mut outcome = BulkDeleted::default();
+        for text in ids {
+            let deleted = match parse_uuid(&text).map(MemoryId) {
+                Some(id) => {
+                    let (assertion, any) = (Assertion::default(), Precondition::default());
+                    self.delete_if(caller, id, &assertion, &any, |_| true).await
+                }
+                None => Ok(false),
+            };
+            match deleted {
+                Ok(true) => outcome.deleted += 1,
+                Ok(false) => outcome.failed.push((text, Code::MemoryNotFound.as_str())),
+                Err(Error::MemoryRefused(refusal)) => outcome.failed.push((text, refusal.code.as_str())),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(outcome)
+    }
+}
+
+/// Two entries of one batch that state the same in one scope: the second is refused, since it can only change the first.
+fn refuse_repeated_facts(read: &mut [Result<Memory>]) {
+    let mut stated = std::collections::HashSet::new();
+    for one in read {
+        let Ok(memory) = one else { continue };
+        let Some(fact) = &memory.fact else { continue };
+        if !stated.insert((memory.scope.hash(), fact.key())) {
+            let message = "this fact is stated before in the same batch";
+            *one = Err(Refusal::new(Code::InvalidState, message).into());
+        }
+    }
+}
+
+fn first_error<T>(results: &[Result<T>]) -> Option<(usize, Error)> {
+    results.iter().enumerate().find_map(|(index, one)| Some((index, one.as_ref().err()?.clone())))
+}
+
+/// An error of one item as that of the whole batch.
+fn at_index(error: Error, index: usize) -> Error {
+    match error {
+        Error::MemoryRefused(refusal) => (*refusal).with("index", index).into(),
+        other => other,
+    }
+}
+
+/// An error of one item, in the shape of errors.
+fn shown_error(error: &Error) -> Value {
+    match error {
+        Error::MemoryRefused(refusal) => json!({
+            "code": refusal.code.as_str(),
+            "message": refusal.message,
+            "retryable": refusal.code.retryable(),
+            "details": refusal.details,
+        }),
+        other => {
+            json!({"code": Code::InvalidRequest.as_str(), "message": other.to_string(), "retryable": false,
+            "details": {}})
+        }
+    }
+}

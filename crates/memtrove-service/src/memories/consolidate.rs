@@ -1,0 +1,153 @@
+//! Merging entries of one scope that say the same.
+
+use super::Memories;
+use super::journal::{Actor, Milestone};
+use super::provider::{ScanQuery, Write, Written};
+use super::search::comparable;
+use crate::lease;
+use memtrove_core::Result;
+use memtrove_core::memories::consolidate::{self, Candidate};
+use memtrove_core::memories::{
+    Conditions, ConsolidateRequest, Kind, Memory, MemoryCaller, MemoryId, Position, ScopeHash, ScopeKey,
+    Viewer,
+};
+use memtrove_recall::embed::Space;
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Entries that a page of a scope has.
+const PAGE: usize = 500;
+/// Scopes with more entries are merged in part: the work grows with the square.
+const MOST: usize = 20_000;
+
+/// The scopes that are being merged here: at most one at a time each. That, and the lease that keeps other nodes from the same
+/// scope, saves work and no more: of two that merge the same entries one finds them at other versions, and leaves them.
+#[derive(Default)]
+pub(super) struct UnderWay(Mutex<HashSet<ScopeHash>>);
+
+impl UnderWay {
+    /// Whether it was not under way yet.
+    fn begin(&self, scope: ScopeHash) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(scope)
+    }
+
+    fn end(&self, scope: ScopeHash) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&scope);
+    }
+}
+
+/// What a consolidation did.
+struct Report {
+    groups: Vec<(MemoryId, Vec<MemoryId>)>,
+    examined: usize,
+}
+
+impl Memories {
+    /// Merges entries of a scope.
+    pub async fn consolidate(&self, caller: &MemoryCaller, body: &Value) -> Result<Value> {
+        let request = ConsolidateRequest::read(body, self.rules(), caller)?;
+        let actor = self.actor(caller, &Default::default());
+        let viewer = caller.viewer(&request.scope.identifiers());
+        let threshold = request.similarity_threshold;
+        let report = self.merge(&request.scope, threshold, request.dry_run, actor, viewer).await?;
+        let merged: usize = report.groups.iter().map(|(_, absorbed)| absorbed.len()).sum();
+        let shown = |(survivor, absorbed): (MemoryId, Vec<MemoryId>)| {
+            let absorbed: Vec<String> = absorbed.iter().map(ToString::to_string).collect();
+            json!({"survivorId": survivor.to_string(), "absorbedIds": absorbed})
+        };
+        let groups: Vec<Value> = report.groups.into_iter().map(shown).collect();
+        Ok(json!({"groups": groups, "merged": merged, "examined": report.examined}))
+    }
+
+    /// Merges a scope that an add made too large, in the background and once at a time.
+    pub(super) fn consolidate_later(&self, scope: ScopeKey) {
+        if !self.parts.consolidating.begin(scope.hash()) {
+            return;
+        }
+        let memories = self.clone();
+        tokio::spawn(async move {
+            let threshold = memories.rules().consolidation.similarity_threshold;
+            let (actor, everybody) =
+                (Actor::system("consolidation"), Viewer { all: true, ..Viewer::default() });
+            let merge = memories.merge(&scope, threshold, false, actor, everybody);
+            let name = lease::of_scope("merge", &scope);
+            let merged = lease::alone(&memories.cx, &name, merge).await.and_then(Option::transpose);
+            if let Err(error) = merged {
+                tracing::warn!(%error, "memories could not be merged; the next add tries again");
+            }
+            memories.parts.consolidating.end(scope.hash());
+        });
+    }
+
+    /// Merges what `viewer` may see: nobody puts away what they do not know of.
+    async fn merge(
+        &self,
+        scope: &ScopeKey,
+        threshold: f64,
+        dry_run: bool,
+        actor: Actor,
+        viewer: Viewer,
+    ) -> Result<Report> {
+        let memories = self.candidates(scope, viewer).await?;
+        let space = self.cx.embeddings.space().cloned();
+        let candidates: Vec<Candidate<'_>> =
+            memories.iter().map(|memory| candidate(memory, space.as_ref())).collect();
+        let examined = candidates.iter().filter(|one| consolidate::takes_part(one.memory)).count();
+        let groups = consolidate::groups(&candidates, threshold);
+        let mut done = Vec::with_capacity(groups.len());
+        for group in &groups {
+            if !dry_run {
+                let now = self.now();
+                let survivor = consolidate::survivor(group, now);
+                let mut writes =
+                    vec![Write::Replace { memory: Arc::new(survivor), expected: group.leader.version }];
+                for memory in &group.absorbed {
+                    let absorbed = consolidate::absorbed(memory, group.leader.id, now);
+                    writes.push(Write::Replace { memory: Arc::new(absorbed), expected: memory.version });
+                }
+                let mut journal = self.journal(actor.clone(), now, writes.len(), "consolidate");
+                let ids: Vec<String> = group.absorbed.iter().map(|memory| memory.id.to_string()).collect();
+                let details = json!({"absorbed": ids});
+                journal.milestones.push((0, Milestone { name: "consolidated", details }));
+                for number in 1..writes.len() {
+                    let details = json!({"supersededBy": group.leader.id.to_string()});
+                    journal.milestones.push((number, Milestone { name: "archived", details }));
+                }
+                // A group that changed meanwhile is left for the next time.
+                if self.write(writes, journal).await? != Written::Done {
+                    continue;
+                }
+                metrics::counter!("memory_consolidations_total").increment(1);
+            }
+            done.push((group.leader.id, group.absorbed.iter().map(|memory| memory.id).collect()));
+        }
+        Ok(Report { groups: done, examined })
+    }
+
+    async fn candidates(&self, scope: &ScopeKey, viewer: Viewer) -> Result<Vec<Memory>> {
+        let spans = self.own_span(scope).await?;
+        let mut all: Vec<Memory> = Vec::new();
+        loop {
+            let query = ScanQuery {
+                viewer: viewer.clone(),
+                conditions: Conditions::default(),
+                after: all.last().map(Position::of),
+                limit: PAGE,
+                with_embeddings: true,
+                now: self.now(),
+            };
+            let page = self.scan(spans.clone(), query).await?;
+            let last = page.memories.len() < PAGE;
+            all.extend(page.memories);
+            if last || all.len() >= MOST {
+                all.retain(|memory| memory.kind != Kind::Working);
+                return Ok(all);
+            }
+        }
+    }
+}
+
+fn candidate<'a>(memory: &'a Memory, space: Option<&Space>) -> Candidate<'a> {
+    Candidate { memory, vector: space.and_then(|space| comparable(memory, space)) }
+}

@@ -1,0 +1,265 @@
+//! One entry at a time: add, get, update, replace, delete.
+
+use super::provider::{Write, Written};
+use super::replay::{Replay, Reply};
+use super::{MAX_ATTEMPTS, Memories, contended, count};
+use memtrove_core::memories::{
+    AccessPolicy, Applied, Assertion, Change, Kind, Memory, MemoryCaller, MemoryId, NewMemory, Precondition,
+    Refusal, State,
+};
+use memtrove_core::{Result, parse_uuid};
+use memtrove_store::memories::{entries, versions};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+/// An entry after a change.
+#[derive(Debug, Clone)]
+pub struct Updated {
+    /// The new version.
+    pub memory: Memory,
+    /// Whether it was embedded again.
+    pub embedding_regenerated: bool,
+}
+
+/// What a whole entry is replaced by.
+#[derive(Debug, Clone)]
+pub struct Replacement {
+    /// The new text.
+    pub content: String,
+    /// The new metadata, checked; what is not there goes.
+    pub metadata: Map<String, Value>,
+    /// The new policy; the layer's default without one.
+    pub policy: Option<AccessPolicy>,
+}
+
+impl Memories {
+    /// Stores a new entry.
+    pub async fn add(&self, caller: &MemoryCaller, body: &Value, key: Option<String>) -> Result<Reply> {
+        let new = NewMemory::read(body, self.rules(), caller)?;
+        count("memory.add", new.scope.layer());
+        let replay = Replay::new(caller, "memories", key, body, new.author.user.as_deref())?;
+        if let Some(first) = replay.find(self, caller).await? {
+            return Ok(first);
+        }
+        let (memory, actor) = self.draft(caller, new.clone(), true).await?;
+        let reply = Reply {
+            body: json!({"memory": self.show(caller, &memory, false), "embeddingGenerated": memory.embedding.is_some()}),
+            created: true,
+            etag: Some(memory.etag()),
+            id: Some(memory.id.to_string()),
+            replayed: false,
+        };
+        let mut journal = self.journal(actor, memory.created_at, 1, "add");
+        journal.remember = replay.remember(self, &reply, [&memory]);
+        let memory = Arc::new(memory);
+        match self.write(vec![Write::Insert(memory.clone())], journal).await? {
+            Written::Done => {
+                self.added(&[memory]).await;
+                Ok(reply)
+            }
+            Written::Replayed(first) => Reply::stored(&first),
+            // The id is new. A fact can be stated already.
+            Written::Conflict(_) => self.upsert_fact(caller, new, &replay).await,
+        }
+    }
+
+    /// Stores a new entry that was read already, with or without an embedding.
+    pub async fn create(&self, caller: &MemoryCaller, new: NewMemory, embed: bool) -> Result<Memory> {
+        let (memory, actor) = self.draft(caller, new, embed).await?;
+        let journal = self.journal(actor, memory.created_at, 1, "add");
+        let memory = Arc::new(memory);
+        match self.write(vec![Write::Insert(memory.clone())], journal).await? {
+            Written::Done => {
+                self.added(std::slice::from_ref(&memory)).await;
+                Ok(Memory::clone(&memory))
+            }
+            Written::Conflict(_) | Written::Replayed(_) => Err(Refusal::new(
+                memtrove_core::memories::Code::InvalidState,
+                "this fact is stated already; change it instead",
+            )
+            .into()),
+        }
+    }
+
+    /// The entry that a request makes, embedded.
+    pub(super) async fn draft(
+        &self,
+        caller: &MemoryCaller,
+        new: NewMemory,
+        embed: bool,
+    ) -> Result<(Memory, super::Actor)> {
+        let actor = self.actor(caller, &new.identifiers);
+        let mut memory = new.into_memory(self.new_id(), self.now());
+        if embed {
+            memory.embedding = self.embed(caller.tenant().as_str(), &memory.content).await?;
+        }
+        settle_state(&mut memory);
+        Ok((memory, actor))
+    }
+
+    /// An entry by its id.
+    pub async fn get(&self, caller: &MemoryCaller, id: &str, params: &[(String, String)]) -> Result<Memory> {
+        let memory = self.reach(caller, id, &Assertion::read(params, caller)?).await?;
+        count("memory.get", memory.scope.layer());
+        self.parts.uses.note([memory.id], self.now());
+        Ok(memory)
+    }
+
+    /// Who made which version of an entry, oldest first.
+    pub async fn versions(
+        &self,
+        caller: &MemoryCaller,
+        id: &str,
+    ) -> Result<(Memory, Vec<versions::Version>)> {
+        let memory = self.reach(caller, id, &Assertion::default()).await?;
+        let first = versions::Version { version: 1, at: memory.created_at, by: memory.created_by.clone() };
+        let store = if memory.kind == Kind::Working { &self.parts.ram } else { &self.cx.store };
+        let (tenant, id) = (caller.tenant().clone(), memory.id);
+        let later = store
+            .read("list_versions", move |tx| match entries::get(tx, &tenant, id)? {
+                Some(stored) => Ok::<_, memtrove_core::Error>(versions::list(tx, stored.no)?),
+                None => Ok(Vec::new()),
+            })
+            .await?;
+        let kept = versions::KEPT as usize;
+        let mut all: Vec<_> = std::iter::once(first).chain(later).collect();
+        if all.len() > kept {
+            all.drain(..all.len() - kept);
+        }
+        Ok((memory, all))
+    }
+
+    /// Changes an entry.
+    pub async fn update(
+        &self,
+        caller: &MemoryCaller,
+        id: &str,
+        params: &[(String, String)],
+        if_match: Option<&str>,
+        body: &Value,
+    ) -> Result<Updated> {
+        let change = Change::read(body, if_match, self.rules())?;
+        let assertion = Assertion::read(params, caller)?;
+        self.change(caller, id, &assertion, "update", |memory| change.apply(memory, self.now(), self.rules()))
+            .await
+    }
+
+    /// Replaces an entry as a whole.
+    pub async fn replace(
+        &self,
+        caller: &MemoryCaller,
+        id: &str,
+        if_match: Option<&str>,
+        with: Replacement,
+    ) -> Result<Memory> {
+        let precondition = Precondition::if_match(if_match);
+        let replaced = self
+            .change(caller, id, &Assertion::default(), "replace", |memory| {
+                let change = Change {
+                    content: (memory.fact.is_none()).then(|| with.content.clone()),
+                    metadata: Some(with.metadata.clone()),
+                    policy: Some(
+                        with.policy.clone().unwrap_or(AccessPolicy::default_in(memory.scope.layer())),
+                    ),
+                    precondition: precondition.clone(),
+                    ttl: None,
+                };
+                let mut emptied = memory.clone();
+                emptied.metadata = Map::new();
+                change.apply(&emptied, self.now(), self.rules())
+            })
+            .await?;
+        Ok(replaced.memory)
+    }
+
+    /// Changes an entry as `change` says: computed from what was read, embedded outside any lock, and committed if nobody
+    /// was faster; otherwise computed anew.
+    pub(super) async fn change(
+        &self,
+        caller: &MemoryCaller,
+        id: &str,
+        assertion: &Assertion,
+        reason: &'static str,
+        change: impl Fn(&Memory) -> Result<Applied>,
+    ) -> Result<Updated> {
+        for _ in 0..MAX_ATTEMPTS {
+            let current = self.reach(caller, id, assertion).await?;
+            caller.authorise_write(current.scope.layer())?;
+            let Applied { mut memory, content_changed } = change(&current)?;
+            self.refuse_restated(&memory).await?;
+            if content_changed {
+                memory.embedding = self.embed(caller.tenant().as_str(), &memory.content).await?;
+                settle_state(&mut memory);
+            }
+            let actor = self.actor(caller, &assertion.identifiers);
+            let journal = self.journal(actor, memory.updated_at, 1, reason);
+            let (expected, memory) = (current.version, Arc::new(memory));
+            let write = Write::Replace { memory: memory.clone(), expected };
+            if self.write(vec![write], journal).await? == Written::Done {
+                if content_changed {
+                    self.cx.embeddings.forget(caller.tenant().as_str(), &current.content);
+                    self.parts.upgrades.notify_one();
+                }
+                count("memory.update", memory.scope.layer());
+                let embedding_regenerated = content_changed && memory.embedding.is_some();
+                return Ok(Updated { memory: Memory::clone(&memory), embedding_regenerated });
+            }
+        }
+        Err(contended())
+    }
+
+    /// Deletes an entry; says whether there was one.
+    pub async fn delete(
+        &self,
+        caller: &MemoryCaller,
+        id: &str,
+        params: &[(String, String)],
+        if_match: Option<&str>,
+    ) -> Result<bool> {
+        let assertion = Assertion::read(params, caller)?;
+        let Some(id) = parse_uuid(id).map(MemoryId) else { return Ok(false) };
+        self.delete_if(caller, id, &assertion, &Precondition::if_match(if_match), |_| true).await
+    }
+
+    /// Deletes an entry that the caller may reach and that is the right one.
+    pub(super) async fn delete_if(
+        &self,
+        caller: &MemoryCaller,
+        id: MemoryId,
+        assertion: &Assertion,
+        precondition: &Precondition,
+        is_right: impl Fn(&Memory) -> bool,
+    ) -> Result<bool> {
+        for _ in 0..MAX_ATTEMPTS {
+            let found = self.find(caller, id).await?;
+            let reached = |memory: &Memory| {
+                assertion.holds(memory) && caller.reaches(memory, &assertion.identifiers) && is_right(memory)
+            };
+            let Some(memory) = found.filter(reached) else { return Ok(false) };
+            caller.authorise_write(memory.scope.layer())?;
+            precondition.check(&memory)?;
+            let actor = self.actor(caller, &assertion.identifiers);
+            let journal = self.journal(actor, self.now(), 1, "delete");
+            let memory = Arc::new(memory);
+            let written = match memory.lineage.mirror_of {
+                Some(_) => self.delete_event(memory.clone(), journal).await?,
+                None => self.write(vec![Write::Remove(memory.clone())], journal).await?,
+            };
+            if written == Written::Done {
+                count("memory.delete", memory.scope.layer());
+                self.cx.embeddings.forget(caller.tenant().as_str(), &memory.content);
+                return Ok(true);
+            }
+        }
+        Err(contended())
+    }
+}
+
+/// An entry is active exactly if it can be found by meaning.
+pub(super) fn settle_state(memory: &mut Memory) {
+    match (memory.state, &memory.embedding) {
+        (State::Active, None) => memory.state = State::Created,
+        (State::Created, Some(_)) => memory.state = State::Active,
+        _ => {}
+    }
+}

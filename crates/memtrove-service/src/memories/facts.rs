@@ -1,0 +1,241 @@
+//! Facts: procedural entries by what they state.
+
+use super::entries::settle_state;
+use super::provider::{Write, Written};
+use super::replay::{Replay, Reply};
+use super::{Listed, MAX_ATTEMPTS, Memories, Updated, contended, count};
+use memtrove_core::memories::{
+    Applied, Assertion, Code, Fact, FactChange, FactPosition, FactQuery, Kind, Memory, MemoryCaller,
+    MemoryId, NewFact, NewMemory, Precondition, Refusal, ScopeKey,
+};
+use memtrove_core::{Error, Result, parse_uuid};
+use memtrove_store::memories::facts::{self, Wanted};
+use memtrove_store::memories::{entries, scopes};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+impl Memories {
+    /// States a fact; one that is stated already is changed.
+    pub async fn add_fact(&self, caller: &MemoryCaller, body: &Value, key: Option<String>) -> Result<Reply> {
+        let new = NewFact::read(body, self.rules(), caller)?;
+        count("fact.add", new.memory.scope.layer());
+        let replay = Replay::new(caller, "facts", key, body, new.memory.author.user.as_deref())?;
+        if let Some(first) = replay.find(self, caller).await? {
+            return Ok(first);
+        }
+        let shown = |memories: &Self, memory: &Memory, created: bool| {
+            (json!({"fact": memories.show_fact(memory), "created": created}), created)
+        };
+        self.state(caller, &new, &replay, shown).await
+    }
+
+    /// An add of a procedural entry that states what another one states already.
+    pub(super) async fn upsert_fact(
+        &self,
+        caller: &MemoryCaller,
+        new: NewMemory,
+        replay: &Replay,
+    ) -> Result<Reply> {
+        let Some(new) = NewFact::of_memory(new) else { return Err(contended()) };
+        let shown = |memories: &Self, memory: &Memory, _: bool| {
+            let shown = memories.show(caller, memory, false);
+            (json!({"memory": shown, "embeddingGenerated": memory.embedding.is_some()}), false)
+        };
+        self.state(caller, &new, replay, shown).await
+    }
+
+    async fn state(
+        &self,
+        caller: &MemoryCaller,
+        new: &NewFact,
+        replay: &Replay,
+        show: impl Fn(&Self, &Memory, bool) -> (Value, bool),
+    ) -> Result<Reply> {
+        for _ in 0..MAX_ATTEMPTS {
+            let NewMemory { scope, policy, author, .. } = &new.memory;
+            let hidden_by = facts::hidden_by(scope, policy, author);
+            let stated = self.stating(scope, &new.fact, hidden_by).await?;
+            let stated = stated.filter(|memory| memory.is_live(self.now()));
+            if stated.as_ref().is_some_and(|memory| !caller.reaches(memory, &new.memory.identifiers)) {
+                let message = "this fact is stated already, by somebody whose entries you may not change";
+                return Err(Refusal::new(Code::InvalidState, message).with("reason", "duplicate").into());
+            }
+            let expected = stated.as_ref().map(|memory| memory.version);
+            let (mut memory, changed) = match &stated {
+                Some(memory) => {
+                    let Applied { memory, content_changed } = new.apply(memory, self.now(), self.rules())?;
+                    (memory, content_changed)
+                }
+                None => (new.memory.clone().into_memory(self.new_id(), self.now()), true),
+            };
+            if changed {
+                memory.embedding = self.embed(caller.tenant().as_str(), &memory.content).await?;
+                settle_state(&mut memory);
+            }
+            let (body, created) = show(self, &memory, expected.is_none());
+            let id = expected.is_none().then(|| memory.id.to_string());
+            let reply = Reply { body, created, etag: Some(memory.etag()), id, replayed: false };
+            let actor = self.actor(caller, &new.memory.identifiers);
+            let mut journal = self.journal(actor, memory.updated_at, 1, "state");
+            journal.remember = replay.remember(self, &reply, [&memory]);
+            let memory = Arc::new(memory);
+            let write = match expected {
+                Some(expected) => Write::Replace { memory: memory.clone(), expected },
+                None => Write::Insert(memory.clone()),
+            };
+            match self.write(vec![write], journal).await? {
+                Written::Done => {
+                    self.added(&[memory]).await;
+                    return Ok(reply);
+                }
+                Written::Replayed(first) => return Reply::stored(&first),
+                Written::Conflict(_) => self.sweep_expired(&new.memory.scope, &new.fact, hidden_by).await?,
+            }
+        }
+        Err(contended())
+    }
+
+    /// The entry of a scope that states this, openly or hidden by somebody.
+    async fn stating(
+        &self,
+        scope: &ScopeKey,
+        fact: &Fact,
+        hidden_by: Option<&str>,
+    ) -> Result<Option<Memory>> {
+        let (scope, fact, hidden_by) = (scope.clone(), fact.clone(), hidden_by.map(str::to_owned));
+        self.cx
+            .store
+            .read("find_fact", move |tx| {
+                let Some(row) = scopes::find(tx, &scope)? else { return Ok(None) };
+                let Some(no) = facts::stating(tx, row.no, &fact, hidden_by.as_deref())? else {
+                    return Ok(None);
+                };
+                let Some(stored) = entries::by_no(tx, no)? else { return Ok(None) };
+                Ok::<_, Error>(Some(entries::with_embedding(tx, stored)?.memory))
+            })
+            .await
+    }
+
+    /// A fact that has expired is still stated until it is swept away: it must not be in the way of a new one.
+    async fn sweep_expired(&self, scope: &ScopeKey, fact: &Fact, hidden_by: Option<&str>) -> Result<()> {
+        let Some(memory) = self.stating(scope, fact, hidden_by).await? else { return Ok(()) };
+        if !memory.is_live(self.now()) {
+            self.expire(vec![memory]).await?;
+        }
+        Ok(())
+    }
+
+    /// Refuses to bring back a fact that was stated anew meanwhile.
+    pub(super) async fn refuse_restated(&self, memory: &Memory) -> Result<()> {
+        let Some(fact) = memory.fact.as_ref().filter(|_| memory.kind == Kind::Procedural) else {
+            return Ok(());
+        };
+        let hidden_by = facts::hidden_by(&memory.scope, &memory.policy, &memory.created_by);
+        let stated = self.stating(&memory.scope, fact, hidden_by).await?;
+        let Some(other) = stated.filter(|other| other.id != memory.id) else { return Ok(()) };
+        if !other.is_live(self.now()) {
+            return self.expire(vec![other]).await;
+        }
+        let message = "another fact of this scope states that already";
+        Err(Refusal::new(Code::InvalidState, message).with("reason", "duplicate").into())
+    }
+
+    /// A fact by its id.
+    pub async fn get_fact(
+        &self,
+        caller: &MemoryCaller,
+        id: &str,
+        params: &[(String, String)],
+    ) -> Result<Memory> {
+        let memory = self.get(caller, id, params).await?;
+        if memory.kind == Kind::Procedural { Ok(memory) } else { Err(Refusal::not_found().into()) }
+    }
+
+    /// Changes a fact.
+    pub async fn update_fact(
+        &self,
+        caller: &MemoryCaller,
+        id: &str,
+        params: &[(String, String)],
+        if_match: Option<&str>,
+        body: &Value,
+    ) -> Result<Updated> {
+        let change = FactChange::read(body, if_match, self.rules())?;
+        let assertion = Assertion::read(params, caller)?;
+        let current = self.reach(caller, id, &assertion).await?;
+        if current.kind != Kind::Procedural {
+            return Err(Refusal::not_found().into());
+        }
+        self.refuse_restated(&change.apply(&current, self.now(), self.rules())?.memory).await?;
+        self.change(caller, id, &assertion, "update", |memory| {
+            if memory.kind != Kind::Procedural {
+                return Err(Refusal::not_found().into());
+            }
+            change.apply(memory, self.now(), self.rules())
+        })
+        .await
+    }
+
+    /// Deletes a fact; says whether there was one.
+    pub async fn delete_fact(
+        &self,
+        caller: &MemoryCaller,
+        id: &str,
+        params: &[(String, String)],
+        if_match: Option<&str>,
+    ) -> Result<bool> {
+        let assertion = Assertion::read(params, caller)?;
+        let Some(id) = parse_uuid(id).map(MemoryId) else { return Ok(false) };
+        let precondition = Precondition::if_match(if_match);
+        self.delete_if(caller, id, &assertion, &precondition, |memory| memory.kind == Kind::Procedural).await
+    }
+
+    /// A page of facts.
+    pub async fn facts(&self, caller: &MemoryCaller, query: FactQuery) -> Result<Listed> {
+        query.scopes.iter().for_each(|scope| count("fact.query", scope.layer()));
+        let (fingerprint, key, now) = (query.fingerprint(), self.parts.cursor_key, self.now());
+        let after =
+            query.cursor.as_deref().map(|text| FactPosition::decode(text, fingerprint, &key)).transpose()?;
+        let spans = self.spans(caller.tenant(), query.scopes.clone()).await?;
+        let (limit, asked) = (query.limit, query.clone());
+        let mut found = self
+            .cx
+            .store
+            .read("list_facts", move |tx| {
+                let wanted = Wanted {
+                    fact_type: query.fact_type.as_deref(),
+                    subject: query.subject.as_deref(),
+                    predicate: query.predicate.as_deref(),
+                    object: query.object.as_deref(),
+                    min_confidence: query.min_confidence.unwrap_or_default(),
+                };
+                let mut found = Vec::new();
+                for span in &spans {
+                    let Some(row) = scopes::find(tx, &span.scope)? else { continue };
+                    for no in facts::find(tx, row.no, &wanted)? {
+                        let Some(stored) = entries::by_no(tx, no)? else { continue };
+                        let memory = stored.memory;
+                        let visible = memory.is_live(now)
+                            && span.until.is_none_or(|until| memory.created_at <= until)
+                            && query.viewer.sees(&memory.policy, &memory.created_by)
+                            && query.admits(&memory);
+                        if visible {
+                            found.push(memory);
+                        }
+                    }
+                }
+                Ok::<_, Error>(found)
+            })
+            .await?;
+        asked.arrange(&mut found);
+        let total = found.len();
+        if let Some(after) = after {
+            found.retain(|memory| after.compare(&FactPosition::of(memory)).is_lt());
+        }
+        let more = found.len() > limit;
+        found.truncate(limit);
+        let next_cursor =
+            found.last().filter(|_| more).map(|last| FactPosition::of(last).encode(fingerprint, &key));
+        Ok(Listed { memories: found, next_cursor, total })
+    }
+}

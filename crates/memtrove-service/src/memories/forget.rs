@@ -1,0 +1,221 @@
+//! Forgetting: what of a user is in memories, and what goes with a conversation.
+//!
+//! The store puts scopes out of reach; here goes what was made of them: working memory, indexes, the stream's past, vectors
+//! that are remembered. In layers that others share, what the user made stays without its name.
+
+use super::Memories;
+use super::journal::Told;
+use super::provider::Write;
+use super::stream::Update;
+use memtrove_core::files::Scope;
+use memtrove_core::identity::Tenant;
+use memtrove_core::memories::{Author, Identifier, Memory, Policy, ScopeKey};
+use memtrove_core::{Error, GroupId, Result, Timestamp, UserId};
+use memtrove_store::Tx;
+use memtrove_store::files::forget::{Forget, Removed, begun};
+use memtrove_store::memories::entries::{self, Stored};
+use memtrove_store::memories::purge::{self, Detached, Selector};
+use memtrove_store::memories::writing::Writing;
+use memtrove_store::memories::{index, sessions, texts};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Rows that a step works on.
+const STEP: i64 = 200;
+
+/// What a copy is made from. An entry that changes is looked at again where it is written, but a copy is a new entry: written
+/// after its source was forgotten, it would bring that back.
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// An entry of the primary store, at the version that was read.
+    Lasting(Arc<Memory>),
+    /// Something in working memory, and how many forgets had begun, on whichever node, before it was read. A forget clears working
+    /// memory before it begins, so what was read there and is written after the beginning was counted as before it. And whose it is;
+    /// what belongs to nobody is not forgotten with anybody.
+    Working(i64, Option<Scope>),
+}
+
+impl Source {
+    /// Whose forgetting must not begin while a copy is written, because it is not seen where that is.
+    pub fn of(&self) -> Option<&Scope> {
+        match self {
+            Self::Lasting(_) => None,
+            Self::Working(_, of) => of.as_ref(),
+        }
+    }
+
+    /// Whether a copy may be written. To be asked in a unit of work of the primary store.
+    pub fn is_there(&self, tx: &mut dyn Tx) -> Result<bool> {
+        match self {
+            Self::Lasting(memory) => {
+                Ok(entries::version(tx, memory.scope.tenant(), memory.id)? == Some(memory.version))
+            }
+            Self::Working(before, _) => Ok(begun(tx)? == *before),
+        }
+    }
+}
+
+/// Sessions that ended with their conversations, and what was remembered in them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ended {
+    sessions: Vec<String>,
+    scopes: Vec<Detached>,
+}
+
+/// Puts what was remembered in the conversations of a tree out of reach, for all users, in the unit of work that removes it.
+pub(crate) fn end_sessions(
+    tx: &mut dyn Tx,
+    tenant: &Tenant,
+    group: GroupId,
+    ended: &mut Ended,
+) -> Result<()> {
+    for session in sessions::of_tree(tx, group.0)? {
+        ended.scopes.extend(purge::detach(tx, tenant, &Selector::Session(&session))?);
+        ended.sessions.push(session);
+    }
+    Ok(())
+}
+
+impl Memories {
+    /// Reads an entry again that is to be copied; none if it is not what it was any more.
+    pub(super) async fn source(&self, memory: &Memory) -> Result<Option<Source>> {
+        let (volatile, provider) = (Self::is_volatile(memory.kind), self.parts.catalogue.of(memory.kind));
+        let before = match volatile {
+            true => self.cx.store.read("forgets_begun", |tx| Ok::<_, Error>(begun(tx)?)).await?,
+            false => 0,
+        };
+        let current = provider.get(memory.scope.tenant(), memory.id).await?;
+        let current = current.filter(|current| current.version == memory.version);
+        Ok(current.map(|current| match volatile {
+            true => Source::Working(before, owner(&memory.scope)),
+            false => Source::Lasting(Arc::new(current)),
+        }))
+    }
+
+    /// Drops what this process keeps of a user; says how many entries that were in working memory. To be done before a forget
+    /// begins, so that nothing is copied from there to where it would outlive it, and again by whoever carries it out.
+    pub(crate) async fn forget_here(&self, who: &Scope) -> Result<u64> {
+        let (tenant, user) = (who.tenant().clone(), who.user().as_str().to_owned());
+        let detach = self.parts.ram.write("forget_working", move |tx| {
+            Ok::<_, Error>(purge::detach(tx, &tenant, &Selector::User(&user))?)
+        });
+        let gone = detach.await?;
+        self.drop_indexes(1, &gone);
+        self.clear_ram().await?;
+        let user = who.user().as_str();
+        self.parts.bus.forget(who.tenant(), |memory| {
+            memory.scope.user() == Some(user) || memory.created_by.user.as_deref() == Some(user)
+        });
+        // Vectors are remembered by digests of their texts, which nobody can tell whose they were.
+        self.cx.embeddings.forget_all();
+        Ok(gone.iter().map(|scope| scope.entries).sum())
+    }
+
+    /// Drops the indexes of scopes of the primary store that are out of reach.
+    pub(crate) fn drop_lasting_indexes(&self, gone: &[Detached]) {
+        self.drop_indexes(0, gone);
+    }
+
+    /// Drops everything that this node keeps in memory of what is stored: somebody was forgotten on another node, and here nobody
+    /// knows what was whose. It is loaded again as it is needed.
+    pub(crate) fn drop_everything_kept(&self) {
+        self.parts.caches.iter().for_each(|cache| cache.clear());
+        self.cx.trees.clear();
+        self.cx.embeddings.forget_all();
+    }
+
+    fn drop_indexes(&self, store: usize, gone: &[Detached]) {
+        for scope in gone {
+            self.parts.caches[store].drop_key(&scope.no);
+        }
+    }
+
+    async fn clear_ram(&self) -> Result<()> {
+        let step = || self.parts.ram.write("clear_memories", |tx| Ok::<_, Error>(purge::step(tx, STEP)?));
+        while step().await?.is_some() {}
+        Ok(())
+    }
+
+    /// Takes a user's name off what it made in scopes that are not its own, and removes what only it could see there.
+    pub(crate) async fn anonymize(&self, forget: &Forget) -> Result<Removed> {
+        let mut all = Removed::default();
+        loop {
+            let (forgotten, journal, now) = (forget.clone(), self.unaudited("forget"), self.now());
+            let publish = self.publish();
+            let work = move |tx: &mut dyn Tx| {
+                let (tenant, user) = (forgotten.who.tenant(), forgotten.who.user().as_str());
+                let made = entries::shared_by(tx, tenant, user, forgotten.last_memory, STEP)?;
+                let (mut writing, mut writes) = (Writing::default(), Vec::with_capacity(made.len()));
+                for stored in made {
+                    writes.push(anonymize(tx, &mut writing, stored, user, now)?);
+                }
+                writing.finish(tx)?;
+                journal.tell(tx, &writes)
+            };
+            let told: Told = self.cx.store.write_then("forget_authors", work, publish).await?;
+            if told.is_empty() {
+                return Ok(all);
+            }
+            let deleted = told.iter().filter(|(_, event)| event.update == Update::Deleted).count() as u64;
+            all += Removed {
+                memories: deleted,
+                memories_anonymized: told.len() as u64 - deleted,
+                ..Removed::default()
+            };
+        }
+    }
+
+    /// Drops what this process keeps of sessions that ended with their conversations.
+    pub(crate) async fn sessions_ended(&self, tenant: &Tenant, ended: Ended) -> Result<()> {
+        self.drop_lasting_indexes(&ended.scopes);
+        let sessions: HashSet<&str> = ended.sessions.iter().map(String::as_str).collect();
+        self.parts.bus.forget(tenant, |memory| {
+            memory.scope.get(Identifier::Session).is_some_and(|session| sessions.contains(session))
+        });
+        let (tenant, sessions) = (tenant.clone(), ended.sessions);
+        let detach = self.parts.ram.write("end_sessions", move |tx| {
+            let mut gone = Vec::new();
+            for session in &sessions {
+                gone.extend(purge::detach(tx, &tenant, &Selector::Session(session))?);
+            }
+            Ok::<_, Error>(gone)
+        });
+        let gone = detach.await?;
+        self.drop_indexes(1, &gone);
+        Ok(())
+    }
+}
+
+/// The user whom a scope of memories belongs to.
+pub(super) fn owner(scope: &ScopeKey) -> Option<Scope> {
+    scope.user().map(|user| Scope::listed(scope.tenant().clone(), UserId(user.to_owned())))
+}
+
+/// Takes the author's name off an entry and unsays what it said before, or removes one that nobody else could see. Answers what
+/// was done, without what was said where that is gone.
+fn anonymize(
+    tx: &mut dyn Tx,
+    writing: &mut Writing,
+    stored: Stored,
+    user: &str,
+    now: Timestamp,
+) -> Result<Write> {
+    let terms = index::terms(tx, stored.scope_no, stored.seq)?;
+    let Stored { memory, .. } = entries::with_embedding(tx, stored)?;
+    let mut next = Memory { created_by: Author::default(), ..memory.clone() };
+    if memory.policy.policy == Policy::Private {
+        writing.remove(tx, &memory, None)?;
+        next.content.clear();
+        next.metadata.clear();
+        return Ok(Write::Remove(Arc::new(next)));
+    }
+    if next.metadata.get("author").and_then(|author| author.as_str()) == Some(user) {
+        next.metadata.shift_remove("author");
+    }
+    next.policy.approved_users.retain(|approved| approved != user);
+    next.touch(now);
+    texts::unsay(tx, memory.scope.tenant(), memory.id)?;
+    let next = Arc::new(next);
+    writing.replace(tx, &next, &terms, memory.version)?;
+    Ok(Write::Replace { memory: next, expected: memory.version })
+}

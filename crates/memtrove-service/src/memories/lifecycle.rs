@@ -1,0 +1,270 @@
+//! The life of one entry: archive, restore, promote.
+
+use super::entries::settle_state;
+use super::provider::{ScanQuery, Span, Write, Written};
+use super::search::comparable;
+use super::{MAX_ATTEMPTS, Memories, contended};
+use crate::lease;
+use memtrove_core::memories::duplicate::{self, Profile};
+use memtrove_core::memories::promote;
+use memtrove_core::memories::{
+    Assertion, Code, Conditions, Kind, Memory, MemoryCaller, Precondition, Promote, Refusal, ScopeKey, State,
+    Viewer,
+};
+use memtrove_core::{Error, Result};
+use memtrove_recall::embed::Space;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+use super::journal::Milestone;
+
+/// An entry that was copied to another scope.
+#[derive(Debug, Clone)]
+pub struct Promoted {
+    /// The copy, or the entry that says the same there.
+    pub memory: Memory,
+    /// Whether there was one already.
+    pub deduplicated: bool,
+}
+
+impl Memories {
+    /// Puts an entry away.
+    pub async fn archive(&self, caller: &MemoryCaller, id: &str, if_match: Option<&str>) -> Result<Memory> {
+        let precondition = Precondition::if_match(if_match);
+        self.move_kind(caller, id, "archived", |memory| {
+            refuse_mirror(memory)?;
+            precondition.check(memory)?;
+            if memory.state == State::Archived {
+                return Err(invalid_state("the memory is archived already", memory));
+            }
+            let mut archived = memory.clone();
+            archived.archive(self.now());
+            Ok(archived)
+        })
+        .await
+    }
+
+    /// Brings an entry back.
+    pub async fn restore(&self, caller: &MemoryCaller, id: &str, if_match: Option<&str>) -> Result<Memory> {
+        let precondition = Precondition::if_match(if_match);
+        self.move_kind(caller, id, "restored", |memory| {
+            refuse_mirror(memory)?;
+            precondition.check(memory)?;
+            if memory.state != State::Archived {
+                return Err(invalid_state("the memory is not archived", memory));
+            }
+            let mut restored = memory.clone();
+            restored.restore(self.now());
+            settle_state(&mut restored);
+            Ok(restored)
+        })
+        .await
+    }
+
+    /// Gives an entry another kind. Where that is another provider's, it is written there before it is removed here.
+    async fn move_kind(
+        &self,
+        caller: &MemoryCaller,
+        id: &str,
+        milestone: &'static str,
+        change: impl Fn(&Memory) -> Result<Memory>,
+    ) -> Result<Memory> {
+        for _ in 0..MAX_ATTEMPTS {
+            let current = self.reach(caller, id, &Assertion::default()).await?;
+            caller.authorise_write(current.scope.layer())?;
+            let next = Arc::new(change(&current)?);
+            self.refuse_restated(&next).await?;
+            let actor = self.actor(caller, &Default::default());
+            let mut journal = self.journal(actor, next.updated_at, 1, milestone);
+            journal.milestones.push((0, Milestone { name: milestone, details: json!({}) }));
+            let moves = Self::is_volatile(current.kind) != Self::is_volatile(next.kind);
+            if moves {
+                let Some(source) = self.source(&current).await? else { continue };
+                journal.source = Some(source);
+            }
+            let write = if moves {
+                Write::Insert(next.clone())
+            } else {
+                Write::Replace { memory: next.clone(), expected: current.version }
+            };
+            if self.write(vec![write], journal).await? != Written::Done {
+                continue;
+            }
+            if moves {
+                self.remove_silently(current).await;
+            }
+            return Ok(Memory::clone(&next));
+        }
+        Err(contended())
+    }
+
+    /// Removes what is kept elsewhere now. The journal knows of the move already.
+    async fn remove_silently(&self, memory: Memory) {
+        let store = if Self::is_volatile(memory.kind) { &self.parts.ram } else { &self.cx.store };
+        let removed = store.write("move_memory", move |tx| {
+            let mut writing = memtrove_store::memories::writing::Writing::default();
+            writing.remove(tx, &memory, None)?;
+            writing.finish(tx)?;
+            Ok::<_, Error>(())
+        });
+        if let Err(error) = removed.await {
+            tracing::warn!(%error, "a memory that moved could not be removed where it was");
+        }
+    }
+
+    /// Copies an entry to another layer.
+    pub async fn promote(
+        &self,
+        caller: &MemoryCaller,
+        id: &str,
+        if_match: Option<&str>,
+        body: &Value,
+    ) -> Result<Promoted> {
+        let request = Promote::read(body, if_match, self.rules())?;
+        for _ in 0..MAX_ATTEMPTS {
+            let source = self.reach(caller, id, &Assertion::default()).await?;
+            let target = request.target(&source, caller)?;
+            if source.state == State::Archived {
+                return Err(invalid_state("the memory is archived; restore it first", &source));
+            }
+            request.precondition.check(&source)?;
+            if let Some(block) = promote::block(&source) {
+                let message = "the memory is marked sensitive or private and is never promoted";
+                return Err(Refusal::new(Code::Forbidden, message).with("reason", block.as_str()).into());
+            }
+            let actor = self.actor(caller, &request.identifiers);
+            if let Some(promoted) = self.copy_to(&source, target, actor, false).await? {
+                return Ok(promoted);
+            }
+        }
+        Err(contended())
+    }
+
+    /// Copies an entry to a scope unless something there says the same, and links the two. `None`, and nothing is copied, if
+    /// it is not what it was any more, or was copied before and is to be copied `once`.
+    pub(super) async fn copy_to(
+        &self,
+        source: &Memory,
+        target: ScopeKey,
+        actor: super::Actor,
+        once: bool,
+    ) -> Result<Option<Promoted>> {
+        // One after the other: two that look for a duplicate at the same time would both find none.
+        let _alone = self.parts.promoting.lock().await;
+        let name = lease::of_scope("promote", &target);
+        lease::in_turn(&self.cx, &name, self.copy_alone(source, target, actor, once)).await
+    }
+
+    async fn copy_alone(
+        &self,
+        source: &Memory,
+        target: ScopeKey,
+        actor: super::Actor,
+        once: bool,
+    ) -> Result<Option<Promoted>> {
+        if once {
+            let provider = self.parts.catalogue.of(source.kind);
+            let current = provider.get(source.scope.tenant(), source.id).await?;
+            if current.is_none_or(|current| current.lineage.promoted_to.is_some()) {
+                return Ok(None);
+            }
+        }
+        for _ in 0..MAX_ATTEMPTS {
+            let Some(read) = self.source(source).await? else { return Ok(None) };
+            let author = actor.author.clone();
+            let mut copy = promote::copy(source, &target, self.new_id(), author, self.now());
+            if copy.embedding.is_none() && source.embedding.is_some() {
+                copy.embedding = self.embed(target.tenant().as_str(), &copy.content).await?;
+            }
+            settle_state(&mut copy);
+            // One that whoever promotes may not see must not be named.
+            let viewer = Viewer {
+                user: copy.created_by.user.clone(),
+                client: copy.created_by.client.clone(),
+                ..Viewer::default()
+            };
+            if let Some(there) = self.saying_the_same(&target, &copy, viewer).await? {
+                self.link(source, &there).await?;
+                return Ok(Some(Promoted { memory: there, deduplicated: true }));
+            }
+            let mut journal = self.journal(actor.clone(), copy.created_at, 1, "promote");
+            let details = json!({"from": source.id.to_string(), "layer": target.layer().as_str()});
+            journal.milestones.push((0, Milestone { name: "promoted", details }));
+            journal.source = Some(read);
+            let copy = Arc::new(copy);
+            if self.write(vec![Write::Insert(copy.clone())], journal).await? != Written::Done {
+                continue;
+            }
+            metrics::counter!("memory_promotions_total").increment(1);
+            self.added(std::slice::from_ref(&copy)).await;
+            self.link(source, &copy).await?;
+            return Ok(Some(Promoted { memory: Memory::clone(&copy), deduplicated: false }));
+        }
+        Err(contended())
+    }
+
+    /// The entry of a scope that says the same as another.
+    async fn saying_the_same(
+        &self,
+        scope: &ScopeKey,
+        memory: &Memory,
+        viewer: Viewer,
+    ) -> Result<Option<Memory>> {
+        let profile = Profile::of(&memory.content);
+        let space = memory.embedding.as_ref().and_then(|embedding| Space::of(&embedding.model));
+        let mut after = None;
+        loop {
+            let query = ScanQuery {
+                viewer: viewer.clone(),
+                conditions: Conditions::default(),
+                after,
+                limit: 500,
+                with_embeddings: true,
+                now: self.now(),
+            };
+            let span = Span { scope: scope.clone(), until: None };
+            let page = self.scan(vec![span], query).await?;
+            let same = page.memories.iter().find(|other| {
+                let space = space.as_ref();
+                let (own, theirs) = (
+                    space.and_then(|space| comparable(memory, space)),
+                    space.and_then(|space| comparable(other, space)),
+                );
+                let other_profile = Profile::of(&other.content);
+                other.kind != Kind::Working
+                    && duplicate::duplicates(&profile, own, &other_profile, theirs, duplicate::SIMILARITY)
+            });
+            if same.is_some() || page.memories.len() < 500 {
+                return Ok(same.cloned());
+            }
+            after = page.memories.last().map(memtrove_core::memories::Position::of);
+        }
+    }
+
+    /// Notes on an entry which one it was copied to: neither a version nor a renewal.
+    async fn link(&self, source: &Memory, copy: &Memory) -> Result<()> {
+        let store = if Self::is_volatile(source.kind) { &self.parts.ram } else { &self.cx.store };
+        let (tenant, id, to) = (source.scope.tenant().clone(), source.id, copy.id);
+        let linked = store.write("link_memory", move |tx| {
+            let Some(mut stored) = memtrove_store::memories::entries::get(tx, &tenant, id)? else {
+                return Ok(());
+            };
+            stored.memory.lineage.promoted_to = Some(to);
+            memtrove_store::memories::writing::amend(tx, &stored)
+        });
+        linked.await.map_err(|error: memtrove_store::StoreError| Error::from(error))
+    }
+}
+
+pub(super) fn invalid_state(message: &str, memory: &Memory) -> Error {
+    Refusal::new(Code::InvalidState, message).with("state", memory.state.as_str()).into()
+}
+
+/// Refuses to change what mirrors an event.
+fn refuse_mirror(memory: &Memory) -> Result<()> {
+    if memory.lineage.mirror_of.is_none() {
+        return Ok(());
+    }
+    let message = "this memory mirrors an event and cannot be changed here";
+    Err(Refusal::new(Code::InvalidState, message).with("reason", "mirrored").into())
+}

@@ -1,0 +1,263 @@
+//! What happens to entries in the background: expiry, limits of working memory, counting.
+
+use super::Memories;
+use super::journal::{Actor, Milestone};
+use super::provider::{Write, Written};
+use super::stream::KEPT_MICROS;
+use memtrove_core::memories::{Kind, Layer, Memory, ScopeKey};
+use memtrove_core::{Error, Result};
+use memtrove_store::memories::{entries, idempotency, index, purge, scopes};
+use memtrove_store::{Store, StoreError, stream};
+use serde_json::json;
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Entries that a step works on.
+const STEP: i64 = 200;
+/// So many notes of what went are kept.
+const KEPT_GONE: i64 = 10_000;
+
+impl Memories {
+    /// Sweeps, counts and fades for as long as it is polled.
+    pub(crate) async fn run_upkeep(&self) -> Infallible {
+        let mut since_fading = self.cx.settings.memories.decay_interval;
+        loop {
+            let pause = self.cx.settings.memories.sweep_interval;
+            tokio::time::sleep(pause).await;
+            since_fading += pause;
+            self.upkeep().await;
+            if since_fading >= self.cx.settings.memories.decay_interval {
+                since_fading = Duration::ZERO;
+                if let Err(error) = self.fade().await {
+                    tracing::warn!(%error, "memories could not be looked at for fading; trying again later");
+                }
+            }
+        }
+    }
+
+    /// Writes down what this node has counted, for as long as it is polled.
+    pub(crate) async fn run_writing_down(&self) -> Infallible {
+        loop {
+            tokio::time::sleep(self.cx.settings.memories.sweep_interval).await;
+            self.write_down().await;
+        }
+    }
+
+    /// Writes down what this node has counted.
+    pub(crate) async fn write_down(&self) {
+        if let Err(error) = self.write_uses().await {
+            tracing::warn!(%error, "uses of memories could not be counted; trying again later");
+        }
+    }
+
+    /// One round of everything but fading.
+    pub(crate) async fn upkeep(&self) {
+        let chores = [
+            ("sweeping expired memories", self.sweep().await),
+            ("applying retention to memories", self.retain().await),
+            ("looking at what points at files", self.check_pointers().await),
+            ("clearing away scopes of memories", self.clear_away().await.map(|_| ())),
+            ("purging idempotency keys of memories", self.purge_keys().await),
+            ("forgetting what went from indexes", self.trim_gone().await),
+            ("trimming the stream of memories", self.trim_stream().await),
+        ];
+        for (chore, result) in chores {
+            if let Err(error) = result {
+                tracing::warn!(chore, %error, "a chore failed; trying again later");
+            }
+        }
+    }
+
+    /// Removes what has expired. Nobody can see it any more; this only gives the space back.
+    async fn sweep(&self) -> Result<()> {
+        for store in [&self.cx.store, &self.parts.ram] {
+            loop {
+                let now = self.now();
+                let expired = store
+                    .read("list_expired", move |tx| Ok::<_, Error>(entries::expired(tx, now, STEP)?))
+                    .await?;
+                let full = expired.len() as i64 == STEP;
+                self.expire(expired.into_iter().map(|stored| stored.memory).collect()).await?;
+                if !full {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes entries whose time has come.
+    pub(super) async fn expire(&self, expired: Vec<Memory>) -> Result<()> {
+        for memory in expired {
+            let mut journal = self.journal(Actor::system("expiry"), self.now(), 1, "expire");
+            journal.milestones.push((0, Milestone { name: "expired", details: json!({}) }));
+            if self.write(vec![Write::Remove(Arc::new(memory))], journal).await? == Written::Done {
+                metrics::counter!("memory_expired_total").increment(1);
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes what is older than its kind is kept.
+    async fn retain(&self) -> Result<()> {
+        let retention = &self.cx.settings.memories.retention;
+        if retention.is_empty() {
+            return Ok(());
+        }
+        let cutoffs: Vec<_> = retention
+            .iter()
+            .map(|(kind, keep)| (*kind, self.now().saturating_add_micros(-(keep.as_micros() as i64))))
+            .collect();
+        let mut after = memtrove_store::memories::ScopeNo(0);
+        loop {
+            let cutoffs = cutoffs.clone();
+            let step = self.cx.store.read("list_outdated_memories", move |tx| {
+                let page = scopes::after(tx, None, after, STEP)?;
+                let mut outdated = Vec::new();
+                for (row, _) in &page {
+                    entries::newest(tx, row.no, None, STEP, |stored| {
+                        let memory = &stored.memory;
+                        let old = cutoffs
+                            .iter()
+                            .any(|(kind, cutoff)| memory.kind == *kind && memory.at() < *cutoff);
+                        if old && memory.lineage.mirror_of.is_none() {
+                            outdated.push(stored.memory);
+                        }
+                        ControlFlow::Continue(())
+                    })?;
+                }
+                Ok::<_, Error>((page.last().map(|(row, _)| row.no), outdated))
+            });
+            let (last, outdated) = step.await?;
+            self.expire(outdated).await?;
+            let Some(last) = last else { return Ok(()) };
+            after = last;
+        }
+    }
+
+    /// Clears away what is out of reach; says how many entries went.
+    pub(crate) async fn clear_away(&self) -> Result<u64> {
+        let mut cleared = 0;
+        for store in [&self.cx.store, &self.parts.ram] {
+            while let Some(step) =
+                store.write("clear_memories", |tx| Ok::<_, Error>(purge::step(tx, STEP)?)).await?
+            {
+                cleared += step;
+            }
+        }
+        Ok(cleared)
+    }
+
+    async fn purge_keys(&self) -> Result<()> {
+        let retention = self.cx.settings.idempotency_retention.as_micros() as i64;
+        let before = self.now().saturating_add_micros(-retention);
+        let purge = || {
+            self.cx
+                .store
+                .write("purge_memory_keys", move |tx| Ok::<_, Error>(idempotency::purge(tx, before, STEP)?))
+        };
+        while purge().await? > 0 {}
+        Ok(())
+    }
+
+    async fn trim_gone(&self) -> Result<()> {
+        for store in [&self.cx.store, &self.parts.ram] {
+            let trim =
+                || store.write("trim_gone", |tx| Ok::<_, Error>(index::trim_gone(tx, KEPT_GONE, STEP)?));
+            while trim().await? > 0 {}
+        }
+        Ok(())
+    }
+
+    /// Removes what followers of the stream are not told any more.
+    async fn trim_stream(&self) -> Result<()> {
+        if !self.cx.store.is_shared() {
+            return Ok(());
+        }
+        let before = self.now().saturating_add_micros(-KEPT_MICROS);
+        let trim =
+            || self.cx.store.write("trim_stream", move |tx| Ok::<_, Error>(stream::trim(tx, before, STEP)?));
+        while trim().await? > 0 {}
+        Ok(())
+    }
+
+    /// What an add may set off: a better vector, a consolidation, the end of working entries that are too many.
+    pub(super) async fn added(&self, added: &[Arc<Memory>]) {
+        if self.cx.embeddings.model_id() != self.cx.embeddings.preferred_model_id() {
+            self.parts.upgrades.notify_one();
+        }
+        let rules = self.rules();
+        let mut scopes: Vec<&ScopeKey> = Vec::new();
+        for memory in added {
+            let watched = Self::is_volatile(memory.kind)
+                || (rules.consolidation.enabled
+                    && rules.consolidation.target_layers.contains(&memory.scope.layer()));
+            if watched && !scopes.contains(&&memory.scope) {
+                scopes.push(&memory.scope);
+            }
+        }
+        for scope in scopes {
+            if let Err(error) = self.check_size(scope).await {
+                tracing::warn!(%error, "the size of a scope could not be looked at; the next add does");
+            }
+        }
+    }
+
+    async fn check_size(&self, scope: &ScopeKey) -> Result<()> {
+        let count = |store: &Store| {
+            let scope = scope.clone();
+            let store = store.clone();
+            async move {
+                store
+                    .read("count_memories", move |tx| {
+                        Ok::<_, Error>(scopes::find(tx, &scope)?.map_or(0, |row| row.entries))
+                    })
+                    .await
+            }
+        };
+        if self.rules().consolidation.is_due(scope.layer(), count(&self.cx.store).await? as usize) {
+            self.consolidate_later(scope.clone());
+        }
+        let most = self.rules().limits.working_entries as i64;
+        let excess = count(&self.parts.ram).await? - most;
+        if excess > 0 {
+            self.evict_working(scope.clone(), excess).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes the working entries of a scope that were used longest ago.
+    async fn evict_working(&self, scope: ScopeKey, excess: i64) -> Result<()> {
+        self.write_uses().await?;
+        let all = self.parts.ram.read("list_working", move |tx| {
+            let Some(row) = scopes::find(tx, &scope)? else { return Ok(Vec::new()) };
+            let mut all = Vec::new();
+            entries::newest(tx, row.no, None, STEP, |stored| {
+                all.push(stored.memory);
+                ControlFlow::Continue(())
+            })?;
+            Ok::<_, StoreError>(all)
+        });
+        let mut all = all.await.map_err(Error::from)?;
+        all.retain(|memory| memory.kind == Kind::Working);
+        all.sort_by_key(|memory| (memory.last_accessed_at.unwrap_or(memory.updated_at), memory.id));
+        all.truncate(excess as usize);
+        self.expire(all).await
+    }
+
+    /// Sets the metrics that nothing keeps up to date.
+    pub(crate) async fn sample_metrics(&self) {
+        match self.cx.store.read("count_memories", scopes::entries_by_layer).await {
+            Ok(counted) => {
+                for layer in Layer::ALL {
+                    let entries =
+                        counted.iter().find(|(of, _)| *of == layer).map_or(0, |(_, entries)| *entries);
+                    metrics::gauge!("memory_storage_size", "layer" => layer.as_str()).set(entries as f64);
+                }
+            }
+            Err(error) => tracing::warn!(%error, "memories could not be counted"),
+        }
+    }
+}

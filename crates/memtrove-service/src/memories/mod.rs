@@ -1,0 +1,252 @@
+//! The memories surface: one file per family of operations.
+//!
+//! The manager validates (rules in `memtrove_core::memories`), embeds before anything is locked, and hands the write to the
+//! [provider](provider::MemoryProvider) of the entry's kind, with what the journal is to be told. A change of an entry is
+//! computed from what was read and committed if the entry is still at that version.
+
+mod bulk;
+mod capabilities;
+mod consolidate;
+mod decay;
+mod embedded;
+mod entries;
+mod event_json;
+mod facts;
+pub(crate) mod forget;
+mod history;
+pub mod import;
+mod indexing;
+pub mod journal;
+mod lifecycle;
+mod listing;
+mod maintenance;
+pub(crate) mod mirror;
+mod pointers;
+pub mod provider;
+mod recall;
+mod relay;
+mod remember;
+mod replay;
+mod search;
+mod sessions;
+pub mod stream;
+mod subjects;
+mod subscription;
+mod upgrades;
+mod uses;
+mod view;
+
+pub use bulk::BulkDeleted;
+pub use capabilities::Introspection;
+pub use entries::{Replacement, Updated};
+pub use history::Saying;
+pub use lifecycle::Promoted;
+pub use listing::Listed;
+pub use remember::Remembered;
+pub use replay::Reply;
+pub use search::{Answer, Hit, KnowledgeMode, KnowledgeQuery, Metric};
+pub use subjects::Subject;
+pub use subscription::{StreamRequest, Streamed, Subscription};
+
+use crate::Context;
+use consolidate::UnderWay;
+use embedded::Embedded;
+use journal::{Actor, Entry};
+use memtrove_core::identity::{Principal, Role};
+use memtrove_core::memories::{
+    Assertion, Code, CursorKey, Embedding, Identifiers, Layer, Memory, MemoryCaller, MemoryId, Refusal, Rules,
+};
+use memtrove_core::{Error, Result, Timestamp, parse_uuid};
+use memtrove_recall::embed::EmbedError;
+use memtrove_recall::index::Cache;
+use memtrove_store::Store;
+use provider::{Catalogue, MemoryProvider, Write, Written};
+use recall::ScopeCache;
+use std::sync::Arc;
+use stream::Bus;
+use tokio::sync::{Mutex, Notify};
+use uses::Uses;
+
+/// How often a change is tried again that others were faster than.
+const MAX_ATTEMPTS: usize = 16;
+/// So many scopes can remember something at once, if they do not get in each other's way by chance.
+const REMEMBERING: usize = 64;
+
+/// The memories surface.
+#[derive(Clone)]
+pub struct Memories {
+    cx: Arc<Context>,
+    parts: Arc<Parts>,
+}
+
+struct Parts {
+    catalogue: Catalogue,
+    ram: Store,
+    /// The indexes of what lasts and of what does not; numbers of scopes mean nothing across the two.
+    caches: [Arc<ScopeCache>; 2],
+    bus: Arc<Bus>,
+    uses: Uses,
+    cursor_key: CursorKey,
+    /// Wakes whoever makes better vectors.
+    upgrades: Notify,
+    /// Held while an entry is copied to another scope, and behind it a lease that holds off other nodes: two that look for what
+    /// says the same at the same time would both find nothing, and both copy.
+    promoting: Mutex<()>,
+    /// Held while words are looked for and, if nothing says them, stored; each scope has one of these.
+    remembering: [Mutex<()>; REMEMBERING],
+    consolidating: UnderWay,
+}
+
+impl Memories {
+    /// Puts the surface on the primary store and, for what need not outlive it, on one as durable as memory.
+    pub(crate) fn new(cx: Arc<Context>, ram: Store, cursor_key: CursorKey) -> Self {
+        let bus = Arc::new(Bus::new(cx.clock.clone()));
+        let caches = [cx.settings.index_memory, cx.settings.index_memory / 4]
+            .map(|budget| Arc::new(Cache::new(budget)));
+        let durable = Embedded::durable(cx.clone(), caches[0].clone(), bus.clone());
+        let volatile = Embedded::volatile(cx.clone(), ram.clone(), caches[1].clone(), bus.clone());
+        let catalogue = Catalogue::new(Arc::new(durable), Arc::new(volatile));
+        let parts = Parts {
+            catalogue,
+            ram,
+            caches,
+            bus,
+            uses: Uses::default(),
+            cursor_key,
+            upgrades: Notify::new(),
+            promoting: Mutex::default(),
+            remembering: std::array::from_fn(|_| Mutex::default()),
+            consolidating: UnderWay::default(),
+        };
+        Self { cx, parts: Arc::new(parts) }
+    }
+
+    /// How requests are read.
+    pub fn rules(&self) -> &Rules {
+        &self.cx.settings.memories.rules
+    }
+
+    /// Brings a principal to the memories of its tenant.
+    pub fn caller(&self, principal: &Principal, request_id: String) -> MemoryCaller {
+        let holds = |role: &str| match role {
+            "admin" => principal.roles.admin,
+            "auditor" => principal.roles.has(Role::Auditor),
+            "indexer" => principal.roles.has(Role::Indexer),
+            "reader" => principal.roles.reader,
+            "writer" => principal.roles.writer,
+            _ => false,
+        };
+        let open = |layer: &Layer| {
+            let roles = self.cx.settings.memories.write_roles.get(layer);
+            roles.is_none_or(|roles| roles.iter().any(|role| holds(role)))
+        };
+        let caller = MemoryCaller::enter(principal, request_id);
+        let caller = caller.writing_in(Layer::ALL.into_iter().filter(open).collect());
+        caller.binding_agent(self.cx.settings.memories.bind_agent_id)
+    }
+
+    /// The providers, for compliance suites and introspection.
+    pub fn providers(&self) -> [Arc<dyn MemoryProvider>; 2] {
+        self.parts.catalogue.all().map(Arc::clone)
+    }
+
+    /// Ends all streams: the server stops.
+    pub fn close(&self) {
+        self.parts.bus.close();
+    }
+
+    fn now(&self) -> Timestamp {
+        self.cx.clock.now()
+    }
+
+    fn new_id(&self) -> MemoryId {
+        MemoryId(self.cx.clock.new_id())
+    }
+
+    /// What the journal is told of writes: as many ids as there are writes.
+    fn journal(&self, actor: Actor, at: Timestamp, writes: usize, reason: &'static str) -> Entry {
+        Entry {
+            actor: Arc::new(actor),
+            at,
+            ids: (0..writes).map(|_| self.cx.clock.new_id()).collect(),
+            milestones: Vec::new(),
+            remember: None,
+            audited: true,
+            source: None,
+            reason,
+        }
+    }
+
+    /// Makes the embedding of a text that is being written.
+    async fn embed(&self, tenant: &str, text: &str) -> Result<Option<Embedding>> {
+        match self.cx.embeddings.document(tenant, text).await {
+            Ok(made) => Ok(Some(Embedding { model: made.model, vector: made.vector })),
+            Err(EmbedError::Disabled) => Ok(None),
+            Err(error) => Err(embedding_failed(&error)),
+        }
+    }
+
+    /// An entry that a caller may reach by its id, with the scope it asserts.
+    async fn reach(&self, caller: &MemoryCaller, id: &str, assertion: &Assertion) -> Result<Memory> {
+        let found = match parse_uuid(id) {
+            Some(id) => self.find(caller, MemoryId(id)).await?,
+            None => None,
+        };
+        found
+            .filter(|memory| assertion.holds(memory) && caller.reaches(memory, &assertion.identifiers))
+            .ok_or_else(|| Refusal::not_found().into())
+    }
+
+    /// An entry of the caller's tenant that exists at this moment.
+    async fn find(&self, caller: &MemoryCaller, id: MemoryId) -> Result<Option<Memory>> {
+        for provider in self.parts.catalogue.all() {
+            let Some(memory) = provider.get(caller.tenant(), id).await? else { continue };
+            let exists = memory.is_live(self.now()) && self.session_exists(&memory).await?;
+            return Ok(exists.then_some(memory));
+        }
+        Ok(None)
+    }
+
+    /// Writes to the provider of the entries' kind; the caller says what to do if others were faster.
+    async fn write(&self, writes: Vec<Write>, journal: Entry) -> Result<Written> {
+        let Some(kind) = writes.first().map(|write| write.memory().kind) else { return Ok(Written::Done) };
+        self.parts.catalogue.of(kind).write(writes, journal).await
+    }
+
+    /// Who changes an entry, as its versions and the audit trail tell.
+    fn actor(&self, caller: &MemoryCaller, identifiers: &Identifiers) -> Actor {
+        Actor::of(caller, caller.author(identifiers))
+    }
+}
+
+/// Counts an operation on a layer.
+fn count(operation: &'static str, layer: Layer) {
+    metrics::counter!("memory_operations_total", "operation" => operation, "layer" => layer.as_str())
+        .increment(1);
+}
+
+/// Too many others changed the entry at the same time.
+fn contended() -> Error {
+    Refusal::new(Code::ProviderUnavailable, "too many changes of this memory at once; try again")
+        .with("provider", "embedded")
+        .into()
+}
+
+fn embedding_failed(error: &EmbedError) -> Error {
+    tracing::warn!(%error, "an embedding could not be made");
+    let retry_after = error.retry_after().map(|after| after.as_secs().max(1));
+    let (code, message) = match error {
+        EmbedError::RateLimited { .. } => {
+            (Code::RateLimited, "the embedding provider is asked too often; try again later")
+        }
+        EmbedError::Configuration(_) => {
+            (Code::ConfigurationError, "the embedding provider is not configured rightly")
+        }
+        _ => (Code::EmbeddingFailed, "no embedding could be made; nothing was stored, try again later"),
+    };
+    let refusal = Refusal::new(code, message);
+    match retry_after {
+        Some(seconds) => refusal.with("retryAfterSeconds", seconds).into(),
+        None => refusal.into(),
+    }
+}

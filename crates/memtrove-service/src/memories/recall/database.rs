@@ -1,0 +1,398 @@
+//! Finding entries of a large scope, which the database searches: it names candidates, by meaning and by words. What is
+//! admitted, how it is scored and in which order it comes is decided here, from what is stored, as for every other scope.
+
+use super::{Admission, Passing, Scope, Scored, Slot, Words, score};
+use crate::memories::provider::{Hits, NearQuery};
+use memtrove_core::memories::search::Mode;
+use memtrove_core::memories::{Kind, Viewer};
+use memtrove_core::recall::evidence;
+use memtrove_core::{Error, Result, Timestamp};
+use memtrove_recall::embed::Space;
+use memtrove_recall::index::{Candidate, TermStatistics, rescore};
+use memtrove_store::memories::index::Indexed;
+use memtrove_store::memories::scopes::ScopeRow;
+use memtrove_store::memories::{entries, index};
+use memtrove_store::vectors::{Care, Eyes, Named, Sight, VectorFilter, VectorIndex, WordQuery};
+use memtrove_store::{StoreError, Tx};
+use std::cell::Cell;
+use std::collections::{HashMap, HashSet};
+
+/// So many are named at least and at most.
+const NAMED: (usize, usize) = (128, 4_096);
+/// If too few of those that were named are admitted, so many times as many are.
+const MORE: usize = 8;
+/// Up to so many entries are counted where it need not be certain.
+const COUNTED: i64 = 10_000;
+/// The rarest words name everybody who has them, as many words as so many entries have together.
+const COMMON_WORDS: u64 = 2_048;
+/// How far a similarity in half precision may be from what it is in full.
+const ERROR: f32 = 5e-4;
+/// Entries that are read at a time.
+const BATCH: i64 = 1_000;
+
+/// How common some words are in a scope.
+pub(super) fn statistics(tx: &mut dyn Tx, row: ScopeRow, terms: &[u64]) -> Result<TermStatistics> {
+    let counts = vectors(tx)?.term_counts(row.no.0, row.entries, terms)?;
+    Ok(TermStatistics {
+        pieces: row.entries.unsigned_abs(),
+        // How long entries are decides nothing here.
+        length: 0,
+        frequencies: counts.into_iter().map(i64::unsigned_abs).collect(),
+    })
+}
+
+/// How many entries of a scope are admitted.
+pub(super) fn count(tx: &mut dyn Tx, row: ScopeRow, admission: &Admission<'_>) -> Result<usize> {
+    let kinds = kinds(admission);
+    count_filtered(tx, row, admission, filter(admission, kinds.as_deref()), None)
+}
+
+fn count_filtered(
+    tx: &mut dyn Tx,
+    row: ScopeRow,
+    admission: &Admission<'_>,
+    filter: VectorFilter<'_>,
+    most: Option<i64>,
+) -> Result<usize> {
+    let Sight::Perhaps(eyes) = filter.sight else {
+        return Ok(vectors(tx)?.count(row.no.0, &filter, most)? as usize);
+    };
+    let certain = VectorFilter { sight: Sight::Surely(eyes), ..filter };
+    let mut counted = vectors(tx)?.count(row.no.0, &certain, most)? as usize;
+    let unsure = VectorFilter { sight: Sight::Unsure, ..filter };
+    let mut after = 0;
+    while most.is_none_or(|most| counted < most as usize) {
+        let named = vectors(tx)?.list(row.no.0, &unsure, after, BATCH)?;
+        let Some(last) = named.last() else { break };
+        after = last.no;
+        counted += load(tx, row, &named)?.iter().filter(|one| admits(admission, one)).count();
+    }
+    Ok(counted)
+}
+
+fn vectors(tx: &mut dyn Tx) -> Result<&mut dyn VectorIndex> {
+    tx.vectors().ok_or_else(|| Error::Internal("the store finds no vectors".into()))
+}
+
+/// The kinds that conditions admit, unless they are all.
+fn kinds(admission: &Admission<'_>) -> Option<Vec<i64>> {
+    let admitted: Vec<i64> = Kind::ALL
+        .into_iter()
+        .filter(|kind| admission.conditions.admits_kind(*kind))
+        .map(Kind::code)
+        .collect();
+    (admitted.len() < Kind::ALL.len()).then_some(admitted)
+}
+
+fn filter<'a>(admission: &Admission<'a>, kinds: Option<&'a [i64]>) -> VectorFilter<'a> {
+    let Viewer { user, client, team: _, all } = admission.viewer;
+    let eyes = Eyes { user: user.as_deref(), client: client.as_deref() };
+    VectorFilter {
+        now: admission.now.as_micros(),
+        kinds,
+        state: admission.conditions.state.map(|state| state.code()),
+        from: admission.conditions.from.map(Timestamp::as_micros),
+        to: admission.conditions.to.map(Timestamp::as_micros),
+        until: admission.until.map(Timestamp::as_micros),
+        sight: if *all { Sight::Everything } else { Sight::Perhaps(eyes) },
+        only: None,
+        with_vector: false,
+        terms: &[],
+    }
+}
+
+/// Whether an entry is admitted, but for the conditions' filter.
+fn admits(admission: &Admission<'_>, indexed: &Indexed) -> bool {
+    let head = &indexed.head;
+    head.expires_at.is_none_or(|expires| expires > admission.now)
+        && admission.conditions.admits_head(head.kind, head.state, head.at)
+        && admission.until.is_none_or(|until| head.created_at <= until)
+        && admission.viewer.sees(&head.policy, &head.author)
+}
+
+fn load(tx: &mut dyn Tx, row: ScopeRow, named: &[Named]) -> Result<Vec<Indexed>, StoreError> {
+    let changes: Vec<i64> = named.iter().map(|named| named.seq).collect();
+    index::at(tx, row.no, &changes)
+}
+
+/// Those that were named in a scope so far.
+struct Nominees<'a> {
+    row: ScopeRow,
+    admission: Admission<'a>,
+    filter: VectorFilter<'a>,
+    /// `None` for those that are not admitted.
+    named: HashMap<i64, Option<Indexed>>,
+}
+
+impl Nominees<'_> {
+    /// Looks at some; answers how similar those are that are admitted and match.
+    fn take(
+        &mut self,
+        tx: &mut dyn Tx,
+        named: &[Named],
+        similarity: impl Fn(&Indexed) -> Option<f32>,
+    ) -> Result<Vec<f32>> {
+        let fresh: Vec<Named> =
+            named.iter().filter(|one| !self.named.contains_key(&one.no)).copied().collect();
+        let mut loaded = load(tx, self.row, &fresh)?;
+        loaded.retain(|one| admits(&self.admission, one));
+        let conditions = &self.admission.conditions.filter;
+        if !conditions.is_empty() {
+            let numbers: Vec<i64> = loaded.iter().map(|one| one.no.0).collect();
+            let entries = entries::with_numbers(tx, &numbers)?;
+            let passing = entries.iter().filter(|stored| conditions.matches(&stored.memory));
+            let passing: HashSet<i64> = passing.map(|stored| stored.no.0).collect();
+            loaded.retain(|one| passing.contains(&one.no.0));
+        }
+        self.named.extend(fresh.iter().map(|one| (one.no, None)));
+        self.named.extend(loaded.into_iter().map(|one| (one.no.0, Some(one))));
+        let admitted = named.iter().filter_map(|one| self.named.get(&one.no)?.as_ref());
+        Ok(admitted.filter_map(similarity).collect())
+    }
+
+    /// Looks at more and more, until enough are admitted; says whether there are no others, and whether those are enough.
+    fn ask(
+        &mut self,
+        tx: &mut dyn Tx,
+        want: usize,
+        list: impl Fn(&mut dyn VectorIndex, &VectorFilter<'_>, usize) -> Result<Vec<Named>, StoreError>,
+        similarity: impl Fn(&Indexed) -> Option<f32>,
+    ) -> Result<(bool, bool)> {
+        let (mut limit, most) = (limit(want), NAMED.1);
+        loop {
+            let named = list(vectors(tx)?, &self.filter, limit)?;
+            let similar = self.take(tx, &named, &similarity)?;
+            let (all, enough) = (named.len() < limit, similar.len() >= want);
+            if all || (enough && tells_apart(similar, want)) || limit == most {
+                return Ok((all, enough));
+            }
+            limit = (limit * MORE).min(most);
+        }
+    }
+}
+
+/// How many are named at first where so many are wanted. There are few different ones, since each makes a statement.
+fn limit(want: usize) -> usize {
+    (2 * want).next_power_of_two().clamp(NAMED.0, NAMED.1)
+}
+
+/// Whether the best are so far from the last that nobody who was not named can be among them. Words tell apart by themselves.
+fn tells_apart(mut similar: Vec<f32>, want: usize) -> bool {
+    similar.sort_unstable_by(|a, b| b.total_cmp(a));
+    match (want.checked_sub(1).and_then(|at| similar.get(at)), similar.last()) {
+        (Some(wanted), Some(last)) => wanted - last > ERROR,
+        _ => true,
+    }
+}
+
+impl Scope<'_> {
+    /// As [`Scope::search`], where the database has the index.
+    pub(super) fn search_database(
+        &self,
+        tx: &mut dyn Tx,
+        query: &NearQuery,
+        words: &Words,
+        frequencies: &[u64],
+        only: &mut Passing<'_>,
+        hits: &mut Hits,
+    ) -> Result<()> {
+        let admission = Admission {
+            viewer: &query.viewer,
+            conditions: &query.conditions,
+            until: self.span.until,
+            now: query.now,
+            only: None,
+        };
+        let kinds = kinds(&admission);
+        let filter = filter(&admission, kinds.as_deref());
+        let mut nominees = Nominees { row: self.row, admission, filter, named: HashMap::new() };
+        let mut exact = true;
+        if !query.words_required {
+            for vector in &query.vectors {
+                exact &=
+                    self.name_by_vector(tx, &mut nominees, (&vector.space, &vector.vector), query, only)?;
+            }
+        }
+        let mut asked = Vec::new();
+        if query.mode == Mode::Hybrid || query.words_required {
+            asked = words.rarest_first(frequencies);
+            exact &= self.name_by_words(tx, &mut nominees, query, words, &asked)?;
+        }
+        let everything = query.threshold <= 0.0 && !query.words_required && !query.vectors.is_empty();
+        let mut total = None;
+        if everything && !exact && query.conditions.filter.is_empty() {
+            let filter = VectorFilter { with_vector: true, ..filter };
+            let counted = count_filtered(tx, self.row, &nominees.admission, filter, Some(COUNTED))?;
+            exact = counted < COUNTED as usize;
+            // Beyond that it is somewhere between what was counted and what is there.
+            total = Some(if exact { counted } else { self.row.entries.max(COUNTED) as usize });
+        }
+        let admitted = nominees.named.into_values().flatten();
+        let scored = admitted.filter_map(|one| scored(query, words, &asked, one)).collect();
+        self.keep(scored, query, total, exact, hits);
+        Ok(())
+    }
+
+    /// Names those that mean what is looked for; says whether nobody was overlooked.
+    fn name_by_vector(
+        &self,
+        tx: &mut dyn Tx,
+        nominees: &mut Nominees<'_>,
+        (space, vector): (&Space, &[f32]),
+        query: &NearQuery,
+        only: &mut Passing<'_>,
+    ) -> Result<bool> {
+        let scope = self.row.no;
+        let similarity = |one: &Indexed| {
+            let made = one.embedding.as_ref()?;
+            (Space::of(&made.model).as_ref() == Some(space)).then(|| rescore(vector, &made.vector))
+        };
+        let list = |care: Care| {
+            move |index: &mut dyn VectorIndex, filter: &VectorFilter<'_>, limit: usize| {
+                index.nearest(scope.0, vector, filter, limit, care)
+            }
+        };
+        let (all, enough) = nominees.ask(tx, query.want, list(Care::Quick), similarity)?;
+        if !all && enough {
+            return Ok(false);
+        }
+        // So few are admitted that the walk along the index ended before it had enough of them: now they are looked at one by
+        // one, those only that a filter lets pass.
+        let passing = only(tx, scope)?;
+        let passing: Option<Vec<i64>> = passing.map(|only| only.into_iter().map(|no| no as i64).collect());
+        let before = nominees.filter;
+        let named = {
+            let filter = VectorFilter { only: passing.as_deref(), ..before };
+            vectors(tx)?.nearest(scope.0, vector, &filter, NAMED.1, Care::Exact)?
+        };
+        nominees.take(tx, &named, similarity)?;
+        Ok(named.len() < NAMED.1)
+    }
+
+    /// Names those that have some of the rarest words, and of those that have others the most similar; says whether nobody was
+    /// overlooked.
+    fn name_by_words(
+        &self,
+        tx: &mut dyn Tx,
+        nominees: &mut Nominees<'_>,
+        query: &NearQuery,
+        words: &Words,
+        asked: &[Asked],
+    ) -> Result<bool> {
+        let mut together = 0;
+        let there = asked.iter().filter(|word| word.frequency > 0);
+        let (rare, common): (Vec<&Asked>, Vec<&Asked>) = there.partition(|word| {
+            together += word.frequency;
+            together <= COMMON_WORDS
+        });
+        let all = self.name_by(tx, nominees, query, asked, &rare, &[])?;
+        // Entries that have only words that many have: all of those words, or the rarest of them.
+        let rarest = if common.len() > 1 { &common[..1] } else { &[] };
+        for some in [&common[..], rarest] {
+            let worth = some.iter().map(|word| word.weight).sum();
+            if some.is_empty() || evidence::score(0.0, words.coverage(worth)).score <= 0.0 {
+                continue;
+            }
+            let hashes: Vec<u64> = some.iter().map(|word| word.hash).collect();
+            match query.vectors.first().filter(|_| !query.words_required) {
+                Some(vector) => {
+                    let filter = VectorFilter { terms: &hashes, ..nominees.filter };
+                    let limit = limit(query.want) / 2;
+                    let named =
+                        vectors(tx)?.nearest(self.row.no.0, &vector.vector, &filter, limit, Care::Brief)?;
+                    nominees.take(tx, &named, |_| None)?;
+                }
+                None => {
+                    self.name_by(tx, nominees, query, asked, &some[..1], &hashes)?;
+                }
+            }
+        }
+        Ok(all && common.is_empty())
+    }
+
+    /// Names those that have some of these words and all of those; says whether nobody was overlooked.
+    fn name_by(
+        &self,
+        tx: &mut dyn Tx,
+        nominees: &mut Nominees<'_>,
+        query: &NearQuery,
+        asked: &[Asked],
+        some: &[&Asked],
+        all: &[u64],
+    ) -> Result<bool> {
+        if some.is_empty() {
+            return Ok(true);
+        }
+        let some: Vec<u64> = some.iter().map(|word| word.hash).collect();
+        let worth: Vec<(u64, f64)> = asked.iter().map(|word| (word.hash, f64::from(word.weight))).collect();
+        let vector = query.vectors.first().filter(|_| !query.words_required);
+        let vector = vector.map(|vector| vector.vector.as_slice());
+        let words = WordQuery { some: &some, worth: &worth, vector };
+        let list = |index: &mut dyn VectorIndex, filter: &VectorFilter<'_>, limit: usize| {
+            index.with_terms(self.row.no.0, &words, &VectorFilter { terms: all, ..*filter }, limit)
+        };
+        // The further down, the fewer of the words.
+        let rank = Cell::new(0.0);
+        let (complete, _) = nominees.ask(tx, query.want, list, |_| {
+            rank.set(rank.get() - 1.0);
+            Some(rank.get())
+        })?;
+        Ok(complete)
+    }
+}
+
+/// A word of a query.
+struct Asked {
+    hash: u64,
+    weight: f32,
+    /// How many entries of the scope have it.
+    frequency: u64,
+}
+
+impl Words {
+    /// In the order in which an index in memory adds up what they are worth.
+    fn rarest_first(&self, frequencies: &[u64]) -> Vec<Asked> {
+        let frequencies = frequencies.iter().copied();
+        let mut asked: Vec<Asked> = self
+            .terms
+            .iter()
+            .zip(frequencies)
+            .map(|(term, frequency)| Asked { hash: term.hash, weight: term.weight, frequency })
+            .collect();
+        asked.sort_by_key(|word| (word.frequency, word.hash));
+        asked
+    }
+}
+
+/// An entry with its score, unless it is none that could be found.
+fn scored(query: &NearQuery, words: &Words, asked: &[Asked], indexed: Indexed) -> Option<Scored> {
+    let Indexed { no, seq, head, embedding, terms } = indexed;
+    let space = embedding.as_ref().and_then(|made| {
+        let space = Space::of(&made.model)?;
+        query.vectors.iter().position(|vector| vector.space == space)
+    });
+    // An entry without a vector to compare with has no meaning that a search by meaning could find.
+    if space.is_none() && !query.vectors.is_empty() {
+        return None;
+    }
+    let has = |word: &&Asked| terms.counts.iter().any(|(hash, _)| *hash == word.hash);
+    let lexical = asked.iter().filter(has).fold(0.0, |sum, word| sum + word.weight);
+    if query.words_required && lexical <= 0.0 {
+        return None;
+    }
+    let similarity = match (space, &embedding) {
+        (Some(space), Some(made)) => rescore(&query.vectors[space].vector, &made.vector),
+        _ => 0.0,
+    };
+    let mut one = Scored {
+        candidate: Candidate { key: no.0 as u64, similarity, error: 0.0, lexical },
+        slot: Slot::of(seq, &head),
+        conflict: head.conflict_key.map(Into::into),
+        space,
+        cosine: f64::from(similarity),
+        evidence: evidence::score(0.0, 0.0),
+        certain: true,
+    };
+    one.evidence = score(query, words, &one, one.cosine);
+    Some(one)
+}

@@ -1,0 +1,158 @@
+//! The end of a session, and clearing.
+
+use super::Memories;
+use super::provider::{ScanQuery, Write, Written};
+use memtrove_core::Result;
+use memtrove_core::memories::promote::{self, Decision};
+use memtrove_core::memories::{
+    Clear, Conditions, EndSession, Identifier, Kind, Layer, Memory, MemoryCaller, Position, ScopeKey, Viewer,
+};
+use memtrove_store::memories::{entries, writing};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Entries that are read and removed at a time.
+const STEP: usize = 500;
+
+impl Memories {
+    /// Ends a session: what matters is copied to its user, the rest goes or stays as asked.
+    pub async fn end_session(&self, caller: &MemoryCaller, body: &Value) -> Result<Value> {
+        let request = EndSession::read(body, self.rules(), caller)?;
+        // Whether something matters depends on how often it was found.
+        self.write_uses().await?;
+        let ended_at = request.as_of.unwrap_or_else(|| self.now());
+        let user = request.scope.user().unwrap_or_default().to_owned();
+        let everything = Conditions { include_archived: true, ..Conditions::default() };
+        let all = self.everything(&request.scope, everything).await?;
+        let (working, kept): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|memory| memory.kind == Kind::Working);
+        let (mut promoted, mut blocked) = (Vec::new(), Vec::new());
+        if request.promote_important {
+            let values = vec![user.clone()];
+            let target = ScopeKey::listed(request.scope.tenant().clone(), Layer::User, values);
+            for memory in &kept {
+                let decision = promote::decide(memory, self.relevance(memory), request.promotion_threshold);
+                match (decision, &target) {
+                    (Decision::Promote { score }, Some(target)) => {
+                        let actor = self.actor(caller, &request.identifiers);
+                        // One that changed meanwhile stays as it is, for the next time.
+                        let Some(copy) = self.copy_to(memory, target.clone(), actor, true).await? else {
+                            continue;
+                        };
+                        promoted.push(json!({
+                            "from": memory.id.to_string(),
+                            "to": copy.memory.id.to_string(),
+                            "score": score,
+                            "deduplicated": copy.deduplicated,
+                        }));
+                    }
+                    (Decision::Blocked(reason), _) => {
+                        blocked.push(json!({"id": memory.id.to_string(), "reason": reason.as_str()}));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let evaluated = kept.len();
+        let mut deleted = self.remove(caller, working, "session end").await?;
+        let mut retained = kept.len();
+        if request.auto_delete && request.retention_seconds == 0 {
+            let gone = self.remove(caller, kept, "session end").await?;
+            (deleted, retained) = (deleted + gone, retained - gone);
+        } else if request.auto_delete {
+            let until = ended_at.saturating_add_micros(request.retention_seconds.saturating_mul(1_000_000));
+            self.expire_by(&kept, until).await?;
+        }
+        Ok(json!({
+            "userId": user,
+            "sessionId": request.scope.get(Identifier::Session),
+            "endedAt": ended_at.to_string(),
+            "evaluated": evaluated,
+            "promoted": promoted,
+            "blocked": blocked,
+            "deleted": deleted,
+            "retained": retained,
+        }))
+    }
+
+    /// Removes the entries of some kinds from one scope.
+    pub async fn clear(&self, caller: &MemoryCaller, body: &Value) -> Result<usize> {
+        let request = Clear::read(body, self.rules(), caller)?;
+        let conditions = Conditions { kinds: Some(request.kinds), ..Conditions::default() };
+        let mut all = self.everything(&request.scope, conditions).await?;
+        all.retain(|memory| {
+            request.viewer.sees(&memory.policy, &memory.created_by) && memory.lineage.mirror_of.is_none()
+        });
+        self.remove(caller, all, "clear").await
+    }
+
+    /// Every live entry of exactly one scope, whoever may see it.
+    async fn everything(&self, scope: &ScopeKey, conditions: Conditions) -> Result<Vec<Memory>> {
+        let spans = self.own_span(scope).await?;
+        let mut all: Vec<Memory> = Vec::new();
+        loop {
+            let query = ScanQuery {
+                viewer: Viewer { all: true, ..Viewer::default() },
+                conditions: conditions.clone(),
+                after: all.last().map(Position::of),
+                limit: STEP,
+                with_embeddings: true,
+                now: self.now(),
+            };
+            let page = self.scan(spans.clone(), query).await?;
+            let last = page.memories.len() < STEP;
+            all.extend(page.memories);
+            if last {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// Removes entries; says how many were still there.
+    pub(super) async fn remove(
+        &self,
+        caller: &MemoryCaller,
+        memories: Vec<Memory>,
+        reason: &'static str,
+    ) -> Result<usize> {
+        let mut removed = 0;
+        let (working, lasting): (Vec<_>, Vec<_>) =
+            memories.into_iter().map(Arc::new).partition(|memory| Self::is_volatile(memory.kind));
+        for step in working.chunks(STEP).chain(lasting.chunks(STEP)) {
+            let actor = self.actor(caller, &Default::default());
+            let writes: Vec<Write> = step.iter().cloned().map(Write::Remove).collect();
+            let journal = self.journal(actor.clone(), self.now(), writes.len(), reason);
+            if self.write(writes, journal).await? == Written::Done {
+                removed += step.len();
+                continue;
+            }
+            // Somebody changed or removed one of them: each by itself.
+            for memory in step {
+                let journal = self.journal(actor.clone(), self.now(), 1, reason);
+                let done = self.write(vec![Write::Remove(memory.clone())], journal).await?;
+                removed += usize::from(done == Written::Done);
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Has entries expire no later than an instant: neither a version nor a renewal.
+    async fn expire_by(&self, memories: &[Memory], until: memtrove_core::Timestamp) -> Result<()> {
+        for step in memories.chunks(STEP) {
+            let ids: Vec<_> = step.iter().map(|memory| (memory.scope.tenant().clone(), memory.id)).collect();
+            self.cx
+                .store
+                .write("expire_memories", move |tx| {
+                    for (tenant, id) in &ids {
+                        let Some(mut stored) = entries::get(tx, tenant, *id)? else { continue };
+                        let expires = stored.memory.expires_at.map_or(until, |at| at.min(until));
+                        stored.memory.expires_at = Some(expires);
+                        writing::amend(tx, &stored)?;
+                    }
+                    Ok::<_, memtrove_core::Error>(())
+                })
+                .await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,486 @@
+//! Memories by whom they are about, over all scopes of a user at once: what mem0 asks for.
+
+use super::provider::{NearQuery, Page, ScanQuery, Span};
+use super::search::{Hit, KnowledgeMode};
+use super::{Memories, count};
+use memtrove_core::memories::mem0::{self, Entities, Entity, Filters, may_look_into};
+use memtrove_core::memories::merge::Options;
+use memtrove_core::memories::{
+    Applied, Assertion, Author, Change, Code, Conditions, Identifier, Identifiers, Layer, Memory,
+    MemoryCaller, MemoryId, Mode, Position, Precondition, Ranking, Refusal, ScopeKey, Viewer,
+};
+use memtrove_core::{Error, Result};
+use memtrove_store::Store;
+use memtrove_store::memories::ScopeNo;
+use memtrove_store::memories::scopes::{self, Whose};
+use memtrove_store::memories::sessions::{self, Session};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Scopes that are searched together. Words are worth what they are worth among these; who has more has several searches, and
+/// the best of them all.
+const SEARCHED_TOGETHER: usize = 2_000;
+/// The subjects that are told of at most.
+const MOST_SUBJECTS: usize = 100_000;
+/// Entries or scopes that are read at a time.
+const STEP: usize = 500;
+
+/// Where somebody looks, and with whose eyes.
+struct Sight {
+    viewer: Viewer,
+    spans: Vec<Span>,
+}
+
+/// Somebody or something that memories are about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subject {
+    /// What it is.
+    pub entity: Entity,
+    /// Its id.
+    pub id: String,
+    /// How many memories are about it.
+    pub memories: i64,
+}
+
+impl Memories {
+    /// The best matches among entries of these subjects, strongest first.
+    pub async fn search_about(
+        &self,
+        caller: &MemoryCaller,
+        filters: Filters,
+        query: &str,
+        threshold: f64,
+        limit: usize,
+    ) -> Result<Vec<Hit>> {
+        let sights = self.sights(caller, &filters.places).await?;
+        let conditions = filters.conditions(caller);
+        let looked = self.look_for(caller, query, KnowledgeMode::Hybrid).await?;
+        let mut all = Vec::new();
+        for Sight { viewer, spans } in &sights {
+            for spans in spans.chunks(SEARCHED_TOGETHER) {
+                let near = NearQuery {
+                    vectors: looked.vectors.clone(),
+                    terms: looked.terms.clone(),
+                    mode: Mode::Hybrid,
+                    words_required: false,
+                    threshold,
+                    want: limit,
+                    viewer: viewer.clone(),
+                    conditions: conditions.clone(),
+                    now: self.now(),
+                };
+                // Everything that was added is found: what says the same, too.
+                let options =
+                    Options { limit, ranking: Ranking::Score, dedupe: false, include_overridden: true };
+                let (hits, ..) = self.walk(caller, spans, near, options, &|_| true).await?;
+                all.extend(hits);
+            }
+        }
+        all.sort_by(|a, b| b.score.total_cmp(&a.score));
+        all.truncate(limit);
+        self.parts.uses.note(all.iter().map(|hit| hit.memory.id), self.now());
+        for layer in
+            Layer::ALL.into_iter().filter(|layer| all.iter().any(|hit| hit.memory.scope.layer() == *layer))
+        {
+            count("memory.search", layer);
+        }
+        Ok(all)
+    }
+
+    /// Entries of these subjects, newest first, from the `offset`th on; and how many there are altogether.
+    pub async fn list_about(
+        &self,
+        caller: &MemoryCaller,
+        filters: Filters,
+        offset: usize,
+        limit: usize,
+    ) -> Result<(Vec<Memory>, usize)> {
+        let sights = self.sights(caller, &filters.places).await?;
+        let conditions = filters.conditions(caller);
+        let (mut before, mut after, mut total) = (offset, None, 0);
+        loop {
+            let wanted = if before > 0 { before.min(STEP) } else { limit };
+            let page = self.page_about(&sights, &conditions, after, wanted).await?;
+            total = total.max(page.total);
+            after = page.memories.last().map(Position::of);
+            if before == 0 || after.is_none() {
+                return Ok((if before == 0 { page.memories } else { Vec::new() }, total));
+            }
+            before -= page.memories.len().min(before);
+        }
+    }
+
+    /// Deletes the entries with all of these ids that the caller sees, what was put away among them; says how many went.
+    pub async fn delete_about(&self, caller: &MemoryCaller, ids: Entities) -> Result<usize> {
+        let ids = ids.required()?;
+        ids.authorise(caller)?;
+        let scopes = match ids.get(Entity::User) {
+            Some(user) => {
+                authorise_user(caller, user)?;
+                self.scopes_for(caller, &[Whose::User(user.to_owned())], true).await?
+            }
+            None => {
+                let mut scopes = self.known_scopes(caller, true).await?;
+                // What is nobody's own is where its ids say, whoever made it.
+                if let Some(home) = ids.possible_home()? {
+                    scopes.push((caller.scope(&home.identifiers, home.layer)?, 0));
+                }
+                scopes
+            }
+        };
+        self.delete_in(caller, scopes, &ids).await
+    }
+
+    /// Deletes the entries about anybody, of whomever; says how many went.
+    pub async fn delete_everything(&self, caller: &MemoryCaller) -> Result<usize> {
+        if !caller.acts_for_all() {
+            let message = "only a client that may act for all users may delete everything";
+            return Err(Refusal::new(Code::Forbidden, message).into());
+        }
+        let scopes = self.known_scopes(caller, true).await?;
+        self.delete_in(caller, scopes, &Entities::default()).await
+    }
+
+    /// Changes an entry by a body that is made from what it is: see [`Change`].
+    pub async fn revise(
+        &self,
+        caller: &MemoryCaller,
+        id: &str,
+        body: impl Fn(&Memory) -> Value,
+    ) -> Result<Memory> {
+        let revised = self
+            .change(caller, id, &Assertion::default(), "update", |memory| self.revised(memory, &body(memory)))
+            .await?;
+        Ok(revised.memory)
+    }
+
+    /// Refuses what [`Self::revise`] would refuse, and changes nothing.
+    pub async fn check_revision(
+        &self,
+        caller: &MemoryCaller,
+        id: &str,
+        body: impl Fn(&Memory) -> Value,
+    ) -> Result<()> {
+        let memory = self.reach(caller, id, &Assertion::default()).await?;
+        caller.authorise_write(memory.scope.layer())?;
+        self.refuse_restated(&self.revised(&memory, &body(&memory))?.memory).await
+    }
+
+    /// Refuses what [`Self::delete`] would refuse, and what is not there; deletes nothing.
+    pub async fn check_deletion(&self, caller: &MemoryCaller, id: &str) -> Result<()> {
+        let memory = self.reach(caller, id, &Assertion::default()).await?;
+        caller.authorise_write(memory.scope.layer())
+    }
+
+    fn revised(&self, memory: &Memory, body: &Value) -> Result<Applied> {
+        Change::read(body, None, self.rules())?.apply(memory, self.now(), self.rules())
+    }
+
+    /// Whom there are memories about, as far as the caller may know, from the `offset`th on; and how many there are altogether.
+    pub async fn subjects(
+        &self,
+        caller: &MemoryCaller,
+        offset: usize,
+        limit: usize,
+    ) -> Result<(Vec<Subject>, usize)> {
+        let mut known: BTreeMap<(Entity, String), (i64, Vec<ScopeKey>)> = BTreeMap::new();
+        for (scope, entries) in
+            self.known_scopes(caller, false).await?.into_iter().filter(|(_, entries)| *entries > 0)
+        {
+            // Of what it shares with others, it may not see everything.
+            let is_shared = scope.user().is_none() && !caller.acts_for_all();
+            for (entity, id) in Entities::of_scope(&scope).given() {
+                let (counted, shared) = known.entry((entity, id.to_owned())).or_default();
+                if is_shared {
+                    shared.push(scope.clone());
+                } else {
+                    *counted += entries;
+                }
+            }
+            if known.len() > MOST_SUBJECTS {
+                let message =
+                    format!("there are memories about more than {MOST_SUBJECTS} subjects; name one");
+                return Err(Refusal::new(Code::InvalidRequest, message).into());
+            }
+        }
+        let total = known.len();
+        let mut page = Vec::new();
+        // What is shared has to be looked at, so only where it is told.
+        for ((entity, id), (mut memories, shared)) in known.into_iter().skip(offset).take(limit) {
+            for scope in &shared {
+                memories += self.visible(caller, scope).await?;
+            }
+            page.push(Subject { entity, id, memories });
+        }
+        Ok((page, total))
+    }
+
+    /// How many entries of a scope the caller sees.
+    async fn visible(&self, caller: &MemoryCaller, scope: &ScopeKey) -> Result<i64> {
+        let query = ScanQuery {
+            viewer: caller.viewer(&scope.identifiers()),
+            conditions: Conditions { include_archived: true, ..Conditions::default() },
+            after: None,
+            limit: 1,
+            with_embeddings: false,
+            now: self.now(),
+        };
+        let page = self.scan(self.own_span(scope).await?, query).await?;
+        Ok(i64::try_from(page.total).unwrap_or(i64::MAX))
+    }
+
+    /// The scopes in which there is something about somebody, as far as the caller may know of them: all, if it acts for all;
+    /// else its own, and the projects in which it made something. It may look into others, but has to name them.
+    async fn known_scopes(&self, caller: &MemoryCaller, working: bool) -> Result<Vec<(ScopeKey, i64)>> {
+        let whose = match caller.user() {
+            _ if caller.acts_for_all() => vec![Whose::Anybody],
+            user => {
+                let author =
+                    Author { user: user.map(str::to_owned), client: caller.client().map(str::to_owned) };
+                let own = user.map(|user| Whose::User(user.to_owned()));
+                own.into_iter().chain([Whose::MadeIn(Layer::Project, author)]).collect()
+            }
+        };
+        self.scopes_for(caller, &whose, working).await
+    }
+
+    /// Scopes that have entries and that the caller may look into, with the number of these; where working memory is wanted,
+    /// too, those that have something there as well.
+    async fn scopes_for(
+        &self,
+        caller: &MemoryCaller,
+        whose: &[Whose],
+        working: bool,
+    ) -> Result<Vec<(ScopeKey, i64)>> {
+        let mut found = Vec::new();
+        for whose in whose {
+            found.extend(self.stored_scopes(&self.cx.store, caller, whose).await?);
+            if working {
+                found.extend(self.stored_scopes(&self.parts.ram, caller, whose).await?);
+            }
+        }
+        Ok(found)
+    }
+
+    async fn stored_scopes(
+        &self,
+        store: &Store,
+        caller: &MemoryCaller,
+        whose: &Whose,
+    ) -> Result<Vec<(ScopeKey, i64)>> {
+        let mut known = Vec::new();
+        let mut last = ScopeNo(0);
+        loop {
+            let (tenant, whose, after) = (caller.tenant().clone(), whose.clone(), last);
+            let step = store
+                .read("list_scopes", move |tx| {
+                    Ok::<_, Error>(scopes::with_entries(tx, &tenant, &whose, after, STEP as i64)?)
+                })
+                .await?;
+            let Some((row, _)) = step.last() else { return Ok(known) };
+            last = row.no;
+            let is_last = step.len() < STEP;
+            let step = step.into_iter().map(|(row, scope)| (scope, row.entries));
+            known.extend(
+                step.filter(|(scope, _)| {
+                    !Entities::of_scope(scope).is_empty() && may_look_into(caller, scope)
+                }),
+            );
+            if is_last {
+                return Ok(known);
+            }
+        }
+    }
+
+    /// Deletes what is seen in these scopes and has all of these ids; refused before the first goes, if some of it is where the
+    /// caller may not write. Scope by scope: whoever writes takes turns with the forgetting of the scope's user.
+    async fn delete_in(
+        &self,
+        caller: &MemoryCaller,
+        scopes: Vec<(ScopeKey, i64)>,
+        ids: &Entities,
+    ) -> Result<usize> {
+        let mut scopes: Vec<ScopeKey> = scopes.into_iter().map(|(scope, _)| scope).collect();
+        each_once(&mut scopes);
+        let (open, closed): (Vec<_>, Vec<_>) =
+            scopes.into_iter().partition(|scope| caller.authorise_write(scope.layer()).is_ok());
+        for scope in closed {
+            let Some((sight, conditions)) = self.sight_of(caller, &scope, ids).await? else { continue };
+            if !self.page_about(&[sight], &conditions, None, 1).await?.memories.is_empty() {
+                caller.authorise_write(scope.layer())?;
+            }
+        }
+        let mut deleted = 0;
+        for scope in open {
+            let Some((sight, conditions)) = self.sight_of(caller, &scope, ids).await? else { continue };
+            deleted += self.delete_seen(caller, sight, &conditions).await?;
+        }
+        Ok(deleted)
+    }
+
+    /// What a caller that deletes sees in a scope, and which of it has all of these ids; `None` where none can have them.
+    async fn sight_of(
+        &self,
+        caller: &MemoryCaller,
+        scope: &ScopeKey,
+        ids: &Entities,
+    ) -> Result<Option<(Sight, Conditions)>> {
+        let Some(conditions) = mem0::in_scope(ids, scope, caller) else { return Ok(None) };
+        let mut viewer = caller.viewer(&scope.identifiers());
+        viewer.all = caller.acts_for_all();
+        Ok(Some((Sight { viewer, spans: self.own_span(scope).await? }, conditions)))
+    }
+
+    /// Deletes what is seen, page by page.
+    async fn delete_seen(
+        &self,
+        caller: &MemoryCaller,
+        sight: Sight,
+        conditions: &Conditions,
+    ) -> Result<usize> {
+        let (mut deleted, mut after) = (0, None);
+        loop {
+            let page = self.page_about(std::slice::from_ref(&sight), conditions, after, STEP).await?;
+            let Some(last) = page.memories.last() else { return Ok(deleted) };
+            after = Some(Position::of(last));
+            let (mirrors, own): (Vec<_>, Vec<_>) =
+                page.memories.into_iter().partition(|memory| memory.lineage.mirror_of.is_some());
+            for memory in &own {
+                self.cx.embeddings.forget(caller.tenant().as_str(), &memory.content);
+            }
+            let mut left: Vec<MemoryId> = mirrors.iter().map(|memory| memory.id).collect();
+            let ids: Vec<MemoryId> = own.iter().map(|memory| memory.id).collect();
+            let removed = self.remove(caller, own, "delete").await?;
+            deleted += removed;
+            // Some were changed since they were read, and go as they are now; which ones, nobody said.
+            if removed < ids.len() {
+                left.extend(ids);
+            }
+            for id in left {
+                let is_right = |memory: &Memory| {
+                    conditions.admits(memory) && sight.viewer.sees(&memory.policy, &memory.created_by)
+                };
+                let (assertion, any) = (Assertion::default(), Precondition::default());
+                let gone = self.delete_if(caller, id, &assertion, &any, is_right).await?;
+                deleted += usize::from(gone);
+            }
+        }
+    }
+
+    /// A page of what is seen, newest first.
+    async fn page_about(
+        &self,
+        sights: &[Sight],
+        conditions: &Conditions,
+        after: Option<Position>,
+        limit: usize,
+    ) -> Result<Page> {
+        let mut all = Page::default();
+        for sight in sights {
+            for spans in sight.spans.chunks(STEP) {
+                let query = ScanQuery {
+                    viewer: sight.viewer.clone(),
+                    conditions: conditions.clone(),
+                    after,
+                    limit,
+                    with_embeddings: false,
+                    now: self.now(),
+                };
+                let page = self.scan(spans.to_vec(), query).await?;
+                all.memories.extend(page.memories);
+                all.total += page.total;
+                all.memories.sort_by(|a, b| Position::of(a).compare(&Position::of(b)));
+                all.memories.truncate(limit);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Where these ids lead: for each user one look at everything that is meant, and one at what is nobody's own.
+    async fn sights(&self, caller: &MemoryCaller, places: &[Entities]) -> Result<Vec<Sight>> {
+        let mut by_user: BTreeMap<Option<&str>, Vec<ScopeKey>> = BTreeMap::new();
+        for place in places {
+            place.authorise(caller)?;
+            let user = place.get(Entity::User);
+            let scopes = match (user, place.get(Entity::Run)) {
+                (Some(user), None) => self.scopes_of_user(caller, user, place.get(Entity::Agent)).await?,
+                // Of a run there is one scope, and one of what is nobody's own.
+                _ => {
+                    let home = place.home()?;
+                    vec![caller.scope(&home.identifiers, home.layer)?]
+                }
+            };
+            by_user.entry(user).or_default().extend(scopes);
+        }
+        let mut sights = Vec::with_capacity(by_user.len());
+        for (user, mut scopes) in by_user {
+            each_once(&mut scopes);
+            let mut identifiers = Identifiers::default();
+            identifiers.set(Identifier::User, Entity::User.member(), user.unwrap_or_default())?;
+            sights.push(Sight {
+                viewer: caller.viewer(&identifiers),
+                spans: self.own_spans(caller, scopes).await?,
+            });
+        }
+        Ok(sights)
+    }
+
+    /// The scopes of a user that have entries and that the caller may look into; with an agent, those in which something of that
+    /// agent can be.
+    async fn scopes_of_user(
+        &self,
+        caller: &MemoryCaller,
+        user: &str,
+        agent: Option<&str>,
+    ) -> Result<Vec<ScopeKey>> {
+        authorise_user(caller, user)?;
+        let found = self.scopes_for(caller, &[Whose::User(user.to_owned())], false).await?;
+        let may_be_of = |scope: &ScopeKey| match agent {
+            None => true,
+            Some(agent) => {
+                scope.get(Identifier::Agent) == Some(agent) || Entities::may_be_kept_in(Entity::Agent, scope)
+            }
+        };
+        Ok(found.into_iter().map(|(scope, _)| scope).filter(may_be_of).collect())
+    }
+
+    /// These scopes by themselves, without those of conversations that were deleted.
+    async fn own_spans(&self, caller: &MemoryCaller, scopes: Vec<ScopeKey>) -> Result<Vec<Span>> {
+        let mut spans = Vec::with_capacity(scopes.len());
+        for step in scopes.chunks(STEP) {
+            if step.iter().all(|scope| scope.layer() != Layer::Session) {
+                spans.extend(step.iter().cloned().map(|scope| Span { scope, until: None }));
+                continue;
+            }
+            let (tenant, step) = (caller.tenant().clone(), step.to_vec());
+            let look_up = self.cx.store.read("look_up_sessions", move |tx| {
+                let mut there = Vec::with_capacity(step.len());
+                for scope in &step {
+                    let deleted = match scope.get(Identifier::Session) {
+                        Some(session) => sessions::look_up(tx, &tenant, session)? == Session::Deleted,
+                        None => false,
+                    };
+                    if !deleted {
+                        there.push(Span { scope: scope.clone(), until: None });
+                    }
+                }
+                Ok::<_, Error>(there)
+            });
+            spans.extend(look_up.await?);
+        }
+        Ok(spans)
+    }
+}
+
+/// Refuses a user that the caller may not act for.
+fn authorise_user(caller: &MemoryCaller, user: &str) -> Result<()> {
+    let mut identifiers = Identifiers::default();
+    identifiers.set(Identifier::User, Entity::User.member(), user)?;
+    caller.scope(&identifiers, Layer::User).map(drop)
+}
+
+/// Leaves each scope once, in no particular order.
+fn each_once(scopes: &mut Vec<ScopeKey>) {
+    scopes.sort_unstable_by_key(ScopeKey::hash);
+    scopes.dedup();
+}

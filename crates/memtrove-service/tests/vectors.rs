@@ -1,0 +1,243 @@
+//! Another model takes over: by itself after a start, and watched by whoever asks for it.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod world;
+
+use memtrove_core::conversations::Channel;
+use memtrove_core::memories::{Embedding, MemoryCaller, NewMemory, Search, State};
+use memtrove_core::{Error, Json};
+use memtrove_recall::embed::{EmbeddingConfig, OpenAiConfig, Provider, RetryConfig};
+use memtrove_service::conversations::AppendRequest;
+use memtrove_service::{Services, Settings};
+use memtrove_store::files::jobs::{self, Job, Status};
+use memtrove_store::memories::upgrades;
+use memtrove_store::memories::writing::Writing;
+use memtrove_store::{StoreError, Tx, TxExt};
+use memtrove_testkit::embedder::{DIMENSIONS, Embedder};
+use serde_json::json;
+use std::collections::BTreeMap;
+use uuid::Uuid;
+use world::{World, caller, principal};
+
+const STATIC: &str = "static-256";
+const WORDS: &str = "openai:words:64";
+
+fn settings(provider: Provider) -> Settings {
+    let retry = RetryConfig { max_attempts: 1, ..RetryConfig::default() };
+    Settings {
+        embedding: EmbeddingConfig { provider, retry, ..EmbeddingConfig::default() },
+        ..Settings::default()
+    }
+}
+
+fn words(embedder: &Embedder) -> Provider {
+    let usual = OpenAiConfig::new(&embedder.base_url, "words");
+    Provider::OpenAi(OpenAiConfig { dimensions: Some(DIMENSIONS), ..usual })
+}
+
+impl World {
+    /// The same store after a start with another provider.
+    async fn restarted(&self, provider: Provider) -> Services {
+        Services::new(self.store.clone(), self.clock.clone(), settings(provider)).await.unwrap()
+    }
+
+    /// How many memories have a vector of which model.
+    async fn models(&self) -> BTreeMap<String, i64> {
+        let sql = "SELECT COALESCE(model, 'none'), COUNT(*) FROM memory_index GROUP BY model";
+        let read = |tx: &mut dyn Tx| tx.rows(sql, &[], |row| Ok((row.text(0)?.to_owned(), row.int(1)?)));
+        self.store.read("test", read).await.unwrap().into_iter().collect()
+    }
+
+    async fn job(&self, id: Uuid) -> Job {
+        self.store.read("test", move |tx| jobs::get(tx, id)).await.unwrap().unwrap()
+    }
+}
+
+fn alice(services: &Services) -> MemoryCaller {
+    services.memories.caller(&principal("alice", None), "request".into())
+}
+
+/// Alice remembers a text, with a vector or without; the memory's id.
+async fn remember(services: &Services, content: &str, embed: bool) -> String {
+    let body = json!({"content": content, "layer": "user", "identifiers": {"userId": "alice"}});
+    let caller = alice(services);
+    let new = NewMemory::read(&body, services.memories.rules(), &caller).unwrap();
+    services.memories.create(&caller, new, embed).await.unwrap().id.to_string()
+}
+
+async fn state(services: &Services, id: &str) -> State {
+    services.memories.get(&alice(services), id, &[]).await.unwrap().state
+}
+
+/// What Alice finds, best first.
+async fn found(services: &Services, query: &str) -> Vec<String> {
+    let body =
+        json!({"query": query, "mode": "semantic", "threshold": 0.5, "identifiers": {"userId": "alice"}});
+    let caller = alice(services);
+    let search = Search::read(&body, services.memories.rules(), &caller).unwrap();
+    let answer = services.memories.search(&caller, search).await.unwrap();
+    answer.hits.into_iter().map(|hit| hit.memory.id.to_string()).collect()
+}
+
+async fn say(services: &Services, text: &str) {
+    let alice = caller("alice", None);
+    let id = services.conversations.create(&alice, None, None).await.unwrap().id;
+    let request = AppendRequest {
+        channel: Some(Channel::History),
+        content_type: Some("history".into()),
+        content: Some(Json::of(&json!([{"role": "USER", "text": text}])).unwrap()),
+        ..AppendRequest::default()
+    };
+    services.conversations.append(&alice, id, request, None).await.unwrap();
+}
+
+fn counts<const N: usize>(models: [(&str, i64); N]) -> BTreeMap<String, i64> {
+    models.into_iter().map(|(model, count)| (model.to_owned(), count)).collect()
+}
+
+#[tokio::test]
+async fn a_start_with_another_model_is_enough_and_the_old_vectors_serve_until_then() {
+    let world = World::new(settings(Provider::Static)).await;
+    let vet = remember(&world.services, "Our puppy needs to see the vet", true).await;
+    world.services.run_due_tasks().await.unwrap();
+    assert_eq!(world.models().await, counts([(STATIC, 1)]));
+
+    let embedder = Embedder::start();
+    let services = world.restarted(words(&embedder)).await;
+    let by_meaning = "When does the puppy go to the vet?";
+    assert_eq!(found(&services, by_meaning).await, [vet.as_str()], "by the vector of before");
+    assert_eq!(state(&services, &vet).await, State::Active);
+    services.run_due_tasks().await.unwrap();
+
+    assert_eq!(world.models().await, counts([(WORDS, 1)]));
+    assert_eq!(found(&services, "our puppy needs to see the vet").await, [vet]);
+    let made = embedder.texts();
+    services.run_due_tasks().await.unwrap();
+    assert_eq!(embedder.texts(), made, "once is enough");
+    let back = world.restarted(Provider::Static).await;
+    back.run_due_tasks().await.unwrap();
+    assert_eq!(world.models().await, counts([(STATIC, 1)]));
+}
+
+#[tokio::test]
+async fn what_was_written_without_a_provider_gets_its_vectors_and_what_should_have_none_does_not() {
+    let world = World::new(settings(Provider::None)).await;
+    let written = remember(&world.services, "written while nobody made vectors", true).await;
+    world.services.run_due_tasks().await.unwrap();
+    assert_eq!(state(&world.services, &written).await, State::Created);
+
+    let services = world.restarted(Provider::Static).await;
+    let without = remember(&services, "wanted without a vector", false).await;
+    services.run_due_tasks().await.unwrap();
+    let again = world.restarted(words(&Embedder::start())).await;
+    again.run_due_tasks().await.unwrap();
+
+    assert_eq!(world.models().await, counts([(WORDS, 1), ("none", 1)]));
+    assert_eq!(state(&again, &written).await, State::Active);
+    assert_eq!(state(&again, &without).await, State::Created);
+}
+
+/// A store with forty memories and three texts of a conversation, all with vectors of the bundled model.
+async fn filled() -> World {
+    let world = World::new(settings(Provider::Static)).await;
+    for number in 0..40 {
+        remember(&world.services, &format!("Memory number {number}"), true).await;
+    }
+    for number in 0..3 {
+        say(&world.services, &format!("Text number {number}")).await;
+    }
+    world.services.run_due_tasks().await.unwrap();
+    world
+}
+
+#[tokio::test]
+async fn whoever_has_the_store_to_himself_sees_how_far_it_is() {
+    let world = filled().await;
+    let services = world.restarted(words(&Embedder::start())).await;
+    let mut seen = Vec::new();
+    let made = services.vectors.reindex_now(|done, total| seen.push((done, total))).await.unwrap();
+    assert_eq!(made, 43, "memories and texts");
+    assert_eq!(seen, [(0, 43), (32, 43), (40, 43), (43, 43)]);
+    assert_eq!(world.models().await, counts([(WORDS, 40)]));
+    assert_eq!(services.vectors.reindex_now(|_, _| {}).await.unwrap(), 0);
+
+    let none = world.restarted(Provider::None).await;
+    let refused = none.vectors.reindex_now(|_, _| {}).await.unwrap_err().to_string();
+    assert_eq!(refused, "nobody makes vectors here: embedding.provider is none");
+}
+
+#[tokio::test]
+async fn an_admin_watches_a_job_that_fails_and_one_that_succeeds() {
+    let world = filled().await;
+    let embedder = Embedder::start();
+    let services = world.restarted(words(&embedder)).await;
+    let (admin, bob) = (principal("admin", None), principal("bob", None));
+    let refused = services.vectors.reindex(&bob, None).await.unwrap_err();
+    assert!(matches!(refused, Error::Forbidden(_)), "{refused:?}");
+
+    embedder.refuse(Some(503));
+    let id = services.vectors.reindex(&admin, Some("another model")).await.unwrap();
+    assert_eq!(services.vectors.reindex(&admin, None).await.unwrap(), id, "the same work is one job");
+    assert_eq!(world.job(id).await.status, Status::Queued);
+    services.run_due_tasks().await.unwrap_err();
+    let failed = world.job(id).await;
+    assert_eq!(
+        (failed.kind.as_str(), failed.status, failed.processed),
+        ("embeddings_reindex", Status::Failed, 0)
+    );
+    assert!(failed.errors.contains("the embedding provider failed"), "{}", failed.errors);
+
+    embedder.refuse(None);
+    let again = services.vectors.reindex(&admin, None).await.unwrap();
+    assert_ne!(again, id);
+    services.run_due_tasks().await.unwrap();
+    let done = world.job(again).await;
+    // Whoever takes in texts of conversations was first with those.
+    assert_eq!((done.status, done.processed, done.total), (Status::Succeeded, 40, 40));
+    assert_eq!(services.files.job(&admin, &again.to_string()).await.unwrap().id, again);
+    assert_eq!(world.models().await, counts([(WORDS, 40)]));
+}
+
+#[tokio::test]
+async fn a_memory_that_is_refused_keeps_its_vector_and_holds_up_no_other() {
+    let world = World::new(settings(Provider::Static)).await;
+    for content in ["a walrus", "poison", "a carpenter"] {
+        remember(&world.services, content, true).await;
+    }
+    world.services.run_due_tasks().await.unwrap();
+    let embedder = Embedder::start();
+    let services = world.restarted(words(&embedder)).await;
+
+    embedder.refuse(Some(401));
+    services.run_due_tasks().await.unwrap_err();
+    assert_eq!(world.models().await, counts([(STATIC, 3)]), "that was not the texts' fault");
+    embedder.refuse(None);
+    services.run_due_tasks().await.unwrap();
+
+    assert_eq!(world.models().await, counts([(WORDS, 2), (STATIC, 1)]));
+    let made = embedder.texts();
+    services.run_due_tasks().await.unwrap();
+    assert_eq!(embedder.texts(), made, "it is not tried for ever");
+}
+
+#[tokio::test]
+async fn a_memory_that_changed_while_its_vector_was_made_gets_another() {
+    let world = World::new(settings(Provider::None)).await;
+    let id = remember(&world.services, "before", true).await;
+    let read = world.store.read("test", |tx| upgrades::next(tx, 1)).await.unwrap();
+    let change = json!({"content": "after"});
+    world.services.memories.update(&alice(&world.services), &id, &[], None, &change).await.unwrap();
+
+    let late = Embedding { model: STATIC.into(), vector: vec![1.0; 256] };
+    let put = move |tx: &mut dyn Tx| {
+        let mut writing = Writing::default();
+        let written = upgrades::put(tx, &read[0], &late, &mut writing)?;
+        writing.finish(tx)?;
+        Ok::<_, StoreError>((written, upgrades::count(tx)?))
+    };
+    assert_eq!(world.store.write("test", put).await.unwrap(), (false, 1), "it waits still");
+
+    world.restarted(Provider::Static).await.run_due_tasks().await.unwrap();
+    assert_eq!(world.models().await, counts([(STATIC, 1)]));
+}

@@ -1,0 +1,35 @@
+//! Where Memtrove keeps things: units of work, SQL repositories, and the engines that run them.
+//!
+//! A [`Store`] owns threads, each thread owns a connection, and work is a plain synchronous closure over a [`Tx`]. The
+//! repositories ([`conversations`], [`tasks`], …) are written once, in portable SQL against that port; what really
+//! differs between engines (schema, full text, row locks, array parameters) sits behind [`Tx`] in the engine's module.
+//! What people wrote is sealed before it is stored and opened after it was read, by the [`vault`].
+//! This crate knows no transport and no use case. To add a table: a migration in every engine, a repository module
+//! here, and its behaviours in the testkit's engine suite.
+
+pub mod archive;
+pub mod attachments;
+pub mod changes;
+pub mod conversations;
+mod error;
+pub mod files;
+pub mod leases;
+pub mod locators;
+pub mod memories;
+pub mod meta;
+pub mod nodes;
+mod port;
+pub mod postgres;
+pub mod rates;
+pub mod sqlite;
+mod store;
+pub mod stream;
+pub mod tasks;
+pub mod vault;
+pub mod vectors;
+
+pub use error::StoreError;
+pub use port::{
+    Compaction, FeedEntry, Lock, Recorded, Row, TextDocument, TextHit, TextQuery, Tx, TxExt, Value,
+};
+pub use store::{Engine, Health, Job, Store};

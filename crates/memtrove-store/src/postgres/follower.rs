@@ -1,0 +1,151 @@
+//! The thread that numbers changes and hears of what other nodes committed.
+
+use super::connection::{self, runtime};
+use super::feed;
+use super::worker::Outage;
+use super::{PostgresConfig, presence};
+use crate::StoreError;
+use futures_util::future::poll_fn;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio_postgres::{AsyncMessage, Client};
+
+/// How often somebody looks for changes whose node died before it numbered them, and for messages that were lost with a
+/// connection.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// How long changes are gathered before they are numbered together.
+const GATHERING: Duration = Duration::from_millis(5);
+/// How long after a lost connection another is made.
+const PAUSE: Duration = Duration::from_millis(500);
+
+type Wakers = Arc<Mutex<Vec<Arc<dyn Fn() + Send + Sync>>>>;
+
+/// Rings when a change was committed here.
+#[derive(Clone)]
+pub(super) struct Bell(Arc<Notify>);
+
+impl Bell {
+    pub(super) fn ring(&self) {
+        self.0.notify_one();
+    }
+}
+
+/// The thread's handle.
+pub(super) struct Follower {
+    bell: Bell,
+    stop: Arc<Notify>,
+    wakers: Wakers,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Follower {
+    pub(super) fn start(config: PostgresConfig, outage: Arc<Outage>) -> Result<Self, StoreError> {
+        let (bell, stop, wakers) = (Bell(Arc::default()), Arc::new(Notify::new()), Wakers::default());
+        let runtime = runtime()?;
+        let (rung, stopped, woken) = (bell.clone(), stop.clone(), wakers.clone());
+        let thread = std::thread::Builder::new().name("memtrove-pg-follower".into()).spawn(move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    () = stopped.notified() => {}
+                    () = follow(&config, &outage, &rung, &woken) => {}
+                }
+            });
+        });
+        let thread = thread.map_err(|error| {
+            StoreError::Unavailable(format!("cannot start the follower's thread: {error}"))
+        })?;
+        Ok(Self { bell, stop, wakers, thread: Mutex::new(Some(thread)) })
+    }
+
+    pub(super) fn bell(&self) -> Bell {
+        self.bell.clone()
+    }
+
+    /// Also calls this whenever somebody committed.
+    pub(super) fn wake_too(&self, wake: Arc<dyn Fn() + Send + Sync>) {
+        self.wakers.lock().unwrap_or_else(PoisonError::into_inner).push(wake);
+    }
+
+    pub(super) fn stop(&self) {
+        self.stop.notify_one();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if thread.is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the follower of the store panicked");
+        }
+    }
+}
+
+fn wake(wakers: &Wakers) {
+    for wake in wakers.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        wake();
+    }
+}
+
+/// Follows over one connection after the other, for ever.
+async fn follow(config: &PostgresConfig, outage: &Outage, bell: &Bell, wakers: &Wakers) {
+    loop {
+        if let Err(error) = follow_once(config, outage, bell, wakers).await {
+            tracing::debug!(%error, "the follower lost its connection");
+        }
+        tokio::time::sleep(PAUSE).await;
+        // Whatever was told meanwhile was not heard.
+        wake(wakers);
+    }
+}
+
+async fn follow_once(
+    config: &PostgresConfig,
+    outage: &Outage,
+    bell: &Bell,
+    wakers: &Wakers,
+) -> Result<(), StoreError> {
+    let connected = connection::connect(config).await.inspect_err(|error| outage.began(error));
+    let (client, mut connection) = connected?;
+    // Nobody else may have something to do, and ready is who would be told so.
+    outage.ended();
+    let heard = wakers.clone();
+    let listening = async move {
+        while let Some(message) = poll_fn(|cx| connection.poll_message(cx)).await {
+            match message {
+                Ok(AsyncMessage::Notification(_)) => wake(&heard),
+                Ok(_) => {}
+                Err(_) => return,
+            }
+        }
+    };
+    let working = async move {
+        let listen = format!(
+            "LISTEN {}; SET statement_timeout = '30s'; SET default_transaction_isolation = 'read committed'; {}",
+            feed::CHANNEL,
+            connection::KEEP_ALIVE
+        );
+        client.batch_execute(&listen).await?;
+        // While somebody must be alone this waits, and whoever uses the store waits for its connections.
+        client.execute("SELECT pg_advisory_lock_shared($1)", &[&presence::key()]).await?;
+        loop {
+            while number(&client).await? {}
+            tokio::select! {
+                // Whoever reads the feed numbers it first; others are served better by fewer, larger batches.
+                () = bell.0.notified() => tokio::time::sleep(GATHERING).await,
+                () = tokio::time::sleep(INTERVAL) => {}
+            }
+        }
+    };
+    tokio::select! {
+        () = listening => Ok(()),
+        ended = working => {
+            let ended: Result<(), tokio_postgres::Error> = ended;
+            ended.map_err(|error| StoreError::Unavailable(error.to_string()))
+        }
+    }
+}
+
+/// Numbers what is committed; whether there was something.
+async fn number(client: &Client) -> Result<bool, tokio_postgres::Error> {
+    if client.query_opt("SELECT 1 FROM changes_outbox LIMIT 1", &[]).await?.is_none() {
+        return Ok(false);
+    }
+    client.batch_execute(&feed::numbering()).await.map(|()| true)
+}

@@ -1,0 +1,299 @@
+//! Every column that holds sealed content, for whoever has to visit them all.
+
+use super::places::Place;
+use crate::{Row, StoreError, Tx, TxExt, Value};
+use serde::{Deserialize, Serialize};
+use std::fmt::{Display, Formatter};
+use uuid::Uuid;
+
+/// A table with sealed columns.
+pub(super) struct Table {
+    pub(super) name: &'static str,
+    /// A unique key: what rows are visited by, and what their content is bound to.
+    key: &'static [(&'static str, Kind)],
+    /// The table that knows the tenant of a row, with the column that leads there; the table itself if there is none. Rows
+    /// that lead nowhere belong to nobody any more.
+    owner: Option<(&'static str, &'static str)>,
+    /// The sealed columns, and what is kept in each.
+    columns: &'static [(&'static str, &'static str)],
+}
+
+/// What a key's column holds.
+#[derive(Clone, Copy)]
+enum Kind {
+    Int,
+    Text,
+    Uuid,
+}
+
+const SCOPE: (&str, Kind) = ("scope_id", Kind::Int);
+const OF_SCOPE: Option<(&str, &str)> = Some(("scopes", "scope_id"));
+const OF_MEMORY_SCOPE: Option<(&str, &str)> = Some(("memory_scopes", "scope_no"));
+
+pub(super) const TABLES: &[Table] = &[
+    Table {
+        name: "conversations",
+        key: &[("tenant", Kind::Text), ("id", Kind::Uuid)],
+        owner: None,
+        columns: &[("title", "conversation.title"), ("preview", "conversation.preview")],
+    },
+    Table {
+        name: "entries",
+        key: &[("id", Kind::Uuid)],
+        owner: Some(("groups", "group_id")),
+        columns: &[("content", "entry.content")],
+    },
+    Table {
+        name: "attachments",
+        key: &[("id", Kind::Uuid)],
+        owner: None,
+        columns: &[("details", "attachment.details")],
+    },
+    Table {
+        name: "files",
+        key: &[SCOPE, ("path", Kind::Text)],
+        owner: OF_SCOPE,
+        columns: &[("document", "file")],
+    },
+    Table {
+        name: "audit",
+        key: &[("change_id", Kind::Uuid)],
+        owner: OF_SCOPE,
+        columns: &[("record", "audit.record"), ("image", "audit.image")],
+    },
+    Table {
+        name: "events",
+        key: &[SCOPE, ("event_id", Kind::Text)],
+        owner: OF_SCOPE,
+        columns: &[("event", "event")],
+    },
+    Table {
+        name: "event_blocks",
+        key: &[SCOPE, ("block", Kind::Int)],
+        owner: OF_SCOPE,
+        columns: &[("body", "event.block")],
+    },
+    Table {
+        name: "file_idempotency",
+        key: &[SCOPE, ("principal", Kind::Text), ("key", Kind::Text)],
+        owner: OF_SCOPE,
+        columns: &[("answer", "file.idempotency")],
+    },
+    Table {
+        name: "memories",
+        key: &[("id", Kind::Uuid)],
+        owner: OF_MEMORY_SCOPE,
+        columns: &[("content", "memory.content"), ("rest", "memory.rest")],
+    },
+    Table {
+        name: "memory_texts",
+        key: &[("id", Kind::Uuid), ("version", Kind::Int)],
+        owner: OF_MEMORY_SCOPE,
+        columns: &[("text", "memory.text")],
+    },
+    Table {
+        name: "memory_index",
+        key: &[("place", Kind::Int)],
+        owner: OF_MEMORY_SCOPE,
+        columns: &[("body", "memory.index")],
+    },
+    Table {
+        name: "memory_idempotency",
+        key: &[("tenant", Kind::Text), ("principal", Kind::Text), ("key", Kind::Text)],
+        owner: None,
+        columns: &[("answer", "memory.idempotency")],
+    },
+];
+
+/// A value of a key, kept between two visits.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) enum KeyValue {
+    Int(i64),
+    Text(String),
+    Uuid(Uuid),
+}
+
+impl<'a> From<&'a KeyValue> for Value<'a> {
+    fn from(value: &'a KeyValue) -> Self {
+        match value {
+            KeyValue::Int(number) => (*number).into(),
+            KeyValue::Text(text) => text.as_str().into(),
+            KeyValue::Uuid(id) => (*id).into(),
+        }
+    }
+}
+
+impl Display for KeyValue {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        match self {
+            KeyValue::Int(number) => write!(f, "{number}"),
+            KeyValue::Text(text) => write!(f, "'{text}'"),
+            KeyValue::Uuid(id) => write!(f, "{id}"),
+        }
+    }
+}
+
+/// A row as it was visited.
+pub(super) struct Visited {
+    pub(super) key: Vec<KeyValue>,
+    pub(super) tenant: String,
+    /// The sealed columns, in the table's order.
+    pub(super) contents: Vec<Option<Vec<u8>>>,
+}
+
+impl Visited {
+    pub(super) fn bytes(&self) -> usize {
+        self.contents.iter().flatten().map(Vec::len).sum()
+    }
+}
+
+impl Table {
+    /// How many rows there are.
+    pub(super) fn count(&self, tx: &mut dyn Tx) -> Result<u64, StoreError> {
+        let sql = format!("SELECT COUNT(*) FROM {}", self.name);
+        Ok(tx.first(&sql, &[], |row| row.int(0))?.unwrap_or_default() as u64)
+    }
+
+    /// Whether there is no row.
+    pub(super) fn is_empty(&self, tx: &mut dyn Tx) -> Result<bool, StoreError> {
+        let sql = format!("SELECT 1 FROM {} LIMIT 1", self.name);
+        Ok(tx.first(&sql, &[], |row| row.int(0))?.is_none())
+    }
+
+    /// The statement that visits rows in the order of their keys, after one of them or from the first; `$1` is how many.
+    pub(super) fn visit(&self, from_first: bool) -> String {
+        let name = self.name;
+        let key: Vec<String> = self.key.iter().map(|(column, _)| format!("t.{column}")).collect();
+        let key = key.join(", ");
+        let columns: Vec<String> = self.columns.iter().map(|(column, _)| format!("t.{column}")).collect();
+        let (tenant, join) = match self.owner {
+            None => ("t.tenant", String::new()),
+            Some((owner, column)) => ("o.tenant", format!(" JOIN {owner} o ON o.id = t.{column}")),
+        };
+        let after: Vec<String> = (2..).take(self.key.len()).map(|number| format!("${number}")).collect();
+        let after =
+            if from_first { String::new() } else { format!(" WHERE ({key}) > ({})", after.join(", ")) };
+        let columns = columns.join(", ");
+        format!("SELECT {key}, {tenant}, {columns} FROM {name} t{join}{after} ORDER BY {key} LIMIT $1")
+    }
+
+    /// Reads a row of [`Table::visit`].
+    pub(super) fn visited(&self, row: &dyn Row) -> Result<Visited, StoreError> {
+        let key = self.key.iter().enumerate().map(|(at, (_, kind))| match kind {
+            Kind::Int => row.int(at).map(KeyValue::Int),
+            Kind::Text => row.text(at).map(|text| KeyValue::Text(text.to_owned())),
+            Kind::Uuid => row.uuid(at).map(KeyValue::Uuid),
+        });
+        let key: Vec<KeyValue> = key.collect::<Result<_, _>>()?;
+        let tenant = row.text(key.len())?.to_owned();
+        let contents = (key.len() + 1..).take(self.columns.len());
+        let contents = contents.map(|at| Ok(row.opt_bytes(at)?.map(<[u8]>::to_vec)));
+        Ok(Visited { tenant, contents: contents.collect::<Result<_, StoreError>>()?, key })
+    }
+
+    /// The places of a row's contents, in the table's order.
+    pub(super) fn places<'a>(&self, key: &'a [KeyValue]) -> impl Iterator<Item = Place<'a>> + use<'a> {
+        self.columns.iter().map(|(_, purpose)| Place::new(purpose, key.iter().map(Value::from)))
+    }
+
+    /// An error with the row it is about, so that somebody can look at it.
+    pub(super) fn named(&self, key: &[KeyValue], error: &StoreError) -> StoreError {
+        let key: Vec<String> =
+            self.key.iter().zip(key).map(|((column, _), value)| format!("{column} = {value}")).collect();
+        StoreError::Broken(format!("{error}: table {}, row {}", self.name, key.join(" AND ")))
+    }
+
+    /// Stores a row's contents, in the table's order.
+    pub(super) fn replace(
+        &self,
+        tx: &mut dyn Tx,
+        key: &[KeyValue],
+        contents: &[Option<Vec<u8>>],
+    ) -> Result<(), StoreError> {
+        let assign = |(at, column): (usize, &str)| format!("{column} = ${at}");
+        let columns = self.columns.iter().map(|(column, _)| *column);
+        let columns: Vec<String> = (1..).zip(columns).map(assign).collect();
+        let keys = self.key.iter().map(|(column, _)| *column);
+        let keys: Vec<String> = (columns.len() + 1..).zip(keys).map(assign).collect();
+        let sql = format!("UPDATE {} SET {} WHERE {}", self.name, columns.join(", "), keys.join(" AND "));
+        let contents = contents.iter().map(|content| content.as_deref().into());
+        let params: Vec<Value<'_>> = contents.chain(key.iter().map(Value::from)).collect();
+        tx.execute(&sql, &params)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vault::places;
+    use memtrove_core::identity::Tenant;
+    use memtrove_core::{AttachmentId, ConversationId, EntryId};
+
+    fn bound_to(place: &Place<'_>) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        place.append_to(&mut bytes);
+        bytes
+    }
+
+    /// What the repositories bind content to is what a visit of all columns binds it to.
+    #[test]
+    fn a_place_is_the_same_for_those_who_name_it_and_those_who_visit_it() {
+        let (tenant, id) = (Tenant::listed("acme".into()), Uuid::from_u128(7));
+        let bytes = || KeyValue::Uuid(id);
+        let text = |text: &str| KeyValue::Text(text.into());
+        let visited = |table: &str, key: &[KeyValue]| {
+            let table = TABLES.iter().find(|found| found.name == table).unwrap();
+            assert_eq!(table.key.len(), key.len());
+            table.places(key).map(|place| bound_to(&place)).collect::<Vec<_>>()
+        };
+        let scope = || KeyValue::Int(3);
+        let conversation = ConversationId(id);
+        let named = [
+            (
+                visited("conversations", &[text("acme"), bytes()]),
+                vec![
+                    places::conversation_title(&tenant, conversation),
+                    places::conversation_preview(&tenant, conversation),
+                ],
+            ),
+            (visited("entries", &[bytes()]), vec![places::entry_content(EntryId(id))]),
+            (visited("attachments", &[bytes()]), vec![places::attachment_details(AttachmentId(id))]),
+            (visited("files", &[scope(), text("a.md")]), vec![places::file(3, "a.md")]),
+            (visited("audit", &[bytes()]), vec![places::audit_record(id), places::audit_image(id)]),
+            (visited("events", &[scope(), text("e")]), vec![places::event(3, "e")]),
+            (visited("event_blocks", &[scope(), KeyValue::Int(9)]), vec![places::event_block(3, 9)]),
+            (
+                visited("file_idempotency", &[scope(), text("p"), text("k")]),
+                vec![places::file_idempotency(3, "p", "k")],
+            ),
+            (visited("memories", &[bytes()]), vec![places::memory_content(id), places::memory_rest(id)]),
+            (visited("memory_texts", &[bytes(), KeyValue::Int(9)]), vec![places::memory_text(id, 9)]),
+            (visited("memory_index", &[KeyValue::Int(9)]), vec![places::memory_index(9)]),
+            (
+                visited("memory_idempotency", &[text("acme"), text("p"), text("k")]),
+                vec![places::memory_idempotency("acme", "p", "k")],
+            ),
+        ];
+        assert_eq!(named.len(), TABLES.len());
+        for (visited, named) in named {
+            assert_eq!(visited, named.iter().map(bound_to).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn no_two_places_look_alike() {
+        let places = [
+            places::file_idempotency(1, "ab", "c"),
+            places::file_idempotency(1, "a", "bc"),
+            places::file_idempotency(1, "", "abc"),
+            places::file(1, "ab"),
+            places::event(1, "ab"),
+            places::event_block(1, 2),
+        ];
+        let mut bytes: Vec<_> = places.iter().map(bound_to).collect();
+        bytes.sort();
+        bytes.dedup();
+        assert_eq!(bytes.len(), places.len());
+    }
+}

@@ -1,0 +1,13 @@
+//! What every test of Memtrove shares: the server under test, and the suites that every storage engine and every
+//! provider of memories pass.
+
+pub mod clock;
+pub mod embedder;
+pub mod engine_suite;
+pub mod object_stores;
+pub mod postgres;
+pub mod provider_suite;
+pub mod proxy;
+pub mod redis;
+pub mod server;
+pub mod stored;

@@ -1,0 +1,299 @@
+//! The behaviours every provider of memories has, one named test each, written against the port alone.
+//!
+//! A provider's test file says how to make one, and passes:
+//!
+//! ```ignore
+//! memtrove_testkit::provider_suite!(open);
+//! ```
+//!
+//! where `open` is an `async fn() -> Fixture` with a provider that holds nothing yet. To add a behaviour: write an
+//! `async fn` in one of the files here and name it in the macro.
+
+#![allow(missing_docs, reason = "the name of a behaviour says what it is")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod model;
+mod scanning;
+mod searching;
+mod writing;
+
+pub use model::*;
+pub use scanning::*;
+pub use searching::*;
+pub use writing::*;
+
+use crate::clock::TestClock;
+use memtrove_core::identity::Tenant;
+use memtrove_core::memories::members::Members;
+use memtrove_core::memories::{
+    AccessPolicy, Author, Conditions, Embedding, Filter, Kind, Layer, Lineage, Memory, MemoryId, Mode,
+    Policy, ScopeKey, State, Viewer,
+};
+use memtrove_core::recall::terms;
+use memtrove_core::text::Analyzer;
+use memtrove_core::{Clock, Timestamp};
+use memtrove_recall::embed::{Calibration, QueryVector, Space};
+use memtrove_service::memories::journal::{Actor, Entry};
+use memtrove_service::memories::provider::{
+    Hits, MemoryProvider, NearQuery, Page, ScanQuery, Span, Write, Written,
+};
+use serde_json::{Map, Value};
+use std::any::Any;
+use std::sync::Arc;
+
+/// One `#[tokio::test]` for each behaviour, on providers that `$open` makes.
+#[macro_export]
+macro_rules! provider_suite {
+    ($open:path) => {
+        $crate::provider_suite!($open;
+            a_provider_says_who_it_is_and_that_it_is_well,
+            an_entry_comes_back_as_it_was_written,
+            an_unknown_id_is_nothing,
+            a_new_version_takes_the_place_of_the_old_one,
+            a_removed_entry_is_nowhere,
+            a_stale_write_changes_nothing,
+            writing_what_is_not_there_is_a_conflict,
+            an_insert_that_is_repeated_does_no_harm,
+            a_batch_is_done_whole_or_not_at_all,
+            a_fact_is_stated_once_in_a_scope,
+            a_request_under_a_known_key_is_answered_as_before,
+            one_of_many_writers_of_a_version_wins,
+            changes_that_are_tried_again_are_never_lost,
+            tenants_never_meet,
+            scopes_never_meet_whatever_they_are_called,
+            a_page_is_newest_first,
+            pages_together_are_the_whole,
+            entries_that_come_and_go_disturb_no_page,
+            what_has_expired_does_not_exist,
+            embeddings_come_along_if_wanted,
+            a_span_ends_at_its_instant,
+            policies_hide_entries_from_lists_searches_and_counts,
+            a_scan_agrees_with_a_plain_one,
+            a_write_is_found_at_once,
+            the_least_score_is_inclusive,
+            a_filter_comes_before_the_limit,
+            what_has_no_direction_is_similar_to_nothing,
+            only_vectors_of_one_space_are_compared,
+            words_are_found_without_any_vector,
+            words_only_ever_raise_a_score,
+            the_best_are_the_best_however_close_they_are,
+            among_equals_the_more_relevant_and_the_later_come_first,
+            entries_that_may_conflict_are_all_named,
+            searches_beside_writers_see_whole_entries,
+            a_search_agrees_with_a_plain_one,
+            after_its_end_a_provider_refuses,
+        );
+    };
+    ($open:path; $($behaviour:ident),* $(,)?) => {
+        $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $behaviour() {
+                $crate::provider_suite::$behaviour($open().await).await;
+            }
+        )*
+    };
+}
+
+/// The models of the suite's vectors: each has a space of its own.
+pub(crate) const MODELS: [&str; 2] = ["openai:suite:8", "openai:other:4"];
+
+/// A provider under test.
+pub struct Fixture {
+    provider: Arc<dyn MemoryProvider>,
+    /// The kinds that are kept with it.
+    kinds: &'static [Kind],
+    clock: TestClock,
+    /// What has to live as long as the provider.
+    _world: Box<dyn Any + Send + Sync>,
+}
+
+impl Fixture {
+    /// A provider that holds nothing, the kinds that are kept with it, and whatever it needs to live.
+    pub fn new(
+        provider: Arc<dyn MemoryProvider>,
+        kinds: &'static [Kind],
+        world: impl Any + Send + Sync,
+    ) -> Self {
+        Self { provider, kinds, clock: TestClock::new(), _world: Box::new(world) }
+    }
+
+    /// A moment later than the one before.
+    fn tick(&self) -> Timestamp {
+        self.clock.advance_micros(1_000);
+        self.clock.now()
+    }
+
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// An entry that everybody with the scope sees, made now, with a vector of [`MODELS`]' first.
+    fn entry(&self, scope: &ScopeKey, content: &str, vector: &[f32]) -> Memory {
+        let now = self.tick();
+        Memory {
+            id: MemoryId(self.clock.new_id()),
+            scope: scope.clone(),
+            kind: self.kinds[0],
+            origin_kind: None,
+            content: content.to_owned(),
+            metadata: Map::new(),
+            state: State::Active,
+            policy: AccessPolicy::new(Policy::Organization),
+            created_by: Author { user: Some("maker".into()), client: Some("suite".into()) },
+            created_at: now,
+            updated_at: now,
+            occurred_at: None,
+            expires_at: None,
+            ttl_seconds: None,
+            version: 1,
+            anchor: now,
+            fact: None,
+            lineage: Lineage::default(),
+            access_count: 0,
+            last_accessed_at: None,
+            embedding: Some(Embedding { model: MODELS[0].into(), vector: unit(vector) }),
+        }
+    }
+
+    /// The next version of an entry.
+    fn next(&self, memory: &Memory, change: impl FnOnce(&mut Memory)) -> Memory {
+        let mut next = memory.clone();
+        next.version += 1;
+        next.updated_at = self.tick();
+        change(&mut next);
+        next
+    }
+
+    fn journal(&self, writes: usize) -> Entry {
+        Entry {
+            actor: Arc::new(Actor::system("suite")),
+            at: self.now(),
+            ids: (0..writes).map(|_| self.clock.new_id()).collect(),
+            milestones: Vec::new(),
+            remember: None,
+            audited: true,
+            source: None,
+            reason: "suite",
+        }
+    }
+
+    async fn write(&self, writes: Vec<Write>) -> Written {
+        let journal = self.journal(writes.len());
+        self.provider.write(writes, journal).await.unwrap()
+    }
+
+    async fn insert(&self, memories: impl IntoIterator<Item = Memory>) {
+        let writes: Vec<Write> = memories.into_iter().map(|memory| Write::Insert(Arc::new(memory))).collect();
+        assert_eq!(self.write(writes).await, Written::Done);
+    }
+
+    async fn replace(&self, memory: Memory, expected: i64) -> Written {
+        self.write(vec![Write::Replace { memory: Arc::new(memory), expected }]).await
+    }
+
+    async fn remove(&self, memory: &Memory) -> Written {
+        self.write(vec![Write::Remove(Arc::new(memory.clone()))]).await
+    }
+
+    async fn get(&self, memory: &Memory) -> Option<Memory> {
+        self.provider.get(memory.scope.tenant(), memory.id).await.unwrap()
+    }
+
+    async fn scan(&self, scopes: &[ScopeKey], query: ScanQuery) -> Page {
+        self.provider.scan(spans(scopes), query).await.unwrap()
+    }
+
+    async fn nearest(&self, scopes: &[ScopeKey], query: NearQuery) -> Hits {
+        self.provider.nearest(spans(scopes), query).await.unwrap()
+    }
+
+    /// Everything that an ordinary viewer sees.
+    fn everything(&self) -> ScanQuery {
+        ScanQuery {
+            viewer: viewer("somebody"),
+            conditions: Conditions::default(),
+            after: None,
+            limit: 1_000,
+            with_embeddings: false,
+            now: self.now(),
+        }
+    }
+
+    /// A search by meaning alone that nothing falls through.
+    fn like(&self, vector: &[f32]) -> NearQuery {
+        NearQuery {
+            vectors: vec![asked(MODELS[0], vector)],
+            terms: Vec::new(),
+            mode: Mode::Semantic,
+            words_required: false,
+            threshold: 0.0,
+            want: 1_000,
+            viewer: viewer("somebody"),
+            conditions: Conditions::default(),
+            now: self.now(),
+        }
+    }
+}
+
+/// A query as a vector of the space of a model; scores are cosines.
+fn asked(model: &str, vector: &[f32]) -> QueryVector {
+    QueryVector {
+        space: Space::of(model).unwrap(),
+        vector: unit(vector),
+        calibration: Calibration::identity(),
+    }
+}
+
+/// The words of a query.
+fn words(text: &str) -> Vec<u64> {
+    terms::query(&Analyzer::new("english").unwrap(), text)
+}
+
+fn unit(vector: &[f32]) -> Vec<f32> {
+    let norm = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
+    vector.iter().map(|x| if norm == 0.0 { 0.0 } else { x / norm }).collect()
+}
+
+/// An eight-dimensional direction.
+fn towards(axis: usize) -> Vec<f32> {
+    (0..8).map(|at| if at == axis { 1.0 } else { 0.0 }).collect()
+}
+
+fn user(name: &str) -> ScopeKey {
+    scope("acme", Layer::User, &[name])
+}
+
+fn scope(tenant: &str, layer: Layer, values: &[&str]) -> ScopeKey {
+    let values = values.iter().map(|value| (*value).to_owned()).collect();
+    ScopeKey::listed(Tenant::listed(tenant.to_owned()), layer, values).unwrap()
+}
+
+fn spans(scopes: &[ScopeKey]) -> Vec<Span> {
+    scopes.iter().map(|scope| Span { scope: scope.clone(), until: None }).collect()
+}
+
+fn viewer(user: &str) -> Viewer {
+    Viewer { user: Some(user.into()), client: Some("suite".into()), team: None, all: false }
+}
+
+fn filter(members: &Value) -> Filter {
+    Filter::read(Some(Members::body(members).unwrap())).unwrap()
+}
+
+fn metadata(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(members) => members,
+        other => panic!("not metadata: {other}"),
+    }
+}
+
+fn contents(page: &Page) -> Vec<&str> {
+    page.memories.iter().map(|memory| memory.content.as_str()).collect()
+}
+
+/// The ids of hits, the best first.
+fn found(hits: &Hits) -> Vec<MemoryId> {
+    let mut near: Vec<_> = hits.near.iter().map(|near| near.matched).collect();
+    near.sort_by(|a, b| a.by_precedence(b));
+    near.into_iter().map(|matched| matched.id).collect()
+}
