@@ -25,7 +25,7 @@ step = @echo "==> $(1)"; $(2) || { echo "make $@: $(1) failed" >&2; exit 1; }; e
 help: ## Lists the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
-run: ## Serves Memtrove on http://127.0.0.1:7077, data in ./memtrove-data
+run: ## Serves Memtrove on http://127.0.0.1:7077, data in ~/.local/share/memtrove
 	cargo run --release -- serve
 
 test: ## Runs everything that must pass: all tests, the API document under fuzzing, the code of the documents

@@ -4,9 +4,9 @@
     tour.py DOCUMENT...
 
 A freshly started debug server in local mode serves all of them, one after the other, as somebody reads who goes on where the
-one before has ended. The ```sh blocks of a document run in order, in one shell, in a folder of its own, where ./memtrove-data
-is the server's, and its ```python blocks between them in one interpreter: that of $TOUR_PYTHON, which has the package, or
-this one. 127.0.0.1:7077 is that server; where a document says another port, a free one is used.
+one before has ended. The ```sh blocks of a document run in order, in one shell, in a folder of its own, and its ```python
+blocks between them in one interpreter: that of $TOUR_PYTHON, which has the package, or this one. The user's data folder is
+the server's. 127.0.0.1:7077 is that server; where a document says another port, a free one is used.
 
 A block right after one of them, with nothing in between, shows what comes out, and that is what must come out:
   ```json  the last JSON printed. Members and texts must agree; ids and dates in texts may differ, and fractions by a tenth.
@@ -266,12 +266,11 @@ def main():
     environment["PATH"] = f"{binary.parent}:{environment['PATH']}"
     environment["TOUR_PYTHON"] = os.environ.get("TOUR_PYTHON") or sys.executable
     with tempfile.TemporaryDirectory(prefix="memtrove-tour-") as name:
+        environment["XDG_DATA_HOME"] = name
         port = free_port()
         server = start_server(pathlib.Path(name), environment, port)
         try:
             folders = [pathlib.Path(tempfile.mkdtemp(dir=name)) for _ in documents]
-            for folder in folders:
-                (folder / "memtrove-data").symlink_to("../memtrove-data")
             passed = [tour(document, folder, environment, port) for document, folder in zip(documents, folders)]
             log = (pathlib.Path(name) / "server.log").read_text()
             if server.poll() is not None or "panicked" in log:

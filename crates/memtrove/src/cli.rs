@@ -1,7 +1,7 @@
 //! The command line: what can be asked for, and which key each flag sets.
 
 use crate::config::{Config, Database, Flag, Inputs, Loaded};
-use crate::{doctor, evict, export, import, mcp, reindex, rotate_keys, serve, terminal, token};
+use crate::{adopt, doctor, evict, export, import, mcp, reindex, rotate_keys, serve, terminal, token};
 use anyhow::{Context, bail};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ pub struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  memtrove                             Serve on 127.0.0.1:7077, data in ./memtrove-data
+  memtrove                             Serve on 127.0.0.1:7077, data in ~/.local/share/memtrove
   memtrove serve --listen 127.0.0.1:0  Serve on a free port and print it
   memtrove doctor                      Check that a server can run with what is set
   memtrove evict --older-than 90d      Remove what was deleted 90 days ago or before
@@ -63,6 +63,9 @@ pub enum Command {
     /// Gives an agent a memory over standard input and output (MCP)
     #[command(after_help = mcp::EXAMPLES)]
     Mcp(mcp::McpArgs),
+    /// Moves a data folder from before the product was renamed
+    #[command(after_help = adopt::EXAMPLES)]
+    Adopt(adopt::AdoptArgs),
     /// Prints the OpenAPI description of the REST API
     #[command(after_help = "Example:\n  memtrove openapi > memtrove.json")]
     Openapi,
@@ -82,7 +85,7 @@ pub struct StoreArgs {
     /// See [`FileArgs`].
     #[command(flatten)]
     pub file: FileArgs,
-    /// Folder for everything that must survive [default: ./memtrove-data]
+    /// Folder for everything that must survive [default: $XDG_DATA_HOME/memtrove or ~/.local/share/memtrove]
     #[arg(long, value_name = "FOLDER")]
     pub data_dir: Option<String>,
     /// sqlite, sqlite:/path/to/file.db or postgres://user@host/database [default: sqlite]
@@ -158,6 +161,7 @@ impl Cli {
         match self.command.unwrap_or(Command::Serve(self.settings)) {
             Command::Serve(args) => {
                 let loaded = args.load()?;
+                adopt::Leftovers::find().announce(&loaded);
                 runtime(loaded.config.server.workers)?.block_on(serve::run(loaded.config))?;
                 Ok(ExitCode::SUCCESS)
             }
@@ -175,6 +179,7 @@ impl Cli {
                 runtime.shutdown_background();
                 served.map(|()| ExitCode::SUCCESS)
             }
+            Command::Adopt(args) => adopt::run(&args).map(|()| ExitCode::SUCCESS),
             Command::Openapi => {
                 terminal::line(serve::openapi()?);
                 Ok(ExitCode::SUCCESS)

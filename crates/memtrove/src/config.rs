@@ -5,6 +5,7 @@
 //! combined is said in [`Config::problems`].
 
 mod attachments;
+mod data_dir;
 mod embedding;
 mod encryption;
 mod load;
@@ -17,6 +18,7 @@ mod suggest;
 mod values;
 
 pub use attachments::{AttachmentStore, Attachments, Azure, S3};
+pub(crate) use data_dir::data_home;
 pub use embedding::{Calibration, Embedding, EmbeddingProvider, LocalModel, OpenAi, QueryModel};
 pub use encryption::{Dek, Encryption, Provider};
 pub use load::{
@@ -122,7 +124,7 @@ pub enum FilesProvider {
 pub struct Server {
     /// The address of every surface. Port 0 picks a free one and prints it.
     pub listen: Listen,
-    /// Where everything that must survive is kept.
+    /// Where everything that must survive is kept. The same for a server, editors and commands unless somebody says otherwise.
     pub data_dir: PathBuf,
     /// The most bytes a request body may have.
     pub body_limit: Bytes,
@@ -143,7 +145,7 @@ impl Default for Server {
     fn default() -> Self {
         Self {
             listen: Listen(([127, 0, 0, 1], 7077).into()),
-            data_dir: "./memtrove-data".into(),
+            data_dir: data_dir::default_data_dir(),
             body_limit: Bytes::mebi(20),
             request_timeout: Span::seconds(30),
             shutdown_delay: Span::seconds(0),
@@ -407,6 +409,10 @@ impl Config {
                 format!("{listen} can be reached from other machines, and auth.mode = \"local\" believes every caller"),
                 "listen on 127.0.0.1, or set auth.mode = \"jwt\" with an issuer or API keys",
             ));
+        }
+        if self.server.data_dir.as_os_str().is_empty() {
+            let problem = "there is no home folder to keep data in";
+            found.push(ConfigProblem::new("server.data_dir", problem, "name a folder with --data-dir"));
         }
         found.extend(self.store.problems(&self.server.data_dir));
         if let Err(problem) = self.cors() {

@@ -7,6 +7,7 @@ mod redis;
 mod sqlite;
 mod store;
 
+use crate::adopt::Leftovers;
 use crate::cli::ServeArgs;
 use crate::config::{Config, DEFAULT, Loaded, Provider, Setting};
 use crate::terminal::{Paint, line};
@@ -136,6 +137,9 @@ async fn examine(loaded: &Loaded) -> Report {
     let running = memtrove_listens && store.in_use();
 
     let mut checks = configuration(config);
+    checks.extend(
+        Leftovers::find().notices(loaded).into_iter().map(|notice| Check::warning("earlier name", notice)),
+    );
     checks.extend(encryption(config, store.readable()));
     checks.extend(embedding::check(config, &store).await);
     checks.extend(store.checks(config, running));

@@ -54,7 +54,7 @@ Examples:
   memtrove import claude-export/conversations.json --user alice
   memtrove import mem0.json --tenant acme
   memtrove import ./notes --user alice --overwrite
-  memtrove import ./notes --user \"$USER\" --data-dir ~/.local/share/memtrove   # for editors
+  memtrove import ./notes --user \"$USER\"                                       # for editors
   memtrove import memory.jsonl --user alice
 
 What it is shows in its content: an archive of `memtrove export`; the data export of

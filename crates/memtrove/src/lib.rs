@@ -5,6 +5,7 @@
 //!
 //! To add a command: a file with its arguments and a `run`, and a line in [`cli::Command`].
 
+mod adopt;
 mod attached;
 pub mod cli;
 pub mod config;

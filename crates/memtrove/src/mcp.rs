@@ -16,9 +16,10 @@ mod lines;
 mod owner;
 mod relay;
 
-use crate::config::{Config, DEFAULT, Database, Flag, Inputs, LogFormat};
+use crate::adopt;
+use crate::config::{Config, DEFAULT, Flag, Inputs, LogFormat};
 use crate::serve::{StopSignals, refuse_problems};
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use clap::Args;
 use memtrove_core::{Clock, SystemClock};
 use memtrove_server::mcp::{Bound, Local};
@@ -106,12 +107,9 @@ impl McpArgs {
             named_file_only: true,
             ..Inputs::from_environment()
         })?;
-        let is_default = |key: &str| loaded.source(key) == DEFAULT;
-        let (default_folder, default_level) = (is_default("server.data_dir"), is_default("log.level"));
+        adopt::Leftovers::find().announce(&loaded);
+        let default_level = loaded.source("log.level") == DEFAULT;
         let mut config = loaded.config;
-        if default_folder && matches!(config.database(), Ok(Database::Sqlite(_))) {
-            config.server.data_dir = data_folder()?;
-        }
         if default_level {
             config.log.level = "warn".to_owned();
         }
@@ -128,21 +126,6 @@ impl McpArgs {
             session: SystemClock.new_id(),
         }
     }
-}
-
-/// Where a user's programs keep their data.
-fn data_folder() -> anyhow::Result<PathBuf> {
-    // What is not absolute is to be ignored, says the specification of these folders.
-    let named = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
-    let folder = match named {
-        Some(folder) => folder,
-        None => {
-            let home = std::env::home_dir().filter(|home| !home.as_os_str().is_empty());
-            ensure!(home.is_some(), "there is no home folder to keep data in: name a folder with --data-dir");
-            home.unwrap_or_default().join(".local/share")
-        }
-    };
-    Ok(folder.join("memtrove"))
 }
 
 /// Who is logged in. Hosts start processes with few variables, so the account and the home folder say it too.

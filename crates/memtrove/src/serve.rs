@@ -1,5 +1,6 @@
 //! `memtrove serve`, and the one place where the parts are put together.
 
+use crate::adopt;
 use crate::config::{AutoDerive, Config, Database, FilesProvider, LogFormat, size};
 use crate::mcp::door::{self, Door, Holder, Kind};
 use crate::terminal::{Paint, line};
@@ -191,6 +192,7 @@ pub(crate) fn open_store_with(config: &Config, vault: Vault) -> anyhow::Result<S
 pub(crate) fn try_open_store(config: &Config, vault: Vault) -> anyhow::Result<Store> {
     Ok(match config.database()? {
         Database::Sqlite(path) => {
+            adopt::refuse_unadopted(config, &path)?;
             let vault = Arc::new(vault);
             let engine = SqliteEngine::open(SqliteConfig { path, vault, ..SqliteConfig::default() })?;
             Store::new(Arc::new(engine))

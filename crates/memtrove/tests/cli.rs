@@ -15,7 +15,8 @@ fn memtrove(folder: &Path, args: &[&str]) -> Command {
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("MEMTROVE_")) {
         command.env_remove(name);
     }
-    command.current_dir(folder).args(args);
+    // Data lies with the user, wherever a command is run.
+    command.current_dir(folder).env("XDG_DATA_HOME", folder).args(args);
     command
 }
 
@@ -98,7 +99,7 @@ fn a_start_prints_where_what_and_a_line_to_paste() {
         let mut server = Server::start(folder.path(), args);
         let url = server.url();
         assert!(url.starts_with("http://127.0.0.1:") && !url.ends_with(":0"), "{url}");
-        let data = folder.path().join("memtrove-data");
+        let data = folder.path().join("memtrove");
         assert!(server.printed.contains(data.to_str().unwrap()), "{}", server.printed);
         assert!(server.printed.contains("mode     local"), "{}", server.printed);
         assert!(!server.printed.contains('\x1b'), "colours are for terminals");
@@ -151,7 +152,7 @@ fn contradictions_stop_the_start_with_every_problem() {
     assert!(complaint.contains("server.listen") && complaint.contains("auth.mode = \"jwt\""), "{complaint}");
     assert!(complaint.contains("store.url: names no database; write it as postgres://"), "{complaint}");
     assert!(!complaint.contains("hush"), "{complaint}");
-    assert!(!folder.path().join("memtrove-data").exists(), "nothing was made");
+    assert!(!folder.path().join("memtrove").exists(), "nothing was made");
 }
 
 #[test]
@@ -208,7 +209,7 @@ fn doctor_shows_every_key_with_its_source_and_no_secret() {
     let brief = doctor(&[]);
     assert!(brief.contains("log.level") && !brief.contains("store.url"), "only what was set:\n{brief}");
     assert!(brief.contains("more settings have their defaults"), "{brief}");
-    assert!(!folder.path().join("memtrove-data").exists(), "the doctor changes nothing");
+    assert!(!folder.path().join("memtrove").exists(), "the doctor changes nothing");
 }
 
 #[test]
@@ -650,7 +651,7 @@ fn reindex_works_through_a_server_and_in_the_folder() {
     server.signal("-TERM");
     assert!(server.wait().success());
 
-    let database = rusqlite::Connection::open(folder.path().join("memtrove-data/memtrove.db")).unwrap();
+    let database = rusqlite::Connection::open(folder.path().join("memtrove/memtrove.db")).unwrap();
     assert_eq!(database.execute("UPDATE event_blocks SET body = x'00'", []).unwrap(), 2);
     drop(database);
     let done = run(folder.path(), &["reindex", "--tenant", "acme"]);

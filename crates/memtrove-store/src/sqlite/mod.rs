@@ -311,6 +311,17 @@ pub fn rewrite(database: &Path) -> Result<(), StoreError> {
     rewritten.and_then(|()| checkpoint::truncate(&connection)).map_err(|error| place.error(&error))
 }
 
+/// Takes what is left in the log into the database, so that its files can be moved. Nobody else can open it until the
+/// answer is dropped.
+pub fn at_rest(database: &Path) -> Result<File, StoreError> {
+    let place = Place { database: database.to_owned() };
+    let lock = lock(&place)?;
+    let connection = connection::open(&place, Role::Writer)?;
+    checkpoint::truncate(&connection).map_err(|error| place.error(&error))?;
+    connection.close().map_err(|(_, error)| place.error(&error))?;
+    Ok(lock)
+}
+
 /// The schema a database of this version has.
 pub fn known_schema() -> i64 {
     migrations::known()

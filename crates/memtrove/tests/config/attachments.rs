@@ -229,6 +229,7 @@ fn doctor(toml: &str) -> String {
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_memtrove"))
         .args(["doctor", "--listen", "127.0.0.1:0"])
         .current_dir(folder.path())
+        .env("XDG_DATA_HOME", folder.path())
         .env("NO_COLOR", "1")
         .output()
         .unwrap();
@@ -247,7 +248,7 @@ fn says(toml: &str, expected: &str) {
 
 #[test]
 fn the_doctor_looks_at_the_directory() {
-    says("", "✓ attachments: ./memtrove-data/attachments is not there yet and will be created");
+    says("", "/memtrove/attachments is not there yet and will be created");
     says("[attachments]\nstore = \"none\"\n", "✓ attachments: attachments.store is none, so there are none");
     let denied = doctor("[attachments]\ndirectory = \"/proc/attachments\"\n");
     assert!(denied.starts_with("✗ attachments: /proc cannot be written: "), "{denied}");

@@ -18,7 +18,7 @@ use std::time::Duration;
 const DOCUMENTED: &str = r#"
 [server]
 listen = "127.0.0.1:7077"
-data_dir = "./memtrove-data"
+data_dir = "/var/lib/memtrove"
 [store]
 url = "sqlite"
 [auth]
@@ -92,7 +92,8 @@ fn the_defaults_can_be_run_with() {
     assert_eq!(config, Config::default());
     assert_eq!(config.problems(), []);
     assert_eq!(config.server.listen.to_string(), "127.0.0.1:7077");
-    assert_eq!(config.database().unwrap(), Database::Sqlite("./memtrove-data/memtrove.db".into()));
+    let Database::Sqlite(path) = config.database().unwrap() else { panic!("{:?}", config.store) };
+    assert!(path.is_absolute() && path.ends_with("memtrove/memtrove.db"), "{}", path.display());
     assert_eq!(config.server.body_limit.0, 20 << 20);
     assert_eq!(config.limits.content_bytes.0, 16 << 20);
     assert_eq!(config.tasks.retry_delay.0, Duration::from_secs(600));

@@ -8,6 +8,7 @@ fn doctor(url: &str) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_memtrove"))
         .args(["doctor", "--listen", "127.0.0.1:0"])
         .current_dir(folder.path())
+        .env("XDG_DATA_HOME", folder.path())
         .env("MEMTROVE_REDIS__URL", url)
         .env("NO_COLOR", "1")
         .output()
