@@ -8,9 +8,9 @@ from memtrove import (
     UNSET,
     ApiError,
     InvalidInputError,
-    MemtroveClient,
     MemoryFilter,
     MemoryMetadata,
+    MemtroveClient,
     NewMemory,
 )
 from memtrove.models import FactStatement, MemoryAccessPolicy, MemoryIdentifiers, MemorySource, MemoryTimeRange
