@@ -305,7 +305,8 @@ pub fn is_user_id(id: &str) -> bool {
     !id.trim().is_empty() && id.chars().count() <= MAX_USER_ID_CHARS && !id.contains('\0')
 }
 
-fn is_tenant(name: &str) -> bool {
+/// Whether this text can name a tenant: 1..256 bytes, not blank, no control characters.
+pub fn is_tenant(name: &str) -> bool {
     !name.trim().is_empty() && name.len() <= MAX_TENANT_BYTES && !name.chars().any(char::is_control)
 }
 

@@ -339,15 +339,43 @@ mod claims {
         };
         assert_eq!(tenant(secret_config(), alice()).await.unwrap(), "default");
         assert_eq!(tenant(secret_config(), with(alice(), "tenant", json!("acme"))).await.unwrap(), "acme");
-        for odd in [json!(7), json!(["acme"]), json!({}), json!(""), json!("  ")] {
+        let odd = [json!(null), json!(7), json!(true), json!(["acme"]), json!({}), json!(""), json!("  ")];
+        let odd = odd.into_iter().chain([json!("a\nb"), json!("t".repeat(257))]);
+        for odd in odd {
             let refused = tenant(secret_config(), with(alice(), "tenant", odd.clone())).await;
             assert_eq!(refused.unwrap_err(), Error::Unauthorized, "{odd}");
+            let mut nested = secret_config();
+            nested.tenant_claim = OneOrMany(vec!["/org/tenant".into(), "tid".into()]);
+            let claims = with(alice(), "org", json!({"tenant": odd.clone()}));
+            for claims in [claims.clone(), with(claims, "tid", json!("acme"))] {
+                assert_eq!(tenant(nested.clone(), claims).await.unwrap_err(), Error::Unauthorized, "{odd}");
+            }
         }
         let mut config = secret_config();
         config.tenant_claim = OneOrMany(vec!["org".into(), "https://x.example/tenant".into()]);
         let claims = with(alice(), "https://x.example/tenant", json!("acme"));
         assert_eq!(tenant(config.clone(), claims.clone()).await.unwrap(), "acme");
-        assert_eq!(tenant(config, with(claims, "org", json!("first"))).await.unwrap(), "first");
+        assert_eq!(
+            tenant(config.clone(), with(claims.clone(), "org", json!("first"))).await.unwrap(),
+            "first"
+        );
+        assert_eq!(tenant(config, with(claims, "org", json!(null))).await.unwrap_err(), Error::Unauthorized);
+
+        let mut config = secret_config();
+        config.tenant_claim = OneOrMany(vec!["/org/tenant".into()]);
+        for (org, lands_in) in [
+            (json!({"tenant": "acme"}), Some("acme")),
+            (json!({}), Some("default")),
+            (json!({"tenant": null}), None),
+            // Nothing can stand below these, so nothing was said of a tenant where it had to be.
+            (json!(null), None),
+            (json!("acme"), None),
+            (json!(7), None),
+        ] {
+            let found = tenant(config.clone(), with(alice(), "org", org.clone())).await;
+            assert_eq!(found.ok().as_deref(), lands_in, "{org}");
+        }
+        assert_eq!(tenant(config, alice()).await.unwrap(), "default");
     }
 
     #[tokio::test]

@@ -11,7 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::{Algorithm, DecodingKey};
 use memtrove_core::Clock;
-use memtrove_core::identity::VerifiedUser;
+use memtrove_core::identity::{VerifiedUser, is_tenant};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -153,7 +153,7 @@ impl TokenVerifier {
 
     fn user(&self, claims: &Value) -> Result<VerifiedUser, Failure> {
         let id = first_text(claims, &self.user_id_claims)?.ok_or(Failure::Rejected("without a user id"))?;
-        let tenant = first_text(claims, &self.tenant_claims)?;
+        let tenant = tenant(claims, &self.tenant_claims)?;
         let role_values = self
             .role_claims
             .iter()
@@ -242,14 +242,36 @@ fn claim<'a>(claims: &'a Value, name: &str) -> Option<&'a Value> {
     if name.starts_with('/') { claims.pointer(name) } else { claims.get(name) }
 }
 
-/// The first claim of these that is there. One that is there but is not a usable text spoils the token: taking the next
-/// one would put the caller into another tenant, or make it another user, than its issuer meant.
+/// The first claim of these that is there and not null. One that is no usable text spoils the token: taking the next one
+/// would make the caller another user than its issuer meant.
 fn first_text<'a>(claims: &'a Value, names: &[String]) -> Result<Option<&'a str>, Failure> {
     match names.iter().find_map(|name| claim(claims, name).filter(|value| !value.is_null())) {
         None => Ok(None),
         Some(Value::String(text)) if !text.trim().is_empty() => Ok(Some(text)),
-        Some(_) => Err(Failure::Rejected("with a user id or tenant that is not a text")),
+        Some(_) => Err(Failure::Rejected("with a user id that is not a text")),
     }
+}
+
+/// The tenant that the first claim of these names, or none if none of them is there. Whatever else stands there, null
+/// included, spoils the token: an issuer that binds its tokens and could not say to what did not mean the default tenant.
+fn tenant<'a>(claims: &'a Value, names: &[String]) -> Result<Option<&'a str>, Failure> {
+    const NO_TENANT: Failure = Failure::Rejected("with a tenant claim that names no tenant");
+    for name in names {
+        match claim(claims, name) {
+            Some(Value::String(tenant)) if is_tenant(tenant) => return Ok(Some(tenant)),
+            Some(_) => return Err(NO_TENANT),
+            None if is_cut_short(claims, name) => return Err(NO_TENANT),
+            None => {}
+        }
+    }
+    Ok(None)
+}
+
+/// Whether something stands on the way to a claim that nothing can stand below: null at `/org`, where `/org/tenant` is
+/// looked for.
+fn is_cut_short(claims: &Value, pointer: &str) -> bool {
+    let parents = pointer.match_indices('/').skip(1).filter_map(|(at, _)| claims.pointer(pointer.get(..at)?));
+    pointer.starts_with('/') && { parents }.any(|parent| !parent.is_object() && !parent.is_array())
 }
 
 /// A text, or the texts in a list. Never split: a role or an audience may contain a space.

@@ -363,6 +363,28 @@ fn a_token_is_bound_to_its_tenant() {
 }
 
 #[test]
+fn a_token_whose_tenant_is_no_name_is_refused_on_every_surface() {
+    let name = fresh_name("alice");
+    for tenant in [json!(null), json!(""), json!(" "), json!(7), json!(["default"]), json!({"id": "default"})]
+    {
+        let mut all = claims(&name);
+        all["tenant"] = tenant;
+        let caller = with_token(&signed(&all));
+        unauthorized(caller.get("/v1/conversations"));
+        for (path, code) in [
+            (format!("/v1/tenants/default/users/{name}/files:list"), json!("UNAUTHENTICATED")),
+            (format!("/v1/memories?layer=user&userId={name}"), json!("UNAUTHORIZED")),
+            ("/openspec/v1/knowledge".to_owned(), json!(401)),
+        ] {
+            let refused = caller.get(&path).expect(401);
+            assert_eq!(refused.json["error"]["code"], code, "{}", refused.describe());
+        }
+        caller.get("/v1/ping/").expect(401);
+    }
+    user(&name).get("/v1/conversations").expect_page();
+}
+
+#[test]
 fn only_a_trusted_client_chooses_a_tenant() {
     let (name, tenant) = (fresh_name("alice"), fresh_name("tenant"));
     let gateway = JWT.anonymous().with_key("key-gateway").with_header("x-user-id", &name);

@@ -32,13 +32,12 @@ static SERVER: LazyLock<TestServer> = LazyLock::new(|| {
 
 fn token(user: &str, expires_in: i64) -> String {
     let expires = i64::try_from(get_current_timestamp()).expect("a time") + expires_in;
-    let claims = json!({"sub": user, "exp": expires});
-    jsonwebtoken::encode(
-        &Header::new(Algorithm::HS256),
-        &claims,
-        &EncodingKey::from_secret(SECRET.as_bytes()),
-    )
-    .expect("a token")
+    signed(&json!({"sub": user, "exp": expires}))
+}
+
+fn signed(claims: &Value) -> String {
+    jsonwebtoken::encode(&Header::new(Algorithm::HS256), claims, &EncodingKey::from_secret(SECRET.as_bytes()))
+        .expect("a token")
 }
 
 fn user(name: &str) -> Who {
@@ -79,6 +78,16 @@ fn a_credential_that_is_wrong_is_refused_whatever_else_is_right() {
     }
     asked_over_both(&good, Op::ListConversations, &json!({})).expect("good alone");
     asked_over_both(&good.with_key("key-a"), Op::ListConversations, &json!({})).expect("both good");
+}
+
+#[test]
+fn a_token_whose_tenant_is_no_name_is_refused() {
+    let expires = get_current_timestamp() + 3_600;
+    for tenant in [json!(null), json!(""), json!(7), json!(["default"]), json!({})] {
+        let who = Who::user(&signed(&json!({"sub": "alice", "exp": expires, "tenant": tenant})));
+        let answer = asked_over_both(&who, Op::ListConversations, &json!({}));
+        assert_eq!(answer, Err((Code::Unauthenticated, "unauthorized".to_owned())), "{tenant}");
+    }
 }
 
 #[test]

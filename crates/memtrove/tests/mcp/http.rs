@@ -2,6 +2,7 @@
 
 use crate::support::*;
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use jsonwebtoken::{EncodingKey, Header, get_current_timestamp};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::LazyLock;
@@ -119,6 +120,23 @@ fn nobody_comes_in_without_credentials_of_a_user() {
     }
     let butler = anonymous.0.with_key("key-of-butler").with_header("x-user-id", "alice");
     assert_eq!(butler.post("/mcp", list()).expect(200).json["id"], 7);
+}
+
+#[test]
+fn a_token_whose_tenant_is_no_name_is_refused() {
+    let ask = |tenant: Value| {
+        let claims = json!({"sub": "alice", "exp": get_current_timestamp() + 3_600, "tenant": tenant});
+        let key = EncodingKey::from_secret(b"0123456789abcdef0123456789abcdef");
+        let token = jsonwebtoken::encode(&Header::default(), &claims, &key).unwrap();
+        Caller::of(&STRICT.anonymous().with_header("authorization", &format!("Bearer {token}")))
+            .0
+            .post("/mcp", list())
+    };
+    for tenant in [json!(null), json!(""), json!(7), json!(["default"]), json!({})] {
+        let refused = ask(tenant).expect(401);
+        assert_eq!(refused.json["error"]["data"]["code"], "UNAUTHENTICATED", "{}", refused.text);
+    }
+    ask(json!("acme")).expect(200);
 }
 
 #[test]
