@@ -545,6 +545,7 @@ impl Config {
             streamed_routes: memtrove_server::STREAMED_ROUTES,
             compression: self.server.compression,
             cors: self.cors()?,
+            loopback_names_only: self.auth.mode == Mode::Local,
         })
     }
 

@@ -87,6 +87,7 @@ pub async fn launch(
     settings.attachments.fetcher = config.attachments.fetcher()?;
     let services = Services::new(store.clone(), clock.clone(), settings).await?;
     let local = config.auth.mode == Mode::Local;
+    let shell = config.shell()?;
     // Taken out, so that its keys and secrets are gone from memory once they are digested.
     let authenticator = Authenticator::new(std::mem::take(&mut config.auth))?;
     let prometheus = Prometheus::new(config.prometheus.url.as_deref(), clock)?;
@@ -134,7 +135,7 @@ pub async fn launch(
     let tools = mcp::router(app.clone());
     let api =
         rest::router(app).merge(calls).merge(tools).merge(operations).merge(shell::docs(rest::document));
-    let router = shell::shell(api, &config.shell()?);
+    let router = shell::shell(api, &shell);
 
     let (changes, memories, recorder) =
         (services.changes.clone(), services.memories.clone(), services.recorder.clone());

@@ -10,10 +10,12 @@
 //! | `token.rs` | bearer token → user, tenant, role values |
 //! | `verified.rs` | the tokens of the last minute, so that each is verified once |
 //! | `issuer.rs` | an issuer's public keys: discovery, cache, refresh |
+//! | `loopback.rs` | the names that local mode answers to |
 
 mod api_keys;
 pub mod config;
 mod issuer;
+pub(crate) mod loopback;
 mod token;
 mod verified;
 
@@ -24,7 +26,7 @@ use api_keys::ApiKeys;
 pub use config::{AuthConfig, ConfigProblem, Secret};
 use config::{Mode, RoleConfig};
 use http::HeaderMap;
-use http::header::{AUTHORIZATION, HOST, HeaderName};
+use http::header::{AUTHORIZATION, HeaderName};
 use issuer::Issuer;
 pub use issuer::Pace;
 use memtrove_core::identity::{
@@ -32,7 +34,6 @@ use memtrove_core::identity::{
     resolve,
 };
 use memtrove_core::{Clock, Error, Result, SystemClock};
-use std::net::IpAddr;
 use std::sync::Arc;
 use token::{Failure, TokenVerifier};
 
@@ -108,9 +109,6 @@ impl Authenticator {
     }
 
     async fn identify(&self, headers: &HeaderMap, route_tenant: Option<&str>) -> Result<Principal> {
-        if self.is_local() {
-            require_loopback_host(headers)?;
-        }
         let bearer = bearer(headers)?;
         let client = match only_value(headers, &X_API_KEY).map_err(|_| Error::Unauthorized)? {
             Some(key) => Some(self.client(key)?),
@@ -215,30 +213,6 @@ fn policy(config: &AuthConfig) -> IdentityPolicy {
         reader: config.roles.reader.as_ref().map(grant),
         writer: config.roles.writer.as_ref().map(grant),
     }
-}
-
-/// In local mode every caller is believed, so a web page must not be one: a page whose own name was pointed at this
-/// machine would call from the browser as if it belonged here. What it cannot change is the name it calls. Over HTTP/2 that
-/// stands elsewhere, and the shell makes a `Host` of it.
-fn require_loopback_host(headers: &HeaderMap) -> Result<()> {
-    let Some(host) = headers.get(HOST) else { return Ok(()) };
-    if names_this_machine(host.to_str().unwrap_or_default()) {
-        return Ok(());
-    }
-    Err(Error::forbidden(
-        "local mode answers to localhost only; set auth.mode = \"jwt\" to serve under another name",
-    ))
-}
-
-/// Whether a host, with its port or without, is this machine.
-pub(crate) fn names_this_machine(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
-    };
-    name.eq_ignore_ascii_case("localhost")
-        || name.to_ascii_lowercase().ends_with(".localhost")
-        || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// The credential of the one `Authorization: Bearer` header. Another scheme is a credential that cannot be verified.

@@ -3,7 +3,7 @@
 
 use super::failure::{self, INVALID_REQUEST, PARSE_ERROR};
 use super::{Bound, McpServer};
-use crate::auth::names_this_machine;
+use crate::auth::loopback::is_this_machine;
 use crate::rest::App;
 use crate::rest::extract::header;
 use crate::shell::{AllowedOrigins, request_id};
@@ -81,7 +81,7 @@ fn require_known_origin(app: &App, request: &Request) -> Result<()> {
 
 fn is_of_this_machine(origin: &str) -> bool {
     let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-    host.is_some_and(names_this_machine)
+    host.is_some_and(is_this_machine)
 }
 
 /// Whether this is the media type of JSON, whatever its parameters.
@@ -90,7 +90,7 @@ fn is_json(content_type: &str) -> bool {
     media_type.trim().eq_ignore_ascii_case(JSON)
 }
 
-/// Who may call under which name is decided above and by the authenticator; how long a body may be, by the shell.
+/// Which pages may call is decided above; under which name, and how long a body may be, by the shell.
 fn config() -> StreamableHttpServerConfig {
     StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)

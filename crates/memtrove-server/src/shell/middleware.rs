@@ -6,6 +6,7 @@ use super::body_limit::{self, Overrun};
 use super::meter::{Meter, UNMATCHED};
 use super::request_id::{self, X_REQUEST_ID};
 use super::{ShellConfig, compression};
+use crate::auth::loopback;
 use crate::grpc::deadline;
 use crate::grpc::error::over_rest;
 use crate::rest::operation;
@@ -13,7 +14,6 @@ use crate::rest::surface::Surface;
 use crate::telemetry::panic_text;
 use axum::extract::{DefaultBodyLimit, MatchedPath, Request};
 use axum::response::Response;
-use http::header::HOST;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use memtrove_core::Error;
 use opentelemetry::propagation::Extractor;
@@ -44,6 +44,7 @@ struct Settings {
     patient_routes: &'static [&'static str],
     streamed_routes: &'static [&'static str],
     compression: bool,
+    loopback_names_only: bool,
 }
 
 impl ShellLayer {
@@ -56,6 +57,7 @@ impl ShellLayer {
             patient_routes: config.patient_routes,
             streamed_routes: config.streamed_routes,
             compression: config.compression,
+            loopback_names_only: config.loopback_names_only,
         };
         Self { settings, bodies: Bodies::new(config.bodies_limit) }
     }
@@ -93,7 +95,8 @@ where
 
     fn call(&mut self, mut request: Request) -> Self::Future {
         let started = Instant::now();
-        name_host(&mut request);
+        let is_called_by_name =
+            !self.settings.loopback_names_only || loopback::is_called(request.uri(), request.headers());
         let headers = request.headers();
         let surface = Surface::of(request.uri().path());
         let id = request_id::accept_or_generate(headers.get(X_REQUEST_ID), surface);
@@ -123,7 +126,11 @@ where
             request.extensions_mut().insert(noted.clone());
             (noted, request.uri().path().to_owned())
         });
-        let Admitted { refusal, overrun, bodies } = self.admit(&mut request, surface, streamed, body_limit);
+        let Admitted { refusal, overrun, bodies } = if is_called_by_name {
+            self.admit(&mut request, surface, streamed, body_limit)
+        } else {
+            Admitted { refusal: Some(loopback::refusal()), ..Admitted::default() }
+        };
         let handler = match refusal {
             Some(error) => Handler::Refused(Some(error)),
             None => Handler::Running(self.inner.call(request)),
@@ -150,17 +157,6 @@ where
             },
             body_limit,
         }
-    }
-}
-
-/// Over HTTP/2 the name that is called is part of the target; whoever asks for it looks in one place.
-fn name_host(request: &mut Request) {
-    if request.headers().contains_key(HOST) {
-        return;
-    }
-    let named = request.uri().authority().map(|authority| HeaderValue::from_str(authority.as_str()));
-    if let Some(Ok(host)) = named {
-        request.headers_mut().insert(HOST, host);
     }
 }
 

@@ -51,6 +51,8 @@ pub struct ShellConfig {
     pub compression: bool,
     /// Which web pages may call; none unless configured.
     pub cors: Option<CorsConfig>,
+    /// Whether to answer only requests that call this machine `localhost` or by a loopback address, as local mode must.
+    pub loopback_names_only: bool,
 }
 
 impl Default for ShellConfig {
@@ -65,6 +67,7 @@ impl Default for ShellConfig {
             streamed_routes: &[],
             compression: true,
             cors: None,
+            loopback_names_only: false,
         }
     }
 }

@@ -12,6 +12,7 @@ mod conversations;
 mod deletion;
 mod entries;
 mod forks;
+mod hosts;
 mod idempotency;
 mod identity;
 mod limits;
