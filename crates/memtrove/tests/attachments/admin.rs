@@ -119,10 +119,14 @@ fn any_file_can_be_looked_at_and_read() {
     assert_eq!(content.text, "<p>");
     assert_eq!(content.header("content-type"), "application/octet-stream");
     assert_eq!(content.header("etag"), format!("\"{}\"", digest(b"<p>")));
-    assert_eq!(content.header("cache-control"), "no-store", "who reads it again is to be seen again");
+    let kept = "private, max-age=86400, immutable";
+    assert_eq!(content.header("cache-control"), kept, "a viewer keeps what it read");
+    assert!(content.header("vary").contains("Authorization"), "{}", content.header("vary"));
     let known = t.admin.with_header("if-none-match", content.header("etag"));
     let known = known.get(&format!("{one}/content")).expect(304);
-    assert_eq!(known.header("cache-control"), "no-store");
+    assert_eq!((known.text.as_str(), known.header("cache-control")), ("", kept));
+    assert_eq!(known.header("etag"), content.header("etag"));
+    t.admin.with_header("if-none-match", "\"another\"").get(&format!("{one}/content")).expect(200);
     let part = t.admin.with_header("range", "bytes=1-1").get(&format!("{one}/content")).expect(206);
     assert_eq!(part.text, "p");
 

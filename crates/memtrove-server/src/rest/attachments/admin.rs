@@ -117,7 +117,7 @@ pub(in crate::rest) async fn attachment_content(
     let reason = justification(query.justification, &headers)?;
     let id = attachment_id(&id)?;
     let opened = app.0.services.attachments.admin_open(&principal, id, reason.as_deref()).await?;
-    deliver(&app, opened, Caching::Never, &method, &headers).await
+    deliver(&app, opened, Caching::Day, &method, &headers).await
 }
 
 /// Makes an address at which any file can be read without credentials, for a short time.

@@ -21,7 +21,6 @@ const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
 const BYTES: HeaderValue = HeaderValue::from_static("bytes");
 
-const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 /// What decides who a caller is: one browser may be several of them, one after the other.
 const IDENTITY: HeaderValue = HeaderValue::from_static("Authorization, X-API-Key, X-User-ID, X-Tenant-Id");
 
@@ -32,8 +31,6 @@ pub(super) enum Caching {
     Day,
     /// As long as the link can be used, by whoever has it.
     Link(Duration),
-    /// Not at all: every reading is to be written down.
-    Never,
 }
 
 impl Caching {
@@ -41,7 +38,6 @@ impl Caching {
         let caching = match self {
             Self::Day => HeaderValue::from_static("private, max-age=86400, immutable"),
             Self::Link(left) => lasting(left)?,
-            Self::Never => NO_STORE,
         };
         headers.insert(CACHE_CONTROL, caching);
         if let Self::Day = self {
@@ -122,11 +118,11 @@ pub(super) fn elsewhere(url: &str, link: Duration, caching: Caching) -> Result<R
     let mut response = StatusCode::TEMPORARY_REDIRECT.into_response();
     let headers = response.headers_mut();
     caching.describe(headers)?;
-    match caching {
-        Caching::Never => {}
-        _ if link.is_zero() => drop(headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"))),
-        _ => drop(headers.insert(CACHE_CONTROL, lasting(link / 2)?)),
-    }
+    let remembered = match link.is_zero() {
+        true => HeaderValue::from_static("no-cache"),
+        false => lasting(link / 2)?,
+    };
+    headers.insert(CACHE_CONTROL, remembered);
     headers.insert(LOCATION, header(url)?);
     headers.insert(REFERRER_POLICY, NO_REFERRER);
     Ok(response)
@@ -171,7 +167,5 @@ mod tests {
     fn a_way_is_remembered_for_half_of_its_time_and_by_one_caller() {
         assert_eq!(led(300, Caching::Day), ("private, max-age=150".to_owned(), true));
         assert_eq!(led(0, Caching::Day), ("no-cache".to_owned(), true));
-        assert_eq!(led(300, Caching::Never), ("no-store".to_owned(), false));
-        assert_eq!(led(0, Caching::Never), ("no-store".to_owned(), false));
     }
 }
