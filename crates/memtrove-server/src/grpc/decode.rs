@@ -1,5 +1,7 @@
 //! What requests carry: ids, pages, words, JSON.
 
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use memtrove_core::conversations::{AccessLevel, Channel, MAX_NESTING};
 use memtrove_core::{ConversationId, Error, Json, Result, parse_uuid};
@@ -60,9 +62,18 @@ pub(super) fn page_after_id(asked: Option<v1::PageRequest>) -> Result<(Option<Uu
     Ok((after.map(|text| cursor_id("page_token", &text)).transpose()?, limit))
 }
 
-/// An id as a cursor.
+/// An id as a cursor: its text, or what a message that holds it becomes as JSON, which generated clients pass on.
 pub(super) fn cursor_id(field: &str, text: &str) -> Result<Uuid> {
-    parse_uuid(text).ok_or_else(|| Error::invalid(field, "must be a UUID"))
+    parse_uuid(text)
+        .or_else(|| rendered_id(text))
+        .ok_or_else(|| Error::invalid(field, "must be a UUID: its text, or its 16 bytes in base64"))
+}
+
+/// The id of a bytes field that was rendered as JSON: base64, of either alphabet, padded or not.
+fn rendered_id(text: &str) -> Option<Uuid> {
+    let unpadded = text.strip_suffix("==").unwrap_or(text);
+    let bytes = STANDARD_NO_PAD.decode(unpadded).or_else(|_| URL_SAFE_NO_PAD.decode(unpadded)).ok()?;
+    Uuid::from_slice(&bytes).ok()
 }
 
 /// How many; 0 is as many as the list gives by itself.
@@ -130,5 +141,39 @@ pub(super) fn header(metadata: &MetadataMap, name: &str) -> Result<Option<String
             Err(_) => Err(Error::invalid(name, "must be ASCII")),
         },
         (Some(_), Some(_)) => Err(Error::invalid(name, "was sent more than once: send it once")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_is_an_id_as_text_or_as_json_renders_its_bytes() {
+        // Both alphabets differ in every group of these bytes.
+        let id = Uuid::from_bytes([
+            0xfb, 0xef, 0xbe, 0xff, 0xff, 0xff, 0xfb, 0xef, 0xbe, 0xff, 0xff, 0xff, 1, 2, 3, 4,
+        ]);
+        let standard = base64::engine::general_purpose::STANDARD.encode(id.as_bytes());
+        let url_safe = base64::engine::general_purpose::URL_SAFE.encode(id.as_bytes());
+        assert!(standard.contains(['+', '/']) && url_safe.contains(['-', '_']) && standard.ends_with("=="));
+        let texts = [id.to_string(), id.to_string().to_uppercase(), standard, url_safe];
+        for text in texts.iter().flat_map(|text| [text.as_str(), text.trim_end_matches('=')]) {
+            assert_eq!(cursor_id("page_token", text).unwrap(), id, "{text}");
+        }
+        for text in [
+            "no",
+            "fbefbeffffff-fbef-beff-ffff01020304",
+            &id.simple().to_string(),
+            &texts[2][..21],
+            &texts[2].replace("==", "="),
+            &texts[2].replace("==", "==="),
+            &format!(" {}", texts[2]),
+            &base64::engine::general_purpose::STANDARD.encode([7; 15]),
+            &base64::engine::general_purpose::STANDARD.encode([7; 17]),
+            "++++_____++++____wECAwQ=",
+        ] {
+            assert!(cursor_id("page_token", text).is_err(), "{text}");
+        }
     }
 }

@@ -5,6 +5,9 @@ use crate::parity::{memory, message};
 use crate::support::*;
 use crate::surface::{Grpc, Op, Rest, Surface, denied};
 use crate::wire;
+use base64::Engine as _;
+use base64::engine::GeneralPurpose;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use memtrove_proto::v1;
 use memtrove_proto::v1::conversation_memberships_service_client::ConversationMembershipsServiceClient;
@@ -272,6 +275,112 @@ fn cursors_are_those_of_rest() {
         let asked = json!({"conversationId": id, "after": page["afterCursor"]});
         let rest = second.call(&alice, Op::ListEntries, &asked).expect("the rest");
         assert_eq!(rest["data"].as_array().map(Vec::len), Some(2), "{} then {}", first.name(), second.name());
+    }
+}
+
+/// What a JSON rendering of a message shows of an id, in every spelling: page tokens are text, so clients pass that on.
+fn as_json_renders(id: &Bytes) -> [String; 4] {
+    let encode = |engine: &GeneralPurpose| engine.encode(id);
+    [&STANDARD, &STANDARD_NO_PAD, &URL_SAFE, &URL_SAFE_NO_PAD].map(encode)
+}
+
+#[test]
+fn a_page_begins_after_an_id_as_json_renders_it() {
+    let (alice, bob) = (Who::someone("alice"), fresh_name("bob"));
+    let made: Vec<String> = (0..3)
+        .map(|number| {
+            alice
+                .rest(&SERVER)
+                .post("/v1/conversations", json!({"title": format!("{number}")}))
+                .expect(201)
+                .id()
+        })
+        .collect();
+    let id = made[0].clone();
+    for text in ["a", "b", "c"] {
+        alice.rest(&SERVER).post(&format!("/v1/conversations/{id}/entries"), message(&id, text)).expect(201);
+    }
+    for id in &made {
+        let members = format!("/v1/conversations/{id}/memberships");
+        let member = json!({"userId": bob, "accessLevel": "manager"});
+        alice.rest(&SERVER).post(&members, member).expect(201);
+        let transfer = json!({"conversationId": id, "newOwnerUserId": bob});
+        alice.rest(&SERVER).post("/v1/ownership-transfers", transfer).expect(201);
+    }
+    let channel = channel(&SERVER);
+    let mut entries = EntriesServiceClient::new(channel.clone());
+    let mut listed = |page_token: &str, before: Option<&str>| {
+        let message = v1::ListEntriesRequest {
+            conversation_id: bytes_of(&id),
+            page: Some(v1::PageRequest { page_token: page_token.to_owned(), page_size: 2 }),
+            before_page_token: before.map(str::to_owned),
+            ..Default::default()
+        };
+        let page = soon(entries.list_entries(alice.request(message))).expect("a page").into_inner();
+        page.entries.into_iter().map(|entry| entry.id).collect::<Vec<_>>()
+    };
+    let first = listed("", None);
+    let last = listed(&as_json_renders(&first[1])[0], None);
+    assert_eq!((first.len(), last.len()), (2, 1));
+    for token in as_json_renders(&first[1]) {
+        assert_eq!(listed(&token, None), last, "{token}");
+    }
+    for token in as_json_renders(&last[0]) {
+        assert_eq!(listed("", Some(&token)), first, "{token}");
+    }
+
+    let mut conversations = ConversationsServiceClient::new(channel.clone());
+    let mut listed = |page_token: String| {
+        let page = Some(v1::PageRequest { page_token, page_size: 2 });
+        let message = v1::ListConversationsRequest { page, ..Default::default() };
+        let page =
+            soon(conversations.list_conversations(alice.request(message))).expect("a page").into_inner();
+        page.conversations.into_iter().map(|one| one.id).collect::<Vec<_>>()
+    };
+    let first = listed(String::new());
+    for token in as_json_renders(&first[1]) {
+        let rest = listed(token);
+        assert!(rest.len() == 1 && !first.contains(&rest[0]), "{first:?} {rest:?}");
+    }
+
+    let mut transfers = OwnershipTransfersServiceClient::new(channel.clone());
+    let mut listed = |page_token: String| {
+        let page = Some(v1::PageRequest { page_token, page_size: 2 });
+        let message = v1::ListOwnershipTransfersRequest { page, ..Default::default() };
+        let page =
+            soon(transfers.list_ownership_transfers(alice.request(message))).expect("a page").into_inner();
+        page.transfers.into_iter().map(|one| one.id).collect::<Vec<_>>()
+    };
+    let first = listed(String::new());
+    for token in as_json_renders(&first[1]) {
+        let rest = listed(token);
+        assert!(rest.len() == 1 && !first.contains(&rest[0]), "{first:?} {rest:?}");
+    }
+
+    let entry =
+        alice.rest(&SERVER).get(&format!("/v1/conversations/{id}/entries")).expect_page().ids()[2].clone();
+    for _ in 0..2 {
+        let fork = format!("/v1/conversations/{id}/entries/{entry}/fork");
+        alice.rest(&SERVER).post(&fork, json!({})).expect(201);
+    }
+    let mut listed = |page_token: String| {
+        let page = Some(v1::PageRequest { page_token, page_size: 2 });
+        let message = v1::ListForksRequest { conversation_id: bytes_of(&id), page };
+        let page = soon(conversations.list_forks(alice.request(message))).expect("a page").into_inner();
+        page.forks.into_iter().map(|one| one.conversation_id).collect::<Vec<_>>()
+    };
+    let first = listed(String::new());
+    for token in as_json_renders(&first[1]) {
+        let rest = listed(token);
+        assert!(rest.len() == 1 && !first.contains(&rest[0]), "{first:?} {rest:?}");
+    }
+
+    let half = as_json_renders(&first[1])[0][..12].to_owned();
+    for page_token in [half, STANDARD.encode([7; 17]), "no".to_owned()] {
+        let page = Some(v1::PageRequest { page_token, page_size: 2 });
+        let message = v1::ListConversationsRequest { page, ..Default::default() };
+        let refused = soon(conversations.list_conversations(alice.request(message)));
+        assert_refused(refused, Code::InvalidArgument, "validation_error");
     }
 }
 

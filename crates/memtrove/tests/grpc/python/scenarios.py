@@ -175,6 +175,10 @@ def entries_are_appended_and_listed():
     assert texts(page) == ["three"] and page.page_info.previous_page_token
     page = read(alice, chat, before_page_token=page.page_info.previous_page_token)
     assert texts(page) == ["one", "two"]
+    rendered = [json_format.MessageToDict(entry)["id"] for entry in written]
+    page = read(alice, chat, page=pb.PageRequest(page_token=rendered[0]))
+    assert texts(page) == ["two", "three"], rendered
+    assert texts(read(alice, chat, before_page_token=rendered[2])) == ["one", "two"], rendered
     assert texts(read(alice, chat, up_to_entry_id=written[1].id)) == ["one", "two"]
     assert texts(read(alice, chat, forks="all")) == ["one", "two", "three"]
     assert len(read(agent, chat, channel=pb.MEMORY, epoch_filter="all").entries) == 1
