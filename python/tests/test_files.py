@@ -219,12 +219,21 @@ def test_the_trail_proves_versions(agent: MemtroveClient, scope: Scope) -> None:
     assert now.document.content == {"text": "two"}
 
 
-def test_old_things_go_and_users_are_forgotten(agent: MemtroveClient, scope: Scope, connect: Connect) -> None:
+def test_old_things_go_and_users_are_forgotten(
+    agent: MemtroveClient, admin: MemtroveClient, scope: Scope, connect: Connect
+) -> None:
     agent.files.write(scope, "p.md", note("one"), if_match=CREATE_NEW)
-    report = agent.lifecycle.apply_retention(
-        scope, events_days=1, audit_days=1, snapshots_days=1, as_of=datetime.now(timezone.utc) + timedelta(days=3)
+    later = datetime.now(timezone.utc) + timedelta(days=3)
+    report = agent.lifecycle.apply_retention(scope, events_days=1, audit_days=1, snapshots_days=1)
+    assert (report.audit_deleted, report.adjusted) == (0, ["audit_days"])
+    with pytest.raises(ApiError, match="as_of_utc"):
+        agent.lifecycle.apply_retention(scope, events_days=1, audit_days=1, snapshots_days=1, as_of=later)
+    report = admin.lifecycle.apply_retention(
+        scope, events_days=1, audit_days=1, snapshots_days=1, as_of=later, justification="ticket 4711"
     )
-    assert report.audit_deleted == 1
+    assert (report.audit_deleted, report.adjusted) == (1, None)
+    [left] = agent.audit.list(scope).records
+    assert (left.action, left.count, left.justification) == ("audit_truncated", 1, "ticket 4711")
     forgotten = agent.lifecycle.forget_user(scope)
     assert forgotten.documents_deleted == 1
     other = f"someone/{scope.user_id}"

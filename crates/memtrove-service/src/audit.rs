@@ -46,17 +46,22 @@ pub(crate) fn admit(
         Kind::Read => Role::Auditor,
         Kind::Write => Role::Admin,
     })?;
-    let justification = justification.map(str::trim).filter(|text| !text.is_empty());
-    if let Some(text) = justification {
-        if text.chars().count() > MAX_JUSTIFICATION_CHARS {
-            return Err(Error::invalid("justification", "must have at most 1000 characters"));
-        }
-    } else if required {
+    let justification = checked_justification(justification)?;
+    if justification.is_none() && required {
         return Err(Error::JustificationRequired);
     }
     let line = admin_line(principal, call, justification);
     tracing::info!(target: "admin.audit", "{line}");
     Ok(())
+}
+
+/// A justification, trimmed; none where it is blank.
+pub(crate) fn checked_justification(text: Option<&str>) -> Result<Option<&str>> {
+    let text = text.map(str::trim).filter(|text| !text.is_empty());
+    if text.is_some_and(|text| text.chars().count() > MAX_JUSTIFICATION_CHARS) {
+        return Err(Error::invalid("justification", "must have at most 1000 characters"));
+    }
+    Ok(text)
 }
 
 /// Notes how an admitted call ended.

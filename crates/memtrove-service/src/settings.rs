@@ -28,13 +28,20 @@ pub struct RetentionSettings {
     pub events_days: Option<u32>,
     /// Audit records that are older are deleted.
     pub audit_days: Option<u32>,
+    /// Audit records of so many days stay, unless an admin says why not.
+    pub audit_min_days: u32,
     /// How often that is done, from the start on.
     pub interval: Duration,
 }
 
 impl Default for RetentionSettings {
     fn default() -> Self {
-        Self { events_days: None, audit_days: None, interval: Duration::from_secs(24 * 3600) }
+        Self {
+            events_days: None,
+            audit_days: None,
+            audit_min_days: 365,
+            interval: Duration::from_secs(24 * 3600),
+        }
     }
 }
 

@@ -5,10 +5,11 @@
 
 mod world;
 
+use memtrove_core::Error;
+use memtrove_core::files::retention::Retention;
 use memtrove_core::files::{Code, FilePath, ScopedCaller};
-use memtrove_core::{Clock, Error};
-use memtrove_service::Settings;
 use memtrove_service::files::{Headers, ListAudit, ListFiles};
+use memtrove_service::{RetentionSettings, Settings};
 use memtrove_store::TxExt;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
@@ -92,9 +93,8 @@ async fn apply(world: &World, model: &mut Model, step: Step) -> TestCaseResult {
     match step {
         Step::Time { micros } => world.clock.advance_micros(micros),
         Step::Retain => {
-            let now = world.clock.now().to_string();
-            let rules = json!({"events_days": 0, "audit_days": 0, "snapshots_days": 0, "as_of_utc": now});
-            files.apply_retention(&caller, rules.as_object().unwrap()).await.unwrap();
+            let rules = Retention { events_days: 0, audit_days: 0, snapshots_days: 0, as_of: None };
+            files.apply_retention(&caller, rules, None).await.unwrap();
         }
         Step::Put { path: at, text } => {
             let document = json!({
@@ -205,7 +205,9 @@ proptest! {
     fn whatever_comes_and_goes_the_trail_proves_every_version_it_tells_of(steps in steps()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let (world, mut model) = (World::new(Settings::default()).await, Model::default());
+            let retention = RetentionSettings { audit_min_days: 0, ..RetentionSettings::default() };
+            let settings = Settings { retention, ..Settings::default() };
+            let (world, mut model) = (World::new(settings).await, Model::default());
             for step in steps {
                 apply(&world, &mut model, step).await?;
             }

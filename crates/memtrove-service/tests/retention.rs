@@ -4,8 +4,9 @@
 
 mod world;
 
+use memtrove_core::Error;
+use memtrove_core::files::retention::Retention;
 use memtrove_core::files::{Code, FilePath, ScopedCaller};
-use memtrove_core::{Clock, Error};
 use memtrove_service::files::{Headers, ListAudit, Written};
 use memtrove_service::{RetentionSettings, Settings};
 use memtrove_store::TxExt;
@@ -18,6 +19,11 @@ const DAY: i64 = 24 * HOUR;
 
 fn caller(user: &str) -> ScopedCaller {
     ScopedCaller::enter(&principal(user, Some("agent")), user.to_owned(), None, "request".to_owned()).unwrap()
+}
+
+/// Settings of a deployment that lets everybody remove audit records.
+fn without_floor() -> RetentionSettings {
+    RetentionSettings { audit_min_days: 0, ..RetentionSettings::default() }
 }
 
 trait Events {
@@ -87,8 +93,7 @@ async fn without_days_nothing_goes() {
 
 #[tokio::test]
 async fn a_sweep_with_nothing_to_do_writes_nothing() {
-    let retention =
-        RetentionSettings { events_days: Some(30), audit_days: Some(30), ..RetentionSettings::default() };
+    let retention = RetentionSettings { events_days: Some(30), audit_days: Some(30), ..without_floor() };
     let world = World::new(Settings { retention, ..Settings::default() }).await;
     for user in ["alice", "bob", "carol"] {
         world.write(user, "e", None).await;
@@ -149,16 +154,14 @@ impl Trail for World {
     }
 
     async fn expire(&self, user: &str) -> u64 {
-        let now = self.clock.now().to_string();
-        let rules = json!({"events_days": 36_500, "audit_days": 0, "snapshots_days": 0, "as_of_utc": now});
-        let (caller, rules) = (caller(user), rules.as_object().unwrap());
-        self.services.files.apply_retention(&caller, rules).await.unwrap().audit_deleted
+        let rules = Retention { events_days: 36_500, audit_days: 0, snapshots_days: 0, as_of: None };
+        self.services.files.apply_retention(&caller(user), rules, None).await.unwrap().audit_deleted
     }
 }
 
 #[tokio::test]
 async fn at_no_step_is_a_record_left_that_cannot_be_proved() {
-    let world = World::new(Settings::default()).await;
+    let world = World::new(Settings { retention: without_floor(), ..Settings::default() }).await;
     let mut version = world.create("alice", "a.md").await;
     for n in 0..1200 {
         world.clock.advance_micros(1);
@@ -190,7 +193,7 @@ async fn at_no_step_is_a_record_left_that_cannot_be_proved() {
 
 #[tokio::test]
 async fn what_is_written_while_the_rest_goes_can_be_proved() {
-    let world = World::new(Settings::default()).await;
+    let world = World::new(Settings { retention: without_floor(), ..Settings::default() }).await;
     for n in 0..100 {
         let path = format!("{n}.md");
         let version = world.create("alice", &path).await;
@@ -206,7 +209,7 @@ async fn what_is_written_while_the_rest_goes_can_be_proved() {
 
 #[tokio::test]
 async fn a_record_that_proves_nothing_does_not_keep_the_others() {
-    let world = World::new(Settings::default()).await;
+    let world = World::new(Settings { retention: without_floor(), ..Settings::default() }).await;
     let mut stays = Vec::new();
     for path in ["a.md", "b.md", "c.md"] {
         let version = world.create("alice", path).await;
@@ -226,6 +229,51 @@ async fn a_record_that_proves_nothing_does_not_keep_the_others() {
     for record in &left {
         assert_eq!(world.proved("alice", record).await.is_some(), record["path"] != "b.md");
     }
+}
+
+#[tokio::test]
+async fn the_sweep_keeps_what_the_floor_keeps() {
+    let retention =
+        RetentionSettings { audit_days: Some(1), audit_min_days: 100, ..RetentionSettings::default() };
+    let world = World::new(Settings { retention, ..Settings::default() }).await;
+    world.create("alice", "a.md").await;
+    world.clock.advance_micros(100 * DAY);
+    assert_eq!(world.services.files.sweep().await.unwrap(), (0, 0));
+    world.clock.advance_micros(1);
+    assert_eq!(world.services.files.sweep().await.unwrap(), (0, 1));
+}
+
+#[tokio::test]
+async fn a_truncation_stays_in_the_trail_for_as_long_as_the_floor_says() {
+    let retention =
+        RetentionSettings { audit_days: Some(100), audit_min_days: 100, ..RetentionSettings::default() };
+    let world = World::new(Settings { retention, ..Settings::default() }).await;
+    for n in 0..1200 {
+        world.create("alice", &format!("{n}.md")).await;
+    }
+    world.clock.advance_micros(1);
+    let admin = principal("admin", Some("agent"));
+    let admin = ScopedCaller::enter(&admin, "alice".to_owned(), None, "request".to_owned()).unwrap();
+    let nothing = Retention { events_days: 0, audit_days: 0, snapshots_days: 0, as_of: None };
+    let files = &world.services.files;
+    let mut commits = world.store.commits();
+    let before = *commits.borrow_and_update();
+
+    assert_eq!(files.apply_retention(&admin, nothing, Some("why")).await.unwrap().audit_deleted, 1200);
+
+    assert!(*commits.borrow() - before >= 3, "it took several units of work");
+    let trail = world.records("alice", 0).await;
+    assert_eq!(trail.len(), 1, "and one record tells of all of them");
+    assert_eq!((&trail[0]["action"], &trail[0]["count"]), (&json!("audit_truncated"), &json!(1200)));
+    let ever = Retention { as_of: memtrove_core::Timestamp::parse("2999-01-01T00:00:00Z"), ..nothing };
+    for days in [0, 99] {
+        world.clock.advance_micros(days * DAY);
+        assert_eq!(files.apply_retention(&admin, ever, Some("why")).await.unwrap().audit_deleted, 0);
+        assert_eq!(world.records("alice", 0).await, trail);
+    }
+    world.clock.advance_micros(DAY + 1);
+    assert_eq!(files.sweep().await.unwrap(), (0, 1));
+    assert_eq!(world.records("alice", 0).await, Vec::<Value>::new());
 }
 
 #[tokio::test]

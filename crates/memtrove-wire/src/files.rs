@@ -373,13 +373,13 @@ pub struct RetentionRequest {
     /// Keep events of so many days.
     #[schema(minimum = 0, maximum = 36500)]
     pub events_days: i64,
-    /// Keep audit records of so many days.
+    /// Keep audit records of so many days; fewer than `retention.audit_min_days` takes an admin and a justification.
     #[schema(minimum = 0, maximum = 36500)]
     pub audit_days: i64,
     /// Keep snapshots of so many days.
     #[schema(minimum = 0, maximum = 36500)]
     pub snapshots_days: i64,
-    /// Counted back from here (RFC 3339); now unless said otherwise.
+    /// Counted back from here (RFC 3339); now unless said otherwise. A time to come takes an admin.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     pub as_of_utc: Option<String>,
@@ -402,6 +402,9 @@ pub struct RetentionReport {
     pub cutoff_audit_utc: String,
     /// Snapshots before this went.
     pub cutoff_snapshots_utc: String,
+    /// The numbers that were changed because fewer days may not be kept: `audit_days`, or not there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub adjusted: Vec<String>,
 }
 
 /// What was removed of a forgotten user.
@@ -465,11 +468,12 @@ pub struct AuditRecord {
     pub tenant_id: String,
     /// The user.
     pub user_id: String,
-    /// The file, or `memories/{id}`.
+    /// The file, or `memories/{id}`; empty where the trail itself was changed.
     pub path: String,
-    /// `files` or `memories`.
+    /// `files` or `memories`; `lifecycle` where the trail itself was changed.
     pub layer: String,
-    /// `create`, `replace`, `patch`, `delete` or `move`; of a memory `create`, `replace` or `delete`.
+    /// `create`, `replace`, `patch`, `delete` or `move`; of a memory `create`, `replace` or `delete`; of the trail
+    /// `audit_truncated`.
     pub action: String,
     /// Who acted, as the caller said.
     pub actor: String,
@@ -477,6 +481,18 @@ pub struct AuditRecord {
     pub principal: String,
     /// Why.
     pub reason: Option<String>,
+    /// Of a truncation of the trail: why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub justification: Option<String>,
+    /// Of a truncation of the trail: records from before this went.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = DateTime)]
+    pub cutoff: Option<String>,
+    /// Of a truncation of the trail: how many records went.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub count: Option<u64>,
     /// The path that a moved file came from, in the record at its new one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]

@@ -385,15 +385,27 @@ pub struct Retention {
     pub events_days: Option<u32>,
     /// Audit records that are so many days old are deleted.
     pub audit_days: Option<u32>,
+    /// Audit records of so many days stay, whatever a caller of `retention:apply` asks for: 365, or `audit_days` where that is
+    /// less. An admin goes below it with a justification, and the trail says so. 0 keeps none.
+    pub audit_min_days: Option<u32>,
     /// How often that is done, from the start on.
     pub interval: Span,
 }
 
 impl Default for Retention {
     fn default() -> Self {
-        Self { events_days: None, audit_days: None, interval: Span::hours(24) }
+        Self { events_days: None, audit_days: None, audit_min_days: None, interval: Span::hours(24) }
     }
 }
+
+impl Retention {
+    /// How many days of audit records stay. Whoever configured fewer before there was a floor goes on with those.
+    pub fn audit_floor(&self) -> u32 {
+        self.audit_min_days.unwrap_or_else(|| AUDIT_FLOOR.min(self.audit_days.unwrap_or(AUDIT_FLOOR)))
+    }
+}
+
+const AUDIT_FLOOR: u32 = 365;
 
 /// What `retention:apply` takes too, but for 0: whoever writes that here rather means "never".
 const RETENTION_DAYS: RangeInclusive<u32> = 1..=36_500;
@@ -459,7 +471,7 @@ impl Config {
     }
 
     fn retention_problems(&self) -> Vec<ConfigProblem> {
-        let Retention { events_days, audit_days, interval: _ } = self.retention;
+        let Retention { events_days, audit_days, audit_min_days, interval: _ } = self.retention;
         let days = [("retention.events_days", events_days), ("retention.audit_days", audit_days)];
         let mut found: Vec<ConfigProblem> = days
             .into_iter()
@@ -469,6 +481,18 @@ impl Config {
                 ConfigProblem::new(key, format!("is {days}"), fix)
             })
             .collect();
+        if let Some(floor) = audit_min_days.filter(|floor| floor > RETENTION_DAYS.end()) {
+            let fix = "use 0 to 36500 days, or remove the key to keep 365";
+            found.push(ConfigProblem::new("retention.audit_min_days", format!("is {floor}"), fix));
+        } else if let (Some(days), Some(floor)) = (audit_days, audit_min_days)
+            && days < floor
+        {
+            found.push(ConfigProblem::new(
+                "retention.audit_days",
+                format!("is {days}, and retention.audit_min_days = {floor} keeps audit records longer"),
+                format!("set retention.audit_days to {floor} or more, or retention.audit_min_days to {days} or less"),
+            ));
+        }
         let remembered = self.idempotency.retention;
         if !IDEMPOTENCY_RETENTION.contains(&remembered.0) {
             found.push(ConfigProblem::new(

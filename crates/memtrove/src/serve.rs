@@ -281,6 +281,7 @@ pub fn settings(config: &Config) -> Settings {
         retention: RetentionSettings {
             events_days: config.retention.events_days,
             audit_days: config.retention.audit_days,
+            audit_min_days: config.retention.audit_floor(),
             interval: config.retention.interval.0,
         },
         search: config.search.settings(),

@@ -237,6 +237,10 @@ fn say_everything(server: &TestServer, tenant: &str) -> Vec<String> {
     });
     agent.post("/v1/facts", fact).expect(201);
     agent.delete(&scope(tenant, "dave", "/memory")).expect(200);
+    // The trail of one user is cut short, which stays to be seen.
+    let cut = client(server, "admin", tenant).with_header("x-justification", "ticket 4711");
+    let nothing = json!({"events_days": 36_500, "audit_days": 0, "snapshots_days": 0});
+    cut.post(&scope(tenant, "carol", "/retention:apply"), nothing).expect(200);
     conversations
 }
 

@@ -472,11 +472,13 @@ class AuditRecord(Model):
     user_id: str
     """The user."""
     path: str
-    """The file, or `memories/{id}`."""
+    """The file, or `memories/{id}`; empty where the trail itself was changed."""
     layer: str
-    """`files` or `memories`."""
+    """`files` or `memories`; `lifecycle` where the trail itself was changed."""
     action: str
-    """`create`, `replace`, `patch`, `delete` or `move`; of a memory `create`, `replace` or `delete`."""
+    """`create`, `replace`, `patch`, `delete` or `move`; of a memory `create`, `replace` or `delete`; of the trail
+    `audit_truncated`.
+    """
     actor: str
     """Who acted, as the caller said."""
     principal: str
@@ -493,6 +495,12 @@ class AuditRecord(Model):
     """The request's id."""
     reason: str | None = None
     """Why."""
+    justification: str | None = None
+    """Of a truncation of the trail: why."""
+    cutoff: datetime | None = None
+    """Of a truncation of the trail: records from before this went."""
+    count: int | None = None
+    """Of a truncation of the trail: how many records went."""
     moved_from: str | None = None
     """The path that a moved file came from, in the record at its new one."""
     moved_to: str | None = None
@@ -2142,6 +2150,8 @@ class RetentionReport(Model):
     """Audit records before this went."""
     cutoff_snapshots_utc: str
     """Snapshots before this went."""
+    adjusted: list[str] | None = None
+    """The numbers that were changed because fewer days may not be kept: `audit_days`, or not there."""
 
 
 @dataclass(kw_only=True, repr=False)

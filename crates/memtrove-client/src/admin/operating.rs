@@ -2,6 +2,7 @@
 
 use super::{Admin, EvictRequest, Job, JobStarted, ReindexRequest, StatsSummary};
 use crate::error::ApiError;
+use crate::files::{Retention, RetentionReport, Scope};
 use crate::sse::{self, AtEnd, Event, Manner};
 use crate::{Error, Result, Timestamp, operations};
 use futures_util::{Stream, TryStreamExt, future, stream};
@@ -86,6 +87,12 @@ impl Admin {
         let manner = Manner { retry: self.client.retry_policy(), at_end: AtEnd::Stop, idle: None };
         let told = sse::follow(manner, None, open, |_| false);
         to_the_end(told.and_then(|event| future::ready(progress(&event))))
+    }
+
+    /// Removes events and audit records that are older than so many days, of whatever user. With a reason (see
+    /// [`Admin::because`]) also audit records that have to stay otherwise; the trail then tells of it.
+    pub async fn apply_retention(&self, scope: &Scope, retention: Retention) -> Result<RetentionReport> {
+        self.call(&operations::APPLY_RETENTION, &scope.names())?.json(&retention)?.patiently().receive().await
     }
 
     /// Has what searches look at made anew.

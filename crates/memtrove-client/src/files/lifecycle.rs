@@ -37,10 +37,14 @@ pub struct RetentionReport {
     pub cutoff_audit_utc: Timestamp,
     /// Snapshots before this went.
     pub cutoff_snapshots_utc: Timestamp,
+    /// The numbers that the server changed, because fewer days of audit records may not be kept.
+    #[serde(default)]
+    pub adjusted: Vec<String>,
 }
 
 impl Client {
-    /// Removes events and audit records that are older than so many days. Files stay.
+    /// Removes events and audit records that are older than so many days. Files stay. The server keeps audit records longer if
+    /// it has to, and says so in `adjusted`.
     pub async fn apply_retention(&self, scope: &Scope, retention: Retention) -> Result<RetentionReport> {
         self.call(&operations::APPLY_RETENTION, &scope.names())?.json(&retention)?.patiently().receive().await
     }

@@ -36,7 +36,7 @@ impl Scope {
     }
 
     /// What the address of an operation on this scope needs.
-    pub(super) fn names(&self) -> [&str; 2] {
+    pub(crate) fn names(&self) -> [&str; 2] {
         [&self.tenant_id, &self.user_id]
     }
 

@@ -36,6 +36,17 @@ pub fn member<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a Val
     members.get(name).filter(|value| !value.is_null())
 }
 
+/// Refuses members of the contract that nothing is done about yet: a caller who sends one counts on it.
+pub fn refuse_unsupported(members: &Map<String, Value>, names: &[&str]) -> Result<()> {
+    match names.iter().find(|name| member(members, name).is_some()) {
+        None => Ok(()),
+        Some(name) => {
+            let message = format!("'{name}' is not supported yet: leave it out");
+            Err(Refusal::new(Code::InvalidRequest, message).with("field", name).into())
+        }
+    }
+}
+
 /// An optional member that is a text.
 pub fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>> {
     typed(members, name, "a string", Value::as_str)

@@ -11,6 +11,7 @@ mod events;
 pub mod patch;
 pub mod path;
 mod refusal;
+pub mod retention;
 mod scope;
 
 pub use etag::ETag;

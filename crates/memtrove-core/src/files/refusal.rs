@@ -79,6 +79,8 @@ codes! {
     IncompleteRetentionRules = "INCOMPLETE_RETENTION_RULES", Malformed;
     /// All of them are.
     MissingRetentionRules = "MISSING_RETENTION_RULES", Malformed;
+    /// Days and a profile at once.
+    InvalidRetentionMode = "INVALID_RETENTION_MODE", Malformed;
     /// An `Idempotency-Key` that is too long, empty or not visible ASCII.
     InvalidIdempotencyKey = "INVALID_IDEMPOTENCY_KEY", Malformed;
     /// There is no such file.

@@ -72,6 +72,7 @@ pub struct ScopedCaller {
     writer: bool,
     auditor: bool,
     may_forget: bool,
+    admin: bool,
 }
 
 impl ScopedCaller {
@@ -103,7 +104,13 @@ impl ScopedCaller {
             writer: acts && roles.writer,
             may_forget: acts && (speaks_for.is_some() || principal.trusted || roles.has(Role::Admin)),
             auditor: roles.has(Role::Auditor) || (acts && roles.scope_auditor),
+            admin: roles.has(Role::Admin),
         })
+    }
+
+    /// Whether it is an admin of the tenant.
+    pub fn is_admin(&self) -> bool {
+        self.admin
     }
 
     /// Whether the user itself calls, without a service in between.

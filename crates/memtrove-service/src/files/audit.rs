@@ -57,6 +57,12 @@ pub struct AuditRecord {
     principal: Json,
     reason: Json,
     #[serde(skip_serializing_if = "Option::is_none")]
+    justification: Json,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cutoff: Json,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    count: Json,
+    #[serde(skip_serializing_if = "Option::is_none")]
     moved_from: Json,
     #[serde(skip_serializing_if = "Option::is_none")]
     moved_to: Json,
@@ -88,6 +94,10 @@ struct Said {
     actor: Json,
     principal: Json,
     reason: Json,
+    /// Of a truncation of the trail: why, up to when, and how many records went.
+    justification: Json,
+    cutoff: Json,
+    count: Json,
     moved_from: Json,
     moved_to: Json,
     ops: Json,
@@ -105,9 +115,14 @@ struct Said {
 impl Said {
     /// The tags of the versions before and after.
     fn etags(&self, record: &Record) -> (Option<String>, Option<String>) {
-        if self.layer.as_ref().is_some_and(|layer| layer.get() == r#""memories""#) {
-            let tag = |version: i64| format!("\"v{version}\"");
-            return (self.previous_version.map(tag), self.version.map(tag));
+        match self.layer.as_ref().map(|layer| layer.get()) {
+            Some(r#""memories""#) => {
+                let tag = |version: i64| format!("\"v{version}\"");
+                return (self.previous_version.map(tag), self.version.map(tag));
+            }
+            // What happens to the trail makes no version of anything.
+            Some(r#""lifecycle""#) => return (None, None),
+            _ => {}
         }
         let new = (!record.is_departure()).then(|| record.etag.to_string());
         (record.previous.map(|etag| etag.to_string()), new)
@@ -316,6 +331,9 @@ fn rendered(caller: &ScopedCaller, record: Record) -> Result<AuditRecord> {
         actor: said.actor,
         principal: said.principal,
         reason: said.reason,
+        justification: said.justification,
+        cutoff: said.cutoff,
+        count: said.count,
         moved_from: said.moved_from,
         moved_to: said.moved_to,
         previous_etag,

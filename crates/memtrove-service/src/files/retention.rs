@@ -1,21 +1,23 @@
 //! Removing what is older than somebody wants to keep: events and audit records, never files.
 
 use super::{Files, audit as trail};
+use crate::audit::checked_justification;
 use crate::files_metrics;
 use crate::memories::journal::Told;
 use crate::memories::mirror;
-use memtrove_core::files::{Code, Refusal, Scope, ScopedCaller, body};
+use memtrove_core::files::retention::{Authority, Retention, before};
+use memtrove_core::files::{ETag, Scope, ScopedCaller, canonical};
 use memtrove_core::{Error, Result, Timestamp};
 use memtrove_store::Tx;
 use memtrove_store::changes::{self, Change, ChangeKind};
-use memtrove_store::files::audit::{End, Version};
+use memtrove_store::files::audit::{End, LIFECYCLE_PATH, NewRecord, Version};
 use memtrove_store::files::scopes::ScopeId;
 use memtrove_store::files::{STEP_BYTES, audit, events, scopes};
-use serde_json::{Map, Value};
+use serde::Serialize;
+use serde_json::Value;
 use std::sync::Arc;
+use uuid::Uuid;
 
-const MAX_DAYS: i64 = 36_500;
-const DAY_MICROS: i64 = 24 * 3600 * 1_000_000;
 /// Rows that one unit of work removes at most: nobody else can write meanwhile.
 const STEP_ROWS: i64 = 500;
 /// Events that one unit of work removes at most: each is a memory, too.
@@ -25,7 +27,7 @@ const STEP_PROOFS: usize = 32;
 const SCOPES_AT_ONCE: i64 = 100;
 
 /// What retention removed, and up to when.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct RetentionReport {
     /// Events.
     pub events_deleted: u64,
@@ -39,37 +41,71 @@ pub struct RetentionReport {
     pub cutoff_audit: Timestamp,
     /// Snapshots before this would go.
     pub cutoff_snapshots: Timestamp,
+    /// The days that were not what was asked for.
+    pub adjusted: Vec<&'static str>,
+}
+
+/// Which audit records go.
+#[derive(Clone, Copy)]
+struct AuditCutoff {
+    /// Those from before this.
+    all: Timestamp,
+    /// Those that tell of truncations, from before this: the floor keeps them, whoever asks.
+    of_truncations: Timestamp,
 }
 
 impl Files {
-    /// Applies the days that a request names to one scope.
+    /// Applies the days that a request names to one scope. An admin's justification lets it go below the floor of the audit
+    /// trail, and stays there with what went.
     pub async fn apply_retention(
         &self,
         caller: &ScopedCaller,
-        request: &Map<String, Value>,
+        request: Retention,
+        justification: Option<&str>,
     ) -> Result<RetentionReport> {
-        let [events_days, audit_days, snapshots_days] = read_days(request)?;
-        let as_of = body::instant(request, "as_of_utc")?.unwrap_or_else(|| self.cx.clock.now());
-        let before = |days: i64| as_of.saturating_add_micros(-days * DAY_MICROS);
-        let (cutoff_events, cutoff_audit) = (before(events_days), before(audit_days));
+        let justification = checked_justification(justification)?;
+        let authority = match (caller.is_admin(), justification) {
+            (false, _) => Authority::Writer,
+            (true, None) => Authority::Admin,
+            (true, Some(_)) => Authority::JustifiedAdmin,
+        };
+        let (now, floor) = (self.cx.clock.now(), self.cx.settings.retention.audit_min_days);
+        let cutoffs = request.cutoffs(authority, floor, now)?;
+        let truncation = justification.filter(|_| cutoffs.is_below_floor).map(|justification| {
+            Arc::new(Truncation {
+                caller: caller.clone(),
+                justification: justification.to_owned(),
+                change: self.cx.clock.new_id(),
+                cutoff: cutoffs.audit,
+            })
+        });
+        let audit_cutoff = AuditCutoff {
+            all: cutoffs.audit,
+            of_truncations: cutoffs.audit.min(before(now, i64::from(floor))),
+        };
         let scope = caller.scope.clone();
         let known =
             self.cx.store.read("find_scope", move |tx| Ok::<_, Error>(scopes::find(tx, &scope)?)).await?;
         let (events_deleted, audit_deleted) = match known {
-            Some(id) => self.expire(id, &caller.scope, Some(cutoff_events), Some(cutoff_audit)).await?,
+            Some(id) => {
+                let audit = self.expire_audit(id, &caller.scope, audit_cutoff, truncation).await?;
+                (self.expire_events(id, &caller.scope, cutoffs.events).await?, audit)
+            }
             None => (0, 0),
         };
         tracing::info!(
             target: "files.operator",
-            principal = caller.principal, events_deleted, audit_deleted, "retention was applied"
+            principal = caller.principal, events_deleted, audit_deleted, below_floor = cutoffs.is_below_floor,
+            "retention was applied"
         );
         Ok(RetentionReport {
             events_deleted,
             audit_deleted,
             search_documents_deleted: events_deleted,
-            cutoff_events,
-            cutoff_audit,
-            cutoff_snapshots: before(snapshots_days),
+            cutoff_events: cutoffs.events,
+            cutoff_audit: cutoffs.audit,
+            cutoff_snapshots: cutoffs.snapshots,
+            adjusted: cutoffs.adjusted,
         })
     }
 
@@ -78,9 +114,11 @@ impl Files {
     pub async fn sweep(&self) -> Result<(u64, u64)> {
         let days = self.cx.settings.retention;
         let now = self.cx.clock.now();
-        let before =
-            |days: Option<u32>| days.map(|days| now.saturating_add_micros(-i64::from(days) * DAY_MICROS));
-        let (cutoff_events, cutoff_audit) = (before(days.events_days), before(days.audit_days));
+        let cutoff_events = days.events_days.map(|days| before(now, i64::from(days)));
+        let cutoff_audit = days.audit_days.map(|kept| {
+            let all = before(now, i64::from(kept.max(days.audit_min_days)));
+            AuditCutoff { all, of_truncations: all }
+        });
         let (mut all_events, mut all_audit) = (0, 0);
         if cutoff_events.is_none() && cutoff_audit.is_none() {
             return Ok((0, 0));
@@ -113,10 +151,10 @@ impl Files {
         id: ScopeId,
         scope: &Scope,
         events_before: Option<Timestamp>,
-        audit_before: Option<Timestamp>,
+        audit_before: Option<AuditCutoff>,
     ) -> Result<(u64, u64)> {
         let audit = match audit_before {
-            Some(cutoff) => self.expire_audit(id, scope, cutoff).await?,
+            Some(cutoff) => self.expire_audit(id, scope, cutoff, None).await?,
             None => 0,
         };
         let events = match events_before {
@@ -152,8 +190,14 @@ impl Files {
         }
     }
 
-    async fn expire_audit(&self, id: ScopeId, scope: &Scope, cutoff: Timestamp) -> Result<u64> {
-        let (mut all, mut after) = (0, End::default());
+    async fn expire_audit(
+        &self,
+        id: ScopeId,
+        scope: &Scope,
+        cutoff: AuditCutoff,
+        truncation: Option<Arc<Truncation>>,
+    ) -> Result<u64> {
+        let (mut gone, mut after) = (Gone::default(), End::default());
         loop {
             let (looked, from) = (scope.clone(), after.clone());
             let step = self.cx.store.read("outdated_audit", move |tx| {
@@ -163,16 +207,95 @@ impl Files {
                 outdated(tx, id, cutoff, &from)
             });
             let step = Arc::new(step.await?);
-            let Some(last) = step.last() else { return Ok(all) };
+            let Some(last) = step.last() else { return Ok(gone.count) };
             let reached = last.end.clone();
-            let (now, scope) = (self.cx.clock.now(), scope.clone());
-            let removed = self.cx.store.write("expire_audit", move |tx| remove(tx, id, &scope, &step, now));
+            let (now, scope, truncation) = (self.cx.clock.now(), scope.clone(), truncation.clone());
+            let removed = self.cx.store.write("expire_audit", move |tx| {
+                remove(tx, id, &scope, &step, now, gone, truncation.as_deref())
+            });
             // Otherwise somebody was faster: what may go has to be looked at again.
-            if let Some(removed) = removed.await? {
-                files_metrics::deleted("audit", "retention", removed);
-                (all, after) = (all + removed, reached);
+            if let Some(now_gone) = removed.await? {
+                files_metrics::deleted("audit", "retention", now_gone.count - gone.count);
+                (gone, after) = (now_gone, reached);
             }
         }
+    }
+}
+
+/// What has gone so far, and where the trail says so.
+#[derive(Debug, Clone, Copy, Default)]
+struct Gone {
+    count: u64,
+    /// The place of the record of the truncation, once something went.
+    told_at: Option<i64>,
+}
+
+/// Audit records go that the floor would have kept: who did that, and why.
+struct Truncation {
+    caller: ScopedCaller,
+    justification: String,
+    /// The id of the record.
+    change: Uuid,
+    cutoff: Timestamp,
+}
+
+/// What the audit trail says of a truncation of itself.
+#[derive(Serialize)]
+struct TruncationBody<'a> {
+    layer: &'a str,
+    action: &'a str,
+    actor: &'a str,
+    principal: &'a str,
+    justification: &'a str,
+    cutoff: String,
+    count: u64,
+    ops: [(); 0],
+    edits: [(); 0],
+    document_sha256: String,
+    ops_hash: String,
+    request_id: &'a str,
+}
+
+impl Truncation {
+    /// Says in the trail how many records went: in a record of its own, which grows with every step. So it is true however far
+    /// the work gets. Answers the record's place.
+    fn tell(&self, tx: &mut dyn Tx, id: ScopeId, now: Timestamp, gone: Gone) -> Result<i64> {
+        let Truncation { caller, justification, change, cutoff } = self;
+        let body = TruncationBody {
+            layer: "lifecycle",
+            action: "audit_truncated",
+            actor: &caller.actor,
+            principal: &caller.principal,
+            justification,
+            cutoff: cutoff.to_string(),
+            count: gone.count,
+            ops: [],
+            edits: [],
+            document_sha256: canonical::canonical_sha256(&Value::Null),
+            ops_hash: canonical::ops_hash(&[], &[]),
+            request_id: &caller.request_id,
+        };
+        let record = serde_json::to_string(&body).map_err(|e| Error::Internal(e.to_string()))?;
+        let tenant = caller.scope.tenant();
+        if let Some(sequence) = gone.told_at {
+            audit::rewrite(tx, tenant, id, sequence, *change, &record)?;
+            return Ok(sequence);
+        }
+        let sequence = scopes::take_sequence(tx, id, 0)?;
+        // Times along a path never descend, and truncations share one.
+        let at = audit::last_at(tx, id, LIFECYCLE_PATH)?.map_or(now, |last| last.max(now));
+        let etag = ETag { revision: 0, change: *change };
+        let new = NewRecord {
+            sequence,
+            at,
+            path: LIFECYCLE_PATH,
+            etag,
+            previous: None,
+            record: &record,
+            image: None,
+        };
+        audit::insert(tx, tenant, id, &new)?;
+        Ok(sequence)
     }
 }
 
@@ -186,9 +309,9 @@ struct Outdated {
 }
 
 /// What the next step removes. Proofs are made here, on a reader: records never change, so they hold on the writer too.
-fn outdated(tx: &mut dyn Tx, id: ScopeId, cutoff: Timestamp, after: &End) -> Result<Vec<Outdated>> {
+fn outdated(tx: &mut dyn Tx, id: ScopeId, cutoff: AuditCutoff, after: &End) -> Result<Vec<Outdated>> {
     let (mut step, mut proofs, mut bytes) = (Vec::new(), 0, 0);
-    for end in audit::outdated(tx, id, cutoff, after, STEP_ROWS)? {
+    for end in audit::outdated(tx, id, cutoff.all, cutoff.of_truncations, after, STEP_ROWS)? {
         let heir = audit::version_after(tx, id, &end.path, end.sequence)?;
         let mut image = None;
         if let Some(heir) = heir.as_ref().filter(|heir| !heir.has_image) {
@@ -212,15 +335,18 @@ fn outdated(tx: &mut dyn Tx, id: ScopeId, cutoff: Timestamp, after: &End) -> Res
     Ok(step)
 }
 
-/// Removes records, after those that were proved from them have images of their own. `None`, and nothing is removed, if the
-/// user was forgotten, or a file was changed since it was looked at: the change counts on what is about to go.
+/// Removes records, after those that were proved from them have images of their own, and says so in the trail where that has
+/// to be; answers what has gone by then. `None`, and nothing is removed, if the user was forgotten, or a file was changed since
+/// it was looked at: the change counts on what is about to go.
 fn remove(
     tx: &mut dyn Tx,
     id: ScopeId,
     scope: &Scope,
     step: &[Outdated],
     now: Timestamp,
-) -> Result<Option<u64>> {
+    mut gone: Gone,
+    truncation: Option<&Truncation>,
+) -> Result<Option<Gone>> {
     if scopes::lock_known(tx, id)?.is_none() {
         return Ok(None);
     }
@@ -229,15 +355,17 @@ fn remove(
             return Ok(None);
         }
     }
-    let mut removed = 0;
     for Outdated { end, heir, image } in step {
         if let (Some(heir), Some(image)) = (heir, image) {
             audit::set_image(tx, scope.tenant(), id, heir, image)?;
         }
-        removed += audit::remove(tx, id, end)?;
+        gone.count += audit::remove(tx, id, end)?;
+    }
+    if let Some(truncation) = truncation {
+        gone.told_at = Some(truncation.tell(tx, id, now, gone)?);
     }
     changes::record(tx, scope.tenant(), now, &applied(scope, "audit"))?;
-    Ok(Some(removed))
+    Ok(Some(gone))
 }
 
 fn applied<'a>(scope: &'a Scope, what: &'a str) -> Change<'a> {
@@ -247,27 +375,4 @@ fn applied<'a>(scope: &'a Scope, what: &'a str) -> Change<'a> {
         resource: what,
         version: None,
     }
-}
-
-/// The three numbers of days, which are all required: one that is missing would otherwise mean "now".
-fn read_days(request: &Map<String, Value>) -> Result<[i64; 3]> {
-    let names = ["events_days", "audit_days", "snapshots_days"];
-    let given = names.iter().filter(|name| body::member(request, name).is_some()).count();
-    if given == 0 {
-        let message = "give 'events_days', 'audit_days' and 'snapshots_days'";
-        return Err(Error::refused(Code::MissingRetentionRules, message));
-    }
-    if given < names.len() {
-        let message = "'events_days', 'audit_days' and 'snapshots_days' are required together";
-        return Err(Error::refused(Code::IncompleteRetentionRules, message));
-    }
-    let mut days = [0; 3];
-    for (slot, name) in days.iter_mut().zip(names) {
-        *slot =
-            body::integer(request, name)?.filter(|days| (0..=MAX_DAYS).contains(days)).ok_or_else(|| {
-                let message = format!("'{name}' must be 0..{MAX_DAYS}");
-                Error::from(Refusal::new(Code::InvalidRetentionValue, message).with("field", name))
-            })?;
-    }
-    Ok(days)
 }

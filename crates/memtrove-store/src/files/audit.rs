@@ -13,6 +13,9 @@ use uuid::Uuid;
 /// The image of a path that its file has left: no document. No proof of a later version reaches back beyond it.
 pub const NO_DOCUMENT: &str = "null";
 
+/// The path of records that tell of the trail itself. No file has it.
+pub const LIFECYCLE_PATH: &str = "";
+
 /// A record as it is stored.
 #[derive(Debug, Clone)]
 pub struct Record {
@@ -20,7 +23,7 @@ pub struct Record {
     pub sequence: i64,
     /// When.
     pub at: Timestamp,
-    /// Which file, or `memories/{id}`.
+    /// Which file, or `memories/{id}`, or [`LIFECYCLE_PATH`].
     pub path: String,
     /// The version that came about, or would have if the file had not left; its change is the record's id.
     pub etag: ETag,
@@ -256,24 +259,29 @@ pub struct End {
     pub sequence: i64,
 }
 
-/// Some of the records from before an instant, in the order of paths and from `after` on: up to `limit`, and not much more
-/// than a step's bytes. Times along a path never descend, so of each file these are all up to an end.
+/// Some of the records from before an instant (those of the trail itself: from before another one), in the order of paths and
+/// from `after` on: up to `limit`, and not much more than a step's bytes. Times along a path never descend, so of each file
+/// these are all up to an end.
 pub fn outdated(
     tx: &mut dyn Tx,
     scope: ScopeId,
     cutoff: Timestamp,
+    lifecycle_cutoff: Timestamp,
     after: &End,
     limit: i64,
 ) -> Result<Vec<End>, StoreError> {
     let (mut ends, mut bytes) = (Vec::<End>::new(), 0);
     tx.query(
         "SELECT path, sequence, LENGTH(record) + COALESCE(LENGTH(image), 0) FROM audit \
-         WHERE scope_id = $1 AND (path, sequence) > ($2, $3) AND at < $4 ORDER BY path, sequence LIMIT $5",
+         WHERE scope_id = $1 AND (path, sequence) > ($2, $3) AND at < $4 AND (path <> $5 OR at < $6) \
+         ORDER BY path, sequence LIMIT $7",
         &[
             scope.0.into(),
             after.path.as_str().into(),
             after.sequence.into(),
             cutoff.as_micros().into(),
+            LIFECYCLE_PATH.into(),
+            lifecycle_cutoff.as_micros().into(),
             limit.into(),
         ],
         Lock::None,
@@ -296,6 +304,23 @@ pub fn remove(tx: &mut dyn Tx, scope: ScopeId, end: &End) -> Result<u64, StoreEr
         "DELETE FROM audit WHERE scope_id = $1 AND path = $2 AND sequence <= $3",
         &[scope.0.into(), end.path.as_str().into(), end.sequence.into()],
     )
+}
+
+/// Writes anew what a record says.
+pub fn rewrite(
+    tx: &mut dyn Tx,
+    tenant: &Tenant,
+    scope: ScopeId,
+    sequence: i64,
+    change: Uuid,
+    record: &str,
+) -> Result<(), StoreError> {
+    let record = vault::seal(tx, tenant, &places::audit_record(change), record.as_bytes())?;
+    tx.post(
+        "UPDATE audit SET record = $3 WHERE scope_id = $1 AND sequence = $2",
+        &[scope.0.into(), sequence.into(), (*record).into()],
+    )?;
+    Ok(())
 }
 
 /// Gives the record of a version an image of its own.

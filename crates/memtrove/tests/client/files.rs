@@ -133,10 +133,20 @@ async fn lifecycle(world: &World, client: &Client, scope: &Scope) {
     let keep = Retention { events_days: 1, audit_days: 1, snapshots_days: 1, as_of_utc: None };
     let report = client.apply_retention(scope, keep.clone()).await.unwrap();
     assert_eq!((report.events_deleted, report.audit_deleted), (0, 0));
+    assert_eq!(report.adjusted, ["audit_days"]);
     let later = report.cutoff_events_utc.saturating_add_micros(10 * 86_400_000_000);
-    let report = client.apply_retention(scope, Retention { as_of_utc: Some(later), ..keep }).await.unwrap();
-    assert_eq!(report.events_deleted, 1);
+    let keep = Retention { as_of_utc: Some(later), ..keep };
+    let refused = client.apply_retention(scope, keep.clone()).await.unwrap_err();
+    assert_eq!(refused.api().map(|error| error.code.as_str()), Some("INVALID_RETENTION_VALUE"));
+    let report = world.admin().admin().because("a test").apply_retention(scope, keep).await.unwrap();
+    assert_eq!((report.events_deleted, report.adjusted.len()), (1, 0));
     assert_eq!(later.as_micros() - report.cutoff_events_utc.as_micros(), 86_400_000_000);
+    let left = client.list_audit(scope, AuditQuery::default()).await.unwrap().records;
+    assert_eq!((left.len(), left[0].action.as_str()), (1, "audit_truncated"));
+    assert_eq!(
+        (left[0].count, left[0].justification.as_deref()),
+        (Some(report.audit_deleted), Some("a test"))
+    );
 
     let report = client.forget_user(scope).await.unwrap();
     assert_eq!(report.documents_deleted, 3);

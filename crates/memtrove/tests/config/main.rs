@@ -102,6 +102,7 @@ fn the_defaults_can_be_run_with() {
     assert_eq!(config.quotas.settings(), QuotaSettings::default());
     assert_eq!(config.idempotency.retention.0, Duration::from_secs(24 * 3600));
     assert_eq!((config.retention.events_days, config.retention.audit_days), (None, None));
+    assert_eq!((config.retention.audit_min_days, config.retention.audit_floor()), (None, 365));
     assert_eq!(config.retention.interval.0, Duration::from_secs(24 * 3600));
     assert_eq!((&config.roles.reader, &config.roles.writer), (&None, &None));
 }
@@ -355,6 +356,33 @@ fn contradictions_are_found_and_say_how_to_fix_them() {
         "[retention]\nevents_days = 0\naudit_days = 36501\ninterval = 0\n",
         &["retention.events_days: is 0", "retention.audit_days: is 36501", "retention.interval: is 0"],
     );
+    check(
+        "[retention]\naudit_min_days = 36501\n",
+        &["retention.audit_min_days: is 36501; use 0 to 36500 days"],
+    );
+    check(
+        "[retention]\naudit_days = 90\naudit_min_days = 91\n",
+        &["retention.audit_days: is 90, and retention.audit_min_days = 91 keeps audit records longer; \
+             set retention.audit_days to 91 or more, or retention.audit_min_days to 90 or less"],
+    );
+}
+
+#[test]
+fn the_floor_of_the_audit_trail_is_what_was_configured_before_there_was_one() {
+    for (file, floor) in [
+        ("", 365),
+        ("audit_days = 90", 90),
+        ("audit_days = 364", 364),
+        ("audit_days = 400", 365),
+        ("audit_min_days = 400", 400),
+        ("audit_min_days = 0", 0),
+        ("audit_days = 90\naudit_min_days = 90", 90),
+        ("audit_days = 90\naudit_min_days = 10", 10),
+    ] {
+        let config = given(&format!("[retention]\n{file}\n")).load().config;
+        assert_eq!(config.retention.audit_floor(), floor, "{file}");
+        assert!(config.problems().is_empty(), "{file}: {:?}", config.problems());
+    }
 }
 
 #[test]

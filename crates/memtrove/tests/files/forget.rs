@@ -102,7 +102,7 @@ fn assert_unknown(scope: &Scope, path: &str, change: &str) {
     auditor.post("/audit:reconstruct", ever).refused(404, "AUDIT_NOT_FOUND");
     let rules =
         json!({"events_days": 0, "audit_days": 0, "snapshots_days": 0, "as_of_utc": "2099-01-01T00:00:00Z"});
-    let retained = scope.retain(rules).expect(200).json;
+    let retained = auditor.retain(rules).expect(200).json;
     for kind in ["events_deleted", "audit_deleted", "snapshots_deleted", "search_documents_deleted"] {
         assert_eq!(retained[kind], 0, "{retained}");
     }

@@ -1,10 +1,15 @@
 //! Retention: what is older than the caller's days goes, and nothing else.
 
 use crate::support::*;
+use memtrove_core::Timestamp;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-static SERVER: LazyLock<TestServer> = LazyLock::new(local_server);
+/// A server that keeps no audit record longer than it is told: what most of these tests are about is which ones go.
+static SERVER: LazyLock<TestServer> = LazyLock::new(|| server_with("[retention]\naudit_min_days = 0\n"));
+
+/// A server with the floor that nobody has to configure.
+static FLOORED: LazyLock<TestServer> = LazyLock::new(local_server);
 
 /// Rules with these days for events and for the audit trail.
 fn rules(events_days: u32, audit_days: u32, as_of: &str) -> Value {
@@ -118,10 +123,10 @@ fn the_kinds_have_days_of_their_own() {
     let scope = scope_with_events(&["2026-03-01T00:00:00Z"]);
     scope.create("a.md", json!({}));
 
-    assert_deleted(scope.retain(rules(36_500, 0, "2099-01-01T00:00:00Z")), 0, 1);
+    assert_deleted(scope.as_admin().retain(rules(36_500, 0, "2099-01-01T00:00:00Z")), 0, 1);
     assert_eq!(scope.found(json!({})).len(), 1);
     scope.create("b.md", json!({}));
-    assert_deleted(scope.retain(rules(0, 36_500, "2099-01-01T00:00:00Z")), 1, 0);
+    assert_deleted(scope.as_admin().retain(rules(0, 36_500, "2099-01-01T00:00:00Z")), 1, 0);
     assert_eq!(scope.audit().len(), 1);
 }
 
@@ -130,7 +135,7 @@ fn files_are_never_touched() {
     let scope = Scope::fresh(&SERVER);
     let stored = scope.create("a.md", json!({"text": "one"}));
 
-    assert_deleted(scope.retain(rules(0, 0, "9999-12-31T23:59:59Z")), 0, 1);
+    assert_deleted(scope.as_admin().retain(rules(0, 0, "9999-12-31T23:59:59Z")), 0, 1);
 
     assert_eq!(scope.read("a.md"), stored);
     assert_eq!(scope.paths(""), ["a.md"]);
@@ -171,7 +176,7 @@ fn other_scopes_keep_what_they_have() {
         other.create("a.md", json!({}));
     }
 
-    assert_deleted(scope.retain(rules(0, 0, "2099-01-01T00:00:00Z")), 1, 0);
+    assert_deleted(scope.as_admin().retain(rules(0, 0, "2099-01-01T00:00:00Z")), 1, 0);
 
     for other in &others {
         assert_eq!(other.found(json!({})), ["evt"]);
@@ -182,7 +187,7 @@ fn other_scopes_keep_what_they_have() {
 #[test]
 fn an_event_that_was_deleted_can_be_written_again() {
     let scope = scope_with_events(&["2026-03-01T00:00:00Z"]);
-    assert_deleted(scope.retain(rules(0, 0, "2099-01-01T00:00:00Z")), 1, 0);
+    assert_deleted(scope.as_admin().retain(rules(0, 0, "2099-01-01T00:00:00Z")), 1, 0);
 
     scope.tell("2026-03-01T00:00:00Z", json!({"digest": "penguin"}));
 
@@ -217,6 +222,158 @@ fn many_events_go_at_once() {
     assert_eq!(scope.found(json!({"top_k": 500})), expected);
     assert_eq!(scope.found(json!({"query": "w299x"})), ["evt299"]);
     assert_eq!(scope.found(json!({"query": "w297x"})), Vec::<String>::new());
+}
+
+// ---- the floor of the audit trail
+
+const DISTANT: &str = "2999-01-01T00:00:00Z";
+
+fn nothing_kept() -> Value {
+    json!({"events_days": 0, "audit_days": 0, "snapshots_days": 0})
+}
+
+/// How many days of audit records a report says were kept, where no events were.
+fn days_of_audit(report: &Answer) -> i64 {
+    let [events, audit] = ["cutoff_events_utc", "cutoff_audit_utc"].map(|member| {
+        let cutoff = report.json[member].as_str().unwrap_or_default();
+        Timestamp::parse(cutoff).unwrap_or_else(|| panic!("{}", report.describe())).as_micros()
+    });
+    let (days, rest) = ((events - audit) / 86_400_000_000, (events - audit) % 86_400_000_000);
+    assert_eq!(rest, 0, "{}", report.describe());
+    days
+}
+
+/// A scope with three records in its trail.
+fn trailed(server: &TestServer) -> Scope {
+    let scope = Scope::fresh(server);
+    for path in ["a.md", "b.md", "c.md"] {
+        scope.create(path, json!({"text": "walrus"}));
+    }
+    assert_eq!(scope.audit().len(), 3);
+    scope
+}
+
+#[test]
+fn a_writer_removes_no_record_that_the_floor_keeps() {
+    let scope = trailed(&FLOORED);
+    let trail = scope.audit();
+    let writers = [
+        scope.clone(),
+        scope.seen_by(&FLOORED.as_user(&scope.user).with_key(AGENT).in_tenant(&scope.tenant)),
+        scope.with_header("x-justification", "I would rather not be seen"),
+        // Who may go below it has to say why.
+        scope.as_admin(),
+        scope.as_admin().with_header("x-justification", "  "),
+    ];
+    for writer in writers {
+        let report = writer.retain(nothing_kept()).expect(200);
+        assert_eq!(
+            (&report.json["audit_deleted"], &report.json["adjusted"]),
+            (&json!(0), &json!(["audit_days"]))
+        );
+        assert_eq!(days_of_audit(&report), 365, "the cutoffs are those that were used: {}", report.text);
+    }
+    assert_eq!(scope.audit(), trail);
+    let kept = json!({"events_days": 0, "audit_days": 365, "snapshots_days": 0});
+    assert_eq!(scope.retain(kept).expect(200).json.get("adjusted"), None, "nothing was changed");
+}
+
+#[test]
+fn only_an_admin_counts_from_a_time_to_come() {
+    let scope = trailed(&FLOORED);
+    scope.tell("evt", json!({}));
+    let refused = scope.retain(rules(0, 0, DISTANT)).refused(400, "INVALID_RETENTION_VALUE");
+    assert_eq!(refused.detail("field"), Some("as_of_utc"), "{}", refused.describe());
+    assert_eq!((scope.found(json!({})).len(), scope.audit().len()), (1, 3));
+
+    let report = scope.as_admin().retain(rules(0, 0, DISTANT)).expect(200);
+    assert_eq!(report.json["events_deleted"], 1);
+    assert_eq!(
+        (&report.json["audit_deleted"], &report.json["adjusted"]),
+        (&json!(0), &json!(["audit_days"]))
+    );
+    assert_eq!(scope.audit().len(), 3, "a time to come does not undercut the floor");
+}
+
+#[test]
+fn an_admin_who_says_why_goes_below_the_floor_and_the_trail_says_so() {
+    for server in [&*FLOORED, &encrypted_server()] {
+        let scope = trailed(server);
+        let admin = scope.as_admin().with_header("x-justification", " ticket 4711 ");
+        let report = admin.retain(rules(0, 0, DISTANT)).expect(200);
+        assert_eq!(report.json["audit_deleted"], 3);
+        assert_eq!(
+            (report.json.get("adjusted"), &report.json["cutoff_audit_utc"]),
+            (None, &json!("2999-01-01T00:00:00.000000Z"))
+        );
+
+        let trail = scope.audit();
+        assert_eq!(trail.len(), 1, "{trail:?}");
+        let left = &trail[0];
+        for (member, value) in [
+            ("layer", json!("lifecycle")),
+            ("action", json!("audit_truncated")),
+            ("path", json!("")),
+            ("cutoff", json!("2999-01-01T00:00:00.000000Z")),
+            ("count", json!(3)),
+            ("justification", json!("ticket 4711")),
+            ("actor", json!(AGENT)),
+            ("principal", json!(format!("client:{AGENT} user:admin"))),
+            ("previous_etag", Value::Null),
+            ("new_etag", Value::Null),
+            ("document", Value::Null),
+            ("sequence", json!(4)),
+            ("request_id", json!(report.header("x-request-id"))),
+        ] {
+            assert_eq!(left[member], value, "{member}: {left}");
+        }
+        let change = left["change_id"].as_str().unwrap();
+        let shown = scope.as_admin().client.get(&scope.at(&format!("/audit/{change}"))).expect(200);
+        assert_eq!(shown.json, *left);
+        scope.reconstruct("a.md", change).refused(404, "AUDIT_NOT_FOUND");
+
+        // The floor keeps it, whoever asks, and whoever finds nothing to remove leaves no trace.
+        assert_eq!(admin.retain(rules(0, 0, DISTANT)).expect(200).json["audit_deleted"], 0);
+        assert_eq!(scope.audit(), trail);
+        let stored = scope.read("a.md");
+        scope.put("a.md", &stored.etag, note("two")).expect(200);
+        assert_eq!(admin.retain(rules(0, 0, DISTANT)).expect(200).json["audit_deleted"], 1);
+        let counts: Vec<Value> = scope.audit().iter().map(|record| record["count"].clone()).collect();
+        assert_eq!(counts, [3, 1]);
+
+        assert_eq!(scope.forget().expect(200).json["audit_deleted"], 2, "forgetting leaves nothing");
+        assert_eq!(scope.audit(), Vec::<Value>::new());
+    }
+}
+
+#[test]
+fn a_justification_is_a_sentence() {
+    let scope = trailed(&FLOORED);
+    let admin = scope.as_admin().with_header("x-justification", &"x".repeat(1001));
+    admin.retain(nothing_kept()).refused(400, "INVALID_REQUEST");
+    assert_eq!(scope.audit().len(), 3);
+}
+
+#[test]
+fn an_operator_sets_the_floor() {
+    let server = server_with("[retention]\naudit_days = 30\n");
+    let scope = trailed(&server);
+    let report = scope.retain(nothing_kept()).expect(200);
+    assert_eq!(days_of_audit(&report), 30, "{}", report.text);
+    assert_eq!(scope.audit().len(), 3);
+}
+
+#[test]
+fn profiles_do_not_rule_yet() {
+    let mut both = nothing_kept();
+    both["profile_id"] = json!("p");
+    for (body, code) in [(both, "INVALID_RETENTION_MODE"), (json!({"profile_id": "p"}), "INVALID_REQUEST")] {
+        let scope = trailed(&SERVER);
+        let refused = scope.retain(body).refused(400, code);
+        assert_eq!(refused.detail("field"), Some("profile_id"));
+        assert!(refused.text.contains("'profile_id' is not supported yet"), "{}", refused.describe());
+        assert_eq!(scope.audit().len(), 3);
+    }
 }
 
 // ---- what is refused

@@ -305,10 +305,21 @@ class AsyncLifecycle(AsyncGroup):
         audit_days: int,
         snapshots_days: int,
         as_of: datetime | None = None,
+        justification: str | None = None,
     ) -> RetentionReport:
-        """Removes events and audit records that are older than so many days; files stay."""
+        """Removes events and audit records that are older than so many days; files stay.
+
+        The server keeps audit records longer if it has to, and says so in `adjusted`. An admin goes below that with a
+        `justification`, which stays in the audit trail.
+        """
         wire = body(events_days=events_days, audit_days=audit_days, snapshots_days=snapshots_days, as_of_utc=as_of)
-        return await self._transport.model("apply_retention", RetentionReport, path=scoped(scope), body=wire)
+        return await self._transport.model(
+            "apply_retention",
+            RetentionReport,
+            path=scoped(scope),
+            body=wire,
+            headers={"X-Justification": justification},
+        )
 
     async def forget_user(self, scope: Scope) -> ForgetReport:
         """Forgets everything of a user: files, events, memories, conversations. There is no way back."""

@@ -3,29 +3,37 @@
 use super::extract::{Identified, JsonBody, Scoped};
 use super::{FilesError, json};
 use crate::rest::App;
+use crate::rest::admin::JUSTIFICATION_HEADER;
 use crate::rest::extract::header;
 use crate::shell::request_id;
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
-use memtrove_core::Error;
+use memtrove_core::files::retention::Retention;
 use memtrove_core::files::{FileRole, ScopedCaller, body};
 use memtrove_core::identity::is_user_id;
+use memtrove_core::Error;
 use memtrove_wire::files as wire;
 
 /// Removes events and audit records that are older than so many days. Files stay.
+///
+/// Fewer days of audit records than `retention.audit_min_days` are raised to it, unless an admin says why.
 #[utoipa::path(post, path = "/v1/tenants/{tenant_id}/users/{user_id}/retention:apply", tag = "lifecycle",
-    params(("tenant_id" = String, Path, description = "The tenant"), ("user_id" = String, Path, description = "The user")),
+    params(("tenant_id" = String, Path, description = "The tenant"), ("user_id" = String, Path, description = "The user"),
+        ("X-Justification" = Option<String>, Header, description = "Why an admin keeps fewer days of audit records than have to stay; the trail keeps it", max_length = 1000)),
     request_body = wire::RetentionRequest,
     responses((status = 200, description = "What was removed", body = wire::RetentionReport)))]
 pub(in crate::rest) async fn apply_retention(
     Scoped(caller): Scoped,
     State(app): State<App>,
+    headers: HeaderMap,
     body: JsonBody,
 ) -> Result<Response, FilesError> {
     let files = &app.0.services.files;
     files.admit(&caller, FileRole::Writer).await?;
-    let report = files.apply_retention(&caller, &body.object()?).await?;
+    let request = Retention::read(&body.object()?)?;
+    let justification = header(&headers, JUSTIFICATION_HEADER)?;
+    let report = files.apply_retention(&caller, request, justification.as_deref()).await?;
     let body = wire::RetentionReport {
         events_deleted: report.events_deleted,
         audit_deleted: report.audit_deleted,
@@ -34,6 +42,7 @@ pub(in crate::rest) async fn apply_retention(
         cutoff_events_utc: report.cutoff_events.to_string(),
         cutoff_audit_utc: report.cutoff_audit.to_string(),
         cutoff_snapshots_utc: report.cutoff_snapshots.to_string(),
+        adjusted: report.adjusted.into_iter().map(str::to_owned).collect(),
     };
     Ok(json(StatusCode::OK, &body))
 }

@@ -95,7 +95,7 @@ fn a_file_of_that_name_is_proved_all_the_same() {
 
 #[test]
 fn retention_of_the_trail_takes_records_of_memories_without_alarm() {
-    let server = server_with("");
+    let server = server_with("[retention]\naudit_min_days = 0\n");
     let tenant = Tenant::of(&server, &fresh_name("tenant"));
     let id = tenant.say(&Place::user("dana"), "one");
     for n in 0..3 {

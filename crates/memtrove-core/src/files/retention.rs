@@ -1,0 +1,222 @@
+//! How long events and audit records are kept, and who may shorten that.
+//!
+//! The audit trail has a floor: so many days of it stay, whatever a writer asks for. An admin goes below it with a reason, and
+//! the trail says so.
+
+use super::{Code, Refusal, body};
+use crate::{Error, Result, Timestamp};
+use serde_json::{Map, Value};
+
+/// The most days that can be named.
+pub const MAX_DAYS: i64 = 36_500;
+/// How far a caller's clock may be ahead of ours.
+const CLOCK_LEEWAY_MICROS: i64 = 60 * 1_000_000;
+const DAY_MICROS: i64 = 24 * 3600 * 1_000_000;
+const DAYS: [&str; 3] = ["events_days", "audit_days", "snapshots_days"];
+
+/// What a request for retention asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// Keep events of so many days.
+    pub events_days: i64,
+    /// Keep audit records of so many days.
+    pub audit_days: i64,
+    /// Keep snapshots of so many days.
+    pub snapshots_days: i64,
+    /// Counted back from here; from now, where nothing is said.
+    pub as_of: Option<Timestamp>,
+}
+
+/// What a caller may do about the audit trail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Authority {
+    /// May remove what is older than the floor.
+    Writer,
+    /// The same, and may count from a time to come.
+    Admin,
+    /// May go below the floor: an admin who said why.
+    JustifiedAdmin,
+}
+
+/// What a request comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cutoffs {
+    /// Events before this go.
+    pub events: Timestamp,
+    /// Audit records before this go.
+    pub audit: Timestamp,
+    /// Snapshots before this go.
+    pub snapshots: Timestamp,
+    /// The numbers that were changed, by their names.
+    pub adjusted: Vec<&'static str>,
+    /// Whether audit records go that the floor would keep.
+    pub is_below_floor: bool,
+}
+
+impl Retention {
+    /// Reads a request. All three numbers are required: one that is missing would otherwise mean "now".
+    pub fn read(request: &Map<String, Value>) -> Result<Self> {
+        let given = DAYS.iter().filter(|name| body::member(request, name).is_some()).count();
+        if body::member(request, "profile_id").is_some() && given > 0 {
+            let message = "give either days or 'profile_id', not both; 'profile_id' is not supported yet";
+            return Err(Refusal::new(Code::InvalidRetentionMode, message).with("field", "profile_id").into());
+        }
+        body::refuse_unsupported(request, &["profile_id"])?;
+        if given == 0 {
+            let message = "give 'events_days', 'audit_days' and 'snapshots_days'";
+            return Err(Error::refused(Code::MissingRetentionRules, message));
+        }
+        if given < DAYS.len() {
+            let message = "'events_days', 'audit_days' and 'snapshots_days' are required together";
+            return Err(Error::refused(Code::IncompleteRetentionRules, message));
+        }
+        let mut days = [0; 3];
+        for (slot, name) in days.iter_mut().zip(DAYS) {
+            *slot = body::integer(request, name)?
+                .filter(|days| (0..=MAX_DAYS).contains(days))
+                .ok_or_else(|| invalid(name, format!("must be 0..{MAX_DAYS}")))?;
+        }
+        let [events_days, audit_days, snapshots_days] = days;
+        let as_of = body::instant(request, "as_of_utc")?;
+        Ok(Self { events_days, audit_days, snapshots_days, as_of })
+    }
+
+    /// What this comes to now, where so many days of audit records have to stay.
+    ///
+    /// A time to come would undercut the floor as well as few days do, so it counts as now where the floor holds.
+    pub fn cutoffs(&self, authority: Authority, floor_days: u32, now: Timestamp) -> Result<Cutoffs> {
+        let as_of = self.as_of.unwrap_or(now);
+        let is_ahead = as_of > now.saturating_add_micros(CLOCK_LEEWAY_MICROS);
+        if is_ahead && authority == Authority::Writer {
+            let message = "is more than 60 seconds ahead of the server's clock, which only an admin may say";
+            return Err(invalid("as_of_utc", message));
+        }
+        let floor_days = i64::from(floor_days);
+        let is_below_floor = floor_days > 0 && (self.audit_days < floor_days || is_ahead);
+        let is_raised = is_below_floor && authority != Authority::JustifiedAdmin;
+        let audit = match is_raised {
+            true => before(if is_ahead { now } else { as_of }, self.audit_days.max(floor_days)),
+            false => before(as_of, self.audit_days),
+        };
+        Ok(Cutoffs {
+            events: before(as_of, self.events_days),
+            audit,
+            snapshots: before(as_of, self.snapshots_days),
+            adjusted: if is_raised { vec!["audit_days"] } else { Vec::new() },
+            is_below_floor: is_below_floor && !is_raised,
+        })
+    }
+}
+
+/// So many days before an instant.
+pub fn before(instant: Timestamp, days: i64) -> Timestamp {
+    instant.saturating_add_micros(days.saturating_mul(-DAY_MICROS))
+}
+
+fn invalid(name: &str, what: impl std::fmt::Display) -> Error {
+    Refusal::new(Code::InvalidRetentionValue, format!("'{name}' {what}")).with("field", name).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const NOW: &str = "2026-03-10T12:00:00Z";
+    const DISTANT: &str = "2999-01-01T00:00:00Z";
+
+    fn at(text: &str) -> Timestamp {
+        Timestamp::parse(text).unwrap()
+    }
+
+    fn days(events: i64, audit: i64, as_of: Option<&str>) -> Retention {
+        Retention { events_days: events, audit_days: audit, snapshots_days: 0, as_of: as_of.map(at) }
+    }
+
+    fn read(request: Value) -> Result<Retention, (&'static str, Option<String>)> {
+        Retention::read(request.as_object().unwrap()).map_err(|error| match error {
+            Error::Refused(refusal) => {
+                let field = refusal.details.get("field").and_then(Value::as_str).map(str::to_owned);
+                (refusal.code.as_str(), field)
+            }
+            other => panic!("{other}"),
+        })
+    }
+
+    #[test]
+    fn nobody_but_an_admin_with_a_reason_goes_below_the_floor() {
+        use Authority::{Admin, JustifiedAdmin, Writer};
+        let floor = at("2025-03-10T12:00:00Z");
+        for (authority, days, floor_days, audit, adjusted, is_below_floor) in [
+            (Writer, days(0, 365, None), 365, floor, false, false),
+            (Writer, days(0, 366, None), 365, at("2025-03-09T12:00:00Z"), false, false),
+            (Writer, days(0, 364, None), 365, floor, true, false),
+            (Writer, days(0, 0, None), 365, floor, true, false),
+            (Writer, days(0, 0, Some("2026-03-10T12:01:00Z")), 365, at("2025-03-10T12:01:00Z"), true, false),
+            (Writer, days(0, 0, Some("2026-01-01T00:00:00Z")), 365, at("2025-01-01T00:00:00Z"), true, false),
+            (Writer, days(0, 0, None), 0, at(NOW), false, false),
+            (Writer, days(0, 29, None), 30, at("2026-02-08T12:00:00Z"), true, false),
+            (Admin, days(0, 0, None), 365, floor, true, false),
+            (Admin, days(0, 0, Some(DISTANT)), 365, floor, true, false),
+            (Admin, days(0, 400, Some(DISTANT)), 365, at("2025-02-03T12:00:00Z"), true, false),
+            (Admin, days(0, 365, None), 365, floor, false, false),
+            (JustifiedAdmin, days(0, 0, None), 365, at(NOW), false, true),
+            (JustifiedAdmin, days(0, 0, Some(DISTANT)), 365, at(DISTANT), false, true),
+            (JustifiedAdmin, days(0, 365, None), 365, floor, false, false),
+            (JustifiedAdmin, days(0, 365, Some(DISTANT)), 365, at("2998-01-01T00:00:00Z"), false, true),
+            (JustifiedAdmin, days(0, 0, None), 0, at(NOW), false, false),
+        ] {
+            let cutoffs = days.cutoffs(authority, floor_days, at(NOW)).unwrap();
+            let told = format!("{authority:?} {days:?} {floor_days}");
+            assert_eq!(cutoffs.audit, audit, "{told}");
+            assert_eq!(cutoffs.adjusted, if adjusted { vec!["audit_days"] } else { vec![] }, "{told}");
+            assert_eq!(cutoffs.is_below_floor, is_below_floor, "{told}");
+            assert_eq!(
+                cutoffs.events,
+                days.as_of.unwrap_or(at(NOW)),
+                "the floor is of the trail alone: {told}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_an_admin_counts_from_a_time_to_come() {
+        let ahead = |as_of: &str, authority| days(0, 400, Some(as_of)).cutoffs(authority, 365, at(NOW));
+        for as_of in ["2026-03-10T12:01:00.000001Z", "2026-03-11T12:00:00Z", DISTANT] {
+            match ahead(as_of, Authority::Writer).unwrap_err() {
+                Error::Refused(refusal) => {
+                    assert_eq!(refusal.code, Code::InvalidRetentionValue);
+                    assert_eq!(refusal.details["field"], "as_of_utc");
+                }
+                other => panic!("{other}"),
+            }
+            ahead(as_of, Authority::Admin).unwrap();
+            ahead(as_of, Authority::JustifiedAdmin).unwrap();
+        }
+        ahead("2026-03-10T12:01:00Z", Authority::Writer).unwrap();
+    }
+
+    #[test]
+    fn a_request_names_all_days_or_is_refused_by_what_is_wrong() {
+        let all = json!({"events_days": 1, "audit_days": 2, "snapshots_days": 3, "profile_id": null});
+        let read_days = read(all.clone()).unwrap();
+        assert_eq!((read_days.events_days, read_days.audit_days, read_days.snapshots_days), (1, 2, 3));
+        let with = |name: &str, value: Value| {
+            let mut request = all.clone();
+            request[name] = value;
+            request
+        };
+        let field = |name: &str| Some(name.to_owned());
+        for (request, refused) in [
+            (json!({}), ("MISSING_RETENTION_RULES", None)),
+            (json!({"audit_days": 1}), ("INCOMPLETE_RETENTION_RULES", None)),
+            (with("audit_days", json!(-1)), ("INVALID_RETENTION_VALUE", field("audit_days"))),
+            (with("events_days", json!(36_501)), ("INVALID_RETENTION_VALUE", field("events_days"))),
+            (with("as_of_utc", json!("soon")), ("INVALID_REQUEST", field("as_of_utc"))),
+            (with("profile_id", json!("p")), ("INVALID_RETENTION_MODE", field("profile_id"))),
+            (json!({"profile_id": "p"}), ("INVALID_REQUEST", field("profile_id"))),
+        ] {
+            assert_eq!(read(request.clone()).unwrap_err(), refused, "{request}");
+        }
+    }
+}
