@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 impl CreateConversationRequest {
     /// A conversation with a title.
     pub fn titled(title: impl Into<String>) -> Self {
-        Self { title: Some(title.into()), metadata: None }
+        Self { title: Some(title.into()), ..Self::default() }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::{AccessLevel, Channel, SearchType};
 use memtrove_core::{ConversationId, EntryId, Json, Timestamp};
+use serde::de::{Error as _, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
@@ -17,6 +18,32 @@ pub struct CreateConversationRequest {
     #[schema(value_type = Option<Object>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Json>,
+    #[doc(hidden)]
+    #[schema(ignore)]
+    #[serde(skip_serializing)]
+    pub id: Reserved,
+    #[doc(hidden)]
+    #[schema(ignore)]
+    #[serde(skip_serializing)]
+    pub forked_at_conversation_id: Reserved,
+    #[doc(hidden)]
+    #[schema(ignore)]
+    #[serde(skip_serializing)]
+    pub forked_at_entry_id: Reserved,
+}
+
+/// The place of a member that the contract reserves and nothing is done about yet. Only null can stand there: a caller who
+/// sends something counts on it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reserved;
+
+impl<'de> Deserialize<'de> for Reserved {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Option::<IgnoredAny>::deserialize(deserializer)? {
+            None => Ok(Self),
+            Some(_) => Err(D::Error::custom("is not supported yet: leave it out")),
+        }
+    }
 }
 
 /// A change of a conversation. A member that is absent stays as it is.
@@ -64,6 +91,10 @@ pub struct CreateEntryRequest {
     #[schema(value_type = Option<Uuid>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forked_at_entry_id: Option<EntryId>,
+    #[doc(hidden)]
+    #[schema(ignore)]
+    #[serde(skip_serializing)]
+    pub seq: Reserved,
 }
 
 /// How a fork should be made.

@@ -7,6 +7,8 @@ use serde_json::{Map, Value};
 const MAX_FILES: usize = 500;
 /// A budget beyond this counts as this: a char is up to four bytes, and an answer has to fit in memory.
 const MAX_CHARS_TOTAL: usize = 8_000_000;
+/// What assembles a context by a profile, which nothing does yet.
+const OF_PROFILES: [&str; 2] = ["profile_id", "conversation_hint"];
 
 /// How much a context may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +68,7 @@ impl DropReason {
 pub fn read(request: &Map<String, Value>) -> Result<(Vec<FileRef>, Budget)> {
     let files = body::array(request, "files")?.unwrap_or_default();
     if files.is_empty() {
+        body::refuse_unsupported(request, &OF_PROFILES)?;
         return Err(Error::refused(Code::MissingAssemblyTargets, "'files' must name at least one file"));
     }
     if body::member(request, "profile_id").is_some() {
@@ -74,6 +77,7 @@ pub fn read(request: &Map<String, Value>) -> Result<(Vec<FileRef>, Budget)> {
             "give either 'files' or 'profile_id', not both",
         ));
     }
+    body::refuse_unsupported(request, &OF_PROFILES)?;
     if files.len() > MAX_FILES {
         let message = format!("'files' must not name more than {MAX_FILES} files");
         return Err(Error::refused(Code::InvalidRequest, message));

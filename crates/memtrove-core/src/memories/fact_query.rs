@@ -1,6 +1,6 @@
 //! What a query of facts asks for, by a body or by query parameters.
 
-use super::members::Members;
+use super::members::{Members, SUPERSESSION};
 use super::params::Params;
 use super::{
     FactPosition, Filter, Fingerprint, Identifiers, Kind, Layer, Memory, MemoryCaller, Rules, ScopeKey,
@@ -43,6 +43,7 @@ impl FactQuery {
     /// Reads the body of a query.
     pub fn read(body: &Value, rules: &Rules, caller: &MemoryCaller) -> Result<Self> {
         let members = Members::body(body)?;
+        members.refuse_unsupported(&SUPERSESSION)?;
         let identifiers = Identifiers::read(members.get("identifiers"))?;
         let filter = Filter::read(members.object("filter", "filter.")?)?;
         let named = members.items("layers")?;
@@ -57,6 +58,7 @@ impl FactQuery {
     /// Reads the query parameters of a query, which is about one layer.
     pub fn from_params(params: &[(String, String)], rules: &Rules, caller: &MemoryCaller) -> Result<Self> {
         let params = Params::new(params)?;
+        params.refuse_unsupported(&SUPERSESSION)?;
         let texts = ["layer", "factType", "subject", "predicate", "object", "cursor"];
         let members = params.members(&texts, &["minConfidence", "resolve", "limit"])?;
         let members = Members::within(&members, "");

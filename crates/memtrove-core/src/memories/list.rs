@@ -1,6 +1,6 @@
 //! What a list asks for, by a body or by query parameters.
 
-use super::members::{Members, kinds};
+use super::members::{Members, SUPERSESSION, kinds};
 use super::params::Params;
 use super::{Conditions, Filter, Fingerprint, Identifiers, MemoryCaller, Rules, ScopeKey, State, Viewer};
 use crate::Result;
@@ -29,6 +29,7 @@ impl List {
     /// Reads the body of a list.
     pub fn read(body: &Value, rules: &Rules, caller: &MemoryCaller) -> Result<Self> {
         let members = Members::body(body)?;
+        members.refuse_unsupported(&SUPERSESSION)?;
         let identifiers = Identifiers::read(members.get("identifiers"))?;
         let filter = Filter::read(members.object("filter", "filter.")?)?;
         Self::of(members, identifiers, filter, rules, caller)
@@ -37,6 +38,7 @@ impl List {
     /// Reads the query parameters of a list.
     pub fn from_params(params: &[(String, String)], rules: &Rules, caller: &MemoryCaller) -> Result<Self> {
         let params = Params::new(params)?;
+        params.refuse_unsupported(&SUPERSESSION)?;
         let texts = ["layer", "cursor", "from", "to", "state"];
         let mut members = params.members(&texts, &["limit", "includeArchived", "includeEmbedding"])?;
         let kinds: Vec<&str> = params.many("kind").collect();

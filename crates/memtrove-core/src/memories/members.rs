@@ -6,6 +6,9 @@ use crate::{Error, Result, Timestamp};
 use serde_json::{Map, Value};
 use std::ops::RangeInclusive;
 
+/// What searches and lists say of entries that others supersede, which nothing does yet.
+pub(super) const SUPERSESSION: [&str; 2] = ["asOf", "includeSuperseded"];
+
 /// The members of an object in a request. A member that is `null` is as good as absent.
 #[derive(Debug, Clone, Copy)]
 pub struct Members<'a> {
@@ -49,6 +52,14 @@ impl<'a> Members<'a> {
     /// All of them as they were given.
     pub fn to_map(&self) -> Map<String, Value> {
         self.members.clone()
+    }
+
+    /// Refuses members of the contract that nothing is done about yet: a caller who sends one counts on it.
+    pub fn refuse_unsupported(&self, names: &[&str]) -> Result<()> {
+        match names.iter().find(|name| self.get(name).is_some()) {
+            None => Ok(()),
+            Some(name) => Err(self.refuse(name, "is not supported yet: leave it out")),
+        }
     }
 
     /// A text.

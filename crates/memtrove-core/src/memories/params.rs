@@ -18,6 +18,14 @@ impl<'a> Params<'a> {
         }
     }
 
+    /// Refuses parameters of the contract that nothing is done about yet: a caller who sends one counts on it.
+    pub fn refuse_unsupported(&self, names: &[&str]) -> Result<()> {
+        match names.iter().find(|name| self.many(name).next().is_some()) {
+            None => Ok(()),
+            Some(name) => Err(Refusal::field(*name, "is not supported yet: leave it out").into()),
+        }
+    }
+
     /// A parameter that may be given once.
     pub fn one(&self, name: &str) -> Result<Option<&'a str>> {
         let mut values = self.many(name);

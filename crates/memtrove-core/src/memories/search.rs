@@ -1,7 +1,7 @@
 //! What a search asks for.
 
 use super::add::check_length;
-use super::members::{Members, kinds};
+use super::members::{Members, SUPERSESSION, kinds};
 use super::{Code, Conditions, Filter, Identifiers, MemoryCaller, Rules, ScopeKey, Viewer};
 use crate::Result;
 use serde_json::Value;
@@ -83,6 +83,7 @@ impl Search {
     /// Reads the body of a search, in the contract's order: types and ranges, layers, kinds, identifiers, rights, lengths.
     pub fn read(body: &Value, rules: &Rules, caller: &MemoryCaller) -> Result<Self> {
         let members = Members::body(body)?;
+        members.refuse_unsupported(&SUPERSESSION)?;
         let query = members.required("query", members.spoken("query"))?;
         let named = members.items("layers")?;
         let identifiers = Identifiers::read(members.get("identifiers"))?;

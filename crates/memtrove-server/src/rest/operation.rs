@@ -26,6 +26,7 @@ pub fn named(method: &Method, route: &str) -> &'static str {
         ("GET", "/v1/memories:capabilities") => "memory.capabilities",
         ("GET", "/v1/memories:health") => "memory.health",
         ("POST", "/v1/sessions:end") => "session.end",
+        ("POST", "/v1/users:forget") => "user.forget",
         ("POST", "/v1/facts") => "fact.add",
         ("GET", "/v1/facts") | ("POST", "/v1/facts:query") => "fact.query",
         ("GET", "/v1/facts/{id}") => "fact.get",
@@ -84,7 +85,9 @@ mod tests {
         let document = serde_json::to_value(crate::rest::document()).unwrap();
         let mut named_operations = 0;
         for (path, item) in document["paths"].as_object().unwrap() {
-            if !["/v1/memories", "/v1/facts", "/v1/sessions", "/openspec"].iter().any(|p| path.starts_with(p))
+            if !["/v1/memories", "/v1/facts", "/v1/sessions", "/v1/users", "/openspec"]
+                .iter()
+                .any(|p| path.starts_with(p))
                 && !crate::rest::mem0::is_path(path)
             {
                 continue;
@@ -95,7 +98,7 @@ mod tests {
                 named_operations += 1;
             }
         }
-        assert_eq!(named_operations, 33 + 22);
+        assert_eq!(named_operations, 34 + 22);
     }
 
     #[test]

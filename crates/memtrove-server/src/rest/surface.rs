@@ -17,7 +17,7 @@ pub enum Surface {
     Conversations,
     /// Files, events and what is done with a whole user.
     Files,
-    /// Memories, facts and the end of sessions.
+    /// Memories, facts, the end of sessions, and the end of whatever is known of a user.
     Memories,
     /// The same memories in the words of the OpenSpec protocol.
     OpenSpec,
@@ -29,8 +29,8 @@ pub enum Surface {
     Mcp,
 }
 
-const FILES: [&str; 4] = ["/v1/tenants/", "/v1/admin/reindex", "/v1/admin/jobs/", "/v1/users:forget"];
-const MEMORIES: [&str; 3] = ["/v1/memories", "/v1/facts", "/v1/sessions"];
+const FILES: [&str; 3] = ["/v1/tenants/", "/v1/admin/reindex", "/v1/admin/jobs/"];
+const MEMORIES: [&str; 4] = ["/v1/memories", "/v1/facts", "/v1/sessions", "/v1/users"];
 const OPENSPEC: &str = "/openspec/v1";
 
 impl Surface {
@@ -122,7 +122,7 @@ mod tests {
             ("/v1/conversations", Surface::Conversations),
             ("/memory.v1.EntriesService/AppendEntry", Surface::Grpc),
             ("/grpc.health.v1.Health/Check", Surface::Grpc),
-            ("/v1/users:forget", Surface::Files),
+            ("/v1/users:forget", Surface::Memories),
             ("/v1/tenants/t/users/u/memory", Surface::Files),
             ("/mcp", Surface::Mcp),
             ("/mcp/more", Surface::Conversations),

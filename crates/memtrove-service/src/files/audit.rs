@@ -195,6 +195,7 @@ impl Files {
         caller: &ScopedCaller,
         request: &Map<String, Value>,
     ) -> Result<Reconstructed> {
+        body::refuse_unsupported(request, &["held"])?;
         let path = FilePath::parse(body::text(request, "path")?.unwrap_or_default())?;
         let wanted = match (body::text(request, "change_id")?, body::instant(request, "as_of_utc")?) {
             (Some(id), None) => Wanted::Change(parse_id(id).ok_or_else(not_found)?),

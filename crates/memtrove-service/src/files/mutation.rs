@@ -21,6 +21,8 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use uuid::Uuid;
 
+/// What a change governed by a profile says of itself, which nothing looks at yet.
+const OF_PROFILES: [&str; 3] = ["profile_id", "binding_id", "confidence"];
 const MAX_REASON_CHARS: usize = 256;
 const MAX_EVIDENCE_CHARS: usize = 64_000;
 /// Every so many changes the audit trail keeps the whole document, so that no version is far from one.
@@ -65,6 +67,7 @@ pub(super) struct Reasons {
 
 impl Reasons {
     pub fn read(members: &Map<String, Value>) -> Result<Self> {
+        body::refuse_unsupported(members, &OF_PROFILES)?;
         let too_long = |field: &str, limit: usize| {
             let message = format!("'{field}' must have at most {limit} characters");
             Error::from(Refusal::new(Code::InvalidRequest, message).with("field", field))

@@ -18,6 +18,7 @@ mod identity;
 mod limits;
 mod listing;
 mod meaning;
+mod members;
 mod model;
 mod pagination;
 mod search;

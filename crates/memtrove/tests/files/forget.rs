@@ -111,6 +111,36 @@ fn assert_unknown(scope: &Scope, path: &str, change: &str) {
 // ---- files, events, audit
 
 #[test]
+fn what_the_second_address_refuses_says_which_operation_it_was() {
+    let (alice, big) = (SERVER.someone("alice"), "x".repeat(21 << 20));
+    for (answer, status, code) in [
+        (SERVER.anonymous().post("/v1/users:forget", json!({"userId": "a"})), 401, "UNAUTHORIZED"),
+        (alice.post("/v1/users:forget", json!({"userId": "somebody else"})), 403, "FORBIDDEN"),
+        (alice.in_tenant("another").post("/v1/users:forget", json!({"userId": "a"})), 403, "FORBIDDEN"),
+        (alice.post("/v1/users:forget", json!({})), 400, "INVALID_REQUEST"),
+        (alice.post("/v1/users:forget", json!({"userId": 7})), 400, "INVALID_REQUEST"),
+        (alice.post("/v1/users:forget", json!([])), 400, "INVALID_REQUEST"),
+        (alice.send("POST", "/v1/users:forget", Body::json_text("{")), 400, "INVALID_REQUEST"),
+        (alice.post("/v1/users:forget", json!({"userId": big})), 413, "REQUEST_TOO_LARGE"),
+        (alice.get("/v1/users:forget"), 405, "METHOD_NOT_ALLOWED"),
+    ] {
+        let answer = answer.expect(status);
+        let error = &answer.json["error"];
+        let members = ["code", "message", "operation", "retryable", "details", "request_id"];
+        assert_eq!(names(error), members.into(), "{}", answer.describe());
+        assert_eq!(
+            (&error["code"], &error["retryable"]),
+            (&json!(code), &json!(false)),
+            "{}",
+            answer.describe()
+        );
+        let operation = if status == 405 { "unknown" } else { "user.forget" };
+        assert_eq!(error["operation"], operation, "{}", answer.describe());
+        assert_eq!(error["request_id"], answer.header("x-request-id"));
+    }
+}
+
+#[test]
 fn the_report_counts_what_is_gone() {
     let scope = Scope::fresh(&SERVER);
     let stored = scope.create("a.md", json!({"text": "n0;"}));

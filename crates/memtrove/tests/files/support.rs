@@ -349,7 +349,7 @@ impl FilesAnswer for Answer {
 }
 
 /// The names of an object's members.
-fn names(object: &Value) -> BTreeSet<&str> {
+pub fn names(object: &Value) -> BTreeSet<&str> {
     object.as_object().map(|members| members.keys().map(String::as_str).collect()).unwrap_or_default()
 }
 

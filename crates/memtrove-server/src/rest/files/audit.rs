@@ -28,6 +28,7 @@ pub(in crate::rest) async fn list_audit(
 ) -> Result<Response, FilesError> {
     let files = &app.0.services.files;
     files.admit(&caller, FileRole::Auditor).await?;
+    query.refuse_unsupported(&["held"])?;
     let request = ListAudit {
         path: query.text("path")?.filter(|path| !path.is_empty()),
         from: query.instant("from")?,
@@ -54,10 +55,12 @@ struct Records {
 pub(in crate::rest) async fn get_audit(
     Scoped(caller): Scoped,
     Segments((_, _, change_id)): Segments<(String, String, String)>,
+    query: Parameters,
     State(app): State<App>,
 ) -> Result<Response, FilesError> {
     let files = &app.0.services.files;
     files.admit(&caller, FileRole::Auditor).await?;
+    query.refuse_unsupported(&["held"])?;
     Ok(json(StatusCode::OK, &files.get_audit(&caller, &change_id).await?))
 }
 

@@ -10,7 +10,7 @@ use axum::extract::{FromRequest, FromRequestParts, Request};
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
-use memtrove_core::files::{Code, FilePath, ScopedCaller, body, path};
+use memtrove_core::files::{Code, FilePath, Refusal, ScopedCaller, body, path};
 use memtrove_core::identity::Principal;
 use memtrove_core::{Error, Result, Timestamp};
 use serde_json::{Map, Value};
@@ -103,6 +103,17 @@ impl Parameters {
         match (values.next(), values.next()) {
             (value, None) => Ok(value.cloned()),
             (_, Some(_)) => Err(Error::invalid(name, "was given more than once")),
+        }
+    }
+
+    /// Refuses parameters of the contract that nothing is done about yet: a caller who sends one counts on it.
+    pub fn refuse_unsupported(&self, names: &[&str]) -> Result<()> {
+        match self.0.iter().find(|(given, _)| names.contains(&given.as_str())) {
+            None => Ok(()),
+            Some((name, _)) => {
+                let message = format!("'{name}' is not supported yet: leave it out");
+                Err(Refusal::new(Code::InvalidRequest, message).with("field", name).into())
+            }
         }
     }
 

@@ -1,10 +1,11 @@
 //! Retention and forget.
 
-use super::extract::{Identified, JsonBody, Scoped};
+use super::extract::{JsonBody, Scoped};
 use super::{FilesError, json};
 use crate::rest::App;
 use crate::rest::admin::JUSTIFICATION_HEADER;
 use crate::rest::extract::header;
+use crate::rest::memories::{MemoriesError, respond};
 use crate::shell::request_id;
 use axum::extract::State;
 use axum::response::Response;
@@ -12,7 +13,7 @@ use http::{HeaderMap, StatusCode};
 use memtrove_core::files::retention::Retention;
 use memtrove_core::files::{FileRole, ScopedCaller, body};
 use memtrove_core::identity::is_user_id;
-use memtrove_core::Error;
+use memtrove_core::{Error, Result};
 use memtrove_wire::files as wire;
 
 /// Removes events and audit records that are older than so many days. Files stay.
@@ -55,7 +56,7 @@ pub(in crate::rest) async fn forget_user(
     Scoped(caller): Scoped,
     State(app): State<App>,
 ) -> Result<Response, FilesError> {
-    forget(&app, &caller).await
+    Ok(json(StatusCode::OK, &forget(&app, &caller).await?))
 }
 
 /// Forgets a user of the caller's tenant whose id no path can hold.
@@ -63,11 +64,11 @@ pub(in crate::rest) async fn forget_user(
     request_body = wire::ForgetUserRequest,
     responses((status = 200, description = "What was removed", body = wire::ForgetReport)))]
 pub(in crate::rest) async fn forget_user_by_id(
-    Identified(principal): Identified,
     headers: HeaderMap,
     State(app): State<App>,
     body: JsonBody,
-) -> Result<Response, FilesError> {
+) -> Result<Response, MemoriesError> {
+    let principal = app.0.authenticator.authenticate(&headers).await?;
     let members = body.object()?;
     let user = body::text(&members, "userId")?.unwrap_or_default();
     if !is_user_id(user) {
@@ -76,15 +77,15 @@ pub(in crate::rest) async fn forget_user_by_id(
     let service_id = header(&headers, "X-Service-Id")?;
     let request_id = request_id::current().unwrap_or_default();
     let caller = ScopedCaller::enter(&principal, user.to_owned(), service_id.as_deref(), request_id)?;
-    forget(&app, &caller).await
+    Ok(respond(StatusCode::OK, &forget(&app, &caller).await?))
 }
 
-async fn forget(app: &App, caller: &ScopedCaller) -> Result<Response, FilesError> {
+async fn forget(app: &App, caller: &ScopedCaller) -> Result<wire::ForgetReport> {
     let files = &app.0.services.files;
     caller.require_to_forget()?;
     files.admit(caller, FileRole::Writer).await?;
     let removed = files.forget(caller).await?;
-    let body = wire::ForgetReport {
+    Ok(wire::ForgetReport {
         documents_deleted: removed.documents,
         events_deleted: removed.events,
         audit_deleted: removed.audit,
@@ -98,6 +99,5 @@ async fn forget(app: &App, caller: &ScopedCaller) -> Result<Response, FilesError
             deleted: removed.memories,
             anonymized: removed.memories_anonymized,
         },
-    };
-    Ok(json(StatusCode::OK, &body))
+    })
 }

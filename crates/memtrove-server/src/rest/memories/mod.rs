@@ -20,7 +20,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, LOCATION};
 use http::{HeaderName, HeaderValue, StatusCode};
 use memtrove_core::{Error, Result};
 use memtrove_service::memories::Reply;
-use serde_json::Value;
+use serde::Serialize;
 
 const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
@@ -31,8 +31,8 @@ pub(super) fn no_store(mut response: Response) -> Response {
 }
 
 /// An answer in JSON.
-pub(super) fn respond(status: StatusCode, body: &Value) -> Response {
-    // Writing a value cannot fail: its keys are strings.
+pub(super) fn respond(status: StatusCode, body: &impl Serialize) -> Response {
+    // Writing a value or a report cannot fail: their keys are strings.
     let bytes = serde_json::to_vec(body).unwrap_or_default();
     no_store((status, [(CONTENT_TYPE, JSON_UTF8)], bytes).into_response())
 }
