@@ -9,7 +9,7 @@ use axum::body::Bytes;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::IntoResponse as _;
 use axum::routing::any;
-use memtrove_server::shell::{ShellConfig, run, shell};
+use memtrove_server::shell::{Limits, ShellConfig, run, shell};
 use memtrove_server::telemetry::metrics::Metrics;
 use memtrove_server::telemetry::{self, TelemetryConfig};
 use std::fs;
@@ -47,7 +47,8 @@ pub fn serve(options: &FloorOptions) -> Result<()> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         println!("floor on http://{}", listener.local_addr()?);
         let router = shell(router, &ShellConfig::default());
-        run(listener, router, std::future::pending(), Duration::ZERO).await;
+        run(listener, router, std::future::pending(), Limits { grace: Duration::ZERO, ..Limits::default() })
+            .await;
         Ok(())
     })
 }

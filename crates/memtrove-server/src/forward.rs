@@ -4,7 +4,7 @@
 //! nothing. It must not know routes or operations; whoever has something that lives on one node says on which.
 
 use crate::auth::{X_API_KEY, X_TENANT_ID, X_USER_ID};
-use crate::shell::LocalAddress;
+use crate::shell::Connection;
 use crate::shell::request_id::{self, X_REQUEST_ID};
 use axum::body::Body;
 use axum::extract::FromRequestParts;
@@ -17,6 +17,7 @@ use memtrove_core::{Error, Result};
 use memtrove_service::recorder::Address;
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
@@ -203,7 +204,7 @@ impl<S: Sync> FromRequestParts<S> for Asked {
             target: parts.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned(),
             headers: parts.headers.clone(),
             hops: hops.unwrap_or(0),
-            reached_at: parts.extensions.get().map(|LocalAddress(address)| *address),
+            reached_at: parts.extensions.get::<Arc<Connection>>().and_then(|one| one.local_address()),
         })
     }
 }

@@ -25,3 +25,28 @@ pub const STREAMED_ROUTES: &[&str] = &[
     "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
     "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
 ];
+
+/// Routes that only read, though they are posted to: where there is no room for their answer, nothing was done.
+pub const READING_ROUTES: &[&str] = &[
+    "/v1/conversations/search",
+    "/v1/admin/conversations/search",
+    "/v1/tenants/{tenant_id}/users/{user_id}/context:assemble",
+    "/v1/tenants/{tenant_id}/users/{user_id}/events:search",
+    "/v1/tenants/{tenant_id}/users/{user_id}/audit:reconstruct",
+    "/v1/memories:list",
+    "/v1/memories:search",
+    "/v1/facts:query",
+    "/openspec/v1/knowledge/query",
+    "/v3/memories/",
+    "/v3/memories/search/",
+    "/search",
+    "/memory.v1.ConversationsService/ListConversations",
+    "/memory.v1.ConversationsService/GetConversation",
+    "/memory.v1.ConversationsService/ListForks",
+    "/memory.v1.ConversationMembershipsService/ListMemberships",
+    "/memory.v1.OwnershipTransfersService/ListOwnershipTransfers",
+    "/memory.v1.OwnershipTransfersService/GetOwnershipTransfer",
+    "/memory.v1.EntriesService/ListEntries",
+    "/memory.v1.SearchService/SearchConversations",
+    "/memory.v1.SearchService/ListUnindexedEntries",
+];

@@ -64,3 +64,19 @@ fn headers_that_many_operations_read_are_described_once() {
         assert!(headers["ETag"]["description"].is_string(), "{method} {status}: {headers}");
     }
 }
+
+#[test]
+fn routes_that_only_read_are_posted_to_and_nothing_else() {
+    let document: Value = serde_json::from_str(&rest::document().to_json().unwrap()).unwrap();
+    let calls = String::from_utf8_lossy(memtrove_proto::DESCRIPTORS);
+    for route in memtrove_server::READING_ROUTES {
+        if let Some(call) = route.strip_prefix("/memory.v1.") {
+            let (service, call) = call.split_once('/').unwrap();
+            assert!(calls.contains(service) && calls.contains(call), "{route}");
+            continue;
+        }
+        let item = document["paths"][route].as_object().unwrap_or_else(|| panic!("no {route}"));
+        let methods: Vec<&String> = item.keys().filter(|name| *name != "parameters").collect();
+        assert_eq!(methods, ["post"], "{route}");
+    }
+}

@@ -9,7 +9,7 @@ use axum::routing::{get, post};
 use futures_util::{Stream, StreamExt, stream};
 use http::StatusCode;
 use memtrove_server::shell::{
-    CorsConfig, CorsOptions, Limits, ShellConfig, docs, operations, readiness_of, request_id, run_with, shell,
+    CorsConfig, CorsOptions, Limits, ShellConfig, docs, operations, readiness_of, request_id, run, shell,
 };
 use memtrove_server::telemetry::metrics::{DB_POOL_ACTIVE, Metrics};
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ impl Server {
         let address = listener.local_addr().unwrap();
         let (end, told_to_end) = oneshot::channel::<()>();
         let router = shell(router, config);
-        let ended = tokio::spawn(run_with(listener, router, async { drop(told_to_end.await) }, limits));
+        let ended = tokio::spawn(run(listener, router, async { drop(told_to_end.await) }, limits));
         Self { address, end: Some(end), ended }
     }
 
@@ -562,7 +562,10 @@ async fn a_client_that_never_finishes_its_headers_is_dropped() {
 
 #[tokio::test]
 async fn the_end_waits_for_requests_under_way_and_takes_no_new_ones() {
-    let slow = get(|| async {
+    let begun = Arc::new(tokio::sync::Notify::new());
+    let told = Arc::clone(&begun);
+    let slow = get(move || async move {
+        told.notify_one();
         tokio::time::sleep(Duration::from_millis(300)).await;
         "finished"
     });
@@ -571,7 +574,7 @@ async fn the_end_waits_for_requests_under_way_and_takes_no_new_ones() {
     idle.get(server.url("/nowhere")).send().await.unwrap();
 
     let under_way = tokio::spawn(reqwest::get(server.url("/slow")));
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    begun.notified().await;
     server.announce_the_end();
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert!(client().get(server.url("/slow")).send().await.is_err(), "a new connection was accepted");

@@ -29,7 +29,7 @@ pub use memories::{
     MemorySearch, Retry, Role, Session, Working, WriteRoles,
 };
 use memtrove_server::auth::config::{AuthConfig, ConfigProblem, Mode, RolesConfig};
-use memtrove_server::shell::{CorsConfig, CorsOptions, ShellConfig};
+use memtrove_server::shell::{CorsConfig, CorsOptions, Patience, ShellConfig};
 pub use quotas::{Quotas, Rate, TenantQuotas};
 pub use recorder::{Recorder, RecorderBackend, Redis, RedisUrl};
 pub use search::{AutoMode, Search, Weights};
@@ -128,8 +128,14 @@ pub struct Server {
     pub data_dir: PathBuf,
     /// The most bytes a request body may have.
     pub body_limit: Bytes,
-    /// How long a request may take to its response head.
+    /// How long a request may take from the end of its body to its response head.
     pub request_timeout: Span,
+    /// How many connections there may be; one more is told to come again. No more than the system lets the process have.
+    pub connections: usize,
+    /// How long a caller may send nothing of a body, or take nothing of an answer, before it is given up.
+    pub stall_timeout: Span,
+    /// How many bytes of a body a caller must send, or of an answer it must take, for every second that it is waited for.
+    pub min_rate: Bytes,
     /// How long the server goes on serving after it was told to stop, while it says that it is not ready: for balancers to
     /// notice.
     pub shutdown_delay: Span,
@@ -148,6 +154,9 @@ impl Default for Server {
             data_dir: data_dir::default_data_dir(),
             body_limit: Bytes::mebi(20),
             request_timeout: Span::seconds(30),
+            connections: 16_384,
+            stall_timeout: Span::seconds(30),
+            min_rate: Bytes(16 * 1024),
             shutdown_delay: Span::seconds(0),
             shutdown_grace: Span::seconds(10),
             compression: true,
@@ -346,6 +355,8 @@ pub struct Limits {
     pub memories_body: Bytes,
     /// The most bytes the bodies of all requests under way may have together.
     pub bodies: Bytes,
+    /// The most bytes of answers that may wait for their readers.
+    pub answers: Bytes,
 }
 
 impl Default for Limits {
@@ -355,6 +366,7 @@ impl Default for Limits {
             files_body: Bytes::mebi(8),
             memories_body: Bytes::mebi(20),
             bodies: Bytes::mebi(256),
+            answers: Bytes::mebi(256),
         }
     }
 }
@@ -447,11 +459,15 @@ impl Config {
         found.extend(positive([
             ("server.body_limit", self.server.body_limit.0 > 0),
             ("server.request_timeout", !self.server.request_timeout.0.is_zero()),
+            ("server.connections", self.server.connections > 0),
+            ("server.stall_timeout", !self.server.stall_timeout.0.is_zero()),
+            ("server.min_rate", self.server.min_rate.0 > 0),
             ("server.workers", self.server.workers != Some(0)),
             ("limits.content_bytes", self.limits.content_bytes.0 > 0),
             ("limits.files_body", self.limits.files_body.0 > 0),
             ("limits.memories_body", self.limits.memories_body.0 > 0),
             ("limits.bodies", self.limits.bodies.0 > 0),
+            ("limits.answers", self.limits.answers.0 > 0),
             ("tasks.batch_size", self.tasks.batch_size > 0),
             ("tasks.processor_interval", !self.tasks.processor_interval.0.is_zero()),
             ("tasks.lease", !self.tasks.lease.0.is_zero()),
@@ -565,12 +581,20 @@ impl Config {
             files_body_limit: self.limits.files_body.0,
             memories_body_limit: self.limits.memories_body.0,
             bodies_limit: self.limits.bodies.0,
+            answers_limit: self.limits.answers.0,
+            patience: self.patience(),
             patient_routes: memtrove_server::rest::PATIENT_ROUTES,
             streamed_routes: memtrove_server::STREAMED_ROUTES,
+            reading_routes: memtrove_server::READING_ROUTES,
             compression: self.server.compression,
             cors: self.cors()?,
             loopback_names_only: self.auth.mode == Mode::Local,
         })
+    }
+
+    /// How slow callers may be.
+    pub fn patience(&self) -> Patience {
+        Patience { stall: self.server.stall_timeout.0, rate: self.server.min_rate.0 }
     }
 
     fn cors(&self) -> Result<Option<CorsConfig>, ConfigProblem> {

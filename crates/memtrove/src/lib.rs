@@ -9,6 +9,7 @@ mod adopt;
 mod attached;
 pub mod cli;
 pub mod config;
+mod descriptors;
 pub mod doctor;
 pub mod evict;
 pub mod export;

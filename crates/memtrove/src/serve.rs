@@ -2,6 +2,7 @@
 
 use crate::adopt;
 use crate::config::{AutoDerive, Config, Database, FilesProvider, LogFormat, size};
+use crate::descriptors;
 use crate::mcp::door::{self, Door, Holder, Kind};
 use crate::terminal::{Paint, line};
 use anyhow::{Context, anyhow, bail};
@@ -160,7 +161,13 @@ pub async fn launch(
         services.run_tasks(async { drop(tasks_stopped.await) }).await;
     });
     ready();
-    shell::run(listener, router, stop, config.server.shutdown_grace.0).await;
+    let limits = shell::Limits {
+        grace: config.server.shutdown_grace.0,
+        connections: descriptors::connections(config.server.connections),
+        patience: config.patience(),
+        ..shell::Limits::default()
+    };
+    shell::run(listener, router, stop, limits).await;
 
     if let Some(door) = door {
         door.close().await;

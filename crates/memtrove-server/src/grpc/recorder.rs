@@ -2,7 +2,7 @@
 
 use super::error::GrpcError;
 use super::{Calls, answer, decode, encode};
-use crate::shell::LocalAddress;
+use crate::shell::Connection;
 use futures_util::stream::{self, BoxStream, Stream, StreamExt};
 use memtrove_core::{ConversationId, Error};
 use memtrove_proto::v1;
@@ -10,6 +10,7 @@ use memtrove_proto::v1::RecordStatus;
 use memtrove_proto::v1::response_recorder_service_server::ResponseRecorderService;
 use memtrove_service::recorder::{Cancel, Ended, Reader, Recording, Replay};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use tonic::{Extensions, Request, Response, Status, Streaming};
 
 /// Conversations that can be asked about at once.
@@ -106,7 +107,7 @@ impl ResponseRecorderService for Calls {
 
 /// The address that the call came in at, by which other nodes may find this one.
 fn reached_at(extensions: &Extensions) -> Option<SocketAddr> {
-    extensions.get().map(|LocalAddress(address)| *address)
+    extensions.get::<Arc<Connection>>()?.local_address()
 }
 
 /// Takes in messages until the response is complete, its agent half-closes or hangs up, or the recording must stop.

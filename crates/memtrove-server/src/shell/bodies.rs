@@ -1,54 +1,69 @@
-//! What the bodies of all requests together may take. One body has a limit of its own; without this, enough callers could
-//! still fill the memory with bodies that wait for their turn in the store.
+//! The bodies of requests while they come. One body has a limit of its own; without one for all together, enough callers could
+//! still fill the memory with bodies that wait for their turn in the store. A body takes room as it comes, whatever length was
+//! announced, and it must come: whoever keeps us waiting for the rest is given up.
 
+use super::body_limit::linger;
+use super::pace::{Pace, Patience};
+use super::room::{Asker, Room, RoomLimits, Share};
 use axum::body::{Body, HttpBody};
 use axum::extract::Request;
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Duration;
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 /// The bodies of requests under way.
 #[derive(Debug, Clone)]
 pub(super) struct Bodies {
-    bytes: Arc<AtomicU64>,
-    limit: u64,
-}
-
-/// One request's part; given back when it is dropped.
-#[derive(Debug)]
-pub(super) struct Share {
-    bytes: Arc<AtomicU64>,
-    part: u64,
+    room: Room,
+    patience: Patience,
 }
 
 impl Bodies {
-    pub(super) fn new(limit: u64) -> Self {
-        Self { bytes: Arc::default(), limit }
+    pub(super) fn new(limit: u64, patience: Patience) -> Self {
+        // A quarter for a caller. A connection may be that of several behind a proxy, so it has twice as much: nobody's
+        // credential alone fills it.
+        let limits = RoomLimits { all: limit, credential: limit / 4, connection: limit / 2 };
+        Self { room: Room::new(limits), patience }
     }
 
-    /// Makes room for a body; `None` when there is none. A lone body always fits.
-    /// A body of unknown length may have as much as any.
-    pub(super) fn admit(&self, request: &Request, longest: u64) -> Option<Share> {
-        self.take(request.body().size_hint().upper().unwrap_or(longest))
+    /// Lets a body take room as it comes; its request keeps that until the end. Of a stream, only the message that is being
+    /// read takes room. A request without a body has nothing to watch.
+    pub(super) fn watch(&self, request: &mut Request, asker: &Asker, streamed: bool) -> Option<Watched> {
+        if request.body().is_end_stream() {
+            return None;
+        }
+        let watched = Watched(Arc::new(Fate {
+            stage: AtomicU8::new(STARTED),
+            refused: AtomicBool::new(false),
+            late: AtomicBool::new(false),
+            share: Mutex::new(self.room.share(asker)),
+        }));
+        *request.body_mut() = Body::new(Arriving {
+            inner: std::mem::take(request.body_mut()),
+            messages: streamed.then(Messages::default),
+            ended: true,
+            pace: Pace::new(self.patience),
+            sleep: None,
+            watched: watched.clone(),
+        });
+        Some(watched)
     }
 }
 
-/// A body whose length nobody knows before its end, as gRPC sends them: it takes room as it comes.
-struct Growing {
+/// A body while it comes.
+struct Arriving {
     inner: Body,
-    bodies: Bodies,
-    share: Share,
     /// Where it is in its messages, if each is done with before the next is read.
     messages: Option<Messages>,
     /// What was read last was the end of one.
     ended: bool,
-    /// Runs while the rest of a message is waited for; made when it has to be.
-    silence: Option<Pin<Box<Sleep>>>,
+    pace: Pace,
+    /// Made when the rest has to be waited for: most bodies are there at once, and timers are not free.
+    sleep: Option<Pin<Box<Sleep>>>,
     watched: Watched,
 }
 
@@ -84,15 +99,24 @@ impl Messages {
     }
 }
 
-/// What becomes of a body that takes room as it comes, as the body and its request tell each other.
-#[derive(Debug, Clone, Default)]
+/// What becomes of a body, for its request to know. The room that the body took is given back with the last of these.
+#[derive(Debug, Clone)]
 pub(super) struct Watched(Arc<Fate>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Fate {
+    stage: AtomicU8,
     refused: AtomicBool,
-    abandoned: AtomicBool,
+    late: AtomicBool,
+    share: Mutex<Share>,
 }
+
+/// Not all of it was read, and nobody waits for more just now.
+const STARTED: u8 = 0;
+/// The rest is waited for.
+const AWAITED: u8 = 1;
+/// It was read to its end, or is not read any further.
+const DONE: u8 = 2;
 
 impl Watched {
     /// Whether there was no room for the rest of it.
@@ -100,53 +124,78 @@ impl Watched {
         self.0.refused.load(Ordering::Relaxed)
     }
 
-    /// Says that nobody waits for its request any more: what has not come by now does not come.
-    pub(super) fn abandon(&self) {
-        self.0.abandoned.store(true, Ordering::Relaxed);
+    /// Whether the rest of it did not come in time.
+    pub(super) fn was_late(&self) -> bool {
+        self.0.late.load(Ordering::Relaxed)
+    }
+
+    /// Whether its handler waits for the rest of it.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.0.stage.load(Ordering::Relaxed) == AWAITED
+    }
+
+    /// Whether its handler has all that it will have of it.
+    pub(super) fn is_done(&self) -> bool {
+        self.0.stage.load(Ordering::Relaxed) == DONE
+    }
+
+    fn is_now(&self, stage: u8) {
+        self.0.stage.store(stage, Ordering::Relaxed);
+    }
+
+    fn share(&self) -> MutexGuard<'_, Share> {
+        self.0.share.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-impl Bodies {
-    /// Lets a body take room as it comes, until it has been read. Of a stream, only the message that is being read does.
-    pub(super) fn watch(&self, request: &mut Request, streamed: bool) -> Watched {
-        let watched = Watched::default();
-        *request.body_mut() = Body::new(Growing {
-            inner: std::mem::take(request.body_mut()),
-            bodies: self.clone(),
-            share: Share { bytes: Arc::clone(&self.bytes), part: 0 },
-            messages: streamed.then(Messages::default),
-            ended: true,
-            silence: None,
-            watched: watched.clone(),
-        });
-        watched
-    }
-
-    fn take(&self, part: u64) -> Option<Share> {
-        let mut share = Share { bytes: Arc::clone(&self.bytes), part: 0 };
-        self.grow(&mut share, part).then_some(share)
-    }
-
-    /// Makes a share larger; `false` where there is no room for that.
-    fn grow(&self, share: &mut Share, more: u64) -> bool {
-        let before = self.bytes.fetch_add(more, Ordering::Relaxed);
-        share.part += more;
-        more == 0 || before + more == share.part || before + more <= self.limit
-    }
-}
-
-/// How long the rest of a message may keep us waiting. Between messages a stream may be silent for as long as it likes.
-const SILENCE: Duration = Duration::from_secs(30);
 
 #[derive(Debug, thiserror::Error)]
 enum Broken {
     #[error("there is no room for this body now")]
     NoRoom,
-    #[error("the rest of a message did not come")]
-    Silent,
+    #[error("the rest of the body did not come in time")]
+    Late,
 }
 
-impl HttpBody for Growing {
+impl Arriving {
+    /// Waits for more, for as long as its sender may take.
+    fn wait(&mut self, cx: &mut Context<'_>) -> Poll<Broken> {
+        if self.messages.is_some() && self.ended {
+            // Between messages a stream may be silent for as long as it likes.
+            return Poll::Pending;
+        }
+        self.watched.is_now(AWAITED);
+        let until = self.pace.wait(Instant::now());
+        let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep_until(until)));
+        if sleep.deadline() != until {
+            sleep.as_mut().reset(until);
+        }
+        sleep.as_mut().poll(cx).map(|()| {
+            self.watched.0.late.store(true, Ordering::Relaxed);
+            self.watched.is_now(DONE);
+            Broken::Late
+        })
+    }
+
+    fn take_in(&mut self, data: &Bytes) -> Result<(), Broken> {
+        self.pace.moved(data.len());
+        if let Some(messages) = &mut self.messages {
+            self.ended = messages.advance(data);
+            if self.ended {
+                self.pace.restart();
+            }
+        }
+        let grown = self.watched.share().grow(data.len() as u64);
+        grown.map_err(|_| {
+            self.watched.0.refused.store(true, Ordering::Relaxed);
+            self.watched.is_now(DONE);
+            // Closing at once would reset the connection, and the sender would not see why.
+            linger(std::mem::take(&mut self.inner));
+            Broken::NoRoom
+        })
+    }
+}
+
+impl HttpBody for Arriving {
     type Data = Bytes;
     type Error = axum::BoxError;
 
@@ -154,30 +203,23 @@ impl HttpBody for Growing {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let Self { inner, bodies, share, messages, ended, silence, watched } = &mut *self;
-        if messages.is_some() && *ended {
-            // Whoever reads on has done with it.
-            share.give_back();
+        if self.messages.is_some() && self.ended {
+            // Whoever reads on has done with the message before.
+            self.watched.share().give_back();
         }
-        let polled = Pin::new(inner).poll_frame(cx)?;
-        let Poll::Ready(frame) = polled else {
-            let is_waited_for = messages.is_some() && !*ended;
-            let silence = is_waited_for.then(|| silence.get_or_insert_with(|| Box::pin(sleep(SILENCE))));
-            let is_over = silence.is_some_and(|silence| silence.as_mut().poll(cx).is_ready());
-            return match is_over || watched.0.abandoned.load(Ordering::Relaxed) {
-                true => Poll::Ready(Some(Err(Broken::Silent.into()))),
-                false => Poll::Pending,
-            };
+        let Poll::Ready(polled) = Pin::new(&mut self.inner).poll_frame(cx) else {
+            return self.wait(cx).map(|broken| Some(Err(broken.into())));
         };
-        *silence = None;
-        let Some(frame) = frame else { return Poll::Ready(None) };
-        if let Some(data) = frame.data_ref() {
-            *ended = messages.as_mut().is_some_and(|messages| messages.advance(data));
-            if !bodies.grow(share, data.len() as u64) {
-                watched.0.refused.store(true, Ordering::Relaxed);
-                return Poll::Ready(Some(Err(Broken::NoRoom.into())));
-            }
+        let Some(Ok(frame)) = polled else {
+            self.watched.is_now(DONE);
+            return Poll::Ready(polled.map(|failed| failed.map_err(Into::into)));
+        };
+        if let Some(data) = frame.data_ref()
+            && let Err(broken) = self.take_in(data)
+        {
+            return Poll::Ready(Some(Err(broken.into())));
         }
+        self.watched.is_now(if self.inner.is_end_stream() { DONE } else { STARTED });
         Poll::Ready(Some(Ok(frame)))
     }
 
@@ -190,35 +232,41 @@ impl HttpBody for Growing {
     }
 }
 
-impl Share {
-    fn give_back(&mut self) {
-        self.bytes.fetch_sub(std::mem::take(&mut self.part), Ordering::Relaxed);
-    }
-}
-
-impl Drop for Share {
+impl Drop for Arriving {
     fn drop(&mut self) {
-        self.give_back();
+        // Nobody reads it any further. If it is dropped with its handler, nobody asks.
+        self.watched.is_now(DONE);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::connection::Connection;
+    use super::super::room::tests::asker;
     use super::*;
+    use futures_util::{StreamExt, stream};
+    use std::time::Duration;
 
-    #[test]
-    fn bodies_share_a_limit_and_give_it_back() {
-        let bodies = Bodies::new(100);
-        let request = |size: usize| Request::new(Body::from(vec![0; size]));
-        let first = bodies.admit(&request(80), 100).unwrap();
-        assert!(bodies.admit(&request(30), 100).is_none());
-        assert!(bodies.admit(&request(0), 100).is_some(), "a request without a body always fits");
-        let second = bodies.admit(&request(20), 100).unwrap();
-        drop(first);
-        assert!(bodies.admit(&request(80), 100).is_some());
-        drop(second);
-        assert!(bodies.admit(&request(5000), 100).is_some(), "a lone body has its own limit");
-        assert_eq!(bodies.bytes.load(Ordering::Relaxed), 0);
+    const PATIENCE: Patience = Patience { stall: Duration::from_secs(30), rate: 16 * 1024 };
+
+    fn bodies(limit: u64) -> Bodies {
+        Bodies::new(limit, PATIENCE)
+    }
+
+    /// Somebody nobody else is.
+    fn somebody() -> Asker {
+        asker("", &Connection::new(None))
+    }
+
+    fn pieces(bytes: Vec<u8>, size: usize) -> Request {
+        let pieces: Vec<_> = bytes.chunks(size).map(|piece| Ok::<_, axum::Error>(piece.to_vec())).collect();
+        Request::new(Body::from_stream(stream::iter(pieces)))
+    }
+
+    /// A body that says something and then nothing any more.
+    fn falls_silent(said: Vec<u8>) -> Request {
+        let said = stream::iter([Ok::<_, axum::Error>(said)]);
+        Request::new(Body::from_stream(said.chain(stream::pending())))
     }
 
     /// Reads a body to its end, or to where it was refused.
@@ -227,20 +275,79 @@ mod tests {
         http_body_util::BodyExt::collect(body).await.map(|read| read.to_bytes().len())
     }
 
+    async fn next(body: &mut Body) -> Option<Result<Frame<Bytes>, axum::Error>> {
+        std::future::poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await
+    }
+
     #[tokio::test]
-    async fn a_body_of_unknown_length_takes_room_as_it_comes_and_gives_it_back() {
-        let bodies = Bodies::new(100);
-        let other = bodies.take(60).unwrap();
+    async fn a_body_takes_room_as_it_comes_and_its_request_keeps_it() {
+        let bodies = bodies(100);
+        let mut other = bodies.room.share(&somebody());
+        other.grow(60).unwrap();
         let mut small = Request::new(Body::from(vec![0; 40]));
-        let watched = bodies.watch(&mut small, false);
+        let watched = bodies.watch(&mut small, &somebody(), false).unwrap();
+        assert_eq!(bodies.room.taken(), 60, "nothing has come yet, whatever was announced");
         assert_eq!(read(&mut small).await.unwrap(), 40);
-        assert!(!watched.was_refused());
+        assert_eq!(bodies.room.taken(), 100);
+        assert!(watched.is_done() && !watched.was_refused());
+        drop(watched);
         let mut large = Request::new(Body::from(vec![0; 41]));
-        let watched = bodies.watch(&mut large, false);
+        let watched = bodies.watch(&mut large, &somebody(), false).unwrap();
         assert!(read(&mut large).await.is_err());
         assert!(watched.was_refused());
-        drop(other);
-        assert_eq!(bodies.bytes.load(Ordering::Relaxed), 0);
+        drop((other, watched));
+        assert_eq!(bodies.room.taken(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_caller_that_stalls_leaves_room_for_others() {
+        let bodies = bodies(1000);
+        let attacker = somebody();
+        let mut stalled = Vec::new();
+        for _ in 0..13 {
+            let mut request = falls_silent(vec![0; 50]);
+            let watched = bodies.watch(&mut request, &attacker, false).unwrap();
+            let _refused_or_not = next(request.body_mut()).await;
+            stalled.push((request, watched));
+        }
+        assert_eq!(bodies.room.taken(), 250);
+        let mut honest = Request::new(Body::from(vec![0; 200]));
+        let _watched = bodies.watch(&mut honest, &somebody(), false).unwrap();
+        assert_eq!(read(&mut honest).await.unwrap(), 200);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_whose_rest_does_not_come_is_given_up() {
+        let bodies = bodies(100);
+        let mut request = falls_silent(vec![0; 20]);
+        let watched = bodies.watch(&mut request, &somebody(), false).unwrap();
+        assert!(next(request.body_mut()).await.unwrap().is_ok());
+        let start = Instant::now();
+        let waiting = tokio::time::timeout(Duration::from_secs(29), next(request.body_mut()));
+        assert!(waiting.await.is_err() && watched.is_awaited() && !watched.is_done());
+        assert!(next(request.body_mut()).await.unwrap().is_err());
+        assert_eq!(start.elapsed().as_secs(), 30);
+        assert!(watched.was_late() && watched.is_done());
+        drop((request, watched));
+        assert_eq!(bodies.room.taken(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_comes_slowly_but_steadily_is_read() {
+        let bodies = bodies(1 << 30);
+        let slow = |bytes: usize, seconds: u64| {
+            let pieces = stream::iter(0..600).then(move |_| async move {
+                tokio::time::sleep(Duration::from_secs(seconds)).await;
+                Ok::<_, axum::Error>(vec![0; bytes])
+            });
+            Request::new(Body::from_stream(pieces))
+        };
+        let mut mobile = slow(64_000, 1);
+        let _watched = bodies.watch(&mut mobile, &somebody(), false).unwrap();
+        assert_eq!(read(&mut mobile).await.unwrap(), 600 * 64_000);
+        let mut trickle = slow(100, 1);
+        let watched = bodies.watch(&mut trickle, &somebody(), false).unwrap();
+        assert!(read(&mut trickle).await.is_err() && watched.was_late());
     }
 
     fn message(length: usize) -> Vec<u8> {
@@ -251,23 +358,20 @@ mod tests {
 
     #[tokio::test]
     async fn of_a_stream_only_the_message_that_is_read_takes_room() {
-        let bodies = Bodies::new(100);
-        let other = bodies.take(1).unwrap();
-        let pieces = |messages: Vec<u8>, size: usize| {
-            let pieces: Vec<_> =
-                messages.chunks(size).map(|piece| Ok::<_, axum::Error>(piece.to_vec())).collect();
-            Request::new(Body::from_stream(futures_util::stream::iter(pieces)))
-        };
+        let bodies = bodies(100);
+        let mut other = bodies.room.share(&somebody());
+        other.grow(1).unwrap();
         let mut stream = pieces(vec![message(45); 20].concat(), 25);
-        let watched = bodies.watch(&mut stream, true);
+        let watched = bodies.watch(&mut stream, &somebody(), true).unwrap();
         assert_eq!(read(&mut stream).await.unwrap(), 20 * 50);
         assert!(!watched.was_refused());
+        drop(watched);
         let mut stream = pieces(message(200), 7);
-        let watched = bodies.watch(&mut stream, true);
+        let watched = bodies.watch(&mut stream, &somebody(), true).unwrap();
         assert!(read(&mut stream).await.is_err());
         assert!(watched.was_refused());
-        drop(other);
-        assert_eq!(bodies.bytes.load(Ordering::Relaxed), 0);
+        drop((other, watched));
+        assert_eq!(bodies.room.taken(), 0);
     }
 
     #[test]
@@ -283,46 +387,25 @@ mod tests {
         }
     }
 
-    /// A stream that says something and then nothing any more.
-    fn falls_silent(said: Vec<u8>) -> Request {
-        use futures_util::StreamExt;
-        let said = futures_util::stream::iter([Ok::<_, axum::Error>(said)]);
-        Request::new(Body::from_stream(said.chain(futures_util::stream::pending())))
-    }
-
-    async fn next(body: &mut Body) -> Option<Result<Frame<Bytes>, axum::Error>> {
-        std::future::poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await
-    }
-
     #[tokio::test(start_paused = true)]
     async fn a_stream_that_is_silent_between_messages_takes_no_room_and_goes_on() {
-        let bodies = Bodies::new(100);
+        let bodies = bodies(100);
         let mut stream = falls_silent(message(45));
-        let _watched = bodies.watch(&mut stream, true);
+        let watched = bodies.watch(&mut stream, &somebody(), true).unwrap();
         assert!(next(stream.body_mut()).await.unwrap().is_ok());
         assert!(tokio::time::timeout(Duration::from_secs(3600), next(stream.body_mut())).await.is_err());
-        assert_eq!(bodies.bytes.load(Ordering::Relaxed), 0);
+        assert_eq!((bodies.room.taken(), watched.was_late()), (0, false));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_message_whose_rest_does_not_come_is_not_waited_for_without_end() {
-        let bodies = Bodies::new(100);
+        let bodies = bodies(100);
         let mut stream = falls_silent(message(45)[..20].to_vec());
-        let watched = bodies.watch(&mut stream, true);
+        let watched = bodies.watch(&mut stream, &somebody(), true).unwrap();
         assert!(next(stream.body_mut()).await.unwrap().is_ok());
-        assert!(tokio::time::timeout(SILENCE * 2, next(stream.body_mut())).await.unwrap().unwrap().is_err());
-        assert!(!watched.was_refused());
-        drop(stream);
-        assert_eq!(bodies.bytes.load(Ordering::Relaxed), 0);
-    }
-
-    #[tokio::test]
-    async fn nobody_waits_for_the_rest_of_a_body_whose_request_is_given_up() {
-        let bodies = Bodies::new(100);
-        let mut call = falls_silent(message(45)[..20].to_vec());
-        let watched = bodies.watch(&mut call, false);
-        assert!(next(call.body_mut()).await.unwrap().is_ok());
-        watched.abandon();
-        assert!(next(call.body_mut()).await.unwrap().is_err());
+        assert!(next(stream.body_mut()).await.unwrap().is_err());
+        assert!(watched.was_late());
+        drop((stream, watched));
+        assert_eq!(bodies.room.taken(), 0);
     }
 }

@@ -1,10 +1,13 @@
 //! The one middleware: everything that surrounds a handler, in one pass.
 
 use super::access::Noted;
-use super::bodies::{Bodies, Share, Watched};
+use super::answers::{Answers, NoRoom};
+use super::bodies::{Bodies, Watched};
 use super::body_limit::{self, Overrun};
 use super::meter::{Meter, UNMATCHED};
+use super::pace::Patience;
 use super::request_id::{self, X_REQUEST_ID};
+use super::room::Asker;
 use super::{ShellConfig, compression};
 use crate::auth::loopback;
 use crate::grpc::deadline;
@@ -14,7 +17,8 @@ use crate::rest::surface::Surface;
 use crate::telemetry::panic_text;
 use axum::extract::{DefaultBodyLimit, MatchedPath, Request};
 use axum::response::Response;
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::header::CONNECTION;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use memtrove_core::Error;
 use opentelemetry::propagation::Extractor;
 use std::convert::Infallible;
@@ -33,6 +37,7 @@ use tracing_opentelemetry::OpenTelemetrySpanExt;
 pub(super) struct ShellLayer {
     settings: Settings,
     bodies: Bodies,
+    answers: Answers,
 }
 
 #[derive(Clone, Copy)]
@@ -43,6 +48,7 @@ struct Settings {
     request_timeout: Duration,
     patient_routes: &'static [&'static str],
     streamed_routes: &'static [&'static str],
+    reading_routes: &'static [&'static str],
     compression: bool,
     loopback_names_only: bool,
 }
@@ -56,10 +62,14 @@ impl ShellLayer {
             request_timeout: config.request_timeout,
             patient_routes: config.patient_routes,
             streamed_routes: config.streamed_routes,
+            reading_routes: config.reading_routes,
             compression: config.compression,
             loopback_names_only: config.loopback_names_only,
         };
-        Self { settings, bodies: Bodies::new(config.bodies_limit) }
+        // Nobody waits longer for a body than for what is done with it.
+        let stall = config.patience.stall.min(config.request_timeout);
+        let bodies = Bodies::new(config.bodies_limit, Patience { stall, ..config.patience });
+        Self { settings, bodies, answers: Answers::new(config.answers_limit, config.patience) }
     }
 }
 
@@ -67,7 +77,8 @@ impl<S> Layer<S> for ShellLayer {
     type Service = Shell<S>;
 
     fn layer(&self, inner: S) -> Shell<S> {
-        Shell { inner, settings: self.settings, bodies: self.bodies.clone(), meter: Arc::default() }
+        let Self { settings, bodies, answers } = self.clone();
+        Shell { inner, settings, bodies, answers, meter: Arc::default() }
     }
 }
 
@@ -77,6 +88,7 @@ pub(super) struct Shell<S> {
     inner: S,
     settings: Settings,
     bodies: Bodies,
+    answers: Answers,
     meter: Arc<Meter>,
 }
 
@@ -126,8 +138,11 @@ where
             request.extensions_mut().insert(noted.clone());
             (noted, request.uri().path().to_owned())
         });
-        let Admitted { refusal, overrun, bodies } = if is_called_by_name {
-            self.admit(&mut request, surface, streamed, body_limit)
+        let only_reads = method.is_safe() || is_one_of(self.settings.reading_routes);
+        let closes = request.version() < Version::HTTP_2;
+        let asker = Asker::of(request.headers(), request.extensions());
+        let Admitted { refusal, overrun, body } = if is_called_by_name {
+            self.admit(&mut request, &asker, surface, streamed, body_limit)
         } else {
             Admitted { refusal: Some(loopback::refusal()), ..Admitted::default() }
         };
@@ -151,7 +166,11 @@ where
                 meter: self.meter.clone(),
                 encoding,
                 overrun,
-                bodies,
+                body,
+                asker,
+                answers: self.answers.clone(),
+                only_reads,
+                closes,
                 streamed,
                 ends,
             },
@@ -164,55 +183,36 @@ where
 #[derive(Default)]
 struct Admitted {
     refusal: Option<Error>,
-    overrun: Option<Overran>,
-    bodies: Option<Share>,
+    overrun: Option<Overrun>,
+    body: Option<Watched>,
 }
 
-/// Whether a body of unknown length turned out to be too much, and for what.
-enum Overran {
-    ItsLimit(Overrun),
-    TheRoom(Watched),
-}
-
-impl Overran {
-    fn error(&self, max_bytes: u64) -> Option<Error> {
-        match self {
-            Self::ItsLimit(overrun) if overrun.happened() => {
-                Some(Error::TooLarge { max_bytes, actual_bytes: None })
-            }
-            Self::TheRoom(watched) if watched.was_refused() => Some(NO_ROOM),
-            Self::ItsLimit(_) | Self::TheRoom(_) => None,
-        }
-    }
-
-    /// Says that nobody waits for the answer any more.
-    fn abandon(&self) {
-        if let Self::TheRoom(watched) = self {
-            watched.abandon();
-        }
-    }
-}
-
-/// The answer to a body for which there is no room now.
+/// The answer where there is no room now, for a body or for an answer.
 const NO_ROOM: Error = Error::Overloaded { retry_after_seconds: 1 };
 
 impl<S> Shell<S> {
     /// Limits a body, by itself and together with all others.
-    fn admit(&self, request: &mut Request, surface: Surface, streamed: bool, limit: u64) -> Admitted {
+    fn admit(
+        &self,
+        request: &mut Request,
+        asker: &Asker,
+        surface: Surface,
+        streamed: bool,
+        limit: u64,
+    ) -> Admitted {
         if surface == Surface::Grpc {
             // What a message may have is for those who read messages.
-            let overrun = Some(Overran::TheRoom(self.bodies.watch(request, streamed)));
-            return Admitted { overrun, ..Admitted::default() };
+            return Admitted { body: self.bodies.watch(request, asker, streamed), ..Admitted::default() };
         }
         if streamed {
             DefaultBodyLimit::disable().apply(request);
             return Admitted::default();
         }
-        let bodies = self.bodies.admit(request, limit);
         match body_limit::apply(request, limit) {
             Err(error) => Admitted { refusal: Some(error), ..Admitted::default() },
-            Ok(_) if bodies.is_none() => Admitted { refusal: Some(NO_ROOM), ..Admitted::default() },
-            Ok(overrun) => Admitted { refusal: None, overrun: overrun.map(Overran::ItsLimit), bodies },
+            Ok(overrun) => {
+                Admitted { refusal: None, overrun, body: self.bodies.watch(request, asker, false) }
+            }
         }
     }
 }
@@ -251,9 +251,15 @@ struct About {
     span: Span,
     meter: Arc<Meter>,
     encoding: Option<HeaderValue>,
-    overrun: Option<Overran>,
-    /// Its share of what all bodies may take.
-    bodies: Option<Share>,
+    overrun: Option<Overrun>,
+    /// Its body, with the room that it took.
+    body: Option<Watched>,
+    asker: Asker,
+    answers: Answers,
+    /// Nothing is done that an answer must tell of.
+    only_reads: bool,
+    /// A connection that timed out is closed; over HTTP/2 its stream is.
+    closes: bool,
     /// Its body comes piece by piece, for as long as its caller is there.
     streamed: bool,
     /// When the caller of a stream has waited long enough.
@@ -270,23 +276,21 @@ where
         let Answer { handler, time_limit, sleep, id, about, body_limit } = self.get_mut();
         let poll = || {
             let _entered = about.span.enter();
-            let Poll::Ready(mut response) = poll_handler(handler, about.surface, *time_limit, sleep, cx)
-            else {
+            let Poll::Ready(polled) = poll_handler(handler, about, *time_limit, sleep, cx) else {
                 return Poll::Pending;
             };
             let late = std::mem::replace(handler, Handler::Done);
-            if let Some(error) = about.overrun.as_ref().and_then(|overrun| overrun.error(*body_limit)) {
-                response = about.surface.answer(error);
-            }
+            let response =
+                match polled.and_then(|response| about.overrode(*body_limit).map_or(Ok(response), Err)) {
+                    Ok(response) => about.hold(response, cx),
+                    Err(error) => about.refuse(error),
+                };
             Poll::Ready((about.finish(response), late))
         };
         let answered = request_id::within(id, || operation::within(about.operation, poll));
         answered.map(|(mut response, late)| {
-            if let Handler::Running(late) = late
-                && !about.streamed
-            {
-                about.overrun.iter().for_each(Overran::abandon);
-                run_out(late, id.clone(), &about.method, about.bodies.take());
+            if let Handler::Running(late) = late {
+                about.run_out(late, id.clone());
             }
             if let Some(id) = id.take() {
                 response.headers_mut().insert(X_REQUEST_ID, id);
@@ -297,7 +301,7 @@ where
 }
 
 /// A caller that hangs up is counted, and what it began is done all the same: a change that may be committed must also
-/// be audited. What came piece by piece ends with its caller.
+/// be audited.
 impl<F> Drop for Answer<F>
 where
     F: Future<Output = Result<Response, Infallible>> + Unpin + Send + 'static,
@@ -305,66 +309,103 @@ where
     fn drop(&mut self) {
         if let Handler::Running(left) = std::mem::replace(&mut self.handler, Handler::Done) {
             self.about.abandoned();
-            self.about.overrun.iter().for_each(Overran::abandon);
-            if !self.about.streamed {
-                run_out(left, self.id.take(), &self.about.method, self.about.bodies.take());
-            }
+            self.about.run_out(left, self.id.take());
         }
     }
 }
 
-/// Lets a handler that nobody waits for come to its end, unless it only reads.
-fn run_out<F>(mut handler: F, mut id: Option<HeaderValue>, method: &Method, bodies: Option<Share>)
-where
-    F: Future<Output = Result<Response, Infallible>> + Unpin + Send + 'static,
-{
-    // Without a runtime the process is ending.
-    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-    if method.is_safe() {
-        return;
-    }
-    runtime.spawn(std::future::poll_fn(move |cx| {
-        let _held_until_the_end = &bodies;
-        request_id::within(&mut id, || Pin::new(&mut handler).poll(cx).map(drop))
-    }));
-}
-
-/// The handler's answer, or the one for its panic or its delay.
+/// The handler's answer, or the error for its panic or its delay.
 fn poll_handler<F>(
     handler: &mut Handler<F>,
-    surface: Surface,
+    about: &About,
     time_limit: Option<Duration>,
     sleep: &mut Option<Pin<Box<Sleep>>>,
     cx: &mut Context<'_>,
-) -> Poll<Response>
+) -> Poll<Result<Response, Error>>
 where
     F: Future<Output = Result<Response, Infallible>> + Unpin,
 {
     let polled = match handler {
         Handler::Running(future) => catch_unwind(AssertUnwindSafe(|| Pin::new(future).poll(cx))),
         Handler::Refused(error) => {
-            return error.take().map_or(Poll::Pending, |error| Poll::Ready(surface.answer(error)));
+            return error.take().map_or(Poll::Pending, |error| Poll::Ready(Err(error)));
         }
         Handler::Done => return Poll::Pending,
     };
     match polled {
         Ok(Poll::Ready(Ok(response))) => {
             *handler = Handler::Done;
-            return Poll::Ready(response);
+            return Poll::Ready(Ok(response));
         }
         Ok(Poll::Pending) => {}
         Err(panic) => {
             *handler = Handler::Done;
             let defect = format!("a handler panicked: {}", panic_text(&*panic));
-            return Poll::Ready(surface.answer(Error::Internal(defect)));
+            return Poll::Ready(Err(Error::Internal(defect)));
         }
     }
     let Some(time_limit) = time_limit else { return Poll::Pending };
+    if about.surface != Surface::Grpc && about.body.as_ref().is_some_and(Watched::is_awaited) {
+        // The body has its own time; that of the handler begins when it has something to work with.
+        *sleep = None;
+        return Poll::Pending;
+    }
     let sleep = sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep(time_limit)));
-    sleep.as_mut().poll(cx).map(|()| surface.answer(Error::Timeout))
+    sleep.as_mut().poll(cx).map(|()| Err(Error::Timeout))
 }
 
 impl About {
+    /// Why the body was not read to its end, if it was our doing: whatever the handler made of it.
+    fn overrode(&self, max_bytes: u64) -> Option<Error> {
+        if self.overrun.as_ref().is_some_and(Overrun::happened) {
+            return Some(Error::TooLarge { max_bytes, actual_bytes: None });
+        }
+        let body = self.body.as_ref()?;
+        match (body.was_refused(), body.was_late()) {
+            (true, _) => Some(NO_ROOM),
+            // What a stream makes of it when its sender falls silent is for those who read it.
+            (false, true) if !self.streamed => Some(Error::Timeout),
+            (false, _) => None,
+        }
+    }
+
+    /// Answers with an error. Who was too slow, or waited for us too long, does not get to go on with the same connection.
+    fn refuse(&self, error: Error) -> Response {
+        let timed_out = matches!(error, Error::Timeout);
+        let mut response = self.surface.answer(error);
+        if timed_out && self.closes {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+
+    /// Holds an answer until it is read, if there is room for that.
+    fn hold(&self, response: Response, cx: &mut Context<'_>) -> Response {
+        let is_ready = self.surface == Surface::Grpc && !self.streamed;
+        match self.answers.hold(response, &self.asker, is_ready, !self.only_reads, cx) {
+            Ok(response) => response,
+            Err(NoRoom) => self.refuse(NO_ROOM),
+        }
+    }
+
+    /// Lets a handler that nobody waits for come to its end, unless it only reads, or waits for a body of which the rest does
+    /// not come: then nothing is done yet. What came piece by piece ends with its caller.
+    fn run_out<F>(&self, mut handler: F, mut id: Option<HeaderValue>)
+    where
+        F: Future<Output = Result<Response, Infallible>> + Unpin + Send + 'static,
+    {
+        // Without a runtime the process is ending.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let body = self.body.clone();
+        if self.streamed || self.method.is_safe() || body.as_ref().is_some_and(|body| !body.is_done()) {
+            return;
+        }
+        runtime.spawn(std::future::poll_fn(move |cx| {
+            let _held_until_the_end = &body;
+            request_id::within(&mut id, || Pin::new(&mut handler).poll(cx).map(drop))
+        }));
+    }
+
     /// Counts a request whose caller hung up. 499 is what others count it as.
     fn abandoned(&self) {
         let route = self.route.as_ref().map_or(UNMATCHED, MatchedPath::as_str);

@@ -5,22 +5,28 @@
 //! no route: [`shell`] goes around any router, so that a benchmark can put it around an empty one.
 
 pub(crate) mod access;
+mod answers;
 mod bodies;
 mod body_limit;
 mod compression;
+mod connection;
 mod cors;
-
 mod meter;
 mod middleware;
 mod operations;
+mod pace;
 pub mod request_id;
+mod room;
 mod serve;
+mod socket;
 
 pub(crate) use body_limit::linger;
+pub use connection::Connection;
 pub(crate) use cors::AllowedOrigins;
 pub use cors::{CorsConfig, CorsError, CorsOptions};
 pub use operations::{Readiness, docs, operations, readiness_of};
-pub use serve::{Limits, LocalAddress, run, run_with};
+pub use pace::Patience;
+pub use serve::{Limits, run};
 
 use crate::grpc;
 use crate::rest::surface::{self, Surface};
@@ -41,12 +47,19 @@ pub struct ShellConfig {
     pub memories_body_limit: u64,
     /// The most bytes the bodies of all requests under way may have together; beyond, callers are told to wait.
     pub bodies_limit: u64,
-    /// How long a handler may take to its response head. Streams may then go on for as long as they like.
+    /// The most bytes of answers that may wait to be read; beyond, callers are told to wait.
+    pub answers_limit: u64,
+    /// How slowly bodies may come and answers may be read.
+    pub patience: Patience,
+    /// How long a handler may take from the end of its request's body to its response head. Streams may then go on for as long
+    /// as they like.
     pub request_timeout: Duration,
     /// Routes whose handlers may take as long as they need.
     pub patient_routes: &'static [&'static str],
     /// Routes whose bodies come and go piece by piece: they limit and time themselves.
     pub streamed_routes: &'static [&'static str],
+    /// Routes that only read, whatever their method says.
+    pub reading_routes: &'static [&'static str],
     /// Whether to compress for clients that ask.
     pub compression: bool,
     /// Which web pages may call; none unless configured.
@@ -62,9 +75,12 @@ impl Default for ShellConfig {
             files_body_limit: 8 * 1024 * 1024,
             memories_body_limit: 20 * 1024 * 1024,
             bodies_limit: 256 * 1024 * 1024,
+            answers_limit: 256 * 1024 * 1024,
+            patience: Patience::default(),
             request_timeout: Duration::from_secs(30),
             patient_routes: &[],
             streamed_routes: &[],
+            reading_routes: &[],
             compression: true,
             cors: None,
             loopback_names_only: false,

@@ -18,6 +18,10 @@ use utoipa_swagger_ui::{Config, SwaggerUi};
 /// A store that takes longer than this to answer is not ready, whatever it answers then.
 const READINESS_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// What tells how the server does, cheaply.
+pub(super) const OPERATIONAL: [&str; 5] =
+    ["/health/live", "/health/ready", "/ready", "/v1/health", "/metrics"];
+
 /// Whether requests can be served, and if not, why not.
 pub type Readiness = Arc<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
 

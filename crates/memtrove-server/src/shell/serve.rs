@@ -1,18 +1,30 @@
 //! The server loop: one port for HTTP/1.1 and HTTP/2, and an end that loses no request.
 
+use super::connection::Connection;
+use super::operations::OPERATIONAL;
+use super::pace::Patience;
+use super::request_id::{self, X_REQUEST_ID};
+use super::socket::{self, Socket};
+use crate::rest::surface::Surface;
 use axum::Router;
+use axum::body::Body;
+use axum::response::Response;
+use futures_util::future::Either;
+use http::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::GracefulShutdown;
+use memtrove_core::Error;
+use std::convert::Infallible;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout};
 use tower::Service;
 
 /// How many bytes a stream, and all streams of a connection, may send before we have read them. The defaults of HTTP/2 make
@@ -22,8 +34,15 @@ const CONNECTION_WINDOW: u32 = 4 * 1024 * 1024;
 /// How many bytes of an answer wait for the connection before we make more of it. Thousands of streams that are read slowly
 /// must not each hold the 400 KiB of the default.
 const SEND_BUFFER: usize = 32 * 1024;
+/// How many requests of one connection may be under way at a time.
+const STREAMS: u32 = 128;
 
-/// How long the loop waits for its clients.
+/// How many connections beyond the cap are told so at a time, and how long each may take to hear it. Those beyond are closed
+/// without a word.
+const TOLD_AT_ONCE: usize = 256;
+const TOLD_WITHIN: Duration = Duration::from_secs(2);
+
+/// What the loop grants its clients.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// How long requests and streams may go on after the end was announced.
@@ -31,43 +50,44 @@ pub struct Limits {
     /// How long a connection may take to the end of a request's headers, counted from the end of the one before. So it
     /// is also how long an idle connection is kept.
     pub header_timeout: Duration,
+    /// How many connections there may be; one more is told to come again.
+    pub connections: usize,
+    /// How slowly a peer may take what is written.
+    pub patience: Patience,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        // Load balancers drop idle connections after 60 s and expect their backends to keep them a little longer.
-        Self { grace: Duration::from_secs(10), header_timeout: Duration::from_secs(65) }
+        Self {
+            grace: Duration::from_secs(10),
+            // Load balancers drop idle connections after 60 s and expect their backends to keep them a little longer.
+            header_timeout: Duration::from_secs(65),
+            connections: 16_384,
+            patience: Patience::default(),
+        }
     }
 }
 
-/// The end of a connection that is ours: an address at which this node was reached.
-#[derive(Debug, Clone, Copy)]
-pub struct LocalAddress(pub SocketAddr);
-
-/// Serves until `shutdown`, then lets what is under way finish within `grace`.
-pub async fn run(listener: TcpListener, router: Router, shutdown: impl Future<Output = ()>, grace: Duration) {
-    run_with(listener, router, shutdown, Limits { grace, ..Limits::default() }).await;
-}
-
-/// Like [`run`], with every limit given.
-pub async fn run_with(
-    listener: TcpListener,
-    router: Router,
-    shutdown: impl Future<Output = ()>,
-    limits: Limits,
-) {
+/// Serves until `shutdown`, then lets what is under way finish within the grace.
+pub async fn run(listener: TcpListener, router: Router, shutdown: impl Future<Output = ()>, limits: Limits) {
     let router = router.with_state(());
-    let builder = builder(limits);
-    let graceful = GracefulShutdown::new();
+    let (end, ending) = watch::channel(());
+    let server = Server { router, builder: builder(limits), limits, ending };
+    let served = Arc::new(Semaphore::new(limits.connections.min(Semaphore::MAX_PERMITS)));
+    let told = Arc::new(Semaphore::new(TOLD_AT_ONCE));
     let mut connections = JoinSet::new();
     let mut shutdown = std::pin::pin!(shutdown);
+    socket::prepare(&listener);
 
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    let watcher = graceful.watcher();
-                    connections.spawn(serve(stream, router.clone(), builder.clone(), watcher, limits));
+                    if let Ok(permit) = Arc::clone(&served).try_acquire_owned() {
+                        connections.spawn(server.clone().serve(stream, permit));
+                    } else if let Ok(permit) = Arc::clone(&told).try_acquire_owned() {
+                        connections.spawn(server.clone().refuse(stream, permit));
+                    }
                 }
                 Err(error) => accept_failed(&error).await,
             },
@@ -75,9 +95,11 @@ pub async fn run_with(
             () = &mut shutdown => break,
         }
     }
-    drop(listener);
+    drop((listener, server));
 
-    if tokio::time::timeout(limits.grace, graceful.shutdown()).await.is_err() {
+    drop(end);
+    let all_ended = async { while connections.join_next().await.is_some() {} };
+    if timeout(limits.grace, all_ended).await.is_err() {
         tracing::warn!(connections = connections.len(), "closing connections that did not finish in time");
     }
     connections.shutdown().await;
@@ -94,45 +116,115 @@ fn builder(limits: Limits) -> auto::Builder<TokioExecutor> {
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_send_buf_size(SEND_BUFFER)
-        .max_concurrent_streams(1024);
+        .max_concurrent_streams(STREAMS);
     builder
 }
 
-async fn serve(
-    stream: TcpStream,
+/// What every connection is served with.
+#[derive(Clone)]
+struct Server {
     router: Router,
     builder: auto::Builder<TokioExecutor>,
-    watcher: hyper_util::server::graceful::Watcher,
     limits: Limits,
-) {
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "cannot set TCP_NODELAY");
-    }
-    let local = stream.local_addr().ok().map(LocalAddress);
-    let spoke = Arc::new(AtomicBool::new(false));
-    let service = {
-        let spoke = spoke.clone();
-        // `axum::Router` is always ready, so calling it directly spares what an adapter would do about readiness.
-        service_fn(move |mut request: http::Request<Incoming>| {
-            spoke.store(true, Ordering::Relaxed);
-            if let Some(local) = local {
-                request.extensions_mut().insert(local);
-            }
-            router.clone().call(request)
-        })
-    };
-    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
-    let mut connection = std::pin::pin!(watcher.watch(connection));
+    /// Fails when the end is announced.
+    ending: watch::Receiver<()>,
+}
 
-    // hyper's header timeout starts once the protocol is known; this one is for clients that never get that far.
-    let ended = match tokio::time::timeout(limits.header_timeout, &mut connection).await {
-        Ok(ended) => ended,
-        Err(_) if spoke.load(Ordering::Relaxed) => connection.await,
-        Err(_) => return,
-    };
-    if let Err(error) = ended {
-        tracing::debug!(error = &*error, "connection ended early");
+impl Server {
+    async fn serve(mut self, stream: TcpStream, _permit: OwnedSemaphorePermit) {
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "cannot set TCP_NODELAY");
+        }
+        let state = Connection::new(stream.local_addr().ok());
+        let spoke = AtomicBool::new(false);
+        // `axum::Router` is always ready, so calling it directly spares what an adapter would do about readiness.
+        let service = service_fn(|mut request: Request<Incoming>| {
+            if !spoke.swap(true, Ordering::Relaxed) {
+                state.note_version(request.version());
+            }
+            request.extensions_mut().insert(Arc::clone(&state));
+            self.router.clone().call(request)
+        });
+        let io = TokioIo::new(Socket::new(stream, self.limits.patience, Arc::clone(&state)));
+        let mut connection = std::pin::pin!(self.builder.serve_connection_with_upgrades(io, service));
+
+        // hyper's header timeout starts once the protocol is known; this one is for clients that never get that far.
+        let mut until = Some(Instant::now() + self.limits.header_timeout);
+        let (mut is_ending, mut is_leaving) = (false, false);
+        let ended = loop {
+            let time =
+                until.map_or(Either::Right(std::future::pending()), |until| Either::Left(sleep_until(until)));
+            tokio::select! {
+                biased;
+                ended = connection.as_mut() => break ended,
+                () = time => {
+                    if is_leaving || !spoke.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    until = None;
+                }
+                // What one reader leaves lying is no reason to cut off others on the same connection: they may finish.
+                () = state.given_up(), if !is_leaving => {
+                    if !state.speaks_http2() {
+                        return;
+                    }
+                    is_leaving = true;
+                    connection.as_mut().graceful_shutdown();
+                    until = Some(Instant::now() + self.limits.patience.stall);
+                }
+                _ = self.ending.changed(), if !is_ending => {
+                    is_ending = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(error = &*error, "connection ended early");
+        }
     }
+
+    /// Tells a client that there are too many connections, in the protocol and the shape that it expects. How the server does is
+    /// told even so: whoever watches over it must not take it for dead.
+    async fn refuse(self, stream: TcpStream, _permit: OwnedSemaphorePermit) {
+        let state = Connection::new(stream.local_addr().ok());
+        let told = tokio::sync::Notify::new();
+        let service = service_fn(|request: Request<Incoming>| {
+            told.notify_one();
+            let router = self.router.clone();
+            answer_beyond_the_cap(router, request)
+        });
+        let io = TokioIo::new(Socket::new(stream, self.limits.patience, state));
+        let mut connection = std::pin::pin!(self.builder.serve_connection(io, service));
+        let refused = timeout(TOLD_WITHIN, async {
+            tokio::select! {
+                ended = connection.as_mut() => return ended,
+                () = told.notified() => {}
+            }
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        });
+        if let Ok(Err(error)) = refused.await {
+            tracing::debug!(error = &*error, "refused connection ended early");
+        }
+    }
+}
+
+async fn answer_beyond_the_cap(
+    mut router: Router,
+    request: Request<Incoming>,
+) -> Result<Response, Infallible> {
+    let path = request.uri().path();
+    if OPERATIONAL.contains(&path) {
+        return router.call(request.map(Body::new)).await;
+    }
+    tracing::debug!(path, "refused a connection: there are too many");
+    let surface = Surface::of(path);
+    let id = request_id::accept_or_generate(request.headers().get(X_REQUEST_ID), surface);
+    let mut response = request_id::within(&mut Some(id.clone()), || {
+        surface.answer(Error::Overloaded { retry_after_seconds: 1 })
+    });
+    response.headers_mut().insert(X_REQUEST_ID, id);
+    Ok(response)
 }
 
 /// Running out of file descriptors passes; spinning on it does not help it pass.

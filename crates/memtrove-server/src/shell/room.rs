@@ -1,0 +1,239 @@
+//! A number of bytes that all requests share, and how much of it one caller may have.
+
+use crate::auth::X_API_KEY;
+use crate::shell::connection::Connection;
+use http::header::AUTHORIZATION;
+use http::{Extensions, HeaderMap, HeaderValue};
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Bytes for everybody.
+#[derive(Debug, Clone)]
+pub(super) struct Room(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    limits: RoomLimits,
+    credentials: RandomState,
+    taken: Mutex<Taken>,
+}
+
+/// How much there is, and of it for one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RoomLimits {
+    pub(super) all: u64,
+    pub(super) credential: u64,
+    pub(super) connection: u64,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    bytes: u64,
+    by_holder: HashMap<Holder, u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Holder {
+    Credential(u64),
+    Connection(u64),
+}
+
+/// Who asks, as far as that is known before anybody is authenticated: by its credential and by its connection. Addresses say
+/// nothing: everybody behind a proxy has the same. Behind a proxy a connection may be that of several callers too.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Asker {
+    authorization: Option<HeaderValue>,
+    api_key: Option<HeaderValue>,
+    pub(super) connection: Option<Arc<Connection>>,
+}
+
+impl Asker {
+    pub(super) fn of(headers: &HeaderMap, extensions: &Extensions) -> Self {
+        Self {
+            authorization: headers.get(AUTHORIZATION).cloned(),
+            api_key: headers.get(X_API_KEY).cloned(),
+            connection: extensions.get::<Arc<Connection>>().cloned(),
+        }
+    }
+}
+
+/// Why there is no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Full {
+    /// All of it is taken.
+    Everybody,
+    /// This caller has its part.
+    Caller,
+}
+
+/// What one request has of it; given back when it is dropped.
+#[derive(Debug)]
+pub(super) struct Share {
+    room: Arc<Inner>,
+    holders: [Option<(Holder, u64)>; 2],
+    bytes: u64,
+}
+
+impl Room {
+    pub(super) fn new(limits: RoomLimits) -> Self {
+        Self(Arc::new(Inner { limits, credentials: RandomState::new(), taken: Mutex::default() }))
+    }
+
+    /// An empty share.
+    pub(super) fn share(&self, asker: &Asker) -> Share {
+        let RoomLimits { all: _, credential: per_credential, connection: per_connection } = self.0.limits;
+        let shown = (&asker.authorization, &asker.api_key);
+        let credential = (shown != (&None, &None)).then(|| self.0.credentials.hash_one(shown));
+        // Without a credential the connection is all that is known of a caller.
+        let per_connection =
+            if credential.is_none() { per_connection.min(per_credential) } else { per_connection };
+        let holders = [
+            credential.map(|hash| (Holder::Credential(hash), per_credential)),
+            asker.connection.as_ref().map(|one| (Holder::Connection(one.id()), per_connection)),
+        ];
+        Share { room: Arc::clone(&self.0), holders, bytes: 0 }
+    }
+
+    #[cfg(test)]
+    pub(super) fn taken(&self) -> u64 {
+        self.0.taken().bytes
+    }
+}
+
+impl Inner {
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Share {
+    /// Takes more. A lone share always may, of the room and of its caller's part: what one body or answer may have is limited
+    /// elsewhere.
+    pub(super) fn grow(&mut self, more: u64) -> Result<(), Full> {
+        let mut taken = self.room.taken();
+        if taken.bytes + more > self.room.limits.all && taken.bytes > self.bytes {
+            return Err(Full::Everybody);
+        }
+        let has_its_part = |(holder, limit): &(Holder, u64)| {
+            let held = taken.by_holder.get(holder).copied().unwrap_or_default();
+            held + more > *limit && held > self.bytes
+        };
+        if more > 0 && self.holders.iter().flatten().any(has_its_part) {
+            return Err(Full::Caller);
+        }
+        taken.add(&self.holders, more);
+        self.bytes += more;
+        Ok(())
+    }
+
+    /// Takes more, whether there is room or not.
+    pub(super) fn grow_anyway(&mut self, more: u64) {
+        self.room.taken().add(&self.holders, more);
+        self.bytes += more;
+    }
+
+    pub(super) fn give_back(&mut self) {
+        if self.bytes > 0 {
+            self.room.taken().remove(&self.holders, std::mem::take(&mut self.bytes));
+        }
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.give_back();
+    }
+}
+
+impl Taken {
+    fn add(&mut self, holders: &[Option<(Holder, u64)>], more: u64) {
+        if more == 0 {
+            return;
+        }
+        self.bytes += more;
+        for (holder, _) in holders.iter().flatten() {
+            *self.by_holder.entry(*holder).or_default() += more;
+        }
+    }
+
+    fn remove(&mut self, holders: &[Option<(Holder, u64)>], bytes: u64) {
+        self.bytes -= bytes;
+        for (holder, _) in holders.iter().flatten() {
+            if let Some(held) = self.by_holder.get_mut(holder) {
+                *held -= bytes;
+                if *held == 0 {
+                    self.by_holder.remove(holder);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    const LIMITS: RoomLimits = RoomLimits { all: 400, credential: 100, connection: 200 };
+
+    /// Somebody with this credential, on this connection.
+    pub(in crate::shell) fn asker(credential: &str, connection: &Arc<Connection>) -> Asker {
+        let named = (!credential.is_empty()).then(|| HeaderValue::from_str(credential).unwrap());
+        Asker { authorization: named, api_key: None, connection: Some(Arc::clone(connection)) }
+    }
+
+    fn take(room: &Room, asker: &Asker, bytes: u64) -> Result<Share, Full> {
+        let mut share = room.share(asker);
+        share.grow(bytes).map(|()| share)
+    }
+
+    #[test]
+    fn everybody_together_has_the_limit_and_gives_it_back() {
+        let room = Room::new(LIMITS);
+        let connections: Vec<_> = (0..5).map(|_| Connection::new(None)).collect();
+        let full: Vec<_> =
+            connections[..4].iter().map(|one| take(&room, &asker("", one), 100).unwrap()).collect();
+        let late = asker("", &connections[4]);
+        assert_eq!(take(&room, &late, 1).unwrap_err(), Full::Everybody);
+        assert!(take(&room, &late, 0).is_ok(), "what has no bytes always fits");
+        drop(full);
+        assert_eq!(room.taken(), 0);
+        assert!(take(&room, &late, 5000).is_ok(), "a lone share has a limit of its own");
+    }
+
+    #[test]
+    fn one_credential_has_a_quarter_over_all_its_connections() {
+        let room = Room::new(LIMITS);
+        let (one, other) = (Connection::new(None), Connection::new(None));
+        let _first = take(&room, &asker("alice", &one), 60).unwrap();
+        let _second = take(&room, &asker("alice", &other), 40).unwrap();
+        assert_eq!(take(&room, &asker("alice", &Connection::new(None)), 1).unwrap_err(), Full::Caller);
+        assert!(take(&room, &asker("bob", &one), 100).is_ok());
+    }
+
+    #[test]
+    fn one_connection_has_a_half_whatever_credentials_it_shows_and_a_quarter_without_any() {
+        let room = Room::new(LIMITS);
+        let one = Connection::new(None);
+        let _held: Vec<_> = ["a", "b", "c", "d"]
+            .into_iter()
+            .map(|name| take(&room, &asker(name, &one), 50).unwrap())
+            .collect();
+        assert_eq!(take(&room, &asker("e", &one), 50).unwrap_err(), Full::Caller);
+        let nameless = Connection::new(None);
+        let _first = take(&room, &asker("", &nameless), 100).unwrap();
+        assert_eq!(take(&room, &asker("", &nameless), 1).unwrap_err(), Full::Caller);
+        assert!(take(&room, &asker("e", &Connection::new(None)), 100).is_ok());
+    }
+
+    #[test]
+    fn a_share_may_be_taken_although_there_is_no_room() {
+        let room = Room::new(LIMITS);
+        let one = Connection::new(None);
+        let mut share = room.share(&asker("alice", &one));
+        share.grow_anyway(500);
+        assert_eq!((room.taken(), take(&room, &asker("bob", &one), 1).unwrap_err()), (500, Full::Everybody));
+        share.give_back();
+        assert_eq!(room.taken(), 0);
+    }
+}
