@@ -30,6 +30,7 @@ pub mod vectors;
 
 pub use error::StoreError;
 pub use port::{
-    Compaction, FeedEntry, Lock, Recorded, Row, TextDocument, TextHit, TextQuery, Tx, TxExt, Value,
+    Compaction, FeedEntry, Lock, Recorded, Row, StalePages, TextDocument, TextHit, TextQuery, Tx, TxExt,
+    Value,
 };
-pub use store::{Engine, Health, Job, Store};
+pub use store::{Engine, Health, Job, Store, Traces};

@@ -166,6 +166,15 @@ pub struct TextHit<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compaction(pub u64);
 
+/// What a look at some pages of the database found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StalePages {
+    /// Pages that hold something in space they do not use.
+    pub pages: Vec<i64>,
+    /// Where to look next; `None` when every page was looked at.
+    pub next: Option<i64>,
+}
+
 /// A change to be told of in the feed: references, never content.
 #[derive(Debug, Clone, Copy)]
 pub struct FeedEntry<'a> {
@@ -268,6 +277,17 @@ pub trait Tx {
     /// files until then. The first step is given `None`, each one after it what the one before it answered; `None` is the
     /// last one's answer, and comes although others write meanwhile.
     fn compact_texts(&mut self, begun: Option<Compaction>) -> Result<Option<Compaction>, StoreError>;
+
+    /// Looks at some pages of the database, from this one on, for those that hold copies of deleted rows in space they do not
+    /// use. An engine that keeps no such copies, or whose files are not ours to look after, finds none.
+    fn find_stale_pages(&mut self, _from: i64) -> Result<StalePages, StoreError> {
+        Ok(StalePages::default())
+    }
+
+    /// Empties the space that these pages do not use.
+    fn clear_stale_pages(&mut self, _pages: &[i64]) -> Result<(), StoreError> {
+        Ok(())
+    }
 
     /// Whether there are texts that were not [taken in](Tx::take_in_texts).
     fn has_untaken_texts(&mut self) -> Result<bool, StoreError>;

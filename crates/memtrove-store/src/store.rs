@@ -12,6 +12,20 @@ const EMPTYING_PATIENCE: Duration = Duration::from_secs(2);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(160);
 
+/// Pages (of 4 KiB) that are emptied in one unit of work.
+const PAGES_AT_ONCE: usize = 256;
+
+/// Where on the disk something may be of what was deleted, each with all that come before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Traces {
+    /// In the log.
+    Log,
+    /// In unused space of pages.
+    Pages,
+    /// In the full-text index, which texts were taken out of.
+    Texts,
+}
+
 /// Work that an engine runs on one of its connection threads.
 pub trait Job: Send {
     /// Runs the closure. `true` keeps what it wrote, `false` undoes it. An engine may call this again after a
@@ -76,6 +90,7 @@ pub struct Store {
     engine: Arc<dyn Engine>,
     commits: Arc<watch::Sender<u64>>,
     compactions: Arc<Together>,
+    page_scrubs: Arc<Together>,
     settlings: Arc<Together>,
 }
 
@@ -108,7 +123,13 @@ impl Store {
         let commits: Arc<watch::Sender<u64>> = Arc::default();
         let announced = commits.clone();
         engine.follow(Arc::new(move || announced.send_modify(|count| *count += 1)));
-        Self { engine, commits, compactions: Arc::default(), settlings: Arc::default() }
+        Self {
+            engine,
+            commits,
+            compactions: Arc::default(),
+            page_scrubs: Arc::default(),
+            settlings: Arc::default(),
+        }
     }
 
     /// An empty store for what need not outlive this one: in memory where one process uses it, else where all of them can.
@@ -191,12 +212,14 @@ impl Store {
         self.commits.subscribe()
     }
 
-    /// Removes from the disk what was deleted before: from the log and, where texts were taken out of the full-text
-    /// index, from that too. `false` says that the log could not be emptied, as when somebody reads from it for long: to be
-    /// tried again later.
-    pub async fn scrub(&self, texts: bool) -> Result<bool, StoreError> {
-        if texts {
-            self.compact_texts().await?;
+    /// Removes from the disk what was deleted before. `false` says that the log could not be emptied, as when somebody reads
+    /// from it for long: to be tried again later, and then it is only the log.
+    pub async fn scrub(&self, traces: Traces) -> Result<bool, StoreError> {
+        if traces >= Traces::Texts {
+            self.rewrite_texts().await?;
+        }
+        if traces >= Traces::Pages {
+            self.page_scrubs.serve(|| self.clear_stale_pages()).await?;
         }
         let (started, mut pause) = (Instant::now(), SHORTEST_PAUSE);
         loop {
@@ -211,8 +234,9 @@ impl Store {
         }
     }
 
-    /// Rewrites the full-text index. One at a time: a second rewriting would make the first start anew.
-    async fn compact_texts(&self) -> Result<(), StoreError> {
+    /// Rewrites the full-text index without what was taken out of it. One at a time: a second rewriting would make the first
+    /// start anew.
+    pub async fn rewrite_texts(&self) -> Result<(), StoreError> {
         let work = || async {
             let mut begun = self.write("compact_texts", |tx| tx.compact_texts(None)).await?;
             while begun.is_some() {
@@ -221,6 +245,20 @@ impl Store {
             Ok(())
         };
         self.compactions.serve(work).await
+    }
+
+    /// Walks through all pages on readers, so that writers only wait for what there is to write.
+    async fn clear_stale_pages(&self) -> Result<(), StoreError> {
+        let mut next = Some(0);
+        while let Some(from) = next {
+            let found = self.read("find_stale_pages", move |tx| tx.find_stale_pages(from)).await?;
+            for pages in found.pages.chunks(PAGES_AT_ONCE) {
+                let pages = pages.to_vec();
+                self.write("clear_stale_pages", move |tx| tx.clear_stale_pages(&pages)).await?;
+            }
+            next = found.next;
+        }
+        Ok(())
     }
 
     /// Load, for metrics and readiness.

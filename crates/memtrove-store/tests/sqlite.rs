@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use memtrove_store::sqlite::{SqliteConfig, SqliteEngine};
-use memtrove_store::{Engine, Store, StoreError, TextDocument, TextQuery, Tx, TxExt, Value};
+use memtrove_store::{Engine, Store, StoreError, TextDocument, TextQuery, Traces, Tx, TxExt, Value};
 use memtrove_testkit::engine_suite::Fixture;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -617,7 +618,7 @@ async fn terms_of_what_is_gone_leave_the_disk_though_others_write() {
         let pages = number(&store, "SELECT count(*) FROM text_index_data").await;
         let steps = compact(&store, others_write).await;
         assert!((4..=pages / 256 + 3).contains(&steps), "{steps} steps for {pages} pages");
-        assert!(store.scrub(false).await.unwrap());
+        assert!(store.scrub(Traces::Pages).await.unwrap());
         assert!(!on_disk(folder.path(), &marker[3..]), "{marker} is still there");
     }
     for kept in [5001, 2999, next.into_inner() - 1] {
@@ -639,7 +640,7 @@ async fn a_rewriting_that_was_broken_off_is_not_taken_for_ones_own() {
     let begun = store.write("test", |tx| tx.compact_texts(None)).await.unwrap();
     assert!(begun.is_some(), "the index is rewritten in one step");
     unindex_text(&store, 0).await;
-    assert!(store.scrub(true).await.unwrap());
+    assert!(store.scrub(Traces::Texts).await.unwrap());
     assert!(!on_disk(folder.path(), "marker"));
 }
 
@@ -675,14 +676,130 @@ async fn who_wants_the_index_rewritten_at_the_same_time_shares_the_work() {
     let mut scrubs = JoinSet::new();
     for _ in 0..20 {
         let store = store.clone();
-        scrubs.spawn(async move { store.scrub(true).await.unwrap() });
+        scrubs.spawn(async move { store.scrub(Traces::Texts).await.unwrap() });
     }
     tokio::task::yield_now().await;
     drop(release);
     assert_eq!(scrubs.join_all().await, [true; 20]);
     let commits = engine.commits() - before;
-    assert!(commits <= 3, "20 scrubs took {commits} commits");
+    // The first for itself and the next for all others: the index, and then the pages. And what blocked the writer.
+    assert!(commits <= 5, "20 scrubs took {commits} commits");
     assert!(!on_disk(folder.path(), "marker"));
+}
+
+/// A number that no other one gives, in an order that has nothing to do with theirs.
+fn scattered(number: u64) -> u64 {
+    let mixed = number.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (mixed ^ (mixed >> 31)).wrapping_mul(0xBF58_476D_1CE4_E5B9)
+}
+
+/// What the row of this number says: text that no other one has, of many lengths, some longer than a page.
+fn saying(number: u64) -> String {
+    let length = [10, 100, 300, 900, 5000][(scattered(number) >> 40) as usize % 5];
+    format!("{:016x}{}", scattered(number), ".".repeat(length))
+}
+
+/// Two tables as ours are made, one in the order of writing and one in no order, with rows of two people in turn: even numbers
+/// are one's, odd ones the other's.
+async fn write_rows(store: &Store, numbers: std::ops::Range<u64>) {
+    let written = store.write("test", move |tx| {
+        for sql in [
+            "CREATE TABLE IF NOT EXISTS told (no INTEGER PRIMARY KEY, whose INTEGER NOT NULL, text TEXT NOT NULL) STRICT",
+            "CREATE INDEX IF NOT EXISTS told_by_text ON told (text)",
+            "CREATE TABLE IF NOT EXISTS kept (id INTEGER PRIMARY KEY, whose INTEGER NOT NULL, text TEXT NOT NULL) STRICT, WITHOUT ROWID",
+        ] {
+            tx.execute(sql, &[])?;
+        }
+        for number in numbers.clone() {
+            let (no, whose, text) = (number as i64, (number % 2) as i64, saying(number));
+            let place = (scattered(number) >> 1) as i64;
+            let short = &text[..text.len().min(400)];
+            tx.execute("INSERT INTO told VALUES ($1, $2, $3)", &[no.into(), whose.into(), short.into()])?;
+            tx.execute("INSERT INTO kept VALUES ($1, $2, $3)", &[place.into(), whose.into(), text.as_str().into()])?;
+        }
+        Ok::<_, StoreError>(())
+    });
+    written.await.unwrap();
+}
+
+async fn delete_rows(store: &Store, whose: i64) {
+    let deleted = store.write("test", move |tx| {
+        tx.execute("DELETE FROM told WHERE whose = $1", &[whose.into()])?;
+        tx.execute("DELETE FROM kept WHERE whose = $1", &[whose.into()])
+    });
+    deleted.await.unwrap();
+}
+
+/// How many of these rows can be found in the files.
+fn rows_on_disk(folder: &Path, numbers: impl Iterator<Item = u64>) -> usize {
+    let files = std::fs::read_dir(folder).unwrap();
+    let bytes: Vec<u8> = files.flat_map(|file| std::fs::read(file.unwrap().path()).unwrap()).collect();
+    // Sixteen letters stand before the first of the full stops.
+    let starts = bytes.windows(17).filter(|part| part[16] == b'.' && part[15] != b'.');
+    let found: HashSet<&[u8]> = starts.map(|part| &part[..16]).collect();
+    numbers.filter(|number| found.contains(&saying(*number).as_bytes()[..16])).count()
+}
+
+#[tokio::test]
+async fn copies_of_deleted_rows_leave_the_unused_space_of_pages() {
+    let folder = TempDir::new().unwrap();
+    let (_, store) = open_in(folder.path());
+    for batch in 0..20 {
+        write_rows(&store, 200 * batch..200 * (batch + 1)).await;
+    }
+    delete_rows(&store, 1).await;
+    assert!(store.scrub(Traces::Log).await.unwrap());
+    let left = rows_on_disk(folder.path(), (1..4000).step_by(2));
+    assert!(left > 0, "SQLite keeps no copies any more, and nobody has to look for them");
+
+    assert!(store.scrub(Traces::Pages).await.unwrap());
+
+    assert_eq!(rows_on_disk(folder.path(), (1..4000).step_by(2)), 0, "after the answer");
+    assert_eq!(integrity(&store).await, "ok");
+    assert_eq!(
+        number(&store, "SELECT count(*) FROM told t JOIN kept k ON substr(k.text, 1, 400) = t.text").await,
+        2000
+    );
+    store.close();
+    assert_eq!(rows_on_disk(folder.path(), (1..4000).step_by(2)), 0, "after the end");
+    assert_eq!(rows_on_disk(folder.path(), (0..4000).step_by(2)), 2000);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_are_scrubbed_while_others_read_and_write() {
+    let folder = TempDir::new().unwrap();
+    let (_, store) = open_in(folder.path());
+    write_rows(&store, 0..2000).await;
+    let next = Arc::new(AtomicU64::new(2000));
+    let mut others = JoinSet::new();
+    for _ in 0..3 {
+        let (store, next) = (store.clone(), next.clone());
+        others.spawn(async move {
+            loop {
+                // Even numbers only: these stay.
+                let number = next.fetch_add(2, Ordering::Relaxed);
+                write_rows(&store, number..number + 1).await;
+                let sql = "SELECT count(*) FROM told WHERE text IN (SELECT substr(text, 1, 400) FROM kept)";
+                assert!(self::number(&store, sql).await > 0);
+            }
+        });
+    }
+    delete_rows(&store, 1).await;
+    while next.load(Ordering::Relaxed) < 2100 {
+        tokio::task::yield_now().await;
+    }
+
+    assert!(store.scrub(Traces::Pages).await.unwrap());
+
+    assert_eq!(rows_on_disk(folder.path(), (1..2000).step_by(2)), 0);
+    others.abort_all();
+    while others.join_next().await.is_some() {}
+    // What was under way when it was broken off may still come.
+    store.write("test", |_| Ok::<_, StoreError>(())).await.unwrap();
+    assert_eq!(integrity(&store).await, "ok");
+    let (told, kept) = ("SELECT count(*) FROM told", "SELECT count(*) FROM kept");
+    let written = number(&store, told).await;
+    assert!(written >= 1050 && written == number(&store, kept).await, "{written}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -711,12 +828,12 @@ async fn the_log_is_emptied_while_others_read_and_write() {
             Ok::<_, StoreError>(())
         });
         deleted.await.unwrap();
-        assert!(store.scrub(false).await.unwrap());
+        assert!(store.scrub(Traces::Pages).await.unwrap());
         assert!(!on_disk(folder.path(), &format!("deleted {n}")));
     }
     others.abort_all();
     while others.join_next().await.is_some() {}
-    assert!(store.scrub(false).await.unwrap());
+    assert!(store.scrub(Traces::Pages).await.unwrap());
     assert_eq!(log_size(folder.path()), 0);
 }
 
@@ -731,7 +848,7 @@ async fn a_long_read_keeps_the_log_but_holds_up_nobody() {
 
     let scrubbing = tokio::spawn({
         let store = store.clone();
-        async move { store.scrub(false).await }
+        async move { store.scrub(Traces::Pages).await }
     });
     let (mut slowest, mut n) = (Duration::ZERO, 0);
     while !scrubbing.is_finished() {
@@ -746,7 +863,7 @@ async fn a_long_read_keeps_the_log_but_holds_up_nobody() {
     assert!(n > 20, "only {n} commits");
 
     drop(shell);
-    assert!(store.scrub(false).await.unwrap());
+    assert!(store.scrub(Traces::Pages).await.unwrap());
     assert_eq!(log_size(folder.path()), 0);
 }
 

@@ -12,7 +12,7 @@ use memtrove_store::conversations::{groups, search};
 use memtrove_store::sqlite::{self, SqliteConfig, SqliteEngine};
 use memtrove_store::vault::rotation::{self, Rotation};
 use memtrove_store::vault::{self, Key, Keys, Vault, places};
-use memtrove_store::{Store, StoreError, TextDocument, TextQuery, Tx, TxExt, Value};
+use memtrove_store::{Store, StoreError, TextDocument, TextQuery, Traces, Tx, TxExt, Value};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -164,7 +164,7 @@ async fn rotate(folder: &Path, vault: Vault) -> u64 {
         rows = visited;
     }
     write(&store, move |tx| rotation.finish(tx)).await.unwrap();
-    store.scrub(true).await.unwrap();
+    store.scrub(Traces::Texts).await.unwrap();
     store.close();
     if progress.leaves_traces {
         sqlite::rewrite(&database(folder)).unwrap();

@@ -24,7 +24,7 @@ pub use changes::*;
 pub use forget::*;
 pub use meaning::*;
 pub use memories::*;
-use memtrove_store::{Lock, Row, Store, StoreError, TextDocument, TextHit, TextQuery, TxExt, Value};
+use memtrove_store::{Lock, Row, Store, StoreError, TextDocument, TextHit, TextQuery, Traces, TxExt, Value};
 pub use nodes::*;
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -1004,7 +1004,7 @@ pub async fn rewriting_the_index_loses_nothing_that_is_in_it(fixture: impl Fixtu
             break;
         }
     }
-    assert!(store.scrub(true).await.unwrap(), "nobody reads");
+    assert!(store.scrub(Traces::Texts).await.unwrap(), "nobody reads");
     let expected = (0..200).filter(|n| n % 2 == 1 && n % 3 != 1).chain(200..others).collect();
     assert_eq!(find(store, &["walrus"], None).await, expected);
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use memtrove_server::telemetry::{self, TelemetryConfig};
 use memtrove_store::vault::rotation::{self, Rotation};
-use memtrove_store::{Store, StoreError, Tx, archive, postgres, sqlite};
+use memtrove_store::{Store, StoreError, Traces, Tx, archive, postgres, sqlite};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -124,8 +124,10 @@ impl Folder {
         if begun.leaves_traces {
             let spinner = terminal::progress_bar("{spinner} removing traces {elapsed}", 0);
             spinner.enable_steady_tick(Duration::from_millis(100));
+            // Unused space of pages goes as the database is written anew.
+            store.rewrite_texts().await?;
             ensure!(
-                store.scrub(true).await?,
+                store.scrub(Traces::Log).await?,
                 "another program reads from {}: close it and run this again",
                 self.database
             );

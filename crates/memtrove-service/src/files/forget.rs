@@ -207,13 +207,13 @@ fn hide_some(tx: &mut dyn Tx, cx: &Context, forget: &Forget) -> Result<Option<(V
 /// go, it is tried again; the user is forgotten all the same.
 async fn scrub(cx: &Context) {
     let scrubbed = async {
-        let traces = cx.store.read("forgotten_traces", forget::traces).await?;
-        if traces.is_empty() {
+        let unscrubbed = cx.store.read("forgotten_traces", forget::unscrubbed).await?;
+        if unscrubbed.is_empty() {
             return Ok(true);
         }
-        let scrubbed = cx.store.scrub(traces.texts).await?;
+        let scrubbed = cx.store.scrub(unscrubbed.traces).await?;
         let noted = if scrubbed { forget::set_scrubbed } else { forget::set_rewritten };
-        cx.store.write("forget_traces", move |tx| noted(tx, &traces)).await?;
+        cx.store.write("forget_traces", move |tx| noted(tx, &unscrubbed)).await?;
         Ok::<_, StoreError>(scrubbed)
     };
     match scrubbed.await {

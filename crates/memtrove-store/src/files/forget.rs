@@ -12,7 +12,7 @@ use crate::memories::purge::{self, Detached, Selector};
 use crate::memories::{
     MemoryNo, entries as memory_entries, idempotency as memory_idempotency, pointers, versions,
 };
-use crate::{Lock, Recorded, Row, StoreError, Tx, TxExt, Value, attachments, meta, stream};
+use crate::{Lock, Recorded, Row, StoreError, Traces, Tx, TxExt, Value, attachments, meta, stream};
 use memtrove_core::conversations::Channel;
 use memtrove_core::files::{FilePath, Scope};
 use memtrove_core::identity::Tenant;
@@ -498,45 +498,54 @@ pub fn set_cleared(tx: &mut dyn Tx, forget: &Forget) -> Result<(), StoreError> {
 }
 
 /// Forgets whose rows are gone, and may have left something on the disk.
-#[derive(Debug, Clone, Default)]
-pub struct Traces {
+#[derive(Debug, Clone)]
+pub struct Unscrubbed {
     ids: Vec<i64>,
-    /// In the full-text index, too.
-    pub texts: bool,
+    /// Where.
+    pub traces: Traces,
 }
 
-impl Traces {
+impl Unscrubbed {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
 }
 
+/// What `texts` says of a forget whose texts and pages are done.
+const ONLY_LOG: i64 = 2;
+
 /// What is to be scrubbed from the disk.
-pub fn traces(tx: &mut dyn Tx) -> Result<Traces, StoreError> {
-    let mut traces = Traces::default();
-    for (id, texts) in
-        tx.rows("SELECT id, texts FROM forgotten_users WHERE user_id IS NULL LIMIT 1000", &[], |row| {
-            Ok((row.int(0)?, row.int(1)? != 0))
-        })?
-    {
-        traces.ids.push(id);
-        traces.texts |= texts;
-    }
-    Ok(traces)
+pub fn unscrubbed(tx: &mut dyn Tx) -> Result<Unscrubbed, StoreError> {
+    let mut found = Unscrubbed { ids: Vec::new(), traces: Traces::Log };
+    tx.query(
+        "SELECT id, texts FROM forgotten_users WHERE user_id IS NULL LIMIT 1000",
+        &[],
+        Lock::None,
+        &mut |row| {
+            found.ids.push(row.int(0)?);
+            found.traces = found.traces.max(match row.int(1)? {
+                ONLY_LOG => Traces::Log,
+                0 => Traces::Pages,
+                _ => Traces::Texts,
+            });
+            Ok(ControlFlow::Continue(()))
+        },
+    )?;
+    Ok(found)
 }
 
-/// Notes that the full-text index was rewritten without these: only the log may still have them.
-pub fn set_rewritten(tx: &mut dyn Tx, traces: &Traces) -> Result<(), StoreError> {
-    for id in &traces.ids {
-        tx.post("UPDATE forgotten_users SET texts = 0 WHERE id = $1", &[(*id).into()])?;
+/// Notes that only the log may still have these.
+pub fn set_rewritten(tx: &mut dyn Tx, rewritten: &Unscrubbed) -> Result<(), StoreError> {
+    for id in &rewritten.ids {
+        tx.post("UPDATE forgotten_users SET texts = $2 WHERE id = $1", &[(*id).into(), ONLY_LOG.into()])?;
     }
     Ok(())
 }
 
 /// Notes that these are not on the disk any more.
-pub fn set_scrubbed(tx: &mut dyn Tx, traces: &Traces) -> Result<(), StoreError> {
-    for id in &traces.ids {
+pub fn set_scrubbed(tx: &mut dyn Tx, scrubbed: &Unscrubbed) -> Result<(), StoreError> {
+    for id in &scrubbed.ids {
         tx.post("DELETE FROM forgotten_users WHERE id = $1", &[(*id).into()])?;
     }
     Ok(())

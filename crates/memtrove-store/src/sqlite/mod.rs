@@ -13,6 +13,7 @@ mod feed;
 mod inspection;
 mod migrations;
 mod reader;
+mod scrub;
 mod text;
 mod tx;
 mod volatile;
@@ -122,6 +123,12 @@ impl SqliteEngine {
         }
         let lock = lock(&place)?;
         let mut writer = connection::open(&place, Role::Writer)?;
+        if !has_pages_table(&writer).map_err(|error| place.error(&error))? {
+            return Err(StoreError::Schema(
+                "SQLite was built without its table of pages, which forgetting needs: build with the flags in .cargo/config.toml"
+                    .into(),
+            ));
+        }
         migrations::migrate(&writer, &place)?;
         SqliteTx::new(&writer, place.clone(), Arc::clone(&config.vault), true).alone(vault::admit)?;
         let checkpointer = connection::open(&place, Role::Checkpointer)?;
@@ -320,6 +327,15 @@ pub fn at_rest(database: &Path) -> Result<File, StoreError> {
     checkpoint::truncate(&connection).map_err(|error| place.error(&error))?;
     connection.close().map_err(|(_, error)| place.error(&error))?;
     Ok(lock)
+}
+
+/// Whether SQLite was built with what [`scrub`] needs.
+fn has_pages_table(connection: &rusqlite::Connection) -> rusqlite::Result<bool> {
+    connection.query_row(
+        "SELECT EXISTS (SELECT 1 FROM pragma_module_list WHERE name = 'sqlite_dbpage')",
+        [],
+        |row| row.get(0),
+    )
 }
 
 /// The schema a database of this version has.

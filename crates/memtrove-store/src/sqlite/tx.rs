@@ -4,12 +4,13 @@ use super::compaction;
 use super::dialect::translate;
 use super::failure::{Place, is_disk_full};
 use super::feed;
+use super::scrub;
 use super::text::{self, TextChange};
 use crate::port::EachRow;
 use crate::vault::Vault;
 use crate::{
-    Compaction, FeedEntry, Job, Lock, Recorded, Row, StoreError, TextDocument, TextHit, TextQuery, Tx, TxExt,
-    Value,
+    Compaction, FeedEntry, Job, Lock, Recorded, Row, StalePages, StoreError, TextDocument, TextHit,
+    TextQuery, Tx, TxExt, Value,
 };
 use rusqlite::types::{ToSql, ToSqlOutput, Value as SqliteValue, ValueRef};
 use rusqlite::{Connection, Statement};
@@ -288,6 +289,15 @@ impl Tx for SqliteTx<'_> {
     fn compact_texts(&mut self, begun: Option<Compaction>) -> Result<Option<Compaction>, StoreError> {
         self.writing()?;
         compaction::step(self, begun)
+    }
+
+    fn find_stale_pages(&mut self, from: i64) -> Result<StalePages, StoreError> {
+        scrub::find(self, from)
+    }
+
+    fn clear_stale_pages(&mut self, pages: &[i64]) -> Result<(), StoreError> {
+        self.writing()?;
+        scrub::clear(self, pages)
     }
 
     fn has_untaken_texts(&mut self) -> Result<bool, StoreError> {

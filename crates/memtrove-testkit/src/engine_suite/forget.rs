@@ -10,7 +10,7 @@ use memtrove_store::conversations::rows::{self, NewConversation};
 use memtrove_store::conversations::{ancestry, entries, groups, memberships, search};
 use memtrove_store::files::forget::{self, Forget, Removed, Step};
 use memtrove_store::files::scopes;
-use memtrove_store::{Store, StoreError, TextDocument, Tx, TxExt};
+use memtrove_store::{Store, StoreError, TextDocument, Traces, Tx, TxExt};
 use uuid::Uuid;
 
 /// Everything happens at once: what belongs to a forget is not decided by a clock.
@@ -320,12 +320,12 @@ pub async fn the_end_of_one_forget_is_not_the_end_of_another(fixture: impl Fixtu
     assert_eq!(authors(store, 1).await, [None, Some("alice".into())]);
     let left = store.read("suite", forget::unfinished).await.unwrap();
     assert_eq!(left.len(), 1);
-    let traces = store.read("suite", forget::traces).await.unwrap();
-    assert!(!traces.is_empty() && !traces.texts);
+    let unscrubbed = store.read("suite", forget::unscrubbed).await.unwrap();
+    assert!(!unscrubbed.is_empty() && unscrubbed.traces == Traces::Pages);
     let second = left[0].clone();
     steps(store, &second, forget::anonymize, 100).await;
     write(store, move |tx| forget::set_cleared(tx, &second)).await;
-    write(store, move |tx| forget::set_scrubbed(tx, &traces)).await;
+    write(store, move |tx| forget::set_scrubbed(tx, &unscrubbed)).await;
 
     assert_eq!(authors(store, 1).await, [None, None]);
     assert_eq!(count(store, "SELECT COUNT(*) FROM forgotten_users").await, 1, "it may still be on the disk");

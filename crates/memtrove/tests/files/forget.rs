@@ -1,6 +1,9 @@
 //! Forgetting a user: the report, what is gone everywhere, what others keep, and what is left on the disk.
 
 use crate::support::*;
+use rusqlite::types::ValueRef;
+use std::collections::HashSet;
+use std::path::Path;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -563,11 +566,13 @@ impl Traces {
                 "a replaced memory",
                 "the metadata of a memory",
                 "the object of a fact",
+                "the name of an attachment",
                 "a private memory of a project",
                 "a replaced private memory of a project",
             ]),
             names: marked(&[
                 "a path",
+                "a long path",
                 "an event's id",
                 "a reason",
                 "an idempotency key",
@@ -618,6 +623,11 @@ impl Traces {
             format!("{} {}", "many words of no matter ".repeat(1500), self.of("the end of a large file"));
         allowed(scope.put(&path, &etag(&replaced), note(&large)), &[200, 400, 412]);
 
+        let folders =
+            format!("{}/", "A Folder With A Long Name ".repeat(9).trim_end().replace(' ', "-")).repeat(3);
+        let long_path = format!("{folders}{}-{}.md", self.of("a long path"), fresh_name("file"));
+        allowed(scope.put(&long_path, "*", note("far down")), &[200]);
+
         let id = format!("{}-{}", self.of("an event's id"), fresh_name("event"));
         for digest in ["a replaced digest", "the digest of an event"] {
             let event = scope.event(
@@ -637,6 +647,29 @@ impl Traces {
         let memory = noted(self.of("an entry of the memory"));
         allowed(speaker.post(&format!("{}/sync", entries(&chat)), memory), &[200, 404]);
         self.leave_memories(scope, speaker);
+        self.leave_attachment(speaker, &chat);
+    }
+
+    /// Leaves the trace that an attachment of an entry leaves.
+    fn leave_attachment(&self, speaker: &Client, chat: &str) {
+        let form = format!(
+            "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{}.txt\"\r\n\
+             Content-Type: text/plain\r\n\r\n{}\r\n--b--\r\n",
+            self.of("the name of an attachment"),
+            fresh_name("bytes")
+        );
+        let form =
+            Body::Raw { content_type: Some("multipart/form-data; boundary=b"), bytes: form.into_bytes() };
+        let uploaded = speaker.send("POST", "/v1/attachments", form);
+        if uploaded.status == 503 {
+            return; // its user was forgotten meanwhile
+        }
+        let uploaded = uploaded.expect(201);
+        let mut entry = said("with an attachment");
+        entry["content"][0]["attachments"] = json!([{"attachmentId": uploaded.json["id"]}]);
+        let answer = speaker.post(&entries(chat), entry);
+        // Whoever is being forgotten has neither conversations nor attachments any more.
+        assert!([201, 400, 404].contains(&answer.status), "{}", answer.describe());
     }
 
     /// Leaves the traces that memories leave.
@@ -710,6 +743,145 @@ fn no_byte_of_a_forgotten_user_is_left() {
     let log = server.log();
     for (name, marker) in traces.content.iter().chain(&traces.indexed) {
         assert!(!log.contains(marker.as_str()), "{name} is in the log");
+    }
+}
+
+/// How often two users write in turn until one of them is forgotten. Every round takes seconds; to be sure, ask for 20.
+fn rounds() -> usize {
+    std::env::var("FORGET_ROUNDS").map_or(5, |rounds| rounds.parse().expect("a number of rounds"))
+}
+
+/// Everything that rows say in texts and bytes, vectors included. The full-text index, which is made of words that others may
+/// have, counts only as what is there.
+fn values(folder: &Path, with_words: bool) -> Vec<Vec<u8>> {
+    let database = rusqlite::Connection::open(folder.join("memtrove.db")).unwrap();
+    database.busy_timeout(Duration::from_secs(5)).unwrap();
+    let mut tables = database
+        .prepare(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'text_index' AND sql NOT NULL",
+        )
+        .unwrap();
+    let names = tables.query_map([], |row| row.get::<_, String>(0)).unwrap().map(Result::unwrap);
+    let mut values = Vec::new();
+    for name in names.filter(|name| with_words || !name.starts_with("text_index")) {
+        let mut statement = database.prepare(&format!("SELECT * FROM {name}")).unwrap();
+        let columns = statement.column_count();
+        let mut rows = statement.query([]).unwrap();
+        while let Some(row) = rows.next().unwrap() {
+            for column in 0..columns {
+                if let ValueRef::Text(bytes) | ValueRef::Blob(bytes) = row.get_ref(column).unwrap() {
+                    values.push(bytes.to_vec());
+                }
+            }
+        }
+    }
+    values
+}
+
+/// Parts of values, to be looked for.
+struct Parts {
+    parts: HashSet<[u8; PART]>,
+    /// Of which first three bytes there are some: a look here is much faster than one into the set.
+    beginnings: Vec<bool>,
+}
+
+/// Long enough to occur nowhere by chance.
+const PART: usize = 16;
+
+impl Parts {
+    /// All that these values are made of.
+    fn of(values: &[Vec<u8>]) -> Self {
+        let whole = values.iter().flat_map(|value| value.chunks_exact(PART).chain(value.rchunks_exact(PART)));
+        let parts: HashSet<[u8; PART]> = whole.map(|part| part.try_into().unwrap()).collect();
+        let mut beginnings = vec![false; 1 << 24];
+        parts.iter().for_each(|part| beginnings[beginning(part)] = true);
+        Self { parts, beginnings }
+    }
+
+    fn found_in(&self, bytes: &[u8]) -> HashSet<[u8; PART]> {
+        let likely = bytes.windows(PART).filter(|part| self.beginnings[beginning(part)]);
+        likely.filter_map(|part| self.parts.get(part).copied()).collect()
+    }
+
+    /// Those that none of these values has.
+    fn without(mut self, values: &[Vec<u8>]) -> Self {
+        for value in values {
+            for part in self.found_in(value) {
+                self.parts.remove(&part);
+            }
+        }
+        self
+    }
+}
+
+fn beginning(part: &[u8]) -> usize {
+    usize::from(part[0]) << 16 | usize::from(part[1]) << 8 | usize::from(part[2])
+}
+
+/// Waits until everything that was said can be found by its meaning, too.
+fn wait_for_vectors(folder: &Path) {
+    let database = rusqlite::Connection::open(folder.join("memtrove.db")).unwrap();
+    database.busy_timeout(Duration::from_secs(5)).unwrap();
+    let waiting =
+        "SELECT (SELECT count(*) FROM texts) - (SELECT count(*) FROM meanings WHERE model NOT NULL)";
+    while database.query_row(waiting, [], |row| row.get::<_, i64>(0)).unwrap() > 0 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn nothing_of_a_forgotten_user_is_left_among_the_rows_of_another() {
+    let mut server = local_server();
+    let tenant = fresh_name("tenant");
+    let is_sqlite = !memtrove_testkit::server::engine_is_postgres();
+    for round in 0..rounds() {
+        let [gone, stays] = ["gone", "stays"].map(|role| Scope::of(&server, &tenant, &fresh_name(role)));
+        let (left, kept) = (Traces::new(), Traces::new());
+        std::thread::scope(|threads| {
+            for (traces, scope) in [(&left, &gone), (&kept, &stays)] {
+                let speaker = speaker(&server, scope);
+                threads.spawn(move || {
+                    let chat = start(&speaker, "many rows in a row");
+                    for number in 0..20 {
+                        say(&speaker, &chat, &format!("{number} {}", fresh_name("word").repeat(number)));
+                    }
+                    traces.leave(scope, &speaker);
+                });
+            }
+        });
+        let before = if is_sqlite {
+            wait_for_vectors(server.data_dir());
+            values(server.data_dir(), false)
+        } else {
+            vec![]
+        };
+
+        gone.forget().expect(200);
+
+        assert!(server.stop().success());
+        let all = |traces: &Traces| [&traces.content[..], &traces.names, &traces.indexed].concat();
+        assert_eq!(found_in(&server, &all(&left)), Vec::<&str>::new(), "round {round}");
+        let names: Vec<&str> = all(&kept).iter().map(|(name, _)| *name).collect();
+        assert_eq!(found_in(&server, &all(&kept)), names, "round {round}: what the other one keeps");
+        if is_sqlite {
+            let after = values(server.data_dir(), true);
+            let whole: HashSet<&Vec<u8>> = after.iter().collect();
+            let gone: Vec<Vec<u8>> = before.into_iter().filter(|value| !whole.contains(value)).collect();
+            let parts = Parts::of(&gone).without(&after);
+            assert!(parts.parts.len() > 200, "little is gone: {}", parts.parts.len());
+            for (name, bytes) in server.stored().everything() {
+                let found: Vec<String> = parts
+                    .found_in(&bytes)
+                    .iter()
+                    .map(|part| String::from_utf8_lossy(part).into_owned())
+                    .collect();
+                assert_eq!(found, Vec::<String>::new(), "round {round}: {name}");
+            }
+        }
+        server.restart();
+        let stays = Scope::of(&server, &tenant, &stays.user);
+        assert_eq!(stays.paths("limit=500").len(), 2, "round {round}");
+        assert_eq!(stays.found(json!({"query": kept.of("the digest of an event")})).len(), 1);
     }
 }
 
@@ -803,7 +975,7 @@ fn with_encryption_no_content_is_ever_on_the_disk() {
     assert_eq!(found_in(&server, &traces.content), Vec::<&str>::new(), "after it has stopped");
     server.restart();
     scope = Scope::of(&server, &scope.tenant, &scope.user);
-    let paths = scope.paths("");
+    let paths = scope.paths(&format!("prefix={}", traces.of("a path")));
     assert_eq!(paths.len(), 5);
     let text = scope.read(&paths[0]).content()["text"].as_str().unwrap().to_owned();
     assert!(text.ends_with(traces.of("the end of a large file")));
