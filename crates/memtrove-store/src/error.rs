@@ -24,6 +24,9 @@ pub enum StoreError {
     /// The stored schema is not one this version can work with.
     #[error("{0}")]
     Schema(String),
+    /// What is stored cannot be read any more: pages or rows are not what was written. It does not mend itself.
+    #[error("{0}")]
+    Damaged(String),
     /// A defect, here or in the engine.
     #[error("{0}")]
     Broken(String),
@@ -33,7 +36,7 @@ impl From<StoreError> for memtrove_core::Error {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Overloaded => memtrove_core::Error::Overloaded { retry_after_seconds: 1 },
-            StoreError::Unavailable(why) | StoreError::InUse(why) => {
+            StoreError::Unavailable(why) | StoreError::InUse(why) | StoreError::Damaged(why) => {
                 memtrove_core::Error::StorageUnavailable(why)
             }
             StoreError::Unknown(_) => memtrove_core::Error::Timeout,

@@ -11,6 +11,7 @@ pub mod archive;
 pub mod attachments;
 pub mod changes;
 pub mod conversations;
+mod damage;
 mod error;
 pub mod files;
 pub mod leases;

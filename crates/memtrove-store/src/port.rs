@@ -65,7 +65,7 @@ impl<'a, T: Into<Value<'a>>> From<Option<T>> for Value<'a> {
 }
 
 /// One row of a result. Columns are counted from 0; a value of another type than asked for is a defect of the schema
-/// or the statement and comes back as [`StoreError::Broken`].
+/// or the statement and comes back as [`StoreError::Broken`], or damage where the engine itself does not keep types apart.
 pub trait Row {
     /// An integer.
     fn opt_int(&self, column: usize) -> Result<Option<i64>, StoreError>;

@@ -47,6 +47,8 @@ pub struct Health {
     pub queued: usize,
     /// Whether the database could not be reached when that was last tried.
     pub is_away: bool,
+    /// Whether something stored could not be read since the engine was opened.
+    pub is_damaged: bool,
 }
 
 /// A storage engine: threads, connections, queues.

@@ -76,6 +76,34 @@ async fn two_nodes_lose_no_increment() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn damage_is_told_from_defects_and_remembered() {
+    let database = Database::fresh();
+    let store = open(database.config());
+    // What the server says of a page or an index that it cannot read, and of a file that it cannot.
+    for (number, state) in ["XX001", "XX002", "58030", "58P01"].into_iter().enumerate() {
+        database.execute(
+            &format!(
+                "CREATE FUNCTION damage{number}() RETURNS bigint LANGUAGE plpgsql AS \
+                 $$ BEGIN RAISE EXCEPTION 'invalid page' USING ERRCODE = '{state}'; END $$"
+            ),
+            b"",
+        );
+    }
+    assert!(!store.health().is_damaged);
+    for number in 0..4 {
+        let sql = format!("SELECT damage{number}()");
+        let read = store.read("test", move |tx| tx.first(&sql, &[], |row| row.int(0)));
+        let refused = read.await.unwrap_err();
+        assert!(
+            matches!(&refused, StoreError::Damaged(why) if why.contains("restore a backup")),
+            "{refused:?}"
+        );
+    }
+    assert_eq!(count(&store).await, 0, "what is sound can be read");
+    assert!(store.health().is_damaged, "and yet it is known");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_unit_of_work_whose_connection_is_cut_before_the_commit_is_run_again() {
     let database = Database::fresh();
     let proxy = Proxy::before(&database);

@@ -308,10 +308,11 @@ pub async fn large_values_come_back(fixture: impl Fixture) {
 pub async fn a_value_of_another_type_is_refused(fixture: impl Fixture) {
     let store = fixture.store();
     run(store, &[VALUES, "INSERT INTO suite_values (id, t) VALUES (1, 'text')"]).await;
+    // A damaged page may have such values, where nothing else in the engine sees what belongs into a column.
     let read = store.read("suite", |tx| tx.first("SELECT t FROM suite_values", &[], |row| row.int(0)));
-    assert!(matches!(read.await, Err(StoreError::Broken(_))));
+    assert!(matches!(read.await, Err(StoreError::Broken(_) | StoreError::Damaged(_))));
     let read = store.read("suite", |tx| tx.first("SELECT id FROM suite_values", &[], |row| row.uuid(0)));
-    assert!(matches!(read.await, Err(StoreError::Broken(_))));
+    assert!(matches!(read.await, Err(StoreError::Broken(_) | StoreError::Damaged(_))));
 }
 
 pub async fn a_null_where_none_may_be_is_refused(fixture: impl Fixture) {

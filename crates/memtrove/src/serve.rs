@@ -120,6 +120,9 @@ pub async fn launch(
             if store.health().is_away {
                 return Err("the database cannot be reached".to_owned());
             }
+            if store.health().is_damaged {
+                return Err("the database is damaged".to_owned());
+            }
             let read = store.read("readiness", |tx| meta::probe(tx)).await;
             let wrote = store.write("readiness", |tx| meta::probe_writing(tx)).await;
             read.and(wrote).map_err(|reason: StoreError| {

@@ -76,6 +76,17 @@ impl From<&Error> for Failure {
             &SqlState::FEATURE_NOT_SUPPORTED if message.contains("cached plan") => {
                 (StoreError::Broken(message), Remedy::Reconnect)
             }
+            // The last two: a file that cannot be read, and one that is not there.
+            &SqlState::DATA_CORRUPTED
+            | &SqlState::INDEX_CORRUPTED
+            | &SqlState::IO_ERROR
+            | &SqlState::UNDEFINED_FILE => (
+                StoreError::Damaged(format!(
+                    "the database is damaged ({message}, {}): see the log of PostgreSQL, and restore a backup",
+                    cause.code().code()
+                )),
+                Remedy::None,
+            ),
             code if code.code().starts_with("23") => (StoreError::Constraint(message), Remedy::None),
             // Connection failures, a server that stops or starts, and one that has no room for another connection.
             code if ["08", "57", "53"].iter().any(|class| code.code().starts_with(class)) => {

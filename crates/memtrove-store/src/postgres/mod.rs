@@ -23,6 +23,7 @@ mod vector_indexes;
 mod vectors;
 mod worker;
 
+use crate::damage::Damage;
 use crate::vault::{self, Vault};
 use crate::{Engine, Health, Job, StoreError, Tx};
 use connection::{Session, waiting};
@@ -130,6 +131,7 @@ pub struct PostgresEngine {
     connections: usize,
     load: Arc<Load>,
     outage: Arc<Outage>,
+    damage: Arc<Damage>,
     keys: Arc<Keys>,
     /// `None` once the engine is closed.
     queues: RwLock<Option<Queues>>,
@@ -171,6 +173,7 @@ impl PostgresEngine {
             connections: config.connections,
             load: Arc::default(),
             outage,
+            damage: Arc::default(),
             keys: Arc::default(),
             queues: RwLock::new(Some(Queues { write, read })),
             threads: Mutex::default(),
@@ -182,8 +185,8 @@ impl PostgresEngine {
         let writers = engine.connections.div_ceil(2);
         let crew = |role| {
             let bell = engine.follower.as_ref().map(Follower::bell);
-            let (config, outage) = (engine.config.clone(), engine.outage.clone());
-            Arc::new(Crew::new(role, config, schema, bell, outage, engine.keys.clone()))
+            let condition = (engine.outage.clone(), engine.damage.clone());
+            Arc::new(Crew::new(role, engine.config.clone(), schema, bell, condition, engine.keys.clone()))
         };
         let (writing, reading) = (crew(Role::Writer), crew(Role::Reader));
         engine.add_thread(&writing, &writes, Some(first))?;
@@ -247,6 +250,7 @@ impl Engine for PostgresEngine {
             total: self.connections,
             queued: queues.as_ref().map_or(0, |queues| queues.write.len() + queues.read.len()),
             is_away: self.outage.is_on(),
+            is_damaged: self.damage.is_found(),
         }
     }
 

@@ -7,6 +7,7 @@ use super::keys::{Keys, Waiting};
 use super::tx::{Committed, PostgresTx};
 use super::{Load, PostgresConfig, Work, presence};
 use crate::StoreError;
+use crate::damage::Damage;
 use crossbeam_channel::{Receiver, RecvError, Sender, select, unbounded};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -66,6 +67,7 @@ pub(super) struct Crew {
     schema: Option<&'static str>,
     bell: Option<Bell>,
     outage: Arc<Outage>,
+    damage: Arc<Damage>,
     keys: Arc<Keys>,
     /// How many have a connection.
     connected: AtomicUsize,
@@ -79,7 +81,7 @@ impl Crew {
         config: PostgresConfig,
         schema: Option<&'static str>,
         bell: Option<Bell>,
-        outage: Arc<Outage>,
+        (outage, damage): (Arc<Outage>, Arc<Damage>),
         keys: Arc<Keys>,
     ) -> Self {
         Self {
@@ -88,6 +90,7 @@ impl Crew {
             schema,
             bell,
             outage,
+            damage,
             keys,
             connected: AtomicUsize::default(),
             orphans: unbounded(),
@@ -281,6 +284,9 @@ impl Worker {
     }
 
     fn failed(&mut self, failure: Failure) -> Ran {
+        if let StoreError::Damaged(what) = &failure.error {
+            self.crew.damage.found(what);
+        }
         match failure.remedy {
             Remedy::None => Ran::Done(Err(failure.error)),
             Remedy::Reconnect => {

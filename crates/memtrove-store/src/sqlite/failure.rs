@@ -1,16 +1,24 @@
 //! SQLite's errors, as sentences that say what to do.
 
 use crate::StoreError;
+use crate::damage::Damage;
+use rusqlite::ffi::{SQLITE_IOERR_CORRUPTFS, SQLITE_IOERR_DATA, SQLITE_IOERR_READ, SQLITE_IOERR_SHORT_READ};
 use rusqlite::{Error, ErrorCode};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Where a database lies; knows how to talk about it.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     pub(super) database: PathBuf,
+    pub(super) damage: Arc<Damage>,
 }
 
 impl Place {
+    pub(super) fn new(database: PathBuf) -> Self {
+        Self { database, damage: Arc::default() }
+    }
+
     /// The folder that holds the database.
     pub(super) fn folder(&self) -> &Path {
         match self.database.parent() {
@@ -37,6 +45,12 @@ impl Place {
 
     /// What a failure of SQLite means for the caller.
     pub(super) fn error(&self, error: &Error) -> StoreError {
+        if is_damage(error) {
+            let what =
+                format!("the database {} is damaged ({error}): restore a backup", self.database.display());
+            self.damage.found(&what);
+            return StoreError::Damaged(what);
+        }
         let folder = self.folder().display();
         match error.sqlite_error_code() {
             Some(ErrorCode::ConstraintViolation) => StoreError::Constraint(error.to_string()),
@@ -60,10 +74,6 @@ impl Place {
             Some(ErrorCode::OutOfMemory) => {
                 StoreError::Unavailable("there is not enough memory for the database: try again later".into())
             }
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Broken(format!(
-                "the database {} is damaged ({error}): restore a backup",
-                self.database.display()
-            )),
             _ => StoreError::Broken(error.to_string()),
         }
     }
@@ -88,6 +98,19 @@ impl Place {
             "the data folder {} is read-only: make it writable, or choose another with --data-dir",
             self.folder().display()
         ))
+    }
+}
+
+/// Whether what is stored could not be read, as opposed to the disk being full or away.
+fn is_damage(error: &Error) -> bool {
+    const UNREADABLE: [i32; 4] =
+        [SQLITE_IOERR_READ, SQLITE_IOERR_SHORT_READ, SQLITE_IOERR_CORRUPTFS, SQLITE_IOERR_DATA];
+    match error.sqlite_error() {
+        Some(failure) => {
+            matches!(failure.code, ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
+                || UNREADABLE.contains(&failure.extended_code)
+        }
+        None => false,
     }
 }
 

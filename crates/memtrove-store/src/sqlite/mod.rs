@@ -25,7 +25,7 @@ use checkpoint::{Log, LogKeeper};
 use connection::Role;
 use crossbeam_channel::{Sender, TrySendError, bounded};
 use failure::Place;
-pub use inspection::{Inspection, inspect, look};
+pub use inspection::{Inspection, Soundness, check, inspect, look};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -114,7 +114,7 @@ pub struct SqliteEngine {
 impl SqliteEngine {
     /// Opens the database, makes or upgrades its schema, and starts the threads. Only one process may have it open.
     pub fn open(config: SqliteConfig) -> Result<SqliteEngine, StoreError> {
-        let place = Place { database: config.path };
+        let place = Place::new(config.path);
         if rusqlite::version_number() < OLDEST_SQLITE {
             return Err(StoreError::Schema(format!(
                 "SQLite {} can damage a log that is checkpointed while it is written: build with 3.51.3 or newer",
@@ -229,6 +229,7 @@ impl Engine for SqliteEngine {
             total: self.readers + 1,
             queued: queues.as_ref().map_or(0, |queues| queues.write.len() + queues.read.len()),
             is_away: false,
+            is_damaged: self.place.damage.is_found(),
         }
     }
 
@@ -310,7 +311,7 @@ fn private() -> OpenOptions {
 /// For as long as it takes that needs the space of the database twice more: in the folder for temporary files, where the
 /// copy is made, and beside the database, where the log takes it in before it replaces what is there.
 pub fn rewrite(database: &Path) -> Result<(), StoreError> {
-    let place = Place { database: database.to_owned() };
+    let place = Place::new(database.to_owned());
     let _lock = lock(&place)?;
     let connection = connection::open(&place, Role::Writer)?;
     // The copy is as large as the database, too large for memory.

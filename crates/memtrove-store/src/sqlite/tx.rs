@@ -224,6 +224,9 @@ impl Tx for SqliteTx<'_> {
             statement.clear_bindings();
             ran
         });
+        if let Err(StoreError::Damaged(what)) = &refused {
+            self.place.damage.found(what);
+        }
         match ran {
             Ok(()) => refused,
             Err(error) => Err(self.fail(&error)),
@@ -387,7 +390,10 @@ impl SqliteRow<'_> {
 }
 
 fn mistyped(column: usize, value: ValueRef<'_>, wanted: &str) -> StoreError {
-    StoreError::Broken(format!("column {column} holds {} where {wanted} was asked for", value.data_type()))
+    StoreError::Damaged(format!(
+        "a row is damaged: column {column} holds {} where {wanted} was asked for",
+        value.data_type()
+    ))
 }
 
 impl Row for SqliteRow<'_> {

@@ -26,7 +26,7 @@ pub struct VolatileEngine {
 impl VolatileEngine {
     /// Opens an empty database.
     pub fn open() -> Result<Self, StoreError> {
-        let place = Place { database: PathBuf::from("in memory") };
+        let place = Place::new(PathBuf::from("in memory"));
         let connection = connection::open_in_memory(&place)?;
         migrations::migrate(&connection, &place)?;
         let vault = Arc::new(Vault::plain());
@@ -94,6 +94,7 @@ impl Engine for VolatileEngine {
             total: 1,
             queued: queue.as_ref().map_or(0, Sender::len),
             is_away: false,
+            is_damaged: false,
         }
     }
 

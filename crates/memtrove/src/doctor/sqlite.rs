@@ -3,16 +3,22 @@
 use super::store::Readable;
 use super::{Check, DATABASE};
 use crate::config::{Bytes, Config};
-use memtrove_store::sqlite::{self, Inspection};
+use crate::terminal;
+use memtrove_store::sqlite::{self, Inspection, Soundness};
 use memtrove_store::vault::Vault;
 use memtrove_store::{StoreError, Tx};
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Less than this is worth a word: SQLite needs room for its log, and a full disk stops every write.
 const LITTLE_SPACE: u64 = 1 << 30;
 /// With less than this writes are about to fail.
 const NO_SPACE: u64 = 64 << 20;
+
+const BAR: &str = "looking at the database {bar:40} {pos}/{len} pages {elapsed}";
+/// A server cannot start its log over while somebody looks at its database, so that it grows.
+const PATIENCE_BESIDE_SERVER: Duration = Duration::from_secs(10);
 
 /// A database file, after a look at it that changed nothing.
 pub(super) struct Examined {
@@ -21,12 +27,17 @@ pub(super) struct Examined {
     holder: Option<String>,
     /// What was found; `None` where no file is.
     found: Option<Result<Inspection, StoreError>>,
+    /// Whether all of it can be read; `None` where there is nothing that could.
+    soundness: Option<Result<Soundness, StoreError>>,
 }
 
 impl Examined {
     pub(super) fn of(path: PathBuf, vault: Vault) -> Self {
+        let holder = lock_holder(&path);
         let found = path.exists().then(|| sqlite::inspect(&path, vault));
-        Self { holder: lock_holder(&path), found, path }
+        let soundness =
+            found.as_ref().is_some_and(Result::is_ok).then(|| look_through(&path, holder.is_some()));
+        Self { path, holder, found, soundness }
     }
 
     pub(super) fn in_use(&self) -> bool {
@@ -55,7 +66,8 @@ impl Examined {
             None => free_database(&self.path, self.found.as_ref()),
         };
         let folder = &config.server.data_dir;
-        [data_folder(folder), database].into_iter().chain(free_space(folder)).collect()
+        let integrity = self.soundness.as_ref().map(|soundness| integrity(&self.path, soundness));
+        [data_folder(folder), database].into_iter().chain(integrity).chain(free_space(folder)).collect()
     }
 }
 
@@ -121,6 +133,42 @@ fn free_database(path: &Path, found: Option<&Result<Inspection, StoreError>>) ->
         Some(Ok(Inspection { schema, .. })) => {
             Check::ok(DATABASE, format!("{shown} is a database with schema {schema}, used by nobody"))
         }
+    }
+}
+
+/// Looks at every page, showing progress on a terminal.
+fn look_through(path: &Path, in_use: bool) -> Result<Soundness, StoreError> {
+    let (bar, started) = (terminal::progress_bar(BAR, 0), Instant::now());
+    let shown = bar.clone();
+    let soundness = sqlite::check(path, move |seen, pages| {
+        shown.set_length(pages);
+        shown.set_position(seen);
+        !in_use || started.elapsed() < PATIENCE_BESIDE_SERVER
+    });
+    bar.finish_and_clear();
+    soundness
+}
+
+fn integrity(path: &Path, soundness: &Result<Soundness, StoreError>) -> Check {
+    const NAME: &str = "integrity";
+    let shown = path.display();
+    match soundness {
+        Ok(Soundness::Sound) => Check::ok(NAME, "every page of the database can be read"),
+        Ok(Soundness::Unfinished) => Check::advice(
+            NAME,
+            format!(
+                "{shown} is large, and a server uses it: not all of it was looked at in {} s",
+                PATIENCE_BESIDE_SERVER.as_secs()
+            ),
+            "stop the server and run this again, or run it on a copy",
+        ),
+        Ok(Soundness::Damaged(findings)) => Check::problem(
+            NAME,
+            format!("{shown} is damaged: {}", findings.join("; ")),
+            "stop the server, keep a copy of the folder, and restore a backup; without one, `memtrove export` saves what can \
+             still be read",
+        ),
+        Err(refusal) => Check::refusal(NAME, refusal),
     }
 }
 
