@@ -2,10 +2,11 @@
 
 use super::provider::{Write, Written};
 use super::replay::{Replay, Reply};
-use super::{MAX_ATTEMPTS, Memories, contended, count};
+use super::turns::Turn;
+use super::{Memories, count};
 use memtrove_core::memories::{
-    AccessPolicy, Applied, Assertion, Change, Kind, Memory, MemoryCaller, MemoryId, NewMemory, Precondition,
-    Refusal, State,
+    AccessPolicy, Applied, Assertion, Change, Embedding, Kind, Memory, MemoryCaller, MemoryId, NewMemory,
+    Precondition, Refusal, State,
 };
 use memtrove_core::{Result, parse_uuid};
 use memtrove_store::memories::{entries, versions};
@@ -172,8 +173,9 @@ impl Memories {
         Ok(replaced.memory)
     }
 
-    /// Changes an entry as `change` says: computed from what was read, embedded outside any lock, and committed if nobody
-    /// was faster; otherwise computed anew.
+    /// Changes an entry as `change` says: computed from what was read and committed if nobody was faster, otherwise computed
+    /// anew. Changes of one entry wait for each other's turn, but for no embedding: that is made between two turns. A change
+    /// never fails because there are others; it waits for as long as its request may take.
     pub(super) async fn change(
         &self,
         caller: &MemoryCaller,
@@ -182,20 +184,33 @@ impl Memories {
         reason: &'static str,
         change: impl Fn(&Memory) -> Result<Applied>,
     ) -> Result<Updated> {
-        for _ in 0..MAX_ATTEMPTS {
+        let mut embedded: Option<(String, Option<Embedding>)> = None;
+        loop {
+            let mut turn = self.turn(id).await;
             let current = self.reach(caller, id, assertion).await?;
             caller.authorise_write(current.scope.layer())?;
             let Applied { mut memory, content_changed } = change(&current)?;
             self.refuse_restated(&memory).await?;
             if content_changed {
-                memory.embedding = self.embed(caller.tenant().as_str(), &memory.content).await?;
+                match &embedded {
+                    Some((content, made)) if *content == memory.content => memory.embedding = made.clone(),
+                    _ => {
+                        // Whoever changes it meanwhile is noticed by its version.
+                        drop(turn.take());
+                        memory.embedding = self.embed(caller.tenant().as_str(), &memory.content).await?;
+                        embedded = Some((memory.content.clone(), memory.embedding.clone()));
+                        turn = self.turn(id).await;
+                    }
+                }
                 settle_state(&mut memory);
             }
             let actor = self.actor(caller, &assertion.identifiers);
             let journal = self.journal(actor, memory.updated_at, 1, reason);
             let (expected, memory) = (current.version, Arc::new(memory));
             let write = Write::Replace { memory: memory.clone(), expected };
-            if self.write(vec![write], journal).await? == Written::Done {
+            let written = self.write(vec![write], journal).await?;
+            drop(turn);
+            if written == Written::Done {
                 if content_changed {
                     self.cx.embeddings.forget(caller.tenant().as_str(), &current.content);
                     self.parts.upgrades.notify_one();
@@ -205,7 +220,11 @@ impl Memories {
                 return Ok(Updated { memory: Memory::clone(&memory), embedding_regenerated });
             }
         }
-        Err(contended())
+    }
+
+    /// Waits for the turn to change an entry; what is no id is nobody's.
+    pub(super) async fn turn(&self, id: &str) -> Option<Turn<'_, MemoryId>> {
+        Some(self.parts.turns.take(MemoryId(parse_uuid(id)?)).await)
     }
 
     /// Deletes an entry; says whether there was one.
@@ -230,7 +249,8 @@ impl Memories {
         precondition: &Precondition,
         is_right: impl Fn(&Memory) -> bool,
     ) -> Result<bool> {
-        for _ in 0..MAX_ATTEMPTS {
+        let _turn = self.parts.turns.take(id).await;
+        loop {
             let found = self.find(caller, id).await?;
             let reached = |memory: &Memory| {
                 assertion.holds(memory) && caller.reaches(memory, &assertion.identifiers) && is_right(memory)
@@ -251,7 +271,6 @@ impl Memories {
                 return Ok(true);
             }
         }
-        Err(contended())
     }
 }
 

@@ -3,10 +3,10 @@
 use super::entries::settle_state;
 use super::provider::{Write, Written};
 use super::replay::{Replay, Reply};
-use super::{Listed, MAX_ATTEMPTS, Memories, Updated, contended, count};
+use super::{Listed, Memories, Updated, count};
 use memtrove_core::memories::{
-    Applied, Assertion, Code, Fact, FactChange, FactPosition, FactQuery, Kind, Memory, MemoryCaller,
-    MemoryId, NewFact, NewMemory, Precondition, Refusal, ScopeKey,
+    Applied, Assertion, Code, Embedding, Fact, FactChange, FactPosition, FactQuery, Kind, Memory,
+    MemoryCaller, MemoryId, NewFact, NewMemory, Precondition, Refusal, ScopeKey,
 };
 use memtrove_core::{Error, Result, parse_uuid};
 use memtrove_store::memories::facts::{self, Wanted};
@@ -36,7 +36,9 @@ impl Memories {
         new: NewMemory,
         replay: &Replay,
     ) -> Result<Reply> {
-        let Some(new) = NewFact::of_memory(new) else { return Err(contended()) };
+        let Some(new) = NewFact::of_memory(new) else {
+            return Err(Error::Internal("a new id is there already".into()));
+        };
         let shown = |memories: &Self, memory: &Memory, _: bool| {
             let shown = memories.show(caller, memory, false);
             (json!({"memory": shown, "embeddingGenerated": memory.embedding.is_some()}), false)
@@ -51,9 +53,12 @@ impl Memories {
         replay: &Replay,
         show: impl Fn(&Self, &Memory, bool) -> (Value, bool),
     ) -> Result<Reply> {
-        for _ in 0..MAX_ATTEMPTS {
-            let NewMemory { scope, policy, author, .. } = &new.memory;
-            let hidden_by = facts::hidden_by(scope, policy, author);
+        let NewMemory { scope, policy, author, .. } = &new.memory;
+        let hidden_by = facts::hidden_by(scope, policy, author);
+        let stated_as = digest(scope, &new.fact, hidden_by);
+        let mut embedded: Option<(String, Option<Embedding>)> = None;
+        loop {
+            let mut turn = Some(self.parts.stating.take(stated_as).await);
             let stated = self.stating(scope, &new.fact, hidden_by).await?;
             let stated = stated.filter(|memory| memory.is_live(self.now()));
             if stated.as_ref().is_some_and(|memory| !caller.reaches(memory, &new.memory.identifiers)) {
@@ -69,7 +74,16 @@ impl Memories {
                 None => (new.memory.clone().into_memory(self.new_id(), self.now()), true),
             };
             if changed {
-                memory.embedding = self.embed(caller.tenant().as_str(), &memory.content).await?;
+                match &embedded {
+                    Some((content, made)) if *content == memory.content => memory.embedding = made.clone(),
+                    _ => {
+                        // Whoever states it meanwhile is noticed by its version.
+                        drop(turn.take());
+                        memory.embedding = self.embed(caller.tenant().as_str(), &memory.content).await?;
+                        embedded = Some((memory.content.clone(), memory.embedding.clone()));
+                        turn = Some(self.parts.stating.take(stated_as).await);
+                    }
+                }
                 settle_state(&mut memory);
             }
             let (body, created) = show(self, &memory, expected.is_none());
@@ -83,7 +97,9 @@ impl Memories {
                 Some(expected) => Write::Replace { memory: memory.clone(), expected },
                 None => Write::Insert(memory.clone()),
             };
-            match self.write(vec![write], journal).await? {
+            let written = self.write(vec![write], journal).await?;
+            drop(turn);
+            match written {
                 Written::Done => {
                     self.added(&[memory]).await;
                     return Ok(reply);
@@ -92,7 +108,6 @@ impl Memories {
                 Written::Conflict(_) => self.sweep_expired(&new.memory.scope, &new.fact, hidden_by).await?,
             }
         }
-        Err(contended())
     }
 
     /// The entry of a scope that states this, openly or hidden by somebody.
@@ -238,4 +253,11 @@ impl Memories {
             found.last().filter(|_| more).map(|last| FactPosition::of(last).encode(fingerprint, &key));
         Ok(Listed { memories: found, next_cursor, total })
     }
+}
+
+/// What those have in common who state the same.
+fn digest(scope: &ScopeKey, fact: &Fact, hidden_by: Option<&str>) -> [u8; 32] {
+    let Fact { fact_type, subject, predicate, object, .. } = fact;
+    let stated = json!([scope.hash().0, fact_type, subject, predicate, object, hidden_by]);
+    *blake3::hash(stated.to_string().as_bytes()).as_bytes()
 }

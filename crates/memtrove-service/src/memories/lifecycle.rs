@@ -1,9 +1,9 @@
 //! The life of one entry: archive, restore, promote.
 
+use super::Memories;
 use super::entries::settle_state;
 use super::provider::{ScanQuery, Span, Write, Written};
 use super::search::comparable;
-use super::{MAX_ATTEMPTS, Memories, contended};
 use crate::lease;
 use memtrove_core::memories::duplicate::{self, Profile};
 use memtrove_core::memories::promote;
@@ -69,7 +69,8 @@ impl Memories {
         milestone: &'static str,
         change: impl Fn(&Memory) -> Result<Memory>,
     ) -> Result<Memory> {
-        for _ in 0..MAX_ATTEMPTS {
+        let _turn = self.turn(id).await;
+        loop {
             let current = self.reach(caller, id, &Assertion::default()).await?;
             caller.authorise_write(current.scope.layer())?;
             let next = Arc::new(change(&current)?);
@@ -95,7 +96,6 @@ impl Memories {
             }
             return Ok(Memory::clone(&next));
         }
-        Err(contended())
     }
 
     /// Removes what is kept elsewhere now. The journal knows of the move already.
@@ -121,7 +121,7 @@ impl Memories {
         body: &Value,
     ) -> Result<Promoted> {
         let request = Promote::read(body, if_match, self.rules())?;
-        for _ in 0..MAX_ATTEMPTS {
+        loop {
             let source = self.reach(caller, id, &Assertion::default()).await?;
             let target = request.target(&source, caller)?;
             if source.state == State::Archived {
@@ -137,7 +137,6 @@ impl Memories {
                 return Ok(promoted);
             }
         }
-        Err(contended())
     }
 
     /// Copies an entry to a scope unless something there says the same, and links the two. `None`, and nothing is copied, if
@@ -169,7 +168,7 @@ impl Memories {
                 return Ok(None);
             }
         }
-        for _ in 0..MAX_ATTEMPTS {
+        loop {
             let Some(read) = self.source(source).await? else { return Ok(None) };
             let author = actor.author.clone();
             let mut copy = promote::copy(source, &target, self.new_id(), author, self.now());
@@ -193,6 +192,8 @@ impl Memories {
             journal.source = Some(read);
             let copy = Arc::new(copy);
             if self.write(vec![Write::Insert(copy.clone())], journal).await? != Written::Done {
+                // Either it is not what it was any more, or it is a fact that somebody states there out of sight.
+                self.refuse_restated(&copy).await?;
                 continue;
             }
             metrics::counter!("memory_promotions_total").increment(1);
@@ -200,7 +201,6 @@ impl Memories {
             self.link(source, &copy).await?;
             return Ok(Some(Promoted { memory: Memory::clone(&copy), deduplicated: false }));
         }
-        Err(contended())
     }
 
     /// The entry of a scope that says the same as another.

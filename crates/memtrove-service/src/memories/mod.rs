@@ -32,6 +32,7 @@ mod sessions;
 pub mod stream;
 mod subjects;
 mod subscription;
+mod turns;
 mod upgrades;
 mod uses;
 mod view;
@@ -65,10 +66,9 @@ use recall::ScopeCache;
 use std::sync::Arc;
 use stream::Bus;
 use tokio::sync::{Mutex, Notify};
+use turns::Turns;
 use uses::Uses;
 
-/// How often a change is tried again that others were faster than.
-const MAX_ATTEMPTS: usize = 16;
 /// So many scopes can remember something at once, if they do not get in each other's way by chance.
 const REMEMBERING: usize = 64;
 
@@ -95,6 +95,10 @@ struct Parts {
     /// Held while words are looked for and, if nothing says them, stored; each scope has one of these.
     remembering: [Mutex<()>; REMEMBERING],
     consolidating: UnderWay,
+    /// Of those who change an entry.
+    turns: Turns<MemoryId>,
+    /// Of those who state a fact.
+    stating: Turns<[u8; 32]>,
 }
 
 impl Memories {
@@ -117,6 +121,8 @@ impl Memories {
             promoting: Mutex::default(),
             remembering: std::array::from_fn(|_| Mutex::default()),
             consolidating: UnderWay::default(),
+            turns: Turns::default(),
+            stating: Turns::default(),
         };
         Self { cx, parts: Arc::new(parts) }
     }
@@ -223,13 +229,6 @@ impl Memories {
 fn count(operation: &'static str, layer: Layer) {
     metrics::counter!("memory_operations_total", "operation" => operation, "layer" => layer.as_str())
         .increment(1);
-}
-
-/// Too many others changed the entry at the same time.
-fn contended() -> Error {
-    Refusal::new(Code::ProviderUnavailable, "too many changes of this memory at once; try again")
-        .with("provider", "embedded")
-        .into()
 }
 
 fn embedding_failed(error: &EmbedError) -> Error {

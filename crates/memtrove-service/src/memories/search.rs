@@ -19,8 +19,6 @@ use std::sync::Arc;
 const SPARE: usize = 32;
 /// An answer that many duplicates are dropped from is looked for among at most so many matches.
 const MOST_MATCHES: usize = 65_536;
-/// How often a search is begun anew because entries changed under it.
-const ATTEMPTS: usize = 32;
 
 /// A result.
 #[derive(Debug, Clone)]
@@ -220,7 +218,6 @@ impl Memories {
     ) -> Result<(Vec<Hit>, usize, bool)> {
         let providers: Vec<Arc<dyn MemoryProvider>> =
             self.parts.catalogue.for_conditions(&query.conditions, spans).into_iter().cloned().collect();
-        let mut attempts = 0;
         loop {
             let mut merged = Merged::default();
             for (number, provider) in providers.iter().enumerate() {
@@ -228,11 +225,7 @@ impl Memories {
             }
             let space = query.vectors.first().map(|vector| &vector.space);
             let Some((hits, all)) = merged.walk(caller, &providers, options, query.want, space).await? else {
-                attempts += 1;
-                if attempts < ATTEMPTS {
-                    continue;
-                }
-                return Err(super::contended());
+                continue;
             };
             if hits.len() >= options.limit || (all && !merged.truncated) || query.want >= MOST_MATCHES {
                 return Ok((hits, merged.total, merged.exact));

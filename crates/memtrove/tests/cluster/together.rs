@@ -220,3 +220,35 @@ fn sharing_and_transfers_on_both_nodes_leave_one_owner() {
     }
     assert_sound(database(&nodes));
 }
+
+#[test]
+fn changes_of_one_memory_on_all_nodes_at_once_wait_for_each_other() {
+    const WRITERS: u64 = 48;
+    let database = Database::fresh();
+    let nodes = setup().database(&database).nodes(3);
+    let alice = Person::fresh(&nodes[0], "alice");
+    let body = json!({"content": "one", "layer": "user", "identifiers": {"userId": alice.user}});
+    let id = alice.client.post("/v1/memories", body).expect(201).json["memory"]["id"].clone();
+    let path = format!("/v1/memories/{}", text_of(&id));
+    let gate = std::sync::Barrier::new(WRITERS as usize);
+    let answers: Vec<Answer> = std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|n| {
+                let (client, path, gate) = (alice.at(&nodes[n as usize % 3]).client, &path, &gate);
+                scope.spawn(move || {
+                    gate.wait();
+                    client.patch(path, json!({"metadata": {format!("key-{n}"): n}}))
+                })
+            })
+            .collect();
+        writers.into_iter().map(|writer| writer.join().unwrap()).collect()
+    });
+    let refused: Vec<_> = answers.iter().filter(|answer| answer.status != 200).collect();
+    assert!(refused.is_empty(), "{} of {WRITERS}: {}", refused.len(), refused[0].describe());
+    let mut versions: Vec<_> =
+        answers.iter().map(|answer| answer.json["memory"]["version"].as_u64().unwrap()).collect();
+    versions.sort_unstable();
+    assert_eq!(versions, (2..=WRITERS + 1).collect::<Vec<_>>());
+    let memory = alice.client.get(&path).expect(200).json["memory"].clone();
+    assert!((0..WRITERS).all(|n| memory["metadata"][format!("key-{n}")] == n), "{memory}");
+}

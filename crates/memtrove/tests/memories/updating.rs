@@ -189,6 +189,57 @@ fn many_changes_of_different_keys_all_survive() {
 }
 
 #[test]
+fn changes_at_once_wait_for_each_other_and_none_is_refused() {
+    let tenant = Tenant::fresh();
+    let place = Place::project("p");
+    for writers in [32, 200_u64] {
+        let id = tenant.say(&place, "one");
+        let answers = at_once(writers as usize, |n| {
+            let content = (n % 8 == 0).then(|| format!("text of {n}"));
+            let mut body = json!({"metadata": {format!("key-{n}"): n}});
+            content.into_iter().for_each(|content| body["content"] = content.into());
+            tenant.change(&id, body)
+        });
+        let refused: Vec<_> = answers.iter().filter(|answer| answer.status != 200).collect();
+        assert!(refused.is_empty(), "{} of {writers}: {}", refused.len(), refused[0].describe());
+        let versions =
+            sorted(answers.iter().map(|answer| answer.json["memory"]["version"].as_u64().unwrap()));
+        assert_eq!(versions, (2..=writers + 1).collect::<Vec<_>>());
+        let entry = tenant.entry(&id);
+        assert!((0..writers).all(|n| entry["metadata"][format!("key-{n}")] == n), "{entry}");
+        let history = tenant.client.get(&format!("/openspec/v1/knowledge/{id}/metadata")).expect(200).json;
+        let history: Vec<u64> =
+            list(&history["version_history"]).iter().map(|row| row["version"].as_u64().unwrap()).collect();
+        // The last hundred are kept.
+        assert_eq!(history, ((writers + 1).saturating_sub(99).max(1)..=writers + 1).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn facts_at_once_wait_for_each_other_and_none_is_refused() {
+    let tenant = Tenant::fresh();
+    let place = Place::project("p");
+    let body = place.with(json!({"factType": "f", "subject": "s", "predicate": "p", "object": "o"}));
+    let stated =
+        at_once(64, |n| tenant.fact(merged(body.clone(), &json!({"metadata": {format!("k{n}"): n}}))));
+    let refused: Vec<_> = stated.iter().filter(|answer| !matches!(answer.status, 200 | 201)).collect();
+    assert!(refused.is_empty(), "{} of 64: {}", refused.len(), refused[0].describe());
+    let id = id_of(&stated[0].json["fact"]);
+    let changed = at_once(32, |n| {
+        let change =
+            if n % 2 == 0 { json!({"object": format!("o{n}")}) } else { json!({"subject": format!("s{n}")}) };
+        tenant.client.patch(&format!("/v1/facts/{id}"), change)
+    });
+    let refused: Vec<_> = changed.iter().filter(|answer| answer.status != 200).collect();
+    assert!(refused.is_empty(), "{} of 32: {}", refused.len(), refused[0].describe());
+    let entry = tenant.entry(&id);
+    assert_eq!(entry["version"], 64 + 32);
+    let fact = &entry["fact"];
+    let content = format!("{} p {}", text(&fact["subject"]), text(&fact["object"]));
+    assert_eq!(entry["content"], content, "the text is that of the last version");
+}
+
+#[test]
 fn of_many_changes_of_one_version_one_wins() {
     const WRITERS: usize = 8;
     let (tenant, id) = one_entry();
