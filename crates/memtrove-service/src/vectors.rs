@@ -102,12 +102,22 @@ impl Vectors {
 
     /// Works for as long as it is polled.
     pub(crate) async fn run(&self) -> Infallible {
+        let after_failure = self.cx.settings.task_retry_delay.min(PAUSE);
         loop {
-            let pause = match self.round().await {
-                Ok(()) => self.cx.settings.task_interval,
+            let pause = match self.make_waiting().await {
+                Ok(Ok(())) => self.cx.settings.task_interval,
+                Ok(Err(error)) => {
+                    tracing::warn!(%error, "vectors could not be made; trying again later");
+                    if !error.is_worth_retrying() {
+                        // Whoever refuses everything is not asked again because somebody wrote something.
+                        tokio::time::sleep(after_failure).await;
+                        continue;
+                    }
+                    after_failure
+                }
                 Err(error) => {
                     tracing::warn!(%error, "vectors could not be made; trying again later");
-                    self.cx.settings.task_retry_delay.min(PAUSE)
+                    after_failure
                 }
             };
             tokio::select! {
@@ -119,9 +129,19 @@ impl Vectors {
 
     /// Makes the vectors that memories wait for. Texts of conversations do not wait for this.
     pub(crate) async fn round(&self) -> Result<()> {
+        self.make_waiting().await?.map_err(|error| Error::Internal(error.to_string()))
+    }
+
+    /// As [`Vectors::round`]; the inner error is that of whoever makes them.
+    async fn make_waiting(&self) -> Result<Result<(), EmbedError>> {
         self.memories.list_outdated_after_a_change().await?;
-        while self.memories.upgrade_some().await?.map_err(|error| Error::Internal(error.to_string()))? > 0 {}
-        Ok(())
+        loop {
+            match self.memories.upgrade_some().await? {
+                Ok(0) => return Ok(Ok(())),
+                Ok(_) => {}
+                Err(error) => return Ok(Err(error)),
+            }
+        }
     }
 
     /// Works on jobs whenever there are some, for as long as it is polled. Beside the vectors that are made anyway: whoever asks

@@ -81,6 +81,8 @@ codes! {
     ProviderUnavailable = "PROVIDER_ERROR", 503, true;
     /// No embedding could be made; nothing was stored.
     EmbeddingFailed = "EMBEDDING_FAILED", 503, true;
+    /// As [`Code::EmbeddingFailed`], and the same request would fail again: whoever makes embeddings refused it for good.
+    EmbeddingRefused = "EMBEDDING_FAILED", 503, false;
     /// The deadline of the request.
     Timeout = "TIMEOUT", 504, true;
 }

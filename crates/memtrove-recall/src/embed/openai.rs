@@ -183,10 +183,12 @@ fn refusal(status: StatusCode, headers: &HeaderMap) -> Option<EmbedError> {
     match status {
         _ if status.is_success() => None,
         StatusCode::TOO_MANY_REQUESTS => Some(EmbedError::RateLimited { retry_after }),
-        _ if status.is_server_error() => Some(EmbedError::Transient {
-            reason: format!("it answered {}", status.as_u16()).into(),
-            retry_after,
-        }),
+        _ if status.is_server_error() || status == StatusCode::REQUEST_TIMEOUT => {
+            Some(EmbedError::Transient {
+                reason: format!("it answered {}", status.as_u16()).into(),
+                retry_after,
+            })
+        }
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
             Some(EmbedError::Permanent("it does not accept embedding.openai.api_key".into()))
         }

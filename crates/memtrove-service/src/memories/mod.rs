@@ -241,6 +241,10 @@ fn embedding_failed(error: &EmbedError) -> Error {
         EmbedError::Configuration(_) => {
             (Code::ConfigurationError, "the embedding provider is not configured rightly")
         }
+        EmbedError::Permanent(_) => (
+            Code::EmbeddingRefused,
+            "the embedding provider refused, and would refuse this again; nothing was stored, and the log says why",
+        ),
         _ => (Code::EmbeddingFailed, "no embedding could be made; nothing was stored, try again later"),
     };
     let refusal = Refusal::new(code, message);

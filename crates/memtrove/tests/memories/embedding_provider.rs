@@ -138,6 +138,57 @@ fn what_is_transient_is_tried_again_and_what_is_not_is_not() {
 }
 
 #[test]
+fn a_refusal_for_good_is_not_worth_another_request() {
+    let embedder = Embedder::start();
+    let server = embedder.used_by("");
+    let tenant = Tenant::of(&server, "acme");
+    let place = Place::user("u");
+    for (status, is_passing) in [
+        (400, false),
+        (401, false),
+        (403, false),
+        (404, false),
+        (422, false),
+        (408, true),
+        (429, true),
+        (500, true),
+        (503, true),
+    ] {
+        embedder.becomes(move |_, _| Reply(status, None, json!({"error": "no"})));
+        let add = tenant.add(place.with(json!({"content": "the heron waits"})));
+        let search = tenant.search(place.everything(json!({"mode": "semantic"})));
+        let create = tenant.create(json!({"content": "the heron waits"}), json!({}));
+        for answer in [add, search, create] {
+            assert_eq!(answer.json["error"]["retryable"], is_passing, "{status}: {}", answer.describe());
+        }
+        // After failures in a row it is left alone for a while; a refusal says that it is there.
+        embedder.becomes(|_, request| good(request));
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while tenant.add(place.with(json!({"content": "again"}))).status != 201 {
+            assert!(Instant::now() < deadline, "it is not asked again after {status}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+#[test]
+fn who_refuses_everything_is_not_asked_again_and_again_in_the_background() {
+    let embedder = Embedder::start();
+    let server = embedder.used_by("");
+    let tenant = Tenant::of(&server, "acme");
+    embedder.becomes(|_, _| Reply(400, None, json!({})));
+    let tell = |n: usize| {
+        let event = json!({"event_id": format!("e{n}"), "tenant_id": "acme", "user_id": "u", "source_type": "chat",
+            "timestamp": "2026-02-15T00:00:00Z", "digest": "the heron waits"});
+        tenant.client.post("/v1/tenants/acme/users/u/events", json!({"event": event})).expect(202);
+    };
+    // Each event is embedded as it is written, and wakes whoever makes up for what failed.
+    (0..40).for_each(tell);
+    let asked = embedder.requests().len();
+    assert!(asked <= 40 + 4, "{asked} requests for 40 events");
+}
+
+#[test]
 fn an_answer_that_is_no_answer_is_a_failure() {
     let embedder = Embedder::start();
     let server = embedder.used_by("");

@@ -20,7 +20,7 @@ async fn a_refusal_has_the_status_of_the_contract_and_the_number_of_the_protocol
         let (head, body) = rendered("openspec.create", Refusal::new(*code, "no").with("field", "x")).await;
         assert_eq!(head.status.as_u16(), code.status(), "{code:?}");
         let number = match code {
-            Code::EmbeddingFailed => 1001,
+            Code::EmbeddingFailed | Code::EmbeddingRefused => 1001,
             Code::ProviderFailed | Code::ProviderUnavailable => 1002,
             other => other.status(),
         };
