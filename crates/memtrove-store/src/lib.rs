@@ -21,6 +21,7 @@ pub mod meta;
 pub mod nodes;
 mod port;
 pub mod postgres;
+mod pulse;
 pub mod rates;
 pub mod sqlite;
 mod store;

@@ -1,5 +1,6 @@
 //! Units of work: a closure in, its result out, one hop each way.
 
+use crate::pulse::Pulse;
 use crate::sqlite::VolatileEngine;
 use crate::{StoreError, Tx};
 use std::sync::Arc;
@@ -94,6 +95,7 @@ pub struct Store {
     compactions: Arc<Together>,
     page_scrubs: Arc<Together>,
     settlings: Arc<Together>,
+    pub(crate) pulse: Pulse,
 }
 
 /// Something that many may want at once, and that is done for all of them together: all who ask while it is done are served by
@@ -131,6 +133,7 @@ impl Store {
             compactions: Arc::default(),
             page_scrubs: Arc::default(),
             settlings: Arc::default(),
+            pulse: Pulse::default(),
         }
     }
 

@@ -22,7 +22,7 @@ use memtrove_service::{RetentionSettings, Services, Settings};
 use memtrove_store::postgres::PostgresEngine;
 use memtrove_store::sqlite::{SqliteConfig, SqliteEngine};
 use memtrove_store::vault::{self, Vault};
-use memtrove_store::{Store, StoreError, meta};
+use memtrove_store::{Store, StoreError};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -123,9 +123,7 @@ pub async fn launch(
             if store.health().is_damaged {
                 return Err("the database is damaged".to_owned());
             }
-            let read = store.read("readiness", |tx| meta::probe(tx)).await;
-            let wrote = store.write("readiness", |tx| meta::probe_writing(tx)).await;
-            read.and(wrote).map_err(|reason: StoreError| {
+            store.pulse().await.map_err(|reason| {
                 // Anybody may ask whether we are ready; where our files lie is for the log.
                 tracing::warn!(%reason, "not ready");
                 "the store is not available".to_owned()

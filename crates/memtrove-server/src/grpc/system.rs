@@ -19,7 +19,7 @@ const WATCH_INTERVAL: Duration = Duration::from_secs(5);
 /// For so long what was found holds.
 const FRESH: Duration = Duration::from_secs(1);
 /// A store that takes longer than this to answer is not ready, whatever it answers then.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(1);
 
 #[tonic::async_trait]
 impl SystemService for Calls {

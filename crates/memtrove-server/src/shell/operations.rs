@@ -16,7 +16,7 @@ use std::time::Duration;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 /// A store that takes longer than this to answer is not ready, whatever it answers then.
-const READINESS_TIMEOUT: Duration = Duration::from_secs(2);
+const READINESS_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What tells how the server does, cheaply.
 pub(super) const OPERATIONAL: [&str; 5] =

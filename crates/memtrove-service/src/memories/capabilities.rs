@@ -2,9 +2,13 @@
 
 use super::Memories;
 use super::provider::Status;
+use futures_util::future::join_all;
 use memtrove_core::memories::{Kind, Layer};
 use serde_json::{Map, Value, json};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How long counting what waits may keep an answer about health.
+const COUNTING: Duration = Duration::from_millis(200);
 
 /// How the surface is.
 #[derive(Debug, Clone)]
@@ -30,8 +34,10 @@ impl Memories {
                 worst = status;
             }
         };
-        for provider in self.parts.catalogue.all() {
-            let health = provider.health().await;
+        // All at once: none of them may make the answer late.
+        let providers = self.parts.catalogue.all();
+        let healths = join_all(providers.iter().map(|provider| provider.health())).await;
+        for (provider, health) in providers.iter().zip(healths) {
             note(format!("provider:{}", provider.info().id), health.status, health.message);
         }
         let embeddings = &self.cx.embeddings;
@@ -51,9 +57,13 @@ impl Memories {
         Introspection { healthy: worst != Status::Unhealthy, body }
     }
 
+    /// How many entries wait for a vector; 0 also where the store does not say in time.
     async fn waiting_upgrades(&self) -> i64 {
-        let count = self.cx.store.read("count_upgrades", memtrove_store::memories::upgrades::count).await;
-        count.unwrap_or_default()
+        if self.cx.store.pulse().await.is_err() {
+            return 0;
+        }
+        let count = self.cx.store.read("count_upgrades", memtrove_store::memories::upgrades::count);
+        tokio::time::timeout(COUNTING, count).await.ok().and_then(Result::ok).unwrap_or_default()
     }
 
     /// What this surface can do, and the numbers it does it by.

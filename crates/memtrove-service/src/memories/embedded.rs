@@ -340,7 +340,11 @@ impl MemoryProvider for Embedded {
 
     fn health(&self) -> BoxFuture<'_, Health> {
         async {
-            match self.initialize().await {
+            let pulse = match self.open() {
+                Ok(store) => store.pulse().await.map_err(Error::from),
+                Err(closed) => Err(closed),
+            };
+            match pulse {
                 Ok(()) => Health { status: Status::Healthy, message: None },
                 Err(reason) => {
                     tracing::warn!(%reason, provider = self.id, "not healthy");

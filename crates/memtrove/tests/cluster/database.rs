@@ -156,3 +156,49 @@ fn a_database_that_only_reads_refuses_writes_until_it_writes_again() {
     }
     assert_sound(&database);
 }
+
+/// How long each way of asking for health takes, and what it says.
+fn healths(node: &TestServer) -> Vec<(&'static str, Duration, u16)> {
+    let paths = ["/health/ready", "/ready", "/health/live", "/v1/health", "/v1/memories:health"];
+    let asked = paths.map(|path| {
+        let (begin, client) = (Instant::now(), node.as_user("alice").with_key(AGENT));
+        let answer = client.get(path);
+        (path, begin.elapsed(), answer.status)
+    });
+    asked.to_vec()
+}
+
+#[test]
+fn health_is_answered_within_a_second_however_the_database_is_away() {
+    // A second, and what a busy machine may add.
+    const SOON: Duration = Duration::from_millis(2_500);
+    let weathers: [(&str, fn(&Proxy)); 4] = [
+        ("silent", Proxy::black_hole),
+        ("refusing", Proxy::refuse),
+        ("cut off from new connections", Proxy::refuse_new),
+        ("slow", |proxy| proxy.slow(Duration::from_secs(5))),
+    ];
+    for (name, worsen) in weathers {
+        let database = Database::fresh();
+        let proxy = Proxy::before(&database);
+        let node = setup().database(&database).variable("MEMTROVE_STORE__URL", proxy.url()).start();
+        assert!(healths(&node).iter().all(|(_, _, status)| *status == 200), "{:?}", healths(&node));
+
+        worsen(&proxy);
+
+        for round in 0..5 {
+            for (path, took, status) in healths(&node) {
+                assert!(took < SOON, "{name}, round {round}: {path} took {took:?} and said {status}");
+                let is_alive = path == "/health/live" || path == "/v1/health";
+                assert!(!is_alive || status == 200, "{name}: the process lives, and {path} said {status}");
+            }
+        }
+        if name != "cut off from new connections" {
+            until("it says that it is not ready", || !is_ready(&node.anonymous()));
+            until("memories say so", || healths(&node)[4].2 == 503);
+        }
+        proxy.heal();
+        until("it is ready again", || is_ready(&node.anonymous()));
+        until("memories are healthy again", || healths(&node)[4].2 == 200);
+    }
+}
