@@ -309,7 +309,8 @@ impl MemoryProvider for Embedded {
                 bulk: true,
                 compare_and_swap: true,
                 ttl: true,
-                exact_count: true,
+                // Lists are; searches of large scopes are not, and each answer says so.
+                exact_count: false,
                 read_your_writes: true,
                 durable: self.journal.is_none(),
                 max_content_chars: limits.content_length,

@@ -29,7 +29,7 @@ pub struct Capabilities {
     pub compare_and_swap: bool,
     /// Entries expire by themselves.
     pub ttl: bool,
-    /// It counts exactly; large scopes are searched by sketch and counted approximately.
+    /// Every count is exact. Where this is false, a search says of its own count whether it is (`totalCountExact`).
     pub exact_count: bool,
     /// A search sees every write that was acknowledged before it began.
     pub read_your_writes: bool,
