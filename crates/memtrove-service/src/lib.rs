@@ -37,6 +37,7 @@ pub use vectors::Vectors;
 
 use conversations::Trees;
 use conversations::taking_in::{self, Patience};
+use memories::Keys;
 use memtrove_core::conversations::sync::Digester;
 use memtrove_core::memories::{Code, Refusal};
 use memtrove_core::text::Analyzer;
@@ -168,7 +169,8 @@ impl Services {
         });
         let ram = context.store.volatile_twin()?;
         let cursor_key = blake3::derive_key(legacy_labels::MEMORY_CURSORS_KEY, &key);
-        let memories = Memories::new(context.clone(), ram, cursor_key);
+        let stream_key = blake3::derive_key("memtrove positions of streams", &key);
+        let memories = Memories::new(context.clone(), ram, Keys { cursors: cursor_key, stream: stream_key });
         Ok(Self {
             attachments: Attachments::new(context.clone(), &links_key, &place),
             conversations: Conversations::new(context.clone(), memories.clone()),

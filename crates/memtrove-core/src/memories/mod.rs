@@ -41,6 +41,7 @@ pub mod scope;
 mod scoping;
 pub mod search;
 pub mod sessions;
+pub mod stream_position;
 #[cfg(test)]
 pub(crate) mod testing;
 

@@ -208,7 +208,7 @@ impl Memories {
     /// A page of facts.
     pub async fn facts(&self, caller: &MemoryCaller, query: FactQuery) -> Result<Listed> {
         query.scopes.iter().for_each(|scope| count("fact.query", scope.layer()));
-        let (fingerprint, key, now) = (query.fingerprint(), self.parts.cursor_key, self.now());
+        let (fingerprint, key, now) = (query.fingerprint(), self.parts.keys.cursors, self.now());
         let after =
             query.cursor.as_deref().map(|text| FactPosition::decode(text, fingerprint, &key)).transpose()?;
         let spans = self.spans(caller.tenant(), query.scopes.clone()).await?;

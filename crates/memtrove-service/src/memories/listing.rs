@@ -23,7 +23,7 @@ impl Memories {
     /// A page of the entries of a scope, newest first.
     pub async fn list(&self, caller: &MemoryCaller, list: List) -> Result<Listed> {
         count("memory.list", list.scope.layer());
-        let (fingerprint, key) = (list.fingerprint(), self.parts.cursor_key);
+        let (fingerprint, key) = (list.fingerprint(), self.parts.keys.cursors);
         let after =
             list.cursor.as_deref().map(|text| Position::decode(text, fingerprint, &key)).transpose()?;
         let spans = self.spans(caller.tenant(), vec![list.scope.clone()]).await?;

@@ -54,6 +54,7 @@ use consolidate::UnderWay;
 use embedded::Embedded;
 use journal::{Actor, Entry};
 use memtrove_core::identity::{Principal, Role};
+use memtrove_core::memories::stream_position::StreamKey;
 use memtrove_core::memories::{
     Assertion, Code, CursorKey, Embedding, Identifiers, Layer, Memory, MemoryCaller, MemoryId, Refusal, Rules,
 };
@@ -72,6 +73,13 @@ use uses::Uses;
 /// So many scopes can remember something at once, if they do not get in each other's way by chance.
 const REMEMBERING: usize = 64;
 
+/// What is told to callers and means something to the server alone is sealed with these.
+#[derive(Clone, Copy)]
+pub(crate) struct Keys {
+    pub cursors: CursorKey,
+    pub stream: StreamKey,
+}
+
 /// The memories surface.
 #[derive(Clone)]
 pub struct Memories {
@@ -86,7 +94,7 @@ struct Parts {
     caches: [Arc<ScopeCache>; 2],
     bus: Arc<Bus>,
     uses: Uses,
-    cursor_key: CursorKey,
+    keys: Keys,
     /// Wakes whoever makes better vectors.
     upgrades: Notify,
     /// Held while an entry is copied to another scope, and behind it a lease that holds off other nodes: two that look for what
@@ -103,7 +111,7 @@ struct Parts {
 
 impl Memories {
     /// Puts the surface on the primary store and, for what need not outlive it, on one as durable as memory.
-    pub(crate) fn new(cx: Arc<Context>, ram: Store, cursor_key: CursorKey) -> Self {
+    pub(crate) fn new(cx: Arc<Context>, ram: Store, keys: Keys) -> Self {
         let bus = Arc::new(Bus::new(cx.clock.clone()));
         let caches = [cx.settings.index_memory, cx.settings.index_memory / 4]
             .map(|budget| Arc::new(Cache::new(budget)));
@@ -116,7 +124,7 @@ impl Memories {
             caches,
             bus,
             uses: Uses::default(),
-            cursor_key,
+            keys,
             upgrades: Notify::new(),
             promoting: Mutex::default(),
             remembering: std::array::from_fn(|_| Mutex::default()),

@@ -4,8 +4,9 @@ use super::Memories;
 use super::relay::{self, Relay};
 use super::stream::{Event, KEPT_BYTES, KEPT_EVENTS, Listener, Numbered};
 use memtrove_core::identity::Tenant;
+use memtrove_core::memories::stream_position::StreamPositions;
 use memtrove_core::memories::{Memory, MemoryCaller, ScopeHash, ScopeKey, Viewer};
-use memtrove_core::{Error, Result};
+use memtrove_core::{Clock, Error, Result};
 use memtrove_store::{StoreError, Tx, changes, stream};
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -29,14 +30,14 @@ pub struct StreamRequest {
     pub milestones: bool,
 }
 
-/// What somebody is told.
+/// What somebody is told. Positions say where to go on, and nothing of what others write.
 #[derive(Debug, Clone)]
 pub enum Streamed {
-    /// Everything that happens from now on will be told. The newest number so far.
+    /// Everything that happens from now on will be told. The position of this moment.
     Ready(i64),
-    /// What happened since the number that was named is not kept any more.
+    /// What happened since the position that was named is not kept any more.
     Reset,
-    /// Something happened.
+    /// Something happened. The position after it.
     Happened(i64, Arc<Event>),
 }
 
@@ -44,12 +45,15 @@ pub enum Streamed {
 pub struct Subscription {
     scopes: HashSet<ScopeHash>,
     request: StreamRequest,
+    /// With the numbers of changes in place of positions.
     waiting: VecDeque<Streamed>,
     future: Receiver<Numbered>,
     /// What comes from the future up to this number was told already, or is not wanted.
     after: i64,
     /// Where others write to the store, too: what reads it.
     relayed: Option<Relayed>,
+    positions: StreamPositions,
+    clock: Arc<dyn Clock>,
 }
 
 struct Relayed {
@@ -58,7 +62,7 @@ struct Relayed {
 }
 
 impl Memories {
-    /// Begins to follow; `since` is the last number that was seen.
+    /// Begins to follow; `since` is the last position that was seen.
     pub async fn subscribe(
         &self,
         caller: &MemoryCaller,
@@ -67,24 +71,39 @@ impl Memories {
     ) -> Result<Subscription> {
         let scopes = request.scopes.iter().map(ScopeKey::hash).collect();
         let tenant = caller.tenant().clone();
-        if self.cx.store.is_shared()
-            && let Some((listener, relayed)) = self.listen_to_all(tenant.clone(), since).await?
-        {
-            let after = listener.newest;
-            let (waiting, future) = begun(listener);
-            return Ok(Subscription { scopes, request, waiting, future, after, relayed: Some(relayed) });
-        }
-        let newest = self
-            .cx
-            .store
-            .read("newest_change", move |tx| Ok::<_, Error>(changes::newest(tx, &tenant)?))
-            .await?;
-        let (waiting, future) = begun(self.parts.bus.listen(caller.tenant(), newest, since));
-        Ok(Subscription { scopes, request, waiting, future, after: i64::MIN, relayed: None })
+        let mut positions = StreamPositions::new(&self.parts.keys.stream, &tenant);
+        // A position that is not known any more is before everything that is kept.
+        let mut since = |newest: i64| {
+            let random = self.cx.clock.new_id().as_u64_pair().1;
+            since.map(|since| positions.resume(since, newest, self.now(), random).unwrap_or(i64::MIN))
+        };
+        let relayed = match self.cx.store.is_shared() {
+            true => self.listen_to_all(tenant.clone(), &mut since).await?,
+            false => None,
+        };
+        let (listener, after, relayed) = match relayed {
+            Some((listener, relayed)) => {
+                let after = listener.newest;
+                (listener, after, Some(relayed))
+            }
+            None => {
+                let newest = move |tx: &mut dyn Tx| Ok::<_, Error>(changes::newest(tx, &tenant)?);
+                let newest = self.cx.store.read("newest_change", newest).await?;
+                (self.parts.bus.listen(caller.tenant(), newest, since(newest)), i64::MIN, None)
+            }
+        };
+        let (waiting, future) = begun(listener);
+        let clock = self.cx.clock.clone();
+        Ok(Subscription { scopes, request, waiting, future, after, relayed, positions, clock })
     }
 
-    /// Listens to what all nodes tell; nothing once the server stops.
-    async fn listen_to_all(&self, tenant: Tenant, since: Option<i64>) -> Result<Option<(Listener, Relayed)>> {
+    /// Listens to what all nodes tell; nothing once the server stops. `since` is the last change that was told, where this is
+    /// the newest.
+    async fn listen_to_all(
+        &self,
+        tenant: Tenant,
+        since: &mut (dyn FnMut(i64) -> Option<i64> + Send),
+    ) -> Result<Option<(Listener, Relayed)>> {
         let store = &self.cx.store;
         let commits = store.commits();
         store.settle().await?;
@@ -109,6 +128,7 @@ impl Memories {
         };
         // First the future, then the past, so that nothing falls between them.
         let Some((relay, future)) = self.parts.bus.relay(store, &tenant, newest) else { return Ok(None) };
+        let since = since(newest);
         let past = move |tx: &mut dyn Tx| past(tx, &tenant, since);
         let (newest, past) = store.read("replay_stream", past).await.map_err(Error::from)?;
         Ok(Some((Listener { past, newest, future }, Relayed { relay, commits })))
@@ -163,11 +183,17 @@ impl Subscription {
                     Err(RecvError::Lagged(_) | RecvError::Closed) => return None,
                 },
             };
-            match &next {
-                Streamed::Happened(_, event) if !self.wants(event) => {}
-                _ => return Some(next),
-            }
+            return Some(match next {
+                Streamed::Happened(_, event) if !self.wants(&event) => continue,
+                Streamed::Happened(change, event) => Streamed::Happened(self.position(change), event),
+                Streamed::Ready(newest) => Streamed::Ready(self.position(newest)),
+                Streamed::Reset => Streamed::Reset,
+            });
         }
+    }
+
+    fn position(&mut self, change: i64) -> i64 {
+        self.positions.next(change, self.clock.now())
     }
 
     async fn receive(&mut self) -> Result<Numbered, RecvError> {

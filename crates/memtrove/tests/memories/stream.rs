@@ -324,6 +324,51 @@ fn ids_are_one_sequence_of_the_tenant() {
 }
 
 #[test]
+fn positions_do_not_count_what_others_write() {
+    let tenant = Tenant::fresh();
+    let (mine, theirs) = (tenant.as_user("u"), tenant.as_user("v"));
+    let place = Place::project("p");
+    let hidden = place.with(json!({"content": "for v alone", "accessPolicy": {"policy": "private"}}));
+    let mut stream = Follower::as_user(&SERVER, &tenant, "u", "project_id=p");
+    let begin: u64 = text(&stream.ready["last_event_id"]).parse().expect("digits");
+    let mut last = begin;
+    for others in [0, 1, 2, 7, 40] {
+        theirs.add_all((0..others).map(|_| hidden.clone()));
+        theirs.say(&Place::user("v"), "v's own");
+        let id = mine.say(&place, "mine");
+        let event = stream.next();
+        assert_eq!(event.entry(), id);
+        let position = event.id.expect("a position");
+        assert!(position > last, "positions grow");
+        // All that is in the upper half is when it was told; the lower half is as good as thrown.
+        assert!(position - last > 100_000, "{others} others between {last} and {position}");
+        last = position;
+    }
+    drop(stream);
+    // And one can go on from any of them.
+    let mut resumed = Follower::resuming(&SERVER, &mine, "project_id=p", Some(begin));
+    assert_eq!(resumed.take(5).len(), 5);
+}
+
+#[test]
+fn a_position_of_an_older_version_is_a_reset() {
+    let tenant = Tenant::fresh();
+    let place = Place::user("u");
+    drop(follow(&tenant, "user_id=u"));
+    tenant.say(&place, "before");
+    let mut from_the_start = Follower::resuming(&SERVER, &tenant, "user_id=u", Some(0));
+    assert_eq!(from_the_start.next().name, "created");
+    for old in [1, 2, 4711, 1 << 40] {
+        let mut resumed = Follower::resuming(&SERVER, &tenant, "user_id=u", Some(old));
+        assert_eq!(resumed.next().name, "reset", "{old}");
+        let live = tenant.say(&place, "now");
+        assert_eq!(resumed.next().entry(), live, "from now on");
+    }
+    assert_eq!(Follower::status(&SERVER, &tenant, "user_id=u", "-5"), 400);
+    assert_eq!(Follower::status(&SERVER, &tenant, "user_id=u", "x"), 400);
+}
+
+#[test]
 fn a_consumer_that_does_not_read_holds_up_nobody() {
     let tenant = Tenant::fresh();
     let place = Place::user("u");

@@ -99,7 +99,7 @@ pub(in crate::rest) struct StreamParameters {
 #[derive(ToSchema)]
 #[allow(dead_code, reason = "describes the stream in the OpenAPI document; axum writes the events")]
 pub(in crate::rest) struct KnowledgeEvent {
-    /// What the stream is resumed after.
+    /// What the stream is resumed after: grows along the stream, and counts nothing.
     id: Option<i64>,
     /// `ready` or `reset`; `created`, `updated`, `deleted`; `decayed`, `archived`, `restored`, `promoted`, `consolidated`,
     /// `expired`; or `result`.
@@ -112,8 +112,8 @@ pub(in crate::rest) struct KnowledgeEvent {
 /// Tells what happens to entries, or the results of a query.
 ///
 /// The first event is `ready`: whatever is acknowledged after it will be told. A stream is resumed by sending the last id seen
-/// as `Last-Event-ID`; `reset` says that some of what happened since is not kept any more. Whoever reads too slowly is
-/// disconnected.
+/// as `Last-Event-ID`; `reset` says that some of what happened since is not kept any more, or that the id is of an older
+/// version. Ids grow along a stream and say nothing of what others write. Whoever reads too slowly is disconnected.
 #[utoipa::path(get, path = "/openspec/v1/knowledge/stream", operation_id = "stream_knowledge", tag = "knowledge",
     params(StreamParameters,
         ("Last-Event-ID" = Option<i64>, Header, description = "The last id seen", minimum = 0)),
@@ -159,6 +159,7 @@ fn check_format(params: Params<'_>) -> Result<()> {
     }
 }
 
+/// The position a reader was told last.
 fn last_event_id(headers: &HeaderMap) -> Result<Option<i64>> {
     // What a browser sends that has seen no id yet.
     let Some(text) = header(headers, LAST_EVENT_ID)?.filter(|text| !text.is_empty()) else { return Ok(None) };
@@ -239,7 +240,7 @@ struct Teller {
     subject: Subject,
     /// Whether the reader has seen events before these.
     resumed: bool,
-    /// The newest number when it began.
+    /// Where it began.
     newest: i64,
 }
 
@@ -248,14 +249,15 @@ impl Teller {
         match streamed {
             Streamed::Ready(newest) => {
                 self.newest = *newest;
-                let data = json!({"stream_id": fresh_id(), "last_event_id": newest});
+                // A text: many readers of JSON round numbers of this length.
+                let data = json!({"stream_id": fresh_id(), "last_event_id": newest.to_string()});
                 let event = Event::default().event("ready").data(data.to_string());
                 // A reader that breaks off before anything happens goes on from here; one that resumes is still behind.
                 if self.resumed { event } else { event.id(newest.to_string()) }
             }
             // Whatever is not kept cannot be told the next time either.
             Streamed::Reset => {
-                let data = json!({"last_event_id": self.newest});
+                let data = json!({"last_event_id": self.newest.to_string()});
                 Event::default().event("reset").id(self.newest.to_string()).data(data.to_string())
             }
             Streamed::Happened(number, happened) => {
