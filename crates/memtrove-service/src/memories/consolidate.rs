@@ -2,6 +2,7 @@
 
 use super::Memories;
 use super::journal::{Actor, Milestone};
+use super::listing::Onlooker;
 use super::provider::{ScanQuery, Write, Written};
 use super::search::comparable;
 use crate::lease;
@@ -48,9 +49,9 @@ impl Memories {
     pub async fn consolidate(&self, caller: &MemoryCaller, body: &Value) -> Result<Value> {
         let request = ConsolidateRequest::read(body, self.rules(), caller)?;
         let actor = self.actor(caller, &Default::default());
-        let viewer = caller.viewer(&request.scope.identifiers());
+        let eyes = (caller.viewer(&request.scope.identifiers()), Onlooker::of(caller));
         let threshold = request.similarity_threshold;
-        let report = self.merge(&request.scope, threshold, request.dry_run, actor, viewer).await?;
+        let report = self.merge(&request.scope, threshold, request.dry_run, actor, eyes).await?;
         let merged: usize = report.groups.iter().map(|(_, absorbed)| absorbed.len()).sum();
         let shown = |(survivor, absorbed): (MemoryId, Vec<MemoryId>)| {
             let absorbed: Vec<String> = absorbed.iter().map(ToString::to_string).collect();
@@ -68,8 +69,8 @@ impl Memories {
         let memories = self.clone();
         tokio::spawn(async move {
             let threshold = memories.rules().consolidation.similarity_threshold;
-            let (actor, everybody) =
-                (Actor::system("consolidation"), Viewer { all: true, ..Viewer::default() });
+            let actor = Actor::system("consolidation");
+            let everybody = (Viewer { all: true, ..Viewer::default() }, Onlooker::Member);
             let merge = memories.merge(&scope, threshold, false, actor, everybody);
             let name = lease::of_scope("merge", &scope);
             let merged = lease::alone(&memories.cx, &name, merge).await.and_then(Option::transpose);
@@ -80,16 +81,16 @@ impl Memories {
         });
     }
 
-    /// Merges what `viewer` may see: nobody puts away what they do not know of.
+    /// Merges what is seen: nobody puts away what they do not know of.
     async fn merge(
         &self,
         scope: &ScopeKey,
         threshold: f64,
         dry_run: bool,
         actor: Actor,
-        viewer: Viewer,
+        (viewer, onlooker): (Viewer, Onlooker),
     ) -> Result<Report> {
-        let memories = self.candidates(scope, viewer).await?;
+        let memories = self.candidates(scope, viewer, onlooker).await?;
         let space = self.cx.embeddings.space().cloned();
         let candidates: Vec<Candidate<'_>> =
             memories.iter().map(|memory| candidate(memory, space.as_ref())).collect();
@@ -125,8 +126,8 @@ impl Memories {
         Ok(Report { groups: done, examined })
     }
 
-    async fn candidates(&self, scope: &ScopeKey, viewer: Viewer) -> Result<Vec<Memory>> {
-        let spans = self.own_span(scope).await?;
+    async fn candidates(&self, scope: &ScopeKey, viewer: Viewer, onlooker: Onlooker) -> Result<Vec<Memory>> {
+        let spans = self.own_span(onlooker, scope).await?;
         let mut all: Vec<Memory> = Vec::new();
         loop {
             let query = ScanQuery {

@@ -2,6 +2,7 @@
 
 use super::Memories;
 use super::journal::{Actor, Milestone};
+use super::listing::Onlooker;
 use super::provider::{Write, Written};
 use memtrove_core::identity::Tenant;
 use memtrove_core::memories::{
@@ -27,6 +28,7 @@ struct Pass {
     actor: Actor,
     /// Who is told of it: what it may not see is left for a pass over everything.
     viewer: Option<Viewer>,
+    onlooker: Onlooker,
 }
 
 /// What a pass found.
@@ -50,6 +52,7 @@ impl Memories {
             layers: request.layers,
             actor: self.actor(caller, &Default::default()),
             viewer: None,
+            onlooker: Onlooker::of(caller),
         };
         let mut report = Report::default();
         match request.scopes {
@@ -87,6 +90,7 @@ impl Memories {
             layers: Layer::ALL.to_vec(),
             actor: Actor::system("decay"),
             viewer: None,
+            onlooker: Onlooker::Member,
         };
         let mut report = Report::default();
         self.fade_tenant(&pass, None, &mut report).await?;
@@ -119,7 +123,7 @@ impl Memories {
         if !pass.layers.contains(&scope.layer()) {
             return Ok(());
         }
-        if self.own_span(&scope).await?.is_empty() {
+        if self.own_span(pass.onlooker, &scope).await?.is_empty() {
             return Ok(());
         }
         // Working entries never fade, but they are entries that were looked at.

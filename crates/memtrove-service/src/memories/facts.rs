@@ -211,7 +211,7 @@ impl Memories {
         let (fingerprint, key, now) = (query.fingerprint(), self.parts.keys.cursors, self.now());
         let after =
             query.cursor.as_deref().map(|text| FactPosition::decode(text, fingerprint, &key)).transpose()?;
-        let spans = self.spans(caller.tenant(), query.scopes.clone()).await?;
+        let spans = self.spans(caller, query.scopes.clone()).await?;
         let (limit, asked) = (query.limit, query.clone());
         let mut found = self
             .cx

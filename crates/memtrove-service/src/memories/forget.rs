@@ -58,20 +58,26 @@ impl Source {
 /// Sessions that ended with their conversations, and what was remembered in them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ended {
-    sessions: Vec<String>,
+    /// Each of a user.
+    sessions: HashSet<(String, String)>,
     scopes: Vec<Detached>,
 }
 
-/// Puts what was remembered in the conversations of a tree out of reach, for all users, in the unit of work that removes it.
+/// Puts what the members of a tree remembered in its conversations out of reach, in the unit of work that removes it. What
+/// others remembered under the same ids stays: they know nothing of the tree, and must not learn of its end.
 pub(crate) fn end_sessions(
     tx: &mut dyn Tx,
     tenant: &Tenant,
     group: GroupId,
     ended: &mut Ended,
 ) -> Result<()> {
+    let members = sessions::members(tx, group.0)?;
     for session in sessions::of_tree(tx, group.0)? {
-        ended.scopes.extend(purge::detach(tx, tenant, &Selector::Session(&session))?);
-        ended.sessions.push(session);
+        for user in &members {
+            let theirs = Selector::Session { user, session: &session };
+            ended.scopes.extend(purge::detach(tx, tenant, &theirs)?);
+            ended.sessions.insert((user.clone(), session.clone()));
+        }
     }
     Ok(())
 }
@@ -168,15 +174,15 @@ impl Memories {
     /// Drops what this process keeps of sessions that ended with their conversations.
     pub(crate) async fn sessions_ended(&self, tenant: &Tenant, ended: Ended) -> Result<()> {
         self.drop_lasting_indexes(&ended.scopes);
-        let sessions: HashSet<&str> = ended.sessions.iter().map(String::as_str).collect();
-        self.parts.bus.forget(tenant, |memory| {
-            memory.scope.get(Identifier::Session).is_some_and(|session| sessions.contains(session))
-        });
         let (tenant, sessions) = (tenant.clone(), ended.sessions);
+        self.parts.bus.forget(&tenant, |memory| {
+            let whose = memory.scope.user().zip(memory.scope.get(Identifier::Session));
+            whose.is_some_and(|(user, session)| sessions.contains(&(user.to_owned(), session.to_owned())))
+        });
         let detach = self.parts.ram.write("end_sessions", move |tx| {
             let mut gone = Vec::new();
-            for session in &sessions {
-                gone.extend(purge::detach(tx, &tenant, &Selector::Session(session))?);
+            for (user, session) in &sessions {
+                gone.extend(purge::detach(tx, &tenant, &Selector::Session { user, session })?);
             }
             Ok::<_, Error>(gone)
         });

@@ -215,7 +215,7 @@ impl Memories {
     async fn find(&self, caller: &MemoryCaller, id: MemoryId) -> Result<Option<Memory>> {
         for provider in self.parts.catalogue.all() {
             let Some(memory) = provider.get(caller.tenant(), id).await? else { continue };
-            let exists = memory.is_live(self.now()) && self.session_exists(&memory).await?;
+            let exists = memory.is_live(self.now()) && self.session_exists(caller, &memory).await?;
             return Ok(exists.then_some(memory));
         }
         Ok(None)

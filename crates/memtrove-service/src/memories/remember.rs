@@ -87,7 +87,7 @@ impl Memories {
             return Ok(found.filter(says).collect());
         }
         // No search finds what has no words, such as an emoji. It is rare, so each entry is looked at.
-        let spans = self.spans(caller.tenant(), search.scopes).await?;
+        let spans = self.spans(caller, search.scopes).await?;
         let mut query = ScanQuery {
             viewer: search.viewer,
             conditions: search.conditions,

@@ -125,7 +125,7 @@ impl Memories {
             if search.mode == Mode::Semantic { KnowledgeMode::Semantic } else { KnowledgeMode::Hybrid };
         let looked = self.look_for(caller, &search.query, mode).await?;
         let searched: Vec<Layer> = search.scopes.iter().map(ScopeKey::layer).collect();
-        let spans = self.spans(caller.tenant(), search.scopes).await?;
+        let spans = self.spans(caller, search.scopes).await?;
         let query = NearQuery {
             vectors: looked.vectors,
             terms: looked.terms,
@@ -162,7 +162,7 @@ impl Memories {
     pub async fn query(&self, caller: &MemoryCaller, query: KnowledgeQuery) -> Result<Answer> {
         let looked = self.look_for(caller, &query.query, query.mode).await?;
         let searched: Vec<Layer> = query.scopes.iter().map(ScopeKey::layer).collect();
-        let spans = self.spans(caller.tenant(), query.scopes).await?;
+        let spans = self.spans(caller, query.scopes).await?;
         let wanted = query.top_k.unwrap_or(query.offset + query.limit).min(MOST_MATCHES);
         let near = NearQuery {
             vectors: looked.vectors,

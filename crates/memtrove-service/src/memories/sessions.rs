@@ -1,6 +1,7 @@
 //! The end of a session, and clearing.
 
 use super::Memories;
+use super::listing::Onlooker;
 use super::provider::{ScanQuery, Write, Written};
 use memtrove_core::Result;
 use memtrove_core::memories::promote::{self, Decision};
@@ -23,7 +24,7 @@ impl Memories {
         let ended_at = request.as_of.unwrap_or_else(|| self.now());
         let user = request.scope.user().unwrap_or_default().to_owned();
         let everything = Conditions { include_archived: true, ..Conditions::default() };
-        let all = self.everything(&request.scope, everything).await?;
+        let all = self.everything(caller, &request.scope, everything).await?;
         let (working, kept): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|memory| memory.kind == Kind::Working);
         let (mut promoted, mut blocked) = (Vec::new(), Vec::new());
@@ -79,7 +80,7 @@ impl Memories {
     pub async fn clear(&self, caller: &MemoryCaller, body: &Value) -> Result<usize> {
         let request = Clear::read(body, self.rules(), caller)?;
         let conditions = Conditions { kinds: Some(request.kinds), ..Conditions::default() };
-        let mut all = self.everything(&request.scope, conditions).await?;
+        let mut all = self.everything(caller, &request.scope, conditions).await?;
         all.retain(|memory| {
             request.viewer.sees(&memory.policy, &memory.created_by) && memory.lineage.mirror_of.is_none()
         });
@@ -87,8 +88,13 @@ impl Memories {
     }
 
     /// Every live entry of exactly one scope, whoever may see it.
-    async fn everything(&self, scope: &ScopeKey, conditions: Conditions) -> Result<Vec<Memory>> {
-        let spans = self.own_span(scope).await?;
+    async fn everything(
+        &self,
+        caller: &MemoryCaller,
+        scope: &ScopeKey,
+        conditions: Conditions,
+    ) -> Result<Vec<Memory>> {
+        let spans = self.own_span(Onlooker::of(caller), scope).await?;
         let mut all: Vec<Memory> = Vec::new();
         loop {
             let query = ScanQuery {

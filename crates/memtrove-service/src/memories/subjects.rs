@@ -1,5 +1,6 @@
 //! Memories by whom they are about, over all scopes of a user at once: what mem0 asks for.
 
+use super::listing::Onlooker;
 use super::provider::{NearQuery, Page, ScanQuery, Span};
 use super::search::{Hit, KnowledgeMode};
 use super::{Memories, count};
@@ -225,7 +226,7 @@ impl Memories {
             with_embeddings: false,
             now: self.now(),
         };
-        let page = self.scan(self.own_span(scope).await?, query).await?;
+        let page = self.scan(self.own_span(Onlooker::of(caller), scope).await?, query).await?;
         Ok(i64::try_from(page.total).unwrap_or(i64::MAX))
     }
 
@@ -328,7 +329,7 @@ impl Memories {
         let Some(conditions) = mem0::in_scope(ids, scope, caller) else { return Ok(None) };
         let mut viewer = caller.viewer(&scope.identifiers());
         viewer.all = caller.acts_for_all();
-        Ok(Some((Sight { viewer, spans: self.own_span(scope).await? }, conditions)))
+        Ok(Some((Sight { viewer, spans: self.own_span(Onlooker::of(caller), scope).await? }, conditions)))
     }
 
     /// Deletes what is seen, page by page.
@@ -453,11 +454,15 @@ impl Memories {
                 continue;
             }
             let (tenant, step) = (caller.tenant().clone(), step.to_vec());
+            let onlooker = Onlooker::of(caller);
             let look_up = self.cx.store.read("look_up_sessions", move |tx| {
                 let mut there = Vec::with_capacity(step.len());
                 for scope in &step {
                     let deleted = match scope.get(Identifier::Session) {
-                        Some(session) => sessions::look_up(tx, &tenant, session)? == Session::Deleted,
+                        Some(session) => {
+                            sessions::look_up(tx, &tenant, onlooker.member(scope), session)?
+                                == Session::Deleted
+                        }
                         None => false,
                     };
                     if !deleted {

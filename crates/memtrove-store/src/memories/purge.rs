@@ -11,8 +11,13 @@ use memtrove_core::memories::{MemoryId, ScopeKey};
 pub enum Selector<'a> {
     /// Every personal scope of a user.
     User(&'a str),
-    /// Every user's scope of a session.
-    Session(&'a str),
+    /// A user's scope of a session.
+    Session {
+        /// Whose.
+        user: &'a str,
+        /// Which.
+        session: &'a str,
+    },
 }
 
 /// A scope that is out of reach.
@@ -32,15 +37,19 @@ pub fn detach(
     tenant: &Tenant,
     selector: &Selector<'_>,
 ) -> Result<Vec<Detached>, StoreError> {
-    let (column, value) = match selector {
-        Selector::User(user) => ("user_id", *user),
-        Selector::Session(session) => ("session_id", *session),
+    let (user, session) = match selector {
+        Selector::User(user) => (*user, None),
+        Selector::Session { user, session } => (*user, Some(*session)),
     };
-    let params: [Value<'_>; 2] = [tenant.as_str().into(), value.into()];
-    let select = format!(
-        "SELECT s.id, s.entries, {} FROM memory_scopes s WHERE s.tenant = $1 AND s.{column} = $2",
+    let mut select = format!(
+        "SELECT s.id, s.entries, {} FROM memory_scopes s WHERE s.tenant = $1 AND s.user_id = $2",
         scope_columns!()
     );
+    let mut params: Vec<Value<'_>> = vec![tenant.as_str().into(), user.into()];
+    if let Some(session) = session {
+        select.push_str(" AND s.session_id = $3");
+        params.push(session.into());
+    }
     let found = tx.rows(&select, &params, |row| {
         let entries = u64::try_from(row.int(1)?).unwrap_or_default();
         Ok(Detached { no: ScopeNo(row.int(0)?), scope: key(row, 2)?, entries })

@@ -1,5 +1,9 @@
 //! What a session is when it is a conversation too: its end is the end of what was remembered in it, and a fork remembers
 //! what its ancestors did up to the fork.
+//!
+//! That is so for the members of the conversation, and for those who may know of all conversations. To everybody else its id is
+//! a text like any other: what they remember under it must tell them nothing of whether there is such a conversation, or was,
+//! or what it was forked from.
 
 use crate::{StoreError, Tx, TxExt};
 use memtrove_core::identity::Tenant;
@@ -9,7 +13,7 @@ use uuid::Uuid;
 /// A session, as far as it is a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Session {
-    /// No conversation, or one without ancestors.
+    /// No conversation, none that the user knows of, or one without ancestors.
     Plain,
     /// A conversation that was deleted: nothing of it is visible.
     Deleted,
@@ -17,22 +21,29 @@ pub enum Session {
     Fork(Vec<(String, Timestamp)>),
 }
 
-/// Looks a session up among the conversations of its tenant.
-pub fn look_up(tx: &mut dyn Tx, tenant: &Tenant, session: &str) -> Result<Session, StoreError> {
+/// Looks a session up among the conversations of its tenant; among those of a member, unless it is `None` that looks.
+pub fn look_up(
+    tx: &mut dyn Tx,
+    tenant: &Tenant,
+    member: Option<&str>,
+    session: &str,
+) -> Result<Session, StoreError> {
     // Ids of conversations are written in lower case; another spelling is another session.
     let Some(id) = parse_uuid(session).filter(|id| id.to_string() == session) else {
         return Ok(Session::Plain);
     };
     let found = tx.first(
-        "SELECT c.group_id, c.deleted_at IS NOT NULL OR g.deleted_at IS NOT NULL FROM conversations c \
-         JOIN groups g ON g.id = c.group_id WHERE c.tenant = $1 AND c.id = $2",
-        &[tenant.as_str().into(), id.into()],
-        |row| Ok((row.uuid(0)?, row.int(1)? != 0)),
+        "SELECT c.group_id, c.deleted_at IS NOT NULL OR g.deleted_at IS NOT NULL, m.user_id IS NOT NULL \
+         FROM conversations c JOIN groups g ON g.id = c.group_id \
+         LEFT JOIN memberships m ON m.group_id = c.group_id AND m.user_id = $3 WHERE c.tenant = $1 AND c.id = $2",
+        &[tenant.as_str().into(), id.into(), member.unwrap_or_default().into()],
+        |row| Ok((row.uuid(0)?, row.int(1)? != 0, row.int(2)? != 0)),
     )?;
-    match found {
+    let known = found.filter(|(_, _, is_member)| *is_member || member.is_none());
+    match known {
         None => Ok(Session::Plain),
-        Some((_, true)) => Ok(Session::Deleted),
-        Some((group, false)) => ancestors(tx, group, id),
+        Some((_, true, _)) => Ok(Session::Deleted),
+        Some((group, false, _)) => ancestors(tx, group, id),
     }
 }
 
@@ -51,5 +62,12 @@ fn ancestors(tx: &mut dyn Tx, group: Uuid, id: Uuid) -> Result<Session, StoreErr
 pub fn of_tree(tx: &mut dyn Tx, group: Uuid) -> Result<Vec<String>, StoreError> {
     tx.rows("SELECT id FROM conversations WHERE group_id = $1", &[group.into()], |row| {
         Ok(row.uuid(0)?.to_string())
+    })
+}
+
+/// Whose memories go with a tree: those of its members.
+pub fn members(tx: &mut dyn Tx, group: Uuid) -> Result<Vec<String>, StoreError> {
+    tx.rows("SELECT user_id FROM memberships WHERE group_id = $1", &[group.into()], |row| {
+        Ok(row.text(0)?.to_owned())
     })
 }
