@@ -93,6 +93,16 @@ pub struct Named {
     pub seq: i64,
 }
 
+/// How common words are in a scope. What is hidden from somebody has no part in it, or whoever sees scores could tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TermCounts {
+    /// How many entries everybody sees who has the scope, when they were counted last.
+    pub entries: i64,
+    /// How many entries have each of the words: of what everybody sees and, where a word is rare, of what the viewer sees for
+    /// certain. Nearly, where it is many.
+    pub counts: Vec<i64>,
+}
+
 /// Words that entries are looked for by.
 #[derive(Debug, Clone, Copy)]
 pub struct WordQuery<'a> {
@@ -149,11 +159,14 @@ pub trait VectorIndex {
         limit: usize,
     ) -> Result<Vec<Named>, StoreError>;
 
-    /// How many of the scope's `entries` have each of these words: nearly, where it is many.
-    fn term_counts(&mut self, scope: i64, entries: i64, terms: &[u64]) -> Result<Vec<i64>, StoreError>;
+    /// How common these words are in a scope: see [`TermCounts`].
+    fn term_counts(&mut self, scope: i64, eyes: Eyes<'_>, terms: &[u64]) -> Result<TermCounts, StoreError>;
 
-    /// Counts the words of a scope of so many entries anew.
+    /// Counts the entries of a scope, about so many, and their words anew; those that everybody sees who has the scope.
     fn count_terms(&mut self, scope: i64, entries: i64) -> Result<(), StoreError>;
+
+    /// Whether the entries of a scope were counted.
+    fn has_counts(&mut self, scope: i64) -> Result<bool, StoreError>;
 
     /// Whether the indexes that vectors are found along are exactly these, each of a scope and a length.
     fn has_indexes(&mut self, wanted: &[(i64, i64)]) -> Result<bool, StoreError>;

@@ -8,7 +8,7 @@ use super::probe::{Bm25, Probe};
 use super::search::{ASKED_TOGETHER, Effort};
 use super::shortlist::Shortlist;
 
-/// The words of a query that occur in a partition, the rarest first.
+/// The words of a query that occur in a partition, those first that are worth most.
 pub(super) struct WordQuery {
     terms: Vec<Term>,
     /// The same by number, with their places in `terms`.
@@ -23,6 +23,7 @@ struct Norms {
     per_word: f32,
 }
 
+#[derive(Clone, Copy)]
 struct Term {
     number: u32,
     weight: f32,
@@ -46,8 +47,9 @@ impl WordQuery {
             Some(Term { number, weight: weight * (probe.bm25.k1 + 1.0), frequency })
         });
         let mut terms: Vec<Term> = known.collect();
-        // Stable: terms that are equally rare stay in the order of their hashes. Numbers would depend on the past.
-        terms.sort_by_key(|term| term.frequency);
+        // Not by how common they are here: sums of numbers depend on their order, and must not on documents that the caller
+        // does not count. Stable: terms that are worth the same stay in the order of their hashes.
+        terms.sort_by(|a, b| b.weight.total_cmp(&a.weight));
         let mut by_number: Vec<(u32, usize)> = terms.iter().map(|term| term.number).zip(0..).collect();
         by_number.sort_unstable();
         Self { terms, by_number, norms: Norms::new(probe.bm25) }
@@ -65,7 +67,7 @@ impl WordQuery {
     ) -> bool {
         let key = |number| partition.documents.key(number);
         let nominating = match effort {
-            Effort::Complete => &self.terms[..],
+            Effort::Complete => self.terms.clone(),
             Effort::Bounded { postings, .. } => self.rarest(postings),
         };
         let mut best = Shortlist::new(probe.want, partition.has_long_documents());
@@ -81,7 +83,7 @@ impl WordQuery {
             probe.lexical_floor.map_or(best.bar(), |floor| floor.min(best.bar()))
         };
         let mut bar = f32::NEG_INFINITY;
-        self.scan(partition, nominating, |owner, score| {
+        self.scan(partition, &nominating, |owner, score| {
             asked.push((score, owner));
             if asked.len() == ASKED_TOGETHER {
                 bar = ask(&mut asked);
@@ -109,7 +111,7 @@ impl WordQuery {
             }
             let length = chunk.lengths[piece.slot()];
             let occurring = self.terms.iter().zip(&mut frequencies).filter(|(_, frequency)| **frequency > 0);
-            // From the rarest on, as `scan` adds them, so that both come to the very same sum.
+            // In the order in which `scan` adds them, so that both come to the very same sum.
             let score = occurring.fold(0.0, |sum, (term, frequency)| {
                 sum + term.weight * self.norms.part(std::mem::take(frequency), length)
             });
@@ -119,14 +121,17 @@ impl WordQuery {
     }
 
     /// The rarest terms, as many as have so many postings together, but at least one.
-    fn rarest(&self, postings: usize) -> &[Term] {
+    fn rarest(&self, postings: usize) -> Vec<Term> {
+        let mut terms = self.terms.clone();
+        terms.sort_by_key(|term| term.frequency);
         let mut sum = 0;
-        let within = self.terms.iter().take_while(|term| {
+        let within = terms.iter().take_while(|term| {
             sum += term.frequency;
             sum <= postings
         });
-        let count = within.count().max(1).min(self.terms.len());
-        &self.terms[..count]
+        let count = within.count().max(1).min(terms.len());
+        terms.truncate(count);
+        terms
     }
 
     /// Scores every piece that has one of the terms. `each` returns what a score has to reach to be of interest.

@@ -1,6 +1,6 @@
 //! What is searched together: the pieces of one memory scope or conversation tree.
 
-use super::chunk::{Chunk, PieceNo, Shape};
+use super::chunk::{CHUNK, Chunk, PieceNo, Shape};
 use super::documents::{Document, Documents};
 use super::postings::MAX_PIECE;
 use super::probe::{Piece, SpaceNo, TermStatistics};
@@ -148,6 +148,33 @@ impl<M> Partition<M> {
             length: self.length,
             frequencies: terms.iter().map(|hash| frequency(hash) as u64).collect(),
         }
+    }
+
+    /// As [`Partition::statistics`], of the documents that `allow` lets through.
+    pub fn statistics_of(&self, terms: &[u64], allow: impl Fn(u64, &M) -> bool) -> TermStatistics {
+        let allowed = |number: u32| self.documents.get(number).is_some_and(|one| allow(one.key, &one.meta));
+        let (mut pieces, mut length) = (0, 0);
+        for number in self.documents.numbers().filter(|number| allowed(*number)) {
+            for piece in self.pieces_of(number) {
+                let chunk = &self.chunks[piece.chunk()];
+                if chunk.terms.get(piece.slot()).next().is_some() {
+                    pieces += 1;
+                    length += u64::from(chunk.lengths[piece.slot()]);
+                }
+            }
+        }
+        let owner = |piece: u32| self.chunks[piece as usize / CHUNK].owner(piece as usize % CHUNK);
+        let frequency = |hash: &u64| {
+            let Some(term) = self.words.number(*hash) else { return 0 };
+            let mut cursor = self.words.postings(term).cursor();
+            let mut frequency = 0;
+            while cursor.piece().is_some() {
+                let run = cursor.before(u32::MAX);
+                frequency += run.iter().filter(|posting| owner(posting.piece()).is_some_and(allowed)).count();
+            }
+            frequency as u64
+        };
+        TermStatistics { pieces, length, frequencies: terms.iter().map(frequency).collect() }
     }
 
     /// The pieces of a document.

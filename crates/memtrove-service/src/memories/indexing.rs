@@ -133,9 +133,12 @@ impl Memories {
                         "a scope is searched by the database"
                     );
                 }
-            } else if row.searched == Searched::ByDatabase && changed {
-                let count = move |tx: &mut dyn Tx| Ok::<_, Error>(searched::count_terms(tx, &row)?);
-                store.write("count_terms", count).await?;
+            } else if row.searched == Searched::ByDatabase {
+                let counted = move |tx: &mut dyn Tx| Ok::<_, Error>(searched::has_counts(tx, &row)?);
+                if changed || !store.read("has_counts", counted).await? {
+                    let count = move |tx: &mut dyn Tx| Ok::<_, Error>(searched::count_terms(tx, &row)?);
+                    store.write("count_terms", count).await?;
+                }
             }
         }
         Ok(())

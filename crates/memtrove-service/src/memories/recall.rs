@@ -20,6 +20,7 @@ use memtrove_store::memories::{ScopeNo, index};
 use memtrove_store::{StoreError, Tx};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::mem::size_of;
 use std::sync::Arc;
 
 /// Up to so many entries, everything that could pass the threshold is looked at, and counted exactly.
@@ -76,7 +77,7 @@ impl Slot {
 /// A name among those of a scope; 0 is nobody's.
 type Name = u32;
 
-/// What an index in memory knows of a scope.
+/// What an index in memory knows of a scope, besides the entries that everybody sees who has it.
 #[derive(Default)]
 pub struct ScopeState {
     /// The last change it has seen.
@@ -86,6 +87,7 @@ pub struct ScopeState {
     lists: HashMap<u64, AccessPolicy>,
     conflicts: HashMap<u64, Arc<str>>,
     spaces: Vec<Space>,
+    hidden: Hidden,
 }
 
 /// The indexes in memory, by scope.
@@ -116,9 +118,141 @@ impl ScopeState {
         SpaceNo(at as u16)
     }
 
-    fn forget(&mut self, key: u64) {
+    /// Takes an entry out, wherever it is.
+    fn forget(&mut self, open: &mut Partition<Slot>, key: u64) {
         self.lists.remove(&key);
         self.conflicts.remove(&key);
+        if !self.hidden.remove(key) {
+            open.remove(key);
+        }
+    }
+
+    /// Where the entries are that somebody may see.
+    fn seen<'a>(&'a self, open: &'a Partition<Slot>, eyes: &Eyes<'_>) -> Vec<Seen<'a>> {
+        let Hidden { own, listed, .. } = &self.hidden;
+        let whole = |entries| Seen { entries, in_part: false };
+        let mut seen = vec![whole(open)];
+        if eyes.viewer.all {
+            seen.extend(own.values().map(whole));
+        } else {
+            let owners = [eyes.user.map(Owner::User), eyes.client.map(Owner::Client)];
+            seen.extend(owners.into_iter().flatten().filter_map(|owner| own.get(&owner)).map(whole));
+        }
+        seen.push(Seen { entries: listed, in_part: true });
+        seen.retain(|seen| !seen.entries.is_empty());
+        seen
+    }
+
+    /// How common some words are among what somebody may see.
+    fn statistics(&self, open: &Partition<Slot>, eyes: &Eyes<'_>, terms: &[u64]) -> TermStatistics {
+        let mut sum = TermStatistics::default();
+        for Seen { entries, in_part } in self.seen(open, eyes) {
+            sum.add(&match in_part {
+                false => entries.statistics(terms),
+                true => entries.statistics_of(terms, |key, slot| eyes.see(self, key, slot)),
+            });
+        }
+        sum
+    }
+}
+
+/// The entries of a scope that not everybody sees who has it, apart from those that everybody sees. What somebody finds must
+/// not depend on what is hidden from them: neither which words are rare, nor how closely a search has to look.
+#[derive(Default)]
+struct Hidden {
+    /// Those that only their author sees.
+    own: HashMap<Owner, Partition<Slot>>,
+    /// Those that some see: they are all looked at, by everybody.
+    listed: Partition<Slot>,
+    places: HashMap<u64, Place>,
+}
+
+/// Who sees an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Everybody who has its scope.
+    Open,
+    /// Its author.
+    Own(Owner),
+    /// Those whom it names.
+    Listed,
+}
+
+/// Whose an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Owner {
+    User(Name),
+    /// Of an entry that no user made.
+    Client(Name),
+    Nobody,
+}
+
+/// Entries among which somebody looks.
+struct Seen<'a> {
+    entries: &'a Partition<Slot>,
+    /// Whether some of them may not be seen.
+    in_part: bool,
+}
+
+impl Place {
+    fn of(policy: &AccessPolicy, user: Name, client: Name) -> Self {
+        let owner = match (user, client) {
+            (0, 0) => Owner::Nobody,
+            (0, client) => Owner::Client(client),
+            (user, _) => Owner::User(user),
+        };
+        match policy.policy {
+            Policy::Organization | Policy::Public => Self::Open,
+            Policy::Shared if policy.allowed_teams.is_empty() => Self::Open,
+            Policy::Private => Self::Own(owner),
+            Policy::Restricted if policy.approved_users.is_empty() => Self::Own(owner),
+            Policy::Shared | Policy::Restricted => Self::Listed,
+        }
+    }
+}
+
+impl Hidden {
+    /// Where an entry goes; it is nowhere else afterwards.
+    fn place<'a>(
+        &'a mut self,
+        open: &'a mut Partition<Slot>,
+        key: u64,
+        place: Place,
+    ) -> &'a mut Partition<Slot> {
+        let before = self.places.get(&key).copied().unwrap_or(Place::Open);
+        if before != place && !self.remove(key) {
+            open.remove(key);
+        }
+        if place != Place::Open {
+            self.places.insert(key, place);
+        }
+        match place {
+            Place::Open => open,
+            Place::Own(owner) => self.own.entry(owner).or_default(),
+            Place::Listed => &mut self.listed,
+        }
+    }
+
+    /// Takes an entry out; says whether it was there.
+    fn remove(&mut self, key: u64) -> bool {
+        match self.places.remove(&key) {
+            None | Some(Place::Open) => return false,
+            Some(Place::Listed) => drop(self.listed.remove(key)),
+            Some(Place::Own(owner)) => {
+                if let Some(entries) = self.own.get_mut(&owner) {
+                    entries.remove(key);
+                    if entries.is_empty() {
+                        self.own.remove(&owner);
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    fn bytes(&self) -> usize {
+        let places = self.places.capacity() * size_of::<(u64, Place)>();
+        places + self.listed.bytes() + self.own.values().map(Partition::bytes).sum::<usize>()
     }
 }
 
@@ -135,25 +269,27 @@ pub fn with_scope<R>(
             (*state, *partition) = (ScopeState::default(), Partition::new());
         }
         for no in index::gone(tx, row.no, state.seq)? {
-            state.forget(no.0 as u64);
-            partition.remove(no.0 as u64);
+            state.forget(partition, no.0 as u64);
         }
         index::changed(tx, row.no, state.seq, &mut |indexed| take_in(state, partition, indexed))?;
         state.seq = row.seq;
+        partition.set_bytes_beside(state.hidden.bytes());
         Ok(())
     };
     Ok(cache.with(&row.no, |state| state.seq < row.seq, catch_up, read)?)
 }
 
-fn take_in(state: &mut ScopeState, partition: &mut Partition<Slot>, indexed: index::Indexed) {
+fn take_in(state: &mut ScopeState, open: &mut Partition<Slot>, indexed: index::Indexed) {
     let index::Indexed { no, seq, head, embedding, terms } = indexed;
     let key = no.0 as u64;
-    state.forget(key);
+    state.lists.remove(&key);
+    state.conflicts.remove(&key);
     let space = embedding.as_ref().and_then(|embedding| Space::of(&embedding.model));
     let space = space.map(|space| state.space(space));
     let user = state.name(head.author.user.as_ref());
     let client = state.name(head.author.client.as_ref());
     let slot = Slot { user, client, space, ..Slot::of(seq, &head) };
+    let place = Place::of(&head.policy, user, client);
     if !head.policy.approved_users.is_empty() || !head.policy.allowed_teams.is_empty() {
         state.lists.insert(key, head.policy);
     }
@@ -161,7 +297,8 @@ fn take_in(state: &mut ScopeState, partition: &mut Partition<Slot>, indexed: ind
         state.conflicts.insert(key, conflict.into());
     }
     let vector = embedding.as_ref().filter(|_| space.is_some()).map(|embedding| embedding.vector.as_slice());
-    partition.put(key, slot, space, &[Piece { vector, terms: &terms.counts, length: terms.length }]);
+    let piece = Piece { vector, terms: &terms.counts, length: terms.length };
+    state.hidden.place(open, key, place).put(key, slot, space, &[piece]);
 }
 
 /// Whom of a scope's authors a viewer is.
@@ -234,7 +371,9 @@ pub fn count(tx: &mut dyn Tx, cache: &ScopeCache, row: ScopeRow, admission: &Adm
     }
     with_scope(tx, cache, row, |state, partition| {
         let eyes = Eyes::of(admission.viewer, state);
-        partition.iter().filter(|(key, slot)| admission.admits(state, &eyes, *key, slot)).count()
+        let seen = state.seen(partition, &eyes);
+        let seen = seen.iter().flat_map(|seen| seen.entries.iter());
+        seen.filter(|(key, slot)| admission.admits(state, &eyes, *key, slot)).count()
     })
 }
 
@@ -267,18 +406,20 @@ pub fn search(
         let by_database = by_database(tx, cache, &row);
         let here = match (hashes.is_empty(), by_database) {
             (true, _) => TermStatistics::default(),
-            (false, true) => database::statistics(tx, row, hashes)?,
-            (false, false) => with_scope(tx, cache, row, |_, partition| partition.statistics(hashes))?,
+            (false, true) => database::statistics(tx, row, &query.viewer, hashes)?,
+            (false, false) => with_scope(tx, cache, row, |state, partition| {
+                state.statistics(partition, &Eyes::of(&query.viewer, state), hashes)
+            })?,
         };
         statistics.add(&here);
-        rows.push((number, span, row, by_database.then_some(here.frequencies)));
+        rows.push((number, span, row, by_database.then_some(here)));
     }
     let words = Words::of(query, &statistics);
     let mut hits = Hits { exact: true, ..Hits::default() };
     for (number, span, row, in_database) in rows {
         let scope = Scope { number, span, row, decay };
-        if let Some(frequencies) = in_database {
-            scope.search_database(tx, query, &words, &frequencies, only, &mut hits)?;
+        if let Some(here) = in_database {
+            scope.search_database(tx, query, &words, &here, only, &mut hits)?;
             continue;
         }
         let only = only(tx, row.no)?;
@@ -294,7 +435,7 @@ pub fn search(
     Ok(hits)
 }
 
-/// The words of a query, weighed by how rare they are where it is asked.
+/// The words of a query, weighed by how rare they are among what whoever asks may see.
 struct Words {
     terms: Vec<QueryTerm>,
     idfs: Vec<f64>,
@@ -504,6 +645,26 @@ fn look(
     admission: &Admission<'_>,
 ) -> (Vec<Scored>, Option<usize>, bool) {
     let eyes = Eyes::of(admission.viewer, state);
+    let (mut scored, mut total, mut exact) = (Vec::new(), None, true);
+    for seen in state.seen(partition, &eyes) {
+        let (more, counted, is_exact) = look_among(state, &seen, query, words, admission, &eyes);
+        scored.extend(more);
+        total = counted.map(|counted| counted + total.unwrap_or_default());
+        exact &= is_exact;
+    }
+    (scored, total, exact)
+}
+
+/// As [`look`], among some of the entries.
+fn look_among(
+    state: &ScopeState,
+    seen: &Seen<'_>,
+    query: &NearQuery,
+    words: &Words,
+    admission: &Admission<'_>,
+    eyes: &Eyes<'_>,
+) -> (Vec<Scored>, Option<usize>, bool) {
+    let partition = seen.entries;
     let spaces: Vec<Option<usize>> = state
         .spaces
         .iter()
@@ -515,7 +676,7 @@ fn look(
         .enumerate()
         .filter_map(|(number, at)| Some((SpaceNo(number as u16), query.vectors[(*at)?].vector.as_slice())))
         .collect();
-    let small = partition.len() <= EXACT_ENTRIES;
+    let small = seen.in_part || partition.len() <= EXACT_ENTRIES;
     let everything = query.threshold <= 0.0 && !query.words_required && !keyword_only;
     let use_words = query.mode == Mode::Hybrid || query.words_required;
     let floor = (!everything).then(|| floor(&query.vectors, query.threshold) - 1e-6);
@@ -538,11 +699,11 @@ fn look(
     let compared = |slot: &Slot| slot.space.and_then(|space| *spaces.get(usize::from(space.0))?);
     let searchable = |slot: &Slot| keyword_only || compared(slot).is_some();
     let Found { candidates, allowed, exact } =
-        partition.search(&probe, |key, slot| searchable(slot) && admission.admits(state, &eyes, key, slot));
+        partition.search(&probe, |key, slot| searchable(slot) && admission.admits(state, eyes, key, slot));
     let total = everything.then(|| {
         allowed.unwrap_or_else(|| {
             let admitted =
-                |(key, slot): &(u64, &Slot)| searchable(slot) && admission.admits(state, &eyes, *key, slot);
+                |(key, slot): &(u64, &Slot)| searchable(slot) && admission.admits(state, eyes, *key, slot);
             partition.iter().filter(admitted).count()
         })
     });

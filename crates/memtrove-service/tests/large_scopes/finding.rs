@@ -2,7 +2,9 @@
 
 use super::world::{Dice, Node, best, like, memory, ranked};
 use memtrove_core::memories::members::Members;
-use memtrove_core::memories::{Conditions, Filter, Kind, Memory, MemoryId};
+use memtrove_core::memories::{
+    AccessPolicy, Author, Conditions, Filter, Kind, Memory, MemoryId, Policy, Viewer,
+};
 use memtrove_service::memories::provider::{Hits, NearQuery};
 use memtrove_testkit::postgres::Database;
 use serde_json::json;
@@ -132,4 +134,54 @@ fn same_ranking(by_node: &Hits, by_database: &Hits) -> usize {
     }
     let (one, other) = (best(by_node, 10), best(by_database, 10));
     one.iter().filter(|id| other.contains(id)).count()
+}
+
+/// Neither which words are rare nor how much there is may tell of what others hide.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_others_hide_moves_no_score_of_a_large_scope() {
+    const OPEN: usize = 1_200;
+    let (database, mut dice) = (Database::fresh(), Dice(7));
+    let node = Node::open(database.config(), 1_000).await;
+    let word = |dice: &mut Dice| WORDS[(dice.roll() * WORDS.len() as f32) as usize];
+    let sentence = |dice: &mut Dice| format!("{} {} {}", word(dice), word(dice), word(dice));
+    let directions: Vec<Vec<f32>> = (0..OPEN + 60).map(|_| dice.direction(64)).collect();
+    let open = (0..OPEN).map(|n| memory(n as u128, &sentence(&mut dice), directions[n].clone()));
+    node.pour(open.collect()).await;
+    node.tend().await;
+    assert_eq!(super::world::searched(&database).0, "2", "the database searches it");
+    let viewer = Viewer { user: Some("carol".into()), client: None, team: None, all: false };
+    let asked: Vec<NearQuery> = (0..20)
+        .map(|n| NearQuery {
+            viewer: viewer.clone(),
+            ..like(super::world::MODEL, &directions[n * 7], &sentence(&mut dice), 42)
+        })
+        .collect();
+    let answers = async || {
+        let mut answers = Vec::new();
+        for query in &asked {
+            let hits = node.nearest(query.clone()).await;
+            let best = ranked(&hits).into_iter().take(10);
+            let best: Vec<_> = best.map(|near| (near.matched.id, near.matched.score.to_bits())).collect();
+            answers.push((best, hits.total));
+        }
+        answers
+    };
+    let before = answers().await;
+
+    let hidden = (OPEN..OPEN + 60).map(|n| {
+        let policy = match n % 3 {
+            0 => AccessPolicy { approved_users: vec!["bob".into()], ..AccessPolicy::new(Policy::Restricted) },
+            _ => AccessPolicy::new(Policy::Private),
+        };
+        let made = memory(n as u128, &sentence(&mut dice), directions[n].clone());
+        Memory { policy, created_by: Author { user: Some("bob".into()), client: None }, ..made }
+    });
+    node.pour(hidden.collect()).await;
+
+    assert_eq!(answers().await, before);
+    assert!(before.iter().all(|(_, total)| *total == OPEN), "{before:?}");
+    // What is shown does move them: the test would see it.
+    let shown = (0..60).map(|n| memory(5_000 + n, "puffin heron knot", directions[n as usize].clone()));
+    node.pour(shown.collect()).await;
+    assert_ne!(answers().await, before);
 }

@@ -82,6 +82,11 @@ pub fn begin(tx: &mut dyn Tx, row: &ScopeRow, limit: i64) -> Result<bool, StoreE
     Ok(!fill(tx, row.no, limit)? && count_terms(tx, row)?)
 }
 
+/// Whether the words of a scope were counted by this version, which leaves out what not everybody sees.
+pub fn has_counts(tx: &mut dyn Tx, row: &ScopeRow) -> Result<bool, StoreError> {
+    tx.vectors().map_or(Ok(true), |vectors| vectors.has_counts(row.no.0))
+}
+
 /// Counts the words of a scope, which the database searches from now on, unless it is not as it was; says whether.
 pub fn count_terms(tx: &mut dyn Tx, row: &ScopeRow) -> Result<bool, StoreError> {
     let counted = set(tx, row, Searched::ByDatabase, row.entries)?;

@@ -6,7 +6,7 @@
 
 use super::tx::PostgresTx;
 use super::vector_indexes;
-use crate::vectors::{Care, Eyes, Named, Sight, VectorFilter, VectorIndex, VectorRow, WordQuery};
+use crate::vectors::{Care, Eyes, Named, Sight, TermCounts, VectorFilter, VectorIndex, VectorRow, WordQuery};
 use crate::{Row, StoreError, Tx, TxExt, Value};
 use std::fmt::Write;
 
@@ -27,6 +27,11 @@ const COUNTED: i64 = 4 * COMMON;
 const NAMED_BY_WORDS: i64 = 2_048;
 /// Words are counted in about so many entries of a scope.
 const SAMPLE: i64 = 50_000;
+
+/// In place of a word: how many entries of a scope everybody sees.
+const ENTRIES: u64 = u64::MAX;
+/// The policies of what everybody sees who has the scope. What is shared with teams is not among them, though it may name none.
+const OPEN: &str = "('organization', 'public')";
 
 /// A word of a scope, as one number: the same word of another scope is another one.
 fn term_key(scope: i64, digest: u64) -> i64 {
@@ -259,28 +264,61 @@ impl VectorIndex for PostgresTx<'_> {
         tx.rows(&sql, &all.params, named)
     }
 
-    fn term_counts(&mut self, scope: i64, entries: i64, terms: &[u64]) -> Result<Vec<i64>, StoreError> {
+    fn term_counts(&mut self, scope: i64, eyes: Eyes<'_>, terms: &[u64]) -> Result<TermCounts, StoreError> {
         let keys: Vec<i64> = terms.iter().map(|digest| term_key(scope, *digest)).collect();
         let tx: &mut dyn Tx = self;
+        // A scope that an older version counted has no number of entries yet.
         let sql = format!(
-            "SELECT COALESCE(CAST(ROUND(c.share * $2) AS BIGINT), (SELECT COUNT(*) FROM \
-             (SELECT 1 FROM memory_vectors v WHERE v.terms @> ARRAY[asked.term] LIMIT {COUNTED}) x)) \
-             FROM unnest($1) WITH ORDINALITY AS asked (term, place) \
+            "SELECT COALESCE(CAST(ROUND(c.share * e.entries) AS BIGINT), (SELECT COUNT(*) FROM \
+             (SELECT 1 FROM memory_vectors v WHERE v.terms @> ARRAY[asked.term] AND (v.policy IN {OPEN} OR \
+             v.policy = 'private' AND (v.author_user = $4 OR v.author_user IS NULL AND v.author_client = $5)) \
+             LIMIT {COUNTED}) x)), CAST(e.entries AS BIGINT) \
+             FROM unnest($1) WITH ORDINALITY AS asked (term, place) CROSS JOIN \
+             (SELECT COALESCE((SELECT share FROM memory_common_terms WHERE term = $2), \
+             (SELECT CAST(entries AS DOUBLE PRECISION) FROM memory_scopes WHERE id = $3), 0) AS entries) e \
              LEFT JOIN memory_common_terms c ON c.term = asked.term ORDER BY asked.place"
         );
-        tx.rows(&sql, &[Value::Ints(&keys), (entries as f64).into()], |row| row.int(0))
+        let params: [Value<'_>; 5] = [
+            Value::Ints(&keys),
+            term_key(scope, ENTRIES).into(),
+            scope.into(),
+            eyes.user.into(),
+            eyes.client.into(),
+        ];
+        let counted = tx.rows(&sql, &params, |row| Ok((row.int(0)?, row.int(1)?)))?;
+        let entries = counted.first().map_or(0, |(_, entries)| *entries);
+        Ok(TermCounts { entries, counts: counted.into_iter().map(|(count, _)| count).collect() })
     }
 
     fn count_terms(&mut self, scope: i64, entries: i64) -> Result<(), StoreError> {
         let every = (entries / SAMPLE).max(1);
         self.post("DELETE FROM memory_common_terms WHERE scope_no = $1", &[scope.into()])?;
+        let open = format!(
+            "FROM memory_vectors v LEFT JOIN memory_scopes s ON s.id = v.scope_no WHERE v.scope_no = $1 AND \
+             (v.policy IN {OPEN} OR v.policy = 'private' AND v.author_user = s.user_id)"
+        );
         self.post(
-            "WITH sample AS MATERIALIZED (SELECT terms FROM memory_vectors WHERE scope_no = $1 AND no % $2 = 0) \
+            &format!(
+                "INSERT INTO memory_common_terms (term, scope_no, share) \
+                 SELECT $2, $1, CAST(COUNT(*) AS DOUBLE PRECISION) {open}"
+            ),
+            &[scope.into(), term_key(scope, ENTRIES).into()],
+        )?;
+        self.post(
+            &format!("WITH sample AS MATERIALIZED (SELECT v.terms {open} AND v.no % $2 = 0) \
              INSERT INTO memory_common_terms (term, scope_no, share) \
              SELECT term, $1, COUNT(*) / CAST((SELECT GREATEST(COUNT(*), 1) FROM sample) AS DOUBLE PRECISION) \
-             FROM sample, unnest(terms) AS term GROUP BY term HAVING COUNT(*) >= $3",
+             FROM sample, unnest(terms) AS term GROUP BY term HAVING COUNT(*) >= $3"),
             &[scope.into(), every.into(), (COMMON / every).max(1).into()],
         )
+    }
+
+    fn has_counts(&mut self, scope: i64) -> Result<bool, StoreError> {
+        let tx: &mut dyn Tx = self;
+        let term = term_key(scope, ENTRIES);
+        let found =
+            tx.first("SELECT 1 FROM memory_common_terms WHERE term = $1", &[term.into()], |row| row.int(0))?;
+        Ok(found.is_some())
     }
 
     fn has_indexes(&mut self, wanted: &[(i64, i64)]) -> Result<bool, StoreError> {

@@ -2,7 +2,9 @@
 
 use super::forget::write;
 use super::{Failure, Fixture};
-use memtrove_store::vectors::{Care, Eyes, Named, Sight, VectorFilter, VectorIndex, VectorRow, WordQuery};
+use memtrove_store::vectors::{
+    Care, Eyes, Named, Sight, TermCounts, VectorFilter, VectorIndex, VectorRow, WordQuery,
+};
 use memtrove_store::{Store, StoreError, Tx};
 use std::f32::consts::FRAC_PI_2;
 
@@ -159,7 +161,11 @@ pub async fn words_are_found_and_counted_in_their_scope(fixture: impl Fixture) {
             let with_both = VectorFilter { terms: &[SEAL, WALRUS], ..VectorFilter::default() };
             let similar = index(tx).nearest(SCOPE, &direction(0, 1), &with_both, 2, Care::Quick)?;
             assert_eq!(numbers(&similar), [4, 8]);
-            Ok((numbers(&named), index(tx).term_counts(SCOPE, 59, &[SEAL, WALRUS, 0])?))
+            let words = [SEAL, WALRUS, 0];
+            let odd = Eyes { user: Some("odd"), client: None };
+            let counts = [Eyes::default(), odd].map(|eyes| index(tx).term_counts(SCOPE, eyes, &words));
+            assert_eq!(index(tx).has_counts(SCOPE)?, counted);
+            Ok((numbers(&named), counts.into_iter().collect::<Result<Vec<_>, _>>()?))
         })
         .await;
         assert_eq!(
@@ -167,7 +173,10 @@ pub async fn words_are_found_and_counted_in_their_scope(fixture: impl Fixture) {
             [56, 52, 48, 44, 40, 36, 32, 28, 24, 20, 16, 12, 8, 4, 59],
             "those with both words first"
         );
-        assert_eq!(counts, [14, 59, 0]);
+        // Of 59, 19 are private, 10 of those odd; of the 14 with both words, 4, none of them odd.
+        let entries = if counted { 40 } else { 0 };
+        let of = |counts: [i64; 3]| TermCounts { entries, counts: counts.to_vec() };
+        assert_eq!(counts, [of([10, 40, 0]), of([10, 50, 0])]);
     }
     while write(store, |tx| index(tx).clear(SCOPE, 25)).await > 0 {}
     let left = write(store, |tx| {

@@ -53,4 +53,5 @@ mod settings;
 mod sse;
 mod stream;
 mod stream_kinds;
+mod unseen;
 mod updating;

@@ -12,7 +12,7 @@ use memtrove_recall::index::{Candidate, TermStatistics, rescore};
 use memtrove_store::memories::index::Indexed;
 use memtrove_store::memories::scopes::ScopeRow;
 use memtrove_store::memories::{entries, index};
-use memtrove_store::vectors::{Care, Eyes, Named, Sight, VectorFilter, VectorIndex, WordQuery};
+use memtrove_store::vectors::{Care, Eyes, Named, Sight, TermCounts, VectorFilter, VectorIndex, WordQuery};
 use memtrove_store::{StoreError, Tx};
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
@@ -30,11 +30,18 @@ const ERROR: f32 = 5e-4;
 /// Entries that are read at a time.
 const BATCH: i64 = 1_000;
 
-/// How common some words are in a scope.
-pub(super) fn statistics(tx: &mut dyn Tx, row: ScopeRow, terms: &[u64]) -> Result<TermStatistics> {
-    let counts = vectors(tx)?.term_counts(row.no.0, row.entries, terms)?;
+/// How common some words are in a scope, among what everybody sees who has it; of words that are rare, also among what the
+/// viewer alone sees.
+pub(super) fn statistics(
+    tx: &mut dyn Tx,
+    row: ScopeRow,
+    viewer: &Viewer,
+    terms: &[u64],
+) -> Result<TermStatistics> {
+    let eyes = Eyes { user: viewer.user.as_deref(), client: viewer.client.as_deref() };
+    let TermCounts { entries, counts } = vectors(tx)?.term_counts(row.no.0, eyes, terms)?;
     Ok(TermStatistics {
-        pieces: row.entries.unsigned_abs(),
+        pieces: entries.unsigned_abs(),
         // How long entries are decides nothing here.
         length: 0,
         frequencies: counts.into_iter().map(i64::unsigned_abs).collect(),
@@ -192,7 +199,7 @@ impl Scope<'_> {
         tx: &mut dyn Tx,
         query: &NearQuery,
         words: &Words,
-        frequencies: &[u64],
+        here: &TermStatistics,
         only: &mut Passing<'_>,
         hits: &mut Hits,
     ) -> Result<()> {
@@ -215,7 +222,7 @@ impl Scope<'_> {
         }
         let mut asked = Vec::new();
         if query.mode == Mode::Hybrid || query.words_required {
-            asked = words.rarest_first(frequencies);
+            asked = words.rarest_first(&here.frequencies);
             exact &= self.name_by_words(tx, &mut nominees, query, words, &asked)?;
         }
         let everything = query.threshold <= 0.0 && !query.words_required && !query.vectors.is_empty();
@@ -224,10 +231,12 @@ impl Scope<'_> {
             let filter = VectorFilter { with_vector: true, ..filter };
             let counted = count_filtered(tx, self.row, &nominees.admission, filter, Some(COUNTED))?;
             exact = counted < COUNTED as usize;
-            // Beyond that it is somewhere between what was counted and what is there.
-            total = Some(if exact { counted } else { self.row.entries.max(COUNTED) as usize });
+            // Beyond that it is about as much as there is for everybody. How much there is altogether, the viewer may not know.
+            total = Some(counted.max(if exact { 0 } else { here.pieces as usize }));
         }
         let admitted = nominees.named.into_values().flatten();
+        // In the order in which an index in memory adds up what they are worth.
+        asked.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.hash.cmp(&b.hash)));
         let scored = admitted.filter_map(|one| scored(query, words, &asked, one)).collect();
         self.keep(scored, query, total, exact, hits);
         Ok(())
@@ -350,7 +359,6 @@ struct Asked {
 }
 
 impl Words {
-    /// In the order in which an index in memory adds up what they are worth.
     fn rarest_first(&self, frequencies: &[u64]) -> Vec<Asked> {
         let frequencies = frequencies.iter().copied();
         let mut asked: Vec<Asked> = self
