@@ -548,6 +548,39 @@ async fn pipelined_requests_are_answered_in_order() {
 }
 
 #[tokio::test]
+async fn a_connection_survives_an_answer_that_comes_before_the_body() {
+    let server = Server::start(things(), &ShellConfig::default()).await;
+    for (path, status) in [("/things/1", "200 OK"), ("/nowhere", "404 Not Found")] {
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        let head = format!("PUT {path} HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let first = answer_on(&mut stream).await;
+        assert!(first.starts_with(&format!("HTTP/1.1 {status}")), "{first}");
+        stream.write_all(b"12345GET /things/1 HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        let second = answer_on(&mut stream).await;
+        assert!(second.ends_with("a thing"), "{path}: the connection was closed: {second:?}");
+    }
+}
+
+/// What comes next, to the end of an answer that says how long it is.
+async fn answer_on(stream: &mut TcpStream) -> String {
+    let (mut read, mut piece) = (String::new(), [0; 4096]);
+    loop {
+        let length = stream.read(&mut piece).await.unwrap();
+        read.push_str(std::str::from_utf8(&piece[..length]).unwrap());
+        if let Some((head, body)) = read.split_once("\r\n\r\n") {
+            let announced = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+            if announced.is_some_and(|announced| body.len() >= announced.parse().unwrap()) {
+                return read;
+            }
+        }
+        if length == 0 {
+            return read;
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_client_that_never_finishes_its_headers_is_dropped() {
     let limits = Limits { header_timeout: Duration::from_millis(200), ..Limits::default() };
     let server = Server::start_with(things(), &ShellConfig::default(), limits).await;

@@ -8,6 +8,7 @@ use super::room::{Asker, Room, RoomLimits, Share};
 use axum::body::{Body, HttpBody};
 use axum::extract::Request;
 use bytes::Bytes;
+use http::Version;
 use hyper::body::{Frame, SizeHint};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -48,6 +49,7 @@ impl Bodies {
             ended: true,
             pace: Pace::new(self.patience),
             sleep: None,
+            lingers: request.version() < Version::HTTP_2,
             watched: watched.clone(),
         });
         Some(watched)
@@ -64,6 +66,8 @@ struct Arriving {
     pace: Pace,
     /// Made when the rest has to be waited for: most bodies are there at once, and timers are not free.
     sleep: Option<Pin<Box<Sleep>>>,
+    /// Whether the rest is read where nobody wants it: over HTTP/1.1 the next request comes after it.
+    lingers: bool,
     watched: Watched,
 }
 
@@ -236,6 +240,10 @@ impl Drop for Arriving {
     fn drop(&mut self) {
         // Nobody reads it any further. If it is dropped with its handler, nobody asks.
         self.watched.is_now(DONE);
+        if self.lingers && !self.watched.was_late() && !self.inner.is_end_stream() {
+            // hyper would close the connection without a word in the answer, and the caller's next request with it.
+            linger(std::mem::take(&mut self.inner));
+        }
     }
 }
 

@@ -55,9 +55,11 @@ pub(super) fn apply(request: &mut Request, limit: u64) -> Result<Option<Overrun>
     }
 }
 
-/// Goes on reading a body that was refused, for a while.
+/// Goes on reading a body that nobody wants, for a while.
 pub(crate) fn linger(mut body: Body) {
-    tokio::spawn(tokio::time::timeout(LINGER, async move {
+    // Without a runtime the process is ending.
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+    runtime.spawn(tokio::time::timeout(LINGER, async move {
         while let Some(Ok(_)) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {}
     }));
 }

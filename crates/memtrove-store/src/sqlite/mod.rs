@@ -322,7 +322,7 @@ pub fn rewrite(database: &Path) -> Result<(), StoreError> {
 /// Takes what is left in the log into the database, so that its files can be moved. Nobody else can open it until the
 /// answer is dropped.
 pub fn at_rest(database: &Path) -> Result<File, StoreError> {
-    let place = Place { database: database.to_owned() };
+    let place = Place::new(database.to_owned());
     let lock = lock(&place)?;
     let connection = connection::open(&place, Role::Writer)?;
     checkpoint::truncate(&connection).map_err(|error| place.error(&error))?;
