@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(given_up_after(64_000, second).await, None);
         assert_eq!(given_up_after(16 * 1024, second).await, None);
         assert_eq!(given_up_after(20 * 16 * 1024, 20 * second).await, None);
-        assert_eq!(given_up_after(8 * 1024, second).await, Some(60));
+        assert_eq!(given_up_after(8 * 1024, second).await, Some(59));
         assert_eq!(given_up_after(1, second).await, Some(30));
         assert_eq!(given_up_after(1 << 30, 40 * second).await, Some(30));
     }

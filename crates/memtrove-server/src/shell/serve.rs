@@ -41,6 +41,8 @@ const STREAMS: u32 = 128;
 /// without a word.
 const TOLD_AT_ONCE: usize = 256;
 const TOLD_WITHIN: Duration = Duration::from_secs(2);
+/// How often the log says so.
+const WARNED_EVERY: Duration = Duration::from_secs(60);
 
 /// What the loop grants its clients.
 #[derive(Debug, Clone, Copy)]
@@ -76,6 +78,7 @@ pub async fn run(listener: TcpListener, router: Router, shutdown: impl Future<Ou
     let served = Arc::new(Semaphore::new(limits.connections.min(Semaphore::MAX_PERMITS)));
     let told = Arc::new(Semaphore::new(TOLD_AT_ONCE));
     let mut connections = JoinSet::new();
+    let mut warned: Option<Instant> = None;
     let mut shutdown = std::pin::pin!(shutdown);
     socket::prepare(&listener);
 
@@ -85,7 +88,13 @@ pub async fn run(listener: TcpListener, router: Router, shutdown: impl Future<Ou
                 Ok((stream, _)) => {
                     if let Ok(permit) = Arc::clone(&served).try_acquire_owned() {
                         connections.spawn(server.clone().serve(stream, permit));
-                    } else if let Ok(permit) = Arc::clone(&told).try_acquire_owned() {
+                        continue;
+                    }
+                    if warned.is_none_or(|warned| warned.elapsed() > WARNED_EVERY) {
+                        warned = Some(Instant::now());
+                        tracing::warn!(connections = limits.connections, "refusing connections: there are too many");
+                    }
+                    if let Ok(permit) = Arc::clone(&told).try_acquire_owned() {
                         connections.spawn(server.clone().refuse(stream, permit));
                     }
                 }
