@@ -4,10 +4,9 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::routing::{get, post};
 use http::HeaderMap;
-use memtrove_server::shell::{ShellConfig, run, shell};
+use memtrove_server::shell::{Limits, ShellConfig, run, shell};
 use memtrove_server::telemetry::{TelemetryConfig, init};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 use tokio::net::TcpListener;
 
 type Received = Arc<Mutex<Vec<(HeaderMap, Bytes)>>>;
@@ -33,7 +32,7 @@ async fn spans_reach_the_collector_and_a_dead_collector_disturbs_nobody() {
         listener,
         shell(router, &ShellConfig::default()),
         std::future::pending(),
-        Duration::ZERO,
+        Limits::default(),
     ));
 
     // when: more requests come than the exporter sends at once, so that it tries, and waits for an answer

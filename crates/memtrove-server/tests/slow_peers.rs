@@ -74,7 +74,8 @@ async fn get_status(server: SocketAddr, path: &str) -> StatusCode {
 }
 
 async fn upload(server: SocketAddr, length: usize) -> StatusCode {
-    let request = reqwest::Client::new().post(url(server, "/length")).body(vec![b'x'; length]);
+    let request =
+        reqwest::Client::new().post(url(server, "/length")).bearer_auth("honest").body(vec![b'x'; length]);
     request.send().await.unwrap().status()
 }
 
@@ -286,8 +287,9 @@ fn four_pages() -> ShellConfig {
 async fn pages_that_nobody_reads_are_bounded() {
     let server = patient_server(routes(), four_pages()).await;
     let mut unread = Vec::new();
-    for _ in 0..4 {
-        let mut stream = say(server, "GET /page HTTP/1.1", &[]).await;
+    for reader in 0..4 {
+        let head = format!("GET /page HTTP/1.1\r\nauthorization: Bearer reader-{reader}");
+        let mut stream = say(server, &head, &[]).await;
         let mut status = [0; 12];
         stream.read_exact(&mut status).await.unwrap();
         assert_eq!(&status, b"HTTP/1.1 200");

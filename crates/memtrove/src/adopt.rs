@@ -6,9 +6,10 @@
 use crate::cli::StoreArgs;
 use crate::config::{Config, DEFAULT, Database, Loaded, data_home};
 use crate::terminal::line;
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
 use memtrove_store::sqlite;
+use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -26,6 +27,8 @@ the same keys afterwards. Archives and databases on PostgreSQL are used as they 
 /// How the database was called.
 const OLD_DATABASE: &str = "memloom.db";
 const DATABASE: &str = "memtrove.db";
+const LOCK: &str = ".lock";
+const ATTACHMENTS: &str = "attachments";
 const OLD_FILE: &str = "memloom.toml";
 const OLD_PREFIX: &str = "MEMLOOM_";
 
@@ -49,19 +52,43 @@ pub fn run(args: &AdoptArgs) -> anyhow::Result<()> {
         return Ok(());
     };
     let config = &loaded.config;
-    ensure!(
-        config.database()? == Database::Sqlite(config.server.data_dir.join(DATABASE)),
-        "the store is {}, which is not in a data folder: leave store.url out, or move the folder's database there yourself",
-        config.database()?
-    );
     let target = &config.server.data_dir;
-    adopt(folder, target)?;
+    match config.database()? {
+        Database::Sqlite(path) if path == target.join(DATABASE) => adopt(folder, target)?,
+        Database::Postgres(_) => adopt_attachments(folder, target)?,
+        elsewhere @ Database::Sqlite(_) => bail!(
+            "the store is {elsewhere}, which is not in a data folder: leave store.url out, or move the folder's database there \
+             yourself"
+        ),
+    }
     line(format_args!("Moved {} to {}.", folder.display(), target.display()));
+    if loaded.source("server.data_dir").starts_with("flag") {
+        line(format_args!(
+            "Other commands find it with --data-dir {0}, or server.data_dir = \"{0}\".",
+            target.display()
+        ));
+    }
     Ok(())
 }
 
+/// Beside a database on a server the folder holds attachments alone.
+fn adopt_attachments(folder: &Path, target: &Path) -> anyhow::Result<()> {
+    let here = canonical(folder)?;
+    ensure!(
+        here.join(ATTACHMENTS).is_dir() && !here.join(OLD_DATABASE).exists(),
+        "{} is not what a server on PostgreSQL keeps: a folder {ATTACHMENTS}, and no {OLD_DATABASE}. Nothing was moved",
+        folder.display()
+    );
+    refuse_occupied(target)?;
+    move_folder(&here, target)
+}
+
+fn canonical(folder: &Path) -> anyhow::Result<PathBuf> {
+    folder.canonicalize().with_context(|| format!("there is no folder {}", folder.display()))
+}
+
 fn adopt(folder: &Path, target: &Path) -> anyhow::Result<()> {
-    let here = folder.canonicalize().with_context(|| format!("there is no folder {}", folder.display()))?;
+    let here = canonical(folder)?;
     let in_place = target.canonicalize().is_ok_and(|target| target == here);
     let (old, new) = (here.join(OLD_DATABASE), here.join(DATABASE));
     let renamed = !old.exists() && new.exists();
@@ -80,21 +107,31 @@ fn adopt(folder: &Path, target: &Path) -> anyhow::Result<()> {
         refuse_occupied(target)?;
     }
 
-    let database = if renamed { &new } else { &old };
-    let lock = sqlite::at_rest(database)
-        .with_context(|| format!("{} cannot be moved now, and nothing was", folder.display()))?;
+    // Under both names: nobody must open it by the new one while it is copied to another disk.
+    let new_lock = File::create(beside(&new, LOCK))?;
+    let locked = new_lock.try_lock().map_err(|_| anyhow!("another memtrove process uses it"));
+    let locked = locked.and_then(|()| match renamed {
+        true => Ok(None),
+        false => Ok(Some(sqlite::at_rest(&old)?)),
+    });
+    let lock =
+        locked.with_context(|| format!("{} cannot be moved now, and nothing was", folder.display()))?;
     // What only a process that runs has use for.
-    for left in ["-shm", "-wal", ".mcp"] {
-        remove(&beside(database, left))?;
-    }
     if !renamed {
+        for left in ["-shm", "-wal", ".mcp"] {
+            remove(&beside(&old, left))?;
+        }
         rename(&old, &new)?;
     }
     if !in_place {
         move_folder(&here, target)?;
     }
-    drop(lock);
-    remove(&beside(&target.join(OLD_DATABASE), ".lock"))
+    drop((lock, new_lock));
+    remove(&beside(&target.join(OLD_DATABASE), LOCK))
+}
+
+fn is_occupied(folder: &Path) -> bool {
+    std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
 }
 
 /// A folder is moved to where nothing is, so that nothing can be mixed up.
@@ -104,7 +141,8 @@ fn refuse_occupied(target: &Path) -> anyhow::Result<()> {
             None => Ok(std::fs::remove_dir(target)
                 .with_context(|| format!("the empty folder {} cannot be replaced", target.display()))?),
             Some(_) => bail!(
-                "{} is there and not empty: choose another folder with --data-dir. Nothing was moved",
+                "{} is there and not empty: choose another folder with --data-dir, or put what is there elsewhere first. Nothing was \
+                 moved",
                 target.display()
             ),
         },
@@ -144,7 +182,12 @@ fn copy_folder(from: &Path, to: &Path) -> anyhow::Result<()> {
 }
 
 fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
-    if from.is_dir() {
+    let kind = from.symlink_metadata()?.file_type();
+    #[cfg(unix)]
+    if kind.is_symlink() {
+        return std::os::unix::fs::symlink(std::fs::read_link(from)?, to);
+    }
+    if kind.is_dir() {
         let mut builder = std::fs::DirBuilder::new();
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
@@ -153,10 +196,10 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
             let entry = entry?;
             copy(&entry.path(), &to.join(entry.file_name()))?;
         }
-        return std::fs::File::open(to)?.sync_all();
+        return File::open(to)?.sync_all();
     }
     std::fs::copy(from, to)?;
-    std::fs::File::open(to)?.sync_all()
+    File::open(to)?.sync_all()
 }
 
 fn rename(from: &Path, to: &Path) -> anyhow::Result<()> {
@@ -181,6 +224,7 @@ fn beside(database: &Path, ending: &str) -> PathBuf {
 /// What of the old name is still around a process.
 #[derive(Debug, Default)]
 pub(crate) struct Leftovers {
+    /// Where there may be one.
     folders: Vec<PathBuf>,
     file: Option<PathBuf>,
     variables: Vec<String>,
@@ -193,34 +237,58 @@ impl Leftovers {
         let file = PathBuf::from(OLD_FILE);
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         Self {
-            folders: folders
-                .into_iter()
-                .flatten()
-                .filter(|folder| folder.join(OLD_DATABASE).is_file())
-                .collect(),
+            folders: folders.into_iter().flatten().collect(),
             file: file.is_file().then_some(file),
             variables: names.filter(|name| name.starts_with(OLD_PREFIX)).collect(),
         }
     }
 
-    /// Says them where nobody parses what is printed.
-    pub(crate) fn announce(&self, loaded: &Loaded) {
+    /// Says them where nobody parses what is printed. Whoever has something to adopt must not begin with an empty store in
+    /// its place.
+    pub(crate) fn announce(&self, loaded: &Loaded) -> anyhow::Result<()> {
+        let target = &loaded.config.server.data_dir;
+        if let (false, Some(folder)) = (is_occupied(target), self.named(loaded).next()) {
+            bail!(
+                "{0} holds what was stored before the product was renamed: `memtrove adopt {0}` moves it to {1}. To begin anew, \
+                 put it elsewhere, or name a folder with --data-dir",
+                folder.display(),
+                target.display()
+            );
+        }
         for notice in self.notices(loaded) {
             eprintln!("memtrove: {notice}");
         }
+        Ok(())
     }
 
-    /// One sentence for each, with what to do about it. Whoever names a folder need not hear of others.
+    /// The folders that hold what belongs to this configuration. Whoever names a folder need not hear of others.
+    fn named(&self, loaded: &Loaded) -> impl Iterator<Item = &Path> {
+        let is_default = loaded.source("server.data_dir") == DEFAULT;
+        // Beside a database on a server a folder holds attachments alone.
+        let is_shared = matches!(loaded.config.database(), Ok(Database::Postgres(_)));
+        let holds = move |folder: &&Path| {
+            let has_database = folder.join(OLD_DATABASE).is_file();
+            is_default
+                && if is_shared { folder.join(ATTACHMENTS).is_dir() && !has_database } else { has_database }
+        };
+        self.folders.iter().map(PathBuf::as_path).filter(holds)
+    }
+
+    /// One sentence for each, with what to do about it.
     pub(crate) fn notices(&self, loaded: &Loaded) -> Vec<String> {
         let mut notices = vec![];
-        let is_default = loaded.source("server.data_dir") == DEFAULT && loaded.source("store.url") == DEFAULT;
-        for folder in self.folders.iter().filter(|_| is_default) {
-            let target = loaded.config.server.data_dir.display();
-            notices.push(format!(
-                "{} holds what was stored before the product was renamed: `memtrove adopt {}` moves it to {target}",
-                folder.display(),
-                folder.display()
-            ));
+        let target = &loaded.config.server.data_dir;
+        for folder in self.named(loaded) {
+            let (folder, there) = (folder.display(), target.display());
+            notices.push(match is_occupied(target) {
+                false => format!(
+                    "{folder} holds what was stored before the product was renamed: `memtrove adopt {folder}` moves it to {there}"
+                ),
+                true => format!(
+                    "{folder} holds what was stored before the product was renamed, and {there} has something of its own: \
+                     `memtrove adopt {folder} --data-dir FOLDER` moves it elsewhere"
+                ),
+            });
         }
         if let Some(file) = &self.file {
             notices.push(format!("{} is not read any more: rename it to memtrove.toml", file.display()));

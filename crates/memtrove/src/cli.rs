@@ -161,7 +161,7 @@ impl Cli {
         match self.command.unwrap_or(Command::Serve(self.settings)) {
             Command::Serve(args) => {
                 let loaded = args.load()?;
-                adopt::Leftovers::find().announce(&loaded);
+                adopt::Leftovers::find().announce(&loaded)?;
                 runtime(loaded.config.server.workers)?.block_on(serve::run(loaded.config))?;
                 Ok(ExitCode::SUCCESS)
             }

@@ -107,7 +107,7 @@ impl McpArgs {
             named_file_only: true,
             ..Inputs::from_environment()
         })?;
-        adopt::Leftovers::find().announce(&loaded);
+        adopt::Leftovers::find().announce(&loaded)?;
         let default_level = loaded.source("log.level") == DEFAULT;
         let mut config = loaded.config;
         if default_level {

@@ -169,6 +169,13 @@ fn a_folder_of_the_old_name_is_found_moved_and_read() {
             .contains("`memtrove adopt ./memloom-data` moves it")
     );
 
+    // Nobody begins with an empty memory in its place.
+    for command in [&["serve", "--listen", "127.0.0.1:0"][..], &["mcp"]] {
+        let refused = home.refuses(command);
+        assert!(refused.contains("`memtrove adopt ./memloom-data` moves it to"), "{refused}");
+        assert!(!data.exists());
+    }
+
     let moved = home.says(&["adopt", "./memloom-data"]);
     assert_eq!(moved, format!("Moved ./memloom-data to {}.\n", data.display()));
     assert!(!home.path("memloom-data").exists());
@@ -237,6 +244,10 @@ fn what_is_in_the_way_is_named_and_nothing_moves() {
     std::fs::write(home.data().join("memtrove.db"), "").unwrap();
     let refused = home.refuses(&["adopt", "./memloom-data"]);
     assert!(refused.contains("is there and not empty") && refused.contains("--data-dir"), "{refused}");
+    assert!(
+        home.says(&["adopt"])
+            .contains("`memtrove adopt ./memloom-data --data-dir FOLDER` moves it elsewhere")
+    );
     assert!(home.refuses(&["adopt", "./nowhere"]).contains("there is no folder ./nowhere"));
     assert!(home.refuses(&["adopt", "share"]).contains("holds no memloom.db"));
 
@@ -248,6 +259,19 @@ fn what_is_in_the_way_is_named_and_nothing_moves() {
     assert!(home.path("memloom-data/memloom.db").is_file() && !home.path("elsewhere").exists());
     home.says(&["adopt", "./memloom-data", "--data-dir", "./elsewhere"]);
     assert!(home.says(&["export", "--checksum", "--data-dir", "./elsewhere"]).contains(FOLDER_DIGEST));
+}
+
+#[test]
+fn attachments_beside_a_database_on_a_server_are_found_and_moved() {
+    let home = Home { folder: unpacked("postgres.tar.gz") };
+    std::fs::create_dir(home.path("memloom-data")).unwrap();
+    std::fs::rename(home.path("attachments"), home.path("memloom-data/attachments")).unwrap();
+    let store = ["--store", "postgres://memtrove@127.0.0.1/memtrove"];
+    assert_eq!(home.says(&["adopt"]), "There is nothing to adopt.\n");
+    let found = home.says(&[&["adopt"][..], &store].concat());
+    assert!(found.contains("`memtrove adopt ./memloom-data` moves it to"), "{found}");
+    home.says(&[&["adopt", "./memloom-data"][..], &store].concat());
+    assert!(home.data().join("attachments").is_dir() && !home.path("memloom-data").exists());
 }
 
 #[test]

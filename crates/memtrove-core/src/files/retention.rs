@@ -58,7 +58,8 @@ impl Retention {
     pub fn read(request: &Map<String, Value>) -> Result<Self> {
         let given = DAYS.iter().filter(|name| body::member(request, name).is_some()).count();
         if body::member(request, "profile_id").is_some() && given > 0 {
-            let message = "give either days or 'profile_id', not both; 'profile_id' is not supported yet";
+            let message =
+                "leave 'profile_id' out, which is not supported yet: days and a profile exclude each other";
             return Err(Refusal::new(Code::InvalidRetentionMode, message).with("field", "profile_id").into());
         }
         body::refuse_unsupported(request, &["profile_id"])?;

@@ -1,8 +1,9 @@
 //! Answers while they are sent. A page is in memory until its reader has taken it, so what all readers together have not taken
 //! yet is bounded, and whoever does not read is let go of.
 //!
-//! hyper asks for more of an answer only when the peer can take more. So an answer that nobody takes cannot notice that by itself:
-//! its bytes lie in a place that a sweeper can empty. What hyper has by then are copies of a few pieces.
+//! hyper asks for more of an answer only when the piece before it is on its way. So an answer that nobody takes cannot notice that
+//! by itself: its bytes lie in a place that a sweeper can empty. What hyper has by then are copies of a few pieces, which go with
+//! their connection.
 
 use super::connection::Connection;
 use super::pace::Patience;
@@ -58,6 +59,10 @@ struct Rest {
     whole: bool,
     /// `None` once it was let go of.
     share: Option<Share>,
+    /// It counts in what the connection's peer must take.
+    paced: bool,
+    /// A piece was handed on, and none was asked for since: it waits for the peer.
+    handed: bool,
     /// When its reader took something last.
     taken: Instant,
 }
@@ -73,8 +78,9 @@ impl Answers {
         Self(Arc::new(Inner { room: Room::new(limits), patience, held: Mutex::default() }))
     }
 
-    /// Makes room for an answer and holds it there until it is taken. What comes piece by piece holds no more than a piece and
-    /// is left as it is, unless it is `ready`: then its first piece is the whole, and only has to be asked for.
+    /// Makes room for an answer and holds it there until it is taken. What comes piece by piece holds no more than a piece, and
+    /// it is only seen to that the peer takes it, unless it is `ready`: then its first piece is the whole, and only has to be
+    /// asked for.
     ///
     /// What must be answered, because something was done, finds room anyway.
     pub(super) fn hold(
@@ -87,13 +93,13 @@ impl Answers {
     ) -> Result<Response, NoRoom> {
         match response.body().size_hint().exact() {
             Some(length) if length <= SMALL as u64 => return Ok(response),
-            None if !ready => return Ok(response),
+            None if !ready => return Ok(self.watch(response, asker)),
             Some(_) | None => {}
         }
         let (head, mut body) = response.into_parts();
         let first = match Pin::new(&mut body).poll_frame(cx) {
             Poll::Ready(first) => first,
-            Poll::Pending => return Ok(Response::from_parts(head, body)),
+            Poll::Pending => return Ok(self.watch(Response::from_parts(head, body), asker)),
         };
         let (bytes, other) = match first {
             Some(Ok(frame)) => match frame.into_data() {
@@ -105,17 +111,26 @@ impl Answers {
             None => (None, None),
         };
         let place = match bytes {
-            Some(bytes) => Some(self.place(bytes, asker, must)?),
-            None => None,
+            Some(bytes) => self.place(bytes, asker, must)?,
+            None => self.register(Bytes::new(), self.0.room.share(asker), asker),
         };
-        Ok(Response::from_parts(head, Body::new(Sending { place, other, rest: body })))
+        Ok(Response::from_parts(head, Body::new(Sending { place: Some(place), other, rest: body })))
+    }
+
+    /// Sees to it that the peer takes what comes piece by piece. It may be silent for as long as it likes.
+    fn watch(&self, response: Response, asker: &Asker) -> Response {
+        let place = self.register(Bytes::new(), self.0.room.share(asker), asker);
+        response.map(|rest| Body::new(Sending { place: Some(place), other: None, rest }))
     }
 
     fn place(&self, bytes: Bytes, asker: &Asker, must: bool) -> Result<Registered, NoRoom> {
         let (mut share, length) = (self.0.room.share(asker), bytes.len() as u64);
         match share.grow(length) {
             Ok(()) => {}
-            Err(_) if must => share.grow_anyway(length),
+            Err(_) if must => {
+                self.0.let_go_of_resting();
+                share.grow_anyway(length);
+            }
             Err(Full::Caller) => return Err(NoRoom),
             Err(Full::Everybody) => {
                 // Those whose readers rest go before those who come.
@@ -123,10 +138,17 @@ impl Answers {
                 share.grow(length).map_err(|_| NoRoom)?;
             }
         }
+        Ok(self.register(bytes, share, asker))
+    }
+
+    fn register(&self, bytes: Bytes, share: Share, asker: &Asker) -> Registered {
         let connection = asker.connection.clone().unwrap_or_else(|| Connection::new(None));
-        connection.hold(self.0.patience);
-        let whole = bytes.len() <= PIECE;
-        let rest = Mutex::new(Rest { bytes, whole, share: Some(share), taken: Instant::now() });
+        let (whole, paced) = (bytes.len() <= PIECE, !bytes.is_empty());
+        if paced {
+            connection.hold(self.0.patience);
+        }
+        let share = Some(share);
+        let rest = Mutex::new(Rest { bytes, whole, share, paced, handed: false, taken: Instant::now() });
         let place = Arc::new(Place { connection, rest });
         let mut held = self.0.held();
         let key = held.next;
@@ -135,7 +157,7 @@ impl Answers {
         if !std::mem::replace(&mut held.swept, true) {
             tokio::spawn(sweep(Arc::downgrade(&self.0), TICK.min(self.0.patience.stall / 4)));
         }
-        Ok(Registered { key, place, answers: Arc::clone(&self.0) })
+        Registered { key, place, answers: Arc::clone(&self.0) }
     }
 }
 
@@ -145,7 +167,9 @@ async fn sweep(answers: Weak<Inner>, tick: Duration) {
         sleep(tick).await;
         let Some(answers) = answers.upgrade() else { return };
         let stall = answers.patience.stall;
-        answers.let_go_where(|place, now| place.rests(now) >= stall || place.connection.is_slow(now));
+        answers.let_go_where(|place, now| {
+            place.rests(now) >= stall || (place.is_paced() && place.connection.is_slow(now))
+        });
         let mut held = answers.held();
         if held.places.is_empty() {
             held.swept = false;
@@ -183,18 +207,23 @@ impl Place {
         self.rest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// For how long its reader has taken nothing.
+    /// For how long its reader has taken nothing, though there is something to take.
     fn rests(&self, now: Instant) -> Duration {
         let rest = self.rest();
         match rest.share {
-            Some(_) => now.saturating_duration_since(rest.taken),
-            None => Duration::ZERO,
+            Some(_) if rest.handed || !rest.bytes.is_empty() => now.saturating_duration_since(rest.taken),
+            Some(_) | None => Duration::ZERO,
         }
+    }
+
+    fn is_paced(&self) -> bool {
+        self.rest().paced
     }
 
     fn let_go(&self) {
         let mut rest = self.rest();
         rest.bytes = Bytes::new();
+        self.end_pace(&mut rest);
         if rest.share.take().is_some() {
             self.connection.give_up();
         }
@@ -207,6 +236,7 @@ impl Place {
             return Err(NotRead);
         }
         rest.taken = Instant::now();
+        rest.handed = true;
         let piece = if rest.whole {
             std::mem::take(&mut rest.bytes)
         } else {
@@ -215,7 +245,30 @@ impl Place {
             piece
         };
         self.connection.took(piece.len());
+        if rest.bytes.is_empty() {
+            self.end_pace(&mut rest);
+        }
         Ok(piece)
+    }
+
+    /// Notes that more was asked for than was held: what was handed on is on its way.
+    fn ask(&self) -> Result<(), NotRead> {
+        let mut rest = self.rest();
+        rest.handed = false;
+        rest.share.as_mut().map(Share::give_back).ok_or(NotRead)
+    }
+
+    /// Notes that a piece was handed on that was not held here.
+    fn hand_on(&self) {
+        let mut rest = self.rest();
+        rest.handed = true;
+        rest.taken = Instant::now();
+    }
+
+    fn end_pace(&self, rest: &mut Rest) {
+        if std::mem::take(&mut rest.paced) {
+            self.connection.let_go();
+        }
     }
 }
 
@@ -233,7 +286,7 @@ struct Registered {
 impl Drop for Registered {
     fn drop(&mut self) {
         self.answers.held().places.remove(&self.key);
-        self.place.connection.let_go();
+        self.place.end_pace(&mut self.place.rest());
     }
 }
 
@@ -254,21 +307,31 @@ impl HttpBody for Sending {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        if let Some(other) = self.other.take() {
+        let Self { place, other, rest } = &mut *self;
+        let Some(Registered { place: held, .. }) = place else { return Poll::Ready(None) };
+        if let Some(other) = other.take() {
+            held.hand_on();
             return Poll::Ready(Some(other.map_err(Into::into)));
         }
-        let Some(Registered { place, .. }) = &self.place else {
-            return Pin::new(&mut self.rest).poll_frame(cx).map_err(Into::into);
-        };
-        let piece = place.take();
-        if piece.is_err() || place.rest().bytes.is_empty() {
-            self.place = None;
+        if !held.rest().bytes.is_empty() {
+            return Poll::Ready(Some(held.take().map(Frame::data).map_err(Into::into)));
         }
-        Poll::Ready(Some(piece.map(Frame::data).map_err(Into::into)))
+        if let Err(error) = held.ask() {
+            *place = None;
+            return Poll::Ready(Some(Err(error.into())));
+        }
+        let polled = Pin::new(rest).poll_frame(cx);
+        match &polled {
+            Poll::Ready(Some(Ok(_))) => held.hand_on(),
+            Poll::Ready(Some(Err(_)) | None) => *place = None,
+            Poll::Pending => {}
+        }
+        polled.map_err(Into::into)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.place.is_none() && self.other.is_none() && self.rest.is_end_stream()
+        let held = self.place.as_ref().is_some_and(|held| !held.place.rest().bytes.is_empty());
+        !held && self.other.is_none() && self.rest.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -313,7 +376,7 @@ mod tests {
 
     fn reader() -> (Asker, Arc<Connection>) {
         let connection = Connection::new(None);
-        (asker("", &connection), connection)
+        (asker(&connection.id().to_string(), &connection), connection)
     }
 
     #[tokio::test]
@@ -374,6 +437,39 @@ mod tests {
         drop(unread);
         sleep(TICK * 2).await;
         assert!(!answers.0.held().swept, "nothing is held, so nobody sweeps");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_piece_that_waits_for_its_reader_counts_until_more_is_asked_for() {
+        let answers = answers(8 * PAGE);
+        let (asker, connection) = reader();
+        // hyper takes one piece at once, whether its reader can or not.
+        let mut small = hold(&answers, vec![0; PIECE], &asker).await.unwrap();
+        assert_eq!(piece(&mut small).await.unwrap(), PIECE);
+        assert!(small.body().is_end_stream(), "the last piece says that it is the last");
+        assert_eq!(answers.0.room.taken(), PIECE as u64);
+        sleep(Duration::from_secs(32)).await;
+        assert_eq!((answers.0.room.taken(), connection.is_given_up()), (0, true));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_may_be_silent_and_its_reader_may_not() {
+        use futures_util::{StreamExt, stream};
+        let answers = answers(8 * PAGE);
+        let event = || stream::iter([Ok::<_, axum::Error>(Bytes::from_static(b"data: 1"))]);
+        let (asker, connection) = reader();
+        let mut quiet =
+            hold(&answers, Body::from_stream(event().chain(stream::pending())), &asker).await.unwrap();
+        assert_eq!(piece(&mut quiet).await.unwrap(), 7);
+        let hour = tokio::time::timeout(Duration::from_secs(3600), piece(&mut quiet));
+        assert!(hour.await.is_err());
+        assert!(!connection.is_given_up(), "it had nothing to say");
+        let (asker, connection) = reader();
+        let mut unread = hold(&answers, Body::from_stream(event().chain(event())), &asker).await.unwrap();
+        assert_eq!(piece(&mut unread).await.unwrap(), 7);
+        sleep(Duration::from_secs(32)).await;
+        assert!(connection.is_given_up(), "it had, and nobody took it");
+        assert!(piece(&mut unread).await.is_err());
     }
 
     #[tokio::test(start_paused = true)]

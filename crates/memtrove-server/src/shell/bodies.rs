@@ -5,10 +5,12 @@
 use super::body_limit::linger;
 use super::pace::{Pace, Patience};
 use super::room::{Asker, Room, RoomLimits, Share};
+use super::whole_messages::Messages;
 use axum::body::{Body, HttpBody};
 use axum::extract::Request;
 use bytes::Bytes;
 use http::Version;
+use http::header::EXPECT;
 use hyper::body::{Frame, SizeHint};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -41,6 +43,7 @@ impl Bodies {
             stage: AtomicU8::new(STARTED),
             refused: AtomicBool::new(false),
             late: AtomicBool::new(false),
+            cut_off: AtomicBool::new(false),
             share: Mutex::new(self.room.share(asker)),
         }));
         *request.body_mut() = Body::new(Arriving {
@@ -49,7 +52,8 @@ impl Bodies {
             ended: true,
             pace: Pace::new(self.patience),
             sleep: None,
-            lingers: request.version() < Version::HTTP_2,
+            // Whoever asks whether to send it is told by the answer, not to.
+            lingers: request.version() < Version::HTTP_2 && !request.headers().contains_key(EXPECT),
             watched: watched.clone(),
         });
         Some(watched)
@@ -71,38 +75,6 @@ struct Arriving {
     watched: Watched,
 }
 
-/// Follows the messages of a stream: each is a byte, its length in four, and as many bytes.
-#[derive(Default)]
-struct Messages {
-    head: Vec<u8>,
-    left: u64,
-}
-
-impl Messages {
-    const HEAD: usize = 5;
-
-    /// Goes on behind these bytes; says whether a message ends with them.
-    fn advance(&mut self, mut bytes: &[u8]) -> bool {
-        while !bytes.is_empty() {
-            let wanted = if self.left == 0 { (Self::HEAD - self.head.len()) as u64 } else { self.left };
-            let (taken, rest) = bytes.split_at(bytes.len().min(wanted as usize));
-            bytes = rest;
-            if self.left > 0 {
-                self.left -= taken.len() as u64;
-                continue;
-            }
-            self.head.extend_from_slice(taken);
-            if let [_, length @ ..] = &self.head[..]
-                && let Ok(length) = <[u8; 4]>::try_from(length)
-            {
-                self.left = u32::from_be_bytes(length).into();
-                self.head.clear();
-            }
-        }
-        self.left == 0 && self.head.is_empty()
-    }
-}
-
 /// What becomes of a body, for its request to know. The room that the body took is given back with the last of these.
 #[derive(Debug, Clone)]
 pub(super) struct Watched(Arc<Fate>);
@@ -112,6 +84,7 @@ struct Fate {
     stage: AtomicU8,
     refused: AtomicBool,
     late: AtomicBool,
+    cut_off: AtomicBool,
     share: Mutex<Share>,
 }
 
@@ -131,6 +104,11 @@ impl Watched {
     /// Whether the rest of it did not come in time.
     pub(super) fn was_late(&self) -> bool {
         self.0.late.load(Ordering::Relaxed)
+    }
+
+    /// Whether its sender went before its end.
+    pub(super) fn was_cut_off(&self) -> bool {
+        self.0.cut_off.load(Ordering::Relaxed)
     }
 
     /// Whether its handler waits for the rest of it.
@@ -183,7 +161,8 @@ impl Arriving {
     fn take_in(&mut self, data: &Bytes) -> Result<(), Broken> {
         self.pace.moved(data.len());
         if let Some(messages) = &mut self.messages {
-            self.ended = messages.advance(data);
+            messages.advance(data);
+            self.ended = messages.is_between();
             if self.ended {
                 self.pace.restart();
             }
@@ -207,15 +186,16 @@ impl HttpBody for Arriving {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        if self.messages.is_some() && self.ended {
-            // Whoever reads on has done with the message before.
-            self.watched.share().give_back();
+        if let Some(messages) = &self.messages {
+            // Whoever reads on has done with the messages before.
+            self.watched.share().keep(messages.unfinished());
         }
         let Poll::Ready(polled) = Pin::new(&mut self.inner).poll_frame(cx) else {
             return self.wait(cx).map(|broken| Some(Err(broken.into())));
         };
         let Some(Ok(frame)) = polled else {
             self.watched.is_now(DONE);
+            self.watched.0.cut_off.store(polled.is_some(), Ordering::Relaxed);
             return Poll::Ready(polled.map(|failed| failed.map_err(Into::into)));
         };
         if let Some(data) = frame.data_ref()
@@ -263,7 +243,8 @@ mod tests {
 
     /// Somebody nobody else is.
     fn somebody() -> Asker {
-        asker("", &Connection::new(None))
+        let connection = Connection::new(None);
+        asker(&connection.id().to_string(), &connection)
     }
 
     fn pieces(bytes: Vec<u8>, size: usize) -> Request {
@@ -374,25 +355,18 @@ mod tests {
         assert_eq!(read(&mut stream).await.unwrap(), 20 * 50);
         assert!(!watched.was_refused());
         drop(watched);
+        // Cut so that no piece ends with a message.
+        let mut stream = pieces(vec![message(45); 40].concat(), 33);
+        let watched = bodies.watch(&mut stream, &somebody(), true).unwrap();
+        assert_eq!(read(&mut stream).await.unwrap(), 40 * 50);
+        assert!(!watched.was_refused());
+        drop(watched);
         let mut stream = pieces(message(200), 7);
         let watched = bodies.watch(&mut stream, &somebody(), true).unwrap();
         assert!(read(&mut stream).await.is_err());
         assert!(watched.was_refused());
         drop((other, watched));
         assert_eq!(bodies.room.taken(), 0);
-    }
-
-    #[test]
-    fn messages_are_followed_however_they_are_cut() {
-        let stream: Vec<u8> = [3, 0, 300, 1].into_iter().flat_map(message).collect();
-        let ends = [8, 13, 318, 324];
-        for size in 1..=stream.len() {
-            let (mut messages, mut at) = (Messages::default(), 0);
-            for piece in stream.chunks(size) {
-                at += piece.len();
-                assert_eq!(messages.advance(piece), ends.contains(&at), "{at} of pieces of {size}");
-            }
-        }
     }
 
     #[tokio::test(start_paused = true)]

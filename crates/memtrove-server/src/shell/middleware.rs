@@ -8,6 +8,7 @@ use super::meter::{Meter, UNMATCHED};
 use super::pace::Patience;
 use super::request_id::{self, X_REQUEST_ID};
 use super::room::Asker;
+use super::whole_messages::WholeMessages;
 use super::{ShellConfig, compression};
 use crate::auth::loopback;
 use crate::grpc::deadline;
@@ -15,6 +16,7 @@ use crate::grpc::error::over_rest;
 use crate::rest::operation;
 use crate::rest::surface::Surface;
 use crate::telemetry::panic_text;
+use axum::body::Body;
 use axum::extract::{DefaultBodyLimit, MatchedPath, Request};
 use axum::response::Response;
 use http::header::CONNECTION;
@@ -140,10 +142,16 @@ where
         });
         let only_reads = method.is_safe() || is_one_of(self.settings.reading_routes);
         let closes = request.version() < Version::HTTP_2;
-        let asker = Asker::of(request.headers(), request.extensions());
+        let asker = match is_open(request.uri().path()) {
+            true => Asker::nameless(request.extensions()),
+            false => Asker::of(request.headers(), request.extensions()),
+        };
         let Admitted { refusal, overrun, body } = if is_called_by_name {
             self.admit(&mut request, &asker, surface, streamed, body_limit)
         } else {
+            if closes {
+                body_limit::linger(std::mem::take(request.body_mut()));
+            }
             Admitted { refusal: Some(loopback::refusal()), ..Admitted::default() }
         };
         let handler = match refusal {
@@ -179,6 +187,13 @@ where
     }
 }
 
+/// Whether a call reads its message without asking who calls.
+fn is_open(path: &str) -> bool {
+    ["/memory.v1.SystemService/", "/grpc.health.", "/grpc.reflection."]
+        .iter()
+        .any(|open| path.starts_with(open))
+}
+
 /// What became of a request's body before its handler saw it.
 #[derive(Default)]
 struct Admitted {
@@ -202,7 +217,10 @@ impl<S> Shell<S> {
     ) -> Admitted {
         if surface == Surface::Grpc {
             // What a message may have is for those who read messages.
-            return Admitted { body: self.bodies.watch(request, asker, streamed), ..Admitted::default() };
+            let body = self.bodies.watch(request, asker, streamed);
+            let whole = WholeMessages::new(std::mem::take(request.body_mut()), limit);
+            *request.body_mut() = Body::new(whole);
+            return Admitted { body, ..Admitted::default() };
         }
         if streamed {
             DefaultBodyLimit::disable().apply(request);
@@ -258,7 +276,7 @@ struct About {
     answers: Answers,
     /// Nothing is done that an answer must tell of.
     only_reads: bool,
-    /// A connection that timed out is closed; over HTTP/2 its stream is.
+    /// Its connection is for one request at a time: one that timed out is closed with its answer.
     closes: bool,
     /// Its body comes piece by piece, for as long as its caller is there.
     streamed: bool,
@@ -375,6 +393,11 @@ impl About {
         let mut response = self.surface.answer(error);
         if timed_out && self.closes {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        } else if self.body.as_ref().is_some_and(Watched::was_late)
+            && let Some(connection) = &self.asker.connection
+        {
+            // Over HTTP/2 others on it may finish what they have begun.
+            connection.give_up();
         }
         response
     }
@@ -397,7 +420,7 @@ impl About {
         // Without a runtime the process is ending.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let body = self.body.clone();
-        if self.streamed || self.method.is_safe() || body.as_ref().is_some_and(|body| !body.is_done()) {
+        if self.streamed || self.only_reads || body.as_ref().is_some_and(|body| !body.is_done()) {
             return;
         }
         runtime.spawn(std::future::poll_fn(move |cx| {
@@ -406,10 +429,10 @@ impl About {
         }));
     }
 
-    /// Counts a request whose caller hung up. 499 is what others count it as.
+    /// Counts a request whose caller hung up.
     fn abandoned(&self) {
         let route = self.route.as_ref().map_or(UNMATCHED, MatchedPath::as_str);
-        let status = StatusCode::from_u16(499).unwrap_or(StatusCode::BAD_REQUEST);
+        let status = hung_up();
         self.meter.record(route, &self.method, status, self.started.elapsed());
         tracing::debug!(target: "memtrove::access", method = %self.method, route, "the caller hung up");
     }
@@ -418,6 +441,7 @@ impl About {
     fn finish(&self, response: Response) -> Response {
         let elapsed = self.started.elapsed();
         let status = match self.surface {
+            _ if self.body.as_ref().is_some_and(Watched::was_cut_off) => hung_up(),
             Surface::Grpc if response.status() == StatusCode::OK => over_rest(response.headers()),
             _ => response.status(),
         };
@@ -453,6 +477,11 @@ impl About {
             None => response,
         }
     }
+}
+
+/// What a request counts as whose caller hung up: others count it so too.
+fn hung_up() -> StatusCode {
+    StatusCode::from_u16(499).unwrap_or(StatusCode::BAD_REQUEST)
 }
 
 /// What errors call the operation; only those of the memories contract do.

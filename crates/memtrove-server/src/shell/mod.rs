@@ -19,6 +19,7 @@ pub mod request_id;
 mod room;
 mod serve;
 mod socket;
+mod whole_messages;
 
 pub(crate) use body_limit::linger;
 pub use connection::Connection;

@@ -35,6 +35,8 @@ struct Taken {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Holder {
+    /// All who show no credential, or to whom it makes no difference: whoever they are, they are not known here.
+    Nameless,
     Credential(u64),
     Connection(u64),
 }
@@ -43,6 +45,7 @@ enum Holder {
 /// nothing: everybody behind a proxy has the same. Behind a proxy a connection may be that of several callers too.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Asker {
+    /// See [`token`].
     authorization: Option<HeaderValue>,
     api_key: Option<HeaderValue>,
     pub(super) connection: Option<Arc<Connection>>,
@@ -53,9 +56,25 @@ impl Asker {
         Self {
             authorization: headers.get(AUTHORIZATION).cloned(),
             api_key: headers.get(X_API_KEY).cloned(),
-            connection: extensions.get::<Arc<Connection>>().cloned(),
+            ..Self::nameless(extensions)
         }
     }
+
+    /// Somebody whose credential nobody is going to look at: it may be made up.
+    pub(super) fn nameless(extensions: &Extensions) -> Self {
+        Self { connection: extensions.get::<Arc<Connection>>().cloned(), ..Self::default() }
+    }
+}
+
+/// The credential behind the scheme: whoever authenticates takes that in any letter case, with any number of spaces.
+fn token(authorization: &HeaderValue) -> &[u8] {
+    let text = trimmed(authorization);
+    let scheme = text.iter().position(u8::is_ascii_whitespace).unwrap_or_default();
+    text[scheme..].trim_ascii()
+}
+
+fn trimmed(value: &HeaderValue) -> &[u8] {
+    value.as_bytes().trim_ascii()
 }
 
 /// Why there is no room.
@@ -83,13 +102,10 @@ impl Room {
     /// An empty share.
     pub(super) fn share(&self, asker: &Asker) -> Share {
         let RoomLimits { all: _, credential: per_credential, connection: per_connection } = self.0.limits;
-        let shown = (&asker.authorization, &asker.api_key);
-        let credential = (shown != (&None, &None)).then(|| self.0.credentials.hash_one(shown));
-        // Without a credential the connection is all that is known of a caller.
-        let per_connection =
-            if credential.is_none() { per_connection.min(per_credential) } else { per_connection };
+        let shown = (asker.authorization.as_ref().map(token), asker.api_key.as_ref().map(trimmed));
+        let credential = (shown != (None, None)).then(|| self.0.credentials.hash_one(shown));
         let holders = [
-            credential.map(|hash| (Holder::Credential(hash), per_credential)),
+            Some((credential.map_or(Holder::Nameless, Holder::Credential), per_credential)),
             asker.connection.as_ref().map(|one| (Holder::Connection(one.id()), per_connection)),
         ];
         Share { room: Arc::clone(&self.0), holders, bytes: 0 }
@@ -134,8 +150,15 @@ impl Share {
     }
 
     pub(super) fn give_back(&mut self) {
-        if self.bytes > 0 {
-            self.room.taken().remove(&self.holders, std::mem::take(&mut self.bytes));
+        self.keep(0);
+    }
+
+    /// Gives back what is more than this.
+    pub(super) fn keep(&mut self, bytes: u64) {
+        let more = self.bytes.saturating_sub(bytes);
+        if more > 0 {
+            self.bytes -= more;
+            self.room.taken().remove(&self.holders, more);
         }
     }
 }
@@ -191,9 +214,11 @@ pub(super) mod tests {
     fn everybody_together_has_the_limit_and_gives_it_back() {
         let room = Room::new(LIMITS);
         let connections: Vec<_> = (0..5).map(|_| Connection::new(None)).collect();
-        let full: Vec<_> =
-            connections[..4].iter().map(|one| take(&room, &asker("", one), 100).unwrap()).collect();
-        let late = asker("", &connections[4]);
+        let full: Vec<_> = connections[..4]
+            .iter()
+            .map(|one| take(&room, &asker(&one.id().to_string(), one), 100).unwrap())
+            .collect();
+        let late = asker("late", &connections[4]);
         assert_eq!(take(&room, &late, 1).unwrap_err(), Full::Everybody);
         assert!(take(&room, &late, 0).is_ok(), "what has no bytes always fits");
         drop(full);
@@ -212,7 +237,21 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn one_connection_has_a_half_whatever_credentials_it_shows_and_a_quarter_without_any() {
+    fn one_credential_is_one_however_it_is_spelled() {
+        let room = Room::new(LIMITS);
+        let _held = take(&room, &asker("Bearer t", &Connection::new(None)), 100).unwrap();
+        for same in ["bearer t", "BEARER   t", "Bearer\tt ", " Bearer t"] {
+            assert_eq!(
+                take(&room, &asker(same, &Connection::new(None)), 1).unwrap_err(),
+                Full::Caller,
+                "{same:?}"
+            );
+        }
+        assert!(take(&room, &asker("Bearer u", &Connection::new(None)), 100).is_ok());
+    }
+
+    #[test]
+    fn one_connection_has_a_half_whatever_credentials_it_shows() {
         let room = Room::new(LIMITS);
         let one = Connection::new(None);
         let _held: Vec<_> = ["a", "b", "c", "d"]
@@ -220,10 +259,16 @@ pub(super) mod tests {
             .map(|name| take(&room, &asker(name, &one), 50).unwrap())
             .collect();
         assert_eq!(take(&room, &asker("e", &one), 50).unwrap_err(), Full::Caller);
-        let nameless = Connection::new(None);
-        let _first = take(&room, &asker("", &nameless), 100).unwrap();
-        assert_eq!(take(&room, &asker("", &nameless), 1).unwrap_err(), Full::Caller);
         assert!(take(&room, &asker("e", &Connection::new(None)), 100).is_ok());
+    }
+
+    #[test]
+    fn all_who_show_no_credential_have_a_quarter_together() {
+        let room = Room::new(LIMITS);
+        let _first = take(&room, &asker("", &Connection::new(None)), 60).unwrap();
+        let _second = take(&room, &asker("", &Connection::new(None)), 40).unwrap();
+        assert_eq!(take(&room, &asker("", &Connection::new(None)), 1).unwrap_err(), Full::Caller);
+        assert!(take(&room, &asker("alice", &Connection::new(None)), 100).is_ok());
     }
 
     #[test]

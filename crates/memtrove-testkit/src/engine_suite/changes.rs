@@ -252,6 +252,6 @@ pub async fn a_commit_is_announced_to_those_who_listen(fixture: impl Fixture) {
         }
     });
     tell(&writer, "a", &[(4, "alice")]).await;
-    let heard = tokio::time::timeout(Duration::from_secs(30), heard).await.expect("it is heard of");
+    let heard = tokio::time::timeout(Duration::from_secs(30), heard).await.unwrap();
     assert_eq!(heard.unwrap(), [1, 2, 3], "whoever hears of it can read it");
 }

@@ -165,8 +165,8 @@ fn integrity(path: &Path, soundness: &Result<Soundness, StoreError>) -> Check {
         Ok(Soundness::Damaged(findings)) => Check::problem(
             NAME,
             format!("{shown} is damaged: {}", findings.join("; ")),
-            "stop the server, keep a copy of the folder, and restore a backup; without one, `memtrove export` saves what can \
-             still be read",
+            "stop the server, keep a copy of the folder, and restore a backup; without one, `sqlite3 \
+             memtrove.db .recover | sqlite3 saved.db` saves what can be read",
         ),
         Err(refusal) => Check::refusal(NAME, refusal),
     }

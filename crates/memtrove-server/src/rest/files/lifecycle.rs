@@ -5,6 +5,7 @@ use super::{FilesError, json};
 use crate::rest::App;
 use crate::rest::admin::JUSTIFICATION_HEADER;
 use crate::rest::extract::header;
+use crate::rest::memories::extract::Authenticated;
 use crate::rest::memories::{MemoriesError, respond};
 use crate::shell::request_id;
 use axum::extract::State;
@@ -64,11 +65,11 @@ pub(in crate::rest) async fn forget_user(
     request_body = wire::ForgetUserRequest,
     responses((status = 200, description = "What was removed", body = wire::ForgetReport)))]
 pub(in crate::rest) async fn forget_user_by_id(
+    Authenticated(principal): Authenticated,
     headers: HeaderMap,
     State(app): State<App>,
     body: JsonBody,
 ) -> Result<Response, MemoriesError> {
-    let principal = app.0.authenticator.authenticate(&headers).await?;
     let members = body.object()?;
     let user = body::text(&members, "userId")?.unwrap_or_default();
     if !is_user_id(user) {

@@ -7,6 +7,7 @@ use axum::extract::{FromRequestParts, Path};
 use http::HeaderMap;
 use http::request::Parts;
 use memtrove_core::Result;
+use memtrove_core::identity::Principal;
 use memtrove_core::memories::MemoryCaller;
 use std::convert::Infallible;
 
@@ -20,6 +21,17 @@ impl FromRequestParts<App> for Called {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, MemoriesError> {
         Ok(Self(caller(&parts.headers, app).await?))
+    }
+}
+
+/// Whoever presented valid credentials; nobody's body is read before.
+pub(in crate::rest) struct Authenticated(pub Principal);
+
+impl FromRequestParts<App> for Authenticated {
+    type Rejection = MemoriesError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, MemoriesError> {
+        Ok(Self(app.0.authenticator.authenticate(&parts.headers).await?))
     }
 }
 
