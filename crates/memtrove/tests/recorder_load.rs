@@ -21,8 +21,8 @@ use tonic::{Request, Status, Streaming};
 
 /// Responses that are recorded at the same time.
 const RECORDINGS: usize = 1_000;
-/// Connections that they and their replays share.
-const CONNECTIONS: usize = 16;
+/// Connections that they and their replays share: each may have 128 calls at a time.
+const CONNECTIONS: usize = 32;
 /// Bytes of a line. No piece that the server cuts a recording into is a multiple of it, so pieces end inside characters.
 const LINE: usize = 256;
 /// Lines of a message: 8 KiB.
@@ -440,7 +440,9 @@ fn expect(answer: &Result<Result<RecordResponse, Status>, tokio::task::JoinError
 }
 
 fn start(folder: &TempDir) -> TestServer {
-    let settings = format!("[recorder]\nbackend = \"local\"\ntemp_dir = {:?}", folder.path());
+    // A reader that stands still on purpose is not given up, however long the load takes here.
+    let patience = "[server]\nstall_timeout = \"10m\"\n";
+    let settings = format!("{patience}[recorder]\nbackend = \"local\"\ntemp_dir = {:?}", folder.path());
     Setup::new(env!("CARGO_BIN_EXE_memtrove")).toml(&settings).start()
 }
 
