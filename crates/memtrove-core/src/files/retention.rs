@@ -59,7 +59,7 @@ impl Retention {
         let given = DAYS.iter().filter(|name| body::member(request, name).is_some()).count();
         if body::member(request, "profile_id").is_some() && given > 0 {
             let message =
-                "leave 'profile_id' out, which is not supported yet: days and a profile exclude each other";
+                "days and a profile exclude each other, and 'profile_id' is not supported yet: leave it out";
             return Err(Refusal::new(Code::InvalidRetentionMode, message).with("field", "profile_id").into());
         }
         body::refuse_unsupported(request, &["profile_id"])?;
