@@ -30,11 +30,11 @@ const LINES: usize = 32;
 /// Messages of a response: 1 MiB.
 const MESSAGES: usize = 128;
 /// The most memory the server may ever have resident. All responses together are a gibibyte; a quarter of that takes as much
-/// memory, so it is the number of recordings, replays and connections that counts and not their length.
-const MEMORY: u64 = 768 << 20;
+/// memory, so it is the number of recordings and replays that counts and not their length.
+const MEMORY: u64 = 640 << 20;
 /// A cancel is to reach the agent within a second. Here client and server want more of the processor than there is, and neither
 /// is optimised; but it must not wait until the load is over.
-const CANCEL: Duration = Duration::from_secs(15);
+const CANCEL: Duration = Duration::from_secs(5);
 /// Longer than all of it takes.
 const PATIENCE: Duration = Duration::from_secs(180);
 
