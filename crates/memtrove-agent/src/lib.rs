@@ -26,6 +26,7 @@
 //! This crate knows the client and nothing of the service behind it. Whose memory it is, a [`Scope`] says that the host
 //! holds: nothing that a model sends can change it. One more tool is one more arm in `dispatch.rs`; its definition
 //! belongs to `memtrove_wire::tools`, where every host takes it from.
+#![warn(missing_docs)]
 
 mod dispatch;
 mod files;

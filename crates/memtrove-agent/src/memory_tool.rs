@@ -14,7 +14,7 @@
 mod command;
 mod folders;
 mod listing;
-mod place;
+mod path;
 mod renaming;
 mod text;
 
@@ -25,7 +25,7 @@ use memtrove_client::{
     Error, FilePath, FileUpdate, PatchOp, PatchRequest, Result, Scope, StoredFile, TextEdit, UpdateOptions,
 };
 use memtrove_wire::tools::shown;
-use place::Place;
+use path::MemoryPath;
 use serde_json::{Value, json};
 
 /// What the audit trail is told.
@@ -113,7 +113,12 @@ impl AgentMemory {
         }
     }
 
-    async fn view(&self, scope: &Scope, place: &Place, range: Option<(i64, i64)>) -> Result<String, Stop> {
+    async fn view(
+        &self,
+        scope: &Scope,
+        place: &MemoryPath,
+        range: Option<(i64, i64)>,
+    ) -> Result<String, Stop> {
         if let Some(path) = place.file() {
             match self.client.get_file(scope, path).await {
                 Ok(file) => {
@@ -145,7 +150,7 @@ impl AgentMemory {
         Ok(self.list(scope, place, files).await?)
     }
 
-    async fn create(&self, scope: &Scope, place: &Place, file_text: &str) -> Result<String, Stop> {
+    async fn create(&self, scope: &Scope, place: &MemoryPath, file_text: &str) -> Result<String, Stop> {
         let exists = || refuse(format!("Error: File {place} already exists"));
         let Some(path) = place.file() else { return exists() };
         if let Some(file) = self.file_above(scope, place).await? {
@@ -167,7 +172,7 @@ impl AgentMemory {
     async fn str_replace(
         &self,
         scope: &Scope,
-        place: &Place,
+        place: &MemoryPath,
         old_str: &str,
         new_str: &str,
     ) -> Result<String, Stop> {
@@ -186,7 +191,13 @@ impl AgentMemory {
         ))
     }
 
-    async fn insert(&self, scope: &Scope, place: &Place, line: i64, inserted: &str) -> Result<String, Stop> {
+    async fn insert(
+        &self,
+        scope: &Scope,
+        place: &MemoryPath,
+        line: i64,
+        inserted: &str,
+    ) -> Result<String, Stop> {
         let missing = format!("Error: The path {place} does not exist");
         self.edit(scope, place, &missing, |content| {
             let text = text::with_line(content, line, inserted)?;
@@ -200,7 +211,7 @@ impl AgentMemory {
     async fn edit(
         &self,
         scope: &Scope,
-        place: &Place,
+        place: &MemoryPath,
         missing: &str,
         mut change: impl FnMut(&str) -> Result<PatchRequest, Refusal> + Send,
     ) -> Result<StoredFile, Stop> {

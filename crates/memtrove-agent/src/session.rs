@@ -159,7 +159,7 @@ impl Session {
     }
 
     /// The named files, as far as they exist and fit.
-    async fn told(&self) -> Result<Vec<Told>> {
+    async fn told(&self) -> Result<Vec<NamedFile>> {
         if self.files.is_empty() {
             return Ok(Vec::new());
         }
@@ -182,7 +182,7 @@ impl Session {
                 } else {
                     Says::Missing
                 };
-                Told { path: path.to_string(), says }
+                NamedFile { path: path.to_string(), says }
             })
             .collect())
     }
@@ -200,7 +200,7 @@ impl Session {
 }
 
 /// A named file.
-struct Told {
+struct NamedFile {
     path: String,
     says: Says,
 }
@@ -218,9 +218,9 @@ struct Catalogue {
     more: bool,
 }
 
-fn render(told: &[Told], catalogue: Option<&Catalogue>) -> String {
+fn render(told: &[NamedFile], catalogue: Option<&Catalogue>) -> String {
     let mut text = String::new();
-    for Told { path, says } in told {
+    for NamedFile { path, says } in told {
         let path = attribute(path);
         // Writing into a string cannot fail.
         let _ = match says {

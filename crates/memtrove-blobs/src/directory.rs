@@ -39,11 +39,11 @@ impl Directory {
         Ok(Self { root })
     }
 
-    pub(crate) async fn begin(&self, key: &str) -> Result<Writing, BlobError> {
+    pub(crate) async fn begin(&self, key: &str) -> Result<FileUpload, BlobError> {
         let (root, target) = (self.root.clone(), self.path(key));
         blocking(move || {
             let (file, path) = new_file(&root.join(UPLOADS))?;
-            Ok(Writing { root, file: Arc::new(file), path: Some(path), target })
+            Ok(FileUpload { root, file: Arc::new(file), path: Some(path), target })
         })
         .await
         .map_err(not_of_a_blob)
@@ -117,7 +117,7 @@ impl Directory {
 
 /// A blob that is being written. Dropped, its file goes.
 #[derive(Debug)]
-pub(crate) struct Writing {
+pub(crate) struct FileUpload {
     root: PathBuf,
     file: Arc<File>,
     /// Where it is until it is finished.
@@ -125,7 +125,7 @@ pub(crate) struct Writing {
     target: PathBuf,
 }
 
-impl Writing {
+impl FileUpload {
     pub(crate) async fn write(&mut self, part: Bytes) -> Result<(), BlobError> {
         let file = self.file.clone();
         blocking(move || Ok((&*file).write_all(&part)?)).await.map_err(not_of_a_blob)
@@ -150,7 +150,7 @@ impl Writing {
     }
 }
 
-impl Drop for Writing {
+impl Drop for FileUpload {
     fn drop(&mut self) {
         if let Some(path) = self.path.take()
             && let Err(error) = fs::remove_file(&path)

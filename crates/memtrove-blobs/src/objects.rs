@@ -160,8 +160,8 @@ impl Objects {
         Self { store: Arc::new(InMemory::new()), prefix: None, links: Links::None }
     }
 
-    pub(crate) fn begin(&self, key: &str) -> Writing {
-        Writing { store: self.store.clone(), path: self.path(key), parts: None }
+    pub(crate) fn begin(&self, key: &str) -> ObjectUpload {
+        ObjectUpload { store: self.store.clone(), path: self.path(key), parts: None }
     }
 
     pub(crate) async fn read(
@@ -255,20 +255,20 @@ impl Objects {
 }
 
 /// A blob that is being written: at once if it fits into a part, otherwise in parts.
-pub(crate) struct Writing {
+pub(crate) struct ObjectUpload {
     store: Arc<dyn ObjectStore>,
     path: Path,
     /// There once the first part is full.
     parts: Option<Box<dyn MultipartUpload>>,
 }
 
-impl fmt::Debug for Writing {
+impl fmt::Debug for ObjectUpload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Writing").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("ObjectUpload").field("path", &self.path).finish_non_exhaustive()
     }
 }
 
-impl Writing {
+impl ObjectUpload {
     pub(crate) async fn write(&mut self, part: Bytes) -> Result<(), BlobError> {
         let parts = match &mut self.parts {
             Some(parts) => parts,
@@ -301,7 +301,7 @@ impl Writing {
     }
 }
 
-impl Drop for Writing {
+impl Drop for ObjectUpload {
     /// Parts cost somebody money until they are given up.
     fn drop(&mut self) {
         let Some(mut parts) = self.parts.take() else { return };

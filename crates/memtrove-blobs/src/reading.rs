@@ -28,7 +28,7 @@ pub(crate) async fn sealed(
     let first = range.as_ref().map_or(0, |range| range.start / PIECE_LENGTH);
     let opener = Opener::begin(seal, &header, size, first)?;
     let Some(range) = range else {
-        return Ok(Pieces { stored, opener, skip: 0, left: length, at_end: false }.stream());
+        return Ok(RangePieces { stored, opener, skip: 0, left: length, at_end: false }.stream());
     };
     if range.start >= length {
         return Err(BlobError::beyond(&range, length));
@@ -39,7 +39,7 @@ pub(crate) async fn sealed(
     let pieces = blobs.open(key, Some(place(first)..place(last + 1).min(size)), version).await?;
     let stored = Stored { bytes: pieces.bytes, held: BytesMut::new() };
     let (skip, left) = ((range.start % PIECE_LENGTH) as usize, end - range.start);
-    Ok(Pieces { stored, opener, skip, left, at_end: false }.stream())
+    Ok(RangePieces { stored, opener, skip, left, at_end: false }.stream())
 }
 
 /// Bytes that come in whatever portions the store likes.
@@ -67,7 +67,7 @@ impl Stored {
 }
 
 /// The pieces from which a range is taken.
-struct Pieces {
+struct RangePieces {
     stored: Stored,
     opener: Opener,
     /// How many bytes of the next piece come before the range.
@@ -77,7 +77,7 @@ struct Pieces {
     at_end: bool,
 }
 
-impl Pieces {
+impl RangePieces {
     fn stream(self) -> ByteStream {
         let next = |mut pieces: Self| async move {
             match pieces.next().await {

@@ -35,11 +35,11 @@ impl Seal {
         Self { key: Zeroizing::new(key), context: context.into() }
     }
 
-    fn pieces(&self, salt: &[u8]) -> Result<Pieces, BlobError> {
+    fn pieces(&self, salt: &[u8]) -> Result<BodyKey, BlobError> {
         let secret = Salt::new(HKDF_SHA256, salt).extract(self.key.as_ref());
         let bound_to = [&MARK[..], &self.context];
         let key = secret.expand(&bound_to, &AES_256_GCM).map_err(|_| broken("no key can be derived"))?;
-        Ok(Pieces(LessSafeKey::new(UnboundKey::from(key))))
+        Ok(BodyKey(LessSafeKey::new(UnboundKey::from(key))))
     }
 }
 
@@ -60,9 +60,9 @@ pub(crate) fn plain_length(stored: u64) -> Option<u64> {
 }
 
 /// The key of one body.
-struct Pieces(LessSafeKey);
+struct BodyKey(LessSafeKey);
 
-impl Pieces {
+impl BodyKey {
     fn nonce(number: u64, is_last: bool) -> Nonce {
         let mut nonce = [0; 12];
         nonce[..8].copy_from_slice(&number.to_be_bytes());
@@ -73,7 +73,7 @@ impl Pieces {
 
 /// Seals a body while it comes.
 pub(crate) struct Sealer {
-    pieces: Pieces,
+    pieces: BodyKey,
     number: u64,
     /// A piece is sealed when it is known whether another one follows.
     piece: Zeroizing<Vec<u8>>,
@@ -108,7 +108,7 @@ impl Sealer {
     }
 
     fn seal(&mut self, is_last: bool, out: &mut BytesMut) -> Result<(), BlobError> {
-        let nonce = Pieces::nonce(self.number, is_last);
+        let nonce = BodyKey::nonce(self.number, is_last);
         let key = &self.pieces.0;
         let tag = key
             .seal_in_place_separate_tag(nonce, Aad::empty(), &mut self.piece)
@@ -123,7 +123,7 @@ impl Sealer {
 
 /// Opens the pieces of a body, one after the other.
 pub(crate) struct Opener {
-    pieces: Pieces,
+    pieces: BodyKey,
     number: u64,
     last: u64,
 }
@@ -139,7 +139,7 @@ impl Opener {
 
     /// Opens the next piece in place, and takes its tag off.
     pub(crate) fn open(&mut self, piece: &mut BytesMut) -> Result<(), BlobError> {
-        let nonce = Pieces::nonce(self.number, self.number == self.last);
+        let nonce = BodyKey::nonce(self.number, self.number == self.last);
         let opened =
             self.pieces.0.open_in_place(nonce, Aad::empty(), piece).map_err(|_| BlobError::Damaged)?;
         let length = opened.len();

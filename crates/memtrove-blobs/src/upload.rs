@@ -19,8 +19,8 @@ pub struct Upload {
 /// Where the parts go.
 #[derive(Debug)]
 pub(crate) enum Target {
-    File(directory::Writing),
-    Object(objects::Writing),
+    File(directory::FileUpload),
+    Object(objects::ObjectUpload),
 }
 
 impl fmt::Debug for Upload {

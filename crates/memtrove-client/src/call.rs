@@ -39,7 +39,7 @@ enum Body {
 }
 
 /// What came of an attempt that was answered.
-enum Answer<T> {
+enum AttemptOutcome<T> {
     /// What was asked for.
     Given(T),
     /// A refusal, which may pass.
@@ -209,14 +209,14 @@ impl Call {
             };
             match self.pause(&outcome, retries) {
                 Some(pause) => tokio::time::sleep(pause).await,
-                None => return outcome.and_then(Answer::accept),
+                None => return outcome.and_then(AttemptOutcome::accept),
             }
             retries += 1;
         }
     }
 
     /// How long to wait before this is sent again; `None` if it is not.
-    fn pause<T>(&self, outcome: &Result<Answer<T>>, retries: u32) -> Option<Duration> {
+    fn pause<T>(&self, outcome: &Result<AttemptOutcome<T>>, retries: u32) -> Option<Duration> {
         let policy = &self.client.inner.retry;
         let options = &self.client.options;
         let may = match self.operation.effect {
@@ -229,7 +229,7 @@ impl Call {
         }
         match outcome {
             Err(Error::Transport { .. }) => Some(policy.pause(retries)),
-            Ok(Answer::Refused { status, headers, .. }) if retry::is_passing(*status) => {
+            Ok(AttemptOutcome::Refused { status, headers, .. }) if retry::is_passing(*status) => {
                 Some(retry::retry_after(headers).unwrap_or_else(|| policy.pause(retries)))
             }
             _ => None,
@@ -240,7 +240,7 @@ impl Call {
         &mut self,
         given: fn(StatusCode) -> bool,
         take: &(impl Fn(Response) -> Fut + Send + Sync),
-    ) -> Result<Answer<T>>
+    ) -> Result<AttemptOutcome<T>>
     where
         Fut: Future<Output = reqwest::Result<T>> + Send,
     {
@@ -260,10 +260,10 @@ impl Call {
             hook(&response);
         }
         if given(response.status()) {
-            return take(response).await.map(Answer::Given).map_err(failed);
+            return take(response).await.map(AttemptOutcome::Given).map_err(failed);
         }
         let (status, headers) = (response.status(), response.headers().clone());
-        Ok(Answer::Refused { status, headers, body: response.bytes().await.map_err(failed)? })
+        Ok(AttemptOutcome::Refused { status, headers, body: response.bytes().await.map_err(failed)? })
     }
 
     fn request(&mut self) -> Result<Request> {
@@ -285,7 +285,7 @@ impl Call {
     }
 }
 
-impl<T> Answer<T> {
+impl<T> AttemptOutcome<T> {
     /// What was asked for, if that is what came.
     fn accept(self) -> Result<T> {
         match self {

@@ -137,7 +137,7 @@ impl ApiError {
     /// Reads an answer that is no success.
     pub(crate) fn read(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Self {
         let text = String::from_utf8_lossy(body);
-        let said = Said::read(body).unwrap_or_else(|| Said::nothing(status, &text));
+        let said = ErrorBody::read(body).unwrap_or_else(|| ErrorBody::nothing(status, &text));
         let header = || headers.get("x-request-id")?.to_str().ok().map(str::to_owned);
         Self {
             status,
@@ -151,14 +151,14 @@ impl ApiError {
 }
 
 /// What an error's body says, whichever surface it comes from.
-struct Said {
+struct ErrorBody {
     code: String,
     message: String,
     request_id: Option<String>,
     details: Map<String, Value>,
 }
 
-impl Said {
+impl ErrorBody {
     fn read(body: &[u8]) -> Option<Self> {
         let Ok(Value::Object(mut body)) = serde_json::from_slice(body) else { return None };
         match body.remove("error")? {

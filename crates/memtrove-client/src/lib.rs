@@ -26,6 +26,7 @@
 //! The types of files stand at the root of the crate; those of the other surfaces in [`conversations`], [`attachments`],
 //! [`changes`], [`memories`], [`openspec`] and [`admin`]. To add an operation, add its row to [`operations`] and a method to the
 //! module of its surface.
+#![warn(missing_docs)]
 
 mod address;
 pub mod admin;

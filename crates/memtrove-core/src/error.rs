@@ -198,7 +198,7 @@ impl Display for Quota {
         }
         let make_room = match *resource {
             "events" => "apply retention to remove old ones",
-            _ => "put more into those there are, or forget the user",
+            _ => "delete one, or put more into those there are",
         };
         write!(
             f,

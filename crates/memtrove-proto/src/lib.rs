@@ -8,7 +8,6 @@ pub mod json;
 /// `memory.v1`: conversations and what belongs to them.
 pub mod v1 {
     #![allow(
-        missing_docs,
         clippy::all,
         reason = "made from the contract, whose comments are where it has something to say"
     )]

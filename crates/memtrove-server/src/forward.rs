@@ -60,7 +60,7 @@ pub struct Peers {
 
 /// A request without a body, as far as another node must know it.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ForwardedRequest {
     method: Method,
     target: String,
     headers: HeaderMap,
@@ -68,7 +68,7 @@ pub(crate) struct Asked {
     reached_at: Option<SocketAddr>,
 }
 
-impl Asked {
+impl ForwardedRequest {
     /// The address that it came in at, by which other nodes may find this one.
     pub(crate) fn reached_at(&self) -> Option<SocketAddr> {
         self.reached_at
@@ -118,7 +118,11 @@ impl Peers {
     /// The answer of whoever can give one. A node that has it and does not answer may have crashed: then `look` is asked
     /// again until it says something else. What may have been done is not asked for again: by now it might be done to something
     /// else.
-    pub(crate) async fn answer<F>(&self, asked: &Asked, mut look: impl FnMut() -> F) -> Result<Response>
+    pub(crate) async fn answer<F>(
+        &self,
+        asked: &ForwardedRequest,
+        mut look: impl FnMut() -> F,
+    ) -> Result<Response>
     where
         F: Future<Output = Result<Whose>>,
     {
@@ -150,7 +154,7 @@ impl Peers {
     }
 
     /// What the node at this address answers, or why there is no answer.
-    async fn pass_on(&self, asked: &Asked, address: &Address) -> Result<Response, Unanswered> {
+    async fn pass_on(&self, asked: &ForwardedRequest, address: &Address) -> Result<Response, Unanswered> {
         let url = format!("http://{address}{}", asked.target);
         let mut request = self.client.request(asked.method.clone(), url);
         for name in TAKEN_ALONG {
@@ -194,7 +198,7 @@ impl Peers {
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Asked {
+impl<S: Sync> FromRequestParts<S> for ForwardedRequest {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {

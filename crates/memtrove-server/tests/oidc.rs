@@ -8,7 +8,7 @@ use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use memtrove_core::identity::{Principal, Role};
 use memtrove_core::{Clock, Error, Result, SystemClock, Timestamp};
 use memtrove_server::auth::config::{AuthConfig, Mode};
-use memtrove_server::auth::{Authenticator, Pace};
+use memtrove_server::auth::{Authenticator, KeyFetchPace};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -18,8 +18,11 @@ use std::time::Duration;
 use uuid::Uuid;
 
 /// Refreshes that need no waiting for.
-const IMPATIENT: Pace =
-    Pace { unknown_key: Duration::ZERO, no_keys: Duration::ZERO, background: Duration::from_secs(3600) };
+const IMPATIENT: KeyFetchPace = KeyFetchPace {
+    unknown_key: Duration::ZERO,
+    no_keys: Duration::ZERO,
+    background: Duration::from_secs(3600),
+};
 
 /// A provider process. Killed when dropped.
 struct Provider {
@@ -96,7 +99,7 @@ impl Provider {
         config
     }
 
-    fn authenticator(&self, pace: Pace) -> Authenticator {
+    fn authenticator(&self, pace: KeyFetchPace) -> Authenticator {
         Authenticator::with(self.config(), Arc::new(SystemClock), pace).unwrap()
     }
 }
@@ -136,7 +139,7 @@ fn assert_refused(result: Result<Principal>, what: &str) {
 #[tokio::test]
 async fn real_tokens_are_accepted_and_forged_ones_refused() {
     let provider = Provider::start();
-    let auth = provider.authenticator(Pace::default());
+    let auth = provider.authenticator(KeyFetchPace::default());
 
     for algorithm in ["RS256", "ES256", "EdDSA"] {
         let token = provider.token("alice-app", &format!("urn:memtrove:{algorithm}")).await;
@@ -160,8 +163,9 @@ async fn real_tokens_are_accepted_and_forged_ones_refused() {
 
     let elsewhere = provider.token("alice-app", "urn:other").await;
     assert_refused(present(&auth, &elsewhere).await, "wrong audience");
-    let later =
-        |seconds| Authenticator::with(provider.config(), Arc::new(Ahead(seconds)), Pace::default()).unwrap();
+    let later = |seconds| {
+        Authenticator::with(provider.config(), Arc::new(Ahead(seconds)), KeyFetchPace::default()).unwrap()
+    };
     assert!(present(&later(300 + 50), &token).await.is_ok(), "expired, but within the leeway");
     assert_refused(present(&later(300 + 65), &token).await, "expired");
     assert_refused(present(&auth, &format!("{}.{forged}.{}", parts[0], parts[2])).await, "changed claims");
@@ -199,7 +203,8 @@ async fn real_tokens_are_accepted_and_forged_ones_refused() {
 #[tokio::test]
 async fn a_rotation_is_followed_and_refreshes_are_bounded() {
     let mut provider = Provider::start();
-    let (patient, impatient) = (provider.authenticator(Pace::default()), provider.authenticator(IMPATIENT));
+    let (patient, impatient) =
+        (provider.authenticator(KeyFetchPace::default()), provider.authenticator(IMPATIENT));
     let old = provider.token("alice-app", "urn:memtrove").await;
     assert!(present(&patient, &old).await.is_ok());
     assert!(present(&impatient, &old).await.is_ok());

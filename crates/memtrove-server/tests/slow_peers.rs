@@ -276,6 +276,32 @@ async fn a_body_that_comes_slowly_is_taken_even_if_that_takes_longer_than_a_requ
     assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("400000"), "{answer}");
 }
 
+#[tokio::test]
+async fn a_call_of_grpc_that_is_no_stream_has_one_message() {
+    const CALL: &str = "/memory.v1.SystemService/GetHealth";
+    let read = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&read);
+    let reading = post(move |body: Body| async move {
+        let mut pieces = body.into_data_stream();
+        while let Some(Ok(piece)) = pieces.next().await {
+            counter.fetch_add(piece.len(), Ordering::SeqCst);
+        }
+    });
+    let config = ShellConfig { body_limit: 100_000, bodies_limit: MIB as u64, ..ShellConfig::default() };
+    let server = patient_server(routes().route(CALL, reading), config).await;
+    let attacker = http2(server, 65_535).await;
+    let mut message = vec![0; 60_005];
+    message[1..5].copy_from_slice(&60_000u32.to_be_bytes());
+    // More than there is room for, and it never ends.
+    let messages = stream::iter(vec![Ok::<_, Infallible>(message); 40]).chain(stream::pending());
+    let request = Request::post(url(server, CALL)).header("content-type", "application/grpc");
+    let request = request.body(Body::from_stream(messages)).unwrap();
+    let refused = attacker.sender.clone().send_request(request).await.unwrap();
+    assert_ne!(refused.headers()["grpc-status"], "0");
+    assert!(read.load(Ordering::SeqCst) <= 100_005, "{read:?}");
+    assert_eq!(upload(server, 100_000).await, StatusCode::OK);
+}
+
 // ---- answers
 
 /// Room for four pages, and one on each connection.
@@ -313,7 +339,59 @@ async fn one_http2_connection_has_a_quarter_of_the_room_for_pages() {
     let refused = attacker.get(server, "/page").await;
     assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(attacker.get(server, "/word").await.status(), StatusCode::OK);
-    assert_eq!(get_status(server, "/page").await, StatusCode::OK, "others have theirs");
+    let refused = reqwest::get(url(server, "/page")).await.unwrap();
+    assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE, "as much is there for all strangers");
+    let honest = reqwest::Client::new().get(url(server, "/page")).bearer_auth("honest");
+    assert_eq!(honest.send().await.unwrap().status(), StatusCode::OK, "others have theirs");
+}
+
+#[tokio::test]
+async fn made_up_names_are_strangers_where_nobody_asks_for_a_name() {
+    let router = routes().route("/docs", get(|| async { vec![b'x'; PAGE] }));
+    let server = patient_server(router, four_pages()).await;
+    let ask = |path: &'static str, name: &'static str| {
+        reqwest::Client::new().get(url(server, path)).bearer_auth(name).send()
+    };
+    let _unread = ask("/docs", "one").await.unwrap();
+    assert_eq!(ask("/docs", "another").await.unwrap().status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(ask("/page", "another").await.unwrap().status(), StatusCode::OK, "there it is looked at");
+}
+
+#[tokio::test]
+async fn what_was_done_is_answered_without_room_and_a_repetition_is_not() {
+    let page = || vec![b'x'; PAGE];
+    let replayed = [("idempotency-replayed", "true")];
+    let router = routes()
+        .route("/change", post(move || async move { page() }))
+        .route("/repeat", post(move || async move { (replayed, page()) }));
+    let server = patient_server(router, four_pages()).await;
+    let mut unread = Vec::new();
+    for reader in 0..4 {
+        let page = reqwest::Client::new().get(url(server, "/page")).bearer_auth(format!("reader-{reader}"));
+        unread.push(page.send().await.unwrap().error_for_status().unwrap());
+    }
+    let ask = |path: &'static str| reqwest::Client::new().post(url(server, path)).bearer_auth(path).send();
+    assert_eq!(ask("/repeat").await.unwrap().status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(ask("/change").await.unwrap().status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn nothing_is_done_for_a_caller_that_does_not_read() {
+    let done = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&done);
+    let change = post(move || {
+        counter.fetch_add(1, Ordering::SeqCst);
+        async { vec![b'x'; PAGE] }
+    });
+    let server = patient_server(routes().route("/change", change), four_pages()).await;
+    let attacker = http2(server, 0).await;
+    let ask = || {
+        let request = Request::post(url(server, "/change")).header("authorization", "Bearer mallory");
+        attacker.sender.clone().send_request(request.body(Body::empty()).unwrap())
+    };
+    let _unread = ask().await.unwrap();
+    assert_eq!(ask().await.unwrap().status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(done.load(Ordering::SeqCst), 1, "what is refused is not done");
 }
 
 #[tokio::test]
@@ -349,19 +427,73 @@ async fn pages_that_nobody_reads_are_let_go_of_over_http2() {
 }
 
 #[tokio::test]
+async fn answers_of_which_a_byte_is_read_are_let_go_of_over_http2() {
+    let note = || async { vec![b'x'; 30_000] };
+    let streamed =
+        || async { Body::from_stream(stream::iter([Ok::<_, Infallible>(Bytes::from(vec![b'x'; 30_000]))])) };
+    let router = Router::new().route("/note", get(note)).route("/streamed", get(streamed));
+    for path in ["/note", "/streamed"] {
+        let config = ShellConfig { patience: PATIENCE, ..ShellConfig::default() };
+        let server = start(router.clone(), config, 10).await;
+        let Http2 { sender, ended } = http2(server, 1).await;
+        let request = Request::get(url(server, path)).body(Body::empty()).unwrap();
+        let _unread = sender.clone().send_request(request).await.unwrap();
+        tokio::time::timeout(NEVER, ended).await.expect(path).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_others_on_the_connection_read_arrives_though_one_is_given_up() {
+    let patience = Patience { stall: STALL * 3, ..PATIENCE };
+    let config = ShellConfig { patience, answers_limit: 16 * PAGE as u64, ..ShellConfig::default() };
+    let server = start(routes(), config, 10).await;
+    let Http2 { sender, ended } = http2(server, 65_535).await;
+    let page =
+        || sender.clone().send_request(Request::get(url(server, "/page")).body(Body::empty()).unwrap());
+    let _unread = page().await.unwrap();
+    let mut read = page().await.unwrap().into_body();
+    let (mut length, begun) = (0, tokio::time::Instant::now());
+    while let Some(frame) = tokio::time::timeout(NEVER, read.frame()).await.unwrap() {
+        length += frame.unwrap().into_data().map_or(0, |data| data.len());
+        // Slowly, until the other one was given up; there is as much time again to come to the end.
+        if begun.elapsed() < STALL * 4 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+    assert!(begun.elapsed() > STALL * 4, "it was not read for long enough");
+    assert_eq!(length, PAGE);
+    tokio::time::timeout(NEVER, ended).await.unwrap().unwrap();
+}
+
+#[tokio::test]
 async fn a_page_that_is_read_slowly_arrives() {
-    let server = server(four_pages()).await;
-    let mut stream = say(server, "GET /page HTTP/1.1\r\nconnection: close", &[]).await;
-    let (mut buffer, mut read) = (vec![0; 256 * 1024], 0);
+    // The systems of both sides hold a megabyte, and say only then that something was taken: it must be read within a stall.
+    let patience = Patience { stall: STALL, rate: 128 * 1024 };
+    let server = start(routes(), ShellConfig { patience, ..four_pages() }, 10).await;
+    // With less the system would send only now and then, however much is read.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(256 * 1024).unwrap();
+    let mut stream = socket.connect(server).await.unwrap();
+    stream.write_all(b"GET /page HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
+    let (mut buffer, mut read, mut paused) = (vec![0; 16 * 1024], 0, false);
+    // Not much faster than it has to be, and once not at all; and then quickly, because a test has an end.
+    let begun = tokio::time::Instant::now();
     loop {
-        let length = stream.read(&mut buffer).await.unwrap();
+        let length = stream.read(&mut buffer).await.unwrap_or_else(|error| {
+            panic!("{error} after {read} bytes and {:?}", begun.elapsed());
+        });
         if length == 0 {
             break;
         }
         read += length;
-        tokio::time::sleep(Duration::from_millis(2)).await;
+        if begun.elapsed() < STALL * 3 {
+            tokio::time::sleep(Duration::from_secs(1) * length as u32 / (16 * patience.rate as u32)).await;
+            if !std::mem::replace(&mut paused, true) {
+                tokio::time::sleep(STALL * 4 / 10).await;
+            }
+        }
     }
-    assert!(read > PAGE, "{read}");
+    assert!(begun.elapsed() > STALL * 3 && read > PAGE, "{read} in {:?}", begun.elapsed());
 }
 
 #[tokio::test]
@@ -385,6 +517,35 @@ async fn a_stream_that_has_nothing_to_say_is_not_given_up() {
 }
 
 // ---- connections
+
+#[tokio::test]
+async fn a_connection_over_http2_that_is_idle_is_closed_and_one_that_is_asked_something_is_not() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = listener.local_addr().unwrap();
+    let limits = Limits { header_timeout: STALL, patience: PATIENCE, ..Limits::default() };
+    let slow = get(|| async {
+        tokio::time::sleep(STALL * 3).await;
+        "word"
+    });
+    let router = shell(routes().route("/slow", slow), &ShellConfig::default());
+    tokio::spawn(run(listener, router, std::future::pending(), limits));
+
+    let idle = http2(server, 65_535).await;
+    let busy = http2(server, 65_535).await;
+    idle.get(server, "/word").await.into_body().collect().await.unwrap();
+    let answer = busy.get(server, "/slow").await;
+    assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "word");
+    tokio::time::timeout(NEVER, idle.ended).await.unwrap().unwrap();
+    assert_eq!(busy.get(server, "/word").await.status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn headers_without_end_are_refused_early() {
+    let server = server(ShellConfig::default()).await;
+    let mut stream = say(server, &format!("GET /word HTTP/1.1\r\nx: {}", "x".repeat(300_000)), &[]).await;
+    let answer = rest_of(&mut stream).await;
+    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431"), "{answer}");
+}
 
 #[tokio::test]
 async fn connections_beyond_the_cap_are_told_so() {

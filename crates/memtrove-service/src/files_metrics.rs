@@ -90,6 +90,14 @@ pub(crate) fn mutation<T>(op: &'static str, result: &Result<T>) {
     metrics::counter!(MUTATIONS, "layer" => LAYER, "op" => op, "outcome" => outcome(result)).increment(1);
 }
 
+/// Counts a change that a transport refuses before the service sees it, like those that the service refuses.
+pub fn counted<T>(op: &'static str, request: Result<T>) -> Result<T> {
+    if request.is_err() {
+        mutation(op, &request);
+    }
+    request
+}
+
 /// A key was known already: `replay`, `conflict` or `pending`.
 pub(crate) fn idempotency(outcome: &'static str) {
     metrics::counter!(IDEMPOTENCY, "outcome" => outcome).increment(1);

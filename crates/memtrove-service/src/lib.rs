@@ -1,6 +1,7 @@
-//! Memtrove's use cases. Each is one function: validate, authorise, run the unit of work, tell the world.
+//! Memtrove's use cases. Each is one function: authorise, run the unit of work, tell the world.
 //!
-//! Transports call these and nothing below them; the order of checks and every decision is the same for all of them.
+//! Transports decode what came into requests of the types here, call these functions and nothing below them; every decision about
+//! what is stored is the same for all of them.
 //! This crate knows no HTTP and no SQL. To add an operation: a method in its surface's module, the rules it needs as
 //! pure functions in `memtrove-core`, the statements it needs as functions in `memtrove-store`.
 
@@ -36,7 +37,7 @@ pub use settings::{
 pub use vectors::Vectors;
 
 use conversations::Trees;
-use conversations::taking_in::{self, Patience};
+use conversations::ingest::{self, Patience};
 use memories::Keys;
 use memtrove_core::conversations::sync::Digester;
 use memtrove_core::memories::{Code, Refusal};
@@ -194,7 +195,7 @@ impl Services {
         lease::alone(cx, CHORES, tasks::chores(cx, &self.files)).await?;
         tasks::round(cx).await?;
         lease::alone(cx, ATTACHMENTS, self.attachments.clean_up(true)).await?.transpose()?;
-        lease::alone(cx, TEXTS, taking_in::work_off(cx, false)).await?.transpose()?;
+        lease::alone(cx, TEXTS, ingest::work_off(cx, false)).await?.transpose()?;
         self.memories.write_down().await;
         lease::alone(cx, UPKEEP, self.memories.upkeep()).await?;
         lease::alone(cx, INDEXES, self.memories.tend_indexes()).await?.transpose()?;
@@ -217,7 +218,7 @@ impl Services {
             never = self.run_cleanup() => match never {},
             never = self.attachments.run_deletions() => match never {},
             never = lease::hold(cx, CHORES, || tasks::run_chores(cx, files)) => match never {},
-            never = lease::hold(cx, TEXTS, || taking_in::run(cx)) => match never {},
+            never = lease::hold(cx, TEXTS, || ingest::run(cx)) => match never {},
             never = lease::hold(cx, UPKEEP, || memories.run_upkeep()) => match never {},
             never = lease::hold(cx, INDEXES, || memories.run_indexing()) => match never {},
             never = lease::hold(cx, VECTORS, || vectors.run()) => match never {},

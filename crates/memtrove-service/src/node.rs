@@ -3,7 +3,7 @@
 use crate::{Context, Memories};
 use memtrove_core::{Error, Result};
 use memtrove_store::files::forget;
-use memtrove_store::nodes::{self, Node, Place};
+use memtrove_store::nodes::{self, Node, NodePlace};
 use memtrove_store::{StoreError, Tx, leases};
 use std::convert::Infallible;
 
@@ -47,7 +47,7 @@ pub(crate) async fn run(cx: &Context, memories: &Memories) -> Infallible {
 }
 
 /// Says that this node is there; answers how many forgets have begun.
-async fn beat(cx: &Context, place: &Place) -> Result<i64> {
+async fn beat(cx: &Context, place: &NodePlace) -> Result<i64> {
     let now = cx.clock.now();
     let version = env!("CARGO_PKG_VERSION").to_owned();
     let node = Node { id: cx.node, version, started_at: cx.started_at, seen_at: now };
@@ -61,13 +61,13 @@ async fn beat(cx: &Context, place: &Place) -> Result<i64> {
 }
 
 /// Where this node runs, and what others must have set alike: a text is found by the words and vectors that its writer made.
-fn place(cx: &Context) -> Place {
+fn place(cx: &Context) -> NodePlace {
     let settings = format!(
         "embedding model {}, search.language {}",
         cx.embeddings.preferred_model_id().unwrap_or("none"),
         cx.settings.language
     );
-    Place { host: host(), process: std::process::id().into(), settings }
+    NodePlace { host: host(), process: std::process::id().into(), settings }
 }
 
 /// The name of this machine, as far as it says.
@@ -78,7 +78,7 @@ pub(crate) fn host() -> String {
 }
 
 /// Says in the log who this node is, and whom it does not agree with.
-async fn join(cx: &Context, place: &Place) {
+async fn join(cx: &Context, place: &NodePlace) {
     tracing::info!(node = %cx.node, host = place.host, process = place.process, "this node works on the store");
     let since = cx.clock.now().saturating_add_micros(-(cx.settings.lease.as_micros() as i64));
     let others = match cx.store.read("list_nodes", move |tx| nodes::places(tx, since)).await {

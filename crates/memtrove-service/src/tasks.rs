@@ -1,10 +1,10 @@
 //! The background worker: work that must happen some time, at least once, and one failure at a time.
 
-use crate::conversations::{IDEMPOTENCY_MICROS, taking_in};
+use crate::conversations::{IDEMPOTENCY_MICROS, ingest};
 use crate::files::work_on_job;
 use crate::{Context, Files, changes, files_metrics, jobs, node};
 use memtrove_core::{Error, GroupId, Result, Timestamp};
-use memtrove_store::conversations::{idempotency, meaning};
+use memtrove_store::conversations::{embeddings, idempotency};
 use memtrove_store::files::idempotency as file_idempotency;
 use memtrove_store::tasks::{self, Task};
 use memtrove_store::{StoreError, Tx};
@@ -192,7 +192,7 @@ async fn settle(cx: &Arc<Context>, claimed: Vec<Task>) -> Result<()> {
 async fn execute(cx: &Arc<Context>, task: &Task) -> Result<(), String> {
     match task.kind.as_str() {
         VECTOR_DELETE => delete_vectors(cx, &task.body).await,
-        VECTOR_INDEX_RETRY => taking_in::try_again(cx).await,
+        VECTOR_INDEX_RETRY => ingest::try_again(cx).await,
         unknown => Err(format!("this version does not know tasks of type '{unknown}'")),
     }
 }
@@ -205,7 +205,7 @@ async fn delete_vectors(cx: &Context, body: &str) -> Result<(), String> {
         conversation_group_id: GroupId,
     }
     let Body { conversation_group_id: group } = serde_json::from_str(body).map_err(|e| e.to_string())?;
-    let removed = cx.store.write("delete_vectors", move |tx| meaning::remove_tree(tx, group));
+    let removed = cx.store.write("delete_vectors", move |tx| embeddings::remove_tree(tx, group));
     removed.await.map_err(|error: StoreError| error.to_string())?;
     cx.trees.forget(group);
     Ok(())

@@ -4,14 +4,14 @@
 //! model knows what there is to do. Somebody who asks for it gets to know how far it is, and what stops it.
 
 use crate::audit::{self as log, Call};
-use crate::conversations::taking_in;
+use crate::conversations::ingest;
 use crate::jobs::{self, Request};
 use crate::{Context, Memories};
 use memtrove_core::files::Code;
 use memtrove_core::identity::Principal;
 use memtrove_core::{Error, Result};
 use memtrove_recall::embed::EmbedError;
-use memtrove_store::conversations::meaning;
+use memtrove_store::conversations::embeddings;
 use memtrove_store::memories::upgrades;
 use memtrove_store::{StoreError, Tx};
 use std::convert::Infallible;
@@ -37,7 +37,7 @@ pub fn announce_metrics() {
 
 /// How many texts have vectors of another model than this one, or none yet.
 pub fn waiting(tx: &mut dyn Tx, model: &str, with_conversations: bool) -> Result<i64, StoreError> {
-    let texts = if with_conversations { meaning::count_outdated(tx, model)? } else { 0 };
+    let texts = if with_conversations { embeddings::count_outdated(tx, model)? } else { 0 };
     Ok(upgrades::count(tx)? + texts)
 }
 
@@ -202,7 +202,7 @@ impl Vectors {
     /// Makes some of the vectors that wait to be made; how many.
     async fn step(&self) -> Result<Result<i64, EmbedError>> {
         Ok(match self.memories.upgrade_some().await? {
-            Ok(0) => taking_in::upgrade(&self.cx).await?,
+            Ok(0) => ingest::upgrade(&self.cx).await?,
             made => made,
         }
         .map(|made| made as i64))

@@ -6,11 +6,11 @@ mod world;
 
 use memtrove_core::changes::{ChangeKind, RecordedChange};
 use memtrove_core::conversations::{AccessLevel, Channel, ListMode};
-use memtrove_core::files::ScopedCaller;
+use memtrove_core::files::{EventQuery, ScopedCaller};
 use memtrove_core::{Clock, ConversationId, Error, Json, UserId};
 use memtrove_service::Settings;
 use memtrove_service::conversations::{AppendRequest, Explanation, ListEntries, SearchRequest};
-use memtrove_service::files::Forgotten;
+use memtrove_service::files::{Forgotten, WriteEvent};
 use memtrove_store::files::forget;
 use memtrove_store::{Tx, TxExt};
 use serde_json::{Map, json};
@@ -42,11 +42,13 @@ trait People {
 impl People for World {
     async fn tell(&self, user: &str, id: &str) {
         let event = json!({"event_id": id, "tenant_id": "default", "user_id": user, "digest": "met Bob"});
-        self.services.files.write_event(&scoped(user), json!({ "event": event }), None).await.unwrap();
+        let (files, request) = (&self.services.files, WriteEvent { event: Some(event), key: None });
+        files.write_event(&files.admit(scoped(user)).await.unwrap(), request).await.unwrap();
     }
 
     async fn told(&self, user: &str) -> usize {
-        self.services.files.search_events(&scoped(user), &Map::new()).await.unwrap().len()
+        let (files, everything) = (&self.services.files, EventQuery::read(&Map::new()).unwrap());
+        files.search_events(&files.admit(scoped(user)).await.unwrap(), everything).await.unwrap().len()
     }
 
     async fn say(&self, user: &str, conversation: ConversationId) {
@@ -92,7 +94,8 @@ impl People for World {
     }
 
     async fn forget(&self, user: &str) -> Forgotten {
-        self.services.files.forget(&scoped(user)).await.unwrap()
+        let files = &self.services.files;
+        files.forget(&files.admit(scoped(user)).await.unwrap()).await.unwrap()
     }
 
     /// The first unit of work of a forget, as a process leaves it that is killed right then.
@@ -245,12 +248,13 @@ async fn jobs_name_nobody_who_was_forgotten() {
     let world = World::new(Settings::default()).await;
     world.tell("alice", "e").await;
     let files = &world.services.files;
-    let on_alice = files.reindex_scope(&scoped("alice")).await.unwrap().to_string();
+    let on_alice =
+        files.reindex_scope(&files.admit(scoped("alice")).await.unwrap()).await.unwrap().to_string();
     let alice =
         ScopedCaller::enter(&principal("alice", None), "alice".into(), None, "request".into()).unwrap();
-    assert_eq!(files.reindex_scope(&alice).await.unwrap().to_string(), on_alice);
+    assert_eq!(files.reindex_scope(&files.admit(alice).await.unwrap()).await.unwrap().to_string(), on_alice);
     world.tell("bob", "e").await;
-    let on_bob = files.reindex_scope(&scoped("bob")).await.unwrap().to_string();
+    let on_bob = files.reindex_scope(&files.admit(scoped("bob")).await.unwrap()).await.unwrap().to_string();
 
     world.forget("alice").await;
 

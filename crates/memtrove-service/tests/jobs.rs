@@ -9,6 +9,7 @@ use memtrove_core::identity::{
     Credentials, IdentityPolicy, Principal, RoleGrant, Trust, VerifiedClient, VerifiedUser, resolve,
 };
 use memtrove_core::{Clock, Error, Timestamp};
+use memtrove_service::files::{Admitted, WriteEvent, Writer};
 use memtrove_service::{Services, Settings};
 use memtrove_store::files::jobs::{self, Job, Status};
 use memtrove_store::sqlite::{SqliteConfig, SqliteEngine};
@@ -25,13 +26,16 @@ use world::{World, principal};
 
 const MINUTE: i64 = 60_000_000;
 
-fn caller(user: &str) -> ScopedCaller {
-    ScopedCaller::enter(&principal(user, Some("agent")), user.to_owned(), None, "request".to_owned()).unwrap()
+async fn writer(services: &Services, user: &str) -> Admitted<Writer> {
+    let caller =
+        ScopedCaller::enter(&principal(user, Some("agent")), user.to_owned(), None, "request".to_owned());
+    services.files.admit(caller.unwrap()).await.unwrap()
 }
 
 async fn tell(services: &Services, user: &str, id: &str) {
     let event = json!({"event_id": id, "tenant_id": "default", "user_id": user, "digest": "met Bob"});
-    services.files.write_event(&caller(user), json!({ "event": event }), None).await.unwrap();
+    let request = WriteEvent { event: Some(event), key: None };
+    services.files.write_event(&writer(services, user).await, request).await.unwrap();
 }
 
 async fn job(store: &Store, id: Uuid) -> Job {
@@ -43,9 +47,10 @@ async fn the_same_work_is_one_job_until_it_has_ended() {
     let world = World::new(Settings::default()).await;
     let files = &world.services.files;
     tell(&world.services, "alice", "e").await;
-    let first = files.reindex_scope(&caller("alice")).await.unwrap();
-    assert_eq!(files.reindex_scope(&caller("alice")).await.unwrap(), first);
-    assert_ne!(files.reindex_scope(&caller("bob")).await.unwrap(), first);
+    let [alice, bob] = [writer(&world.services, "alice").await, writer(&world.services, "bob").await];
+    let first = files.reindex_scope(&alice).await.unwrap();
+    assert_eq!(files.reindex_scope(&alice).await.unwrap(), first);
+    assert_ne!(files.reindex_scope(&bob).await.unwrap(), first);
     let admin = principal("admin", None);
     let whole = files.reindex_tenant(&admin, None).await.unwrap();
     assert_ne!(whole, first);
@@ -57,13 +62,13 @@ async fn the_same_work_is_one_job_until_it_has_ended() {
         let job = job(&world.store, id).await;
         assert_eq!((job.status, job.processed, job.total), (Status::Succeeded, 1, 1));
     }
-    assert_ne!(files.reindex_scope(&caller("alice")).await.unwrap(), first, "that one has ended");
+    assert_ne!(files.reindex_scope(&alice).await.unwrap(), first, "that one has ended");
 }
 
 #[tokio::test]
 async fn nobody_takes_a_job_that_somebody_is_at() {
     let world = World::new(Settings::default()).await;
-    let id = world.services.files.reindex_scope(&caller("alice")).await.unwrap();
+    let id = world.services.files.reindex_scope(&writer(&world.services, "alice").await).await.unwrap();
     let claim = async |minutes: i64| {
         let now = world.clock.now().saturating_add_micros(minutes * MINUTE);
         let stale = now.saturating_add_micros(-5 * MINUTE);
@@ -132,7 +137,7 @@ async fn busy() -> (Services, Store, Arc<Busy>, Uuid, tempfile::TempDir) {
     let settings = Settings { task_interval: Duration::from_millis(50), ..Settings::default() };
     let services = Services::new(store.clone(), clock, settings).await.unwrap();
     tell(&services, "alice", "e").await;
-    let id = services.files.reindex_scope(&caller("alice")).await.unwrap();
+    let id = services.files.reindex_scope(&writer(&services, "alice").await).await.unwrap();
     (services, store, engine, id, folder)
 }
 
@@ -234,7 +239,7 @@ async fn a_job_is_seen_from_its_tenant_by_whoever_could_have_asked_for_it() {
     let files = &world.services.files;
     let start = async |principal: &Principal, user: &str| {
         let caller = ScopedCaller::enter(principal, user.to_owned(), None, "request".to_owned()).unwrap();
-        files.reindex_scope(&caller).await.unwrap().to_string()
+        files.reindex_scope(&files.admit(caller).await.unwrap()).await.unwrap().to_string()
     };
     let sees = async |principal: Principal, job: &str| match files.job(&principal, job).await {
         Ok(found) => found.id.to_string() == job,

@@ -8,6 +8,7 @@ use memtrove_core::Clock;
 use memtrove_core::files::{Event, ScopedCaller};
 use memtrove_core::memories::{List, Memory};
 use memtrove_service::Settings;
+use memtrove_service::files::WriteEvent;
 use memtrove_store::files::{events, forget, scopes};
 use serde_json::{Value, json};
 use world::{World, principal};
@@ -74,7 +75,12 @@ async fn events_of_before_are_mirrored_by_a_reindex() {
     assert_eq!(world.remembered("alice", everything.clone()).await.len(), 0);
 
     for _ in 0..2 {
-        world.services.files.reindex_scope(&caller).await.unwrap();
+        world
+            .services
+            .files
+            .reindex_scope(&world.services.files.admit(caller.clone()).await.unwrap())
+            .await
+            .unwrap();
         world.services.run_due_tasks().await.unwrap();
     }
 
@@ -128,7 +134,8 @@ async fn an_event_can_be_written_again_before_its_old_memory_is_cleared_away() {
     let world = World::new(Settings::default()).await;
     let tell = async || {
         let event = json!({"event_id": "e", "tenant_id": "default", "user_id": "alice", "digest": "met Bob"});
-        world.services.files.write_event(&scoped("alice"), json!({ "event": event }), None).await.unwrap();
+        let (files, request) = (&world.services.files, WriteEvent { event: Some(event), key: None });
+        files.write_event(&files.admit(scoped("alice")).await.unwrap(), request).await.unwrap();
     };
     tell().await;
     tell().await;

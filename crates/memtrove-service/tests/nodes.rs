@@ -4,9 +4,10 @@
 
 mod world;
 
-use memtrove_core::files::{FileRole, ScopedCaller};
+use memtrove_core::files::ScopedCaller;
 use memtrove_core::memories::{List, Memory, MemoryCaller, Search, Viewer};
 use memtrove_core::{Clock, Error};
+use memtrove_service::files::{Reader, WriteEvent};
 use memtrove_service::memories::{StreamRequest, Streamed, Subscription};
 use memtrove_service::quota::{QuotaLimits, QuotaSettings, Rate};
 use memtrove_service::{Services, Settings};
@@ -240,7 +241,8 @@ async fn an_event_is_told_on_another_node_as_the_memory_that_it_is() {
     let mut following = other.follow("alice", None).await;
     assert_eq!(next(&mut following).await.1, "ready");
     let event = json!({"event_id": "e", "tenant_id": "default", "user_id": "alice", "digest": "met Bob"});
-    one.services.files.write_event(&scoped("alice"), json!({ "event": event }), None).await.unwrap();
+    let (files, request) = (&one.services.files, WriteEvent { event: Some(event), key: None });
+    files.write_event(&files.admit(scoped("alice")).await.unwrap(), request).await.unwrap();
     let (_, update, said) = next(&mut following).await;
     assert_eq!((update, said.as_str()), ("created", "met Bob"));
 }
@@ -303,7 +305,8 @@ async fn forgetting_takes_the_words_out_of_what_is_still_told() {
     let [one, other] = &cluster.nodes[..] else { unreachable!() };
     drop(one.follow("alice", None).await);
     one.remember("alice", say("alice", "a secret of alice")).await;
-    other.services.files.forget(&scoped("alice")).await.unwrap();
+    let files = &other.services.files;
+    files.forget(&files.admit(scoped("alice")).await.unwrap()).await.unwrap();
     let said = cluster.database.rows(
         "SELECT sequence FROM stream_events WHERE position('secret' in convert_from(body, 'UTF8')) > 0",
     );
@@ -339,7 +342,7 @@ async fn quotas_are_those_of_all_nodes_together() {
     let mut calls = JoinSet::new();
     for number in 0..90 {
         let files = cluster.nodes[number % 3].services.files.clone();
-        calls.spawn(async move { files.admit(&scoped("alice"), FileRole::Reader).await.is_ok() });
+        calls.spawn(async move { files.admit::<Reader>(scoped("alice")).await.is_ok() });
     }
     let passed = calls.join_all().await.into_iter().filter(|passed| *passed).count();
     assert!((36..=40).contains(&passed), "{passed}");

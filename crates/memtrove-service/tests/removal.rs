@@ -5,10 +5,13 @@
 
 mod world;
 
-use memtrove_core::Error;
 use memtrove_core::files::retention::Retention;
-use memtrove_core::files::{Code, FilePath, ScopedCaller};
-use memtrove_service::files::{Headers, ListAudit, ListFiles};
+use memtrove_core::files::{Code, FilePath, MovePaths, Patch, Precondition, Reasons, ScopedCaller};
+use memtrove_core::{Error, Timestamp};
+use memtrove_service::files::{
+    Admitted, ChangeId, DeleteFile, ListAudit, ListFiles, MoveFile, PatchFile, PutFile, Reconstruct, Role,
+    WantedVersion,
+};
 use memtrove_service::{RetentionSettings, Settings};
 use memtrove_store::TxExt;
 use proptest::prelude::*;
@@ -43,17 +46,18 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..60)
 }
 
-fn alice() -> ScopedCaller {
+async fn alice<R: Role>(world: &World) -> Admitted<R> {
     let alice = principal("alice", Some("agent"));
-    ScopedCaller::enter(&alice, "alice".to_owned(), None, "request".to_owned()).unwrap()
+    let alice = ScopedCaller::enter(&alice, "alice".to_owned(), None, "request".to_owned()).unwrap();
+    world.services.files.admit(alice).await.unwrap()
 }
 
 fn path(index: usize) -> FilePath {
     FilePath::parse(PATHS[index]).unwrap()
 }
 
-fn if_match(etag: &str) -> Headers {
-    Headers { if_match: Some(etag.to_owned()), ..Headers::default() }
+fn if_match(etag: &str) -> Precondition {
+    Precondition::read(Some(etag)).unwrap()
 }
 
 /// What must be there: the files with their ETags, and under each ETag the document that it ever named.
@@ -89,27 +93,31 @@ fn lasting(document: &str) -> Value {
 }
 
 async fn apply(world: &World, model: &mut Model, step: Step) -> TestCaseResult {
-    let (files, caller) = (&world.services.files, alice());
+    let (files, writer) = (&world.services.files, &alice(world).await);
+    let (reasons, key) = (Reasons::default(), None);
     match step {
         Step::Time { micros } => world.clock.advance_micros(micros),
         Step::Retain => {
             let rules = Retention { events_days: 0, audit_days: 0, snapshots_days: 0, as_of: None };
-            files.apply_retention(&caller, rules, None).await.unwrap();
+            files.apply_retention(writer, rules, None).await.unwrap();
         }
         Step::Put { path: at, text } => {
             let document = json!({
                 "doc_id": "d", "schema_id": "s", "schema_version": "1", "content": {"text": text},
             });
-            let current = model.files.get(&at).map_or("*", String::as_str);
-            let body = json!({"document": document});
-            let written = files.put(&caller, path(at), body, if_match(current)).await.unwrap();
+            let precondition = if_match(model.files.get(&at).map_or("*", String::as_str));
+            let envelope = document.as_object().unwrap().clone();
+            let request = PutFile { path: path(at), precondition, envelope, reasons, key };
+            let written = files.put(writer, request).await.unwrap();
             model.note(at, written.etag, written.document)?;
         }
         Step::Patch { path: at, text } => {
             let ops = json!([{"op": "replace", "path": "/content/text", "value": text}]);
             let current = model.files.get(&at).cloned();
-            let headers = if_match(current.as_deref().unwrap_or("\"1-none\""));
-            let patched = files.patch(&caller, path(at), json!({"ops": ops}), headers).await;
+            let precondition = if_match(current.as_deref().unwrap_or("\"1-none\""));
+            let patch = Patch::read(Some(&ops), None).unwrap();
+            let request = PatchFile { path: path(at), precondition, patch, reasons, key };
+            let patched = files.patch(writer, request).await;
             match current {
                 None => prop_assert_eq!(code(patched), Code::DocumentNotFound),
                 Some(_) => {
@@ -120,8 +128,9 @@ async fn apply(world: &World, model: &mut Model, step: Step) -> TestCaseResult {
         }
         Step::Delete { path: at, star } => {
             let current = model.files.remove(&at);
-            let headers = if_match(if star { "*" } else { current.as_deref().unwrap_or("\"1-none\"") });
-            let deleted = files.delete(&caller, json!({"path": PATHS[at]}), headers).await;
+            let precondition = if_match(if star { "*" } else { current.as_deref().unwrap_or("\"1-none\"") });
+            let deleted =
+                files.delete(writer, DeleteFile { path: path(at), precondition, reasons, key }).await;
             match current {
                 None => prop_assert_eq!(code(deleted), Code::DocumentNotFound),
                 Some(etag) => prop_assert_eq!(deleted.unwrap().etag, etag),
@@ -129,9 +138,11 @@ async fn apply(world: &World, model: &mut Model, step: Step) -> TestCaseResult {
         }
         Step::Move { from, to, star } => {
             let current = model.files.get(&from).cloned();
-            let headers = if_match(if star { "*" } else { current.as_deref().unwrap_or("\"1-none\"") });
-            let body = json!({"from": PATHS[from], "to": PATHS[to]});
-            let moved = files.move_file(&caller, body, headers).await;
+            let precondition = if_match(if star { "*" } else { current.as_deref().unwrap_or("\"1-none\"") });
+            let moved = match MovePaths::new(path(from), path(to)) {
+                Ok(paths) => files.move_file(writer, MoveFile { paths, precondition, reasons, key }).await,
+                Err(refused) => Err(refused),
+            };
             match current {
                 _ if from == to => prop_assert_eq!(code(moved), Code::InvalidRequest),
                 None => prop_assert_eq!(code(moved), Code::DocumentNotFound),
@@ -152,13 +163,13 @@ async fn apply(world: &World, model: &mut Model, step: Step) -> TestCaseResult {
 
 /// Holds the store against the model.
 async fn compare(world: &World, model: &Model) -> TestCaseResult {
-    let (files, caller) = (&world.services.files, alice());
-    let listed = files.list(&caller, ListFiles::default()).await.unwrap().files;
+    let (files, reader, auditor) = (&world.services.files, &alice(world).await, &alice(world).await);
+    let listed = files.list(reader, ListFiles::default()).await.unwrap().files;
     let listed: Vec<&str> = listed.iter().map(|file| file.path.as_str()).collect();
     let expected: Vec<&str> = model.files.keys().map(|at| PATHS[*at]).collect();
     prop_assert_eq!(&listed, &expected);
     for (at, etag) in &model.files {
-        let stored = files.get(&caller, path(*at)).await.unwrap();
+        let stored = files.get(reader, path(*at)).await.unwrap();
         prop_assert_eq!(&stored.etag.to_string(), etag);
         prop_assert_eq!(&stored.document, &model.versions[etag]);
     }
@@ -172,24 +183,25 @@ async fn compare(world: &World, model: &Model) -> TestCaseResult {
     prop_assert_eq!(counted.unwrap(), model.files.len() as i64);
 
     let request = ListAudit { limit: Some(500), ..ListAudit::default() };
-    let records = files.list_audit(&caller, request).await.unwrap().records;
+    let records = files.list_audit(auditor, request).await.unwrap().records;
     let mut times = HashMap::new();
     for record in records {
         let record = serde_json::to_value(record).unwrap();
         let text = |member: &str| record[member].as_str().unwrap().to_owned();
         let (at, last) = (text("timestamp"), times.insert(text("path"), text("timestamp")));
         prop_assert!(last.is_none_or(|last| last <= at), "times descend: {}", record);
-        let wanted = json!({"path": record["path"], "change_id": record["change_id"]});
-        let proved = files.reconstruct(&caller, wanted.as_object().unwrap()).await;
+        let path = FilePath::parse(&text("path")).unwrap();
+        let version = WantedVersion::Of(ChangeId::parse(&text("change_id")).unwrap());
+        let proved = files.reconstruct(auditor, Reconstruct { path, version }).await;
         match record["new_etag"].as_str() {
             Some(etag) => prop_assert_eq!(&proved.unwrap().document, &model.versions[etag]),
             None => prop_assert_eq!(code(proved), Code::AuditNotFound),
         }
     }
     // What the trail says of now is what is there, unless retention took all it knew.
-    for (at, name) in PATHS.iter().enumerate().filter(|(_, name)| times.contains_key(**name)) {
-        let wanted = json!({"path": name, "as_of_utc": "9999-01-01T00:00:00Z"});
-        let proved = files.reconstruct(&caller, wanted.as_object().unwrap()).await;
+    for at in (0..PATHS.len()).filter(|at| times.contains_key(PATHS[*at])) {
+        let version = WantedVersion::AsOf(Timestamp::parse("9999-01-01T00:00:00Z").unwrap());
+        let proved = files.reconstruct(auditor, Reconstruct { path: path(at), version }).await;
         match model.files.get(&at) {
             Some(etag) => prop_assert_eq!(&proved.unwrap().etag.to_string(), etag),
             None => prop_assert_eq!(code(proved), Code::AuditNotFound),

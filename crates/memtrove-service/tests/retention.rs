@@ -6,8 +6,13 @@ mod world;
 
 use memtrove_core::Error;
 use memtrove_core::files::retention::Retention;
-use memtrove_core::files::{Code, FilePath, ScopedCaller};
-use memtrove_service::files::{Headers, ListAudit, Written};
+use memtrove_core::files::{
+    Code, EventQuery, FilePath, IdempotencyKey, Patch, Precondition, Reasons, ScopedCaller,
+};
+use memtrove_service::files::{
+    Admitted, ChangeId, ListAudit, PatchFile, PutFile, Reconstruct, Role, WantedVersion, WriteEvent,
+    WrittenFile,
+};
 use memtrove_service::{RetentionSettings, Settings};
 use memtrove_store::TxExt;
 use serde_json::{Map, Value, json};
@@ -17,8 +22,10 @@ use world::{World, principal};
 const HOUR: i64 = 3600 * 1_000_000;
 const DAY: i64 = 24 * HOUR;
 
-fn caller(user: &str) -> ScopedCaller {
-    ScopedCaller::enter(&principal(user, Some("agent")), user.to_owned(), None, "request".to_owned()).unwrap()
+async fn admitted<R: Role>(world: &World, user: &str) -> Admitted<R> {
+    let caller =
+        ScopedCaller::enter(&principal(user, Some("agent")), user.to_owned(), None, "request".to_owned());
+    world.services.files.admit(caller.unwrap()).await.unwrap()
 }
 
 /// Settings of a deployment that lets everybody remove audit records.
@@ -35,12 +42,14 @@ trait Events {
 impl Events for World {
     async fn write(&self, user: &str, id: &str, key: Option<&str>) {
         let event = json!({"event_id": id, "tenant_id": "default", "user_id": user, "digest": "met Bob"});
-        let key = key.map(str::to_owned);
-        self.services.files.write_event(&caller(user), json!({ "event": event }), key).await.unwrap();
+        let key = IdempotencyKey::read(key.map(str::to_owned), || event.to_string()).unwrap();
+        let request = WriteEvent { event: Some(event), key };
+        self.services.files.write_event(&admitted(self, user).await, request).await.unwrap();
     }
 
     async fn found(&self, user: &str) -> usize {
-        self.services.files.search_events(&caller(user), &Map::new()).await.unwrap().len()
+        let everything = EventQuery::read(&Map::new()).unwrap();
+        self.services.files.search_events(&admitted(self, user).await, everything).await.unwrap().len()
     }
 
     async fn keys(&self) -> i64 {
@@ -110,8 +119,8 @@ async fn a_sweep_with_nothing_to_do_writes_nothing() {
 
 /// Files and what is known of their history.
 trait Trail {
-    async fn create(&self, user: &str, path: &str) -> Written;
-    async fn patch(&self, user: &str, path: &str, etag: &str, text: &str) -> Written;
+    async fn create(&self, user: &str, path: &str) -> WrittenFile;
+    async fn patch(&self, user: &str, path: &str, etag: &str, text: &str) -> WrittenFile;
     /// The records of a user's trail after a place, as the contract shows them.
     async fn records(&self, user: &str, after: i64) -> Vec<Value>;
     /// The version that a record tells of, from the trail alone; none if that cannot be proved.
@@ -121,30 +130,43 @@ trait Trail {
 }
 
 impl Trail for World {
-    async fn create(&self, user: &str, path: &str) -> Written {
+    async fn create(&self, user: &str, path: &str) -> WrittenFile {
         let document =
             json!({"doc_id": "d", "schema_id": "s", "schema_version": "1", "content": {"text": "begun"}});
-        let headers = Headers { if_match: Some("*".into()), ..Headers::default() };
-        let path = FilePath::parse(path).unwrap();
-        self.services.files.put(&caller(user), path, json!({ "document": document }), headers).await.unwrap()
+        let request = PutFile {
+            path: FilePath::parse(path).unwrap(),
+            precondition: Precondition::Star,
+            envelope: document.as_object().unwrap().clone(),
+            reasons: Reasons::default(),
+            key: None,
+        };
+        self.services.files.put(&admitted(self, user).await, request).await.unwrap()
     }
 
-    async fn patch(&self, user: &str, path: &str, etag: &str, text: &str) -> Written {
+    async fn patch(&self, user: &str, path: &str, etag: &str, text: &str) -> WrittenFile {
         let op = json!({"op": "replace", "path": "/content/text", "value": text});
-        let headers = Headers { if_match: Some(etag.to_owned()), ..Headers::default() };
-        let path = FilePath::parse(path).unwrap();
-        self.services.files.patch(&caller(user), path, json!({ "ops": [op] }), headers).await.unwrap()
+        let request = PatchFile {
+            path: FilePath::parse(path).unwrap(),
+            precondition: Precondition::Matches(etag.to_owned()),
+            patch: Patch::read(Some(&json!([op])), None).unwrap(),
+            reasons: Reasons::default(),
+            key: None,
+        };
+        self.services.files.patch(&admitted(self, user).await, request).await.unwrap()
     }
 
     async fn records(&self, user: &str, after: i64) -> Vec<Value> {
         let request = ListAudit { after: Some(after), limit: Some(500), ..ListAudit::default() };
-        let page = self.services.files.list_audit(&caller(user), request).await.unwrap();
+        let page = self.services.files.list_audit(&admitted(self, user).await, request).await.unwrap();
         page.records.iter().map(|record| serde_json::to_value(record).unwrap()).collect()
     }
 
     async fn proved(&self, user: &str, record: &Value) -> Option<Value> {
-        let request = json!({"path": record["path"], "change_id": record["change_id"]});
-        match self.services.files.reconstruct(&caller(user), request.as_object().unwrap()).await {
+        let text = |name: &str| record[name].as_str().unwrap();
+        let path = FilePath::parse(text("path")).unwrap();
+        let version = WantedVersion::Of(ChangeId::parse(text("change_id")).unwrap());
+        let auditor = admitted(self, user).await;
+        match self.services.files.reconstruct(&auditor, Reconstruct { path, version }).await {
             Ok(version) => Some(serde_json::from_str(&version.document).unwrap()),
             Err(Error::Refused(refusal)) if refusal.code == Code::AuditChainIncomplete => None,
             // It went while we looked.
@@ -155,7 +177,8 @@ impl Trail for World {
 
     async fn expire(&self, user: &str) -> u64 {
         let rules = Retention { events_days: 36_500, audit_days: 0, snapshots_days: 0, as_of: None };
-        self.services.files.apply_retention(&caller(user), rules, None).await.unwrap().audit_deleted
+        let writer = admitted(self, user).await;
+        self.services.files.apply_retention(&writer, rules, None).await.unwrap().audit_deleted
     }
 }
 
@@ -256,6 +279,7 @@ async fn a_truncation_stays_in_the_trail_for_as_long_as_the_floor_says() {
     let admin = ScopedCaller::enter(&admin, "alice".to_owned(), None, "request".to_owned()).unwrap();
     let nothing = Retention { events_days: 0, audit_days: 0, snapshots_days: 0, as_of: None };
     let files = &world.services.files;
+    let admin = files.admit(admin).await.unwrap();
     let mut commits = world.store.commits();
     let before = *commits.borrow_and_update();
 

@@ -4,7 +4,7 @@
 //! Records that share bytes have the same storage key. Whoever decides by how many there are
 //! [locks them all](lock_sharing) first, by writing them: of two that decide at once, one is run again.
 
-use crate::vault::{self, places};
+use crate::vault::{self, seal_contexts};
 use crate::{Row, StoreError, Tx, TxExt, Value};
 use memtrove_core::attachments::{Attachment, Status};
 use memtrove_core::files::Scope;
@@ -72,11 +72,11 @@ impl Details {
     fn seal(&self, tx: &mut dyn Tx, tenant: &Tenant, id: AttachmentId) -> Result<Vec<u8>, StoreError> {
         let plain = serde_json::to_vec(self).map_err(|error| StoreError::Broken(error.to_string()))?;
         let plain = Zeroizing::new(plain);
-        Ok(vault::seal(tx, tenant, &places::attachment_details(id), &plain)?.into_owned())
+        Ok(vault::seal(tx, tenant, &seal_contexts::attachment_details(id), &plain)?.into_owned())
     }
 
     fn open(tx: &mut dyn Tx, id: AttachmentId, stored: Vec<u8>) -> Result<Self, StoreError> {
-        let plain = Zeroizing::new(vault::open(tx, &places::attachment_details(id), stored)?);
+        let plain = Zeroizing::new(vault::open(tx, &seal_contexts::attachment_details(id), stored)?);
         serde_json::from_slice(&plain).map_err(|_| StoreError::Broken("details of an attachment".into()))
     }
 }

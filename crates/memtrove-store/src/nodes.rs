@@ -19,7 +19,7 @@ pub struct Node {
 
 /// Where a node runs and what it works with, so that people can tell nodes apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct NodePlace {
     /// The name of its machine; empty where nobody knows it.
     pub host: String,
     /// Its process there.
@@ -28,7 +28,7 @@ pub struct Place {
     pub settings: String,
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for NodePlace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "process {}", self.process)?;
         if self.host.is_empty() { Ok(()) } else { write!(f, " on {}", self.host) }
@@ -51,7 +51,7 @@ pub fn beat(tx: &mut dyn Tx, node: &Node) -> Result<(), StoreError> {
 }
 
 /// Says where a node runs that is [there](beat). Once is enough: a node does not move.
-pub fn introduce(tx: &mut dyn Tx, id: Uuid, place: &Place) -> Result<(), StoreError> {
+pub fn introduce(tx: &mut dyn Tx, id: Uuid, place: &NodePlace) -> Result<(), StoreError> {
     tx.execute(
         "UPDATE nodes SET host = $2, process = $3, settings = $4 WHERE id = $1 AND process IS NULL",
         &[id.into(), place.host.as_str().into(), place.process.into(), place.settings.as_str().into()],
@@ -60,13 +60,13 @@ pub fn introduce(tx: &mut dyn Tx, id: Uuid, place: &Place) -> Result<(), StoreEr
 }
 
 /// Where the nodes run that were seen since an instant, the oldest first; nodes that have not said so are left out.
-pub fn places(tx: &mut dyn Tx, since: Timestamp) -> Result<Vec<(Uuid, Place)>, StoreError> {
+pub fn places(tx: &mut dyn Tx, since: Timestamp) -> Result<Vec<(Uuid, NodePlace)>, StoreError> {
     tx.rows(
         "SELECT id, host, process, settings FROM nodes WHERE seen_at >= $1 AND process IS NOT NULL ORDER BY started_at, id",
         &[since.as_micros().into()],
         |row| {
             let (host, settings) = (row.text(1)?.to_owned(), row.text(3)?.to_owned());
-            Ok((row.uuid(0)?, Place { host, process: row.int(2)?, settings }))
+            Ok((row.uuid(0)?, NodePlace { host, process: row.int(2)?, settings }))
         },
     )
 }

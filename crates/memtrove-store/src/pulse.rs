@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_millis(800);
 const FRESH: Duration = Duration::from_millis(500);
 
 /// What was found, and when.
-type Found = Option<(Instant, Result<(), StoreError>)>;
+type LastProbe = Option<(Instant, Result<(), StoreError>)>;
 
 /// The last look at a store. There is one at a time: a database that says nothing must not take up one connection after the
 /// other with the question whether it is there.
@@ -22,7 +22,7 @@ pub(crate) struct Pulse(Arc<Mutex<Option<Look>>>);
 #[derive(Clone)]
 struct Look {
     begun: Instant,
-    found: watch::Receiver<Found>,
+    found: watch::Receiver<LastProbe>,
 }
 
 impl Look {

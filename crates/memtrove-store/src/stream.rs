@@ -5,7 +5,7 @@
 //! goes when its memory goes; the row stays, so that nothing is missed. A table that lost everything, as one that is not
 //! logged does when its database crashes, is known by the tenant's row in `stream_kept` being gone.
 
-use crate::vault::{self, places};
+use crate::vault::{self, seal_contexts};
 use crate::{Recorded, StoreError, Tx, TxExt};
 use memtrove_core::Timestamp;
 use memtrove_core::identity::Tenant;
@@ -45,7 +45,7 @@ pub struct StoredEvent {
 
 /// Writes an event, in the unit of work that records its change.
 pub fn insert(tx: &mut dyn Tx, tenant: &Tenant, event: &NewEvent<'_>) -> Result<(), StoreError> {
-    let place = places::stream_event(tenant, event.memory.0, event.at);
+    let place = seal_contexts::stream_event(tenant, event.memory.0, event.at);
     let body = vault::seal(tx, tenant, &place, event.body)?;
     let (waiting, sequence) = match event.recorded {
         Recorded::Numbered(sequence) => (None, Some(sequence)),
@@ -91,7 +91,7 @@ pub fn page(
     for event in &mut events {
         if let Some(body) = event.body.take() {
             event.body =
-                Some(vault::open(tx, &places::stream_event(tenant, event.memory.0, event.at), body)?);
+                Some(vault::open(tx, &seal_contexts::stream_event(tenant, event.memory.0, event.at), body)?);
         }
     }
     Ok(events)

@@ -51,8 +51,8 @@ pub struct VectorFilter<'a> {
     pub to: Option<i64>,
     /// Made no later.
     pub until: Option<i64>,
-    /// See [`Sight`].
-    pub sight: Sight<'a>,
+    /// See [`VisibleTo`].
+    pub sight: VisibleTo<'a>,
     /// Only these.
     pub only: Option<&'a [i64]>,
     /// Only those with a vector.
@@ -63,21 +63,21 @@ pub struct VectorFilter<'a> {
 
 /// Whose eyes look.
 #[derive(Debug, Clone, Copy, Default)]
-pub enum Sight<'a> {
+pub enum VisibleTo<'a> {
     /// Everything is seen.
     #[default]
     Everything,
     /// What may be seen, and what is shared with people or teams that only the entry itself names.
-    Perhaps(Eyes<'a>),
+    Perhaps(PrivateOwner<'a>),
     /// What is seen for certain.
-    Surely(Eyes<'a>),
+    Surely(PrivateOwner<'a>),
     /// What is shared with people or teams that only the entry itself names.
     Unsure,
 }
 
 /// Whom private entries are seen by.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Eyes<'a> {
+pub struct PrivateOwner<'a> {
     /// The user.
     pub user: Option<&'a str>,
     /// The client, for entries that no user made.
@@ -160,7 +160,12 @@ pub trait VectorIndex {
     ) -> Result<Vec<Named>, StoreError>;
 
     /// How common these words are in a scope: see [`TermCounts`].
-    fn term_counts(&mut self, scope: i64, eyes: Eyes<'_>, terms: &[u64]) -> Result<TermCounts, StoreError>;
+    fn term_counts(
+        &mut self,
+        scope: i64,
+        eyes: PrivateOwner<'_>,
+        terms: &[u64],
+    ) -> Result<TermCounts, StoreError>;
 
     /// Counts the entries of a scope, about so many, and their words anew; those that everybody sees who has the scope.
     fn count_terms(&mut self, scope: i64, entries: i64) -> Result<(), StoreError>;

@@ -5,9 +5,9 @@
 use memtrove_store::sqlite::{SqliteConfig, SqliteEngine};
 use memtrove_store::{Engine, Store, StoreError, TextDocument, TextQuery, Traces, Tx, TxExt, Value};
 use memtrove_testkit::engine_suite::Fixture;
+use memtrove_testkit::small_disk::SmallDisk;
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -320,61 +320,10 @@ async fn limit_pages(store: &Store, sql: &'static str) {
     store.write("test", move |tx| tx.first(sql, &[], |row| row.int(0))).await.unwrap();
 }
 
-/// A file system of a few megabytes, or one file of it.
-struct SmallDisk(PathBuf);
-
-impl SmallDisk {
-    /// Fails where mounting is not allowed. `None` if that was expected (`MEMTROVE_ALLOW_SKIPS=1`): the test then says
-    /// that it was left out.
-    #[track_caller]
-    fn mount(folder: &Path, options: &str) -> Option<SmallDisk> {
-        let point = folder.join("disk");
-        std::fs::create_dir(&point).unwrap();
-        let mounted =
-            Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(&point).output().unwrap();
-        if mounted.status.success() {
-            return Some(SmallDisk(point));
-        }
-        let why = String::from_utf8_lossy(&mounted.stderr).trim().to_owned();
-        assert!(
-            std::env::var("MEMTROVE_ALLOW_SKIPS").is_ok_and(|allowed| allowed == "1"),
-            "this test needs a small disk, which only root may mount ({why}): run it as root, or set \
-             MEMTROVE_ALLOW_SKIPS=1 to leave it out"
-        );
-        eprintln!("skipped, because a small disk cannot be mounted here: {why}");
-        None
-    }
-
-    /// Makes one file of it read-only, for root too, until the answer is dropped.
-    fn protect(&self, file: &str) -> SmallDisk {
-        let file = self.0.join(file);
-        let mount = |args: &[&str]| {
-            let status = Command::new("mount").args(args).arg(&file).status().unwrap();
-            assert!(status.success(), "mount {args:?} {}", file.display());
-        };
-        mount(&["--bind", file.to_str().unwrap()]);
-        let protected = SmallDisk(file.clone());
-        mount(&["-o", "remount,bind,ro"]);
-        protected
-    }
-
-    fn remount(&self, options: &str) {
-        let remounted = Command::new("mount").args(["-o", options]).arg(&self.0).status().unwrap();
-        assert!(remounted.success());
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").args(["-l"]).arg(&self.0).status();
-    }
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_says_so_and_recovers() {
-    let folder = TempDir::new().unwrap();
-    let Some(disk) = SmallDisk::mount(folder.path(), "size=4m") else { return };
-    let (_, store) = open_in(&disk.0);
+    let Some(disk) = SmallDisk::mount("4m") else { return };
+    let (_, store) = open_in(disk.path());
     let mut stored = 0;
     for n in 0..1000 {
         match put(&store, format!("key {n}"), 20_000).await {
@@ -399,35 +348,34 @@ async fn a_full_disk_says_so_and_recovers() {
     }
     assert_eq!(number(&store, WRITTEN).await, stored);
 
-    disk.remount("remount,size=32m");
+    disk.remount("size=32m");
     put(&store, "after".into(), 500_000).await.unwrap();
     assert_eq!(number(&store, WRITTEN).await, stored + 1);
     assert_eq!(integrity(&store).await, "ok");
     store.close();
-    let (_, store) = open_in(&disk.0);
+    let (_, store) = open_in(disk.path());
     assert_eq!(number(&store, WRITTEN).await, stored + 1);
     store.close();
 }
 
 #[tokio::test]
 async fn a_read_only_folder_says_so() {
-    let folder = TempDir::new().unwrap();
-    let Some(disk) = SmallDisk::mount(folder.path(), "size=4m") else { return };
+    let Some(disk) = SmallDisk::mount("4m") else { return };
     let expected = format!(
         "the data folder {} is read-only: make it writable, or choose another with --data-dir",
-        disk.0.display()
+        disk.path().display()
     );
-    disk.remount("remount,ro");
-    let refused = refusal(SqliteEngine::open(config(&disk.0)));
+    disk.remount("ro");
+    let refused = refusal(SqliteEngine::open(config(disk.path())));
     assert!(matches!(&refused, StoreError::Unavailable(why) if *why == expected), "{refused}");
 
-    disk.remount("remount,rw");
-    let (_, store) = open_in(&disk.0);
+    disk.remount("rw");
+    let (_, store) = open_in(disk.path());
     store.close();
     // A file that may not be written, in a folder that may: as a restored backup can have it.
     // SQLite opens it all the same; then the first write is refused, for the same reason.
     let protected = disk.protect("memtrove.db");
-    let refused = match SqliteEngine::open(config(&disk.0)) {
+    let refused = match SqliteEngine::open(config(disk.path())) {
         Err(refused) => refused,
         Ok(engine) => {
             let store = Store::new(Arc::new(engine));
@@ -438,7 +386,7 @@ async fn a_read_only_folder_says_so() {
     };
     assert!(matches!(&refused, StoreError::Unavailable(why) if why.contains("read-only")), "{refused}");
     drop(protected);
-    let (_, store) = open_in(&disk.0);
+    let (_, store) = open_in(disk.path());
     put(&store, "after".into(), 10).await.unwrap();
     store.close();
 }

@@ -11,7 +11,7 @@ use memtrove_store::conversations::rows::{self, NewConversation};
 use memtrove_store::conversations::{groups, search};
 use memtrove_store::sqlite::{self, SqliteConfig, SqliteEngine};
 use memtrove_store::vault::rotation::{self, Rotation};
-use memtrove_store::vault::{self, Key, Keys, Vault, places};
+use memtrove_store::vault::{self, Key, Keys, Vault, seal_contexts};
 use memtrove_store::{Store, StoreError, TextDocument, TextQuery, Traces, Tx, TxExt, Value};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -203,7 +203,7 @@ async fn what_is_sealed_comes_back() {
     ];
     for content in contents {
         write(&store, move |tx| {
-            let place = places::file(1, "a.md");
+            let place = seal_contexts::file(1, "a.md");
             let sealed = vault::seal(tx, &tenant("acme"), &place, &content)?.into_owned();
             assert_ne!(sealed, content);
             assert!(sealed.len() <= content.len() + 64, "{} became {}", content.len(), sealed.len());
@@ -224,7 +224,7 @@ async fn long_content_is_compressed() {
     let folder = TempDir::new().unwrap();
     let store = open(folder.path(), sealing(1, &[]));
     write(&store, |tx| {
-        let (place, content) = (places::file(1, "a.md"), SECRET.repeat(1000));
+        let (place, content) = (seal_contexts::file(1, "a.md"), SECRET.repeat(1000));
         let sealed = vault::seal(tx, &tenant("acme"), &place, content.as_bytes())?;
         assert!(sealed.len() < content.len() / 10, "{}", sealed.len());
         Ok(())
@@ -238,7 +238,7 @@ async fn without_encryption_content_is_stored_as_it_is() {
     let folder = TempDir::new().unwrap();
     let store = open(folder.path(), Vault::plain());
     write(&store, |tx| {
-        let place = places::file(1, "a.md");
+        let place = seal_contexts::file(1, "a.md");
         let sealed = vault::seal(tx, &tenant("acme"), &place, SECRET.as_bytes())?;
         assert!(matches!(sealed, std::borrow::Cow::Borrowed(_)), "not even copied");
         assert_eq!(&*sealed, SECRET.as_bytes());
@@ -255,7 +255,7 @@ async fn every_byte_of_an_envelope_counts() {
     let folder = TempDir::new().unwrap();
     let store = open(folder.path(), sealing(1, &[]));
     write(&store, |tx| {
-        let place = places::file(1, "a.md");
+        let place = seal_contexts::file(1, "a.md");
         for content in [SECRET.to_owned(), SECRET.repeat(100)] {
             let sealed = vault::seal(tx, &tenant("acme"), &place, content.as_bytes())?.into_owned();
             for at in 0..sealed.len() {
@@ -284,13 +284,13 @@ async fn content_opens_only_where_it_was_sealed() {
     let store = open(folder.path(), sealing(1, &[]));
     write(&store, |tx| {
         let (acme, other, id) = (tenant("acme"), tenant("other"), ConversationId(Uuid::from_u128(1)));
-        let place = places::conversation_title(&acme, id);
+        let place = seal_contexts::conversation_title(&acme, id);
         let sealed = vault::seal(tx, &acme, &place, SECRET.as_bytes())?.into_owned();
         let elsewhere = [
-            places::conversation_preview(&acme, id),
-            places::conversation_title(&other, id),
-            places::conversation_title(&acme, ConversationId(Uuid::from_u128(2))),
-            places::entry_content(EntryId(id.0)),
+            seal_contexts::conversation_preview(&acme, id),
+            seal_contexts::conversation_title(&other, id),
+            seal_contexts::conversation_title(&acme, ConversationId(Uuid::from_u128(2))),
+            seal_contexts::entry_content(EntryId(id.0)),
         ];
         for place in elsewhere {
             let refused = vault::open(tx, &place, sealed.clone()).unwrap_err().to_string();
@@ -601,13 +601,15 @@ fn keep_files(tx: &mut dyn Tx) -> Result<(), StoreError> {
     )?;
     for scope in [1i64, 2] {
         let change = Uuid::from_u128(scope as u128);
-        let mut seal = |place: &vault::Place<'_>| {
+        let mut seal = |place: &vault::SealContext<'_>| {
             vault::seal(tx, &acme, place, SECRET.as_bytes()).map(std::borrow::Cow::into_owned)
         };
-        let document = seal(&places::file(scope, "a.md"))?;
-        let (record, image) = (seal(&places::audit_record(change))?, seal(&places::audit_image(change))?);
-        let (event, block) = (seal(&places::event(scope, "e"))?, seal(&places::event_block(scope, 0))?);
-        let answer = seal(&places::file_idempotency(scope, "p", "k"))?;
+        let document = seal(&seal_contexts::file(scope, "a.md"))?;
+        let (record, image) =
+            (seal(&seal_contexts::audit_record(change))?, seal(&seal_contexts::audit_image(change))?);
+        let (event, block) =
+            (seal(&seal_contexts::event(scope, "e"))?, seal(&seal_contexts::event_block(scope, 0))?);
+        let answer = seal(&seal_contexts::file_idempotency(scope, "p", "k"))?;
         let (scope, change) = (Value::Int(scope), Value::Uuid(change));
         tx.execute(
             "INSERT INTO files (scope_id, path, folded_path, revision, change_id, updated_at, chars, document) \
@@ -647,14 +649,14 @@ async fn files_are_sealed_anew_too_and_what_is_forgotten_is_passed_over() {
     write(&store, |tx| {
         let change = Uuid::from_u128(1);
         let columns = [
-            ("SELECT document FROM files WHERE scope_id = $1", places::file(1, "a.md")),
-            ("SELECT record FROM audit WHERE scope_id = $1", places::audit_record(change)),
-            ("SELECT image FROM audit WHERE scope_id = $1", places::audit_image(change)),
-            ("SELECT event FROM events WHERE scope_id = $1", places::event(1, "e")),
-            ("SELECT body FROM event_blocks WHERE scope_id = $1", places::event_block(1, 0)),
+            ("SELECT document FROM files WHERE scope_id = $1", seal_contexts::file(1, "a.md")),
+            ("SELECT record FROM audit WHERE scope_id = $1", seal_contexts::audit_record(change)),
+            ("SELECT image FROM audit WHERE scope_id = $1", seal_contexts::audit_image(change)),
+            ("SELECT event FROM events WHERE scope_id = $1", seal_contexts::event(1, "e")),
+            ("SELECT body FROM event_blocks WHERE scope_id = $1", seal_contexts::event_block(1, 0)),
             (
                 "SELECT answer FROM file_idempotency WHERE scope_id = $1",
-                places::file_idempotency(1, "p", "k"),
+                seal_contexts::file_idempotency(1, "p", "k"),
             ),
         ];
         for (sql, place) in columns {

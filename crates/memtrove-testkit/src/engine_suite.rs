@@ -10,19 +10,18 @@
 //! behaviour: write an `async fn` here and name it in the macro. Tables of the suite's own are made with DDL that SQLite
 //! and PostgreSQL read alike.
 
-#![allow(missing_docs, reason = "the name of a behaviour says what it is")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod changes;
+mod embeddings;
 mod forget;
-mod meaning;
 mod memories;
 mod nodes;
 mod vectors;
 
 pub use changes::*;
+pub use embeddings::*;
 pub use forget::*;
-pub use meaning::*;
 pub use memories::*;
 use memtrove_store::{Lock, Row, Store, StoreError, TextDocument, TextHit, TextQuery, Traces, TxExt, Value};
 pub use nodes::*;

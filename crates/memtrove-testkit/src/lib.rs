@@ -10,4 +10,5 @@ pub mod provider_suite;
 pub mod proxy;
 pub mod redis;
 pub mod server;
+pub mod small_disk;
 pub mod stored;

@@ -9,7 +9,6 @@
 //! where `open` is an `async fn() -> Fixture` with a provider that holds nothing yet. To add a behaviour: write an
 //! `async fn` in one of the files here and name it in the macro.
 
-#![allow(missing_docs, reason = "the name of a behaviour says what it is")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod model;

@@ -2,6 +2,7 @@
 //!
 //! Requests are lenient (every member may be missing) because the service says what is wrong with one, in the
 //! contract's words. Responses are exact: clients compare bodies member by member, so a shape never grows by itself.
+#![warn(missing_docs)]
 
 mod attachments;
 mod building;

@@ -138,8 +138,12 @@ fn is_occupied(folder: &Path) -> bool {
 fn refuse_occupied(target: &Path) -> anyhow::Result<()> {
     match std::fs::read_dir(target) {
         Ok(mut entries) => match entries.next() {
-            None => Ok(std::fs::remove_dir(target)
-                .with_context(|| format!("the empty folder {} cannot be replaced", target.display()))?),
+            None => Ok(std::fs::remove_dir(target).with_context(|| {
+                format!(
+                    "the empty folder {} cannot be replaced: name a folder in it with --data-dir",
+                    target.display()
+                )
+            })?),
             Some(_) => bail!(
                 "{} is there and not empty: choose another folder with --data-dir, or put what is there elsewhere first. Nothing was \
                  moved",
@@ -152,7 +156,7 @@ fn refuse_occupied(target: &Path) -> anyhow::Result<()> {
 }
 
 fn move_folder(from: &Path, to: &Path) -> anyhow::Result<()> {
-    if let Some(parent) = to.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+    if let Some(parent) = parent(to) {
         std::fs::create_dir_all(parent).with_context(|| format!("{} cannot be made", parent.display()))?;
     }
     match std::fs::rename(from, to) {
@@ -170,8 +174,16 @@ fn copy_folder(from: &Path, to: &Path) -> anyhow::Result<()> {
     if draft.exists() {
         std::fs::remove_dir_all(&draft).with_context(|| format!("{} cannot be removed", draft.display()))?;
     }
-    copy(from, &draft).with_context(|| format!("{} cannot be copied to {}", from.display(), to.display()))?;
+    if let Err(error) = copy(from, &draft) {
+        // Half a copy only takes room, most of all where there was none for the other half.
+        let _ = std::fs::remove_dir_all(&draft);
+        return Err(error).with_context(|| {
+            format!("{} cannot be copied to {}, and is as it was", from.display(), to.display())
+        });
+    }
     rename(&draft, to)?;
+    // The name must last before the original goes.
+    File::open(parent(to).unwrap_or(Path::new(".")))?.sync_all()?;
     std::fs::remove_dir_all(from).with_context(|| {
         format!(
             "everything is in {} now, and {} cannot be removed: do that yourself",
@@ -200,6 +212,11 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     }
     std::fs::copy(from, to)?;
     File::open(to)?.sync_all()
+}
+
+/// The folder that a path names something in; none for a name in the working directory.
+fn parent(path: &Path) -> Option<&Path> {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty())
 }
 
 fn rename(from: &Path, to: &Path) -> anyhow::Result<()> {
@@ -247,7 +264,7 @@ impl Leftovers {
     /// its place.
     pub(crate) fn announce(&self, loaded: &Loaded) -> anyhow::Result<()> {
         let target = &loaded.config.server.data_dir;
-        if let (false, Some(folder)) = (is_occupied(target), self.named(loaded).next()) {
+        if let Some(folder) = self.awaited(loaded) {
             bail!(
                 "{0} holds what was stored before the product was renamed: `memtrove adopt {0}` moves it to {1}. To begin anew, \
                  put it elsewhere, or name a folder with --data-dir",
@@ -259,6 +276,11 @@ impl Leftovers {
             eprintln!("memtrove: {notice}");
         }
         Ok(())
+    }
+
+    /// The folder that has to be adopted before anything begins: nothing is in its place yet.
+    pub(crate) fn awaited(&self, loaded: &Loaded) -> Option<&Path> {
+        self.named(loaded).next().filter(|_| !is_occupied(&loaded.config.server.data_dir))
     }
 
     /// The folders that hold what belongs to this configuration. Whoever names a folder need not hear of others.

@@ -4,7 +4,7 @@ use crate::config::{AttachmentStore, Config};
 use anyhow::{Context, bail, ensure};
 use futures_util::TryStreamExt;
 use memtrove_blobs::{BlobError, Blobs, Upload};
-use memtrove_store::archive::{ArchiveError, ByteSource, Part};
+use memtrove_store::archive::{ArchiveError, ArchivePart, ByteSource};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use tokio::runtime::Handle;
 
@@ -13,12 +13,12 @@ const READ_AHEAD: usize = 8;
 
 /// The bytes of attachments as an export reads them: by a thread of its own, ahead of the one that packs them. Nothing is opened
 /// before the first one is asked for.
-pub struct Bytes {
+pub struct AttachmentBytes {
     wanted: SyncSender<String>,
-    found: Receiver<Found>,
+    found: Receiver<BlobPiece>,
 }
 
-enum Found {
+enum BlobPiece {
     Begin,
     Piece(Vec<u8>),
     End,
@@ -26,7 +26,7 @@ enum Found {
     Failed(String),
 }
 
-impl Bytes {
+impl AttachmentBytes {
     /// From where a configuration keeps them. To be called inside a runtime.
     pub fn of(config: &Config) -> Self {
         let (wanted, keys) = sync_channel::<String>(1);
@@ -44,9 +44,9 @@ impl Bytes {
                     Ok(opened) => {
                         let read = runtime.block_on(read(&opened, &key, &pieces));
                         blobs = Some(opened);
-                        read.or_else(|error| pieces.send(Found::Failed(error.to_string())).map_err(drop))
+                        read.or_else(|error| pieces.send(BlobPiece::Failed(error.to_string())).map_err(drop))
                     }
-                    Err(error) => pieces.send(Found::Failed(error)).map_err(drop),
+                    Err(error) => pieces.send(BlobPiece::Failed(error)).map_err(drop),
                 };
                 if done.is_err() {
                     return;
@@ -56,9 +56,9 @@ impl Bytes {
         Self { wanted, found }
     }
 
-    fn next(&self) -> Result<Found, ArchiveError> {
+    fn next(&self) -> Result<BlobPiece, ArchiveError> {
         match self.found.recv() {
-            Ok(Found::Failed(why)) => Err(ArchiveError::Refused(format!(
+            Ok(BlobPiece::Failed(why)) => Err(ArchiveError::Refused(format!(
                 "the bytes of an attachment cannot be read: {why}. Leave them out with --without-attachments, or try again"
             ))),
             Ok(found) => Ok(found),
@@ -67,15 +67,15 @@ impl Bytes {
     }
 }
 
-impl ByteSource for Bytes {
+impl ByteSource for AttachmentBytes {
     fn find(&mut self, key: &str) -> Result<bool, ArchiveError> {
         // If nobody is there, the next line says so.
         let _ = self.wanted.send(key.to_owned());
-        Ok(!matches!(self.next()?, Found::Missing))
+        Ok(!matches!(self.next()?, BlobPiece::Missing))
     }
 
     fn read(&mut self, each: &mut dyn FnMut(&[u8]) -> Result<(), ArchiveError>) -> Result<(), ArchiveError> {
-        while let Found::Piece(piece) = self.next()? {
+        while let BlobPiece::Piece(piece) = self.next()? {
             each(&piece)?;
         }
         Ok(())
@@ -97,18 +97,18 @@ fn open(config: &Config) -> anyhow::Result<Blobs> {
 }
 
 /// Hands over the bytes under a key as they are stored: sealed ones stay sealed. Whoever wants them may be gone.
-async fn read(blobs: &Blobs, key: &str, pieces: &SyncSender<Found>) -> Result<(), BlobError> {
+async fn read(blobs: &Blobs, key: &str, pieces: &SyncSender<BlobPiece>) -> Result<(), BlobError> {
     let gone = |_| BlobError::Invalid("nobody wants it".into());
     let mut bytes = match blobs.get(key, None, None).await {
         Ok(bytes) => bytes,
-        Err(BlobError::Missing) => return pieces.send(Found::Missing).map_err(gone),
+        Err(BlobError::Missing) => return pieces.send(BlobPiece::Missing).map_err(gone),
         Err(error) => return Err(error),
     };
-    pieces.send(Found::Begin).map_err(gone)?;
+    pieces.send(BlobPiece::Begin).map_err(gone)?;
     while let Some(piece) = bytes.try_next().await? {
-        pieces.send(Found::Piece(piece.into())).map_err(gone)?;
+        pieces.send(BlobPiece::Piece(piece.into())).map_err(gone)?;
     }
-    pieces.send(Found::End).map_err(gone)
+    pieces.send(BlobPiece::End).map_err(gone)
 }
 
 /// Puts the bytes of attachments where a configuration keeps them, as an import reads them. What an earlier run has brought is
@@ -126,10 +126,10 @@ impl Putting {
     }
 
     /// Takes the next part of an archive, if it has to do with bytes.
-    pub async fn put(&mut self, part: Part) -> anyhow::Result<()> {
+    pub async fn put(&mut self, part: ArchivePart) -> anyhow::Result<()> {
         const FAILED: &str = "the bytes of an attachment cannot be stored";
         match (part, self.upload.take()) {
-            (Part::Blob(key), None) => {
+            (ArchivePart::Blob(key), None) => {
                 let blobs = match self.blobs.take() {
                     Some(blobs) => blobs,
                     None => open(&self.config).context(FAILED)?,
@@ -137,11 +137,11 @@ impl Putting {
                 self.upload = Some(blobs.put(&key, None).await.context(FAILED)?);
                 self.blobs = Some(blobs);
             }
-            (Part::Bytes(bytes), Some(mut upload)) => {
+            (ArchivePart::Bytes(bytes), Some(mut upload)) => {
                 upload.write(bytes.into()).await.context(FAILED)?;
                 self.upload = Some(upload);
             }
-            (Part::BlobEnd, Some(upload)) => drop(upload.finish().await.context(FAILED)?),
+            (ArchivePart::BlobEnd, Some(upload)) => drop(upload.finish().await.context(FAILED)?),
             _ => bail!("the archive's parts are not in order"),
         }
         Ok(())

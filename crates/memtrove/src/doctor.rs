@@ -20,7 +20,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
-use store::{Examined, Readable};
+use store::{ExaminedStore, Readable};
 
 /// Shown below the help.
 pub const EXAMPLES: &str = "\
@@ -72,7 +72,7 @@ pub struct Check {
     /// What was looked at.
     pub name: &'static str,
     /// How it is.
-    pub outcome: Outcome,
+    pub outcome: CheckOutcome,
     /// In words.
     pub message: String,
     /// What to do about it.
@@ -83,7 +83,7 @@ pub struct Check {
 /// How a check ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Outcome {
+pub enum CheckOutcome {
     /// Good.
     Ok,
     /// A server can run, but somebody should know.
@@ -94,11 +94,11 @@ pub enum Outcome {
 
 impl Check {
     fn ok(name: &'static str, message: impl Into<String>) -> Self {
-        Self { name, outcome: Outcome::Ok, message: message.into(), fix: None }
+        Self { name, outcome: CheckOutcome::Ok, message: message.into(), fix: None }
     }
 
     fn warning(name: &'static str, message: impl Into<String>) -> Self {
-        Self { name, outcome: Outcome::Warning, message: message.into(), fix: None }
+        Self { name, outcome: CheckOutcome::Warning, message: message.into(), fix: None }
     }
 
     /// A warning that says what to do about it.
@@ -107,12 +107,12 @@ impl Check {
     }
 
     fn problem(name: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { name, outcome: Outcome::Problem, message: message.into(), fix: Some(fix.into()) }
+        Self { name, outcome: CheckOutcome::Problem, message: message.into(), fix: Some(fix.into()) }
     }
 
     /// What the store says when a server starts; the sentence says what to do, too.
     fn refusal(name: &'static str, refusal: &StoreError) -> Self {
-        Self { name, outcome: Outcome::Problem, message: refusal.to_string(), fix: None }
+        Self { name, outcome: CheckOutcome::Problem, message: refusal.to_string(), fix: None }
     }
 }
 
@@ -132,13 +132,19 @@ async fn examine(loaded: &Loaded) -> Report {
     let config = &loaded.config;
     let listen = config.server.listen.0;
     let memtrove_listens = is_memtrove(listen).await;
-    let store = Examined::of(config).await;
+    let store = ExaminedStore::of(config).await;
     // The server that has the port is the one that has the store.
     let running = memtrove_listens && store.in_use();
 
     let mut checks = configuration(config);
+    let leftovers = Leftovers::find();
+    let outcome =
+        if leftovers.awaited(loaded).is_some() { CheckOutcome::Problem } else { CheckOutcome::Warning };
     checks.extend(
-        Leftovers::find().notices(loaded).into_iter().map(|notice| Check::warning("earlier name", notice)),
+        leftovers
+            .notices(loaded)
+            .into_iter()
+            .map(|notice| Check { outcome, ..Check::warning("earlier name", notice) }),
     );
     checks.extend(encryption(config, store.readable()));
     checks.extend(embedding::check(config, &store).await);
@@ -148,7 +154,7 @@ async fn examine(loaded: &Loaded) -> Report {
     checks.push(port(listen, memtrove_listens, running));
     checks.extend(issuer(config).await);
     Report {
-        ok: checks.iter().all(|check| check.outcome != Outcome::Problem),
+        ok: checks.iter().all(|check| check.outcome != CheckOutcome::Problem),
         version: env!("CARGO_PKG_VERSION"),
         file: loaded.file.clone(),
         settings: loaded.settings(),
@@ -179,9 +185,9 @@ fn print(report: &Report, every_setting: bool, paint: Paint) {
     line("");
     for check in &report.checks {
         let mark = match check.outcome {
-            Outcome::Ok => paint.green("✓"),
-            Outcome::Warning => paint.yellow("!"),
-            Outcome::Problem => paint.red("✗"),
+            CheckOutcome::Ok => paint.green("✓"),
+            CheckOutcome::Warning => paint.yellow("!"),
+            CheckOutcome::Problem => paint.red("✗"),
         };
         line(format_args!("{mark} {}: {}", check.name, check.message));
         if let Some(fix) = &check.fix {

@@ -1,6 +1,6 @@
 //! `memtrove evict`: removes for good what was deleted long ago, through a running server or in the store itself.
 
-use crate::target::{Server, TargetArgs};
+use crate::target::{RunningServer, TargetArgs};
 use crate::terminal;
 use anyhow::{Context, bail, ensure};
 use clap::Args;
@@ -100,7 +100,7 @@ async fn in_folder(args: &EvictArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn through_server(args: &EvictArgs, server: &Server<'_>) -> anyhow::Result<()> {
+async fn through_server(args: &EvictArgs, server: &RunningServer<'_>) -> anyhow::Result<()> {
     let mut body = json!({ "retentionPeriod": args.older_than.iso, "resourceTypes": ["conversations"] });
     if let Some(justification) = &args.target.justification {
         body["justification"] = json!(justification);

@@ -1,6 +1,6 @@
 //! `memtrove export`: everything a store holds, or everything of one tenant, as one archive.
 
-use crate::attached::Bytes;
+use crate::attached::AttachmentBytes;
 use crate::cli::StoreArgs;
 use crate::config::{Config, Database};
 use crate::terminal;
@@ -117,7 +117,7 @@ fn write<W: Write + Send>(args: &ExportArgs, config: &Config, sink: W) -> anyhow
         let (of, bar) = begin(tx, args, shared)?;
         archive::export(tx, &about, &of, with_bytes, sink, |progress| show(&bar, &progress))
     })?;
-    let mut bytes = with_bytes.then(|| Bytes::of(config));
+    let mut bytes = with_bytes.then(|| AttachmentBytes::of(config));
     Ok(rows.finish(bytes.as_mut().map(|bytes| bytes as &mut dyn ByteSource))?)
 }
 
@@ -135,7 +135,7 @@ fn begin<'a>(
     Ok((Selection { tenant: args.tenant.as_deref(), shared }, bar))
 }
 
-fn show(bar: &ProgressBar, progress: &archive::Progress) {
+fn show(bar: &ProgressBar, progress: &archive::ArchiveProgress) {
     bar.set_position(progress.rows);
     bar.set_message(progress.table);
 }

@@ -28,14 +28,15 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use indicatif::ProgressBar;
+use memtrove_core::identity::is_user_id;
 use memtrove_core::{Clock, SystemClock};
 use memtrove_server::telemetry::{self, TelemetryConfig};
 use memtrove_service::Services;
 use memtrove_store::Tx;
 use memtrove_store::postgres::inspection;
-use reading::Found;
+use reading::SourceRecords;
 use record::LeftOut;
-use report::{Outcome, Report};
+use report::{ImportReport, Outcome};
 use source::{Selection, Source};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -134,6 +135,10 @@ pub async fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
         "a {format} does not say which user of this store it is of: add --user NAME"
     );
     ensure!(
+        args.user.as_deref().is_none_or(is_user_id),
+        "--user must name somebody: 1..255 characters, not blank"
+    );
+    ensure!(
         !args.overwrite || format != Format::Chatgpt,
         "--overwrite is for files and memories, and a {format} brings none"
     );
@@ -193,7 +198,7 @@ impl Reading {
         bar
     }
 
-    fn each(mut self, sink: &mut dyn FnMut(Found) -> anyhow::Result<()>) -> anyhow::Result<LeftOut> {
+    fn each(mut self, sink: &mut dyn FnMut(SourceRecords) -> anyhow::Result<()>) -> anyhow::Result<LeftOut> {
         let bar = self.bar();
         let left_out = reading::each(&mut self.source, self.selection, &bar, sink)?;
         bar.finish_and_clear();
@@ -203,14 +208,14 @@ impl Reading {
 
 /// What was found, and the room it takes until it is written.
 struct Parcel {
-    found: Found,
+    found: SourceRecords,
     room: OwnedSemaphorePermit,
 }
 
-type Written = BoxFuture<'static, anyhow::Result<Vec<Outcome>>>;
+type WriteFuture = BoxFuture<'static, anyhow::Result<Vec<Outcome>>>;
 
 /// Reads on one thread and writes what it finds, several records at a time.
-async fn write(config: Config, reading: Reading, to: Destination) -> anyhow::Result<Report> {
+async fn write(config: Config, reading: Reading, to: Destination) -> anyhow::Result<ImportReport> {
     let settings = serve::settings(&config);
     let store = tokio::task::spawn_blocking(move || serve::open_store(&config)).await??;
     let services = Services::new(store.clone(), Arc::new(SystemClock), settings).await;
@@ -222,7 +227,7 @@ async fn write(config: Config, reading: Reading, to: Destination) -> anyhow::Res
     written
 }
 
-async fn write_all(services: &Services, reading: Reading, to: Destination) -> anyhow::Result<Report> {
+async fn write_all(services: &Services, reading: Reading, to: Destination) -> anyhow::Result<ImportReport> {
     let (sender, mut parcels) = mpsc::channel::<Parcel>(WAITING);
     let room = Arc::new(Semaphore::new(WAITING_KIB));
     let reader = tokio::task::spawn_blocking(move || {
@@ -236,8 +241,8 @@ async fn write_all(services: &Services, reading: Reading, to: Destination) -> an
                 .map_err(|_| anyhow::anyhow!("nothing more is written"))
         })
     });
-    let (mut report, mut under_way) = (Report::default(), FuturesUnordered::<Written>::new());
-    let mut pending = Pending::default();
+    let (mut report, mut under_way) = (ImportReport::default(), FuturesUnordered::<WriteFuture>::new());
+    let mut pending = PendingMemories::default();
     // What replaces must come in the order of the source: the last of several with one id is what is meant.
     let at_once = if to.overwrite { 1 } else { AT_ONCE };
     loop {
@@ -277,13 +282,13 @@ async fn write_all(services: &Services, reading: Reading, to: Destination) -> an
 
 /// Memories that wait until it is worth while.
 #[derive(Default)]
-struct Pending {
+struct PendingMemories {
     batch: Option<Batch>,
     rooms: Vec<Arc<OwnedSemaphorePermit>>,
     kib: usize,
 }
 
-impl Pending {
+impl PendingMemories {
     /// What is to be written next, if anything is.
     fn next(
         &mut self,
@@ -291,7 +296,7 @@ impl Pending {
         to: &Destination,
         placed: Placed,
         room: &Arc<OwnedSemaphorePermit>,
-    ) -> Option<Written> {
+    ) -> Option<WriteFuture> {
         let (services, room) = (services.clone(), room.clone());
         match placed {
             Placed::Conversation { place, caller, transcript } => Some(Box::pin(async move {
@@ -323,7 +328,7 @@ impl Pending {
         }
     }
 
-    fn flush(&mut self, services: &Services, to: &Destination) -> Option<Written> {
+    fn flush(&mut self, services: &Services, to: &Destination) -> Option<WriteFuture> {
         let batch = self.batch.take()?;
         self.kib = 0;
         let (services, to, rooms) = (services.clone(), to.clone(), std::mem::take(&mut self.rooms));
@@ -335,7 +340,7 @@ impl Pending {
 }
 
 /// Says what an import would do, and does nothing: the store is read as it is, if there is one.
-fn foresee(config: &Config, reading: Reading, to: Destination) -> anyhow::Result<Report> {
+fn foresee(config: &Config, reading: Reading, to: Destination) -> anyhow::Result<ImportReport> {
     let is_there = match config.database()? {
         Database::Sqlite(file) => file.exists(),
         Database::Postgres(_) => {
@@ -356,11 +361,11 @@ fn foresee_in(
     config: &Config,
     reading: Reading,
     to: &Destination,
-) -> anyhow::Result<Report> {
+) -> anyhow::Result<ImportReport> {
     if let Some(tx) = &mut tx {
         tx.confine(&to.tenant)?;
     }
-    let (mut report, now) = (Report::default(), SystemClock.now());
+    let (mut report, now) = (ImportReport::default(), SystemClock.now());
     let mut foresight = Foresight::new(tx, serve::settings(config), now);
     report.left_out = reading.each(&mut |found| {
         for placed in to.place_all(found, now) {

@@ -1,6 +1,6 @@
 //! `memtrove reindex`: makes anew what searches look at, through a running server or in the store itself.
 
-use crate::target::{Server, TargetArgs};
+use crate::target::{RunningServer, TargetArgs};
 use crate::terminal;
 use anyhow::{Context, bail};
 use clap::Args;
@@ -118,7 +118,7 @@ struct Job {
     errors: Vec<String>,
 }
 
-async fn through_server(args: &ReindexArgs, what: What, server: &Server<'_>) -> anyhow::Result<u64> {
+async fn through_server(args: &ReindexArgs, what: What, server: &RunningServer<'_>) -> anyhow::Result<u64> {
     #[derive(Deserialize)]
     struct Started {
         job_id: String,

@@ -54,7 +54,7 @@ pub async fn run(args: &RotateKeysArgs) -> anyhow::Result<ExitCode> {
     let keys = config.encryption.keys()?;
     let keys =
         keys.context("there is no key: set encryption.dek.key to the output of `openssl rand -base64 32`")?;
-    let folder = Folder { database: config.database()?, config };
+    let folder = RotatedStore { database: config.database()?, config };
     target::ensure_exists(&folder.config, &folder.database)?;
     let key = keys.current().id();
     if args.wrap_only {
@@ -75,12 +75,12 @@ pub async fn run(args: &RotateKeysArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// A store, and what is to become of its content.
-struct Folder {
+struct RotatedStore {
     config: Config,
     database: Database,
 }
 
-impl Folder {
+impl RotatedStore {
     fn open(&self) -> anyhow::Result<Store> {
         serve::open_store_with(&self.config, self.config.encryption.vault()?.rotating())
     }

@@ -52,13 +52,17 @@ fn bare_token(given: &str) -> Result<String, Infallible> {
 
 impl TargetArgs {
     /// The server that was named, if one was.
-    pub(crate) fn server(&self) -> anyhow::Result<Option<Server<'_>>> {
+    pub(crate) fn server(&self) -> anyhow::Result<Option<RunningServer<'_>>> {
         let Some(url) = &self.url else { return Ok(None) };
         ensure!(
             self.token.is_some() || self.api_key.is_some(),
             "the server wants to know who asks: add --token (in local mode: --token admin) or --api-key"
         );
-        Ok(Some(Server { url: url.trim_end_matches('/'), caller: self, client: reqwest::Client::new() }))
+        Ok(Some(RunningServer {
+            url: url.trim_end_matches('/'),
+            caller: self,
+            client: reqwest::Client::new(),
+        }))
     }
 
     /// Opens the store itself. A data folder must be used by nobody else; a PostgreSQL database may be.
@@ -115,13 +119,13 @@ impl Folder {
 }
 
 /// A running server, asked by somebody.
-pub(crate) struct Server<'a> {
+pub(crate) struct RunningServer<'a> {
     url: &'a str,
     caller: &'a TargetArgs,
     client: reqwest::Client,
 }
 
-impl Server<'_> {
+impl RunningServer<'_> {
     /// A request with the caller's credentials on it.
     pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let TargetArgs { token, api_key, tenant, .. } = self.caller;

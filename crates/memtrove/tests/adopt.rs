@@ -4,6 +4,7 @@
 
 use memtrove_testkit::postgres::Database;
 use memtrove_testkit::server::{Client, Setup, TestServer};
+use memtrove_testkit::small_disk::SmallDisk;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -164,10 +165,9 @@ fn a_folder_of_the_old_name_is_found_moved_and_read() {
             data.display()
         )
     );
-    assert!(
-        home.says(&["doctor", "--listen", "127.0.0.1:0"])
-            .contains("`memtrove adopt ./memloom-data` moves it")
-    );
+    let examined = home.run(&["doctor", "--listen", "127.0.0.1:0"]);
+    assert!(!examined.status.success(), "a server would not start");
+    assert!(text(&examined.stdout).contains("`memtrove adopt ./memloom-data` moves it"));
 
     // Nobody begins with an empty memory in its place.
     for command in [&["serve", "--listen", "127.0.0.1:0"][..], &["mcp"]] {
@@ -235,6 +235,26 @@ fn a_move_that_was_cut_off_goes_on() {
     std::fs::rename(folder.join("memloom.db"), folder.join("memtrove.db")).unwrap();
     home.says(&["adopt", "./memloom-data"]);
     assert!(home.says(&["export", "--checksum"]).contains(FOLDER_DIGEST));
+}
+
+#[test]
+fn a_folder_moves_to_another_disk_or_stays_whole_where_it_does_not_fit() {
+    let Some(disk) = SmallDisk::mount("8m") else { return };
+    let home = Home::with_old_folder();
+    let there = disk.path().join("data");
+    let elsewhere = ["--data-dir", there.to_str().unwrap()];
+    disk.fill();
+    let refused = home.refuses(&[&["adopt", "./memloom-data"][..], &elsewhere].concat());
+    assert!(refused.contains("cannot be copied to") && refused.contains("No space left"), "{refused}");
+    assert!(!there.exists() && home.path("memloom-data/memtrove.db").is_file());
+
+    disk.free();
+    // As a run leaves it that was killed while it copied.
+    std::fs::create_dir_all(disk.path().join("data.adopting/attachments")).unwrap();
+    home.says(&[&["adopt", "./memloom-data"][..], &elsewhere].concat());
+    assert!(!home.path("memloom-data").exists());
+    assert_eq!(std::fs::read_dir(disk.path()).unwrap().count(), 1, "nothing is left of the copying");
+    assert!(home.says(&[&["export", "--checksum"][..], &elsewhere].concat()).contains(FOLDER_DIGEST));
 }
 
 #[test]

@@ -5,12 +5,11 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use memtrove_testkit::server::{Answer, Body, Client, Setup, TestServer, fresh_id, fresh_name};
+use memtrove_testkit::small_disk::SmallDisk;
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
-use std::fs::{File, OpenOptions};
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::fs::File;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -858,64 +857,6 @@ fn an_eviction_that_fails_says_so_in_the_stream_and_never_reports_the_end() {
 
 // ---- full disk, read-only folder
 
-/// A small file system of its own.
-struct Disk {
-    path: PathBuf,
-    _folder: tempfile::TempDir,
-}
-
-impl Disk {
-    /// Fails where mounting is not allowed. `None` if that was expected (`MEMTROVE_ALLOW_SKIPS=1`): the test then says
-    /// that it was left out.
-    #[track_caller]
-    fn mount(size: &str) -> Option<Self> {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("disk");
-        std::fs::create_dir(&path).expect("a mount point");
-        let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"])
-            .arg(&path)
-            .output()
-            .expect("the program mount");
-        if mounted.status.success() {
-            return Some(Self { path, _folder: folder });
-        }
-        let why = String::from_utf8_lossy(&mounted.stderr).trim().to_owned();
-        assert!(
-            std::env::var("MEMTROVE_ALLOW_SKIPS").is_ok_and(|allowed| allowed == "1"),
-            "this test needs a small disk, which only root may mount ({why}): run it as root, or set \
-             MEMTROVE_ALLOW_SKIPS=1 to leave it out"
-        );
-        eprintln!("skipped, because a small disk cannot be mounted here: {why}");
-        None
-    }
-
-    fn make_read_only(&self) {
-        let status =
-            Command::new("mount").args(["-o", "remount,ro"]).arg(&self.path).status().expect("mount");
-        assert!(status.success(), "remounting {} read-only", self.path.display());
-    }
-
-    /// Writes until there is no room for a single byte more.
-    fn fill(&self) {
-        let mut ballast =
-            OpenOptions::new().create(true).append(true).open(self.path.join("ballast")).expect("a file");
-        for size in [1 << 20, 1 << 12, 1] {
-            while ballast.write_all(&vec![b'x'; size]).is_ok() {}
-        }
-    }
-
-    fn free(&self) {
-        std::fs::remove_file(self.path.join("ballast")).expect("the ballast");
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(&self.path).status();
-    }
-}
-
 fn history(text: &str) -> Value {
     json!({"channel": "history", "contentType": "history", "content": [{"role": "USER", "text": text}]})
 }
@@ -935,8 +876,8 @@ fn bulky(seed: u64, length: usize) -> String {
 
 #[test]
 fn a_full_disk_refuses_writes_keeps_reads_and_recovers_when_there_is_room_again() {
-    let Some(disk) = Disk::mount("24m") else { return };
-    let mut server = Setup::new(binary()).data_dir(disk.path.join("data")).start();
+    let Some(disk) = SmallDisk::mount("24m") else { return };
+    let mut server = Setup::new(binary()).data_dir(disk.path().join("data")).start();
     let alice = server.someone("alice");
     let id = alice.post("/v1/conversations", json!({"title": "Diary"})).expect(201).id();
     let path = format!("/v1/conversations/{id}/entries");
@@ -999,8 +940,8 @@ fn a_full_disk_refuses_writes_keeps_reads_and_recovers_when_there_is_room_again(
 
 #[test]
 fn concurrent_writes_on_a_disk_that_fills_up_are_either_kept_or_refused() {
-    let Some(disk) = Disk::mount("24m") else { return };
-    let mut server = Setup::new(binary()).data_dir(disk.path.join("data")).start();
+    let Some(disk) = SmallDisk::mount("24m") else { return };
+    let mut server = Setup::new(binary()).data_dir(disk.path().join("data")).start();
     let alice = server.someone("alice");
     let id = fresh_id();
     let path = format!("/v1/conversations/{id}/entries");
@@ -1046,9 +987,7 @@ fn concurrent_writes_on_a_disk_that_fills_up_are_either_kept_or_refused() {
     server.kill();
     assert_sound(server.data_dir());
     // A restart may need room for a checkpoint; give it some by growing the disk.
-    let grown =
-        Command::new("mount").args(["-o", "remount,size=64m"]).arg(&disk.path).status().expect("mount");
-    assert!(grown.success());
+    disk.remount("size=64m");
     server.restart();
     assert!(stored(&server.as_user(user)) == expected);
 }
@@ -1074,18 +1013,18 @@ fn refuses_to_start_on(folder: &Path) {
 
 #[test]
 fn a_read_only_data_folder_stops_the_start_with_a_clear_sentence() {
-    let Some(disk) = Disk::mount("16m") else { return };
-    let data = disk.path.join("data");
+    let Some(disk) = SmallDisk::mount("16m") else { return };
+    let data = disk.path().join("data");
     {
         let server = Setup::new(binary()).data_dir(&data).start();
         server.someone("alice").post("/v1/conversations", json!({})).expect(201);
     }
-    std::fs::create_dir(disk.path.join("empty")).expect("a folder");
-    disk.make_read_only();
+    std::fs::create_dir(disk.path().join("empty")).expect("a folder");
+    disk.remount("ro");
 
     refuses_to_start_on(&data);
-    refuses_to_start_on(&disk.path.join("empty"));
-    refuses_to_start_on(&disk.path.join("missing"));
+    refuses_to_start_on(&disk.path().join("empty"));
+    refuses_to_start_on(&disk.path().join("missing"));
 }
 
 #[test]

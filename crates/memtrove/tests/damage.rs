@@ -244,6 +244,19 @@ fn the_doctor_names_every_damage_that_sqlite_names() {
     }
 }
 
+#[test]
+fn the_doctor_says_that_a_database_is_an_empty_file() {
+    let data = TempDir::new().unwrap();
+    std::fs::write(data.path().join("memtrove.db"), "").unwrap();
+    let (report, content) = doctor(data.path());
+    assert!(content, "a server would start: {report:#}");
+    let checks = report["checks"].as_array().unwrap();
+    let database = checks.iter().find(|check| check["name"] == "database").unwrap();
+    assert_eq!(database["outcome"], "warning", "{database}");
+    assert!(database["message"].as_str().unwrap().contains("is an empty file"), "{database}");
+    assert!(database["fix"].as_str().unwrap().contains("restore a backup"), "{database}");
+}
+
 /// Overwrites pages under a server that runs.
 fn overwrite(database: &Path, pages: &[Range<usize>]) {
     let mut file = std::fs::File::options().write(true).open(database).unwrap();
@@ -254,11 +267,17 @@ fn overwrite(database: &Path, pages: &[Range<usize>]) {
     file.sync_all().unwrap();
 }
 
-/// A server on a copy, which has read next to nothing so far, and where the pages are that this damage is about.
-fn serving(name: &str) -> (TempDir, TestServer, PathBuf, Vec<Range<usize>>) {
+/// A copy, its database, and where the pages are that this damage is about.
+fn copied(name: &str) -> (TempDir, PathBuf, Vec<Range<usize>>) {
     let copy = SAMPLE.copy();
     let database = copy.path().join("data/memtrove.db");
     let pages = File::read(&database).pages_of(name, "leaf");
+    (copy, database, pages)
+}
+
+/// A server on a copy, which has read next to nothing so far.
+fn serving(name: &str) -> (TempDir, TestServer, PathBuf, Vec<Range<usize>>) {
+    let (copy, database, pages) = copied(name);
     let server = setup(&copy.path().join("data")).start();
     (copy, server, database, pages)
 }
@@ -332,9 +351,11 @@ fn a_server_that_meets_damage_says_so_and_is_not_ready_any_more() {
 
 #[test]
 fn a_write_that_meets_damage_is_refused_and_what_is_sound_can_still_be_read() {
-    let (_copy, server, database, pages) = serving("entries");
-    let alice = server.as_user("alice").with_key("agent");
+    let (copy, database, pages) = copied("entries");
+    // Before the start: the writer may look at the newest entries by itself, and what it has seen it does not read again.
     overwrite(&database, &pages);
+    let server = setup(&copy.path().join("data")).start();
+    let alice = server.as_user("alice").with_key("agent");
 
     let path = format!("/v1/conversations/{}/entries", SAMPLE.conversation);
     alice.post(&path, said("one more")).expect_error(503, "storage_unavailable");

@@ -1,6 +1,6 @@
 //! What a model sends to the memory tool.
 
-use super::place::Place;
+use super::path::MemoryPath;
 use super::{Refusal, Stop};
 use memtrove_wire::tools::{Arguments, ToolFailure, whole_number};
 use serde_json::Value;
@@ -8,12 +8,12 @@ use serde_json::Value;
 /// A command that could be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Command {
-    View { place: Place, range: Option<(i64, i64)> },
-    Create { place: Place, file_text: String },
-    StrReplace { place: Place, old_str: String, new_str: String },
-    Insert { place: Place, line: i64, text: String },
-    Delete { place: Place },
-    Rename { old: Place, new: Place },
+    View { place: MemoryPath, range: Option<(i64, i64)> },
+    Create { place: MemoryPath, file_text: String },
+    StrReplace { place: MemoryPath, old_str: String, new_str: String },
+    Insert { place: MemoryPath, line: i64, text: String },
+    Delete { place: MemoryPath },
+    Rename { old: MemoryPath, new: MemoryPath },
 }
 
 /// What each command takes, for whoever sent something else.
@@ -37,7 +37,7 @@ impl Command {
         };
         let input = input.taking(*takes);
         let text = |name: &str| input.any_text(name).map_err(refusal);
-        let place = |name: &str| Place::read(&text(name)?).map_err(Stop::from);
+        let place = |name: &str| MemoryPath::read(&text(name)?).map_err(Stop::from);
         Ok(match command.as_str() {
             "view" => Self::View { place: place("path")?, range: range(&input)? },
             "create" => Self::Create { place: place("path")?, file_text: text("file_text")? },

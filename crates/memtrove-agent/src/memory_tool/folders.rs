@@ -1,6 +1,6 @@
 //! Folders: all files whose paths begin the same. What is in them, how large it is, and their end.
 
-use super::place::Place;
+use super::path::MemoryPath;
 use super::{REASON, Stop, listing, refuse};
 use crate::AgentMemory;
 use crate::dispatch::told;
@@ -26,7 +26,7 @@ impl AgentMemory {
     fn walk(
         &self,
         scope: &Scope,
-        place: &Place,
+        place: &MemoryPath,
         at_once: u32,
     ) -> impl Stream<Item = Result<FilePath>> + Send + use<> {
         let prefix = place.prefix();
@@ -38,7 +38,7 @@ impl AgentMemory {
     }
 
     /// All files in a folder.
-    pub(super) async fn files_under(&self, scope: &Scope, place: &Place) -> Result<Vec<FilePath>> {
+    pub(super) async fn files_under(&self, scope: &Scope, place: &MemoryPath) -> Result<Vec<FilePath>> {
         self.walk(scope, place, LISTED_AT_ONCE).try_collect().await
     }
 
@@ -46,7 +46,7 @@ impl AgentMemory {
     pub(super) async fn some_under(
         &self,
         scope: &Scope,
-        place: &Place,
+        place: &MemoryPath,
         most: usize,
     ) -> Result<Vec<FilePath>> {
         self.walk(scope, place, most as u32).take(most).try_collect().await
@@ -68,12 +68,17 @@ impl AgentMemory {
     }
 
     /// The file in whose folder a place would be, if there is one: a file is no folder.
-    pub(super) async fn file_above(&self, scope: &Scope, place: &Place) -> Result<Option<FilePath>> {
+    pub(super) async fn file_above(&self, scope: &Scope, place: &MemoryPath) -> Result<Option<FilePath>> {
         Ok(self.existing(scope, place.above()).await?.into_iter().next())
     }
 
     /// A folder as a list.
-    pub(super) async fn list(&self, scope: &Scope, place: &Place, files: Vec<FilePath>) -> Result<String> {
+    pub(super) async fn list(
+        &self,
+        scope: &Scope,
+        place: &MemoryPath,
+        files: Vec<FilePath>,
+    ) -> Result<String> {
         let mut files = files;
         files.retain(|path| listing::is_shown(place, path.as_str()));
         let more = files.len().saturating_sub(MAX_SHOWN);
@@ -98,7 +103,7 @@ impl AgentMemory {
 
     /// Deletes what is at a place: a file, a folder with all files in it, or both. What somebody else deletes meanwhile is as
     /// good as deleted.
-    pub(super) async fn delete(&self, scope: &Scope, place: &Place) -> Result<String, Stop> {
+    pub(super) async fn delete(&self, scope: &Scope, place: &MemoryPath) -> Result<String, Stop> {
         let Some(path) = place.file() else {
             return refuse("Error: Cannot delete the /memories directory itself");
         };

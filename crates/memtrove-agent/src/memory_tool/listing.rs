@@ -1,19 +1,19 @@
 //! A folder as the memory tool shows it: what is in it, two levels deep, with sizes. Pure.
 
-use super::place::Place;
+use super::path::MemoryPath;
 use std::collections::BTreeMap;
 
 /// So deep a folder is looked into.
 const DEPTH: usize = 2;
 
 /// Whether a file below a folder is shown there at all.
-pub(super) fn is_shown(place: &Place, path: &str) -> bool {
+pub(super) fn is_shown(place: &MemoryPath, path: &str) -> bool {
     let below = path.strip_prefix(&place.prefix());
     below.is_some_and(|below| below.split('/').all(|name| !name.starts_with('.') && name != "node_modules"))
 }
 
 /// Shows a folder, given the sizes of files below it and how many more there are.
-pub(super) fn render(place: &Place, sizes: &[(String, u64)], more: usize) -> String {
+pub(super) fn render(place: &MemoryPath, sizes: &[(String, u64)], more: usize) -> String {
     let prefix = place.prefix();
     let mut total = 0;
     // By names along the path, so that a folder comes right before what is in it.
@@ -83,7 +83,7 @@ mod tests {
         ];
         let sizes = sizes.map(|(path, size)| (path.to_owned(), size));
         assert_eq!(
-            render(&Place::read("/memories").unwrap(), &sizes, 0),
+            render(&MemoryPath::read("/memories").unwrap(), &sizes, 0),
             "Here're the files and directories up to 2 levels deep in /memories, excluding hidden items and node_modules:\n\
              1.5K\t/memories\n\
              30B\t/memories/a/\n\
@@ -92,7 +92,7 @@ mod tests {
              1.5K\t/memories/b.txt"
         );
         assert_eq!(
-            render(&Place::read("/memories/a").unwrap(), &sizes, 0),
+            render(&MemoryPath::read("/memories/a").unwrap(), &sizes, 0),
             "Here're the files and directories up to 2 levels deep in /memories/a, excluding hidden items and node_modules:\n\
              30B\t/memories/a\n\
              20B\t/memories/a/deep/\n\
@@ -103,13 +103,13 @@ mod tests {
 
     #[test]
     fn an_empty_memory_is_an_empty_folder() {
-        assert!(render(&Place::read("/memories").unwrap(), &[], 0).ends_with(":\n0B\t/memories"));
+        assert!(render(&MemoryPath::read("/memories").unwrap(), &[], 0).ends_with(":\n0B\t/memories"));
     }
 
     #[test]
     fn what_is_left_out_is_counted() {
         let sizes = [("memories/a.md".to_owned(), 3)];
-        let shown = render(&Place::read("/memories").unwrap(), &sizes, 7);
+        let shown = render(&MemoryPath::read("/memories").unwrap(), &sizes, 7);
         assert!(shown.ends_with("3B\t/memories/a.md\n(7 more files are neither shown nor counted. View a folder further down.)"), "{shown}");
     }
 

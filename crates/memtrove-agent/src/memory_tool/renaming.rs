@@ -1,7 +1,7 @@
 //! Other paths for files and folders. Files move one by one, so a folder can stop half way: then what was moved is moved
 //! back, and what is not known to be back is said, to the model or, if the memory was not reached, to the host.
 
-use super::place::Place;
+use super::path::MemoryPath;
 use super::{REASON, Refusal, Stop, named, refuse};
 use crate::AgentMemory;
 use crate::dispatch::{may_have_happened, told};
@@ -12,7 +12,12 @@ const UNANSWERED: usize = 3;
 
 impl AgentMemory {
     /// Gives what is at a place another path: a file, a folder with all files in it, or both.
-    pub(super) async fn rename(&self, scope: &Scope, old: &Place, new: &Place) -> Result<String, Stop> {
+    pub(super) async fn rename(
+        &self,
+        scope: &Scope,
+        old: &MemoryPath,
+        new: &MemoryPath,
+    ) -> Result<String, Stop> {
         let (Some(from), Some(to)) = (old.file(), new.file()) else {
             return refuse("Error: Cannot rename the /memories directory itself");
         };
@@ -189,7 +194,7 @@ impl Fault {
         }
     }
 
-    fn stop(self, old: &Place, new: &Place, left: &Left) -> Stop {
+    fn stop(self, old: &MemoryPath, new: &MemoryPath, left: &Left) -> Stop {
         let why = match self {
             Self::Taken => "there is a file in the way".to_owned(),
             Self::Told(why) => why,

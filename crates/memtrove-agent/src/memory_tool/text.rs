@@ -1,7 +1,7 @@
 //! Texts with numbered lines, and changes of them by line and by match. Pure.
 
 use super::Refusal;
-use super::place::Place;
+use super::path::MemoryPath;
 
 /// More lines than this cannot be numbered in six places.
 const MAX_LINES: usize = 999_999;
@@ -13,7 +13,11 @@ const CONTEXT: usize = 2;
 const NAMED_LINES: usize = 20;
 
 /// A file with its lines numbered, or some of them: from the first to the last, -1 being the end.
-pub(super) fn numbered(place: &Place, content: &str, range: Option<(i64, i64)>) -> Result<String, Refusal> {
+pub(super) fn numbered(
+    place: &MemoryPath,
+    content: &str,
+    range: Option<(i64, i64)>,
+) -> Result<String, Refusal> {
     let lines: Vec<&str> = content.split('\n').collect();
     if lines.len() > MAX_LINES {
         return Err(Refusal(format!("File {place} exceeds maximum line limit of 999,999 lines.")));
@@ -56,7 +60,7 @@ fn number(lines: &[&str], first: usize, last: usize) -> String {
 }
 
 /// The line, counted from 0, where the only match begins.
-pub(super) fn only_match(place: &Place, content: &str, old_str: &str) -> Result<usize, Refusal> {
+pub(super) fn only_match(place: &MemoryPath, content: &str, old_str: &str) -> Result<usize, Refusal> {
     let (mut matches, mut counted, mut line) = (0, 0, 0);
     let mut lines: Vec<usize> = Vec::new();
     for (at, _) in content.match_indices(old_str) {
@@ -111,8 +115,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn place() -> Place {
-        Place::read("/memories/notes.txt").unwrap()
+    fn place() -> MemoryPath {
+        MemoryPath::read("/memories/notes.txt").unwrap()
     }
 
     #[test]

@@ -52,15 +52,15 @@ pub struct StatsPoint {
 
 /// A statistic as it is sent: with one line, or with many.
 #[derive(Deserialize)]
-struct Answer {
+struct StatsResponse {
     metric: String,
     unit: String,
     data: Option<Vec<StatsPoint>>,
     series: Option<Vec<StatsLine>>,
 }
 
-impl From<Answer> for Stats {
-    fn from(answer: Answer) -> Self {
+impl From<StatsResponse> for Stats {
+    fn from(answer: StatsResponse) -> Self {
         let single = answer.data.map(|data| StatsLine { label: None, data });
         let lines = single.into_iter().chain(answer.series.into_iter().flatten()).collect();
         Self { metric: answer.metric, unit: answer.unit, lines }
@@ -112,7 +112,7 @@ impl Admin {
 
     /// A statistic over time, such as `request-rate` or `latency-p95`, from the Prometheus that the service is told of.
     pub async fn stats(&self, name: &str, range: StatsRange) -> Result<Stats> {
-        let answer: Answer = self
+        let answer: StatsResponse = self
             .call(&operations::STATS, &[name])?
             .query("start", range.start)
             .query("end", range.end)

@@ -82,7 +82,7 @@ impl From<String> for DropReason {
 
 /// What is sent.
 #[derive(Serialize)]
-struct Body<'a> {
+struct AssembleBody<'a> {
     files: Vec<FileRef<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_docs: Option<u32>,
@@ -101,7 +101,7 @@ impl Client {
     /// Assembles a context: files in the order they are named, and memories that are searched for, as far as the budget
     /// goes.
     pub async fn assemble_context(&self, scope: &Scope, request: Assemble) -> Result<AssembledContext> {
-        let body = Body {
+        let body = AssembleBody {
             files: request.files.iter().map(|file| FileRef { path: file.as_str() }).collect(),
             max_docs: request.max_docs,
             max_chars_total: request.max_chars_total,

@@ -33,14 +33,14 @@ pub struct EventQuery {
 }
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct WriteEventBody<'a> {
     event: &'a EventDigest,
 }
 
 impl Client {
     /// Writes an event; when this returns, searches find it. One with the same id is replaced.
     pub async fn write_event(&self, scope: &Scope, event: &EventDigest) -> Result<()> {
-        self.call(&operations::WRITE_EVENT, &scope.names())?.json(&Body { event })?.finish().await
+        self.call(&operations::WRITE_EVENT, &scope.names())?.json(&WriteEventBody { event })?.finish().await
     }
 
     /// Searches events: filters that all must hold, and words to rank by. Best first.

@@ -3,9 +3,9 @@
 mod bulk;
 mod entries;
 mod facts;
-mod finding;
 mod introspection;
 mod lifecycle;
+mod search;
 
 pub use entries::Expect;
 pub use facts::ListFacts;

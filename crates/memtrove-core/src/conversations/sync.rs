@@ -31,7 +31,7 @@ pub struct MemoryState {
 
 /// What a sync has to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decision {
+pub enum SyncDecision {
     /// The memory is already there.
     NoOp,
     /// Store the items from this index on, in the current epoch.
@@ -99,18 +99,22 @@ impl Digester {
 pub const EMPTY_CHAIN: Digest = [0; 32];
 
 /// Compares a complete memory, given as its chain from [`EMPTY_CHAIN`], with the stored state.
-pub fn decide(state: Option<&MemoryState>, content_type: &str, chain: &[Digest]) -> Decision {
+pub fn decide(state: Option<&MemoryState>, content_type: &str, chain: &[Digest]) -> SyncDecision {
     let incoming = chain.len() - 1;
     let Some(state) = state else {
-        return if incoming == 0 { Decision::NoOp } else { Decision::Append { stored: 0 } };
+        return if incoming == 0 { SyncDecision::NoOp } else { SyncDecision::Append { stored: 0 } };
     };
     if state.uniform_type.as_deref() != Some(content_type) {
-        return Decision::NewEpoch;
+        return SyncDecision::NewEpoch;
     }
     if state.item_count > incoming || chain[state.item_count] != state.chain {
-        return Decision::NewEpoch;
+        return SyncDecision::NewEpoch;
     }
-    if state.item_count == incoming { Decision::NoOp } else { Decision::Append { stored: state.item_count } }
+    if state.item_count == incoming {
+        SyncDecision::NoOp
+    } else {
+        SyncDecision::Append { stored: state.item_count }
+    }
 }
 
 /// Writes a value so that equal values give equal bytes: members sorted, numbers by value.
@@ -223,17 +227,17 @@ mod tests {
     }
 
     /// The algorithm of the contract on whole values, to hold the digests against.
-    fn naive(stored: &[(String, Vec<Value>)], content_type: &str, incoming: &[Value]) -> Decision {
+    fn naive(stored: &[(String, Vec<Value>)], content_type: &str, incoming: &[Value]) -> SyncDecision {
         let flat: Vec<&Value> = stored.iter().flat_map(|(_, items)| items).collect();
         let incoming: Vec<&Value> = incoming.iter().collect();
         if !stored.is_empty() && stored.iter().any(|(t, _)| t != content_type) {
-            Decision::NewEpoch
+            SyncDecision::NewEpoch
         } else if flat == incoming {
-            Decision::NoOp
+            SyncDecision::NoOp
         } else if incoming.starts_with(&flat) {
-            Decision::Append { stored: flat.len() }
+            SyncDecision::Append { stored: flat.len() }
         } else {
-            Decision::NewEpoch
+            SyncDecision::NewEpoch
         }
     }
 

@@ -33,7 +33,7 @@ pub struct Stored {
 
 /// What is to be done with a message that is not there yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Step {
+pub struct TranscriptStep {
     /// Its place in the list.
     pub node: usize,
     /// The conversation it is appended to.
@@ -46,7 +46,7 @@ pub struct Step {
 ///
 /// `root` is the tree's first conversation; `stored` has every message of its history that is in the store, whoever put it
 /// there.
-pub fn plan(root: ConversationId, nodes: &[Node], stored: &HashMap<EntryId, Stored>) -> Vec<Step> {
+pub fn plan(root: ConversationId, nodes: &[Node], stored: &HashMap<EntryId, Stored>) -> Vec<TranscriptStep> {
     let mut tips: HashMap<ConversationId, i64> = HashMap::new();
     for place in stored.values() {
         let tip = tips.entry(place.conversation).or_insert(place.ord);
@@ -75,7 +75,7 @@ pub fn plan(root: ConversationId, nodes: &[Node], stored: &HashMap<EntryId, Stor
         let continues = is_open && heirs.get(parent) == Some(&node);
         let conversation = if continues { parent_at } else { *branch };
         at[node] = Some(conversation);
-        steps.push(Step { node, conversation, forks: !continues });
+        steps.push(TranscriptStep { node, conversation, forks: !continues });
     }
     steps
 }

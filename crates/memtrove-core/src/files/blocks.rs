@@ -36,15 +36,15 @@ pub struct Malformed;
 
 /// The block of these events.
 pub fn build(events: impl IntoIterator<Item = Searchable>) -> Vec<u8> {
-    let mut draft = Draft::default();
+    let mut draft = BlockDraft::default();
     events.into_iter().for_each(|event| draft.push(&event));
     draft.finish()
 }
 
 /// The block with one more event at its end.
 pub fn append(block: &[u8], event: &Searchable) -> Result<Vec<u8>, Malformed> {
-    let mut draft = Draft::default();
-    for entry in Block::read(block)?.entries {
+    let mut draft = BlockDraft::default();
+    for entry in ParsedBlock::read(block)?.entries {
         draft.push_entry(&entry);
     }
     draft.push(event);
@@ -53,8 +53,8 @@ pub fn append(block: &[u8], event: &Searchable) -> Result<Vec<u8>, Malformed> {
 
 /// The block without the events whose ids are to go.
 pub fn remove(block: &[u8], gone: impl Fn(&str) -> bool) -> Result<Vec<u8>, Malformed> {
-    let mut draft = Draft::default();
-    for entry in Block::read(block)?.entries {
+    let mut draft = BlockDraft::default();
+    for entry in ParsedBlock::read(block)?.entries {
         if !gone(entry.id()?) {
             draft.push_entry(&entry);
         }
@@ -65,7 +65,7 @@ pub fn remove(block: &[u8], gone: impl Fn(&str) -> bool) -> Result<Vec<u8>, Malf
 /// Whether the next event belongs into another block. A malformed one takes none.
 pub fn is_full(block: &[u8]) -> bool {
     block.len() >= TARGET_BYTES
-        || Block::read(block).map_or(true, |block| block.entries.len() >= TARGET_EVENTS)
+        || ParsedBlock::read(block).map_or(true, |block| block.entries.len() >= TARGET_EVENTS)
 }
 
 /// A query made ready for running over many blocks.
@@ -81,7 +81,7 @@ impl<'q> PreparedQuery<'q> {
         Self { query, tokens: query.tokens.iter().map(Finder::new).collect() }
     }
 
-    fn admits(&self, entry: &Entry<'_>) -> Result<bool, Malformed> {
+    fn admits(&self, entry: &BlockEvent<'_>) -> Result<bool, Malformed> {
         let EventQuery { from, to, service, source, project, .. } = self.query;
         let equals = |wanted: &Option<String>, field: &[u8]| {
             wanted.as_ref().is_none_or(|wanted| wanted.as_bytes() == field)
@@ -119,7 +119,7 @@ impl Hits {
         self.heap.into_sorted_vec().into_iter().map(|(_, id)| id).collect()
     }
 
-    fn offer(&mut self, score: u32, entry: &Entry<'_>) -> Result<(), Malformed> {
+    fn offer(&mut self, score: u32, entry: &BlockEvent<'_>) -> Result<(), Malformed> {
         let rank = (Reverse(score), Reverse(entry.timestamp));
         if self.heap.len() < self.top_k {
             self.heap.push((rank, entry.id()?.to_owned()));
@@ -136,7 +136,7 @@ impl Hits {
 /// Offers the events of a block that answer a query. What is found in the end does not depend on the order of the
 /// blocks, but with the newest first less is found only to be dropped again.
 pub fn search(block: &[u8], query: &PreparedQuery<'_>, hits: &mut Hits) -> Result<(), Malformed> {
-    let block = Block::read(block)?;
+    let block = ParsedBlock::read(block)?;
     let mut candidates = Vec::with_capacity(block.entries.len());
     for (index, entry) in block.entries.iter().enumerate() {
         if query.admits(entry)? {
@@ -157,13 +157,13 @@ pub fn search(block: &[u8], query: &PreparedQuery<'_>, hits: &mut Hits) -> Resul
 }
 
 /// A block taken apart: its events, and the text of all of them.
-struct Block<'a> {
-    entries: Vec<Entry<'a>>,
+struct ParsedBlock<'a> {
+    entries: Vec<BlockEvent<'a>>,
     text: &'a [u8],
 }
 
 /// One event of a block, each part as the block has it.
-struct Entry<'a> {
+struct BlockEvent<'a> {
     timestamp: Timestamp,
     id: &'a [u8],
     service: &'a [u8],
@@ -173,7 +173,7 @@ struct Entry<'a> {
     keywords: &'a [u8],
 }
 
-impl<'a> Block<'a> {
+impl<'a> ParsedBlock<'a> {
     /// Afterwards it is certain that the entries' digests and keywords make up the whole text.
     fn read(block: &'a [u8]) -> Result<Self, Malformed> {
         if block.is_empty() {
@@ -196,7 +196,7 @@ impl<'a> Block<'a> {
                 let length = take_number(&mut header)?;
                 take(from, length)
             };
-            entries.push(Entry {
+            entries.push(BlockEvent {
                 timestamp,
                 id: part(&mut fields)?,
                 service: part(&mut fields)?,
@@ -233,7 +233,7 @@ impl<'a> Block<'a> {
     }
 }
 
-impl<'a> Entry<'a> {
+impl<'a> BlockEvent<'a> {
     fn id(&self) -> Result<&'a str, Malformed> {
         std::str::from_utf8(self.id).map_err(|_| Malformed)
     }
@@ -268,17 +268,17 @@ fn take_number(from: &mut &[u8]) -> Result<usize, Malformed> {
 
 /// A block in the making.
 #[derive(Default)]
-struct Draft {
+struct BlockDraft {
     headers: Vec<u8>,
     fields: Vec<u8>,
     text: Vec<u8>,
 }
 
-impl Draft {
+impl BlockDraft {
     fn push(&mut self, event: &Searchable) {
         let projects = event.projects.iter().map(String::as_bytes);
         let line = |text: &String| [text.as_bytes(), b"\n"].concat();
-        self.push_entry(&Entry {
+        self.push_entry(&BlockEvent {
             timestamp: event.timestamp,
             id: event.id.as_bytes(),
             service: event.service.as_bytes(),
@@ -291,7 +291,7 @@ impl Draft {
         });
     }
 
-    fn push_entry(&mut self, entry: &Entry<'_>) {
+    fn push_entry(&mut self, entry: &BlockEvent<'_>) {
         self.headers.extend(entry.timestamp.as_micros().to_le_bytes());
         for part in [entry.id, entry.service, entry.source, entry.projects] {
             self.headers.extend(number(part.len()));

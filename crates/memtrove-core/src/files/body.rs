@@ -4,7 +4,7 @@ mod parser;
 
 use super::{Code, Refusal};
 use crate::{Error, Result, Timestamp};
-use parser::Fault;
+use parser::JsonFault;
 use serde_json::{Map, Value};
 
 /// How deep a body may be nested.
@@ -18,8 +18,8 @@ pub fn parse(bytes: &[u8]) -> Result<Value> {
         return Err(not_json("is missing"));
     }
     parser::parse(text, MAX_DEPTH).map_err(|fault| match fault {
-        Fault::Syntax(at) => not_json(&format!("is not valid JSON at byte {at}")),
-        Fault::TooDeep => not_json(&format!("is nested deeper than {MAX_DEPTH} levels")),
+        JsonFault::Syntax(at) => not_json(&format!("is not valid JSON at byte {at}")),
+        JsonFault::TooDeep => not_json(&format!("is nested deeper than {MAX_DEPTH} levels")),
     })
 }
 

@@ -4,7 +4,7 @@ use super::envelope::{self, WORKING_CHARS};
 use super::{Code, Refusal, body};
 use crate::{Error, Result};
 use memchr::memmem::Finder;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::ops::Range;
 
 /// One replacement.
@@ -16,6 +16,18 @@ pub struct TextEdit {
     pub new_text: String,
     /// Which match, counted from 1. Without it there must be only one.
     pub occurrence: Option<i64>,
+}
+
+impl TextEdit {
+    /// As a request spells it.
+    pub(super) fn into_json(self) -> Value {
+        let mut members = Map::from_iter([
+            ("old_text".into(), self.old_text.into()),
+            ("new_text".into(), self.new_text.into()),
+        ]);
+        members.extend(self.occurrence.map(|occurrence| ("occurrence".into(), occurrence.into())));
+        Value::Object(members)
+    }
 }
 
 /// Reads a list of edits; one of the wrong shape refuses them all.

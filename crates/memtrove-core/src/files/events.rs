@@ -129,6 +129,18 @@ impl Searchable {
 }
 
 impl EventQuery {
+    /// A search for words alone.
+    pub fn of_words(words: &str, top_k: i64) -> Result<Self> {
+        let words = fold(words);
+        let has_query = !words.trim().is_empty();
+        Ok(Self {
+            tokens: tokens(&words)?,
+            has_query,
+            top_k: self::top_k(Some(top_k)),
+            ..Self::read(&Map::new())?
+        })
+    }
+
     /// Reads the body of a search.
     pub fn read(body: &Map<String, Value>) -> Result<EventQuery> {
         let unless_blank = |name| {

@@ -4,6 +4,7 @@ pub mod assembly;
 pub mod blocks;
 pub mod body;
 pub mod canonical;
+mod change;
 pub mod edits;
 pub mod envelope;
 pub mod etag;
@@ -14,7 +15,8 @@ mod refusal;
 pub mod retention;
 mod scope;
 
-pub use etag::ETag;
+pub use change::{IdempotencyKey, MovePaths, Reasons};
+pub use etag::{ETag, Precondition};
 pub use events::{Event, EventQuery, Searchable};
 pub use patch::Patch;
 pub use path::FilePath;

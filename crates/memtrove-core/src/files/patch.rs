@@ -42,6 +42,12 @@ impl Patch {
         Ok(Self { ops: ops.to_vec(), edits: edits.to_vec(), text_edits })
     }
 
+    /// A patch of text edits alone.
+    pub fn of_edits(edits: Vec<TextEdit>) -> Result<Self> {
+        let edits: Vec<Value> = edits.into_iter().map(TextEdit::into_json).collect();
+        Self::read(None, Some(&Value::Array(edits)))
+    }
+
     /// The operations as given.
     pub fn ops_json(&self) -> &[Value] {
         &self.ops

@@ -64,7 +64,8 @@ impl NewMemory {
             _ => {}
         }
 
-        let draft = Draft { identifiers, kind, ttl, occurred_at, policy, fact, content, metadata: change };
+        let draft =
+            MemoryDraft { identifiers, kind, ttl, occurred_at, policy, fact, content, metadata: change };
         draft.settle(layer, rules, caller)
     }
 
@@ -98,7 +99,7 @@ impl NewMemory {
 }
 
 /// A body of the right types, before its scope is known.
-pub(super) struct Draft {
+pub(super) struct MemoryDraft {
     pub identifiers: Identifiers,
     pub kind: Kind,
     pub ttl: Option<i64>,
@@ -109,7 +110,7 @@ pub(super) struct Draft {
     pub metadata: Map<String, Value>,
 }
 
-impl Draft {
+impl MemoryDraft {
     /// The second half of the checks: identifiers, rights, lengths.
     pub(super) fn settle(self, layer: Layer, rules: &Rules, caller: &MemoryCaller) -> Result<NewMemory> {
         let scope = caller.writable_scope(&self.identifiers, layer)?;

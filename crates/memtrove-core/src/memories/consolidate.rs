@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 
 /// An entry that may be merged.
 #[derive(Debug, Clone, Copy)]
-pub struct Candidate<'a> {
+pub struct MergeCandidate<'a> {
     /// The entry.
     pub memory: &'a Memory,
     /// Its meaning, if it has a vector of the space that is compared.
@@ -19,7 +19,7 @@ pub struct Candidate<'a> {
 
 /// Entries that say the same.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Group<'a> {
+pub struct MergeGroup<'a> {
     /// The entry that stays.
     pub leader: &'a Memory,
     /// The entries that it absorbs: at least one, in the order of leaders.
@@ -43,8 +43,8 @@ pub fn takes_part(memory: &Memory) -> bool {
 
 /// Finds the groups among the entries of one scope: of one kind each, and seen by the same people. Each entry is compared
 /// with leaders only: what is like something like the leader stays apart.
-pub fn groups<'a>(candidates: &[Candidate<'a>], threshold: f64) -> Vec<Group<'a>> {
-    let mut mergeable: Vec<Vec<Candidate<'a>>> = Vec::new();
+pub fn groups<'a>(candidates: &[MergeCandidate<'a>], threshold: f64) -> Vec<MergeGroup<'a>> {
+    let mut mergeable: Vec<Vec<MergeCandidate<'a>>> = Vec::new();
     for candidate in candidates.iter().filter(|candidate| takes_part(candidate.memory)) {
         match mergeable.iter_mut().find(|others| may_merge(others[0].memory, candidate.memory)) {
             Some(others) => others.push(*candidate),
@@ -55,7 +55,7 @@ pub fn groups<'a>(candidates: &[Candidate<'a>], threshold: f64) -> Vec<Group<'a>
 }
 
 /// The leader after it absorbed the others: its own metadata win, all tags stay, and the highest confidence and importance.
-pub fn survivor(group: &Group<'_>, now: Timestamp) -> Memory {
+pub fn survivor(group: &MergeGroup<'_>, now: Timestamp) -> Memory {
     let mut survivor = group.leader.clone();
     survivor.metadata = metadata(group);
     survivor.lineage.consolidated_from.extend(group.absorbed.iter().map(|memory| memory.id));
@@ -82,7 +82,7 @@ fn may_merge(a: &Memory, b: &Memory) -> bool {
     a.kind == b.kind && a.policy == b.policy && (is_open || maker(a) == maker(b))
 }
 
-fn groups_among<'a>(mut candidates: Vec<Candidate<'a>>, threshold: f64) -> Vec<Group<'a>> {
+fn groups_among<'a>(mut candidates: Vec<MergeCandidate<'a>>, threshold: f64) -> Vec<MergeGroup<'a>> {
     candidates.sort_unstable_by(|a, b| leaders_first(a.memory, b.memory));
     let profiles: Vec<Profile> =
         candidates.iter().map(|candidate| Profile::of(&candidate.memory.content)).collect();
@@ -97,7 +97,7 @@ fn groups_among<'a>(mut candidates: Vec<Candidate<'a>>, threshold: f64) -> Vec<G
         let absorbed: Vec<&Memory> =
             open.extract_if(.., |row| same(leader, *row)).map(|row| candidates[row].memory).collect();
         if !absorbed.is_empty() {
-            groups.push(Group { leader: candidates[leader].memory, absorbed });
+            groups.push(MergeGroup { leader: candidates[leader].memory, absorbed });
         }
     }
     groups
@@ -108,7 +108,7 @@ fn leaders_first(a: &Memory, b: &Memory) -> Ordering {
     importance(b).total_cmp(&importance(a)).then(b.updated_at.cmp(&a.updated_at)).then(b.id.cmp(&a.id))
 }
 
-fn metadata(group: &Group<'_>) -> Map<String, Value> {
+fn metadata(group: &MergeGroup<'_>) -> Map<String, Value> {
     let mut oldest_first: Vec<&Memory> = group.absorbed.iter().copied().chain([group.leader]).collect();
     oldest_first.sort_unstable_by_key(|memory| (memory.created_at, memory.id));
     let members = |memory: &'_ &Memory| memory.metadata.clone();

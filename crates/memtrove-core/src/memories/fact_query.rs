@@ -47,7 +47,7 @@ impl FactQuery {
         let identifiers = Identifiers::read(members.get("identifiers"))?;
         let filter = Filter::read(members.object("filter", "filter.")?)?;
         let named = members.items("layers")?;
-        let draft = Draft::read(members, identifiers, filter, rules)?;
+        let draft = FactQueryDraft::read(members, identifiers, filter, rules)?;
         let layers = match named {
             Some(named) => rules.layers(named)?,
             None => rules.accessible(&draft.identifiers)?,
@@ -63,7 +63,7 @@ impl FactQuery {
         let members = params.members(&texts, &["minConfidence", "resolve", "limit"])?;
         let members = Members::within(&members, "");
         let filter = Filter::read(Some(Members::within(&params.filter()?, "")))?;
-        let draft = Draft::read(members, params.identifiers()?, filter, rules)?;
+        let draft = FactQueryDraft::read(members, params.identifiers()?, filter, rules)?;
         draft.settle(&[rules.layer(members.get("layer"))?], caller)
     }
 
@@ -104,7 +104,7 @@ impl FactQuery {
 }
 
 /// A query of the right types, before its layers are known.
-struct Draft {
+struct FactQueryDraft {
     identifiers: Identifiers,
     filter: Filter,
     fields: [Option<String>; 4],
@@ -114,7 +114,7 @@ struct Draft {
     cursor: Option<String>,
 }
 
-impl Draft {
+impl FactQueryDraft {
     fn read(members: Members<'_>, identifiers: Identifiers, filter: Filter, rules: &Rules) -> Result<Self> {
         let text = |name| Ok::<_, crate::Error>(members.text(name)?.map(str::to_owned));
         Ok(Self {

@@ -1,6 +1,6 @@
 //! Facts: procedural memories with a subject, a predicate and an object.
 
-use super::add::{Draft, check_content};
+use super::add::{MemoryDraft, check_content};
 use super::change::{Applied, check_changeable, precondition, refuse_fixed};
 use super::limits::{MAX_FACT_FIELD_CHARS, MAX_TTL_SECONDS};
 use super::members::Members;
@@ -72,7 +72,7 @@ impl NewFact {
         let policy = AccessPolicy::read(members)?;
 
         let layer = rules.layer(members.get("layer"))?;
-        let draft = Draft {
+        let draft = MemoryDraft {
             identifiers,
             kind: Kind::Procedural,
             ttl,

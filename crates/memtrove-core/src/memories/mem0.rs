@@ -14,7 +14,7 @@ mod writing;
 
 pub use entities::{Entities, Entity, Home, may_look_into};
 pub use filter::{Filters, Test, in_scope};
-pub use kept::{Kept, Lifetime};
+pub use kept::{Lifetime, Mem0Memory};
 pub use shown::{SaidBy, said_by, shown};
 pub use writing::{Add, Update, needs_a_model};
 

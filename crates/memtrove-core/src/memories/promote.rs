@@ -13,12 +13,12 @@ const OFTEN: i64 = 10;
 
 /// Why an entry is never promoted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Block {
+pub enum PromotionBlock {
     /// Its metadata say that it is sensitive or private.
     Sensitive,
 }
 
-impl Block {
+impl PromotionBlock {
     /// The contract's word for it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -29,14 +29,14 @@ impl Block {
 
 /// What the end of its session makes of an entry.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Decision {
+pub enum PromotionDecision {
     /// It is copied to the user layer.
     Promote {
         /// How much it matters.
         score: f64,
     },
     /// It may not be copied.
-    Blocked(Block),
+    Blocked(PromotionBlock),
     /// It stays: it matters too little, was copied before, is put away, or lives for one operation only.
     Stay,
 }
@@ -48,22 +48,22 @@ pub fn score(memory: &Memory, relevance: f64) -> f64 {
 }
 
 /// Why an entry may not be promoted, if it may not.
-pub fn block(memory: &Memory) -> Option<Block> {
+pub fn block(memory: &Memory) -> Option<PromotionBlock> {
     let says = |key| memory.metadata.get(key).and_then(Value::as_bool) == Some(true);
-    (says("sensitive") || says("private")).then_some(Block::Sensitive)
+    (says("sensitive") || says("private")).then_some(PromotionBlock::Sensitive)
 }
 
 /// Decides about one entry at the end of its session.
-pub fn decide(memory: &Memory, relevance: f64, threshold: f64) -> Decision {
+pub fn decide(memory: &Memory, relevance: f64, threshold: f64) -> PromotionDecision {
     let is_done = memory.lineage.promoted_to.is_some();
     if is_done || memory.kind == Kind::Working || memory.state == State::Archived {
-        return Decision::Stay;
+        return PromotionDecision::Stay;
     }
     if let Some(block) = block(memory) {
-        return Decision::Blocked(block);
+        return PromotionDecision::Blocked(block);
     }
     let score = score(memory, relevance);
-    if score >= threshold { Decision::Promote { score } } else { Decision::Stay }
+    if score >= threshold { PromotionDecision::Promote { score } } else { PromotionDecision::Stay }
 }
 
 /// The copy of an entry in another scope, with the kind, the policy and the lifetime of entries there. What identifies

@@ -28,7 +28,7 @@ impl Breaker {
     }
 
     /// Permission for one call.
-    pub(super) fn enter(&self) -> Result<Pass<'_>, EmbedError> {
+    pub(super) fn enter(&self) -> Result<ProviderCall<'_>, EmbedError> {
         let mut state = self.state();
         if let Some(until) = state.open_until {
             let left = until.saturating_duration_since(Instant::now());
@@ -38,7 +38,7 @@ impl Breaker {
             }
             state.probing = true;
         }
-        Ok(Pass { breaker: self })
+        Ok(ProviderCall { breaker: self })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -47,11 +47,11 @@ impl Breaker {
 }
 
 /// One call. Dropped without a word, because its caller went away, it says nothing about the provider.
-pub(super) struct Pass<'a> {
+pub(super) struct ProviderCall<'a> {
     breaker: &'a Breaker,
 }
 
-impl Pass<'_> {
+impl ProviderCall<'_> {
     /// The provider is there.
     pub(super) fn succeeded(self) {
         *self.breaker.state() = State::default();
@@ -67,7 +67,7 @@ impl Pass<'_> {
     }
 }
 
-impl Drop for Pass<'_> {
+impl Drop for ProviderCall<'_> {
     fn drop(&mut self) {
         self.breaker.state().probing = false;
     }

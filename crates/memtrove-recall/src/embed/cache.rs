@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::time::Instant;
 
 /// Remembers as many vectors as it may, those used last, none longer than it may.
-pub(super) struct Cache {
+pub(super) struct VectorCache {
     config: CacheConfig,
     entries: Mutex<Entries>,
 }
@@ -47,7 +47,7 @@ struct Entry {
     used: u64,
 }
 
-impl Cache {
+impl VectorCache {
     pub(super) fn new(config: CacheConfig) -> Self {
         Self { config, entries: Mutex::default() }
     }

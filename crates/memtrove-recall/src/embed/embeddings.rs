@@ -1,6 +1,6 @@
 //! Texts to vectors, whichever model makes them: what the rest of the product uses.
 
-use super::cache::{Cache, Key};
+use super::cache::{Key, VectorCache};
 use super::models::{Model, Models};
 use super::static_model::StaticModel;
 use super::{
@@ -55,7 +55,7 @@ struct Inner {
     /// `None` where words alone are searched.
     models: Option<Models>,
     is_calibrated: bool,
-    cache: Cache,
+    cache: VectorCache,
     retry: RetryConfig,
     is_failing: AtomicBool,
 }
@@ -68,7 +68,7 @@ impl Embeddings {
             provider: provider.name(),
             models: Models::open(provider)?,
             is_calibrated: calibration,
-            cache: Cache::new(cache),
+            cache: VectorCache::new(cache),
             retry,
             is_failing: AtomicBool::new(false),
         })))

@@ -72,7 +72,7 @@ impl OpenAi {
         in_order(answer?, texts.len())
     }
 
-    async fn request(&self, texts: &[&str]) -> Result<Answer, EmbedError> {
+    async fn request(&self, texts: &[&str]) -> Result<EmbeddingsResponse, EmbedError> {
         let dimensions = self.config.dimensions.filter(|_| self.config.send_dimensions);
         let body = Request { model: &self.config.model, input: texts, dimensions };
         let mut request = self.client.post(self.url.clone()).json(&body);
@@ -125,7 +125,7 @@ struct Request<'a> {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct EmbeddingsResponse {
     data: Vec<Item>,
 }
 
@@ -152,7 +152,7 @@ fn endpoint(base: &str) -> Option<Url> {
 }
 
 /// Servers may answer in any order; every text has exactly one vector.
-fn in_order(answer: Answer, count: usize) -> Result<Vec<Vector>, EmbedError> {
+fn in_order(answer: EmbeddingsResponse, count: usize) -> Result<Vec<Vector>, EmbedError> {
     let found = answer.data.len();
     if found != count {
         return Err(EmbedError::Unusable(format!("it has {found} vectors for {count} texts").into()));

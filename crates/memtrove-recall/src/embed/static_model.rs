@@ -112,10 +112,10 @@ impl Loaded {
 fn table(file: &'static [u8], rows: usize) -> Option<&'static [u8]> {
     #[derive(Deserialize)]
     struct Header {
-        embeddings: Tensor,
+        embeddings: TensorHeader,
     }
     #[derive(Deserialize)]
-    struct Tensor {
+    struct TensorHeader {
         dtype: String,
         shape: [usize; 2],
         data_offsets: [usize; 2],
@@ -123,7 +123,7 @@ fn table(file: &'static [u8], rows: usize) -> Option<&'static [u8]> {
 
     let (length, rest) = file.split_first_chunk()?;
     let (header, data) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
-    let Tensor { dtype, shape, data_offsets: [start, end] } =
+    let TensorHeader { dtype, shape, data_offsets: [start, end] } =
         serde_json::from_slice::<Header>(header).ok()?.embeddings;
     let table = data.get(start..end)?;
     let is_ours =

@@ -10,18 +10,18 @@ use std::fmt;
 pub(super) struct Vocabulary {
     spellings: String,
     /// By id.
-    pieces: Vec<Piece>,
+    pieces: Vec<VocabularyPiece>,
     /// By hash; with as many free places as taken ones at least.
-    table: Vec<Option<Place>>,
+    table: Vec<Option<TokenSlot>>,
     /// Of the longest spelling, in bytes.
     longest: usize,
 }
 
 /// An id, plus one: so a place that is free takes no more room than one that is taken.
-type Place = std::num::NonZeroU32;
+type TokenSlot = std::num::NonZeroU32;
 
 #[derive(Clone, Copy, Default)]
-struct Piece {
+struct VocabularyPiece {
     start: u32,
     length: u8,
     continues: bool,
@@ -71,7 +71,7 @@ impl Vocabulary {
         None
     }
 
-    fn spelling(&self, piece: Piece) -> &str {
+    fn spelling(&self, piece: VocabularyPiece) -> &str {
         let start = piece.start as usize;
         &self.spellings[start..start + usize::from(piece.length)]
     }
@@ -94,10 +94,10 @@ impl Vocabulary {
             return Err("the vocabulary is too large");
         }
         if self.pieces.len() <= index {
-            self.pieces.resize(index + 1, Piece::default());
+            self.pieces.resize(index + 1, VocabularyPiece::default());
         }
         self.spellings.push_str(spelling);
-        self.pieces[index] = Piece { start, length, continues };
+        self.pieces[index] = VocabularyPiece { start, length, continues };
         self.longest = self.longest.max(spelling.len());
         Ok(())
     }
@@ -115,7 +115,7 @@ impl Vocabulary {
                 while self.table[at].is_some() {
                     at = self.after(at);
                 }
-                self.table[at] = Place::new(index as u32 + 1);
+                self.table[at] = TokenSlot::new(index as u32 + 1);
             }
         }
         self

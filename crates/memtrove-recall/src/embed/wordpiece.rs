@@ -21,14 +21,16 @@ impl WordPiece {
     /// Reads a `tokenizer.json`.
     pub fn from_json(json: &[u8]) -> Result<Self, EmbedError> {
         let problem = |what: &str| EmbedError::Configuration(format!("tokenizer.json: {what}"));
-        let file: File = serde_json::from_slice(json).map_err(|error| problem(&error.to_string()))?;
+        let file: TokenizerFile =
+            serde_json::from_slice(json).map_err(|error| problem(&error.to_string()))?;
         if !file.normalizer.as_ref().is_some_and(Normalizer::is_uncased) {
             return Err(problem("its normalizer is not that of an uncased BERT"));
         }
         if file.pre_tokenizer.kind != "BertPreTokenizer" {
             return Err(problem("its pre-tokenizer is not BERT's"));
         }
-        let Model { unk_token, continuing_subword_prefix, max_input_chars_per_word, vocab } = file.model;
+        let TokenizerModel { unk_token, continuing_subword_prefix, max_input_chars_per_word, vocab } =
+            file.model;
         if continuing_subword_prefix != Vocabulary::CONTINUES {
             return Err(problem("its continuing pieces do not begin with ##"));
         }
@@ -42,7 +44,7 @@ impl WordPiece {
     ///
     /// [`unknown`]: Self::unknown
     pub fn encode(&self, text: &str, ids: &mut Vec<u32>) {
-        let mut words = Words { tokenizer: self, ids, word: String::new() };
+        let mut words = WordSplitter { tokenizer: self, ids, word: String::new() };
         text.chars().for_each(|character| words.read(character));
         words.end();
     }
@@ -89,14 +91,14 @@ impl WordPiece {
 }
 
 /// A text on its way from characters to words to pieces.
-struct Words<'a> {
+struct WordSplitter<'a> {
     tokenizer: &'a WordPiece,
     ids: &'a mut Vec<u32>,
     /// What has been read of the current word.
     word: String,
 }
 
-impl Words<'_> {
+impl WordSplitter<'_> {
     fn read(&mut self, character: char) {
         match character {
             'a'..='z' | '0'..='9' => self.word.push(character),
@@ -157,10 +159,10 @@ fn is_chinese(character: char) -> bool {
 }
 
 #[derive(Deserialize)]
-struct File {
+struct TokenizerFile {
     normalizer: Option<Normalizer>,
     pre_tokenizer: PreTokenizer,
-    model: Model,
+    model: TokenizerModel,
 }
 
 #[derive(Deserialize)]
@@ -202,7 +204,7 @@ struct PreTokenizer {
 }
 
 #[derive(Deserialize)]
-struct Model {
+struct TokenizerModel {
     unk_token: String,
     continuing_subword_prefix: String,
     max_input_chars_per_word: usize,

@@ -72,7 +72,7 @@ impl VectorQuery {
                 let (promising, are_all) = self.promising(partition, promising, probe.want, allow);
                 complete = are_all;
                 for owner in promising {
-                    self.similarity(partition, owner).into_iter().for_each(|estimate| take(owner, estimate));
+                    self.estimates(partition, owner).for_each(|estimate| take(owner, estimate));
                 }
             }
         }
@@ -82,13 +82,17 @@ impl VectorQuery {
 
     /// The similarity of a document's best piece, if it has any vector of this shape.
     pub(super) fn similarity<M>(&self, partition: &Partition<M>, number: u32) -> Option<Estimate> {
+        self.estimates(partition, number).reduce(Estimate::or)
+    }
+
+    /// Estimates the pieces of a document that have a vector of this shape.
+    fn estimates<M>(&self, partition: &Partition<M>, number: u32) -> impl Iterator<Item = Estimate> {
         let pieces =
             partition.pieces_of(number).map(|piece| (&partition.chunks[piece.chunk()], piece.slot()));
-        let estimates = pieces.filter(|(chunk, _)| chunk.shape == self.shape).map(|(chunk, slot)| {
+        pieces.filter(|(chunk, _)| chunk.shape == self.shape).map(|(chunk, slot)| {
             let row = &chunk.codes[slot * self.shape.dimensions..][..self.shape.dimensions];
             self.estimate(chunk, slot, kernels::dot_i8(&self.quantised.codes, row))
-        });
-        estimates.reduce(Estimate::or)
+        })
     }
 
     /// Estimates every piece.

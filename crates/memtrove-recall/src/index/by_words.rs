@@ -10,7 +10,7 @@ use super::shortlist::Shortlist;
 
 /// The words of a query that occur in a partition, those first that are worth most.
 pub(super) struct WordQuery {
-    terms: Vec<Term>,
+    terms: Vec<WeightedTerm>,
     /// The same by number, with their places in `terms`.
     by_number: Vec<(u32, usize)>,
     norms: Norms,
@@ -24,7 +24,7 @@ struct Norms {
 }
 
 #[derive(Clone, Copy)]
-struct Term {
+struct WeightedTerm {
     number: u32,
     weight: f32,
     /// In how many pieces it occurs.
@@ -44,9 +44,9 @@ impl WordQuery {
         let known = asked.into_iter().filter_map(|(hash, weight)| {
             let number = partition.words.number(hash)?;
             let frequency = partition.words.postings(number).len();
-            Some(Term { number, weight: weight * (probe.bm25.k1 + 1.0), frequency })
+            Some(WeightedTerm { number, weight: weight * (probe.bm25.k1 + 1.0), frequency })
         });
-        let mut terms: Vec<Term> = known.collect();
+        let mut terms: Vec<WeightedTerm> = known.collect();
         // Not by how common they are here: sums of numbers depend on their order, and must not on documents that the caller
         // does not count. Stable: terms that are worth the same stay in the order of their hashes.
         terms.sort_by(|a, b| b.weight.total_cmp(&a.weight));
@@ -121,7 +121,7 @@ impl WordQuery {
     }
 
     /// The rarest terms, as many as have so many postings together, but at least one.
-    fn rarest(&self, postings: usize) -> Vec<Term> {
+    fn rarest(&self, postings: usize) -> Vec<WeightedTerm> {
         let mut terms = self.terms.clone();
         terms.sort_by_key(|term| term.frequency);
         let mut sum = 0;
@@ -135,9 +135,14 @@ impl WordQuery {
     }
 
     /// Scores every piece that has one of the terms. `each` returns what a score has to reach to be of interest.
-    fn scan<M>(&self, partition: &Partition<M>, terms: &[Term], mut each: impl FnMut(u32, f32) -> f32) {
+    fn scan<M>(
+        &self,
+        partition: &Partition<M>,
+        terms: &[WeightedTerm],
+        mut each: impl FnMut(u32, f32) -> f32,
+    ) {
         let postings = terms.iter().map(|term| partition.words.postings(term.number));
-        let mut cursors: Vec<(&Term, Cursor<'_>)> =
+        let mut cursors: Vec<(&WeightedTerm, Cursor<'_>)> =
             terms.iter().zip(postings.map(Postings::cursor)).collect();
         let mut scores = [0.0; CHUNK];
         let mut bar = f32::MIN_POSITIVE;
@@ -170,7 +175,7 @@ impl WordQuery {
         &self,
         chunk: &Chunk,
         end: u32,
-        cursors: &mut [(&Term, Cursor<'_>)],
+        cursors: &mut [(&WeightedTerm, Cursor<'_>)],
         scores: &mut [f32; CHUNK],
     ) -> u64 {
         const { assert!(CHUNK / BLOCK_ROWS == u64::BITS as usize, "a bit for every block of a chunk") };

@@ -32,19 +32,19 @@ pub fn announce_metrics() {
 ///
 /// A partition is locked alone, so that nobody waits while another one is loaded; readers share it. One that is larger
 /// than the whole budget still works, and is the first to go when it is no longer in use.
-pub struct Cache<K, S, M> {
+pub struct PartitionCache<K, S, M> {
     budget: usize,
     shelf: Mutex<Shelf<K, S, M>>,
 }
 
 struct Shelf<K, S, M> {
-    places: HashMap<K, Place<S, M>>,
+    places: HashMap<K, CachedPartition<S, M>>,
     bytes: usize,
     /// Counts uses, to tell which was the last.
     uses: u64,
 }
 
-struct Place<S, M> {
+struct CachedPartition<S, M> {
     partition: Arc<Shared<S, M>>,
     bytes: usize,
     last_use: u64,
@@ -53,7 +53,7 @@ struct Place<S, M> {
 /// `None` before it is loaded, and again when that went wrong.
 type Shared<S, M> = RwLock<Option<(S, Partition<M>)>>;
 
-impl<K: Eq + Hash + Clone, S: Default, M> Cache<K, S, M> {
+impl<K: Eq + Hash + Clone, S: Default, M> PartitionCache<K, S, M> {
     /// A cache that drops the partitions used longest ago once all together take more than `budget` bytes.
     pub fn new(budget: usize) -> Self {
         Self { budget, shelf: Mutex::new(Shelf { places: HashMap::new(), bytes: 0, uses: 0 }) }
@@ -134,7 +134,7 @@ impl<K: Eq + Hash + Clone, S: Default, M> Cache<K, S, M> {
             return Arc::clone(&place.partition);
         }
         let partition = Arc::new(RwLock::new(None));
-        let place = Place { partition: Arc::clone(&partition), bytes: 0, last_use: uses };
+        let place = CachedPartition { partition: Arc::clone(&partition), bytes: 0, last_use: uses };
         shelf.places.insert(key.clone(), place);
         partition
     }
@@ -157,7 +157,7 @@ impl<K: Eq + Hash + Clone, S: Default, M> Cache<K, S, M> {
             self.forget(key, shared);
             return Err(error);
         }
-        let bytes = size_of::<(K, Place<S, M>, Shared<S, M>)>() + partition.bytes();
+        let bytes = size_of::<(K, CachedPartition<S, M>, Shared<S, M>)>() + partition.bytes();
         *content = Some((state, partition));
         drop(content);
         self.settle(key, shared, bytes);
@@ -190,18 +190,18 @@ impl<K: Eq + Hash + Clone, S: Default, M> Cache<K, S, M> {
 
 impl<K: Eq + Hash + Clone, S, M> Shelf<K, S, M> {
     /// The place of a partition, if this very one is still there.
-    fn place(&mut self, key: &K, shared: &Arc<Shared<S, M>>) -> Option<&mut Place<S, M>> {
+    fn place(&mut self, key: &K, shared: &Arc<Shared<S, M>>) -> Option<&mut CachedPartition<S, M>> {
         self.places.get_mut(key).filter(|place| Arc::ptr_eq(&place.partition, shared))
     }
 
-    fn remove(&mut self, key: &K) -> Option<Place<S, M>> {
+    fn remove(&mut self, key: &K) -> Option<CachedPartition<S, M>> {
         let place = self.places.remove(key)?;
         self.bytes -= place.bytes;
         Some(place)
     }
 
     /// Takes out what was used longest ago and is not in use, with some room to spare so that this is rare.
-    fn make_room(&mut self, budget: usize) -> Vec<Place<S, M>> {
+    fn make_room(&mut self, budget: usize) -> Vec<CachedPartition<S, M>> {
         let idle = self.places.iter().filter(|(_, place)| Arc::strong_count(&place.partition) == 1);
         let mut idle: Vec<(u64, K)> = idle.map(|(key, place)| (place.last_use, key.clone())).collect();
         idle.sort_unstable_by_key(|(last_use, _)| *last_use);

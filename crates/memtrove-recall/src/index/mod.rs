@@ -1,6 +1,6 @@
 //! Vectors and words to documents: what a search looks through, in memory.
 //!
-//! A [`Partition`] holds one memory scope or one conversation tree; a [`Cache`] holds the partitions in use, within a
+//! A [`Partition`] holds one memory scope or one conversation tree; a [`PartitionCache`] holds the partitions in use, within a
 //! budget. Everything here is derived from the store and may be dropped at any time. Vectors are kept as 8-bit integers,
 //! so similarities are estimates with a known error; callers that need the exact number read the stored vector and
 //! [`rescore`] it.
@@ -24,6 +24,6 @@ mod term_lists;
 mod tests;
 mod words;
 
-pub use cache::{Cache, INDEX_BYTES, INDEX_EVICTIONS, INDEX_PARTITIONS, announce_metrics};
+pub use cache::{INDEX_BYTES, INDEX_EVICTIONS, INDEX_PARTITIONS, PartitionCache, announce_metrics};
 pub use partition::Partition;
-pub use probe::{Bm25, Candidate, Found, Piece, Probe, QueryTerm, SpaceNo, TermStatistics, rescore};
+pub use probe::{Bm25, Candidate, Piece, Probe, ProbeResult, QueryTerm, SpaceNo, TermStatistics, rescore};

@@ -81,7 +81,7 @@ pub struct Candidate {
 
 /// What a partition answers.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Found {
+pub struct ProbeResult {
     /// The best by similarity, the best by words, and those above the floors; most similar first, then by key.
     pub candidates: Vec<Candidate>,
     /// How many documents were allowed; `None` when not all of them had to be asked about.

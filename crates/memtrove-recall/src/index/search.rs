@@ -8,7 +8,7 @@
 use super::by_vector::VectorQuery;
 use super::by_words::WordQuery;
 use super::partition::Partition;
-use super::probe::{Candidate, Found, Probe};
+use super::probe::{Candidate, Probe, ProbeResult};
 
 /// Partitions with no more pieces are looked through completely: it takes half a millisecond.
 const SMALL: usize = 20_000;
@@ -37,7 +37,7 @@ impl Effort {
 impl<M> Partition<M> {
     /// Finds candidates among the documents that `allow` lets through. It may be asked more than once about one of
     /// them, and not at all about those that nothing speaks for.
-    pub fn search(&self, probe: &Probe<'_>, allow: impl Fn(u64, &M) -> bool) -> Found {
+    pub fn search(&self, probe: &Probe<'_>, allow: impl Fn(u64, &M) -> bool) -> ProbeResult {
         let small = probe.exact || self.pieces <= SMALL;
         self.search_with(if small { Effort::Complete } else { Effort::BOUNDED }, probe, allow)
     }
@@ -47,7 +47,7 @@ impl<M> Partition<M> {
         effort: Effort,
         probe: &Probe<'_>,
         allow: impl Fn(u64, &M) -> bool,
-    ) -> Found {
+    ) -> ProbeResult {
         let allow = |number| self.documents.get(number).is_some_and(|found| allow(found.key, &found.meta));
         let vectors = VectorQuery::of(probe);
         let words = WordQuery::new(self, probe);
@@ -74,7 +74,7 @@ impl<M> Partition<M> {
         let measure = |number| self.measure(number, &vectors, &words);
         let mut candidates: Vec<Candidate> = nominees.into_iter().map(measure).collect();
         candidates.sort_unstable_by(|a, b| b.similarity.total_cmp(&a.similarity).then(a.key.cmp(&b.key)));
-        Found { candidates, allowed, exact }
+        ProbeResult { candidates, allowed, exact }
     }
 
     /// Whether any document has more than one piece.

@@ -488,8 +488,8 @@ const KEYS_ARE: &str = "API keys are a list of texts, or a table { keys = […],
 
 impl<'de> Deserialize<'de> for ClientKeys {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Keys;
-        impl<'de> Visitor<'de> for Keys {
+        struct ClientKeysVisitor;
+        impl<'de> Visitor<'de> for ClientKeysVisitor {
             type Value = ClientKeys;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(KEYS_ARE)
@@ -529,6 +529,6 @@ impl<'de> Deserialize<'de> for ClientKeys {
                 Ok(ClientKeys { keys: table.keys, tenant: table.tenant })
             }
         }
-        deserializer.deserialize_any(Keys)
+        deserializer.deserialize_any(ClientKeysVisitor)
     }
 }

@@ -1,12 +1,12 @@
 //! The issuer's public keys: fetched through discovery, cached, and refreshed within bounds.
 //!
 //! - An unknown `kid` causes a fetch, because that is how a rotation shows. Callers choose the `kid`, so at most one
-//!   fetch runs at a time and at most one starts per [`Pace::unknown_key`].
+//!   fetch runs at a time and at most one starts per [`KeyFetchPace::unknown_key`].
 //! - A fetch runs in a task of its own: a caller that hangs up cannot cancel it for the others.
-//! - Once keys were had, they are fetched again every [`Pace::background`], so that a withdrawn key disappears.
+//! - Once keys were had, they are fetched again every [`KeyFetchPace::background`], so that a withdrawn key disappears.
 //! - A fetch that fails changes nothing: what was known keeps serving.
 
-use super::token::Failure;
+use super::token::TokenFailure;
 use jsonwebtoken::{Algorithm, DecodingKey};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -22,7 +22,7 @@ const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How often the issuer is asked for its keys.
 #[derive(Debug, Clone, Copy)]
-pub struct Pace {
+pub struct KeyFetchPace {
     /// The shortest time between two fetches that callers cause with unknown keys.
     pub unknown_key: Duration,
     /// The shortest time between two fetches while no keys are known at all.
@@ -31,7 +31,7 @@ pub struct Pace {
     pub background: Duration,
 }
 
-impl Default for Pace {
+impl Default for KeyFetchPace {
     fn default() -> Self {
         Self {
             unknown_key: Duration::from_secs(10),
@@ -46,7 +46,7 @@ pub(super) struct Issuer {
     name: String,
     discovery_url: String,
     http: reqwest::Client,
-    pace: Pace,
+    pace: KeyFetchPace,
     keys: RwLock<Option<Arc<KeySet>>>,
     /// Held while fetching; holds when the last fetch began.
     last_fetch: Mutex<Option<Instant>>,
@@ -70,7 +70,7 @@ pub(super) struct FoundKey {
     pub(super) generation: u64,
 }
 
-enum Found {
+enum KeyLookup {
     Key(FoundKey),
     /// The id is known, but its key is for something else.
     Misfit,
@@ -81,7 +81,7 @@ impl Issuer {
     pub(super) fn new(
         name: &str,
         discovery_url: Option<&str>,
-        pace: Pace,
+        pace: KeyFetchPace,
     ) -> Result<Arc<Self>, reqwest::Error> {
         let discovery_url = discovery_url.map_or_else(
             || format!("{}/.well-known/openid-configuration", name.trim_end_matches('/')),
@@ -114,19 +114,22 @@ impl Issuer {
         self: &Arc<Self>,
         id: Option<&str>,
         algorithm: Algorithm,
-    ) -> Result<FoundKey, Failure> {
-        const MISFIT: Failure = Failure::Rejected("signed with an algorithm that its key is not for");
+    ) -> Result<FoundKey, TokenFailure> {
+        const MISFIT: TokenFailure =
+            TokenFailure::Rejected("signed with an algorithm that its key is not for");
         let known = self.known();
-        match known.as_ref().map_or(Found::Unknown, |set| set.find(id, algorithm)) {
-            Found::Key(key) => return Ok(key),
-            Found::Misfit => return Err(MISFIT),
-            Found::Unknown => {}
+        match known.as_ref().map_or(KeyLookup::Unknown, |set| set.find(id, algorithm)) {
+            KeyLookup::Key(key) => return Ok(key),
+            KeyLookup::Misfit => return Err(MISFIT),
+            KeyLookup::Unknown => {}
         }
         self.refresh(known.map_or(0, |set| set.generation)).await;
-        match self.known().ok_or(Failure::Unavailable)?.find(id, algorithm) {
-            Found::Key(key) => Ok(key),
-            Found::Misfit => Err(MISFIT),
-            Found::Unknown => Err(Failure::Rejected("signed with a key that the issuer does not publish")),
+        match self.known().ok_or(TokenFailure::Unavailable)?.find(id, algorithm) {
+            KeyLookup::Key(key) => Ok(key),
+            KeyLookup::Misfit => Err(MISFIT),
+            KeyLookup::Unknown => {
+                Err(TokenFailure::Rejected("signed with a key that the issuer does not publish"))
+            }
         }
     }
 
@@ -259,25 +262,25 @@ fn causes(error: &dyn std::error::Error) -> String {
 }
 
 impl KeySet {
-    fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Found {
+    fn find(&self, id: Option<&str>, algorithm: Algorithm) -> KeyLookup {
         let fits = |key: &&Key| key.algorithms.contains(&algorithm);
         let Some(id) = id else {
             // Without an id the choice must be no choice.
             let mut fitting = self.keys.iter().filter(fits);
             return match (fitting.next(), fitting.next()) {
                 (Some(key), None) => self.found(key),
-                _ => Found::Unknown,
+                _ => KeyLookup::Unknown,
             };
         };
         let mut named = self.keys.iter().filter(|key| key.id.as_deref() == Some(id)).peekable();
         if named.peek().is_none() {
-            return Found::Unknown;
+            return KeyLookup::Unknown;
         }
-        named.find(fits).map_or(Found::Misfit, |key| self.found(key))
+        named.find(fits).map_or(KeyLookup::Misfit, |key| self.found(key))
     }
 
-    fn found(&self, key: &Key) -> Found {
-        Found::Key(FoundKey { key: Arc::clone(&key.key), generation: self.generation })
+    fn found(&self, key: &Key) -> KeyLookup {
+        KeyLookup::Key(FoundKey { key: Arc::clone(&key.key), generation: self.generation })
     }
 }
 

@@ -28,14 +28,14 @@ use config::{Mode, RoleConfig};
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, HeaderName};
 use issuer::Issuer;
-pub use issuer::Pace;
+pub use issuer::KeyFetchPace;
 use memtrove_core::identity::{
     Credentials, IdentityPolicy, Principal, RoleGrant, Trust, VerifiedClient, VerifiedUser, is_user_id,
     resolve,
 };
 use memtrove_core::{Clock, Error, Result, SystemClock};
 use std::sync::Arc;
-use token::{Failure, TokenVerifier};
+use token::{TokenFailure, TokenVerifier};
 
 /// The header of an agent's credential.
 pub const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
@@ -66,11 +66,15 @@ impl Authenticator {
     ///
     /// Does not reach out to the issuer: a server can start while its issuer is down.
     pub fn new(config: AuthConfig) -> Result<Self, ConfigProblem> {
-        Self::with(config, Arc::new(SystemClock), Pace::default())
+        Self::with(config, Arc::new(SystemClock), KeyFetchPace::default())
     }
 
     /// Like [`Authenticator::new`], with another clock and another pace of key refreshes.
-    pub fn with(config: AuthConfig, clock: Arc<dyn Clock>, pace: Pace) -> Result<Self, ConfigProblem> {
+    pub fn with(
+        config: AuthConfig,
+        clock: Arc<dyn Clock>,
+        pace: KeyFetchPace,
+    ) -> Result<Self, ConfigProblem> {
         if let Some(problem) = config.problems().into_iter().next() {
             return Err(problem);
         }
@@ -168,11 +172,11 @@ impl Authenticator {
                 Ok(VerifiedUser { id: id.to_owned(), ..VerifiedUser::default() })
             }
             Bearer::Token(verifier) => verifier.verify(credential).await.map_err(|failure| match failure {
-                Failure::Rejected(reason) => {
+                TokenFailure::Rejected(reason) => {
                     tracing::debug!(reason, "a bearer token was refused");
                     Error::Unauthorized
                 }
-                Failure::Unavailable => Error::IdentityProviderUnavailable,
+                TokenFailure::Unavailable => Error::IdentityProviderUnavailable,
             }),
             Bearer::Nothing => {
                 tracing::debug!("a bearer token was refused: neither an issuer nor a secret is configured");

@@ -61,7 +61,7 @@ fn secret_config() -> AuthConfig {
 }
 
 fn hmac(config: AuthConfig) -> Authenticator {
-    Authenticator::with(config, Arc::new(Still), Pace::default()).unwrap()
+    Authenticator::with(config, Arc::new(Still), KeyFetchPace::default()).unwrap()
 }
 
 fn hs256(claims: &Value) -> String {
@@ -521,7 +521,7 @@ impl TestIssuer {
         config
     }
 
-    fn authenticator(&self, pace: Pace) -> Authenticator {
+    fn authenticator(&self, pace: KeyFetchPace) -> Authenticator {
         Authenticator::with(self.config(), Arc::new(Still), pace).unwrap()
     }
 
@@ -609,7 +609,7 @@ mod issuer_rules {
             TestKey::ed("ed"),
         ];
         let issuer = TestIssuer::start(keys.iter().map(|key| key.public.clone()).collect()).await;
-        let auth = issuer.authenticator(Pace::default());
+        let auth = issuer.authenticator(KeyFetchPace::default());
         for key in &keys {
             let who = bearer_call(&auth, &issuer.token(key)).await;
             assert_eq!(who.unwrap().user.unwrap().as_str(), "alice", "{:?}", key.algorithm);
@@ -621,7 +621,7 @@ mod issuer_rules {
     async fn no_signature_and_hmac_with_the_public_key_are_refused() {
         let key = TestKey::rsa("r");
         let issuer = TestIssuer::start(vec![key.public.clone()]).await;
-        let auth = issuer.authenticator(Pace::default());
+        let auth = issuer.authenticator(KeyFetchPace::default());
         let claims = issuer.claims();
         let payload = URL_SAFE_NO_PAD.encode(claims.to_string());
         for alg in ["none", "None", "NONE", ""] {
@@ -652,7 +652,7 @@ mod issuer_rules {
         let p256 = TestKey::ec("p256", Algorithm::ES256);
         let keys = [&pinned, &encryption, &signing_only, &pss, &p256];
         let issuer = TestIssuer::start(keys.iter().map(|key| key.public.clone()).collect()).await;
-        let auth = issuer.authenticator(Pace::default());
+        let auth = issuer.authenticator(KeyFetchPace::default());
         for key in [&pinned, &encryption, &signing_only, &pss] {
             assert_refused(bearer_call(&auth, &issuer.token(key)).await);
         }
@@ -667,7 +667,7 @@ mod issuer_rules {
     async fn the_issuer_must_be_the_configured_one() {
         let key = TestKey::ed("e");
         let issuer = TestIssuer::start(vec![key.public.clone()]).await;
-        let auth = issuer.authenticator(Pace::default());
+        let auth = issuer.authenticator(KeyFetchPace::default());
         for iss in [
             json!("https://evil.example"),
             json!([issuer.url]),
@@ -684,7 +684,7 @@ mod issuer_rules {
         let key = TestKey::ed("e");
         let issuer = TestIssuer::start(vec![key.public.clone()]).await;
         *issuer.state.says.lock().unwrap() = Some("https://evil.example".into());
-        let auth = issuer.authenticator(Pace::default());
+        let auth = issuer.authenticator(KeyFetchPace::default());
         let refused = bearer_call(&auth, &issuer.token(&key)).await.unwrap_err();
         assert!(matches!(refused, Error::IdentityProviderUnavailable));
         let problem = auth.probe_issuer().await.unwrap().unwrap_err();
@@ -699,7 +699,7 @@ mod issuer_rules {
         let mut config = issuer.config();
         config.jwt.issuer = Some("https://idp.example".into());
         config.jwt.discovery_url = Some(format!("{}/.well-known/openid-configuration", issuer.url));
-        let auth = Authenticator::with(config, Arc::new(Still), Pace::default()).unwrap();
+        let auth = Authenticator::with(config, Arc::new(Still), KeyFetchPace::default()).unwrap();
         let claims = with(alice(), "iss", json!("https://idp.example"));
         assert!(bearer_call(&auth, &key.sign(&claims)).await.is_ok());
     }
@@ -708,7 +708,8 @@ mod issuer_rules {
     async fn a_token_without_a_key_id_needs_an_unambiguous_key() {
         let (rsa, ed, second) = (TestKey::rsa("r"), TestKey::ed("e"), TestKey::ed("f"));
         let issuer = TestIssuer::start(vec![rsa.public.clone(), ed.public.clone()]).await;
-        let auth = issuer.authenticator(Pace { unknown_key: Duration::ZERO, ..Pace::default() });
+        let auth =
+            issuer.authenticator(KeyFetchPace { unknown_key: Duration::ZERO, ..KeyFetchPace::default() });
         let nameless = sign(Header::new(Algorithm::EdDSA), &issuer.claims(), &ed.private);
         assert!(bearer_call(&auth, &nameless).await.is_ok());
         issuer.publish(vec![ed.public.clone(), second.public.clone()]);
@@ -728,7 +729,7 @@ mod issuer_rules {
             json!({ "kty": "RSA", "kid": 12 }),
         ];
         let issuer = TestIssuer::start(odd.into_iter().chain([key.public.clone()]).collect()).await;
-        let auth = issuer.authenticator(Pace::default());
+        let auth = issuer.authenticator(KeyFetchPace::default());
         assert!(bearer_call(&auth, &issuer.token(&key)).await.is_ok());
         let shared = Header { kid: Some("shared".into()), ..Header::new(Algorithm::HS256) };
         assert_refused(
@@ -744,7 +745,8 @@ mod refreshing {
     async fn a_rotated_key_is_picked_up_and_the_withdrawn_one_refused() {
         let (old, new) = (TestKey::ed("old"), TestKey::ed("new"));
         let issuer = TestIssuer::start(vec![old.public.clone()]).await;
-        let auth = issuer.authenticator(Pace { unknown_key: Duration::ZERO, ..Pace::default() });
+        let auth =
+            issuer.authenticator(KeyFetchPace { unknown_key: Duration::ZERO, ..KeyFetchPace::default() });
         assert!(bearer_call(&auth, &issuer.token(&old)).await.is_ok());
         issuer.publish(vec![new.public.clone()]);
         assert!(bearer_call(&auth, &issuer.token(&old)).await.is_ok(), "nobody noticed yet");
@@ -756,7 +758,7 @@ mod refreshing {
     async fn unknown_keys_cannot_hammer_the_issuer() {
         let known = TestKey::ed("known");
         let issuer = TestIssuer::start(vec![known.public.clone()]).await;
-        let auth = Arc::new(issuer.authenticator(Pace::default()));
+        let auth = Arc::new(issuer.authenticator(KeyFetchPace::default()));
         assert!(bearer_call(&auth, &issuer.token(&known)).await.is_ok());
         let unknown = issuer.token(&TestKey::ed("unknown"));
         let calls = (0..200).map(|_| {
@@ -774,7 +776,9 @@ mod refreshing {
         let key = TestKey::ed("e");
         let issuer = TestIssuer::start(vec![key.public.clone()]).await;
         issuer.state.delay_ms.store(100, Ordering::SeqCst);
-        let auth = Arc::new(issuer.authenticator(Pace { unknown_key: Duration::ZERO, ..Pace::default() }));
+        let auth = Arc::new(
+            issuer.authenticator(KeyFetchPace { unknown_key: Duration::ZERO, ..KeyFetchPace::default() }),
+        );
         let token = issuer.token(&key);
         let calls = (0..50).map(|_| {
             let (auth, token) = (Arc::clone(&auth), token.clone());
@@ -791,7 +795,8 @@ mod refreshing {
         let key = TestKey::ed("e");
         let issuer = TestIssuer::start(vec![key.public.clone()]).await;
         issuer.state.delay_ms.store(100, Ordering::SeqCst);
-        let auth = issuer.authenticator(Pace { no_keys: Duration::from_secs(3600), ..Pace::default() });
+        let auth = issuer
+            .authenticator(KeyFetchPace { no_keys: Duration::from_secs(3600), ..KeyFetchPace::default() });
         let token = issuer.token(&key);
         let hung_up = tokio::time::timeout(Duration::from_millis(20), bearer_call(&auth, &token)).await;
         assert!(hung_up.is_err());
@@ -805,7 +810,7 @@ mod refreshing {
         let key = TestKey::ed("e");
         let issuer = TestIssuer::start(vec![key.public.clone()]).await;
         issuer.fail(true);
-        let auth = issuer.authenticator(Pace { no_keys: Duration::ZERO, ..Pace::default() });
+        let auth = issuer.authenticator(KeyFetchPace { no_keys: Duration::ZERO, ..KeyFetchPace::default() });
         let unavailable = bearer_call(&auth, &issuer.token(&key)).await.unwrap_err();
         assert!(matches!(unavailable, Error::IdentityProviderUnavailable), "{unavailable}");
         issuer.fail(false);
@@ -816,7 +821,8 @@ mod refreshing {
     async fn a_failing_refresh_keeps_the_old_keys() {
         let key = TestKey::ed("e");
         let issuer = TestIssuer::start(vec![key.public.clone()]).await;
-        let auth = issuer.authenticator(Pace { unknown_key: Duration::ZERO, ..Pace::default() });
+        let auth =
+            issuer.authenticator(KeyFetchPace { unknown_key: Duration::ZERO, ..KeyFetchPace::default() });
         assert!(bearer_call(&auth, &issuer.token(&key)).await.is_ok());
         let unknown = issuer.token(&TestKey::ed("unknown"));
         issuer.fail(true);
@@ -834,7 +840,8 @@ mod refreshing {
     async fn a_withdrawn_key_disappears_in_the_background() {
         let (old, new) = (TestKey::ed("old"), TestKey::ed("new"));
         let issuer = TestIssuer::start(vec![old.public.clone()]).await;
-        let auth = issuer.authenticator(Pace { background: Duration::from_millis(50), ..Pace::default() });
+        let auth = issuer
+            .authenticator(KeyFetchPace { background: Duration::from_millis(50), ..KeyFetchPace::default() });
         assert!(bearer_call(&auth, &issuer.token(&old)).await.is_ok());
         issuer.publish(vec![new.public.clone()]);
         tokio::time::sleep(Duration::from_millis(400)).await;

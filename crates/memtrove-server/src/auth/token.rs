@@ -25,7 +25,7 @@ const MAX_TOKEN_BYTES: usize = 16 * 1024;
 
 /// Why a token did not become a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(super) enum TokenFailure {
     /// The token is worth nothing. The reason is for the log.
     Rejected(&'static str),
     /// The issuer's keys could not be had, so nothing can be said about the token.
@@ -80,9 +80,9 @@ impl TokenVerifier {
     }
 
     /// The user a token names, if the token is valid now and here.
-    pub(super) async fn verify(&self, token: &[u8]) -> Result<VerifiedUser, Failure> {
+    pub(super) async fn verify(&self, token: &[u8]) -> Result<VerifiedUser, TokenFailure> {
         if token.len() > MAX_TOKEN_BYTES {
-            return Err(Failure::Rejected("too long"));
+            return Err(TokenFailure::Rejected("too long"));
         }
         let now = self.clock.now().as_micros().div_euclid(1_000_000);
         let digest = TokenDigest::of(token);
@@ -93,14 +93,14 @@ impl TokenVerifier {
         let key_generation = match &self.keys {
             Keys::Hmac(secret) => {
                 if token.header.alg != "HS256" {
-                    return Err(Failure::Rejected("not HS256, which is all that a shared secret signs"));
+                    return Err(TokenFailure::Rejected("not HS256, which is all that a shared secret signs"));
                 }
                 token.check_signature(secret, Algorithm::HS256)?;
                 0
             }
             Keys::Issuer(issuer) => {
                 let algorithm = public_key_algorithm(&token.header.alg)
-                    .ok_or(Failure::Rejected("signed with an algorithm that is not accepted"))?;
+                    .ok_or(TokenFailure::Rejected("signed with an algorithm that is not accepted"))?;
                 let found = issuer.key(token.header.kid.as_deref(), algorithm).await?;
                 token.check_signature(&found.key, algorithm)?;
                 found.generation
@@ -119,40 +119,41 @@ impl TokenVerifier {
     }
 
     /// When the token expires, if it is valid now.
-    fn check_times(&self, claims: &Value, now: i64) -> Result<i64, Failure> {
-        let expires = seconds(claims.get("exp"))?.ok_or(Failure::Rejected("without exp"))?;
+    fn check_times(&self, claims: &Value, now: i64) -> Result<i64, TokenFailure> {
+        let expires = seconds(claims.get("exp"))?.ok_or(TokenFailure::Rejected("without exp"))?;
         if expires.saturating_add(LEEWAY_SECONDS) < now {
-            return Err(Failure::Rejected("expired"));
+            return Err(TokenFailure::Rejected("expired"));
         }
         if seconds(claims.get("nbf"))?.is_some_and(|starts| starts.saturating_sub(LEEWAY_SECONDS) > now) {
-            return Err(Failure::Rejected("not valid yet"));
+            return Err(TokenFailure::Rejected("not valid yet"));
         }
         Ok(expires)
     }
 
     /// Whether the token was made by whom, for whom and at whose request it should have been.
-    fn check_origin(&self, claims: &Value) -> Result<(), Failure> {
+    fn check_origin(&self, claims: &Value) -> Result<(), TokenFailure> {
         if let Keys::Issuer(issuer) = &self.keys
             && claims.get("iss").and_then(Value::as_str) != Some(issuer.name())
         {
-            return Err(Failure::Rejected("of another issuer"));
+            return Err(TokenFailure::Rejected("of another issuer"));
         }
         if !self.audiences.is_empty()
             && !texts(claims.get("aud")).any(|aud| self.audiences.iter().any(|a| a == aud))
         {
-            return Err(Failure::Rejected("for another audience"));
+            return Err(TokenFailure::Rejected("for another audience"));
         }
         if !self.allowed_clients.is_empty() {
             let client = claims.get("azp").or_else(|| claims.get("client_id")).and_then(Value::as_str);
             if !client.is_some_and(|client| self.allowed_clients.iter().any(|allowed| allowed == client)) {
-                return Err(Failure::Rejected("issued to a client that is not allowed"));
+                return Err(TokenFailure::Rejected("issued to a client that is not allowed"));
             }
         }
         Ok(())
     }
 
-    fn user(&self, claims: &Value) -> Result<VerifiedUser, Failure> {
-        let id = first_text(claims, &self.user_id_claims)?.ok_or(Failure::Rejected("without a user id"))?;
+    fn user(&self, claims: &Value) -> Result<VerifiedUser, TokenFailure> {
+        let id =
+            first_text(claims, &self.user_id_claims)?.ok_or(TokenFailure::Rejected("without a user id"))?;
         let tenant = tenant(claims, &self.tenant_claims)?;
         let role_values = self
             .role_claims
@@ -194,8 +195,8 @@ struct Header {
 }
 
 impl<'a> Unverified<'a> {
-    fn parse(token: &'a [u8]) -> Result<Self, Failure> {
-        const NOT_A_JWT: Failure = Failure::Rejected("not a JWT");
+    fn parse(token: &'a [u8]) -> Result<Self, TokenFailure> {
+        const NOT_A_JWT: TokenFailure = TokenFailure::Rejected("not a JWT");
         let token = std::str::from_utf8(token).map_err(|_| NOT_A_JWT)?;
         let (signed, signature) = token.rsplit_once('.').ok_or(NOT_A_JWT)?;
         let (header, payload) = signed.split_once('.').ok_or(NOT_A_JWT)?;
@@ -205,36 +206,36 @@ impl<'a> Unverified<'a> {
         let header = URL_SAFE_NO_PAD.decode(header).map_err(|_| NOT_A_JWT)?;
         let header: Header = serde_json::from_slice(&header).map_err(|_| NOT_A_JWT)?;
         if header.crit.is_some() {
-            return Err(Failure::Rejected("with critical header parameters"));
+            return Err(TokenFailure::Rejected("with critical header parameters"));
         }
         Ok(Self { header, signed, payload, signature })
     }
 
-    fn check_signature(&self, key: &DecodingKey, algorithm: Algorithm) -> Result<(), Failure> {
+    fn check_signature(&self, key: &DecodingKey, algorithm: Algorithm) -> Result<(), TokenFailure> {
         match jsonwebtoken::crypto::verify(self.signature, self.signed.as_bytes(), key, algorithm) {
             Ok(true) => Ok(()),
-            Ok(false) | Err(_) => Err(Failure::Rejected("with a wrong signature")),
+            Ok(false) | Err(_) => Err(TokenFailure::Rejected("with a wrong signature")),
         }
     }
 
     /// The claims. Call this after the signature has been checked.
-    fn claims(&self) -> Result<Value, Failure> {
+    fn claims(&self) -> Result<Value, TokenFailure> {
         let payload = URL_SAFE_NO_PAD.decode(self.payload).ok();
         payload
             .and_then(|payload| serde_json::from_slice::<Value>(&payload).ok())
             .filter(Value::is_object)
-            .ok_or(Failure::Rejected("without readable claims"))
+            .ok_or(TokenFailure::Rejected("without readable claims"))
     }
 }
 
 /// A NumericDate, which may have a fraction.
-fn seconds(claim: Option<&Value>) -> Result<Option<i64>, Failure> {
+fn seconds(claim: Option<&Value>) -> Result<Option<i64>, TokenFailure> {
     let Some(claim) = claim else { return Ok(None) };
     let whole = claim.as_i64().or_else(|| {
         let seconds = claim.as_f64().filter(|seconds| seconds.abs() < 1e15)?;
         Some(seconds.floor() as i64)
     });
-    whole.map(Some).ok_or(Failure::Rejected("with a time that is not a number of seconds"))
+    whole.map(Some).ok_or(TokenFailure::Rejected("with a time that is not a number of seconds"))
 }
 
 /// A claim by name, or by JSON pointer where the name starts with `/`.
@@ -244,18 +245,18 @@ fn claim<'a>(claims: &'a Value, name: &str) -> Option<&'a Value> {
 
 /// The first claim of these that is there and not null. One that is no usable text spoils the token: taking the next one
 /// would make the caller another user than its issuer meant.
-fn first_text<'a>(claims: &'a Value, names: &[String]) -> Result<Option<&'a str>, Failure> {
+fn first_text<'a>(claims: &'a Value, names: &[String]) -> Result<Option<&'a str>, TokenFailure> {
     match names.iter().find_map(|name| claim(claims, name).filter(|value| !value.is_null())) {
         None => Ok(None),
         Some(Value::String(text)) if !text.trim().is_empty() => Ok(Some(text)),
-        Some(_) => Err(Failure::Rejected("with a user id that is not a text")),
+        Some(_) => Err(TokenFailure::Rejected("with a user id that is not a text")),
     }
 }
 
 /// The tenant that the first claim of these names, or none if none of them is there. Whatever else stands there, null
 /// included, spoils the token: an issuer that binds its tokens and could not say to what did not mean the default tenant.
-fn tenant<'a>(claims: &'a Value, names: &[String]) -> Result<Option<&'a str>, Failure> {
-    const NO_TENANT: Failure = Failure::Rejected("with a tenant claim that names no tenant");
+fn tenant<'a>(claims: &'a Value, names: &[String]) -> Result<Option<&'a str>, TokenFailure> {
+    const NO_TENANT: TokenFailure = TokenFailure::Rejected("with a tenant claim that names no tenant");
     for name in names {
         match claim(claims, name) {
             Some(Value::String(tenant)) if is_tenant(tenant) => return Ok(Some(tenant)),

@@ -25,13 +25,13 @@ async fn nobody() -> Address {
     TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().into()
 }
 
-async fn asked(request: http::request::Builder) -> Asked {
+async fn asked(request: http::request::Builder) -> ForwardedRequest {
     let (mut parts, ()) = request.body(()).unwrap().into_parts();
-    let Ok(asked) = Asked::from_request_parts(&mut parts, &()).await;
+    let Ok(asked) = ForwardedRequest::from_request_parts(&mut parts, &()).await;
     asked
 }
 
-async fn any_request() -> Asked {
+async fn any_request() -> ForwardedRequest {
     asked(http::Request::delete("/v1/thing")).await
 }
 

@@ -2,7 +2,7 @@
 
 use super::error::GrpcError;
 use super::{Calls, answer, decode};
-use crate::rest::attachments::uploads::Pace;
+use crate::rest::attachments::uploads::UploadPace;
 use bytes::{Bytes, BytesMut};
 use futures_util::stream::{self, BoxStream, Stream, StreamExt};
 use memtrove_core::attachments::{Attachment, Status as Arrival};
@@ -25,7 +25,7 @@ impl AttachmentsService for Calls {
     ) -> Result<Response<v1::UploadAttachmentResponse>, Status> {
         let caller = self.user(&request).map_err(GrpcError)?;
         let _place = self.app.uploads().admit(&caller).map_err(GrpcError)?;
-        let (mut messages, mut pace) = (request.into_inner(), Pace::default());
+        let (mut messages, mut pace) = (request.into_inner(), UploadPace::default());
         let Some(Payload::Metadata(metadata)) = next(&mut messages, &mut pace).await? else {
             let error = Error::invalid("metadata", "must be in the first message, before any chunk");
             return Err(GrpcError(error).into());
@@ -88,7 +88,7 @@ impl AttachmentsService for Calls {
 /// What the next message of an upload carries, if there is one.
 async fn next(
     messages: &mut Streaming<v1::UploadAttachmentRequest>,
-    pace: &mut Pace,
+    pace: &mut UploadPace,
 ) -> Result<Option<Payload>, Status> {
     match pace.wait(messages.message()).await.map_err(GrpcError)?? {
         None => Ok(None),

@@ -1,9 +1,9 @@
 //! Files as resources: a host shows them to people, who choose what a model is to see.
 
 use super::{McpServer, failure};
-use memtrove_core::files::{Code, FilePath, FileRole};
+use memtrove_core::files::{Code, FilePath};
 use memtrove_core::{Error, Result};
-use memtrove_service::files::ListFiles;
+use memtrove_service::files::{ListFiles, Reader};
 use memtrove_wire::files::Envelope;
 use memtrove_wire::tools::shown;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -34,9 +34,9 @@ pub(super) async fn list(
 ) -> Result<ListResourcesResult, ErrorData> {
     let page = async {
         let caller = server.files_caller()?;
-        server.services.files.admit(&caller, FileRole::Reader).await?;
-        let request = ListFiles { prefix: None, limit: Some(PAGE), after: cursor };
-        server.services.files.list(&caller, request).await
+        let files = &server.services.files;
+        let admitted = files.admit(caller).await?;
+        files.list(&admitted, ListFiles { prefix: None, limit: Some(PAGE), after: cursor }).await
     };
     let page = page.await.map_err(|error| refused(error, None))?;
     let files = page.files.into_iter().map(|file| Resource::new(address(&file.path), file.path));
@@ -54,8 +54,8 @@ pub(super) async fn read(server: &McpServer, uri: String) -> Result<ReadResource
         };
         let path = FilePath::from_encoded(path)?;
         let caller = server.files_caller()?;
-        server.services.files.admit(&caller, FileRole::Reader).await?;
-        let file = server.services.files.get(&caller, path).await?;
+        let files = &server.services.files;
+        let file = files.get(&files.admit::<Reader>(caller).await?, path).await?;
         let envelope: Envelope = serde_json::from_str(&file.document)
             .map_err(|error| Error::Internal(format!("a stored document cannot be read: {error}")))?;
         Ok(shown(&envelope.content))

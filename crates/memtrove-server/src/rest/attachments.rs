@@ -24,6 +24,7 @@ use memtrove_core::{AttachmentId, Error, Resource, Result as CoreResult, parse_u
 use memtrove_service::attachments::{Content, DownloadUrl, NewAttachment, NewSource, Upload};
 use memtrove_wire as wire;
 use serde::Deserialize;
+use std::time::Duration;
 use utoipa::{IntoParams, ToSchema};
 
 /// The part of a form that is the file.
@@ -31,6 +32,8 @@ const FILE: &str = "file";
 
 /// The most bytes of a request that names a source.
 const MAX_SOURCE_BYTES: u64 = 64 * 1024;
+/// How long it may take to come.
+const SOURCE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An attachment's id in a path.
 fn attachment_id(text: &str) -> CoreResult<AttachmentId> {
@@ -124,7 +127,8 @@ async fn upload(
 /// The JSON of a request whose body nobody has limited yet.
 async fn source(mut request: Request) -> Result<wire::CreateAttachmentRequest, ApiError> {
     let watch = Incoming::limit(&mut request, MAX_SOURCE_BYTES);
-    let body = extract::Body::from_request(request, &()).await.map_err(|error| match watch.stopped() {
+    let read = tokio::time::timeout(SOURCE_TIMEOUT, extract::Body::from_request(request, &()));
+    let body = read.await.map_err(|_| Error::Timeout)?.map_err(|error| match watch.stopped() {
         Some(_) => Error::TooLarge { max_bytes: MAX_SOURCE_BYTES, actual_bytes: None }.into(),
         None => error,
     })?;
@@ -237,4 +241,22 @@ pub(super) async fn delete_attachment(
 ) -> Result<StatusCode, ApiError> {
     app.0.services.attachments.delete(&caller, attachment_id(&id)?).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::body::Body;
+    use axum::response::IntoResponse;
+    use futures_util::StreamExt;
+    use http::header::CONTENT_TYPE;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_source_whose_name_does_not_come_is_not_waited_for() {
+        let begun = futures_util::stream::once(async { Ok::<_, std::io::Error>("{\"sourceUrl\":") });
+        let body = Body::from_stream(begun.chain(futures_util::stream::pending()));
+        let request = Request::post("/v1/attachments").header(CONTENT_TYPE, "application/json");
+        let error = source(request.body(body).unwrap()).await.unwrap_err();
+        assert_eq!(error.into_response().status(), StatusCode::GATEWAY_TIMEOUT);
+    }
 }

@@ -3,7 +3,7 @@
 use super::App;
 use super::error::ApiError;
 use super::extract::{self, Body, Query, Segments, User};
-use super::reply::{Created, Ok200, Written};
+use super::reply::{Created, Ok200, RenderedJson};
 use axum::extract::State;
 use http::HeaderMap;
 use memtrove_core::{EntryId, Error, Result as CoreResult};
@@ -64,10 +64,10 @@ pub(super) async fn list_entries(
     Segments(id): Segments<String>,
     Query(query): Query<EntriesQuery>,
     State(app): State<App>,
-) -> Result<Written, ApiError> {
+) -> Result<RenderedJson, ApiError> {
     let id = extract::conversation_id(&id)?;
     let page = app.0.services.conversations.list_entries(&caller, id, query.read()?).await?;
-    Ok(Written(entries_page::<wire::Entry>(page).to_json()))
+    Ok(RenderedJson(entries_page::<wire::Entry>(page).to_json()))
 }
 
 impl EntriesQuery {

@@ -29,11 +29,15 @@ use crate::forward::Peers;
 use axum::Router;
 use axum::routing::{any, get};
 use files::documents::no_path;
+use http::HeaderName;
 use memtrove_service::Services;
 use stats::Prometheus;
 use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+
+/// Says of an answer that it was given before, under the same key.
+pub(crate) const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// What handlers work with.
 #[derive(Clone)]
@@ -161,14 +165,14 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(files::lifecycle::apply_retention))
         .routes(routes!(files::lifecycle::forget_user))
         .routes(routes!(files::lifecycle::forget_user_by_id))
-        .routes(routes!(memories::finding::list_memories, memories::entries::add_memory))
+        .routes(routes!(memories::search::list_memories, memories::entries::add_memory))
         .routes(routes!(
             memories::entries::get_memory,
             memories::entries::update_memory,
             memories::entries::delete_memory
         ))
-        .routes(routes!(memories::finding::filter_memories))
-        .routes(routes!(memories::finding::search_memories))
+        .routes(routes!(memories::search::filter_memories))
+        .routes(routes!(memories::search::search_memories))
         .routes(routes!(memories::bulk::bulk_add))
         .routes(routes!(memories::bulk::bulk_delete))
         .routes(routes!(memories::bulk::clear_memories))
@@ -200,9 +204,9 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(openspec::entries::knowledge_metadata))
         .routes(routes!(mem0::system::ping))
         .routes(routes!(mem0::entries::add))
-        .routes(routes!(mem0::finding::search))
-        .routes(routes!(mem0::finding::list))
-        .routes(routes!(mem0::finding::delete_all))
+        .routes(routes!(mem0::search::search))
+        .routes(routes!(mem0::search::list))
+        .routes(routes!(mem0::search::delete_all))
         .routes(routes!(mem0::entries::get, mem0::entries::update, mem0::entries::delete))
         .routes(routes!(mem0::history::history))
         .routes(routes!(mem0::batch::batch_update, mem0::batch::batch_delete))

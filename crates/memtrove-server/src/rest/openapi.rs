@@ -46,7 +46,7 @@ use utoipa::{OpenApi as _, PartialSchema, ToSchema};
         (name = "operations", description = "Health")
     )
 )]
-struct Head;
+struct ApiHead;
 
 /// Errors that any operation may answer with, whatever else it says.
 const COMMON_ERRORS: [(&str, &str); 10] = [
@@ -103,7 +103,7 @@ const OPERATIONS: [(&str, &str, &str, &str, Option<&str>); 4] = [
 
 /// The document of the whole API.
 pub fn document() -> OpenApi {
-    let mut document = Head::openapi();
+    let mut document = ApiHead::openapi();
     document.info.version = env!("CARGO_PKG_VERSION").to_owned();
     document.merge(super::routes().split_for_parts().1);
     // The router's spelling of a path that may contain slashes.

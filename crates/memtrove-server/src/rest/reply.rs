@@ -16,9 +16,9 @@ pub(super) struct Ok200<T>(pub T);
 pub(super) struct Created<T>(pub T);
 
 /// 200 with a body that already is JSON.
-pub(super) struct Written(pub Vec<u8>);
+pub(super) struct RenderedJson(pub Vec<u8>);
 
-impl IntoResponse for Written {
+impl IntoResponse for RenderedJson {
     fn into_response(self) -> Response {
         (StatusCode::OK, [(CONTENT_TYPE, JSON_UTF8)], self.0).into_response()
     }

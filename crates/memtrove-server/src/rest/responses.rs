@@ -4,7 +4,7 @@ use super::App;
 use super::error::{ApiError, ErrorBody};
 use super::extract::{self, Query, Segments, User};
 use super::memories::no_store;
-use crate::forward::{Asked, Whose};
+use crate::forward::{ForwardedRequest, Whose};
 use axum::extract::State;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -75,7 +75,7 @@ pub(super) async fn replay_response(
     Segments(id): Segments<String>,
     Query(query): Query<ReplayQuery>,
     headers: HeaderMap,
-    asked: Asked,
+    asked: ForwardedRequest,
     State(app): State<App>,
 ) -> Result<Response, ApiError> {
     let id = extract::conversation_id(&id)?;
@@ -104,7 +104,7 @@ pub(super) async fn replay_response(
 pub(super) async fn cancel_response(
     User(caller): User,
     Segments(id): Segments<String>,
-    asked: Asked,
+    asked: ForwardedRequest,
     State(app): State<App>,
 ) -> Result<Response, ApiError> {
     let id = extract::conversation_id(&id)?;
@@ -120,17 +120,17 @@ pub(super) async fn cancel_response(
 
 /// A recording as a stream, behind the event with this id if it is one of it.
 fn told(mut reader: Reader, last: Option<&str>) -> Response {
-    let restart = match last.map(|last| Place::of(last, &mut reader)) {
-        Some(Place::Behind) => return StatusCode::NO_CONTENT.into_response(),
-        Some(Place::Elsewhere) => Some(Event::default().event("restart").data("{}")),
-        Some(Place::Found) | None => None,
+    let restart = match last.map(|last| ResumePoint::of(last, &mut reader)) {
+        Some(ResumePoint::Behind) => return StatusCode::NO_CONTENT.into_response(),
+        Some(ResumePoint::Elsewhere) => Some(Event::default().event("restart").data("{}")),
+        Some(ResumePoint::Found) | None => None,
     };
     let events = stream::iter(restart.map(Ok)).chain(events(reader));
     Sse::new(events).keep_alive(KeepAlive::new().interval(HEARTBEAT)).into_response()
 }
 
 /// Where the id of an event leads.
-enum Place {
+enum ResumePoint {
     /// Into the recording, whose reader is there now.
     Found,
     /// Behind all of it.
@@ -139,7 +139,7 @@ enum Place {
     Elsewhere,
 }
 
-impl Place {
+impl ResumePoint {
     fn of(last: &str, reader: &mut Reader) -> Self {
         let Some((recording, place)) = last.split_once(':') else { return Self::Elsewhere };
         if parse_uuid(recording) != Some(reader.recording_id()) {

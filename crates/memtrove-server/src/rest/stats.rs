@@ -239,12 +239,12 @@ fn parse_step(text: &str) -> Option<Duration> {
 /// The Prometheus server that scrapes us, if there is one.
 #[derive(Clone)]
 pub struct Prometheus {
-    server: Option<Server>,
+    server: Option<PrometheusServer>,
     clock: Arc<dyn Clock>,
 }
 
 #[derive(Clone)]
-struct Server {
+struct PrometheusServer {
     endpoint: String,
     client: reqwest::Client,
 }
@@ -254,7 +254,7 @@ impl Prometheus {
     /// [`Error::PrometheusNotConfigured`]. Fails when no HTTP client can be made.
     pub fn new(url: Option<&str>, clock: Arc<dyn Clock>) -> Result<Self, reqwest::Error> {
         let server = match url.map(str::trim).filter(|url| !url.is_empty()) {
-            Some(url) => Some(Server {
+            Some(url) => Some(PrometheusServer {
                 endpoint: format!("{}/api/v1/query_range", url.trim_end_matches('/')),
                 client: reqwest::Client::builder().timeout(QUERY_TIMEOUT).build()?,
             }),
@@ -288,7 +288,7 @@ impl Prometheus {
 
 /// Why there is no answer; for the log only.
 #[derive(Debug, thiserror::Error)]
-enum Failure {
+enum QueryFailure {
     #[error("{}", with_causes(.0))]
     Transport(#[from] reqwest::Error),
     #[error("status {status}: {text}")]
@@ -308,8 +308,8 @@ fn with_causes(error: &dyn std::error::Error) -> String {
     text
 }
 
-impl Server {
-    async fn query(&self, query: &str, range: Range) -> Result<Vec<StatsSeries>, Failure> {
+impl PrometheusServer {
+    async fn query(&self, query: &str, range: Range) -> Result<Vec<StatsSeries>, QueryFailure> {
         let parameters = [
             ("query", query.to_owned()),
             ("start", unix_seconds(range.start)),
@@ -321,7 +321,7 @@ impl Server {
         let body = response.bytes().await?;
         if !status.is_success() {
             let text = String::from_utf8_lossy(&body).chars().take(200).collect();
-            return Err(Failure::Refused { status: status.as_u16(), text });
+            return Err(QueryFailure::Refused { status: status.as_u16(), text });
         }
         parse_matrix(&body)
     }
@@ -333,14 +333,14 @@ fn unix_seconds(timestamp: Timestamp) -> String {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct PrometheusResponse {
     status: String,
-    data: Option<AnswerData>,
+    data: Option<PrometheusData>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct AnswerData {
+struct PrometheusData {
     result_type: String,
     result: Vec<AnswerSeries>,
 }
@@ -351,11 +351,12 @@ struct AnswerSeries {
     values: Vec<(f64, String)>,
 }
 
-fn parse_matrix(body: &[u8]) -> Result<Vec<StatsSeries>, Failure> {
-    let answer: Answer = serde_json::from_slice(body).map_err(|error| Failure::Garbage(error.to_string()))?;
+fn parse_matrix(body: &[u8]) -> Result<Vec<StatsSeries>, QueryFailure> {
+    let answer: PrometheusResponse =
+        serde_json::from_slice(body).map_err(|error| QueryFailure::Garbage(error.to_string()))?;
     let data = match answer.data {
         Some(data) if answer.status == "success" && data.result_type == "matrix" => data,
-        _ => return Err(Failure::Garbage(format!("status {}, no matrix", answer.status))),
+        _ => return Err(QueryFailure::Garbage(format!("status {}, no matrix", answer.status))),
     };
     data.result
         .into_iter()
@@ -367,8 +368,8 @@ fn parse_matrix(body: &[u8]) -> Result<Vec<StatsSeries>, Failure> {
         .collect()
 }
 
-fn point((seconds, text): (f64, String)) -> Result<StatsPoint, Failure> {
-    let value: f64 = text.parse().map_err(|_| Failure::Garbage(format!("value {text:?}")))?;
+fn point((seconds, text): (f64, String)) -> Result<StatsPoint, QueryFailure> {
+    let value: f64 = text.parse().map_err(|_| QueryFailure::Garbage(format!("value {text:?}")))?;
     Ok(StatsPoint {
         timestamp: Timestamp::from_micros((seconds * 1e6).round() as i64),
         value: value.is_finite().then_some(value),

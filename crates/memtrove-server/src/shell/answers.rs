@@ -3,9 +3,10 @@
 //!
 //! hyper asks for more of an answer only when the piece before it is on its way. So an answer that nobody takes cannot notice that
 //! by itself: its bytes lie in a place that a sweeper can empty. What hyper has by then are copies of a few pieces, which go with
-//! their connection.
+//! their connection. After the last piece it asks for nothing, so over HTTP/2, where a piece may wait for its window for ever, the
+//! last one is small.
 
-use super::connection::Connection;
+use super::connection::{Connection, OpenRequest};
 use super::pace::Patience;
 use super::room::{Asker, Full, Room, RoomLimits, Share};
 use axum::body::{Body, HttpBody};
@@ -23,23 +24,25 @@ use tokio::time::{Instant, sleep};
 const SMALL: usize = 4 * 1024;
 /// Larger answers are handed on in copies of so many bytes, so that a piece that waits for its reader does not keep the whole.
 const PIECE: usize = 32 * 1024;
+/// The last piece over HTTP/2 has no more bytes: nobody sees whether it is taken.
+const TAIL: usize = 1024;
 /// How often the sweeper looks.
 const TICK: Duration = Duration::from_secs(1);
 
 /// The answers that are being sent.
 #[derive(Debug, Clone)]
-pub(super) struct Answers(Arc<Inner>);
+pub(super) struct Answers(Arc<AnswersInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct AnswersInner {
     room: Room,
     patience: Patience,
-    held: Mutex<Held>,
+    held: Mutex<HeldAnswers>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
-    places: HashMap<u64, Arc<Place>>,
+struct HeldAnswers {
+    places: HashMap<u64, Arc<HeldAnswer>>,
     next: u64,
     /// There is a sweeper; it ends when nothing is held any more.
     swept: bool,
@@ -47,7 +50,7 @@ struct Held {
 
 /// Where the bytes of an answer lie.
 #[derive(Debug)]
-struct Place {
+struct HeldAnswer {
     connection: Arc<Connection>,
     rest: Mutex<Rest>,
 }
@@ -75,7 +78,7 @@ impl Answers {
     pub(super) fn new(limit: u64, patience: Patience) -> Self {
         // A connection is what a reader has; a credential may be that of a service with many of them.
         let limits = RoomLimits { all: limit, credential: limit / 2, connection: limit / 4 };
-        Self(Arc::new(Inner { room: Room::new(limits), patience, held: Mutex::default() }))
+        Self(Arc::new(AnswersInner { room: Room::new(limits), patience, held: Mutex::default() }))
     }
 
     /// Makes room for an answer and holds it there until it is taken. What comes piece by piece holds no more than a piece, and
@@ -117,6 +120,11 @@ impl Answers {
         Ok(Response::from_parts(head, Body::new(Sending { place: Some(place), other, rest: body })))
     }
 
+    /// Whether this caller has as many answers unread as it may.
+    pub(super) fn has_its_part(&self, asker: &Asker) -> bool {
+        !self.0.room.is_empty() && self.0.room.share(asker).is_at_its_limit()
+    }
+
     /// Sees to it that the peer takes what comes piece by piece. It may be silent for as long as it likes.
     fn watch(&self, response: Response, asker: &Asker) -> Response {
         let place = self.register(Bytes::new(), self.0.room.share(asker), asker);
@@ -127,15 +135,15 @@ impl Answers {
         let (mut share, length) = (self.0.room.share(asker), bytes.len() as u64);
         match share.grow(length) {
             Ok(()) => {}
-            Err(_) if must => {
-                self.0.let_go_of_resting();
-                share.grow_anyway(length);
-            }
-            Err(Full::Caller) => return Err(NoRoom),
-            Err(Full::Everybody) => {
-                // Those whose readers rest go before those who come.
-                self.0.let_go_of_resting();
-                share.grow(length).map_err(|_| NoRoom)?;
+            Err(full) => {
+                // Those whose readers rest go before those who come. Who has its part has to read itself.
+                if full == Full::Everybody {
+                    self.0.let_go_of_resting();
+                }
+                match share.grow(length) {
+                    Err(_) if must => share.grow_anyway(length),
+                    grown => grown.map_err(|_| NoRoom)?,
+                }
             }
         }
         Ok(self.register(bytes, share, asker))
@@ -149,7 +157,7 @@ impl Answers {
         }
         let share = Some(share);
         let rest = Mutex::new(Rest { bytes, whole, share, paced, handed: false, taken: Instant::now() });
-        let place = Arc::new(Place { connection, rest });
+        let place = Arc::new(HeldAnswer { connection, rest });
         let mut held = self.0.held();
         let key = held.next;
         held.next += 1;
@@ -157,12 +165,13 @@ impl Answers {
         if !std::mem::replace(&mut held.swept, true) {
             tokio::spawn(sweep(Arc::downgrade(&self.0), TICK.min(self.0.patience.stall / 4)));
         }
-        Registered { key, place, answers: Arc::clone(&self.0) }
+        let _open = OpenRequest::on(&place.connection);
+        Registered { key, place, answers: Arc::clone(&self.0), _open }
     }
 }
 
 /// Lets go of what is not taken, for as long as something is held.
-async fn sweep(answers: Weak<Inner>, tick: Duration) {
+async fn sweep(answers: Weak<AnswersInner>, tick: Duration) {
     loop {
         sleep(tick).await;
         let Some(answers) = answers.upgrade() else { return };
@@ -178,8 +187,8 @@ async fn sweep(answers: Weak<Inner>, tick: Duration) {
     }
 }
 
-impl Inner {
-    fn held(&self) -> MutexGuard<'_, Held> {
+impl AnswersInner {
+    fn held(&self) -> MutexGuard<'_, HeldAnswers> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -189,7 +198,7 @@ impl Inner {
         self.let_go_where(|place, now| place.rests(now) >= a_while);
     }
 
-    fn let_go_where(&self, is_meant: impl Fn(&Place, Instant) -> bool) {
+    fn let_go_where(&self, is_meant: impl Fn(&HeldAnswer, Instant) -> bool) {
         let now = Instant::now();
         let meant: Vec<_> =
             self.held().places.values().filter(|place| is_meant(place, now)).cloned().collect();
@@ -202,7 +211,7 @@ impl Inner {
     }
 }
 
-impl Place {
+impl HeldAnswer {
     fn rest(&self) -> MutexGuard<'_, Rest> {
         self.rest.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -237,11 +246,12 @@ impl Place {
         }
         rest.taken = Instant::now();
         rest.handed = true;
+        let length = self.before_tail(rest.bytes.len()).min(PIECE);
         let piece = if rest.whole {
-            std::mem::take(&mut rest.bytes)
+            rest.bytes.split_to(length)
         } else {
-            let piece = Bytes::copy_from_slice(&rest.bytes[..rest.bytes.len().min(PIECE)]);
-            rest.bytes.advance(piece.len());
+            let piece = Bytes::copy_from_slice(&rest.bytes[..length]);
+            rest.bytes.advance(length);
             piece
         };
         self.connection.took(piece.len());
@@ -249,6 +259,14 @@ impl Place {
             self.end_pace(&mut rest);
         }
         Ok(piece)
+    }
+
+    /// How many of so many bytes may be handed on in one piece.
+    fn before_tail(&self, length: usize) -> usize {
+        match self.connection.speaks_http2() {
+            true if length > TAIL => length - TAIL,
+            _ => length,
+        }
     }
 
     /// Notes that more was asked for than was held: what was handed on is on its way.
@@ -279,8 +297,9 @@ struct NotRead;
 /// A place that is known to the sweeper for as long as this lives.
 struct Registered {
     key: u64,
-    place: Arc<Place>,
-    answers: Arc<Inner>,
+    place: Arc<HeldAnswer>,
+    answers: Arc<AnswersInner>,
+    _open: Option<OpenRequest>,
 }
 
 impl Drop for Registered {
@@ -320,9 +339,15 @@ impl HttpBody for Sending {
             *place = None;
             return Poll::Ready(Some(Err(error.into())));
         }
-        let polled = Pin::new(rest).poll_frame(cx);
-        match &polled {
-            Poll::Ready(Some(Ok(_))) => held.hand_on(),
+        let mut polled = Pin::new(rest).poll_frame(cx);
+        match &mut polled {
+            Poll::Ready(Some(Ok(frame))) => {
+                if let Some(data) = frame.data_mut().filter(|data| data.len() > SMALL) {
+                    let tail = data.split_off(held.before_tail(data.len()));
+                    *other = (!tail.is_empty()).then_some(Ok(Frame::data(tail)));
+                }
+                held.hand_on();
+            }
             Poll::Ready(Some(Err(_)) | None) => *place = None,
             Poll::Pending => {}
         }

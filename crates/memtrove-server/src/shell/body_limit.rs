@@ -47,12 +47,17 @@ pub(super) fn apply(request: &mut Request, limit: u64) -> Result<Option<Overrun>
         }
         None => {
             DefaultBodyLimit::disable().apply(request);
-            let overrun = Overrun(Arc::default());
-            let inner = std::mem::take(request.body_mut());
-            *request.body_mut() = Body::new(Limited { inner, left: limit, overrun: overrun.clone() });
-            Ok(Some(overrun))
+            Ok(Some(watch(request, limit)))
         }
     }
+}
+
+/// Lets no more than these bytes of a body through, whatever it says of itself.
+pub(super) fn watch(request: &mut Request, limit: u64) -> Overrun {
+    let overrun = Overrun(Arc::default());
+    let inner = std::mem::take(request.body_mut());
+    *request.body_mut() = Body::new(Limited { inner, left: limit, overrun: overrun.clone() });
+    overrun
 }
 
 /// Goes on reading a body that nobody wants, for a while.

@@ -15,7 +15,41 @@ pub struct Connection {
     speaks_http2: AtomicBool,
     given_up: AtomicBool,
     told: Notify,
+    /// What is on its way to the peer is of no use any more.
+    abandoned: AtomicBool,
     reader: Mutex<Reader>,
+    requests: Mutex<Requests>,
+}
+
+/// The requests of a connection that are not answered to their end.
+#[derive(Debug)]
+struct Requests {
+    open: usize,
+    /// When there was none any more.
+    idle_since: Instant,
+}
+
+/// A request that is not answered to its end, for as long as this lives.
+#[derive(Debug)]
+pub(super) struct OpenRequest(Arc<Connection>);
+
+impl OpenRequest {
+    /// None over HTTP/1.1, where hyper sees by itself which connections are idle.
+    pub(super) fn on(connection: &Arc<Connection>) -> Option<Self> {
+        if !connection.speaks_http2() {
+            return None;
+        }
+        connection.requests().open += 1;
+        Some(Self(Arc::clone(connection)))
+    }
+}
+
+impl Drop for OpenRequest {
+    fn drop(&mut self) {
+        let mut requests = self.0.requests();
+        requests.open -= 1;
+        requests.idle_since = Instant::now();
+    }
 }
 
 /// How its peer takes the answers that are held for it.
@@ -34,7 +68,9 @@ impl Connection {
             speaks_http2: AtomicBool::new(false),
             given_up: AtomicBool::new(false),
             told: Notify::new(),
+            abandoned: AtomicBool::new(false),
             reader: Mutex::default(),
+            requests: Mutex::new(Requests { open: 0, idle_since: Instant::now() }),
         })
     }
 
@@ -64,8 +100,24 @@ impl Connection {
         self.told.notify_one();
     }
 
+    #[cfg(test)]
     pub(super) fn is_given_up(&self) -> bool {
         self.given_up.load(Ordering::Relaxed)
+    }
+
+    /// Says that its peer is not waited for: what was written and not taken goes with the connection.
+    pub(super) fn abandon(&self) {
+        self.abandoned.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.abandoned.load(Ordering::Relaxed)
+    }
+
+    /// Since when every request was answered to its end.
+    pub(super) fn idle_since(&self) -> Option<Instant> {
+        let requests = self.requests();
+        (requests.open == 0).then_some(requests.idle_since)
     }
 
     /// Waits until it is given up.
@@ -100,6 +152,10 @@ impl Connection {
     /// Whether the peer takes less than it must, of all its answers together: they share what it can take.
     pub(super) fn is_slow(&self, now: Instant) -> bool {
         self.reader().pace.as_mut().is_some_and(|pace| pace.wait(now) <= now)
+    }
+
+    fn requests(&self) -> MutexGuard<'_, Requests> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn reader(&self) -> MutexGuard<'_, Reader> {

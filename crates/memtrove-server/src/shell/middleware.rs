@@ -4,15 +4,17 @@ use super::access::Noted;
 use super::answers::{Answers, NoRoom};
 use super::bodies::{Bodies, Watched};
 use super::body_limit::{self, Overrun};
+use super::connection::OpenRequest;
 use super::meter::{Meter, UNMATCHED};
 use super::pace::Patience;
 use super::request_id::{self, X_REQUEST_ID};
 use super::room::Asker;
-use super::whole_messages::WholeMessages;
+use super::whole_messages::{Messages, WholeMessages};
 use super::{ShellConfig, compression};
 use crate::auth::loopback;
 use crate::grpc::deadline;
 use crate::grpc::error::over_rest;
+use crate::rest::IDEMPOTENCY_REPLAYED;
 use crate::rest::operation;
 use crate::rest::surface::Surface;
 use crate::telemetry::panic_text;
@@ -101,7 +103,7 @@ where
 {
     type Response = Response;
     type Error = Infallible;
-    type Future = Answer<S::Future>;
+    type Future = ResponseFuture<S::Future>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(cx)
@@ -154,11 +156,15 @@ where
             }
             Admitted { refusal: Some(loopback::refusal()), ..Admitted::default() }
         };
+        let refusal = refusal.or_else(|| {
+            // What is done is answered, whether there is room or not; so nothing is done for those who do not read.
+            (!only_reads && self.answers.has_its_part(&asker)).then_some(NO_ROOM)
+        });
         let handler = match refusal {
             Some(error) => Handler::Refused(Some(error)),
             None => Handler::Running(self.inner.call(request)),
         };
-        Answer {
+        ResponseFuture {
             handler,
             time_limit,
             sleep: None,
@@ -175,6 +181,7 @@ where
                 encoding,
                 overrun,
                 body,
+                _open: asker.connection.as_ref().and_then(OpenRequest::on),
                 asker,
                 answers: self.answers.clone(),
                 only_reads,
@@ -187,11 +194,18 @@ where
     }
 }
 
-/// Whether a call reads its message without asking who calls.
+/// Whether a request is answered without asking who calls: its credential may be made up.
 fn is_open(path: &str) -> bool {
-    ["/memory.v1.SystemService/", "/grpc.health.", "/grpc.reflection."]
-        .iter()
-        .any(|open| path.starts_with(open))
+    const OPEN: [&str; 7] = [
+        "/memory.v1.SystemService/",
+        "/grpc.health.",
+        "/grpc.reflection.",
+        "/openapi.json",
+        "/docs",
+        "/metrics",
+        "/v1/attachments/download/",
+    ];
+    path == "/" || OPEN.iter().any(|open| path.starts_with(open))
 }
 
 /// What became of a request's body before its handler saw it.
@@ -216,11 +230,14 @@ impl<S> Shell<S> {
         limit: u64,
     ) -> Admitted {
         if surface == Surface::Grpc {
-            // What a message may have is for those who read messages.
+            // What a message may have is for those who read messages. A call that is no stream has one: after it they would read
+            // on, and keep nothing, until there is no room left for anybody.
+            let overrun =
+                (!streamed).then(|| body_limit::watch(request, limit.saturating_add(Messages::HEAD as u64)));
             let body = self.bodies.watch(request, asker, streamed);
             let whole = WholeMessages::new(std::mem::take(request.body_mut()), limit);
             *request.body_mut() = Body::new(whole);
-            return Admitted { body, ..Admitted::default() };
+            return Admitted { overrun, body, ..Admitted::default() };
         }
         if streamed {
             DefaultBodyLimit::disable().apply(request);
@@ -242,7 +259,7 @@ enum Handler<F> {
 }
 
 /// The response head, once there is one.
-pub(super) struct Answer<F>
+pub(super) struct ResponseFuture<F>
 where
     F: Future<Output = Result<Response, Infallible>> + Unpin + Send + 'static,
 {
@@ -273,6 +290,7 @@ struct About {
     /// Its body, with the room that it took.
     body: Option<Watched>,
     asker: Asker,
+    _open: Option<OpenRequest>,
     answers: Answers,
     /// Nothing is done that an answer must tell of.
     only_reads: bool,
@@ -284,14 +302,14 @@ struct About {
     ends: Option<tokio::time::Instant>,
 }
 
-impl<F> Future for Answer<F>
+impl<F> Future for ResponseFuture<F>
 where
     F: Future<Output = Result<Response, Infallible>> + Unpin + Send + 'static,
 {
     type Output = Result<Response, Infallible>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Answer { handler, time_limit, sleep, id, about, body_limit } = self.get_mut();
+        let ResponseFuture { handler, time_limit, sleep, id, about, body_limit } = self.get_mut();
         let poll = || {
             let _entered = about.span.enter();
             let Poll::Ready(polled) = poll_handler(handler, about, *time_limit, sleep, cx) else {
@@ -320,7 +338,7 @@ where
 
 /// A caller that hangs up is counted, and what it began is done all the same: a change that may be committed must also
 /// be audited.
-impl<F> Drop for Answer<F>
+impl<F> Drop for ResponseFuture<F>
 where
     F: Future<Output = Result<Response, Infallible>> + Unpin + Send + 'static,
 {
@@ -405,7 +423,9 @@ impl About {
     /// Holds an answer until it is read, if there is room for that.
     fn hold(&self, response: Response, cx: &mut Context<'_>) -> Response {
         let is_ready = self.surface == Surface::Grpc && !self.streamed;
-        match self.answers.hold(response, &self.asker, is_ready, !self.only_reads, cx) {
+        // The answer to a repetition tells of nothing that was done now.
+        let must = !self.only_reads && !response.headers().contains_key(IDEMPOTENCY_REPLAYED);
+        match self.answers.hold(response, &self.asker, is_ready, must, cx) {
             Ok(response) => response,
             Err(NoRoom) => self.refuse(NO_ROOM),
         }

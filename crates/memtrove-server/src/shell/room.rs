@@ -10,13 +10,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Bytes for everybody.
 #[derive(Debug, Clone)]
-pub(super) struct Room(Arc<Inner>);
+pub(super) struct Room(Arc<RoomInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct RoomInner {
     limits: RoomLimits,
     credentials: RandomState,
-    taken: Mutex<Taken>,
+    taken: Mutex<RoomUsage>,
 }
 
 /// How much there is, and of it for one.
@@ -28,7 +28,7 @@ pub(super) struct RoomLimits {
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct RoomUsage {
     bytes: u64,
     by_holder: HashMap<Holder, u64>,
 }
@@ -89,26 +89,34 @@ pub(super) enum Full {
 /// What one request has of it; given back when it is dropped.
 #[derive(Debug)]
 pub(super) struct Share {
-    room: Arc<Inner>,
+    room: Arc<RoomInner>,
     holders: [Option<(Holder, u64)>; 2],
     bytes: u64,
 }
 
 impl Room {
     pub(super) fn new(limits: RoomLimits) -> Self {
-        Self(Arc::new(Inner { limits, credentials: RandomState::new(), taken: Mutex::default() }))
+        Self(Arc::new(RoomInner { limits, credentials: RandomState::new(), taken: Mutex::default() }))
     }
 
     /// An empty share.
     pub(super) fn share(&self, asker: &Asker) -> Share {
-        let RoomLimits { all: _, credential: per_credential, connection: per_connection } = self.0.limits;
+        let RoomLimits { all, credential: per_credential, connection: per_connection } = self.0.limits;
         let shown = (asker.authorization.as_ref().map(token), asker.api_key.as_ref().map(trimmed));
         let credential = (shown != (None, None)).then(|| self.0.credentials.hash_one(shown));
         let holders = [
-            Some((credential.map_or(Holder::Nameless, Holder::Credential), per_credential)),
+            Some(match credential {
+                Some(credential) => (Holder::Credential(credential), per_credential),
+                // Strangers together never have so much that those who are known have too little.
+                None => (Holder::Nameless, per_credential.min(all / 4)),
+            }),
             asker.connection.as_ref().map(|one| (Holder::Connection(one.id()), per_connection)),
         ];
         Share { room: Arc::clone(&self.0), holders, bytes: 0 }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.taken().bytes == 0
     }
 
     #[cfg(test)]
@@ -117,8 +125,8 @@ impl Room {
     }
 }
 
-impl Inner {
-    fn taken(&self) -> MutexGuard<'_, Taken> {
+impl RoomInner {
+    fn taken(&self) -> MutexGuard<'_, RoomUsage> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -141,6 +149,13 @@ impl Share {
         taken.add(&self.holders, more);
         self.bytes += more;
         Ok(())
+    }
+
+    /// Whether its caller has all of its part.
+    pub(super) fn is_at_its_limit(&self) -> bool {
+        let taken = self.room.taken();
+        let held = |holder| taken.by_holder.get(holder).copied().unwrap_or_default();
+        self.holders.iter().flatten().any(|(holder, limit)| held(holder) >= *limit)
     }
 
     /// Takes more, whether there is room or not.
@@ -169,7 +184,7 @@ impl Drop for Share {
     }
 }
 
-impl Taken {
+impl RoomUsage {
     fn add(&mut self, holders: &[Option<(Holder, u64)>], more: u64) {
         if more == 0 {
             return;

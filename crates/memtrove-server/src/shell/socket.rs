@@ -61,7 +61,7 @@ impl Socket {
             sleep.as_mut().reset(until);
         }
         sleep.as_mut().poll(cx).map(|()| {
-            self.connection.give_up();
+            self.connection.abandon();
             Err(io::Error::new(io::ErrorKind::TimedOut, "the peer does not take what it asked for"))
         })
     }
@@ -70,7 +70,7 @@ impl Socket {
 impl Drop for Socket {
     fn drop(&mut self) {
         // The system would otherwise go on offering the rest to a peer that does not take it.
-        if self.connection.is_given_up() {
+        if self.connection.is_abandoned() {
             let _ = self.stream.set_zero_linger();
         }
     }
@@ -149,7 +149,7 @@ mod tests {
         }
         let error = socket.write_all(&vec![0; 64 << 20]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-        assert!(connection.is_given_up());
+        assert!(connection.is_abandoned());
         drop(socket);
         let mut rest = Vec::new();
         let reset = client.read_to_end(&mut rest).await.unwrap_err();

@@ -18,7 +18,8 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    const HEAD: usize = 5;
+    /// Bytes before a message.
+    pub(super) const HEAD: usize = 5;
 
     /// Goes on behind these bytes; says how many of them come before the end of the last message that ends in them.
     pub(super) fn advance(&mut self, bytes: &[u8]) -> usize {

@@ -113,7 +113,7 @@ impl Attachments {
             .store
             .write("fetch_attachment", move |tx| Ok::<_, Error>(attachments::insert(tx, &stored)?))
             .await?;
-        let source = Source {
+        let source = FetchedSource {
             cx: self.cx.clone(),
             fetcher,
             url: source_url,
@@ -138,7 +138,7 @@ fn name_in(url: &str) -> Option<String> {
 }
 
 /// A file that was taken on.
-struct Source {
+struct FetchedSource {
     cx: Arc<Context>,
     fetcher: Fetcher,
     url: String,
@@ -148,7 +148,7 @@ struct Source {
     typed: bool,
 }
 
-impl Source {
+impl FetchedSource {
     /// Fetches it, and notes what came of it. If that cannot be noted, the clean-up gives it up after a while.
     async fn fetch(&self) {
         match self.is_wanted().await {

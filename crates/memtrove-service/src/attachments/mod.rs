@@ -145,7 +145,7 @@ fn require_tree(
     tenant: &Tenant,
     user: &UserId,
     attachment: &Attachment,
-) -> Result<rows::Head> {
+) -> Result<rows::ConversationHead> {
     let head = head(tx, tenant, user, attachment)?.filter(|head| !head.deleted);
     head.ok_or_else(|| not_found(attachment.id))
 }
@@ -156,7 +156,7 @@ fn head(
     tenant: &Tenant,
     user: &UserId,
     attachment: &Attachment,
-) -> Result<Option<rows::Head>> {
+) -> Result<Option<rows::ConversationHead>> {
     let Some(entry) = attachment.entry_id else { return Ok(None) };
     let Some(position) = entries::position(tx, entry)? else { return Ok(None) };
     Ok(rows::head(tx, tenant, user, position.conversation)?)

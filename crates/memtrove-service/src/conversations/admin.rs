@@ -13,7 +13,7 @@ use memtrove_store::Tx;
 use memtrove_store::changes::ChangeKind;
 use memtrove_store::conversations::entries::{Filter, MemoryFilter};
 use memtrove_store::conversations::groups::{self, Counts};
-use memtrove_store::conversations::listing::{self, AdminFilter, Place};
+use memtrove_store::conversations::listing::{self, AdminFilter, ListPosition};
 use memtrove_store::conversations::{ancestry, rows};
 
 /// A request for an admin's list of conversations.
@@ -115,7 +115,7 @@ impl Conversations {
             .store
             .read("admin_list_conversations", move |tx| {
                 let place = match after {
-                    None => Place::TOP,
+                    None => ListPosition::TOP,
                     Some(id) => {
                         listing::place_of(tx, &tenant, id)?.ok_or_else(|| page::unknown_cursor("after"))?
                     }

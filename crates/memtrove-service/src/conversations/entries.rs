@@ -18,7 +18,7 @@ use memtrove_core::{
 };
 use memtrove_store::changes::ChangeKind;
 use memtrove_store::conversations::entries::{End, Filter, MemoryFilter, Part, Range};
-use memtrove_store::conversations::rows::{self, Head};
+use memtrove_store::conversations::rows::{self, ConversationHead};
 use memtrove_store::conversations::{ancestry, entries, groups, idempotency, search};
 use memtrove_store::{TextDocument, Tx};
 use serde_json::value::RawValue;
@@ -303,7 +303,7 @@ pub(super) fn open_or_create(
     group: GroupId,
     checked: &Checked,
     now: Timestamp,
-) -> Result<Head> {
+) -> Result<ConversationHead> {
     if let Some(head) = head_for_writing(tx, caller.tenant(), &caller.user, id)? {
         authorise(&head, AccessLevel::Writer)?;
         return Ok(head);
@@ -330,7 +330,7 @@ pub(super) fn append_history(
     tx: &mut dyn Tx,
     caller: &Caller,
     id: ConversationId,
-    head: &Head,
+    head: &ConversationHead,
     entry_id: EntryId,
     checked: &Checked,
     now: Timestamp,

@@ -8,7 +8,7 @@ use memtrove_core::identity::{Caller, Tenant};
 use memtrove_core::{ConversationId, EntryId, Error, GroupId, Resource, Result, Timestamp};
 use memtrove_store::Tx;
 use memtrove_store::changes::ChangeKind;
-use memtrove_store::conversations::rows::{self, Head, NewConversation};
+use memtrove_store::conversations::rows::{self, ConversationHead, NewConversation};
 use memtrove_store::conversations::{ancestry, entries, groups};
 
 /// Where a fork leaves its parent.
@@ -89,7 +89,7 @@ pub(super) fn fork_tree(
     point: &ForkPoint,
     title: Option<&str>,
     now: Timestamp,
-) -> Result<Head> {
+) -> Result<ConversationHead> {
     let parent = open(tx, caller, point.conversation, AccessLevel::Writer)?;
     let group = groups::lock(tx, parent.group)?.ok_or_else(|| not_found(point.conversation))?;
     let view = ancestry::view(tx, parent.group, point.conversation, parent.is_fork)?;
@@ -128,5 +128,11 @@ pub(super) fn fork_tree(
     }
     ancestry::insert(tx, parent.group, id, &view.fork_at(excluded))?;
     publish(tx, caller.tenant(), ChangeKind::ConversationCreated, Some(&caller.user), id, None, now)?;
-    Ok(Head { group: parent.group, is_fork: true, has_history: false, deleted: false, access: parent.access })
+    Ok(ConversationHead {
+        group: parent.group,
+        is_fork: true,
+        has_history: false,
+        deleted: false,
+        access: parent.access,
+    })
 }

@@ -5,13 +5,13 @@ use super::entries::{Checked, append_history, check_content};
 use super::lifecycle::{empty_object, head_for_writing};
 use super::{AppendRequest, Conversations, authorise, not_found, publish};
 use memtrove_core::conversations::forks::Segment;
-use memtrove_core::conversations::transcript::{self, Node, Step, Stored};
+use memtrove_core::conversations::transcript::{self, Node, Stored, TranscriptStep};
 use memtrove_core::conversations::{AccessLevel, Channel, MAX_TITLE_CHARS};
 use memtrove_core::identity::Caller;
 use memtrove_core::{ConversationId, EntryId, Error, GroupId, Json, Result, Timestamp, UserId};
 use memtrove_store::Tx;
 use memtrove_store::changes::ChangeKind;
-use memtrove_store::conversations::rows::{self, Head, NewConversation};
+use memtrove_store::conversations::rows::{self, ConversationHead, NewConversation};
 use memtrove_store::conversations::{ancestry, entries, groups, memberships};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -136,7 +136,7 @@ fn to_do(transcript: &Transcript, stored: &HashMap<EntryId, Stored>, is_new: boo
     outcome(transcript, &transcript::plan(transcript.id, &nodes, stored), is_new)
 }
 
-fn outcome(transcript: &Transcript, steps: &[Step], is_new: bool) -> Imported {
+fn outcome(transcript: &Transcript, steps: &[TranscriptStep], is_new: bool) -> Imported {
     Imported {
         is_new,
         entries: steps.len(),
@@ -227,11 +227,11 @@ impl Work {
                 let ancestors = view.fork_at(place.map(|place| place.ord + 1));
                 let at = checked.said_at.unwrap_or(self.now);
                 let at = rows::touch_group(tx, head.group, step.conversation, at)?;
-                let branch = Branch { id: step.conversation, left: (left, answered), ancestors, at };
+                let branch = NewFork { id: step.conversation, left: (left, answered), ancestors, at };
                 self.fork(tx, head.group, &owner, &branch)?;
             }
             let has_history = !begun.insert(step.conversation);
-            let here = Head { is_fork: step.conversation != root, has_history, ..head };
+            let here = ConversationHead { is_fork: step.conversation != root, has_history, ..head };
             let entry =
                 append_history(tx, &self.caller, step.conversation, &here, node.entry, checked, self.now)?;
             stored.insert(node.entry, Stored { conversation: step.conversation, ord: entry.ord });
@@ -266,7 +266,7 @@ impl Work {
     }
 
     /// Makes the conversation that begins with a message, as a fork that sees what the message answers.
-    fn fork(&self, tx: &mut dyn Tx, group: GroupId, owner: &UserId, branch: &Branch) -> Result<()> {
+    fn fork(&self, tx: &mut dyn Tx, group: GroupId, owner: &UserId, branch: &NewFork) -> Result<()> {
         let tenant = self.caller.tenant();
         if branch.ancestors.len() > MAX_DEPTH {
             let message = format!("its branches leave each other more than {MAX_DEPTH} times");
@@ -292,7 +292,7 @@ impl Work {
 }
 
 /// A fork to be made.
-struct Branch {
+struct NewFork {
     id: ConversationId,
     /// The conversation it leaves, and the last entry it shares with it.
     left: (ConversationId, Option<EntryId>),

@@ -8,7 +8,7 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use memtrove_core::conversations::{Channel, Entry, MAX_INDEXED_CHARS};
 use memtrove_core::identity::{Principal, Role, Tenant};
 use memtrove_core::{ConversationId, EntryId, Error, Resource, Result, Timestamp};
-use memtrove_store::conversations::{meaning, search};
+use memtrove_store::conversations::{embeddings, search};
 use memtrove_store::{TextDocument, Tx};
 use uuid::Uuid;
 
@@ -100,7 +100,7 @@ fn index_one(tx: &mut dyn Tx, tenant: &Tenant, item: &CheckedItem) -> Result<()>
         return Err(Error::bad_request("Only history channel entries can be indexed"));
     }
     search::remove_unindexed(tx, tenant, item.entry, entry.created_at)?;
-    meaning::touch(tx, entry.group)?;
+    embeddings::touch(tx, entry.group)?;
     Ok(tx.index_text(TextDocument {
         is_new: false,
         id: item.entry.0,

@@ -8,7 +8,7 @@ use memtrove_core::identity::{Caller, Tenant};
 use memtrove_core::{ConversationId, Error, GroupId, Json, Result, Timestamp, UserId};
 use memtrove_store::Tx;
 use memtrove_store::changes::ChangeKind;
-use memtrove_store::conversations::listing::{self, Place};
+use memtrove_store::conversations::listing::{self, ListPosition};
 use memtrove_store::conversations::rows::{self, NewConversation};
 use memtrove_store::conversations::{groups, memberships, transfers};
 use serde_json::Value;
@@ -130,10 +130,10 @@ impl Conversations {
             .store
             .read("list_conversations", move |tx| {
                 let mut place = match after {
-                    None => Place::TOP,
+                    None => ListPosition::TOP,
                     Some(id) => rows::get(tx, caller.tenant(), &caller.user, id)?
                         .filter(|conversation| mode != ListMode::Roots || conversation.is_root())
-                        .map(|conversation| Place::after(&conversation))
+                        .map(|conversation| ListPosition::after(&conversation))
                         .ok_or_else(|| page::unknown_cursor("after"))?,
                 };
                 let cursor = |conversation: &Conversation| conversation.id.to_string();
@@ -146,7 +146,7 @@ impl Conversations {
                     let part =
                         listing::visible(tx, caller.tenant(), &caller.user, mode, place, FILTER_STRIDE)?;
                     let Some(last) = part.last() else { break };
-                    place = Place::after(last);
+                    place = ListPosition::after(last);
                     let exhausted = part.len() < FILTER_STRIDE;
                     found.extend(part.into_iter().filter(|conversation| filter.matches(conversation)));
                     if exhausted || found.len() > limit {
@@ -199,7 +199,7 @@ pub(super) fn open_or_create_root(
     id: ConversationId,
     group: GroupId,
     now: Timestamp,
-) -> Result<rows::Head> {
+) -> Result<rows::ConversationHead> {
     create_root(tx, caller, id, group, None, &empty_object()?, now)?;
     // Whether this call made it or another one did a moment ago, from here on the ordinary rules apply.
     let head = head_for_writing(tx, caller.tenant(), &caller.user, id)?.ok_or_else(|| not_found(id))?;
@@ -213,7 +213,7 @@ pub(super) fn head_for_writing(
     tenant: &Tenant,
     user: &UserId,
     id: ConversationId,
-) -> Result<Option<rows::Head>> {
+) -> Result<Option<rows::ConversationHead>> {
     match rows::head(tx, tenant, user, id)? {
         Some(head) if head.deleted => Err(not_found(id)),
         head => Ok(head),

@@ -1,17 +1,17 @@
 //! The conversations surface: one file per family of operations.
 
 mod admin;
+mod embeddings;
 mod entries;
 mod eviction;
 mod forks;
 pub mod import;
 mod indexing;
+pub(crate) mod ingest;
 mod lifecycle;
-mod meaning;
 mod search;
 mod sharing;
 mod sync;
-pub(crate) mod taking_in;
 mod transfers;
 mod trees;
 
@@ -32,7 +32,7 @@ use memtrove_core::identity::{Caller, Tenant};
 use memtrove_core::{ConversationId, Error, Resource, Result, Timestamp, UserId};
 use memtrove_store::Tx;
 use memtrove_store::changes::{self, Change, ChangeKind};
-use memtrove_store::conversations::rows::{self, Head};
+use memtrove_store::conversations::rows::{self, ConversationHead};
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -65,7 +65,7 @@ pub(crate) fn open(
     caller: &Caller,
     id: ConversationId,
     needed: AccessLevel,
-) -> Result<Head> {
+) -> Result<ConversationHead> {
     let head = rows::head(tx, caller.tenant(), &caller.user, id)?
         .filter(|head| !head.deleted)
         .ok_or_else(|| not_found(id))?;
@@ -73,7 +73,7 @@ pub(crate) fn open(
     Ok(head)
 }
 
-fn authorise(head: &Head, needed: AccessLevel) -> Result<AccessLevel> {
+fn authorise(head: &ConversationHead, needed: AccessLevel) -> Result<AccessLevel> {
     let level = head.access.ok_or_else(|| Error::forbidden("you are not a member of this conversation"))?;
     level.require(needed)?;
     Ok(level)

@@ -23,7 +23,7 @@ use memtrove_core::{Error, Result, UserId};
 use memtrove_recall::embed::EmbedError;
 use memtrove_store::Tx;
 use memtrove_store::conversations::search::Scope;
-use page::{Ranked, Wanted};
+use page::{HitPageRequest, Ranked};
 use question::Question;
 
 const MAX_QUERY_CHARS: usize = 1000;
@@ -133,7 +133,7 @@ impl Conversations {
             rankers = without_vectors(&rankers, may_do_without, &error)?;
         }
         let cx = self.cx.clone();
-        let wanted = Wanted {
+        let wanted = HitPageRequest {
             limit,
             grouped,
             include_entry: request.include_entry,
@@ -171,11 +171,11 @@ impl Conversations {
             (SearchType::FullText, false, _) => return unavailable("fulltext"),
             (SearchType::Semantic, _, false) => return unavailable("semantic"),
             (SearchType::FullText, true, _) => vec![Ranker::FullText],
-            (SearchType::Semantic, _, true) | (SearchType::Auto, false, true) => vec![Ranker::Meaning],
+            (SearchType::Semantic, _, true) | (SearchType::Auto, false, true) => vec![Ranker::Semantic],
             (SearchType::Auto, true, semantic) => match (settings.search.auto_mode, semantic) {
                 (AutoMode::Hybrid, true) => vec![Ranker::Fused],
                 (AutoMode::Hybrid, false) => vec![Ranker::Words],
-                (AutoMode::Fallback, true) => vec![Ranker::Meaning, Ranker::FullText],
+                (AutoMode::Fallback, true) => vec![Ranker::Semantic, Ranker::FullText],
                 (AutoMode::Fallback, false) => vec![Ranker::FullText],
             },
         })
@@ -202,11 +202,11 @@ fn rank(
     cx: &Context,
     ranker: Ranker,
     question: &Question,
-    wanted: &Wanted,
+    wanted: &HitPageRequest,
 ) -> Result<Vec<Ranked>> {
     match ranker {
         Ranker::FullText => fulltext::rank(tx, cx, question),
-        Ranker::Meaning => ranking::by_meaning(tx, cx, question, wanted),
+        Ranker::Semantic => ranking::by_similarity(tx, cx, question, wanted),
         Ranker::Fused | Ranker::Words => ranking::fused(tx, cx, question, wanted),
     }
 }

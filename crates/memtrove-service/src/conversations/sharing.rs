@@ -8,7 +8,7 @@ use memtrove_core::identity::{Caller, is_user_id};
 use memtrove_core::{ConversationId, Error, GroupId, Resource, Result, UserId};
 use memtrove_store::Tx;
 use memtrove_store::changes::ChangeKind;
-use memtrove_store::conversations::rows::Head;
+use memtrove_store::conversations::rows::ConversationHead;
 use memtrove_store::conversations::{groups, memberships, transfers};
 
 impl Conversations {
@@ -144,7 +144,7 @@ pub(super) fn list(
     Ok(Page::cut(list, limit, |member| member.user_id.0.clone()))
 }
 
-fn existing(tx: &mut dyn Tx, head: &Head, user: &UserId) -> Result<Membership> {
+fn existing(tx: &mut dyn Tx, head: &ConversationHead, user: &UserId) -> Result<Membership> {
     memberships::get(tx, head.group, user)?.ok_or_else(|| Error::not_found(Resource::Membership, user))
 }
 

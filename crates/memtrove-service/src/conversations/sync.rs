@@ -3,7 +3,7 @@
 use super::entries::{AppendRequest, NEW_EPOCH, append_memory, open_or_create};
 use super::lifecycle::head_for_writing;
 use super::{Conversations, authorise};
-use memtrove_core::conversations::sync::{Decision, Digest, EMPTY_CHAIN, MemoryState, decide};
+use memtrove_core::conversations::sync::{Digest, EMPTY_CHAIN, MemoryState, SyncDecision, decide};
 use memtrove_core::conversations::{AccessLevel, Channel, Entry, MAX_SYNC_ITEMS};
 use memtrove_core::identity::Caller;
 use memtrove_core::{ConversationId, EntryId, Error, GroupId, Json, Result};
@@ -100,9 +100,9 @@ impl Conversations {
                 let state = entries::memory_state(tx, head.group, &view, client)?;
                 let decision = decide(state.as_ref(), &checked.content_type, &chain);
                 let (stored, new_epoch) = match decision {
-                    Decision::NoOp => return Ok(SyncOutcome::no_op(state.map(|state| state.epoch))),
-                    Decision::Append { stored } => (stored, false),
-                    Decision::NewEpoch => (0, true),
+                    SyncDecision::NoOp => return Ok(SyncOutcome::no_op(state.map(|state| state.epoch))),
+                    SyncDecision::Append { stored } => (stored, false),
+                    SyncDecision::NewEpoch => (0, true),
                 };
                 let next = MemoryState {
                     epoch: state.as_ref().map_or(1, |state| state.epoch + i64::from(new_epoch)),

@@ -1,18 +1,18 @@
 //! Indexes of conversation trees in memory: made from the store when they are needed, and never behind it.
 
-use super::meaning::at_once;
+use super::embeddings::at_once;
 use crate::Context;
 use memtrove_core::{ConversationId, EntryId, GroupId};
 use memtrove_recall::embed::Space;
-use memtrove_recall::index::{Cache, Partition, Piece, SpaceNo};
-use memtrove_store::conversations::meaning::{self, Meaning, Tree};
+use memtrove_recall::index::{Partition, PartitionCache, Piece, SpaceNo};
+use memtrove_store::conversations::embeddings::{self, EmbeddedText, Tree};
 use memtrove_store::{StoreError, Tx};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 /// The trees that somebody searched lately, within a budget of memory.
 pub(crate) struct Trees {
-    cache: Cache<GroupId, Known, Turn>,
+    cache: PartitionCache<GroupId, Known, Turn>,
     models: Numbers,
     spaces: Numbers,
 }
@@ -51,7 +51,7 @@ pub(super) struct Turn {
 impl Trees {
     /// No trees yet, and later at most so many bytes of them.
     pub fn new(budget: usize) -> Self {
-        Self { cache: Cache::new(budget), models: Numbers::default(), spaces: Numbers::default() }
+        Self { cache: PartitionCache::new(budget), models: Numbers::default(), spaces: Numbers::default() }
     }
 
     /// Reads a tree's index, after it was brought up to what this unit of work sees. `has_tail`: there are texts, of
@@ -106,12 +106,12 @@ impl Trees {
         partition: &mut Partition<Turn>,
     ) -> Result<bool, StoreError> {
         let mut is_name_known = true;
-        meaning::changed(tx, tree.group, known.changes, &mut |meaning| {
+        embeddings::changed(tx, tree.group, known.changes, &mut |embedded| {
             let lost_its_name = |turn: &Turn| {
-                turn.text_no == meaning.text_no && turn.speaker.is_some() && meaning.speaker.is_none()
+                turn.text_no == embedded.text_no && turn.speaker.is_some() && embedded.speaker.is_none()
             };
-            is_name_known &= !partition.meta(meaning.ord as u64).is_some_and(lost_its_name);
-            self.take_in(known, partition, meaning);
+            is_name_known &= !partition.meta(embedded.ord as u64).is_some_and(lost_its_name);
+            self.take_in(known, partition, embedded);
         })?;
         Ok(is_name_known)
     }
@@ -125,43 +125,43 @@ impl Trees {
         known: &mut Known,
         partition: &mut Partition<Turn>,
     ) -> Result<(), StoreError> {
-        for text in meaning::tail(tx, tree.group)? {
+        for text in embeddings::tail(tx, tree.group)? {
             let is_known = |turn: &Turn| turn.text_no == text.no;
             if !partition.meta(text.ord as u64).is_some_and(is_known) {
-                let mut meaning = at_once(cx, &text);
-                meaning.speaker = meaning.speaker.or(text.author);
-                self.take_in(known, partition, meaning);
+                let mut embedded = at_once(cx, &text);
+                embedded.speaker = embedded.speaker.or(text.author);
+                self.take_in(known, partition, embedded);
             }
         }
         Ok(())
     }
 
-    fn take_in(&self, known: &mut Known, partition: &mut Partition<Turn>, meaning: Meaning) {
-        let key = meaning.ord as u64;
-        let model = meaning.model.as_deref().map(|model| self.models.of(model));
-        let speaker = meaning.speaker.map(|name| known.speaker(name));
+    fn take_in(&self, known: &mut Known, partition: &mut Partition<Turn>, embedded: EmbeddedText) {
+        let key = embedded.ord as u64;
+        let model = embedded.model.as_deref().map(|model| self.models.of(model));
+        let speaker = embedded.speaker.map(|name| known.speaker(name));
         // What was taken in from the tail comes again when it is written down.
         let is_known =
-            |turn: &Turn| (turn.text_no, turn.model, turn.speaker) == (meaning.text_no, model, speaker);
+            |turn: &Turn| (turn.text_no, turn.model, turn.speaker) == (embedded.text_no, model, speaker);
         if partition.meta(key).is_some_and(is_known) {
             return;
         }
-        let space = meaning.model.as_deref().and_then(Space::of).map(|space| self.space_no(&space));
+        let space = embedded.model.as_deref().and_then(Space::of).map(|space| self.space_no(&space));
         let turn = Turn {
-            entry: meaning.entry,
-            text_no: meaning.text_no,
-            branch: known.branch(meaning.conversation, key),
+            entry: embedded.entry,
+            text_no: embedded.text_no,
+            branch: known.branch(embedded.conversation, key),
             speaker,
-            asks: meaning.asks,
+            asks: embedded.asks,
             model,
             space,
         };
-        let vectors: Vec<Vec<f32>> = meaning
+        let vectors: Vec<Vec<f32>> = embedded
             .pieces
             .iter()
             .map(|piece| piece.vector.iter().map(|value| f32::from(*value)).collect())
             .collect();
-        let pieces: Vec<Piece<'_>> = meaning
+        let pieces: Vec<Piece<'_>> = embedded
             .pieces
             .iter()
             .zip(&vectors)

@@ -1,14 +1,22 @@
 //! Putting a context together from files that the caller names, and from memories that it searches for.
 
-use super::Files;
+use super::{Admitted, Files, Reader};
 use memtrove_core::files::assembly::{self, Budget, DropReason, FileRef, Outcome};
-use memtrove_core::files::{ETag, FilePath, ScopedCaller, body};
+use memtrove_core::files::{ETag, FilePath};
 use memtrove_core::memories::{MemoryCaller, Search};
-use memtrove_core::{Error, Result, UserId};
+use memtrove_core::{Error, Result};
 use memtrove_store::files::{documents, scopes};
-use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
+
+/// A context to be put together.
+#[derive(Debug, Clone)]
+pub struct Assemble {
+    pub files: Vec<FileRef>,
+    pub budget: Budget,
+    /// What to search for in the memories, for what the files leave of the budget.
+    pub memories: Option<Search>,
+}
 
 /// A context.
 #[derive(Debug, Clone, Default)]
@@ -47,16 +55,13 @@ impl Files {
     /// Assembles a context. All files are read from one consistent point; memories get what they leave of the budget.
     pub async fn assemble(
         &self,
-        caller: &ScopedCaller,
+        admitted: &Admitted<Reader>,
         rememberer: &MemoryCaller,
-        request: &Map<String, Value>,
+        request: Assemble,
     ) -> Result<Assembled> {
-        let (refs, budget) = assembly::read(request)?;
-        let search = body::member(request, "memories").map(|wanted| for_user(wanted, caller.scope.user()));
-        let search =
-            search.map(|search| Search::read(&search, self.memories.rules(), rememberer)).transpose()?;
-        let mut assembled = self.assemble_files(caller, refs, budget).await?;
-        if let Some(search) = search {
+        let Assemble { files, budget, memories } = request;
+        let mut assembled = self.assemble_files(admitted, files, budget).await?;
+        if let Some(search) = memories {
             let used: usize = assembled.files.iter().map(|file| file.chars).sum();
             let left = budget.max_chars_total.saturating_sub(used);
             assembled.memories = Some(self.assemble_memories(rememberer, search, left).await?);
@@ -83,11 +88,11 @@ impl Files {
 
     async fn assemble_files(
         &self,
-        caller: &ScopedCaller,
+        admitted: &Admitted<Reader>,
         refs: Vec<FileRef>,
         budget: Budget,
     ) -> Result<Assembled> {
-        let scope = caller.scope.clone();
+        let scope = admitted.caller().scope.clone();
         self.cx
             .store
             .read("assemble_context", move |tx| {
@@ -119,20 +124,4 @@ impl Files {
             })
             .await
     }
-}
-
-/// A search that looks through this user's memories unless it names another.
-fn for_user(wanted: &Value, user: &UserId) -> Value {
-    let mut wanted = wanted.clone();
-    let Some(members) = wanted.as_object_mut() else { return wanted };
-    let identifiers = members.entry("identifiers").or_insert(Value::Null);
-    if identifiers.is_null() {
-        *identifiers = Value::Object(Map::new());
-    }
-    if let Some(identifiers) = identifiers.as_object_mut()
-        && identifiers.get("userId").is_none_or(|named| named.is_null() || named == "")
-    {
-        identifiers.insert("userId".to_owned(), user.as_str().into());
-    }
-    wanted
 }

@@ -1,6 +1,6 @@
 //! The audit trail: listing it, and proving every version of a file from it.
 
-use super::Files;
+use super::{Admitted, Auditor, Files};
 use crate::files_metrics;
 use memtrove_core::files::envelope::{self, Stamp};
 use memtrove_core::files::{Code, ETag, FilePath, Patch, ScopedCaller, body, canonical};
@@ -9,8 +9,8 @@ use memtrove_store::files::audit::{self, Filter, Record, Version};
 use memtrove_store::files::scopes::{self, ScopeId};
 use memtrove_store::{StoreError, Tx};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 use uuid::Uuid;
 
 const DEFAULT_LIMIT: i64 = 100;
@@ -140,15 +140,38 @@ pub struct Reconstructed {
     pub document: String,
 }
 
-/// Which version is asked for.
-enum Wanted {
-    Change(Uuid),
+/// The name of a change in the audit trail: `chg_…`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChangeId(Uuid);
+
+impl ChangeId {
+    /// Reads a name. What is none is the name of no record.
+    pub fn parse(text: &str) -> Result<Self> {
+        let id = text.strip_prefix(ID_PREFIX).and_then(memtrove_core::parse_uuid);
+        id.map(Self).ok_or_else(not_found)
+    }
+}
+
+/// A version of a file to be made again.
+#[derive(Debug, Clone)]
+pub struct Reconstruct {
+    pub path: FilePath,
+    pub version: WantedVersion,
+}
+
+/// Which version of a file.
+#[derive(Debug, Clone, Copy)]
+pub enum WantedVersion {
+    /// The one that this change made.
+    Of(ChangeId),
+    /// The one that was there at this instant.
     AsOf(Timestamp),
 }
 
 impl Files {
     /// Lists the audit trail.
-    pub async fn list_audit(&self, caller: &ScopedCaller, request: ListAudit) -> Result<AuditPage> {
+    pub async fn list_audit(&self, admitted: &Admitted<Auditor>, request: ListAudit) -> Result<AuditPage> {
+        let caller = admitted.caller();
         let limit = request.limit.unwrap_or(DEFAULT_LIMIT);
         if !(1..=MAX_LIMIT).contains(&limit) {
             return Err(Error::refused(Code::InvalidLimit, format!("'limit' must be 1..{MAX_LIMIT}")));
@@ -175,14 +198,14 @@ impl Files {
     }
 
     /// The record of one change.
-    pub async fn get_audit(&self, caller: &ScopedCaller, change_id: &str) -> Result<AuditRecord> {
-        let change = parse_id(change_id).ok_or_else(not_found)?;
+    pub async fn get_audit(&self, admitted: &Admitted<Auditor>, change: ChangeId) -> Result<AuditRecord> {
+        let caller = admitted.caller();
         let scope = caller.scope.clone();
         let record = self
             .cx
             .store
             .read("get_audit", move |tx| match scopes::find(tx, &scope)? {
-                Some(id) => Ok::<_, Error>(audit::get(tx, id, change)?),
+                Some(id) => Ok::<_, Error>(audit::get(tx, id, change.0)?),
                 None => Ok(None),
             })
             .await?;
@@ -192,28 +215,19 @@ impl Files {
     /// Makes a version of a file again from the audit trail, and proves it.
     pub async fn reconstruct(
         &self,
-        caller: &ScopedCaller,
-        request: &Map<String, Value>,
+        admitted: &Admitted<Auditor>,
+        request: Reconstruct,
     ) -> Result<Reconstructed> {
-        body::refuse_unsupported(request, &["held"])?;
-        let path = FilePath::parse(body::text(request, "path")?.unwrap_or_default())?;
-        let wanted = match (body::text(request, "change_id")?, body::instant(request, "as_of_utc")?) {
-            (Some(id), None) => Wanted::Change(parse_id(id).ok_or_else(not_found)?),
-            (None, Some(as_of)) => Wanted::AsOf(as_of),
-            _ => {
-                let message = "give either 'change_id' or 'as_of_utc'";
-                return Err(Error::refused(Code::InvalidRequest, message));
-            }
-        };
-        let scope = caller.scope.clone();
+        let Reconstruct { path, version: wanted } = request;
+        let scope = admitted.caller().scope.clone();
         let result = self
             .cx
             .store
             .read("reconstruct_version", move |tx| {
                 let id = scopes::find(tx, &scope)?.ok_or_else(not_found)?;
                 let version = match wanted {
-                    Wanted::Change(change) => audit::version(tx, id, change)?,
-                    Wanted::AsOf(as_of) => audit::version_at(tx, id, path.as_str(), as_of)?,
+                    WantedVersion::Of(change) => audit::version(tx, id, change.0)?,
+                    WantedVersion::AsOf(as_of) => audit::version_at(tx, id, path.as_str(), as_of)?,
                 };
                 let version =
                     version.filter(|version| version.path == path.as_str()).ok_or_else(not_found)?;
@@ -308,10 +322,6 @@ fn not_found() -> Error {
 
 fn public_id(etag: ETag) -> String {
     format!("{ID_PREFIX}{}", etag.change)
-}
-
-fn parse_id(id: &str) -> Option<Uuid> {
-    id.strip_prefix(ID_PREFIX).and_then(memtrove_core::parse_uuid)
 }
 
 fn rendered(caller: &ScopedCaller, record: Record) -> Result<AuditRecord> {

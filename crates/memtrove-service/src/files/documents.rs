@@ -1,31 +1,43 @@
 //! Reading, listing, writing and patching files.
 
-use super::Files;
-use super::mutation::{Action, Asked, Mutation, Reasons, Seen};
-use super::replay::Replay;
+use super::mutation::{Action, Mutation, RequestedChange, SeenFile};
+use super::replay::FileReplay;
+use super::{Admitted, Files, Reader, SeesFiles, Writer};
 use crate::files_metrics;
-use memtrove_core::files::etag::Precondition;
-use memtrove_core::files::{Code, FilePath, Patch, ScopedCaller, body, canonical, envelope, path};
+use memtrove_core::files::{
+    Code, FilePath, IdempotencyKey, Patch, Precondition, Reasons, body, envelope, path,
+};
 use memtrove_core::{Error, Result};
 use memtrove_store::files::documents::{self, After, Listed, StoredFile};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 const DEFAULT_LIST_LIMIT: i64 = 100;
 const MAX_LIST_LIMIT: i64 = 500;
 
-/// The headers a change of a file comes with.
-#[derive(Debug, Clone, Default)]
-pub struct Headers {
-    /// `If-Match`.
-    pub if_match: Option<String>,
-    /// `Idempotency-Key`.
-    pub idempotency_key: Option<String>,
+/// A file to be created, or replaced by another document.
+#[derive(Debug, Clone)]
+pub struct PutFile {
+    pub path: FilePath,
+    pub precondition: Precondition,
+    pub envelope: Map<String, Value>,
+    pub reasons: Reasons,
+    pub key: Option<IdempotencyKey>,
+}
+
+/// A file to be changed in parts.
+#[derive(Debug, Clone)]
+pub struct PatchFile {
+    pub path: FilePath,
+    pub precondition: Precondition,
+    pub patch: Patch,
+    pub reasons: Reasons,
+    pub key: Option<IdempotencyKey>,
 }
 
 /// A version that was written, now or, under the same key, before.
 #[derive(Debug, Clone)]
-pub struct Written {
+pub struct WrittenFile {
     /// Its ETag.
     pub etag: String,
     /// Its envelope: compact JSON.
@@ -56,7 +68,7 @@ pub struct FileList {
 
 impl Files {
     /// Lists files.
-    pub async fn list(&self, caller: &ScopedCaller, request: ListFiles) -> Result<FileList> {
+    pub async fn list(&self, admitted: &Admitted<Reader>, request: ListFiles) -> Result<FileList> {
         let limit = request.limit.unwrap_or(DEFAULT_LIST_LIMIT);
         if !(1..=MAX_LIST_LIMIT).contains(&limit) {
             let message = format!("'limit' must be 1..{MAX_LIST_LIMIT}");
@@ -66,7 +78,7 @@ impl Files {
             request.prefix.as_deref().map(path::list_prefix).transpose()?.flatten().unwrap_or_default();
         let after = request.after.unwrap_or_default();
         let after = After { folded: path::fold(&after), path: after };
-        let scope = caller.scope.clone();
+        let scope = admitted.caller().scope.clone();
         let mut files = self
             .cx
             .store
@@ -81,61 +93,43 @@ impl Files {
     }
 
     /// A file.
-    pub async fn get(&self, caller: &ScopedCaller, path: FilePath) -> Result<StoredFile> {
-        let scope = caller.scope.clone();
+    pub async fn get(&self, admitted: &Admitted<impl SeesFiles>, path: FilePath) -> Result<StoredFile> {
+        let scope = admitted.caller().scope.clone();
         let found = self.cx.store.read("get_file", move |tx| documents::get(tx, &scope, &path)).await;
         found.map_err(Error::from)?.ok_or_else(not_found)
     }
 
     /// Creates a file, or replaces it.
-    pub async fn put(
-        &self,
-        caller: &ScopedCaller,
-        path: FilePath,
-        body: Value,
-        headers: Headers,
-    ) -> Result<Written> {
-        let result = self.refund_refused(caller, self.try_put(caller, path, body, headers).await);
+    pub async fn put(&self, admitted: &Admitted<Writer>, request: PutFile) -> Result<WrittenFile> {
+        let result = self.refund_refused(admitted, self.try_put(admitted, request).await);
         files_metrics::mutation("put", &result);
         result
     }
 
-    async fn try_put(
-        &self,
-        caller: &ScopedCaller,
-        path: FilePath,
-        body: Value,
-        headers: Headers,
-    ) -> Result<Written> {
-        let members = super::members(&body)?;
-        let precondition = Precondition::read(headers.if_match.as_deref())?;
-        let envelope = envelope::document(members.get("document"))?;
-        let reasons = Reasons::read(members)?;
-        let replay = Replay::new(&self.cx, headers.idempotency_key, || {
-            canonical::fingerprint("PUT", path.as_str(), &body)
-        })?;
+    async fn try_put(&self, admitted: &Admitted<Writer>, request: PutFile) -> Result<WrittenFile> {
+        let PutFile { path, precondition, envelope, reasons, key } = request;
         let (action, now) = (Action::put(&precondition), self.cx.clock.now());
-        let mutation = Mutation::new(Asked {
-            caller: caller.clone(),
+        let mutation = Mutation::new(RequestedChange {
+            caller: admitted.caller().clone(),
             path,
             change: self.cx.clock.new_id(),
             action,
             precondition,
             reasons,
-            replay,
+            replay: FileReplay::new(&self.cx, key),
             ops: Vec::new(),
             edits: Vec::new(),
             to: None,
         });
         // Judged before the precondition, as far as it does not depend on what is stored.
-        let mut draft = match body::member(envelope, "created_at") {
-            None if action == Action::Replace => envelope::check(envelope).map(|()| None)?,
+        let mut draft = match body::member(&envelope, "created_at") {
+            None if action == Action::Replace => envelope::check(&envelope).map(|()| None)?,
             _ => Some(mutation.draft(envelope.clone(), now, None)?),
         };
         if action == Action::Replace {
             let stored = match mutation.look(&self.cx).await? {
-                Seen::Answered(written) => return Ok(written),
-                Seen::File(stored) => stored,
+                SeenFile::Answered(written) => return Ok(written),
+                SeenFile::File(stored) => stored,
             };
             if draft.is_none() || stored.updated_at > now {
                 let created_at = envelope::stored(&stored.document)?.shift_remove("created_at");
@@ -148,47 +142,29 @@ impl Files {
     }
 
     /// Changes parts of a file.
-    pub async fn patch(
-        &self,
-        caller: &ScopedCaller,
-        path: FilePath,
-        body: Value,
-        headers: Headers,
-    ) -> Result<Written> {
-        let result = self.try_patch(caller, path, body, headers).await;
+    pub async fn patch(&self, admitted: &Admitted<Writer>, request: PatchFile) -> Result<WrittenFile> {
+        let result = self.try_patch(admitted, request).await;
         files_metrics::mutation("patch", &result);
         result
     }
 
-    async fn try_patch(
-        &self,
-        caller: &ScopedCaller,
-        path: FilePath,
-        body: Value,
-        headers: Headers,
-    ) -> Result<Written> {
-        let members = super::members(&body)?;
-        let precondition = Precondition::read(headers.if_match.as_deref())?;
-        let patch = Patch::read(members.get("ops"), members.get("edits"))?;
-        let reasons = Reasons::read(members)?;
-        let replay = Replay::new(&self.cx, headers.idempotency_key, || {
-            canonical::fingerprint("PATCH", path.as_str(), &body)
-        })?;
-        let mutation = Mutation::new(Asked {
-            caller: caller.clone(),
+    async fn try_patch(&self, admitted: &Admitted<Writer>, request: PatchFile) -> Result<WrittenFile> {
+        let PatchFile { path, precondition, patch, reasons, key } = request;
+        let mutation = Mutation::new(RequestedChange {
+            caller: admitted.caller().clone(),
             path,
             change: self.cx.clock.new_id(),
             action: Action::Patch,
             precondition,
             reasons,
-            replay,
+            replay: FileReplay::new(&self.cx, key),
             ops: patch.ops_json().to_vec(),
             edits: patch.edits_json().to_vec(),
             to: None,
         });
         let stored = match mutation.look(&self.cx).await? {
-            Seen::Answered(written) => return Ok(written),
-            Seen::File(stored) => stored,
+            SeenFile::Answered(written) => return Ok(written),
+            SeenFile::File(stored) => stored,
         };
         let mut envelope = envelope::stored(&stored.document)?;
         let created_at = envelope.get("created_at").cloned();
@@ -205,20 +181,20 @@ pub(super) fn not_found() -> Error {
 
 /// An answer as it is kept for a repetition.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct StoredAnswer {
     etag: String,
     document: Box<serde_json::value::RawValue>,
 }
 
-impl Written {
+impl WrittenFile {
     pub(super) fn to_json(&self) -> Result<String> {
         let internal = |error: serde_json::Error| Error::Internal(error.to_string());
         let document = serde_json::value::RawValue::from_string(self.document.clone()).map_err(internal)?;
-        serde_json::to_string(&Kept { etag: self.etag.clone(), document }).map_err(internal)
+        serde_json::to_string(&StoredAnswer { etag: self.etag.clone(), document }).map_err(internal)
     }
 
     pub(super) fn replayed(answer: &str) -> Result<Self> {
-        let kept: Kept = serde_json::from_str(answer)
+        let kept: StoredAnswer = serde_json::from_str(answer)
             .map_err(|error| Error::Internal(format!("a remembered answer cannot be read: {error}")))?;
         Ok(Self { etag: kept.etag, document: kept.document.get().to_owned(), replayed: true })
     }

@@ -1,17 +1,24 @@
 //! Writing events and finding them.
 
-use super::Files;
-use super::replay::Replay;
+use super::replay::FileReplay;
+use super::{Admitted, Files, Reader, Writer};
 use crate::memories::journal::Told;
 use crate::memories::mirror;
 use crate::{files_metrics, quota};
-use memtrove_core::files::{Event, EventQuery, ScopedCaller, body, canonical};
+use memtrove_core::files::{Event, EventQuery, IdempotencyKey};
 use memtrove_core::{Error, Result};
 use memtrove_store::changes::{self, Change, ChangeKind};
 use memtrove_store::files::{events, scopes};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::Instant;
+
+/// An event to be stored: a JSON object, which must name the scope it is for.
+#[derive(Debug, Clone)]
+pub struct WriteEvent {
+    pub event: Option<Value>,
+    pub key: Option<IdempotencyKey>,
+}
 
 /// That an event is stored and can be found.
 #[derive(Debug, Clone, Copy)]
@@ -24,16 +31,13 @@ impl Files {
     /// Stores an event, replacing the one with its id, and the memory that mirrors it.
     pub async fn write_event(
         &self,
-        caller: &ScopedCaller,
-        body: Value,
-        idempotency_key: Option<String>,
+        admitted: &Admitted<Writer>,
+        request: WriteEvent,
     ) -> Result<EventWritten> {
-        let now = self.cx.clock.now();
-        let replay =
-            Replay::new(&self.cx, idempotency_key, || canonical::fingerprint("POST", "events", &body))?;
+        let (caller, now) = (admitted.caller(), self.cx.clock.now());
+        let replay = FileReplay::new(&self.cx, request.key);
         let (tenant, user) = (caller.scope.tenant().as_str(), caller.scope.user().as_str());
-        let given = body::member(super::members(&body)?, "event").cloned();
-        let event = Event::read(given, tenant, user, &caller.actor, now)?;
+        let event = Event::read(request.event, tenant, user, &caller.actor, now)?;
         let mirrors = Arc::new(self.memories.mirrors(&caller.scope, &[&event.json]).await);
         let (cx, writer, made) = (self.cx.clone(), caller.clone(), mirrors.clone());
         let publish = self.memories.publish();
@@ -75,18 +79,13 @@ impl Files {
             )
             .await;
         self.memories.mirrored(&mirrors);
-        self.refund_refused(caller, written.map(|(written, _)| written))
+        self.refund_refused(admitted, written.map(|(written, _)| written))
     }
 
     /// The events that answer a query best, each as it is stored.
-    pub async fn search_events(
-        &self,
-        caller: &ScopedCaller,
-        request: &Map<String, Value>,
-    ) -> Result<Vec<String>> {
+    pub async fn search_events(&self, admitted: &Admitted<Reader>, query: EventQuery) -> Result<Vec<String>> {
         let started = Instant::now();
-        let query = EventQuery::read(request)?;
-        let scope = caller.scope.clone();
+        let scope = admitted.caller().scope.clone();
         let (found, unreadable) = self
             .cx
             .store

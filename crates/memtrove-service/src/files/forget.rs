@@ -5,12 +5,11 @@
 //! between, at last from the disk. A forget stays noted until that is done, so that whatever stops it on the way, the task
 //! worker goes on with it.
 
-use super::Files;
+use super::{Admitted, Files, Forgetter};
 use crate::attachments::{delete_with_tree, deletion};
 use crate::audit::{self, Actor};
 use crate::memories::forget::{Ended, end_sessions};
 use crate::{Context, files_metrics, lease, tasks};
-use memtrove_core::files::ScopedCaller;
 use memtrove_core::{ConversationId, Error, Result, UserId};
 use memtrove_store::changes::{self, Change, ChangeKind};
 use memtrove_store::conversations::{groups, memberships};
@@ -42,8 +41,8 @@ pub type Forgotten = Removed;
 
 impl Files {
     /// Forgets everything of a user.
-    pub async fn forget(&self, caller: &ScopedCaller) -> Result<Forgotten> {
-        let cx = &self.cx;
+    pub async fn forget(&self, admitted: &Admitted<Forgetter>) -> Result<Forgotten> {
+        let (cx, caller) = (&self.cx, admitted.caller());
         let under_way = cx.forgetting.read().await;
         let working = self.memories.forget_here(&caller.scope).await?;
         let (who, inner) = (caller.scope.clone(), cx.clone());
@@ -148,7 +147,7 @@ impl Files {
             self.memories.sessions_ended(forget.who.tenant(), ended).await?;
             cx.tasks.notify_one();
             hidden += trees.len() as u64;
-            for Hidden { root, members } in &trees {
+            for HiddenTree { root, members } in &trees {
                 // The log must not name who is being forgotten.
                 for member in members.iter().filter(|member| *member != forget.who.user()) {
                     audit::membership(&Actor::unnamed(), *root, member, &audit::Change::Remove);
@@ -165,13 +164,13 @@ fn turn(forget: &Forget) -> String {
 }
 
 /// A tree that is out of reach now: the conversation it began with, and who could see it until then.
-struct Hidden {
+struct HiddenTree {
     root: ConversationId,
     members: Vec<UserId>,
 }
 
 /// Takes the next trees out of reach; `None` if there was none left.
-fn hide_some(tx: &mut dyn Tx, cx: &Context, forget: &Forget) -> Result<Option<(Vec<Hidden>, Ended)>> {
+fn hide_some(tx: &mut dyn Tx, cx: &Context, forget: &Forget) -> Result<Option<(Vec<HiddenTree>, Ended)>> {
     let trees = forget::reachable_trees(tx, forget, STEP_TREES)?;
     if trees.is_empty() {
         return Ok(None);
@@ -196,7 +195,7 @@ fn hide_some(tx: &mut dyn Tx, cx: &Context, forget: &Forget) -> Result<Option<(V
             delete_with_tree(tx, group, cx.clock.now())?;
             groups::uproot(tx, group)?;
             let members = members.into_iter().map(|member| member.user_id).collect();
-            hidden.push(Hidden { root, members });
+            hidden.push(HiddenTree { root, members });
         }
         forget::set_unreachable(tx, group)?;
     }

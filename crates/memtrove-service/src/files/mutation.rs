@@ -3,12 +3,11 @@
 //! What it leads to is computed from what a reader saw, and committed if the file is still at that version then: the one
 //! thread that writes compares and writes, and computes nothing.
 
-use super::documents::{Written, not_found};
-use super::replay::Replay;
+use super::documents::{WrittenFile, not_found};
+use super::replay::FileReplay;
 use crate::{Context, Memories, quota};
 use memtrove_core::files::envelope::{self, Document, Stamp};
-use memtrove_core::files::etag::Precondition;
-use memtrove_core::files::{Code, ETag, FilePath, Refusal, ScopedCaller, body, canonical};
+use memtrove_core::files::{ETag, FilePath, Precondition, Reasons, ScopedCaller, canonical};
 use memtrove_core::{Error, Result, Timestamp};
 use memtrove_store::Tx;
 use memtrove_store::changes::{self, Change, ChangeKind};
@@ -21,10 +20,6 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// What a change governed by a profile says of itself, which nothing looks at yet.
-const OF_PROFILES: [&str; 3] = ["profile_id", "binding_id", "confidence"];
-const MAX_REASON_CHARS: usize = 256;
-const MAX_EVIDENCE_CHARS: usize = 64_000;
 /// Every so many changes the audit trail keeps the whole document, so that no version is far from one.
 const IMAGE_INTERVAL: i64 = 32;
 
@@ -58,34 +53,8 @@ impl Action {
     }
 }
 
-/// Why a change is made, as the caller says.
-#[derive(Debug, Default)]
-pub(super) struct Reasons {
-    reason: Option<String>,
-    evidence: Option<Value>,
-}
-
-impl Reasons {
-    pub fn read(members: &Map<String, Value>) -> Result<Self> {
-        body::refuse_unsupported(members, &OF_PROFILES)?;
-        let too_long = |field: &str, limit: usize| {
-            let message = format!("'{field}' must have at most {limit} characters");
-            Error::from(Refusal::new(Code::InvalidRequest, message).with("field", field))
-        };
-        let reason = body::text(members, "reason")?;
-        if reason.is_some_and(|reason| reason.chars().count() > MAX_REASON_CHARS) {
-            return Err(too_long("reason", MAX_REASON_CHARS));
-        }
-        let evidence = body::member(members, "evidence");
-        if evidence.is_some_and(|evidence| evidence.to_string().chars().count() > MAX_EVIDENCE_CHARS) {
-            return Err(too_long("evidence", MAX_EVIDENCE_CHARS));
-        }
-        Ok(Self { reason: reason.map(str::to_owned), evidence: evidence.cloned() })
-    }
-}
-
 /// A change as it is asked for.
-pub(super) struct Asked {
+pub(super) struct RequestedChange {
     pub caller: ScopedCaller,
     pub path: FilePath,
     /// The id that the change will have.
@@ -93,7 +62,7 @@ pub(super) struct Asked {
     pub action: Action,
     pub precondition: Precondition,
     pub reasons: Reasons,
-    pub replay: Replay,
+    pub replay: FileReplay,
     /// What a patch consists of.
     pub ops: Vec<Value>,
     pub edits: Vec<Value>,
@@ -102,12 +71,12 @@ pub(super) struct Asked {
 }
 
 /// A change under way.
-pub(super) struct Mutation(Arc<Asked>);
+pub(super) struct Mutation(Arc<RequestedChange>);
 
 /// What a reader saw.
-pub(super) enum Seen {
+pub(super) enum SeenFile {
     /// The very request was answered before.
-    Answered(Written),
+    Answered(WrittenFile),
     /// The file, at the version that the precondition names.
     File(StoredFile),
 }
@@ -160,29 +129,29 @@ struct AuditBody<'a> {
 }
 
 impl Mutation {
-    pub fn new(asked: Asked) -> Self {
+    pub fn new(asked: RequestedChange) -> Self {
         Self(Arc::new(asked))
     }
 
     /// What is asked for, for whoever commits it in a way of its own.
-    pub fn asked(self) -> Arc<Asked> {
+    pub fn asked(self) -> Arc<RequestedChange> {
         self.0
     }
 
     /// Looks at the file, on a reader. What is wrong with the request is found here already, mostly.
-    pub async fn look(&self, cx: &Context) -> Result<Seen> {
+    pub async fn look(&self, cx: &Context) -> Result<SeenFile> {
         let asked = self.0.clone();
         cx.store
             .read("look_at_file", move |tx| {
-                let Asked { caller, path, .. } = &*asked;
+                let RequestedChange { caller, path, .. } = &*asked;
                 if let Some(scope) = scopes::find(tx, &caller.scope)?
                     && let Some(first) = asked.replay.find(tx, caller, scope)?
                 {
-                    return Written::replayed(&first).map(Seen::Answered);
+                    return WrittenFile::replayed(&first).map(SeenFile::Answered);
                 }
                 let stored = documents::get(tx, &caller.scope, path)?;
                 asked.admit(stored.as_ref().map(|file| file.etag))?;
-                stored.map(Seen::File).ok_or_else(not_found)
+                stored.map(SeenFile::File).ok_or_else(not_found)
             })
             .await
     }
@@ -198,7 +167,7 @@ impl Mutation {
     }
 
     /// Stores the version, if the precondition still holds.
-    pub async fn commit(self, cx: &Arc<Context>, memories: &Memories, draft: Draft) -> Result<Written> {
+    pub async fn commit(self, cx: &Arc<Context>, memories: &Memories, draft: Draft) -> Result<WrittenFile> {
         let (asked, context) = (self.0, cx.clone());
         let (written, pointing) = cx
             .store
@@ -206,7 +175,7 @@ impl Mutation {
                 scopes::take_turn(tx, &asked.caller.scope)?;
                 let scope = scopes::lock(tx, &asked.caller.scope)?;
                 if let Some(first) = asked.replay.find(tx, &asked.caller, scope.id)? {
-                    return Ok((Written::replayed(&first)?, 0));
+                    return Ok((WrittenFile::replayed(&first)?, 0));
                 }
                 let current = documents::version(tx, scope.id, &asked.path)?;
                 asked.admit(current)?;
@@ -232,7 +201,7 @@ impl Mutation {
     }
 }
 
-impl Asked {
+impl RequestedChange {
     /// Whether the precondition holds for a file at this version.
     pub fn admit(&self, current: Option<ETag>) -> Result<()> {
         match self.action {
@@ -258,19 +227,19 @@ impl Asked {
 
     /// What the audit trail says of this change at a path, given what is there afterwards.
     pub fn record(&self, document: &Value, other_path: OtherPath<'_>) -> Result<String> {
-        let Asked { caller, action, reasons, replay, ops, edits, .. } = self;
+        let RequestedChange { caller, action, reasons, replay, ops, edits, .. } = self;
         let record = AuditBody {
             layer: "files",
             action: action.as_str(),
             actor: &caller.actor,
             principal: &caller.principal,
-            reason: reasons.reason.as_deref(),
+            reason: reasons.reason(),
             other_path,
             ops,
             edits,
             document_sha256: canonical::canonical_sha256(document),
             ops_hash: canonical::ops_hash(ops, edits),
-            evidence: reasons.evidence.as_ref(),
+            evidence: reasons.evidence(),
             idempotency_key_hash: replay.key_hash(),
             request_id: &caller.request_id,
         };
@@ -292,7 +261,7 @@ impl Asked {
         scope: ScopeId,
         current: Option<ETag>,
         draft: &Draft,
-    ) -> Result<(Written, u64)> {
+    ) -> Result<(WrittenFile, u64)> {
         let keeps_image = match current {
             Some(current) if self.action == Action::Patch => {
                 (current.revision + 1) % IMAGE_INTERVAL == 0
@@ -348,9 +317,9 @@ impl Asked {
     }
 
     /// The answer to this change, remembered under its key.
-    pub fn answer(&self, tx: &mut dyn Tx, scope: ScopeId, etag: ETag, draft: &Draft) -> Result<Written> {
+    pub fn answer(&self, tx: &mut dyn Tx, scope: ScopeId, etag: ETag, draft: &Draft) -> Result<WrittenFile> {
         let document = draft.document.text.clone();
-        let written = Written { etag: etag.to_string(), document, replayed: false };
+        let written = WrittenFile { etag: etag.to_string(), document, replayed: false };
         self.replay.remember(tx, &self.caller, scope, draft.at, || written.to_json())?;
         Ok(written)
     }

@@ -4,7 +4,7 @@
 //! An event knows its block, so a block is rebuilt in one unit of work from the events that belong to it: searches see it as
 //! it was or as it is, and what is written meanwhile goes where it always goes.
 
-use super::Files;
+use super::{Admitted, Files, Writer};
 use crate::Context;
 use crate::audit::{self as log, Call};
 use crate::jobs::{self, Request, persistently};
@@ -53,7 +53,8 @@ impl Extent {
 
 impl Files {
     /// Has the events of one user indexed anew; answers the job's id.
-    pub async fn reindex_scope(&self, caller: &ScopedCaller) -> Result<Uuid> {
+    pub async fn reindex_scope(&self, admitted: &Admitted<Writer>) -> Result<Uuid> {
+        let caller = admitted.caller();
         let (tenant, user) = (caller.scope.tenant().as_str(), caller.scope.user().as_str());
         self.start_job(&caller.principal, tenant, Some(user)).await
     }
@@ -100,7 +101,7 @@ impl Files {
                 Ok::<_, Error>(scopes::count_events(tx, counted.as_deref(), None)?)
             })
             .await?;
-        let (mut walk, mut done, mut failed) = (Walk::new(extent), 0, None);
+        let (mut walk, mut done, mut failed) = (ReindexWalk::new(extent), 0, None);
         while let Some(step) = walk.step(self).await {
             match step {
                 Ok(events) => done += events,
@@ -131,7 +132,7 @@ pub(crate) async fn work(files: &Files) -> Result<bool> {
     let cx = &*files.cx;
     let Some(mut job) = jobs::claim(cx, KIND).await? else { return Ok(false) };
     let mut errors = Vec::new();
-    let mut walk = Walk::new(Extent { tenant: Some(job.tenant.clone()), user: job.user.clone() });
+    let mut walk = ReindexWalk::new(Extent { tenant: Some(job.tenant.clone()), user: job.user.clone() });
     job.processed = 0;
     while let Some(step) = walk.step(files).await {
         match step {
@@ -156,7 +157,7 @@ pub(crate) async fn work(files: &Files) -> Result<bool> {
 }
 
 /// A walk through the blocks of every scope in an extent.
-struct Walk {
+struct ReindexWalk {
     extent: Extent,
     /// Scopes that are still to be worked on, the current one first.
     scopes: VecDeque<(ScopeId, Scope)>,
@@ -168,7 +169,7 @@ struct Walk {
     lost: bool,
 }
 
-impl Walk {
+impl ReindexWalk {
     fn new(extent: Extent) -> Self {
         Self { extent, scopes: VecDeque::new(), after: ScopeId(0), block: 0, lost: false }
     }

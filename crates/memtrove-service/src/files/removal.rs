@@ -4,13 +4,14 @@
 //! moved file arrives, with one that has all of it. So a version is always proved from the records at one path, whatever
 //! comes and goes there.
 
-use super::documents::{Headers, Written};
-use super::mutation::{Action, Arrival, Asked, Draft, Mutation, OtherPath, Reasons, Seen};
-use super::replay::Replay;
-use super::{Files, members};
+use super::documents::WrittenFile;
+use super::mutation::{Action, Arrival, Draft, Mutation, OtherPath, RequestedChange, SeenFile};
+use super::replay::FileReplay;
+use super::{Admitted, Files, Writer};
 use crate::files_metrics;
-use memtrove_core::files::etag::Precondition;
-use memtrove_core::files::{Code, ETag, FilePath, Refusal, ScopedCaller, body, canonical, envelope};
+use memtrove_core::files::{
+    Code, ETag, FilePath, IdempotencyKey, MovePaths, Precondition, Reasons, Refusal, envelope,
+};
 use memtrove_core::{Error, Result, Timestamp};
 use memtrove_store::Tx;
 use memtrove_store::changes::ChangeKind;
@@ -18,8 +19,26 @@ use memtrove_store::files::audit::{self, NewRecord};
 use memtrove_store::files::documents::{self, StoredFile};
 use memtrove_store::files::scopes::{self, ScopeId};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use uuid::Uuid;
+
+/// A file to be deleted.
+#[derive(Debug, Clone)]
+pub struct DeleteFile {
+    pub path: FilePath,
+    pub precondition: Precondition,
+    pub reasons: Reasons,
+    pub key: Option<IdempotencyKey>,
+}
+
+/// A file to be given another path, where nothing may be yet.
+#[derive(Debug, Clone)]
+pub struct MoveFile {
+    pub paths: MovePaths,
+    pub precondition: Precondition,
+    pub reasons: Reasons,
+    pub key: Option<IdempotencyKey>,
+}
 
 /// A file that was deleted, now or, under the same key, before.
 #[derive(Debug, Clone)]
@@ -38,33 +57,27 @@ pub struct Moved {
     /// Where it is now.
     pub path: FilePath,
     /// Its version there.
-    pub file: Written,
+    pub file: WrittenFile,
 }
 
 impl Files {
     /// Deletes a file.
-    pub async fn delete(&self, caller: &ScopedCaller, body: Value, headers: Headers) -> Result<Deleted> {
-        let result = self.try_delete(caller, body, headers).await;
+    pub async fn delete(&self, admitted: &Admitted<Writer>, request: DeleteFile) -> Result<Deleted> {
+        let result = self.try_delete(admitted, request).await;
         files_metrics::mutation("delete", &result);
         result
     }
 
-    async fn try_delete(&self, caller: &ScopedCaller, body: Value, headers: Headers) -> Result<Deleted> {
-        let members = members(&body)?;
-        let path = path(members, "path")?;
-        let precondition = Precondition::read_removal(headers.if_match.as_deref())?;
-        let reasons = Reasons::read(members)?;
-        let replay = Replay::new(&self.cx, headers.idempotency_key, || {
-            canonical::fingerprint("DELETE", path.as_str(), &body)
-        })?;
-        let asked = Asked {
-            caller: caller.clone(),
+    async fn try_delete(&self, admitted: &Admitted<Writer>, request: DeleteFile) -> Result<Deleted> {
+        let DeleteFile { path, precondition, reasons, key } = request;
+        let asked = RequestedChange {
+            caller: admitted.caller().clone(),
             path: path.clone(),
             change: self.cx.clock.new_id(),
             action: Action::Delete,
             precondition,
             reasons,
-            replay,
+            replay: FileReplay::new(&self.cx, key),
             ops: Vec::new(),
             edits: Vec::new(),
             to: None,
@@ -74,17 +87,18 @@ impl Files {
             scopes::take_turn(tx, &asked.caller.scope)?;
             let scope = scopes::lock(tx, &asked.caller.scope)?.id;
             if let Some(first) = asked.replay.find(tx, &asked.caller, scope)? {
-                return Ok((Kept::read(&first)?, true, 0));
+                return Ok((StoredDeletion::read(&first)?, true, 0));
             }
             let current = asked.current(tx, scope)?;
             let at = later(tx, scope, &asked.path, now)?;
             let departure = Departure { change: asked.change, at, other_path: OtherPath::default() };
             let pointing = asked.leave(tx, scope, current, departure)?;
-            let kept = Kept { etag: current.to_string() };
+            let kept = StoredDeletion { etag: current.to_string() };
             asked.replay.remember(tx, &asked.caller, scope, at, || kept.to_json())?;
             Ok::<_, Error>((kept, false, pointing))
         };
-        let (Kept { etag }, replayed, pointing) = self.cx.store.write("delete_file", delete).await?;
+        let (StoredDeletion { etag }, replayed, pointing) =
+            self.cx.store.write("delete_file", delete).await?;
         if pointing > 0 {
             self.memories.check_pointers_later();
         }
@@ -92,39 +106,30 @@ impl Files {
     }
 
     /// Gives a file another path.
-    pub async fn move_file(&self, caller: &ScopedCaller, body: Value, headers: Headers) -> Result<Moved> {
-        let result = self.try_move(caller, body, headers).await;
+    pub async fn move_file(&self, admitted: &Admitted<Writer>, request: MoveFile) -> Result<Moved> {
+        let result = self.try_move(admitted, request).await;
         files_metrics::mutation("move", &result);
         result
     }
 
-    async fn try_move(&self, caller: &ScopedCaller, body: Value, headers: Headers) -> Result<Moved> {
-        let members = members(&body)?;
-        let (from, to) = (path(members, "from")?, path(members, "to")?);
-        if from == to {
-            let message = "'from' and 'to' are the same path: the file is there already";
-            return Err(Refusal::new(Code::InvalidRequest, message).with("field", "to").into());
-        }
-        let precondition = Precondition::read_removal(headers.if_match.as_deref())?;
-        let reasons = Reasons::read(members)?;
-        let replay = Replay::new(&self.cx, headers.idempotency_key, || {
-            canonical::fingerprint("MOVE", from.as_str(), &body)
-        })?;
-        let mutation = Mutation::new(Asked {
-            caller: caller.clone(),
+    async fn try_move(&self, admitted: &Admitted<Writer>, request: MoveFile) -> Result<Moved> {
+        let MoveFile { paths, precondition, reasons, key } = request;
+        let (from, to) = paths.into_parts();
+        let mutation = Mutation::new(RequestedChange {
+            caller: admitted.caller().clone(),
             path: from,
             change: self.cx.clock.new_id(),
             action: Action::Move,
             precondition,
             reasons,
-            replay,
+            replay: FileReplay::new(&self.cx, key),
             ops: Vec::new(),
             edits: Vec::new(),
             to: Some(to.clone()),
         });
         let seen = match mutation.look(&self.cx).await? {
-            Seen::Answered(file) => return Ok(Moved { path: to, file }),
-            Seen::File(stored) => stored,
+            SeenFile::Answered(file) => return Ok(Moved { path: to, file }),
+            SeenFile::File(stored) => stored,
         };
         let asked = mutation.asked();
         let draft = asked.moved(&seen, self.cx.clock.now())?;
@@ -133,7 +138,7 @@ impl Files {
             scopes::take_turn(tx, &asked.caller.scope)?;
             let scope = scopes::lock(tx, &asked.caller.scope)?.id;
             if let Some(first) = asked.replay.find(tx, &asked.caller, scope)? {
-                return Ok((Written::replayed(&first)?, 0));
+                return Ok((WrittenFile::replayed(&first)?, 0));
             }
             let current = asked.current(tx, scope)?;
             if documents::version(tx, scope, &target)?.is_some() {
@@ -165,7 +170,7 @@ struct Departure<'a> {
     other_path: OtherPath<'a>,
 }
 
-impl Asked {
+impl RequestedChange {
     /// The version that the file is at, if it may leave its path.
     fn current(&self, tx: &mut dyn Tx, scope: ScopeId) -> Result<ETag> {
         let current = documents::version(tx, scope, &self.path)?;
@@ -205,7 +210,7 @@ impl Asked {
         to: &FilePath,
         departure: Uuid,
         draft: &Draft,
-    ) -> Result<(Written, u64)> {
+    ) -> Result<(WrittenFile, u64)> {
         let other_path = OtherPath { moved_from: None, moved_to: Some(to.as_str()) };
         let departure = Departure { change: departure, at: draft.at, other_path };
         let left = self.leave(tx, scope, current, departure)?;
@@ -220,11 +225,6 @@ fn later(tx: &mut dyn Tx, scope: ScopeId, path: &FilePath, now: Timestamp) -> Re
     Ok(audit::last_at(tx, scope, path.as_str())?.map_or(now, |last| last.max(now)))
 }
 
-/// A path that stands in a body.
-fn path(members: &Map<String, Value>, name: &str) -> Result<FilePath> {
-    FilePath::parse(body::text(members, name)?.unwrap_or_default())
-}
-
 fn exists(path: &FilePath) -> Error {
     let message = "there is a file at the new path already; delete that first, or choose another path";
     Refusal::new(Code::DocumentExists, message).with("path", path.as_str()).into()
@@ -232,11 +232,11 @@ fn exists(path: &FilePath) -> Error {
 
 /// The answer to a deletion as it is kept for a repetition.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct StoredDeletion {
     etag: String,
 }
 
-impl Kept {
+impl StoredDeletion {
     fn to_json(&self) -> Result<String> {
         serde_json::to_string(self).map_err(|error| Error::Internal(error.to_string()))
     }

@@ -1,6 +1,6 @@
 //! Removing what is older than somebody wants to keep: events and audit records, never files.
 
-use super::{Files, audit as trail};
+use super::{Admitted, Files, Writer, audit as trail};
 use crate::audit::checked_justification;
 use crate::files_metrics;
 use crate::memories::journal::Told;
@@ -10,7 +10,7 @@ use memtrove_core::files::{ETag, Scope, ScopedCaller, canonical};
 use memtrove_core::{Error, Result, Timestamp};
 use memtrove_store::Tx;
 use memtrove_store::changes::{self, Change, ChangeKind};
-use memtrove_store::files::audit::{End, LIFECYCLE_PATH, NewRecord, Version};
+use memtrove_store::files::audit::{LIFECYCLE_PATH, NewRecord, PruneEnd, Version};
 use memtrove_store::files::scopes::ScopeId;
 use memtrove_store::files::{STEP_BYTES, audit, events, scopes};
 use serde::Serialize;
@@ -59,10 +59,11 @@ impl Files {
     /// trail, and stays there with what went.
     pub async fn apply_retention(
         &self,
-        caller: &ScopedCaller,
+        admitted: &Admitted<Writer>,
         request: Retention,
         justification: Option<&str>,
     ) -> Result<RetentionReport> {
+        let caller = admitted.caller();
         let justification = checked_justification(justification)?;
         let authority = match (caller.is_admin(), justification) {
             (false, _) => Authority::Writer,
@@ -197,7 +198,7 @@ impl Files {
         cutoff: AuditCutoff,
         truncation: Option<Arc<Truncation>>,
     ) -> Result<u64> {
-        let (mut gone, mut after) = (Gone::default(), End::default());
+        let (mut gone, mut after) = (Gone::default(), PruneEnd::default());
         loop {
             let (looked, from) = (scope.clone(), after.clone());
             let step = self.cx.store.read("outdated_audit", move |tx| {
@@ -301,7 +302,7 @@ impl Truncation {
 
 /// Records of one file that are too old, and what remains to be proved without them.
 struct Outdated {
-    end: End,
+    end: PruneEnd,
     /// The first version that stays.
     heir: Option<Version>,
     /// The heir's document, where its record does not keep it yet.
@@ -309,7 +310,7 @@ struct Outdated {
 }
 
 /// What the next step removes. Proofs are made here, on a reader: records never change, so they hold on the writer too.
-fn outdated(tx: &mut dyn Tx, id: ScopeId, cutoff: AuditCutoff, after: &End) -> Result<Vec<Outdated>> {
+fn outdated(tx: &mut dyn Tx, id: ScopeId, cutoff: AuditCutoff, after: &PruneEnd) -> Result<Vec<Outdated>> {
     let (mut step, mut proofs, mut bytes) = (Vec::new(), 0, 0);
     for end in audit::outdated(tx, id, cutoff.all, cutoff.of_truncations, after, STEP_ROWS)? {
         let heir = audit::version_after(tx, id, &end.path, end.sequence)?;

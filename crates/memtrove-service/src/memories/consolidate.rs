@@ -7,7 +7,7 @@ use super::provider::{ScanQuery, Write, Written};
 use super::search::comparable;
 use crate::lease;
 use memtrove_core::Result;
-use memtrove_core::memories::consolidate::{self, Candidate};
+use memtrove_core::memories::consolidate::{self, MergeCandidate};
 use memtrove_core::memories::{
     Conditions, ConsolidateRequest, Kind, Memory, MemoryCaller, MemoryId, Position, ScopeHash, ScopeKey,
     Viewer,
@@ -92,7 +92,7 @@ impl Memories {
     ) -> Result<Report> {
         let memories = self.candidates(scope, viewer, onlooker).await?;
         let space = self.cx.embeddings.space().cloned();
-        let candidates: Vec<Candidate<'_>> =
+        let candidates: Vec<MergeCandidate<'_>> =
             memories.iter().map(|memory| candidate(memory, space.as_ref())).collect();
         let examined = candidates.iter().filter(|one| consolidate::takes_part(one.memory)).count();
         let groups = consolidate::groups(&candidates, threshold);
@@ -149,6 +149,6 @@ impl Memories {
     }
 }
 
-fn candidate<'a>(memory: &'a Memory, space: Option<&Space>) -> Candidate<'a> {
-    Candidate { memory, vector: space.and_then(|space| comparable(memory, space)) }
+fn candidate<'a>(memory: &'a Memory, space: Option<&Space>) -> MergeCandidate<'a> {
+    MergeCandidate { memory, vector: space.and_then(|space| comparable(memory, space)) }
 }

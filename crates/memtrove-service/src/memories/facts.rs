@@ -9,7 +9,7 @@ use memtrove_core::memories::{
     MemoryCaller, MemoryId, NewFact, NewMemory, Precondition, Refusal, ScopeKey,
 };
 use memtrove_core::{Error, Result, parse_uuid};
-use memtrove_store::memories::facts::{self, Wanted};
+use memtrove_store::memories::facts::{self, FactPattern};
 use memtrove_store::memories::{entries, scopes};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -217,7 +217,7 @@ impl Memories {
             .cx
             .store
             .read("list_facts", move |tx| {
-                let wanted = Wanted {
+                let wanted = FactPattern {
                     fact_type: query.fact_type.as_deref(),
                     subject: query.subject.as_deref(),
                     predicate: query.predicate.as_deref(),

@@ -4,6 +4,7 @@
 //! [provider](provider::MemoryProvider) of the entry's kind, with what the journal is to be told. A change of an entry is
 //! computed from what was read and committed if the entry is still at that version.
 
+mod access_counts;
 mod bulk;
 mod capabilities;
 mod consolidate;
@@ -34,7 +35,6 @@ mod subjects;
 mod subscription;
 mod turns;
 mod upgrades;
-mod uses;
 mod view;
 
 pub use bulk::BulkDeleted;
@@ -50,6 +50,7 @@ pub use subjects::Subject;
 pub use subscription::{StreamRequest, Streamed, Subscription};
 
 use crate::Context;
+use access_counts::AccessCounts;
 use consolidate::UnderWay;
 use embedded::Embedded;
 use journal::{Actor, Entry};
@@ -60,7 +61,7 @@ use memtrove_core::memories::{
 };
 use memtrove_core::{Error, Result, Timestamp, parse_uuid};
 use memtrove_recall::embed::EmbedError;
-use memtrove_recall::index::Cache;
+use memtrove_recall::index::PartitionCache;
 use memtrove_store::Store;
 use provider::{Catalogue, MemoryProvider, Write, Written};
 use recall::ScopeCache;
@@ -68,7 +69,6 @@ use std::sync::Arc;
 use stream::Bus;
 use tokio::sync::{Mutex, Notify};
 use turns::Turns;
-use uses::Uses;
 
 /// So many scopes can remember something at once, if they do not get in each other's way by chance.
 const REMEMBERING: usize = 64;
@@ -93,7 +93,7 @@ struct Parts {
     /// The indexes of what lasts and of what does not; numbers of scopes mean nothing across the two.
     caches: [Arc<ScopeCache>; 2],
     bus: Arc<Bus>,
-    uses: Uses,
+    uses: AccessCounts,
     keys: Keys,
     /// Wakes whoever makes better vectors.
     upgrades: Notify,
@@ -114,7 +114,7 @@ impl Memories {
     pub(crate) fn new(cx: Arc<Context>, ram: Store, keys: Keys) -> Self {
         let bus = Arc::new(Bus::new(cx.clock.clone()));
         let caches = [cx.settings.index_memory, cx.settings.index_memory / 4]
-            .map(|budget| Arc::new(Cache::new(budget)));
+            .map(|budget| Arc::new(PartitionCache::new(budget)));
         let durable = Embedded::durable(cx.clone(), caches[0].clone(), bus.clone());
         let volatile = Embedded::volatile(cx.clone(), ram.clone(), caches[1].clone(), bus.clone());
         let catalogue = Catalogue::new(Arc::new(durable), Arc::new(volatile));
@@ -123,7 +123,7 @@ impl Memories {
             ram,
             caches,
             bus,
-            uses: Uses::default(),
+            uses: AccessCounts::default(),
             keys,
             upgrades: Notify::new(),
             promoting: Mutex::default(),

@@ -13,7 +13,8 @@ use memtrove_core::recall::lexical;
 use memtrove_core::{Result, Timestamp};
 use memtrove_recall::embed::{Calibration, QueryVector, Space};
 use memtrove_recall::index::{
-    Bm25, Cache, Candidate, Found, Partition, Piece, Probe, QueryTerm, SpaceNo, TermStatistics, rescore,
+    Bm25, Candidate, Partition, PartitionCache, Piece, Probe, ProbeResult, QueryTerm, SpaceNo,
+    TermStatistics, rescore,
 };
 use memtrove_store::memories::scopes::{self, ScopeRow, Searched};
 use memtrove_store::memories::{ScopeNo, index};
@@ -53,7 +54,7 @@ pub struct Slot {
 
 impl Slot {
     /// What is known of an entry by itself.
-    fn of(seq: i64, head: &index::Head) -> Self {
+    fn of(seq: i64, head: &index::IndexHead) -> Self {
         Self {
             seq,
             id: head.id,
@@ -91,7 +92,7 @@ pub struct ScopeState {
 }
 
 /// The indexes in memory, by scope.
-pub type ScopeCache = Cache<ScopeNo, ScopeState, Slot>;
+pub type ScopeCache = PartitionCache<ScopeNo, ScopeState, Slot>;
 
 impl ScopeState {
     fn name(&mut self, name: Option<&String>) -> Name {
@@ -698,7 +699,7 @@ fn look_among(
     // An entry without a vector to compare with has no meaning that a search by meaning could find.
     let compared = |slot: &Slot| slot.space.and_then(|space| *spaces.get(usize::from(space.0))?);
     let searchable = |slot: &Slot| keyword_only || compared(slot).is_some();
-    let Found { candidates, allowed, exact } =
+    let ProbeResult { candidates, allowed, exact } =
         partition.search(&probe, |key, slot| searchable(slot) && admission.admits(state, eyes, key, slot));
     let total = everything.then(|| {
         allowed.unwrap_or_else(|| {

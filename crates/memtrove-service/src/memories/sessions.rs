@@ -4,7 +4,7 @@ use super::Memories;
 use super::listing::Onlooker;
 use super::provider::{ScanQuery, Write, Written};
 use memtrove_core::Result;
-use memtrove_core::memories::promote::{self, Decision};
+use memtrove_core::memories::promote::{self, PromotionDecision};
 use memtrove_core::memories::{
     Clear, Conditions, EndSession, Identifier, Kind, Layer, Memory, MemoryCaller, Position, ScopeKey, Viewer,
 };
@@ -34,7 +34,7 @@ impl Memories {
             for memory in &kept {
                 let decision = promote::decide(memory, self.relevance(memory), request.promotion_threshold);
                 match (decision, &target) {
-                    (Decision::Promote { score }, Some(target)) => {
+                    (PromotionDecision::Promote { score }, Some(target)) => {
                         let actor = self.actor(caller, &request.identifiers);
                         // One that changed meanwhile stays as it is, for the next time.
                         let Some(copy) = self.copy_to(memory, target.clone(), actor, true).await? else {
@@ -47,7 +47,7 @@ impl Memories {
                             "deduplicated": copy.deduplicated,
                         }));
                     }
-                    (Decision::Blocked(reason), _) => {
+                    (PromotionDecision::Blocked(reason), _) => {
                         blocked.push(json!({"id": memory.id.to_string(), "reason": reason.as_str()}));
                     }
                     _ => {}

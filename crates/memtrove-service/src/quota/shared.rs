@@ -35,13 +35,13 @@ pub(super) struct Shared {
     store: Store,
     /// Names are stored as digests under this key.
     key: [u8; 32],
-    held: SyncMutex<Held>,
-    /// Held by whoever draws: those who come meanwhile find what it drew. The first half is of users, the second of services;
+    held: SyncMutex<DrawnBuckets>,
+    /// DrawnBuckets by whoever draws: those who come meanwhile find what it drew. The first half is of users, the second of services;
     /// locked in this order.
     turns: [Arc<Mutex<()>>; 2 * TURNS],
 }
 
-struct Held {
+struct DrawnBuckets {
     buckets: HashMap<Digest, Bucket>,
     calls_to_clean_up: usize,
 }
@@ -61,7 +61,7 @@ struct Bucket {
 
 /// One bucket that a call has to draw from.
 #[derive(Clone, Copy)]
-struct Wanted {
+struct BucketDraw {
     scope: &'static str,
     kind: Kind,
     rate: Rate,
@@ -70,16 +70,16 @@ struct Wanted {
 
 impl Shared {
     pub fn new(store: Store, key: [u8; 32]) -> Self {
-        let held = Held { buckets: HashMap::new(), calls_to_clean_up: CLEAN_UP_EVERY };
+        let held = DrawnBuckets { buckets: HashMap::new(), calls_to_clean_up: CLEAN_UP_EVERY };
         let turns = std::array::from_fn(|_| Arc::default());
         Self { store, key, held: SyncMutex::new(held), turns }
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, DrawnBuckets> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn turn(&self, place: usize, wanted: &Wanted) -> Arc<Mutex<()>> {
+    fn turn(&self, place: usize, wanted: &BucketDraw) -> Arc<Mutex<()>> {
         self.turns[place * TURNS + usize::from(wanted.digest[0]) % TURNS].clone()
     }
 
@@ -108,10 +108,15 @@ impl Quotas {
         user: &str,
         service: &str,
         kind: Kind,
-    ) -> [Option<Wanted>; 2] {
+    ) -> [Option<BucketDraw>; 2] {
         let (of_user, of_service) = self.limits(tenant).rates(kind);
         let wanted = |scope, name, rate: Option<Rate>| {
-            rate.map(|rate| Wanted { scope, kind, rate, digest: shared.digest(scope, tenant, name, kind) })
+            rate.map(|rate| BucketDraw {
+                scope,
+                kind,
+                rate,
+                digest: shared.digest(scope, tenant, name, kind),
+            })
         };
         [wanted(super::USER, user, of_user), wanted(super::SERVICE, service, of_service)]
     }
@@ -184,7 +189,7 @@ impl Quotas {
 
 /// Draws what is missing from the store, all of it or nothing; answers the bucket that has nothing for longest, and for how long, in
 /// nanoseconds.
-async fn draw(shared: &Shared, missing: Vec<Wanted>, now: i64) -> Result<Option<(Wanted, i64)>> {
+async fn draw(shared: &Shared, missing: Vec<BucketDraw>, now: i64) -> Result<Option<(BucketDraw, i64)>> {
     let draws: Vec<Draw> = {
         let held = shared.held();
         missing.iter().map(|wanted| wanted.draw(held.most(wanted, now))).collect()
@@ -209,14 +214,15 @@ async fn draw(shared: &Shared, missing: Vec<Wanted>, now: i64) -> Result<Option<
     }
 }
 
-impl Held {
+impl DrawnBuckets {
     /// Spends a call of each bucket, or of none; answers those that have none then.
-    fn spend(&mut self, wanted: &[Option<Wanted>; 2], now: i64) -> Result<(), Vec<Wanted>> {
-        let has = |wanted: &&Wanted| {
+    fn spend(&mut self, wanted: &[Option<BucketDraw>; 2], now: i64) -> Result<(), Vec<BucketDraw>> {
+        let has = |wanted: &&BucketDraw| {
             let cost = wanted.rate.cost();
             self.buckets.get(&wanted.digest).is_some_and(|bucket| bucket.piece(cost, now).is_some())
         };
-        let missing: Vec<Wanted> = wanted.iter().flatten().filter(|wanted| !has(wanted)).copied().collect();
+        let missing: Vec<BucketDraw> =
+            wanted.iter().flatten().filter(|wanted| !has(wanted)).copied().collect();
         if !missing.is_empty() {
             return Err(missing);
         }
@@ -238,8 +244,8 @@ impl Held {
     }
 
     /// The bucket that is known to be empty for longest, and for how long.
-    fn empty(&self, missing: &[Wanted], now: i64) -> Option<(Wanted, i64)> {
-        let wait = |wanted: &Wanted| {
+    fn empty(&self, missing: &[BucketDraw], now: i64) -> Option<(BucketDraw, i64)> {
+        let wait = |wanted: &BucketDraw| {
             let empty_until = self.buckets.get(&wanted.digest)?.empty_until;
             (empty_until > now).then_some((*wanted, empty_until - now))
         };
@@ -247,7 +253,7 @@ impl Held {
     }
 
     /// How many calls to draw.
-    fn most(&self, wanted: &Wanted, now: i64) -> i64 {
+    fn most(&self, wanted: &BucketDraw, now: i64) -> i64 {
         let most = match self.buckets.get(&wanted.digest) {
             Some(bucket) if now.saturating_sub(bucket.drawn_at) < HURRY => bucket.most.saturating_mul(2),
             Some(bucket) if now.saturating_sub(bucket.drawn_at) < LEISURE => bucket.most,
@@ -262,7 +268,7 @@ impl Held {
         self.buckets.insert(draw.bucket, bucket);
     }
 
-    fn note_empty(&mut self, wanted: &Wanted, wait: i64, now: i64) {
+    fn note_empty(&mut self, wanted: &BucketDraw, wait: i64, now: i64) {
         let empty_until = now.saturating_add(wait);
         let bucket = Bucket { next: 0, until: 0, drawn_at: now, most: 1, empty_until };
         self.buckets.insert(wanted.digest, bucket);
@@ -286,7 +292,7 @@ impl Bucket {
     }
 }
 
-impl Wanted {
+impl BucketDraw {
     fn draw(&self, most: i64) -> Draw {
         let measure = Measure { cost: self.rate.cost(), capacity: self.rate.capacity() };
         Draw { bucket: self.digest, measure, most }

@@ -28,7 +28,7 @@ use memtrove_core::conversations::AccessLevel;
 use memtrove_core::identity::Caller;
 use memtrove_core::{Clock, ConversationId, Error, GroupId, Result};
 use memtrove_store::Store;
-use memtrove_store::conversations::rows::Head;
+use memtrove_store::conversations::rows::ConversationHead;
 use memtrove_store::locators::{Key, Locator, Locators, trees};
 use node::Node;
 use registry::Tape;
@@ -228,7 +228,12 @@ impl Recorder {
         }
     }
 
-    async fn open(&self, caller: &Caller, id: ConversationId, needed: AccessLevel) -> Result<Head> {
+    async fn open(
+        &self,
+        caller: &Caller,
+        id: ConversationId,
+        needed: AccessLevel,
+    ) -> Result<ConversationHead> {
         let caller = caller.clone();
         self.store.read("open_recording", move |tx| open(tx, &caller, id, needed)).await
     }

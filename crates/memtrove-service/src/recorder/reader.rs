@@ -2,7 +2,7 @@
 
 use super::Ended;
 use super::readers::Seat;
-use super::spool::{Closed, Found, Piece};
+use super::spool::{Closed, Piece, SpoolRead};
 use memtrove_core::{Error, Result};
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -57,14 +57,14 @@ impl Reader {
         loop {
             self.changes.borrow_and_update();
             let (text, to) = match self.look()? {
-                Look::Text(text, to) => (text, to),
+                SpoolLook::Text(text, to) => (text, to),
                 // The recording is not held meanwhile: this may wait for somebody who never asks again.
-                Look::Reading(reading) => match reading.await? {
+                SpoolLook::Reading(reading) => match reading.await? {
                     Some(read) => read,
                     None => return Err(self.seat.tape().err().unwrap_or_else(gone)),
                 },
-                Look::End => return Ok(None),
-                Look::NothingYet => {
+                SpoolLook::End => return Ok(None),
+                SpoolLook::NothingYet => {
                     // An error means that this was cut off, which is seen next.
                     let _ = self.changes.changed().await;
                     continue;
@@ -78,19 +78,19 @@ impl Reader {
         }
     }
 
-    fn look(&self) -> Result<Look<impl Future<Output = Piece> + Send + use<>>> {
+    fn look(&self) -> Result<SpoolLook<impl Future<Output = Piece> + Send + use<>>> {
         let tape = self.seat.tape()?;
         Ok(match tape.spool.at(self.position) {
-            Found::Text { text, to } => Look::Text(text, to),
-            Found::OnDisk(piece) => Look::Reading(tape.spool.read(piece, self.position)),
-            Found::End => Look::End,
-            Found::NothingYet => Look::NothingYet,
+            SpoolRead::Text { text, to } => SpoolLook::Text(text, to),
+            SpoolRead::OnDisk(piece) => SpoolLook::Reading(tape.spool.read(piece, self.position)),
+            SpoolRead::End => SpoolLook::End,
+            SpoolRead::NothingYet => SpoolLook::NothingYet,
         })
     }
 }
 
 /// What a reader finds.
-enum Look<R> {
+enum SpoolLook<R> {
     Text(String, u64),
     Reading(R),
     End,

@@ -16,10 +16,10 @@ pub(super) struct Seat {
     pub user: UserId,
     /// The tree of what is read.
     pub group: GroupId,
-    held: Mutex<Held>,
+    held: Mutex<ReaderState>,
 }
 
-struct Held {
+struct ReaderState {
     /// What is read, or why it is not any more.
     tape: Result<Arc<Tape>>,
     position: u64,
@@ -29,7 +29,7 @@ struct Held {
 
 impl Seat {
     pub(super) fn new(tape: Arc<Tape>, user: UserId) -> Self {
-        let held = Held { position: 0, seen: None, tape: Ok(Arc::clone(&tape)) };
+        let held = ReaderState { position: 0, seen: None, tape: Ok(Arc::clone(&tape)) };
         Self { user, group: tape.group, held: Mutex::new(held) }
     }
 
@@ -69,7 +69,7 @@ impl Seat {
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, ReaderState> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

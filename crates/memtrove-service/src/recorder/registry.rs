@@ -52,11 +52,11 @@ impl Tape {
 pub(super) struct Registry {
     /// How much memory finished ones may take.
     finished_memory: usize,
-    held: Mutex<Held>,
+    held: Mutex<HeldRecordings>,
 }
 
 #[derive(Default)]
-struct Held {
+struct HeldRecordings {
     live: HashMap<Key, Arc<Tape>>,
     finished: HashMap<Key, Finished>,
     /// The finished ones in the order in which they go. One that went before its time may still be named.
@@ -177,7 +177,7 @@ impl Registry {
         self.held().is_closed
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, HeldRecordings> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -186,7 +186,7 @@ impl Registry {
 #[derive(Debug)]
 pub(super) struct Stopping;
 
-impl Held {
+impl HeldRecordings {
     /// Lets the finished recording of a conversation go, or only this one.
     fn forget(&mut self, key: &Key, only: Option<Uuid>) {
         let Entry::Occupied(finished) = self.finished.entry(key.clone()) else { return };

@@ -17,15 +17,15 @@ pub(super) struct Spool {
     max_bytes: u64,
     /// Most recordings fit into memory and never need one.
     cipher: OnceLock<Cipher>,
-    state: Mutex<State>,
+    state: Mutex<SpoolState>,
     /// Told of everything that happens to `state`.
     changes: watch::Sender<()>,
 }
 
 #[derive(Default)]
-struct State {
+struct SpoolState {
     /// Pieces on the disk.
-    written: Vec<Written>,
+    written: Vec<SpooledPiece>,
     /// Where in the text they end.
     written_to: u64,
     /// The piece that is being written. It stays here if it cannot be.
@@ -37,7 +37,7 @@ struct State {
 }
 
 #[derive(Clone, Copy)]
-struct Written {
+struct SpooledPiece {
     /// Where in the text it begins.
     from: u64,
     length: usize,
@@ -136,7 +136,7 @@ impl Spool {
         let ended = match written {
             Ok(()) => {
                 let from = state.written_to;
-                state.written.push(Written { from, length, place });
+                state.written.push(SpooledPiece { from, length, place });
                 state.written_to += length as u64;
                 state.writing = None;
                 None
@@ -209,22 +209,22 @@ impl Spool {
     }
 
     /// What there is to read at a position.
-    pub(super) fn at(&self, position: u64) -> Found {
+    pub(super) fn at(&self, position: u64) -> SpoolRead {
         let state = self.state();
         if position < state.written_to {
             let after = state.written.partition_point(|piece| piece.from <= position);
-            return Found::OnDisk(OnDisk { number: after - 1, piece: state.written[after - 1] });
+            return SpoolRead::OnDisk(OnDisk { number: after - 1, piece: state.written[after - 1] });
         }
         let mut from = state.written_to;
         for piece in [state.writing.as_deref().unwrap_or_default(), &state.open] {
             let to = from + piece.len() as u64;
             let rest = if position < to { rest(piece, position - from) } else { "" };
             if !rest.is_empty() {
-                return Found::Text { text: rest.to_owned(), to };
+                return SpoolRead::Text { text: rest.to_owned(), to };
             }
             from = to;
         }
-        if state.closed.is_some() { Found::End } else { Found::NothingYet }
+        if state.closed.is_some() { SpoolRead::End } else { SpoolRead::NothingYet }
     }
 
     /// The text from a position to the end of its piece, and where that is; nothing if the recording was let go. Whoever begins
@@ -254,7 +254,7 @@ impl Spool {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SpoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -268,7 +268,7 @@ impl Drop for Spool {
     }
 }
 
-impl State {
+impl SpoolState {
     fn length(&self) -> u64 {
         let writing = self.writing.as_ref().map_or(0, |piece| piece.len());
         self.written_to + (writing + self.open.len()) as u64
@@ -295,7 +295,7 @@ enum Pushed<'c> {
 }
 
 /// What is found at a position.
-pub(super) enum Found {
+pub(super) enum SpoolRead {
     /// Text in memory, which ends at `to`.
     Text { text: String, to: u64 },
     /// A piece that is to be [read](Spool::read) from the disk.
@@ -312,7 +312,7 @@ pub(super) type Piece = Result<Option<(String, u64)>>;
 /// A piece on the disk.
 pub(super) struct OnDisk {
     number: usize,
-    piece: Written,
+    piece: SpooledPiece,
 }
 
 /// The last place up to `most` at which a text can be cut.

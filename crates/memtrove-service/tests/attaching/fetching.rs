@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 on_both_engines!(
     a_source_is_fetched_in_the_background,
@@ -53,7 +53,7 @@ const UNWANTED: &str = "/unwanted.png";
 static ASKED_FOR_UNWANTED: AtomicBool = AtomicBool::new(false);
 
 /// Answers every request with a cat, once it is told to.
-async fn serve(go: Arc<Notify>, asked: Arc<Notify>) -> SocketAddr {
+async fn serve(go: Arc<Notify>, asked: Arc<Semaphore>) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
@@ -71,7 +71,7 @@ async fn serve(go: Arc<Notify>, asked: Arc<Notify>) -> SocketAddr {
                 } else {
                     b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nContent-Length: 3\r\nConnection: close\r\n\r\ncat"
                 };
-                asked.notify_one();
+                asked.add_permits(1);
                 go.notified().await;
                 stream.write_all(answer).await.unwrap();
             });
@@ -85,9 +85,9 @@ async fn world(engine: Engine) -> (Setting, Arc<Notify>) {
     (setting, go)
 }
 
-/// As [`world`], and what is told when its server is asked.
-async fn asked_world(engine: Engine) -> (Setting, Arc<Notify>, Arc<Notify>) {
-    let (go, asked) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+/// As [`world`], and one permit for each time that its server was asked.
+async fn asked_world(engine: Engine) -> (Setting, Arc<Notify>, Arc<Semaphore>) {
+    let (go, asked) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(0)));
     let address = serve(go.clone(), asked.clone()).await;
     let fetcher = Fetcher::with_names(Arc::new(Web(address))).unwrap();
     let setting = Setting::with(engine, Vault::plain(), |settings| settings.fetcher = Some(fetcher)).await;
@@ -186,7 +186,7 @@ async fn records_that_share_what_is_fetched_get_it_together(engine: Engine) {
 async fn what_is_deleted_while_it_is_fetched_does_not_come_back(engine: Engine) {
     let (setting, go, asked) = asked_world(engine).await;
     let taken_on = setting.fetch("http://web.example/cat.png").await;
-    asked.notified().await;
+    asked.acquire().await.unwrap().forget();
     setting.services.attachments.delete(&caller("alice"), taken_on.id).await.unwrap();
     setting.clean_up().await;
     assert_eq!(setting.records().await, 0);
@@ -267,7 +267,7 @@ async fn nobody_keeps_all_others_waiting(engine: Engine) {
 }
 
 async fn what_is_not_wanted_any_more_is_not_fetched(engine: Engine) {
-    let (setting, go) = world(engine).await;
+    let (setting, go, asked) = asked_world(engine).await;
     let fetch = async |user: &str, path: &str| {
         let new = NewSource { source_url: Some(format!("http://web.example{path}")), ..NewSource::default() };
         setting.services.attachments.fetch(&caller(user), new).await
@@ -278,6 +278,7 @@ async fn what_is_not_wanted_any_more_is_not_fetched(engine: Engine) {
             fetch(user, "/cat.png").await.unwrap();
         }
     }
+    asked.acquire_many(16).await.unwrap().forget();
     let unwanted = fetch("carol", UNWANTED).await.unwrap();
     setting.services.attachments.delete(&caller("carol"), unwanted.id).await.unwrap();
     for _ in 0..7 {

@@ -34,7 +34,8 @@ impl Setting {
 
     pub async fn forget(&self, user: &str) {
         let who = ScopedCaller::enter(&principal(user), user.to_owned(), None, "request".to_owned()).unwrap();
-        self.services.files.forget(&who).await.unwrap();
+        let files = &self.services.files;
+        files.forget(&files.admit(who).await.unwrap()).await.unwrap();
     }
 }
 

@@ -37,7 +37,7 @@ pub struct Selection<'a> {
 
 /// How far an export, or an import, is.
 #[derive(Debug, Clone, Copy)]
-pub struct Progress {
+pub struct ArchiveProgress {
     /// The table that is at work.
     pub table: &'static str,
     /// Rows of all tables so far.
@@ -76,7 +76,7 @@ pub fn export<W: Write>(
     of: &Selection<'_>,
     with_bytes: bool,
     sink: W,
-    mut progress: impl FnMut(Progress),
+    mut progress: impl FnMut(ArchiveProgress),
 ) -> Result<Rows<W>, ArchiveError> {
     let mut header = Header::new(about.id, &about.version, about.at, of.tenant);
     header.plain = meta::get(tx, super::mark::PLAIN_CONTENT)?.is_some();
@@ -88,7 +88,7 @@ pub fn export<W: Write>(
         visit(tx, table, of, |count, bytes| {
             writer.rows(count, bytes)?;
             total += count;
-            progress(Progress { table: table.name, rows: total });
+            progress(ArchiveProgress { table: table.name, rows: total });
             Ok(())
         })?;
         writer.end(table)?;
@@ -117,7 +117,7 @@ impl<W: Write> Rows<W> {
 pub fn checksum(
     tx: &mut dyn Tx,
     of: &Selection<'_>,
-    progress: impl FnMut(Progress),
+    progress: impl FnMut(ArchiveProgress),
 ) -> Result<Summary, ArchiveError> {
     checksum_moved_back(tx, of, &Numbers::default(), progress)
 }
@@ -127,7 +127,7 @@ pub(super) fn checksum_moved_back(
     tx: &mut dyn Tx,
     of: &Selection<'_>,
     moved: &Numbers,
-    mut progress: impl FnMut(Progress),
+    mut progress: impl FnMut(ArchiveProgress),
 ) -> Result<Summary, ArchiveError> {
     let (mut tally, mut total, mut back) = (Tally::default(), 0, Vec::new());
     for table in visited(of) {
@@ -144,7 +144,7 @@ pub(super) fn checksum_moved_back(
                 tally.rows(count, &back);
             }
             total += count;
-            progress(Progress { table: table.name, rows: total });
+            progress(ArchiveProgress { table: table.name, rows: total });
             Ok(())
         })?;
         tally.end(table);

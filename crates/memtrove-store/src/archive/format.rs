@@ -83,12 +83,12 @@ struct Begin {
 }
 
 #[derive(Serialize, Deserialize)]
-struct End {
+struct ArchiveEnd {
     rows: u64,
     digest: String,
 }
 
-impl End {
+impl ArchiveEnd {
     fn of(rows: u64, digest: blake3::Hash) -> Self {
         Self { rows, digest: digest.to_hex().to_string() }
     }
@@ -111,7 +111,11 @@ impl Tally {
         self.rows_of_table += count;
     }
 
-    fn end_table(&mut self, table: &'static str, columns: impl IntoIterator<Item = &'static Column>) -> End {
+    fn end_table(
+        &mut self,
+        table: &'static str,
+        columns: impl IntoIterator<Item = &'static Column>,
+    ) -> ArchiveEnd {
         let digest = self.of_table.finalize();
         let rows = std::mem::take(&mut self.rows_of_table);
         self.of_table.reset();
@@ -122,7 +126,7 @@ impl Tally {
             self.tables.push((table, rows));
             self.rows += rows;
         }
-        End::of(rows, digest)
+        ArchiveEnd::of(rows, digest)
     }
 
     /// The table is complete.
@@ -184,7 +188,7 @@ impl<W: Write> Writer<W> {
 
     pub(super) fn finish(mut self) -> Result<(W, Summary), ArchiveError> {
         let summary = self.tally.summary();
-        self.frames.frame(Tag::End, &json(&End::of(summary.rows, summary.digest.0))?)?;
+        self.frames.frame(Tag::End, &json(&ArchiveEnd::of(summary.rows, summary.digest.0))?)?;
         Ok((self.frames.finish()?, summary))
     }
 }
@@ -229,7 +233,7 @@ impl Batch {
 
 /// A part of an archive.
 #[derive(Debug, Clone)]
-pub enum Part {
+pub enum ArchivePart {
     /// Some rows of one table.
     Rows(Batch),
     /// The bytes of attachments begin, under this storage key.
@@ -289,15 +293,15 @@ impl<R: Read> Reader<R> {
     pub fn next_batch(&mut self) -> Result<Option<Batch>, ArchiveError> {
         loop {
             match self.next_part()? {
-                Some(Part::Rows(batch)) => return Ok(Some(batch)),
-                Some(Part::Blob(_) | Part::Bytes(_) | Part::BlobEnd) => {}
+                Some(ArchivePart::Rows(batch)) => return Ok(Some(batch)),
+                Some(ArchivePart::Blob(_) | ArchivePart::Bytes(_) | ArchivePart::BlobEnd) => {}
                 None => return Ok(None),
             }
         }
     }
 
     /// The next part; `None` when all was read and the end proved that nothing is missing.
-    pub fn next_part(&mut self) -> Result<Option<Part>, ArchiveError> {
+    pub fn next_part(&mut self) -> Result<Option<ArchivePart>, ArchiveError> {
         while !self.ended {
             let (tag, content) = self.frames.frame().map_err(|why| because(&self.place(), why))?;
             if matches!(tag, Tag::Blob | Tag::Bytes | Tag::BlobEnd) || self.blob.is_some() {
@@ -306,7 +310,7 @@ impl<R: Read> Reader<R> {
             match (tag, self.open.clone()) {
                 (Tag::Table, None) => self.begin(&content)?,
                 (Tag::Rows, Some((table, columns))) => {
-                    return self.batch(table, columns, content).map(|batch| Some(Part::Rows(batch)));
+                    return self.batch(table, columns, content).map(|batch| Some(ArchivePart::Rows(batch)));
                 }
                 (Tag::TableEnd, Some((table, columns))) => {
                     let found = self.tally.end_table(table.name, columns.iter().copied());
@@ -315,7 +319,7 @@ impl<R: Read> Reader<R> {
                 }
                 (Tag::End, None) => {
                     let all = self.tally.summary();
-                    self.compare(&content, &End::of(all.rows, all.digest.0))?;
+                    self.compare(&content, &ArchiveEnd::of(all.rows, all.digest.0))?;
                     self.frames.end().map_err(|why| because(&self.place(), why))?;
                     self.ended = true;
                 }
@@ -331,18 +335,18 @@ impl<R: Read> Reader<R> {
     }
 
     /// Bytes of attachments come after all tables.
-    fn blob_part(&mut self, tag: Tag, content: Vec<u8>) -> Result<Part, ArchiveError> {
+    fn blob_part(&mut self, tag: Tag, content: Vec<u8>) -> Result<ArchivePart, ArchiveError> {
         let place = self.place();
         let out_of_order = || ArchiveError::damaged(&place, "its parts are not in order");
         match (tag, self.open.is_some(), self.blob.take()) {
             (Tag::Blob, false, None) => {
                 let key = String::from_utf8(content).map_err(|_| out_of_order())?;
                 self.blob = Some((key.clone(), 0));
-                Ok(Part::Blob(key))
+                Ok(ArchivePart::Blob(key))
             }
             (Tag::Bytes, false, Some((key, so_far))) => {
                 self.blob = Some((key, so_far + content.len() as u64));
-                Ok(Part::Bytes(content))
+                Ok(ArchivePart::Bytes(content))
             }
             (Tag::BlobEnd, false, Some((_, found))) => {
                 let BlobEnd { bytes } = parse(&place, &content)?;
@@ -351,7 +355,7 @@ impl<R: Read> Reader<R> {
                     return Err(ArchiveError::damaged(&place, why));
                 }
                 self.tally.blobs += 1;
-                Ok(Part::BlobEnd)
+                Ok(ArchivePart::BlobEnd)
             }
             _ => Err(out_of_order()),
         }
@@ -400,8 +404,8 @@ impl<R: Read> Reader<R> {
         Ok(Batch { table, columns, rows: count, bytes: content.into() })
     }
 
-    fn compare(&self, content: &[u8], found: &End) -> Result<(), ArchiveError> {
-        let End { rows, digest } = parse(&self.place(), content)?;
+    fn compare(&self, content: &[u8], found: &ArchiveEnd) -> Result<(), ArchiveError> {
+        let ArchiveEnd { rows, digest } = parse(&self.place(), content)?;
         if rows != found.rows {
             let why = format!("there are {} rows where {rows} were written", found.rows);
             return Err(ArchiveError::damaged(&self.place(), why));

@@ -1,6 +1,6 @@
 //! From an archive to a store, one unit of work for every batch of rows.
 
-use super::export::{Progress, Selection, checksum_moved_back};
+use super::export::{ArchiveProgress, Selection, checksum_moved_back};
 use super::format::{Batch, Header, Summary};
 use super::mark::{Mark, PLAIN_CONTENT};
 use super::numbers::Numbers;
@@ -33,7 +33,7 @@ pub struct Import {
 
 /// How an import ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
+pub struct ImportOutcome {
     /// Whether what the store holds now was read again, and is what the archive holds.
     pub compared: bool,
 }
@@ -103,8 +103,8 @@ impl Import {
     pub async fn finish(
         self,
         archive: &Summary,
-        progress: impl Fn(Progress) + Send + Sync + 'static,
-    ) -> Result<Written, ArchiveError> {
+        progress: impl Fn(ArchiveProgress) + Send + Sync + 'static,
+    ) -> Result<ImportOutcome, ArchiveError> {
         let (numbers, moved) = (self.header.numbers, self.mark.moved);
         self.store.write("import_numbers", move |tx| numbers.are_given(tx, &moved)).await?;
         let tenant = self.header.tenant.clone();
@@ -126,7 +126,7 @@ impl Import {
             }
         }
         self.store.write("import_end", Mark::remove).await?;
-        Ok(Written { compared })
+        Ok(ImportOutcome { compared })
     }
 }
 

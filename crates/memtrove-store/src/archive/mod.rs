@@ -22,9 +22,9 @@ mod tables;
 mod tests;
 
 pub use error::ArchiveError;
-pub use export::{About, ByteSource, Exported, Progress, Rows, Selection, checksum, count, export};
-pub use format::{Batch, Header, Part, Reader, Summary};
-pub use import::{Import, Terms, Written};
+pub use export::{About, ArchiveProgress, ByteSource, Exported, Rows, Selection, checksum, count, export};
+pub use format::{ArchivePart, Batch, Header, Reader, Summary};
+pub use import::{Import, ImportOutcome, Terms};
 pub use mark::refuse_unfinished;
 pub use tables::{LEFT_OUT, schema};
 

@@ -1,6 +1,6 @@
 //! A row as bytes: each value with its kind before it, so that equal rows are equal bytes in every engine.
 
-use super::tables::{Column, Kind};
+use super::tables::{Column, ColumnKind};
 use crate::{Row, StoreError, Value};
 use uuid::Uuid;
 
@@ -17,11 +17,11 @@ pub(super) fn append_row(bytes: &mut Vec<u8>, columns: &[Column], row: &dyn Row)
         append(
             bytes,
             match column.kind {
-                Kind::Int => row.opt_int(at)?.into(),
-                Kind::Real => row.opt_real(at)?.into(),
-                Kind::Text => row.opt_text(at)?.into(),
-                Kind::Bytes => row.opt_bytes(at)?.into(),
-                Kind::Uuid => row.opt_uuid(at)?.into(),
+                ColumnKind::Int => row.opt_int(at)?.into(),
+                ColumnKind::Real => row.opt_real(at)?.into(),
+                ColumnKind::Text => row.opt_text(at)?.into(),
+                ColumnKind::Bytes => row.opt_bytes(at)?.into(),
+                ColumnKind::Uuid => row.opt_uuid(at)?.into(),
             },
         )?;
     }
@@ -60,16 +60,16 @@ fn length(length: usize) -> Result<[u8; 4], StoreError> {
 }
 
 /// Takes a value of this kind off the front; `None` if there is none.
-pub(super) fn take<'a>(bytes: &mut &'a [u8], kind: Kind) -> Option<Value<'a>> {
+pub(super) fn take<'a>(bytes: &mut &'a [u8], kind: ColumnKind) -> Option<Value<'a>> {
     let (found, rest) = bytes.split_first()?;
     *bytes = rest;
     Some(match (*found, kind) {
         (NULL, _) => Value::Null,
-        (INT, Kind::Int) => Value::Int(i64::from_le_bytes(take_array(bytes)?)),
-        (REAL, Kind::Real) => Value::Real(f64::from_bits(u64::from_le_bytes(take_array(bytes)?))),
-        (TEXT, Kind::Text) => Value::Text(std::str::from_utf8(take_counted(bytes)?).ok()?),
-        (BYTES, Kind::Bytes) => Value::Bytes(take_counted(bytes)?),
-        (UUID, Kind::Uuid) => Value::Uuid(Uuid::from_bytes(take_array(bytes)?)),
+        (INT, ColumnKind::Int) => Value::Int(i64::from_le_bytes(take_array(bytes)?)),
+        (REAL, ColumnKind::Real) => Value::Real(f64::from_bits(u64::from_le_bytes(take_array(bytes)?))),
+        (TEXT, ColumnKind::Text) => Value::Text(std::str::from_utf8(take_counted(bytes)?).ok()?),
+        (BYTES, ColumnKind::Bytes) => Value::Bytes(take_counted(bytes)?),
+        (UUID, ColumnKind::Uuid) => Value::Uuid(Uuid::from_bytes(take_array(bytes)?)),
         _ => return None,
     })
 }

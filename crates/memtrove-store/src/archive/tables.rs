@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ColumnKind {
     Int,
     Real,
     Text,
@@ -13,15 +13,15 @@ pub(super) enum Kind {
     Uuid,
 }
 
-impl Kind {
+impl ColumnKind {
     /// What it is called in an archive.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Kind::Int => "int",
-            Kind::Real => "real",
-            Kind::Text => "text",
-            Kind::Bytes => "bytes",
-            Kind::Uuid => "uuid",
+            ColumnKind::Int => "int",
+            ColumnKind::Real => "real",
+            ColumnKind::Text => "text",
+            ColumnKind::Bytes => "bytes",
+            ColumnKind::Uuid => "uuid",
         }
     }
 }
@@ -30,7 +30,7 @@ impl Kind {
 #[derive(Debug)]
 pub(super) struct Column {
     pub(super) name: &'static str,
-    pub(super) kind: Kind,
+    pub(super) kind: ColumnKind,
     /// If it holds numbers that the store gave.
     pub(super) number: Option<Number>,
 }
@@ -74,27 +74,27 @@ pub(super) struct Table {
 }
 
 const fn int(name: &'static str) -> Column {
-    Column { name, kind: Kind::Int, number: None }
+    Column { name, kind: ColumnKind::Int, number: None }
 }
 
 const fn real(name: &'static str) -> Column {
-    Column { name, kind: Kind::Real, number: None }
+    Column { name, kind: ColumnKind::Real, number: None }
 }
 
 const fn text(name: &'static str) -> Column {
-    Column { name, kind: Kind::Text, number: None }
+    Column { name, kind: ColumnKind::Text, number: None }
 }
 
 const fn bytes(name: &'static str) -> Column {
-    Column { name, kind: Kind::Bytes, number: None }
+    Column { name, kind: ColumnKind::Bytes, number: None }
 }
 
 const fn uuid(name: &'static str) -> Column {
-    Column { name, kind: Kind::Uuid, number: None }
+    Column { name, kind: ColumnKind::Uuid, number: None }
 }
 
 const fn no(number: Number, name: &'static str) -> Column {
-    Column { name, kind: Kind::Int, number: Some(number) }
+    Column { name, kind: ColumnKind::Int, number: Some(number) }
 }
 
 const fn table(name: &'static str, key: usize, owner: Owner, columns: &'static [Column]) -> Table {

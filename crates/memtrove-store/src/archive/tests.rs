@@ -1,7 +1,7 @@
 //! The format itself, and the way of every table through it.
 
 use super::format::{Batch, Reader, Writer};
-use super::tables::{By, Kind, Owner, TABLES, Table};
+use super::tables::{By, ColumnKind, Owner, TABLES, Table};
 use super::*;
 use crate::postgres::{PostgresConfig, PostgresEngine};
 use crate::{FeedEntry, Store, StoreError, Tx, Value};
@@ -39,31 +39,44 @@ fn about() -> About {
 }
 
 /// Something for a column: references mostly lead somewhere, and some values are null.
-fn value(dice: &mut Dice, table: &Table, name: &str, kind: Kind, may_be_null: bool, at: u64) -> Vec<u8> {
+fn value(
+    dice: &mut Dice,
+    table: &Table,
+    name: &str,
+    kind: ColumnKind,
+    may_be_null: bool,
+    at: u64,
+) -> Vec<u8> {
     let mut bytes = Vec::new();
     let text: String;
     let blob: Vec<u8>;
-    let is_own_number = table.key == 1 && table.columns[0].name == name && kind == Kind::Int;
+    let is_own_number = table.key == 1 && table.columns[0].name == name && kind == ColumnKind::Int;
     let value = match kind {
         _ if may_be_null && dice.below(3) == 0 => Value::Null,
-        Kind::Int if is_own_number && name == "place" => Value::Int(((at % NUMBERS + 1) << 36 | at) as i64),
-        Kind::Int if is_own_number => Value::Int(at as i64 + 1),
-        Kind::Int => Value::Int(dice.below(NUMBERS) as i64 + 1),
-        Kind::Real => Value::Real(f64::from_bits(dice.roll() >> 2)),
-        Kind::Text if name == "tenant" => Value::Text(TENANTS[dice.below(3) as usize]),
-        Kind::Text => {
+        ColumnKind::Int if is_own_number && name == "place" => {
+            Value::Int(((at % NUMBERS + 1) << 36 | at) as i64)
+        }
+        ColumnKind::Int if is_own_number => Value::Int(at as i64 + 1),
+        ColumnKind::Int => Value::Int(dice.below(NUMBERS) as i64 + 1),
+        ColumnKind::Real => Value::Real(f64::from_bits(dice.roll() >> 2)),
+        ColumnKind::Text if name == "tenant" => Value::Text(TENANTS[dice.below(3) as usize]),
+        ColumnKind::Text => {
             text = format!("{} ß東京 {}", dice.roll(), dice.below(9));
             Value::Text(&text)
         }
-        Kind::Bytes => {
+        ColumnKind::Bytes => {
             blob = dice.bytes(200);
             Value::Bytes(&blob)
         }
-        Kind::Uuid if name == "group_id" => {
+        ColumnKind::Uuid if name == "group_id" => {
             Value::Uuid(Uuid::from_u128(u128::from(dice.below(GROUPS as u64))))
         }
-        Kind::Uuid if table.name == "groups" && name == "id" => Value::Uuid(Uuid::from_u128(u128::from(at))),
-        Kind::Uuid => Value::Uuid(Uuid::from_u128(u128::from(dice.roll()) << 64 | u128::from(dice.roll()))),
+        ColumnKind::Uuid if table.name == "groups" && name == "id" => {
+            Value::Uuid(Uuid::from_u128(u128::from(at)))
+        }
+        ColumnKind::Uuid => {
+            Value::Uuid(Uuid::from_u128(u128::from(dice.roll()) << 64 | u128::from(dice.roll())))
+        }
     };
     rows::append(&mut bytes, value).unwrap();
     bytes
@@ -187,7 +200,7 @@ async fn begin(store: &Store, bytes: &[u8]) -> Result<(Import, Vec<Batch>, Summa
     Ok((import, batches, summary))
 }
 
-async fn take_in(store: &Store, bytes: &[u8]) -> Result<Written, ArchiveError> {
+async fn take_in(store: &Store, bytes: &[u8]) -> Result<ImportOutcome, ArchiveError> {
     let (mut import, batches, summary) = begin(store, bytes).await?;
     for batch in batches {
         import.write(batch).await?;
@@ -231,10 +244,10 @@ async fn bytes_of_attachments_follow_the_rows_they_belong_to() {
     let mut found: Vec<(String, Vec<u8>)> = Vec::new();
     while let Some(part) = reader.next_part().unwrap() {
         match part {
-            Part::Rows(_) => assert!(found.is_empty(), "rows come first"),
-            Part::Blob(key) => found.push((key, Vec::new())),
-            Part::Bytes(bytes) => found.last_mut().unwrap().1.extend(bytes),
-            Part::BlobEnd => {}
+            ArchivePart::Rows(_) => assert!(found.is_empty(), "rows come first"),
+            ArchivePart::Blob(key) => found.push((key, Vec::new())),
+            ArchivePart::Bytes(bytes) => found.last_mut().unwrap().1.extend(bytes),
+            ArchivePart::BlobEnd => {}
         }
     }
     assert_eq!(found.iter().map(|(key, _)| key).collect::<Vec<_>>(), expected);
@@ -353,7 +366,7 @@ async fn every_table_comes_back_as_it_was() {
     fill(&source, 1).await;
     let (bytes, exported) = archive_of(&source, None).await;
     assert_eq!(exported.tables.len(), TABLES.len() - 1, "{:?}", exported.tables);
-    assert_eq!(take_in(&target, &bytes).await.unwrap(), Written { compared: true });
+    assert_eq!(take_in(&target, &bytes).await.unwrap(), ImportOutcome { compared: true });
     assert_eq!(checksum_of(&target, None).await, exported);
     let given = target.read("numbers", |tx| tx.last_number("scopes")).await.unwrap();
     assert_eq!(given, 100, "numbers that were given are not given again");
@@ -407,7 +420,7 @@ async fn a_tenant_moves_into_a_store_that_has_others() {
     let (acme, exported) = archive_of(&source, Some("acme")).await;
     take_in(&target, &globex).await.unwrap();
     let before = checksum_of(&target, Some("globex")).await;
-    assert_eq!(take_in(&target, &acme).await.unwrap(), Written { compared: true });
+    assert_eq!(take_in(&target, &acme).await.unwrap(), ImportOutcome { compared: true });
     assert_eq!(checksum_of(&target, Some("globex")).await, before);
     let moved = checksum_of(&target, Some("acme")).await;
     assert_eq!(moved.tables, exported.tables);
@@ -470,7 +483,7 @@ async fn a_column_that_came_later_takes_its_default() {
     frames.frame(frame::Tag::End, end.as_bytes()).unwrap();
     let bytes = frames.finish().unwrap();
     let store = Store::in_memory().unwrap();
-    assert_eq!(take_in(&store, &bytes).await.unwrap(), Written { compared: false });
+    assert_eq!(take_in(&store, &bytes).await.unwrap(), ImportOutcome { compared: false });
     let last = "SELECT last_memory FROM forgotten_users WHERE id = 3";
     let last = store.read("last", move |tx| crate::TxExt::first(tx, last, &[], |row| row.int(0))).await;
     assert_eq!(last.unwrap(), Some(0));
@@ -507,7 +520,7 @@ async fn a_tenant_moves_into_a_postgres_that_has_others() {
     fill(&embedded, 6).await;
     for tenant in TENANTS {
         let (bytes, exported) = archive_of(&embedded, Some(tenant)).await;
-        assert_eq!(take_in(&postgres, &bytes).await.unwrap(), Written { compared: true });
+        assert_eq!(take_in(&postgres, &bytes).await.unwrap(), ImportOutcome { compared: true });
         assert_eq!(checksum_of(&postgres, Some(tenant)).await.tables, exported.tables);
     }
 }
@@ -540,7 +553,7 @@ async fn an_import_waits_until_no_server_runs() {
     let at = Timestamp::from_micros(60_000_000);
     let node =
         crate::nodes::Node { id: Uuid::from_u128(5), version: "1".into(), started_at: at, seen_at: at };
-    let place = crate::nodes::Place { host: "db1".into(), process: 4711, settings: String::new() };
+    let place = crate::nodes::NodePlace { host: "db1".into(), process: 4711, settings: String::new() };
     let beat = move |tx: &mut dyn Tx| {
         crate::nodes::beat(tx, &node)?;
         crate::nodes::introduce(tx, node.id, &place)
@@ -557,15 +570,15 @@ async fn an_import_waits_until_no_server_runs() {
 }
 
 /// Every table and column with its type, as an engine tells.
-type Found = BTreeMap<String, BTreeMap<String, String>>;
+type SchemaColumns = BTreeMap<String, BTreeMap<String, String>>;
 
-async fn schema_of(store: &Store, query: &'static str) -> Found {
+async fn schema_of(store: &Store, query: &'static str) -> SchemaColumns {
     let columns = move |tx: &mut dyn Tx| {
         crate::TxExt::rows(tx, query, &[], |row| {
             Ok((row.text(0)?.to_owned(), row.text(1)?.to_owned(), row.text(2)?.to_lowercase()))
         })
     };
-    let mut found = Found::new();
+    let mut found = SchemaColumns::new();
     for (table, column, kind) in store.read("schema", columns).await.unwrap() {
         found.entry(table).or_default().insert(column, kind);
     }
@@ -574,7 +587,7 @@ async fn schema_of(store: &Store, query: &'static str) -> Found {
 
 /// Nothing is forgotten, and nothing is archived that is not there.
 #[track_caller]
-fn compare_with(found: &Found, fits: impl Fn(&str, &str) -> bool) {
+fn compare_with(found: &SchemaColumns, fits: impl Fn(&str, &str) -> bool) {
     let archived = schema();
     let is_left_out = |name: &str| LEFT_OUT.iter().any(|(left_out, _)| *left_out == name);
     for (table, columns) in found {

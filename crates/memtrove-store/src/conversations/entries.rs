@@ -1,7 +1,7 @@
 //! Entries: append-only, read by the page along a view.
 
 use super::{CONTENT_COLUMN, ORD_COLUMN, entry, entry_columns, opened};
-use crate::vault::{self, places};
+use crate::vault::{self, seal_contexts};
 use crate::{Lock, StoreError, Tx, TxExt, Value};
 use memtrove_core::conversations::forks::{Segment, View};
 use memtrove_core::conversations::sync::{Digest, MemoryState};
@@ -20,7 +20,8 @@ pub fn insert(
     entry: &Entry,
     memory: Option<&MemoryState>,
 ) -> Result<(), StoreError> {
-    let content = vault::seal(tx, tenant, &places::entry_content(entry.id), entry.content.get().as_bytes())?;
+    let content =
+        vault::seal(tx, tenant, &seal_contexts::entry_content(entry.id), entry.content.get().as_bytes())?;
     let client: Value<'_> = entry.client_id.as_ref().map(ClientId::as_str).into();
     tx.post(
         "INSERT INTO entries (group_id, conversation_id, channel, ord, id, user_id, client_id, memory_of, content_type, \

@@ -22,7 +22,7 @@ pub fn insert(
 }
 
 /// A place in the tree's order, taken under the tree's lock.
-pub struct Place {
+pub struct EntryPosition {
     /// Strictly increasing inside the tree.
     pub ord: i64,
     /// Never before that of an earlier place.
@@ -30,7 +30,7 @@ pub struct Place {
 }
 
 /// Takes the next place for an entry that does not count as an update of its conversation.
-pub fn take_place(tx: &mut dyn Tx, id: GroupId, now: Timestamp) -> Result<Place, StoreError> {
+pub fn take_place(tx: &mut dyn Tx, id: GroupId, now: Timestamp) -> Result<EntryPosition, StoreError> {
     take(
         tx,
         "UPDATE groups SET next_ord = next_ord + 1, \
@@ -46,7 +46,7 @@ pub fn take_place_as_latest(
     id: GroupId,
     conversation: ConversationId,
     now: Timestamp,
-) -> Result<Place, StoreError> {
+) -> Result<EntryPosition, StoreError> {
     take(
         tx,
         "UPDATE groups SET next_ord = next_ord + 1, \
@@ -59,9 +59,11 @@ pub fn take_place_as_latest(
     )
 }
 
-fn take(tx: &mut dyn Tx, sql: &str, params: &[Value<'_>]) -> Result<Place, StoreError> {
-    tx.first(sql, params, |row| Ok(Place { ord: row.int(0)?, created_at: super::timestamp(row, 1)? }))?
-        .ok_or_else(|| StoreError::Broken("a conversation's group is missing".into()))
+fn take(tx: &mut dyn Tx, sql: &str, params: &[Value<'_>]) -> Result<EntryPosition, StoreError> {
+    tx.first(sql, params, |row| {
+        Ok(EntryPosition { ord: row.int(0)?, created_at: super::timestamp(row, 1)? })
+    })?
+    .ok_or_else(|| StoreError::Broken("a conversation's group is missing".into()))
 }
 
 /// A group as its deletion and its transfers see it.

@@ -12,20 +12,20 @@ use uuid::Uuid;
 
 /// A place in a list: everything before it has a greater (updated_at, id).
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub struct ListPosition {
     /// The update time of the item at this place.
     pub updated_at: i64,
     /// Its id.
     pub id: Uuid,
 }
 
-impl Place {
+impl ListPosition {
     /// Before the first item.
-    pub const TOP: Place = Place { updated_at: i64::MAX, id: Uuid::max() };
+    pub const TOP: ListPosition = ListPosition { updated_at: i64::MAX, id: Uuid::max() };
 
     /// Right after this conversation.
     pub fn after(conversation: &Conversation) -> Self {
-        Place { updated_at: conversation.updated_at.as_micros(), id: conversation.id.0 }
+        ListPosition { updated_at: conversation.updated_at.as_micros(), id: conversation.id.0 }
     }
 }
 
@@ -35,7 +35,7 @@ pub fn visible(
     tenant: &Tenant,
     user: &UserId,
     mode: ListMode,
-    place: Place,
+    place: ListPosition,
     limit: usize,
 ) -> Result<Vec<Conversation>, StoreError> {
     let params: [Value<'_>; 5] = [
@@ -132,7 +132,7 @@ pub fn all(
     tx: &mut dyn Tx,
     tenant: &Tenant,
     filter: &AdminFilter,
-    place: Place,
+    place: ListPosition,
     limit: usize,
 ) -> Result<Vec<Conversation>, StoreError> {
     let sql = match filter.mode {
@@ -187,10 +187,14 @@ pub fn all(
 }
 
 /// The place of a conversation that an admin's list named as its last.
-pub fn place_of(tx: &mut dyn Tx, tenant: &Tenant, id: ConversationId) -> Result<Option<Place>, StoreError> {
+pub fn place_of(
+    tx: &mut dyn Tx,
+    tenant: &Tenant,
+    id: ConversationId,
+) -> Result<Option<ListPosition>, StoreError> {
     tx.first(
         "SELECT updated_at, id FROM conversations WHERE tenant = $1 AND id = $2",
         &[tenant.as_str().into(), id.0.into()],
-        |row| Ok(Place { updated_at: row.int(0)?, id: row.uuid(1)? }),
+        |row| Ok(ListPosition { updated_at: row.int(0)?, id: row.uuid(1)? }),
     )
 }

@@ -10,18 +10,18 @@
 //! [`GroupId`]: memtrove_core::GroupId
 
 pub mod ancestry;
+pub mod embeddings;
 pub mod entries;
 pub mod groups;
 pub mod idempotency;
 pub mod listing;
-pub mod meaning;
 pub mod memberships;
 pub mod pieces;
 pub mod rows;
 pub mod search;
 pub mod transfers;
 
-use crate::vault::{self, Place, places};
+use crate::vault::{self, SealContext, seal_contexts};
 use crate::{Row, StoreError, Tx};
 use memtrove_core::conversations::{AccessLevel, Channel, Conversation, Entry};
 use memtrove_core::identity::Tenant;
@@ -60,8 +60,8 @@ fn conversation<'t>(
         access_level: access_level(row.int(ACCESS_COLUMN)?)?,
     };
     Ok(move |tx: &mut dyn Tx| {
-        let title = open_text(tx, &places::conversation_title(tenant, id), title)?;
-        let last_message_preview = open_text(tx, &places::conversation_preview(tenant, id), preview)?;
+        let title = open_text(tx, &seal_contexts::conversation_title(tenant, id), title)?;
+        let last_message_preview = open_text(tx, &seal_contexts::conversation_preview(tenant, id), preview)?;
         Ok(Conversation { title, last_message_preview, ..rest })
     })
 }
@@ -93,7 +93,7 @@ fn entry(row: &dyn Row) -> Result<impl FnOnce(&mut dyn Tx) -> Result<Entry, Stor
     let created_at = timestamp(row, 8)?;
     let content = row.bytes(CONTENT_COLUMN)?.to_vec();
     Ok(move |tx: &mut dyn Tx| {
-        let content = Json::stored(vault::open_text(tx, &places::entry_content(id), content)?);
+        let content = Json::stored(vault::open_text(tx, &seal_contexts::entry_content(id), content)?);
         Ok(Entry {
             id,
             conversation_id,
@@ -123,7 +123,7 @@ fn stored(row: &dyn Row, column: usize) -> Result<Option<Vec<u8>>, StoreError> {
 
 fn open_text(
     tx: &mut dyn Tx,
-    place: &Place<'_>,
+    place: &SealContext<'_>,
     stored: Option<Vec<u8>>,
 ) -> Result<Option<String>, StoreError> {
     stored.map(|stored| vault::open_text(tx, place, stored)).transpose()
@@ -132,7 +132,7 @@ fn open_text(
 fn seal_text<'a>(
     tx: &mut dyn Tx,
     tenant: &Tenant,
-    place: &Place<'_>,
+    place: &SealContext<'_>,
     text: Option<&'a str>,
 ) -> Result<Option<Cow<'a, [u8]>>, StoreError> {
     text.map(|text| vault::seal(tx, tenant, place, text.as_bytes())).transpose()

@@ -1,7 +1,7 @@
 //! Conversations, one at a time.
 
 use super::{conversation, conversation_columns, open_text, opened, seal_text, stored};
-use crate::vault::places;
+use crate::vault::seal_contexts;
 use crate::{StoreError, Tx, TxExt, Value};
 use memtrove_core::conversations::{AccessLevel, Conversation};
 use memtrove_core::identity::Tenant;
@@ -9,7 +9,7 @@ use memtrove_core::{ConversationId, EntryId, GroupId, Json, Timestamp, UserId};
 use uuid::Uuid;
 
 /// What the paths to a conversation's entries need to know of it.
-pub struct Head {
+pub struct ConversationHead {
     /// Its tree.
     pub group: GroupId,
     /// Whether it has ancestors.
@@ -28,7 +28,7 @@ pub fn head(
     tenant: &Tenant,
     user: &UserId,
     id: ConversationId,
-) -> Result<Option<Head>, StoreError> {
+) -> Result<Option<ConversationHead>, StoreError> {
     tx.confine(tenant.as_str())?;
     tx.first(
         "SELECT c.group_id, c.parent_id, c.has_history, c.deleted_at, m.access_level, f.group_id FROM conversations c \
@@ -36,7 +36,7 @@ pub fn head(
          LEFT JOIN forgotten_groups f ON f.group_id = c.group_id WHERE c.tenant = $1 AND c.id = $2",
         &[tenant.as_str().into(), id.0.into(), user.as_str().into()],
         |row| {
-            Ok(Head {
+            Ok(ConversationHead {
                 group: GroupId(row.uuid(0)?),
                 is_fork: row.opt_uuid(1)?.is_some(),
                 has_history: row.int(2)? != 0,
@@ -63,7 +63,7 @@ pub fn title(tx: &mut dyn Tx, tenant: &Tenant, id: ConversationId) -> Result<Opt
         &[tenant.as_str().into(), id.0.into()],
         |row| stored(row, 0),
     )?;
-    open_text(tx, &places::conversation_title(tenant, id), found.flatten())
+    open_text(tx, &seal_contexts::conversation_title(tenant, id), found.flatten())
 }
 
 /// A live conversation as a member sees it.
@@ -128,7 +128,7 @@ pub fn insert_if_absent(
     tenant: &Tenant,
     new: &NewConversation<'_>,
 ) -> Result<bool, StoreError> {
-    let title = seal_text(tx, tenant, &places::conversation_title(tenant, new.id), new.title)?;
+    let title = seal_text(tx, tenant, &seal_contexts::conversation_title(tenant, new.id), new.title)?;
     let inserted = tx.execute(
         "INSERT INTO conversations (tenant, id, group_id, owner_user_id, parent_id, fork_entry_id, has_history, \
          created_at, updated_at, title, metadata) VALUES ($1, $2, $3, $4, $5, $6, 0, $7, $7, $8, $9) \
@@ -177,8 +177,8 @@ pub fn set_latest_message(
     preview: Option<&str>,
     title: Option<&str>,
 ) -> Result<(), StoreError> {
-    let preview = seal_text(tx, tenant, &places::conversation_preview(tenant, id), preview)?;
-    let title = seal_text(tx, tenant, &places::conversation_title(tenant, id), title)?;
+    let preview = seal_text(tx, tenant, &seal_contexts::conversation_preview(tenant, id), preview)?;
+    let title = seal_text(tx, tenant, &seal_contexts::conversation_title(tenant, id), title)?;
     tx.post(
         "UPDATE conversations SET updated_at = $3, has_history = 1, preview = $4, title = COALESCE(title, $5) \
          WHERE tenant = $1 AND id = $2",
@@ -201,7 +201,7 @@ pub fn set_title(
     title: Option<&str>,
     at: Timestamp,
 ) -> Result<(), StoreError> {
-    let title = seal_text(tx, tenant, &places::conversation_title(tenant, id), title)?;
+    let title = seal_text(tx, tenant, &seal_contexts::conversation_title(tenant, id), title)?;
     tx.post(
         "UPDATE conversations SET title = $3, updated_at = $4 WHERE tenant = $1 AND id = $2",
         &[tenant.as_str().into(), id.0.into(), title.as_deref().into(), at.as_micros().into()],

@@ -2,7 +2,7 @@
 
 use super::entries::PAGE_BYTES;
 use super::{CONTENT_COLUMN, entry, entry_columns, open_text, opened, stored};
-use crate::vault::{self, places};
+use crate::vault::{self, seal_contexts};
 use crate::{Lock, StoreError, Tx, TxExt, Value};
 use memtrove_core::conversations::{Channel, Entry};
 use memtrove_core::identity::Tenant;
@@ -113,7 +113,7 @@ pub fn hydrate(
 ) -> Result<Vec<Hydrated>, StoreError> {
     let params = [Value::Uuids(ids), tenant.as_str().into()];
     let title = |tx: &mut dyn Tx, conversation: ConversationId, title: Option<Vec<u8>>| {
-        open_text(tx, &places::conversation_title(tenant, conversation), title)
+        open_text(tx, &seal_contexts::conversation_title(tenant, conversation), title)
     };
     if !with_entries {
         let found = tx.rows(

@@ -1,7 +1,7 @@
 //! Ownership transfers that are pending. A finished one leaves no row.
 
 use super::{open_text, opened, stored};
-use crate::vault::places;
+use crate::vault::seal_contexts;
 use crate::{Row, StoreError, Tx, TxExt};
 use memtrove_core::conversations::Transfer;
 use memtrove_core::identity::Tenant;
@@ -129,7 +129,7 @@ fn transfer<'t>(
         created_at: super::timestamp(row, 5)?,
     };
     Ok(move |tx: &mut dyn Tx| {
-        let place = places::conversation_title(tenant, rest.conversation_id);
+        let place = seal_contexts::conversation_title(tenant, rest.conversation_id);
         Ok(Transfer { conversation_title: open_text(tx, &place, title)?, ..rest })
     })
 }

@@ -2,7 +2,7 @@
 
 use super::scopes::ScopeId;
 use super::{ANSWER_BYTES, STEP_BYTES};
-use crate::vault::{self, places};
+use crate::vault::{self, seal_contexts};
 use crate::{Lock, Row, StoreError, Tx, TxExt, Value};
 use memtrove_core::Timestamp;
 use memtrove_core::files::ETag;
@@ -68,9 +68,9 @@ pub fn insert(
     new: &NewRecord<'_>,
 ) -> Result<(), StoreError> {
     let change = new.etag.change;
-    let record = vault::seal(tx, tenant, &places::audit_record(change), new.record.as_bytes())?;
+    let record = vault::seal(tx, tenant, &seal_contexts::audit_record(change), new.record.as_bytes())?;
     let image = match new.image {
-        Some(image) => Some(vault::seal(tx, tenant, &places::audit_image(change), image.as_bytes())?),
+        Some(image) => Some(vault::seal(tx, tenant, &seal_contexts::audit_image(change), image.as_bytes())?),
         None => None,
     };
     tx.post(
@@ -252,7 +252,7 @@ pub fn chain(tx: &mut dyn Tx, scope: ScopeId, path: &str, up_to: i64) -> Result<
 
 /// The end of what is to go of a file's records.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct End {
+pub struct PruneEnd {
     /// Which file.
     pub path: String,
     /// The last place.
@@ -267,10 +267,10 @@ pub fn outdated(
     scope: ScopeId,
     cutoff: Timestamp,
     lifecycle_cutoff: Timestamp,
-    after: &End,
+    after: &PruneEnd,
     limit: i64,
-) -> Result<Vec<End>, StoreError> {
-    let (mut ends, mut bytes) = (Vec::<End>::new(), 0);
+) -> Result<Vec<PruneEnd>, StoreError> {
+    let (mut ends, mut bytes) = (Vec::<PruneEnd>::new(), 0);
     tx.query(
         "SELECT path, sequence, LENGTH(record) + COALESCE(LENGTH(image), 0) FROM audit \
          WHERE scope_id = $1 AND (path, sequence) > ($2, $3) AND at < $4 AND (path <> $5 OR at < $6) \
@@ -289,7 +289,7 @@ pub fn outdated(
             let (path, sequence) = (row.text(0)?, row.int(1)?);
             match ends.last_mut() {
                 Some(end) if end.path == path => end.sequence = sequence,
-                _ => ends.push(End { path: path.to_owned(), sequence }),
+                _ => ends.push(PruneEnd { path: path.to_owned(), sequence }),
             }
             bytes += row.int(2)? as usize;
             Ok(if bytes < STEP_BYTES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
@@ -299,7 +299,7 @@ pub fn outdated(
 }
 
 /// Removes the records of a file up to an end; says how many. What comes after them needs an image of its own by then.
-pub fn remove(tx: &mut dyn Tx, scope: ScopeId, end: &End) -> Result<u64, StoreError> {
+pub fn remove(tx: &mut dyn Tx, scope: ScopeId, end: &PruneEnd) -> Result<u64, StoreError> {
     tx.execute(
         "DELETE FROM audit WHERE scope_id = $1 AND path = $2 AND sequence <= $3",
         &[scope.0.into(), end.path.as_str().into(), end.sequence.into()],
@@ -315,7 +315,7 @@ pub fn rewrite(
     change: Uuid,
     record: &str,
 ) -> Result<(), StoreError> {
-    let record = vault::seal(tx, tenant, &places::audit_record(change), record.as_bytes())?;
+    let record = vault::seal(tx, tenant, &seal_contexts::audit_record(change), record.as_bytes())?;
     tx.post(
         "UPDATE audit SET record = $3 WHERE scope_id = $1 AND sequence = $2",
         &[scope.0.into(), sequence.into(), (*record).into()],
@@ -331,7 +331,7 @@ pub fn set_image(
     version: &Version,
     image: &str,
 ) -> Result<(), StoreError> {
-    let image = vault::seal(tx, tenant, &places::audit_image(version.etag.change), image.as_bytes())?;
+    let image = vault::seal(tx, tenant, &seal_contexts::audit_image(version.etag.change), image.as_bytes())?;
     tx.post(
         "UPDATE audit SET image = $3 WHERE scope_id = $1 AND sequence = $2",
         &[scope.0.into(), version.sequence.into(), (*image).into()],
@@ -377,9 +377,9 @@ fn records(
     let mut opened = Vec::with_capacity(stored.len());
     for (mut record, sealed, image) in stored {
         let change = record.etag.change;
-        record.record = vault::open_text(tx, &places::audit_record(change), sealed)?;
+        record.record = vault::open_text(tx, &seal_contexts::audit_record(change), sealed)?;
         if let Some(image) = image {
-            record.image = Some(vault::open_text(tx, &places::audit_image(change), image)?);
+            record.image = Some(vault::open_text(tx, &seal_contexts::audit_image(change), image)?);
         }
         opened.push(record);
     }

@@ -1,7 +1,7 @@
 //! Files: one envelope each, at a revision.
 
 use super::scopes::ScopeId;
-use crate::vault::{self, places};
+use crate::vault::{self, seal_contexts};
 use crate::{StoreError, Tx, TxExt};
 use memtrove_core::Timestamp;
 use memtrove_core::files::{ETag, FilePath, Scope};
@@ -33,7 +33,7 @@ pub fn get(tx: &mut dyn Tx, scope: &Scope, path: &FilePath) -> Result<Option<Sto
         },
     )?;
     let Some((scope_id, etag, updated_at, chars, stored)) = found else { return Ok(None) };
-    let document = vault::open_text(tx, &places::file(scope_id, path.as_str()), stored)?;
+    let document = vault::open_text(tx, &seal_contexts::file(scope_id, path.as_str()), stored)?;
     Ok(Some(StoredFile { etag, updated_at, chars, document }))
 }
 
@@ -75,7 +75,8 @@ pub fn put(
     path: &FilePath,
     new: &NewVersion<'_>,
 ) -> Result<(), StoreError> {
-    let document = vault::seal(tx, tenant, &places::file(scope.0, path.as_str()), new.document.as_bytes())?;
+    let document =
+        vault::seal(tx, tenant, &seal_contexts::file(scope.0, path.as_str()), new.document.as_bytes())?;
     tx.post(
         "INSERT INTO files (scope_id, path, folded_path, revision, change_id, updated_at, chars, document) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (scope_id, path) DO UPDATE SET \

@@ -5,7 +5,7 @@
 
 use super::scopes::{self, Counted, ScopeId};
 use super::{ANSWER_BYTES, STEP_BYTES};
-use crate::vault::{self, Place, places};
+use crate::vault::{self, SealContext, seal_contexts};
 use crate::{Lock, StoreError, Tx, TxExt};
 use memtrove_core::Timestamp;
 use memtrove_core::files::blocks::{self, Hits, PreparedQuery};
@@ -22,7 +22,7 @@ pub fn put(tx: &mut dyn Tx, tenant: &Tenant, scope: &Counted, event: &Event) -> 
         delete(tx, id, block, &event.id)?;
         unindex(tx, tenant, id, block, |one| one == event.id)?;
     }
-    let sealed = vault::seal(tx, tenant, &places::event(id.0, &event.id), event.json.as_bytes())?;
+    let sealed = vault::seal(tx, tenant, &seal_contexts::event(id.0, &event.id), event.json.as_bytes())?;
     tx.post(
         "INSERT INTO events (scope_id, block, event_id, timestamp, event) VALUES ($1, $2, $3, $4, $5)",
         &[
@@ -63,7 +63,7 @@ fn block_of(tx: &mut dyn Tx, scope: ScopeId, event_id: &str) -> Result<Option<i6
 
 /// What was stored at a place, if it can still be opened: what cannot must not keep the rest from being found. The vault
 /// has raised its alarm by then.
-fn opened(tx: &mut dyn Tx, place: &Place<'_>, stored: Vec<u8>) -> Result<Option<Vec<u8>>, StoreError> {
+fn opened(tx: &mut dyn Tx, place: &SealContext<'_>, stored: Vec<u8>) -> Result<Option<Vec<u8>>, StoreError> {
     match vault::open(tx, place, stored) {
         Ok(content) => Ok(Some(content)),
         Err(StoreError::Broken(_)) => Ok(None),
@@ -78,7 +78,7 @@ fn readable(
     event_id: &str,
     stored: Vec<u8>,
 ) -> Result<Option<String>, StoreError> {
-    let opened = opened(tx, &places::event(scope.0, event_id), stored)?;
+    let opened = opened(tx, &seal_contexts::event(scope.0, event_id), stored)?;
     let json = opened.and_then(|json| String::from_utf8(json).ok());
     Ok(json.filter(|json| serde_json::from_str::<serde::de::IgnoredAny>(json).is_ok()))
 }
@@ -144,7 +144,7 @@ fn each_block(
         let Some((last, _)) = sealed.last() else { return Ok(()) };
         before = *last;
         for (block, body) in sealed {
-            let body = opened(tx, &places::event_block(scope.0, block), body)?;
+            let body = opened(tx, &seal_contexts::event_block(scope.0, block), body)?;
             show(block, body.as_deref());
         }
     }
@@ -326,7 +326,7 @@ fn read_block(tx: &mut dyn Tx, scope: ScopeId, block: i64) -> Result<Option<Vec<
         |row| Ok(row.bytes(0)?.to_vec()),
     )?;
     match stored {
-        Some(stored) => opened(tx, &places::event_block(scope.0, block), stored),
+        Some(stored) => opened(tx, &seal_contexts::event_block(scope.0, block), stored),
         None => Ok(Some(Vec::new())),
     }
 }
@@ -346,7 +346,7 @@ fn write_block(
         )?;
         return Ok(());
     }
-    let sealed = vault::seal(tx, tenant, &places::event_block(scope.0, block), body)?;
+    let sealed = vault::seal(tx, tenant, &seal_contexts::event_block(scope.0, block), body)?;
     tx.post(
         "INSERT INTO event_blocks (scope_id, block, body) VALUES ($1, $2, $3) \
          ON CONFLICT (scope_id, block) DO UPDATE SET body = excluded.body",

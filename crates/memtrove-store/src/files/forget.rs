@@ -7,7 +7,7 @@
 use super::STEP_BYTES;
 use super::scopes::{self, ScopeId};
 use crate::changes::{self, Change, ChangeKind};
-use crate::conversations::{meaning, search};
+use crate::conversations::{embeddings, search};
 use crate::memories::purge::{self, Detached, Selector};
 use crate::memories::{
     MemoryNo, entries as memory_entries, idempotency as memory_idempotency, pointers, versions,
@@ -313,9 +313,9 @@ impl Shared {
             tx.execute("UPDATE entries SET user_id = NULL WHERE id = ANY($1)", &[Value::Uuids(&written)])?;
         if !written.is_empty() {
             // Whoever writes down just now who said what must look again.
-            meaning::touch(tx, self.group)?;
+            embeddings::touch(tx, self.group)?;
         }
-        meaning::forget_speaker(tx, self.group, &written, forget.who.user())?;
+        embeddings::forget_speaker(tx, self.group, &written, forget.who.user())?;
         let place = [forget.id.into(), self.group.0.into()];
         if portion.is_used_up() {
             let (conversation, channel, ord) = self.seen;

@@ -2,7 +2,7 @@
 
 use super::STEP_BYTES;
 use super::scopes::ScopeId;
-use crate::vault::{self, places};
+use crate::vault::{self, seal_contexts};
 use crate::{Lock, StoreError, Tx, TxExt};
 use memtrove_core::Timestamp;
 use memtrove_core::identity::Tenant;
@@ -32,7 +32,7 @@ pub fn find(
         |row| Ok((row.bytes(0)?.to_vec(), row.bytes(1)?.to_vec())),
     )?;
     let Some((fingerprint, sealed)) = found else { return Ok(None) };
-    let answer = vault::open_text(tx, &places::file_idempotency(scope.0, principal, key), sealed)?;
+    let answer = vault::open_text(tx, &seal_contexts::file_idempotency(scope.0, principal, key), sealed)?;
     Ok(Some(Remembered { fingerprint, answer }))
 }
 
@@ -48,7 +48,7 @@ pub fn remember(
     answer: &str,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let place = places::file_idempotency(scope.0, principal, key);
+    let place = seal_contexts::file_idempotency(scope.0, principal, key);
     let answer = vault::seal(tx, tenant, &place, answer.as_bytes())?;
     tx.post(
         "INSERT INTO file_idempotency (scope_id, principal, key, fingerprint, created_at, answer) \

@@ -88,11 +88,11 @@ pub enum Notice {
 pub struct Locators {
     /// This node. It has a mark of its own there, which says that nothing was lost since its locators were last confirmed.
     node: Uuid,
-    place: Place,
+    place: LocatorBackend,
 }
 
 #[derive(Clone)]
-enum Place {
+enum LocatorBackend {
     Database(Store),
     Redis(RedisLocators),
 }
@@ -101,21 +101,21 @@ impl Locators {
     /// In a table of a store that nodes share; an engine for one process has no such table. `node` is this one's id, new with
     /// every start.
     pub fn in_database(store: Store, node: Uuid) -> Self {
-        Self { node, place: Place::Database(store) }
+        Self { node, place: LocatorBackend::Database(store) }
     }
 
     /// On a Redis server, which need not answer yet. To be called inside a runtime.
     pub fn in_redis(url: &str, node: Uuid) -> Result<Self, StoreError> {
-        Ok(Self { node, place: Place::Redis(RedisLocators::new(url)?) })
+        Ok(Self { node, place: LocatorBackend::Redis(RedisLocators::new(url)?) })
     }
 
     /// Tells everybody, in the order given. What has begun is believed for `ttl`.
     pub async fn tell(&self, notices: Vec<Notice>, ttl: Duration) -> Result<(), StoreError> {
         match &self.place {
-            Place::Database(store) => {
+            LocatorBackend::Database(store) => {
                 store.write("tell_recordings", move |tx| database::tell(tx, &notices, ttl)).await
             }
-            Place::Redis(redis) => redis.tell(&notices, ttl).await,
+            LocatorBackend::Redis(redis) => redis.tell(&notices, ttl).await,
         }
     }
 
@@ -130,10 +130,10 @@ impl Locators {
     ) -> Result<HashSet<Uuid>, StoreError> {
         let node = self.node;
         match &self.place {
-            Place::Database(store) => {
+            LocatorBackend::Database(store) => {
                 store.write("confirm_recordings", move |tx| database::confirm(tx, node, &held, ttl)).await
             }
-            Place::Redis(redis) => redis.confirm(node, &held, ttl).await,
+            LocatorBackend::Redis(redis) => redis.confirm(node, &held, ttl).await,
         }
     }
 
@@ -144,19 +144,19 @@ impl Locators {
         ids: Vec<ConversationId>,
     ) -> Result<HashMap<ConversationId, Locator>, StoreError> {
         match &self.place {
-            Place::Database(store) => {
+            LocatorBackend::Database(store) => {
                 let tenant = tenant.clone();
                 store.read("find_recordings", move |tx| database::find(tx, &tenant, &ids)).await
             }
-            Place::Redis(redis) => redis.find(tenant, &ids).await,
+            LocatorBackend::Redis(redis) => redis.find(tenant, &ids).await,
         }
     }
 
     /// Removes what ran out, where it does not go by itself.
     pub async fn purge(&self) -> Result<(), StoreError> {
         match &self.place {
-            Place::Database(store) => store.write("purge_recordings", database::purge).await,
-            Place::Redis(_) => Ok(()),
+            LocatorBackend::Database(store) => store.write("purge_recordings", database::purge).await,
+            LocatorBackend::Redis(_) => Ok(()),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::scopes::{key, scope_columns};
 use super::{MemoryNo, ScopeNo, index};
-use crate::vault::{self, places};
+use crate::vault::{self, seal_contexts};
 use crate::{Lock, Row, StoreError, Tx, TxExt, Value};
 use memtrove_core::files::body;
 use memtrove_core::identity::Tenant;
@@ -75,8 +75,8 @@ fn stored(
     Ok(move |tx: &mut dyn Tx| {
         let mut stored = stored;
         let id = stored.memory.id.0;
-        stored.memory.content = vault::open_text(tx, &places::memory_content(id), content)?;
-        let rest = vault::open(tx, &places::memory_rest(id), rest)?;
+        stored.memory.content = vault::open_text(tx, &seal_contexts::memory_content(id), content)?;
+        let rest = vault::open(tx, &seal_contexts::memory_rest(id), rest)?;
         read_rest(&rest, &mut stored.memory).ok_or_else(|| broken("rest"))?;
         Ok(stored)
     })
@@ -174,7 +174,7 @@ impl SealedPolicy {
 
     /// Who may see the entry with this id.
     pub(super) fn open(self, tx: &mut dyn Tx, id: Uuid) -> Result<AccessPolicy, StoreError> {
-        let rest = vault::open(tx, &places::memory_rest(id), self.rest)?;
+        let rest = vault::open(tx, &seal_contexts::memory_rest(id), self.rest)?;
         let rest = body::parse(&rest).map_err(|_| broken("rest"))?;
         let named = |name: &str| match rest.get(name) {
             Some(value) => names(value).ok_or_else(|| broken("rest")),
@@ -231,9 +231,9 @@ pub fn with_embedding(tx: &mut dyn Tx, mut stored: Stored) -> Result<Stored, Sto
 
 /// Gives each of these its vector.
 pub fn add_embeddings(tx: &mut dyn Tx, stored: &mut [Stored]) -> Result<(), StoreError> {
-    let places: Vec<i64> = stored.iter().map(|one| one.scope_no.place(one.seq)).collect();
-    let mut embeddings = index::embeddings(tx, &places)?;
-    for (one, place) in stored.iter_mut().zip(places) {
+    let seal_contexts: Vec<i64> = stored.iter().map(|one| one.scope_no.place(one.seq)).collect();
+    let mut embeddings = index::embeddings(tx, &seal_contexts)?;
+    for (one, place) in stored.iter_mut().zip(seal_contexts) {
         one.memory.embedding = embeddings.remove(&place);
     }
     Ok(())
@@ -308,13 +308,13 @@ pub fn after(
     after: MemoryNo,
     limit: i64,
 ) -> Result<Vec<Stored>, StoreError> {
-    let places = tx.rows(
+    let seal_contexts = tx.rows(
         "SELECT no FROM memories WHERE scope_no = $1 AND no > $2 ORDER BY no LIMIT $3",
         &[scope.0.into(), after.0.into(), limit.into()],
         |row| row.int(0),
     )?;
-    let mut found = Vec::with_capacity(places.len());
-    for no in places {
+    let mut found = Vec::with_capacity(seal_contexts.len());
+    for no in seal_contexts {
         found.extend(by_no(tx, MemoryNo(no))?);
     }
     Ok(found)

@@ -6,7 +6,7 @@ use memtrove_core::memories::{AccessPolicy, Author, Fact, Kind, Memory, Policy, 
 
 /// What a fact is looked up by: the four parts, each of them optional.
 #[derive(Debug, Clone, Default)]
-pub struct Wanted<'a> {
+pub struct FactPattern<'a> {
     /// `factType`
     pub fact_type: Option<&'a str>,
     /// `subject`
@@ -97,7 +97,7 @@ pub fn stating(
 }
 
 /// The entries of a scope that state what is wanted.
-pub fn find(tx: &mut dyn Tx, scope: ScopeNo, wanted: &Wanted<'_>) -> Result<Vec<MemoryNo>, StoreError> {
+pub fn find(tx: &mut dyn Tx, scope: ScopeNo, wanted: &FactPattern<'_>) -> Result<Vec<MemoryNo>, StoreError> {
     let mut sql = String::from("SELECT no FROM memory_facts WHERE scope_no = $1 AND confidence >= $2");
     let parts = [
         ("fact_type", wanted.fact_type),

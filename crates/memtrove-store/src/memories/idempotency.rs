@@ -1,6 +1,6 @@
 //! Requests that succeeded under an `Idempotency-Key`, and what they were answered.
 
-use crate::vault::{self, places};
+use crate::vault::{self, seal_contexts};
 use crate::{Row, StoreError, Tx, TxExt};
 use memtrove_core::Timestamp;
 use memtrove_core::identity::Tenant;
@@ -44,7 +44,7 @@ pub fn find(
         |row| Ok((row.bytes(0)?.to_vec(), row.bytes(1)?.to_vec())),
     )?;
     let Some((fingerprint, answer)) = found else { return Ok(None) };
-    let place = places::memory_idempotency(tenant.as_str(), &key.principal, &key.key);
+    let place = seal_contexts::memory_idempotency(tenant.as_str(), &key.principal, &key.key);
     Ok(Some(Answered { fingerprint, answer: vault::open_text(tx, &place, answer)? }))
 }
 
@@ -57,7 +57,7 @@ pub fn remember(
     answer: &str,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let place = places::memory_idempotency(tenant.as_str(), &key.principal, &key.key);
+    let place = seal_contexts::memory_idempotency(tenant.as_str(), &key.principal, &key.key);
     let answer = vault::seal(tx, tenant, &place, answer.as_bytes())?;
     tx.post(
         "INSERT INTO memory_idempotency (tenant, principal, key, fingerprint, created_at, answer) \

@@ -1,7 +1,7 @@
 //! What searches look at: one row per entry, in the order in which an index in memory takes them in.
 
 use super::{MemoryNo, ScopeNo, entries};
-use crate::vault::{self, places};
+use crate::vault::{self, seal_contexts};
 use crate::{Lock, Row, StoreError, Tx, TxExt, Value};
 use memtrove_core::Timestamp;
 use memtrove_core::identity::Tenant;
@@ -28,7 +28,7 @@ pub struct Indexed {
     /// The change it is indexed under.
     pub seq: i64,
     /// What of the entry decides whether it is found.
-    pub head: Head,
+    pub head: IndexHead,
     /// What it means.
     pub embedding: Option<Embedding>,
     /// What it says.
@@ -37,7 +37,7 @@ pub struct Indexed {
 
 /// What decides whether an entry is found, and breaks ties.
 #[derive(Debug, Clone)]
-pub struct Head {
+pub struct IndexHead {
     /// The entry's id.
     pub id: MemoryId,
     /// Its kind.
@@ -79,7 +79,7 @@ pub(super) fn put(
     let place = scope.place(seq);
     let fading = Fading::of(memory);
     let body = encode(memory, terms);
-    let body = vault::seal(tx, tenant, &places::memory_index(place), &body)?;
+    let body = vault::seal(tx, tenant, &seal_contexts::memory_index(place), &body)?;
     tx.post(
         "INSERT INTO memory_index (place, scope_no, no, id, kind, state, policy, author_user, author_client, at, created_at, \
          updated_at, expires_at, anchor, relevance, fading, model, body) \
@@ -157,10 +157,10 @@ pub(super) fn step(
 
 /// The rows of entries that are indexed under these changes, in no particular order; those that are not any more are left out.
 pub fn at(tx: &mut dyn Tx, scope: ScopeNo, changes: &[i64]) -> Result<Vec<Indexed>, StoreError> {
-    let places: Vec<i64> = changes.iter().map(|seq| scope.place(*seq)).collect();
-    let mut found = Vec::with_capacity(places.len());
+    let seal_contexts: Vec<i64> = changes.iter().map(|seq| scope.place(*seq)).collect();
+    let mut found = Vec::with_capacity(seal_contexts.len());
     let sql = concat!(columns!(), "WHERE place = ANY($1)");
-    rows(tx, sql, &[Value::Ints(&places)], &mut |indexed| found.push(indexed))?;
+    rows(tx, sql, &[Value::Ints(&seal_contexts)], &mut |indexed| found.push(indexed))?;
     Ok(found)
 }
 
@@ -183,7 +183,7 @@ fn rows(
         Ok(ControlFlow::Continue(()))
     })?;
     for (place, no, head, model, body) in sealed {
-        let body = vault::open(tx, &places::memory_index(place), body)?;
+        let body = vault::open(tx, &seal_contexts::memory_index(place), body)?;
         each(indexed(place, no, head, model.as_deref(), &body)?);
     }
     Ok(())
@@ -224,7 +224,7 @@ pub fn embedding(tx: &mut dyn Tx, scope: ScopeNo, seq: i64) -> Result<Option<Emb
     Ok(embeddings(tx, &[place])?.remove(&place))
 }
 
-/// The vectors of entries, by their [places](ScopeNo::place); those that have none are left out.
+/// The vectors of entries, by their [seal_contexts](ScopeNo::place); those that have none are left out.
 pub fn embeddings(tx: &mut dyn Tx, at: &[i64]) -> Result<HashMap<i64, Embedding>, StoreError> {
     let found = tx.rows(
         "SELECT place, model, body FROM memory_index WHERE place = ANY($1) AND model IS NOT NULL",
@@ -232,7 +232,7 @@ pub fn embeddings(tx: &mut dyn Tx, at: &[i64]) -> Result<HashMap<i64, Embedding>
         |row| Ok((row.int(0)?, row.text(1)?.to_owned(), row.bytes(2)?.to_vec())),
     )?;
     let opened = found.into_iter().map(|(place, model, body)| {
-        let body = vault::open(tx, &places::memory_index(place), body)?;
+        let body = vault::open(tx, &seal_contexts::memory_index(place), body)?;
         let vector = Body::read(&body).ok_or_else(broken)?.vector();
         Ok((place, Embedding { model: model.into(), vector }))
     });
@@ -246,13 +246,13 @@ pub fn terms(tx: &mut dyn Tx, scope: ScopeNo, seq: i64) -> Result<Terms, StoreEr
         Ok(row.bytes(0)?.to_vec())
     })?;
     let Some(body) = found else { return Ok(Terms::default()) };
-    let body = vault::open(tx, &places::memory_index(place), body)?;
+    let body = vault::open(tx, &seal_contexts::memory_index(place), body)?;
     Ok(Body::read(&body).ok_or_else(broken)?.terms())
 }
 
-fn head(row: &dyn Row) -> Result<Head, StoreError> {
+fn head(row: &dyn Row) -> Result<IndexHead, StoreError> {
     let at = |column| Ok::<_, StoreError>(Timestamp::from_micros(row.int(column)?));
-    Ok(Head {
+    Ok(IndexHead {
         id: MemoryId(row.uuid(2)?),
         kind: entries::kind(row.int(3)?)?,
         state: State::from_code(row.int(4)?).ok_or_else(broken)?,
@@ -275,7 +275,7 @@ fn head(row: &dyn Row) -> Result<Head, StoreError> {
 fn indexed(
     place: i64,
     no: MemoryNo,
-    mut head: Head,
+    mut head: IndexHead,
     model: Option<&str>,
     body: &[u8],
 ) -> Result<Indexed, StoreError> {

@@ -5,6 +5,7 @@
 //!
 //! [`ScopeKey`]: memtrove_core::memories::ScopeKey
 
+pub mod access_counts;
 pub mod entries;
 pub mod facts;
 pub mod idempotency;
@@ -16,7 +17,6 @@ pub mod searched;
 pub mod sessions;
 pub mod texts;
 pub mod upgrades;
-pub mod uses;
 pub mod versions;
 pub mod writing;
 

@@ -2,7 +2,7 @@
 //! come to see the entry, or when somebody who wrote it is forgotten.
 
 use super::{ScopeNo, versions};
-use crate::vault::{self, places};
+use crate::vault::{self, seal_contexts};
 use crate::{StoreError, Tx, TxExt};
 use memtrove_core::Timestamp;
 use memtrove_core::identity::Tenant;
@@ -28,7 +28,7 @@ pub(super) fn keep(
 ) -> Result<(), StoreError> {
     let (id, version) = (memory.id.0, memory.version);
     let tenant = memory.scope.tenant().clone();
-    let text = vault::seal(tx, &tenant, &places::memory_text(id, version), replaced.as_bytes())?;
+    let text = vault::seal(tx, &tenant, &seal_contexts::memory_text(id, version), replaced.as_bytes())?;
     tx.post(
         "INSERT INTO memory_texts (id, version, scope_no, at, text) VALUES ($1, $2, $3, $4, $5)",
         &[id.into(), version.into(), scope.0.into(), memory.updated_at.as_micros().into(), (*text).into()],
@@ -48,7 +48,7 @@ pub fn list(tx: &mut dyn Tx, id: MemoryId) -> Result<Vec<Replaced>, StoreError> 
         |row| Ok((row.int(0)?, Timestamp::from_micros(row.int(1)?), row.bytes(2)?.to_vec())),
     )?;
     let open = |(version, at, text)| {
-        let text = vault::open_text(tx, &places::memory_text(id.0, version), text)?;
+        let text = vault::open_text(tx, &seal_contexts::memory_text(id.0, version), text)?;
         // No entry says nothing.
         Ok(Replaced { version, at, text: Some(text).filter(|text| !text.is_empty()) })
     };
@@ -60,7 +60,7 @@ pub fn unsay(tx: &mut dyn Tx, tenant: &Tenant, id: MemoryId) -> Result<(), Store
     let versions =
         tx.rows("SELECT version FROM memory_texts WHERE id = $1", &[id.0.into()], |row| row.int(0))?;
     for version in versions {
-        let nothing = vault::seal(tx, tenant, &places::memory_text(id.0, version), b"")?;
+        let nothing = vault::seal(tx, tenant, &seal_contexts::memory_text(id.0, version), b"")?;
         tx.post(
             "UPDATE memory_texts SET text = $3 WHERE id = $1 AND version = $2",
             &[id.0.into(), version.into(), (*nothing).into()],

@@ -3,7 +3,7 @@
 use super::index;
 use super::scopes::{self, ScopeRow};
 use super::{MemoryNo, entries, facts, pointers, searched, texts};
-use crate::vault::{self, places};
+use crate::vault::{self, seal_contexts};
 use crate::{StoreError, Tx, TxExt};
 use memtrove_core::Timestamp;
 use memtrove_core::memories::{Memory, ScopeHash, ScopeKey};
@@ -50,9 +50,10 @@ impl Writing {
         open.new_entries += 1;
         let (scope, seq, in_database) = (open.row.no, open.row.seq, open.row.is_in_database());
         let id = memory.id.0;
-        let content = vault::seal(tx, &tenant, &places::memory_content(id), memory.content.as_bytes())?;
+        let content =
+            vault::seal(tx, &tenant, &seal_contexts::memory_content(id), memory.content.as_bytes())?;
         let rest = entries::rest(memory);
-        let rest = vault::seal(tx, &tenant, &places::memory_rest(id), rest.as_bytes())?;
+        let rest = vault::seal(tx, &tenant, &seal_contexts::memory_rest(id), rest.as_bytes())?;
         let no = tx.first(
             "INSERT INTO memories (id, scope_no, seq, kind, origin_kind, state, version, at, created_at, updated_at, \
              occurred_at, expires_at, ttl_seconds, anchor, author_user, author_client, shared_by, policy, content, rest) \
@@ -103,14 +104,15 @@ impl Writing {
         expected: i64,
     ) -> Result<bool, StoreError> {
         let id = memory.id.0;
-        let Some(Found { no, seq: old_seq, content, policy }) = at_version(tx, memory, expected)? else {
+        let Some(StoredEntry { no, seq: old_seq, content, policy }) = at_version(tx, memory, expected)?
+        else {
             return Ok(false);
         };
         let tenant = memory.scope.tenant().clone();
         let open = self.open(tx, &memory.scope)?;
         open.row.seq += 1;
         let (scope, seq, in_database) = (open.row.no, open.row.seq, open.row.is_in_database());
-        let replaced = vault::open_text(tx, &places::memory_content(id), content)?;
+        let replaced = vault::open_text(tx, &seal_contexts::memory_content(id), content)?;
         // Whoever sees the entry sees what it said; others than those who see it now may not.
         let same_eyes = policy.open(tx, id)? == memory.policy;
         if !same_eyes {
@@ -119,9 +121,10 @@ impl Writing {
         if replaced != memory.content {
             texts::keep(tx, scope, memory, if same_eyes { &replaced } else { "" })?;
         }
-        let content = vault::seal(tx, &tenant, &places::memory_content(id), memory.content.as_bytes())?;
+        let content =
+            vault::seal(tx, &tenant, &seal_contexts::memory_content(id), memory.content.as_bytes())?;
         let rest = entries::rest(memory);
-        let rest = vault::seal(tx, &tenant, &places::memory_rest(id), rest.as_bytes())?;
+        let rest = vault::seal(tx, &tenant, &seal_contexts::memory_rest(id), rest.as_bytes())?;
         tx.post(
             "UPDATE memories SET seq = $2, kind = $3, origin_kind = $4, state = $5, version = $6, at = $7, updated_at = $8, \
              occurred_at = $9, expires_at = $10, ttl_seconds = $11, anchor = $12, author_user = $13, author_client = $14, \
@@ -165,7 +168,7 @@ impl Writing {
         expected: Option<i64>,
     ) -> Result<bool, StoreError> {
         let found = at_version(tx, memory, expected.unwrap_or(memory.version))?;
-        let Some(Found { no, seq: old_seq, .. }) = found else { return Ok(false) };
+        let Some(StoredEntry { no, seq: old_seq, .. }) = found else { return Ok(false) };
         let open = self.open(tx, &memory.scope)?;
         open.row.seq += 1;
         open.new_entries -= 1;
@@ -189,7 +192,7 @@ impl Writing {
 }
 
 /// The number and place of an entry, what it says, and who may see it, as it is stored.
-struct Found {
+struct StoredEntry {
     no: MemoryNo,
     seq: i64,
     content: Vec<u8>,
@@ -197,13 +200,13 @@ struct Found {
 }
 
 /// An entry, if it is at this version.
-fn at_version(tx: &mut dyn Tx, memory: &Memory, expected: i64) -> Result<Option<Found>, StoreError> {
+fn at_version(tx: &mut dyn Tx, memory: &Memory, expected: i64) -> Result<Option<StoredEntry>, StoreError> {
     tx.first_locked(
         "SELECT m.no, m.seq, m.content, m.policy, m.rest FROM memories m JOIN memory_scopes s ON s.id = m.scope_no \
          WHERE m.id = $1 AND m.version = $2 AND s.hash = $3",
         &[memory.id.0.into(), expected.into(), memory.scope.hash().0.as_slice().into()],
         |row| {
-            Ok(Found {
+            Ok(StoredEntry {
                 no: MemoryNo(row.int(0)?),
                 seq: row.int(1)?,
                 content: row.bytes(2)?.to_vec(),
@@ -213,7 +216,7 @@ fn at_version(tx: &mut dyn Tx, memory: &Memory, expected: i64) -> Result<Option<
     )
 }
 
-/// Writes what is no new version: links between entries, and when an entry expires. Found as before, so its words and its
+/// Writes what is no new version: links between entries, and when an entry expires. StoredEntry as before, so its words and its
 /// vector are taken over.
 pub fn amend(tx: &mut dyn Tx, stored: &entries::Stored) -> Result<(), StoreError> {
     let stored = match &stored.memory.embedding {

@@ -24,9 +24,9 @@ type Wakers = Arc<Mutex<Vec<Arc<dyn Fn() + Send + Sync>>>>;
 
 /// Rings when a change was committed here.
 #[derive(Clone)]
-pub(super) struct Bell(Arc<Notify>);
+pub(super) struct CommitNotifier(Arc<Notify>);
 
-impl Bell {
+impl CommitNotifier {
     pub(super) fn ring(&self) {
         self.0.notify_one();
     }
@@ -34,7 +34,7 @@ impl Bell {
 
 /// The thread's handle.
 pub(super) struct Follower {
-    bell: Bell,
+    bell: CommitNotifier,
     stop: Arc<Notify>,
     wakers: Wakers,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -42,7 +42,8 @@ pub(super) struct Follower {
 
 impl Follower {
     pub(super) fn start(config: PostgresConfig, outage: Arc<Outage>) -> Result<Self, StoreError> {
-        let (bell, stop, wakers) = (Bell(Arc::default()), Arc::new(Notify::new()), Wakers::default());
+        let (bell, stop, wakers) =
+            (CommitNotifier(Arc::default()), Arc::new(Notify::new()), Wakers::default());
         let runtime = runtime()?;
         let (rung, stopped, woken) = (bell.clone(), stop.clone(), wakers.clone());
         let thread = std::thread::Builder::new().name("memtrove-pg-follower".into()).spawn(move || {
@@ -59,7 +60,7 @@ impl Follower {
         Ok(Self { bell, stop, wakers, thread: Mutex::new(Some(thread)) })
     }
 
-    pub(super) fn bell(&self) -> Bell {
+    pub(super) fn bell(&self) -> CommitNotifier {
         self.bell.clone()
     }
 
@@ -84,7 +85,7 @@ fn wake(wakers: &Wakers) {
 }
 
 /// Follows over one connection after the other, for ever.
-async fn follow(config: &PostgresConfig, outage: &Outage, bell: &Bell, wakers: &Wakers) {
+async fn follow(config: &PostgresConfig, outage: &Outage, bell: &CommitNotifier, wakers: &Wakers) {
     loop {
         if let Err(error) = follow_once(config, outage, bell, wakers).await {
             tracing::debug!(%error, "the follower lost its connection");
@@ -98,7 +99,7 @@ async fn follow(config: &PostgresConfig, outage: &Outage, bell: &Bell, wakers: &
 async fn follow_once(
     config: &PostgresConfig,
     outage: &Outage,
-    bell: &Bell,
+    bell: &CommitNotifier,
     wakers: &Wakers,
 ) -> Result<(), StoreError> {
     let connected = connection::connect(config).await.inspect_err(|error| outage.began(error));

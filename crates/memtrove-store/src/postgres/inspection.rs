@@ -8,7 +8,7 @@ pub use super::look;
 pub use super::migrations::{Schema, known as known_schema, refusal, works_with};
 use super::tx::PostgresTx;
 use super::{PostgresConfig, VOLATILE_CONNECTIONS, VOLATILE_SCHEMA, waiting};
-use crate::nodes::Place;
+use crate::nodes::NodePlace;
 use crate::{StoreError, vault};
 pub use cause::{Cause, diagnose};
 use memtrove_core::Clock;
@@ -20,7 +20,7 @@ pub struct Inspection {
     /// The server that answered.
     pub server: Server,
     /// Whom we are there.
-    pub role: Role,
+    pub role: DatabaseRole,
     /// The extension for vectors.
     pub pgvector: Extension,
     /// Room for connections.
@@ -41,7 +41,7 @@ pub struct Inspection {
     /// Changes that have no number yet.
     pub unnumbered: Option<Unnumbered>,
     /// Who said within the last hour that it works here, and has not said that it stops.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<InspectedNode>,
 }
 
 /// A PostgreSQL server and the database in it.
@@ -63,7 +63,7 @@ pub struct Server {
 
 /// Who we are to the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Role {
+pub struct DatabaseRole {
     /// Its name.
     pub name: String,
     /// It may do everything.
@@ -116,13 +116,13 @@ pub struct Unnumbered {
 
 /// A process that works on this store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Node {
+pub struct InspectedNode {
     /// Its id.
     pub id: String,
     /// The version of its binary.
     pub version: String,
     /// Where it runs, and with what; `None` where it has not said so.
-    pub place: Option<Place>,
+    pub place: Option<NodePlace>,
     /// How many seconds ago it said so.
     pub seen: i64,
 }
@@ -303,8 +303,8 @@ fn server(row: &Row) -> Result<Server, Error> {
     })
 }
 
-fn role(row: &Row) -> Result<Role, Error> {
-    Ok(Role {
+fn role(row: &Row) -> Result<DatabaseRole, Error> {
+    Ok(DatabaseRole {
         name: row.try_get("role")?,
         superuser: row.try_get("superuser")?,
         bypasses_rls: row.try_get("bypasses_rls")?,
@@ -331,15 +331,15 @@ fn unnumbered(row: &Row) -> Result<Option<Unnumbered>, Error> {
     oldest.map(|oldest| Ok(Unnumbered { count: row.try_get(0)?, oldest })).transpose()
 }
 
-fn node(row: &Row) -> Result<Node, Error> {
+fn node(row: &Row) -> Result<InspectedNode, Error> {
     let (host, settings): (Option<String>, Option<String>) = (row.try_get(3)?, row.try_get(5)?);
     let process: Option<i64> = row.try_get(4)?;
-    let place = process.map(|process| Place {
+    let place = process.map(|process| NodePlace {
         process,
         host: host.unwrap_or_default(),
         settings: settings.unwrap_or_default(),
     });
-    Ok(Node { id: row.try_get(0)?, version: row.try_get(1)?, seen: row.try_get(2)?, place })
+    Ok(InspectedNode { id: row.try_get(0)?, version: row.try_get(1)?, seen: row.try_get(2)?, place })
 }
 
 fn holder(row: &Row) -> Result<Holder, Error> {

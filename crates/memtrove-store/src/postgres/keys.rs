@@ -1,4 +1,4 @@
-//! Keys that units of work of this process hold, before they ask the database for them.
+//! BusyKeys that units of work of this process hold, before they ask the database for them.
 //!
 //! Whoever wants a key that another one here holds does not wait on a thread: it is put aside, and run by the thread that gives
 //! the key back. So one busy conversation takes up one connection, and not all of them.
@@ -9,13 +9,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Who holds which keys, and who waits for them.
 #[derive(Default)]
-pub(super) struct Keys {
+pub(super) struct BusyKeys {
     /// A key that is here is held, or promised to the one that is run next.
     held: Mutex<HashMap<i64, VecDeque<Work>>>,
 }
 
 /// What became of work that wanted to wait.
-pub(super) enum Waiting {
+pub(super) enum WaitingWork {
     /// It is put aside.
     Aside,
     /// The key was given back meanwhile.
@@ -24,7 +24,7 @@ pub(super) enum Waiting {
     NoRoom(Work),
 }
 
-impl Keys {
+impl BusyKeys {
     fn held(&self) -> MutexGuard<'_, HashMap<i64, VecDeque<Work>>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -40,13 +40,13 @@ impl Keys {
     }
 
     /// Puts work aside until a key is given back, behind `most` others at most.
-    pub(super) fn wait(&self, key: i64, job: Work, most: usize) -> Waiting {
+    pub(super) fn wait(&self, key: i64, job: Work, most: usize) -> WaitingWork {
         match self.held().get_mut(&key) {
-            None => Waiting::NoNeed(job),
-            Some(waiting) if waiting.len() >= most => Waiting::NoRoom(job),
+            None => WaitingWork::NoNeed(job),
+            Some(waiting) if waiting.len() >= most => WaitingWork::NoRoom(job),
             Some(waiting) => {
                 waiting.push_back(job);
-                Waiting::Aside
+                WaitingWork::Aside
             }
         }
     }
@@ -83,11 +83,11 @@ mod tests {
 
     #[test]
     fn a_key_is_promised_to_whoever_waited_longest() {
-        let keys = Keys::default();
+        let keys = BusyKeys::default();
         assert!(keys.take(1) && keys.take(2) && !keys.take(1));
-        assert!(matches!(keys.wait(1, Box::new(Numbered), 1), Waiting::Aside));
-        assert!(matches!(keys.wait(1, Box::new(Numbered), 1), Waiting::NoRoom(_)));
-        assert!(matches!(keys.wait(3, Box::new(Numbered), 1), Waiting::NoNeed(_)), "nobody holds it");
+        assert!(matches!(keys.wait(1, Box::new(Numbered), 1), WaitingWork::Aside));
+        assert!(matches!(keys.wait(1, Box::new(Numbered), 1), WaitingWork::NoRoom(_)));
+        assert!(matches!(keys.wait(3, Box::new(Numbered), 1), WaitingWork::NoNeed(_)), "nobody holds it");
         assert!(keys.give_back(1).is_some());
         assert!(!keys.take(1), "promised");
         assert!(keys.give_back(1).is_none());

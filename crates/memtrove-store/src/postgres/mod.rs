@@ -29,7 +29,7 @@ use crate::{Engine, Health, Job, StoreError, Tx};
 use connection::{Session, waiting};
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use follower::Follower;
-use keys::Keys;
+use keys::BusyKeys;
 pub use migrations::{Schema, fingerprint as schema_fingerprint, known as known_schema, works_with};
 pub use rewriting::rewrite;
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::oneshot;
-use worker::{Crew, Outage, Role, Worker};
+use worker::{Outage, Worker, WorkerPool, WorkerRole};
 
 /// The schema that a store's volatile twin lives in.
 const VOLATILE_SCHEMA: &str = memtrove_core::legacy_labels::POSTGRES_VOLATILE_SCHEMA;
@@ -120,7 +120,7 @@ struct Load {
 }
 
 #[derive(Clone)]
-struct Queues {
+struct WorkerQueues {
     write: Sender<Work>,
     read: Sender<Work>,
 }
@@ -132,9 +132,9 @@ pub struct PostgresEngine {
     load: Arc<Load>,
     outage: Arc<Outage>,
     damage: Arc<Damage>,
-    keys: Arc<Keys>,
+    keys: Arc<BusyKeys>,
     /// `None` once the engine is closed.
-    queues: RwLock<Option<Queues>>,
+    queues: RwLock<Option<WorkerQueues>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Volatile stores tell nobody anything.
     follower: Option<Follower>,
@@ -175,7 +175,7 @@ impl PostgresEngine {
             outage,
             damage: Arc::default(),
             keys: Arc::default(),
-            queues: RwLock::new(Some(Queues { write, read })),
+            queues: RwLock::new(Some(WorkerQueues { write, read })),
             threads: Mutex::default(),
             follower,
             _presence: Mutex::new(presence),
@@ -186,9 +186,16 @@ impl PostgresEngine {
         let crew = |role| {
             let bell = engine.follower.as_ref().map(Follower::bell);
             let condition = (engine.outage.clone(), engine.damage.clone());
-            Arc::new(Crew::new(role, engine.config.clone(), schema, bell, condition, engine.keys.clone()))
+            Arc::new(WorkerPool::new(
+                role,
+                engine.config.clone(),
+                schema,
+                bell,
+                condition,
+                engine.keys.clone(),
+            ))
         };
-        let (writing, reading) = (crew(Role::Writer), crew(Role::Reader));
+        let (writing, reading) = (crew(WorkerRole::Writer), crew(WorkerRole::Reader));
         engine.add_thread(&writing, &writes, Some(first))?;
         for _ in 1..writers {
             engine.add_thread(&writing, &writes, None)?;
@@ -203,7 +210,7 @@ impl PostgresEngine {
     /// A thread connects when it has something to do.
     fn add_thread(
         &self,
-        crew: &Arc<Crew>,
+        crew: &Arc<WorkerPool>,
         queue: &Receiver<Work>,
         session: Option<Session>,
     ) -> Result<(), StoreError> {
@@ -218,7 +225,7 @@ impl PostgresEngine {
         Ok(())
     }
 
-    fn queue(&self, job: Work, choose: impl FnOnce(&Queues) -> &Sender<Work>) {
+    fn queue(&self, job: Work, choose: impl FnOnce(&WorkerQueues) -> &Sender<Work>) {
         let queues = self.queues.read().unwrap_or_else(PoisonError::into_inner);
         let queued = match queues.as_ref() {
             Some(queues) => choose(queues).try_send(job),

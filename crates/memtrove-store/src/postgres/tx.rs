@@ -3,7 +3,7 @@
 use super::connection::Session;
 use super::failure::{Failure, Remedy};
 use super::gathered::Gathered;
-use super::keys::Keys;
+use super::keys::BusyKeys;
 use super::row::{Parameter, PostgresRow, type_of};
 use super::{feed, text};
 use crate::port::EachRow;
@@ -36,7 +36,7 @@ pub(super) struct PostgresTx<'s> {
     writable: bool,
     begun: bool,
     /// The keys of this process, if there are any to heed.
-    keys: Option<&'s Keys>,
+    keys: Option<&'s BusyKeys>,
     /// Those it holds there.
     own: Vec<i64>,
     /// One that another unit of work here holds, and this one wanted.
@@ -85,7 +85,7 @@ impl<'s> PostgresTx<'s> {
     }
 
     /// Heeds the keys of this process, of which it has these already.
-    pub(super) fn with_keys(mut self, keys: &'s Keys, own: Vec<i64>) -> Self {
+    pub(super) fn with_keys(mut self, keys: &'s BusyKeys, own: Vec<i64>) -> Self {
         (self.keys, self.own) = (Some(keys), own);
         self
     }

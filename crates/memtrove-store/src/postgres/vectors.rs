@@ -6,7 +6,9 @@
 
 use super::tx::PostgresTx;
 use super::vector_indexes;
-use crate::vectors::{Care, Eyes, Named, Sight, TermCounts, VectorFilter, VectorIndex, VectorRow, WordQuery};
+use crate::vectors::{
+    Care, Named, PrivateOwner, TermCounts, VectorFilter, VectorIndex, VectorRow, VisibleTo, WordQuery,
+};
 use crate::{Row, StoreError, Tx, TxExt, Value};
 use std::fmt::Write;
 
@@ -96,13 +98,13 @@ impl<'a> Conditions<'a> {
             all.sql.push_str(" AND dimensions IS NOT NULL");
         }
         match filter.sight {
-            Sight::Everything => {}
-            Sight::Perhaps(eyes) => all.seen(eyes),
-            Sight::Surely(eyes) => {
+            VisibleTo::Everything => {}
+            VisibleTo::Perhaps(eyes) => all.seen(eyes),
+            VisibleTo::Surely(eyes) => {
                 all.sql.push_str(" AND policy NOT IN ('restricted', 'shared')");
                 all.seen(eyes);
             }
-            Sight::Unsure => all.sql.push_str(" AND policy IN ('restricted', 'shared')"),
+            VisibleTo::Unsure => all.sql.push_str(" AND policy IN ('restricted', 'shared')"),
         }
         all
     }
@@ -117,7 +119,7 @@ impl<'a> Conditions<'a> {
         let _ = write!(self.sql, " AND {}", condition.replace('$', &place));
     }
 
-    fn seen(&mut self, eyes: Eyes<'a>) {
+    fn seen(&mut self, eyes: PrivateOwner<'a>) {
         self.sql.push_str(" AND (policy <> 'private'");
         if let Some(user) = eyes.user {
             let place = self.param(user.into());
@@ -264,7 +266,12 @@ impl VectorIndex for PostgresTx<'_> {
         tx.rows(&sql, &all.params, named)
     }
 
-    fn term_counts(&mut self, scope: i64, eyes: Eyes<'_>, terms: &[u64]) -> Result<TermCounts, StoreError> {
+    fn term_counts(
+        &mut self,
+        scope: i64,
+        eyes: PrivateOwner<'_>,
+        terms: &[u64],
+    ) -> Result<TermCounts, StoreError> {
         let keys: Vec<i64> = terms.iter().map(|digest| term_key(scope, *digest)).collect();
         let tx: &mut dyn Tx = self;
         // A scope that an older version counted has no number of entries yet.

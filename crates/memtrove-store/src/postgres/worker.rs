@@ -2,8 +2,8 @@
 
 use super::connection::Session;
 use super::failure::{Failure, Remedy};
-use super::follower::Bell;
-use super::keys::{Keys, Waiting};
+use super::follower::CommitNotifier;
+use super::keys::{BusyKeys, WaitingWork};
 use super::tx::{Committed, PostgresTx};
 use super::{Load, PostgresConfig, Work, presence};
 use crate::StoreError;
@@ -55,34 +55,34 @@ impl Outage {
 
 /// What a thread does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum WorkerRole {
     Reader,
     Writer,
 }
 
 /// The threads of one role, and what they share.
-pub(super) struct Crew {
-    role: Role,
+pub(super) struct WorkerPool {
+    role: WorkerRole,
     config: PostgresConfig,
     schema: Option<&'static str>,
-    bell: Option<Bell>,
+    bell: Option<CommitNotifier>,
     outage: Arc<Outage>,
     damage: Arc<Damage>,
-    keys: Arc<Keys>,
+    keys: Arc<BusyKeys>,
     /// How many have a connection.
     connected: AtomicUsize,
     /// Work that one without a connection hands over to those with one.
     orphans: (Sender<Work>, Receiver<Work>),
 }
 
-impl Crew {
+impl WorkerPool {
     pub(super) fn new(
-        role: Role,
+        role: WorkerRole,
         config: PostgresConfig,
         schema: Option<&'static str>,
-        bell: Option<Bell>,
+        bell: Option<CommitNotifier>,
         (outage, damage): (Arc<Outage>, Arc<Damage>),
-        keys: Arc<Keys>,
+        keys: Arc<BusyKeys>,
     ) -> Self {
         Self {
             role,
@@ -99,20 +99,20 @@ impl Crew {
 }
 
 pub(super) struct Worker {
-    crew: Arc<Crew>,
+    crew: Arc<WorkerPool>,
     session: Option<Session>,
     /// When connecting was given up last, and why.
     refused: Option<(Instant, StoreError)>,
 }
 
 /// What became of one run.
-enum Ran {
+enum RunOutcome {
     Done(Result<(), StoreError>),
     Again(Failure),
 }
 
 impl Worker {
-    pub(super) fn new(crew: Arc<Crew>, session: Option<Session>) -> Self {
+    pub(super) fn new(crew: Arc<WorkerPool>, session: Option<Session>) -> Self {
         crew.connected.fetch_add(usize::from(session.is_some()), Ordering::Relaxed);
         Self { crew, session, refused: None }
     }
@@ -167,8 +167,8 @@ impl Worker {
             own.extend(promised.take());
             let (ran, wanted) = self.attempt(&mut job, &mut own);
             let failure = match ran {
-                Ran::Done(outcome) => break outcome,
-                Ran::Again(failure) => failure,
+                RunOutcome::Done(outcome) => break outcome,
+                RunOutcome::Again(failure) => failure,
             };
             match failure.remedy {
                 Remedy::RunAgain if started.elapsed() < CONFLICTS => {
@@ -200,9 +200,9 @@ impl Worker {
                 Remedy::WaitForKey => {
                     // Whoever holds it may want one of ours.
                     match self.crew.keys.wait(wanted.unwrap_or_default(), job, self.crew.config.queue) {
-                        Waiting::Aside => return own,
-                        Waiting::NoNeed(again) => job = again,
-                        Waiting::NoRoom(refused) => {
+                        WaitingWork::Aside => return own,
+                        WaitingWork::NoNeed(again) => job = again,
+                        WaitingWork::NoRoom(refused) => {
                             job = refused;
                             break Err(StoreError::Overloaded);
                         }
@@ -222,32 +222,32 @@ impl Worker {
 
     /// Runs it once, with the keys of this process that it has; those that it took are among them afterwards. Also answers the
     /// one it could not have.
-    fn attempt(&mut self, job: &mut Work, own: &mut Vec<i64>) -> (Ran, Option<i64>) {
+    fn attempt(&mut self, job: &mut Work, own: &mut Vec<i64>) -> (RunOutcome, Option<i64>) {
         let mut wanted = None;
         let ran = self.attempt_with(job, own, &mut wanted);
         (ran, wanted)
     }
 
-    fn attempt_with(&mut self, job: &mut Work, own: &mut Vec<i64>, wanted: &mut Option<i64>) -> Ran {
+    fn attempt_with(&mut self, job: &mut Work, own: &mut Vec<i64>, wanted: &mut Option<i64>) -> RunOutcome {
         if let Err(failure) = self.connect() {
             return if failure.remedy == Remedy::None {
-                Ran::Done(Err(failure.error))
+                RunOutcome::Done(Err(failure.error))
             } else {
-                Ran::Again(failure)
+                RunOutcome::Again(failure)
             };
         }
         let Some(session) = &mut self.session else {
-            return Ran::Done(Err(StoreError::Broken("a connection is not there".into())));
+            return RunOutcome::Done(Err(StoreError::Broken("a connection is not there".into())));
         };
         let keys = Arc::clone(&self.crew.keys);
-        let mut tx = PostgresTx::new(session, &self.crew.config.vault, self.crew.role == Role::Writer)
+        let mut tx = PostgresTx::new(session, &self.crew.config.vault, self.crew.role == WorkerRole::Writer)
             .with_keys(&keys, std::mem::take(own));
         let ran = catch_unwind(AssertUnwindSafe(|| job.run(&mut tx)));
         (*own, *wanted) = tx.take_keys();
         let Ok(kept) = ran else {
             tracing::error!("a unit of work panicked; it was undone");
             tx.roll_back();
-            return Ran::Done(Err(StoreError::Broken("the unit of work panicked".into())));
+            return RunOutcome::Done(Err(StoreError::Broken("the unit of work panicked".into())));
         };
         if let Some(failure) = tx.failure() {
             tx.roll_back();
@@ -255,14 +255,14 @@ impl Worker {
         }
         if !kept {
             tx.roll_back();
-            return Ran::Done(Ok(()));
+            return RunOutcome::Done(Ok(()));
         }
         match tx.commit() {
             Committed::Yes { told } => {
                 if let Some(bell) = self.crew.bell.as_ref().filter(|_| told) {
                     bell.ring();
                 }
-                Ran::Done(Ok(()))
+                RunOutcome::Done(Ok(()))
             }
             Committed::No(failure) => {
                 // It may hold keys still: what gives them back came after what failed.
@@ -274,7 +274,7 @@ impl Worker {
                 tracing::warn!(
                     "a connection to the database was lost during a commit; nobody knows whether it happened"
                 );
-                Ran::Done(Err(StoreError::Unknown(
+                RunOutcome::Done(Err(StoreError::Unknown(
                     "the connection to the database was lost during the commit: look whether it was written, or repeat it \
                      with the same Idempotency-Key"
                         .into(),
@@ -283,17 +283,17 @@ impl Worker {
         }
     }
 
-    fn failed(&mut self, failure: Failure) -> Ran {
+    fn failed(&mut self, failure: Failure) -> RunOutcome {
         if let StoreError::Damaged(what) = &failure.error {
             self.crew.damage.found(what);
         }
         match failure.remedy {
-            Remedy::None => Ran::Done(Err(failure.error)),
+            Remedy::None => RunOutcome::Done(Err(failure.error)),
             Remedy::Reconnect => {
                 self.disconnect();
-                Ran::Again(failure)
+                RunOutcome::Again(failure)
             }
-            Remedy::RunAgain | Remedy::RunAgainRarely | Remedy::WaitForKey => Ran::Again(failure),
+            Remedy::RunAgain | Remedy::RunAgainRarely | Remedy::WaitForKey => RunOutcome::Again(failure),
         }
     }
 

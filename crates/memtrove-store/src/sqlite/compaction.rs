@@ -66,7 +66,7 @@ fn segments(tx: &mut SqliteTx<'_>) -> Result<Vec<u64>, StoreError> {
 
 /// Reads FTS5's record of its segments (`fts5StructureDecode`): a cookie, a version, and then numbers.
 fn origins(record: &[u8]) -> Option<Vec<u64>> {
-    let mut numbers = Numbers(record.get(4..)?.strip_prefix(&[0xFF, 0, 0, 1])?);
+    let mut numbers = Varints(record.get(4..)?.strip_prefix(&[0xFF, 0, 0, 1])?);
     let levels = numbers.next()?;
     let (_segments, _pages_written) = (numbers.next()?, numbers.next()?);
     let mut origins = Vec::new();
@@ -83,9 +83,9 @@ fn origins(record: &[u8]) -> Option<Vec<u64>> {
 }
 
 /// SQLite's variable-length integers: seven bits a byte, the first ones first; a ninth byte counts whole.
-struct Numbers<'r>(&'r [u8]);
+struct Varints<'r>(&'r [u8]);
 
-impl Iterator for Numbers<'_> {
+impl Iterator for Varints<'_> {
     type Item = u64;
 
     fn next(&mut self) -> Option<u64> {

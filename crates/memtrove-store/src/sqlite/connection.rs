@@ -1,6 +1,6 @@
 //! How the engine's connections are set up.
 
-use super::failure::Place;
+use super::failure::DatabaseFile;
 use crate::StoreError;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// What a connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum ConnectionRole {
     Writer,
     Reader,
     Checkpointer,
@@ -18,7 +18,7 @@ pub(super) enum Role {
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Opens a connection with the settings of its role.
-pub(super) fn open(place: &Place, role: Role) -> Result<Connection, StoreError> {
+pub(super) fn open(place: &DatabaseFile, role: ConnectionRole) -> Result<Connection, StoreError> {
     let opened = Connection::open(&place.database).and_then(|connection| {
         configure(&connection, role)?;
         Ok(connection)
@@ -33,7 +33,7 @@ pub(super) fn open(place: &Place, role: Role) -> Result<Connection, StoreError> 
 }
 
 /// Opens a database in memory, which is gone with its connection.
-pub(super) fn open_in_memory(place: &Place) -> Result<Connection, StoreError> {
+pub(super) fn open_in_memory(place: &DatabaseFile) -> Result<Connection, StoreError> {
     let opened = Connection::open_in_memory().and_then(|connection| {
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         connection.execute_batch("PRAGMA foreign_keys = OFF; PRAGMA temp_store = MEMORY;")?;
@@ -43,7 +43,7 @@ pub(super) fn open_in_memory(place: &Place) -> Result<Connection, StoreError> {
     opened.map_err(|error| place.error(&error))
 }
 
-fn configure(connection: &Connection, role: Role) -> rusqlite::Result<()> {
+fn configure(connection: &Connection, role: ConnectionRole) -> rusqlite::Result<()> {
     connection.busy_timeout(PATIENCE)?;
     // Without this SQLite prepares a statement again for every new value that a partial index might depend on: a third of
     // the time of a page.
@@ -64,11 +64,15 @@ fn configure(connection: &Connection, role: Role) -> rusqlite::Result<()> {
     match role {
         // What is deleted is overwritten with zeros: a row that is gone must not be found in the file, as it could be
         // wherever its page is not used again.
-        Role::Writer => connection.execute_batch("PRAGMA secure_delete = ON; PRAGMA cache_size = -65536;")?,
+        ConnectionRole::Writer => {
+            connection.execute_batch("PRAGMA secure_delete = ON; PRAGMA cache_size = -65536;")?
+        }
         // A reader walks through all that ten thousand events are found by; in a cache that is smaller than such a walk
         // every page has gone when it comes by again.
-        Role::Reader => connection.execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -16384;")?,
-        Role::Checkpointer => connection.execute_batch("PRAGMA cache_size = -64;")?,
+        ConnectionRole::Reader => {
+            connection.execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -16384;")?
+        }
+        ConnectionRole::Checkpointer => connection.execute_batch("PRAGMA cache_size = -64;")?,
     }
     rusqlite::vtab::array::load_module(connection)
 }

@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 /// Where a database lies; knows how to talk about it.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct DatabaseFile {
     pub(super) database: PathBuf,
     pub(super) damage: Arc<Damage>,
 }
 
-impl Place {
+impl DatabaseFile {
     pub(super) fn new(database: PathBuf) -> Self {
         Self { database, damage: Arc::default() }
     }

@@ -1,7 +1,7 @@
 //! Looking at a database without opening it for work: whether a server could start on it.
 
 use super::connection::PATIENCE;
-use super::failure::Place;
+use super::failure::DatabaseFile;
 use super::migrations;
 use super::tx::SqliteTx;
 use crate::vault::{self, Vault};
@@ -22,7 +22,7 @@ pub struct Inspection {
 
 /// Looks at a database, which may be in use. Nothing is changed, upgraded or made.
 pub fn inspect(database: &Path, vault: Vault) -> Result<Inspection, StoreError> {
-    let place = Place::new(database.to_owned());
+    let place = DatabaseFile::new(database.to_owned());
     let failed = |error: rusqlite::Error| place.error(&error);
     let connection = open_to_look(&place).map_err(failed)?;
     let schema = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)?;
@@ -39,7 +39,7 @@ pub fn look<T>(
     vault: Vault,
     read: impl FnOnce(&mut dyn Tx) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
-    let place = Place::new(database.to_owned());
+    let place = DatabaseFile::new(database.to_owned());
     let opened = open_to_look(&place).and_then(|connection| {
         // Statements that look for any of several need it.
         rusqlite::vtab::array::load_module(&connection)?;
@@ -75,7 +75,7 @@ pub fn check(
     database: &Path,
     mut go_on: impl FnMut(u64, u64) -> bool + Send + 'static,
 ) -> Result<Soundness, StoreError> {
-    let place = Place::new(database.to_owned());
+    let place = DatabaseFile::new(database.to_owned());
     let failed = |error: rusqlite::Error| place.error(&error);
     let mut connection = open_to_look(&place).map_err(failed)?;
     let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
@@ -107,7 +107,7 @@ fn findings(connection: &Connection, pragma: &str) -> rusqlite::Result<Vec<Strin
 }
 
 /// What it means that a check failed.
-fn verdict(place: &Place, error: &rusqlite::Error) -> Result<Soundness, StoreError> {
+fn verdict(place: &DatabaseFile, error: &rusqlite::Error) -> Result<Soundness, StoreError> {
     if error.sqlite_error_code() == Some(rusqlite::ErrorCode::OperationInterrupted) {
         return Ok(Soundness::Unfinished);
     }
@@ -117,7 +117,7 @@ fn verdict(place: &Place, error: &rusqlite::Error) -> Result<Soundness, StoreErr
     }
 }
 
-fn open_to_look(place: &Place) -> rusqlite::Result<Connection> {
+fn open_to_look(place: &DatabaseFile) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     if place.log_file().exists() {
         // Somebody uses it, or ended without closing it: what counts may be in the log.

@@ -1,6 +1,6 @@
 //! The schema, as numbered steps that are only ever added to.
 
-use super::failure::Place;
+use super::failure::DatabaseFile;
 use crate::StoreError;
 use rusqlite::Connection;
 
@@ -25,7 +25,7 @@ pub(super) fn known() -> i64 {
 }
 
 /// Brings the database to this version's schema, each step in a transaction of its own.
-pub(super) fn migrate(connection: &Connection, place: &Place) -> Result<(), StoreError> {
+pub(super) fn migrate(connection: &Connection, place: &DatabaseFile) -> Result<(), StoreError> {
     let sqlite = |error: rusqlite::Error| place.error(&error);
     let applied: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(sqlite)?;
     let known = known();

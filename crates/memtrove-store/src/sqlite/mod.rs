@@ -22,9 +22,9 @@ mod writer;
 use crate::vault::{self, Vault};
 use crate::{Engine, Health, Job, StoreError};
 use checkpoint::{Log, LogKeeper};
-use connection::Role;
+use connection::ConnectionRole;
 use crossbeam_channel::{Sender, TrySendError, bounded};
-use failure::Place;
+use failure::DatabaseFile;
 pub use inspection::{Inspection, Soundness, check, inspect, look};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ use std::thread::JoinHandle;
 use tokio::sync::oneshot;
 use tx::SqliteTx;
 pub use volatile::VolatileEngine;
-use writer::Writer;
+use writer::WriterThread;
 
 /// Where the database is and how much the engine may take on.
 #[derive(Debug, Clone)]
@@ -87,7 +87,7 @@ struct Load {
 }
 
 #[derive(Clone)]
-struct Queues {
+struct ThreadQueues {
     write: Sender<Order>,
     read: Sender<Work>,
 }
@@ -103,18 +103,18 @@ const OLDEST_SQLITE: i32 = 3_051_003;
 
 /// The embedded engine.
 pub struct SqliteEngine {
-    place: Place,
+    place: DatabaseFile,
     readers: usize,
     load: Arc<Load>,
     /// `None` once the engine is closed.
-    queues: RwLock<Option<Queues>>,
+    queues: RwLock<Option<ThreadQueues>>,
     threads: Mutex<Threads>,
 }
 
 impl SqliteEngine {
     /// Opens the database, makes or upgrades its schema, and starts the threads. Only one process may have it open.
     pub fn open(config: SqliteConfig) -> Result<SqliteEngine, StoreError> {
-        let place = Place::new(config.path);
+        let place = DatabaseFile::new(config.path);
         if rusqlite::version_number() < OLDEST_SQLITE {
             return Err(StoreError::Schema(format!(
                 "SQLite {} can damage a log that is checkpointed while it is written: build with 3.51.3 or newer",
@@ -122,7 +122,7 @@ impl SqliteEngine {
             )));
         }
         let lock = lock(&place)?;
-        let mut writer = connection::open(&place, Role::Writer)?;
+        let mut writer = connection::open(&place, ConnectionRole::Writer)?;
         if !has_pages_table(&writer).map_err(|error| place.error(&error))? {
             return Err(StoreError::Schema(
                 "SQLite was built without its table of pages, which forgetting needs: build with the flags in .cargo/config.toml"
@@ -131,9 +131,9 @@ impl SqliteEngine {
         }
         migrations::migrate(&writer, &place)?;
         SqliteTx::new(&writer, place.clone(), Arc::clone(&config.vault), true).alone(vault::admit)?;
-        let checkpointer = connection::open(&place, Role::Checkpointer)?;
+        let checkpointer = connection::open(&place, ConnectionRole::Checkpointer)?;
         let readers = (0..config.readers.max(1))
-            .map(|_| connection::open(&place, Role::Reader))
+            .map(|_| connection::open(&place, ConnectionRole::Reader))
             .collect::<Result<Vec<_>, _>>()?;
 
         let load = Arc::new(Load::default());
@@ -150,7 +150,7 @@ impl SqliteEngine {
             place: place.clone(),
             readers: readers.len(),
             load: Arc::clone(&load),
-            queues: RwLock::new(Some(Queues { write, read })),
+            queues: RwLock::new(Some(ThreadQueues { write, read })),
             threads: Mutex::default(),
         };
         // From here on an early return drops the engine, which ends the threads that have started.
@@ -165,7 +165,7 @@ impl SqliteEngine {
         let (writer_place, vault, max_batch) = (place.clone(), config.vault, config.max_batch);
         threads.writer = Some(spawn("memtrove-writer", move || {
             let tx = SqliteTx::new(&writer, writer_place, vault, true);
-            Writer::new(&writer, tx, keeper, max_batch).run(&writes, &load);
+            WriterThread::new(&writer, tx, keeper, max_batch).run(&writes, &load);
             // The writer is gone, so the checkpointer has ended; it must be, for the log to be emptied.
             let _ = checkpointer.join();
             checkpoint::empty(&writer);
@@ -188,7 +188,11 @@ impl SqliteEngine {
     }
 
     /// Hands the order back where it cannot be queued, with the reason.
-    fn queue<T>(&self, order: T, choose: impl FnOnce(&Queues) -> &Sender<T>) -> Result<(), (T, StoreError)> {
+    fn queue<T>(
+        &self,
+        order: T,
+        choose: impl FnOnce(&ThreadQueues) -> &Sender<T>,
+    ) -> Result<(), (T, StoreError)> {
         let queues = self.queues.read().unwrap_or_else(PoisonError::into_inner);
         let queued = match queues.as_ref() {
             Some(queues) => choose(queues).try_send(order),
@@ -245,7 +249,7 @@ impl Engine for SqliteEngine {
 
     fn close(&self) {
         let queues = self.queues.write().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(Queues { write, read }) = queues else { return };
+        let Some(ThreadQueues { write, read }) = queues else { return };
         let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         // Readers first: the writer empties the log as its last act, and cannot while somebody reads from it.
         drop(read);
@@ -264,7 +268,7 @@ impl Drop for SqliteEngine {
 
 /// Makes the folder and the database file, and takes the lock that keeps a second process out. It goes with the file handle,
 /// however the process ends.
-fn lock(place: &Place) -> Result<File, StoreError> {
+fn lock(place: &DatabaseFile) -> Result<File, StoreError> {
     let io = |error: std::io::Error| place.io_error(&error);
     make_folder(place.folder()).map_err(io)?;
     let file = private().create(true).truncate(false).open(place.lock_file()).map_err(io)?;
@@ -311,9 +315,9 @@ fn private() -> OpenOptions {
 /// For as long as it takes that needs the space of the database twice more: in the folder for temporary files, where the
 /// copy is made, and beside the database, where the log takes it in before it replaces what is there.
 pub fn rewrite(database: &Path) -> Result<(), StoreError> {
-    let place = Place::new(database.to_owned());
+    let place = DatabaseFile::new(database.to_owned());
     let _lock = lock(&place)?;
-    let connection = connection::open(&place, Role::Writer)?;
+    let connection = connection::open(&place, ConnectionRole::Writer)?;
     // The copy is as large as the database, too large for memory.
     let rewritten = connection.execute_batch("PRAGMA temp_store = FILE; VACUUM;");
     rewritten.and_then(|()| checkpoint::truncate(&connection)).map_err(|error| place.error(&error))
@@ -322,9 +326,9 @@ pub fn rewrite(database: &Path) -> Result<(), StoreError> {
 /// Takes what is left in the log into the database, so that its files can be moved. Nobody else can open it until the
 /// answer is dropped.
 pub fn at_rest(database: &Path) -> Result<File, StoreError> {
-    let place = Place::new(database.to_owned());
+    let place = DatabaseFile::new(database.to_owned());
     let lock = lock(&place)?;
-    let connection = connection::open(&place, Role::Writer)?;
+    let connection = connection::open(&place, ConnectionRole::Writer)?;
     checkpoint::truncate(&connection).map_err(|error| place.error(&error))?;
     connection.close().map_err(|(_, error)| place.error(&error))?;
     Ok(lock)

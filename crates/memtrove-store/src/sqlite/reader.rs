@@ -1,6 +1,6 @@
 //! The threads that read, each on a connection and snapshots of its own.
 
-use super::tx::{Ran, SqliteTx};
+use super::tx::{SqliteTx, WorkOutcome};
 use super::{Load, Work};
 use crate::StoreError;
 use crossbeam_channel::Receiver;
@@ -28,7 +28,7 @@ fn unit(tx: &mut SqliteTx<'_>, job: &mut Work) -> Result<(), StoreError> {
         tx.control("ROLLBACK")?;
     }
     match ran {
-        Ran::Keep => Ok(()),
-        Ran::Undo(outcome) => outcome,
+        WorkOutcome::Keep => Ok(()),
+        WorkOutcome::Undo(outcome) => outcome,
     }
 }

@@ -148,7 +148,7 @@ mod tests {
     fn only_what_is_not_empty_is_stale() {
         let mut page = leaf();
         page[12..400].fill(0);
-        assert_eq!(stale(&page, COUNT).collect::<Vec<_>>(), [460..476]);
+        assert!(stale(&page, COUNT).eq(std::iter::once(460..476)));
         page[460..476].fill(0);
         assert_eq!(stale(&page, COUNT).count(), 0);
     }

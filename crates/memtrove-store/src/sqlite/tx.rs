@@ -2,7 +2,7 @@
 
 use super::compaction;
 use super::dialect::translate;
-use super::failure::{Place, is_disk_full};
+use super::failure::{DatabaseFile, is_disk_full};
 use super::feed;
 use super::scrub;
 use super::text::{self, TextChange};
@@ -28,7 +28,7 @@ const STATEMENTS: usize = 512;
 /// A connection with its prepared statements, on which units of work run one after the other.
 pub(super) struct SqliteTx<'c> {
     connection: &'c Connection,
-    place: Place,
+    place: DatabaseFile,
     vault: Arc<Vault>,
     writable: bool,
     /// Keyed by the portable text, so that a call costs one look-up and no translation.
@@ -43,7 +43,7 @@ pub(super) struct SqliteTx<'c> {
 }
 
 /// How a unit of work ended.
-pub(super) enum Ran {
+pub(super) enum WorkOutcome {
     /// What it wrote is to be kept.
     Keep,
     /// What it wrote is to be undone; the engine's part of the answer.
@@ -51,7 +51,12 @@ pub(super) enum Ran {
 }
 
 impl<'c> SqliteTx<'c> {
-    pub(super) fn new(connection: &'c Connection, place: Place, vault: Arc<Vault>, writable: bool) -> Self {
+    pub(super) fn new(
+        connection: &'c Connection,
+        place: DatabaseFile,
+        vault: Arc<Vault>,
+        writable: bool,
+    ) -> Self {
         Self {
             connection,
             place,
@@ -79,18 +84,18 @@ impl<'c> SqliteTx<'c> {
     }
 
     /// Runs a job's closure, whatever it does.
-    pub(super) fn run(&mut self, job: &mut dyn Job) -> Ran {
+    pub(super) fn run(&mut self, job: &mut dyn Job) -> WorkOutcome {
         self.failed = None;
         match catch_unwind(AssertUnwindSafe(|| job.run(self))) {
             Ok(kept) => match self.failed.take() {
-                Some(error) => Ran::Undo(Err(error)),
-                None if kept => Ran::Keep,
-                None => Ran::Undo(Ok(())),
+                Some(error) => WorkOutcome::Undo(Err(error)),
+                None if kept => WorkOutcome::Keep,
+                None => WorkOutcome::Undo(Ok(())),
             },
             Err(_) => {
                 self.failed = None;
                 tracing::error!("a unit of work panicked; it was undone");
-                Ran::Undo(Err(StoreError::Broken("the unit of work panicked".into())))
+                WorkOutcome::Undo(Err(StoreError::Broken("the unit of work panicked".into())))
             }
         }
     }

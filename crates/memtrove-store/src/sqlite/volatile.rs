@@ -1,7 +1,7 @@
 //! The same engine without a disk: one connection to a database in memory, for what must not outlive the process.
 
-use super::failure::Place;
-use super::tx::{Ran, SqliteTx};
+use super::failure::DatabaseFile;
+use super::tx::{SqliteTx, WorkOutcome};
 use super::{Load, Work, connection, join, migrations, spawn};
 use crate::vault::{self, Vault};
 use crate::{Engine, Health, Job, StoreError};
@@ -26,7 +26,7 @@ pub struct VolatileEngine {
 impl VolatileEngine {
     /// Opens an empty database.
     pub fn open() -> Result<Self, StoreError> {
-        let place = Place::new(PathBuf::from("in memory"));
+        let place = DatabaseFile::new(PathBuf::from("in memory"));
         let connection = connection::open_in_memory(&place)?;
         migrations::migrate(&connection, &place)?;
         let vault = Arc::new(Vault::plain());
@@ -68,8 +68,8 @@ fn run(mut tx: SqliteTx<'_>, jobs: &Receiver<Work>, load: &Load) {
 fn unit(tx: &mut SqliteTx<'_>, job: &mut Work) -> Result<(), StoreError> {
     tx.control("BEGIN IMMEDIATE")?;
     let outcome = match tx.run(job.as_mut()) {
-        Ran::Keep => tx.apply_texts().and_then(|()| tx.control("COMMIT")),
-        Ran::Undo(outcome) => outcome,
+        WorkOutcome::Keep => tx.apply_texts().and_then(|()| tx.control("COMMIT")),
+        WorkOutcome::Undo(outcome) => outcome,
     };
     tx.forget_texts(0);
     if tx.is_open() {

@@ -1,7 +1,7 @@
 //! The one thread that writes: many units of work, one commit.
 
 use super::checkpoint::LogKeeper;
-use super::tx::{Ran, SqliteTx};
+use super::tx::{SqliteTx, WorkOutcome};
 use super::{Load, Order, Reply, Work};
 use crate::StoreError;
 use crossbeam_channel::Receiver;
@@ -13,19 +13,19 @@ use std::time::{Duration, Instant};
 const BATCH_TIME: Duration = Duration::from_millis(10);
 
 /// A unit of work that ran in the current transaction, with the engine's part of its answer.
-struct Answer {
+struct FinishedWork {
     job: Work,
     outcome: Result<(), StoreError>,
 }
 
-pub(super) struct Writer<'c> {
+pub(super) struct WriterThread<'c> {
     connection: &'c Connection,
     tx: SqliteTx<'c>,
     log: LogKeeper,
     max_batch: usize,
 }
 
-impl<'c> Writer<'c> {
+impl<'c> WriterThread<'c> {
     pub(super) fn new(
         connection: &'c Connection,
         tx: SqliteTx<'c>,
@@ -60,7 +60,7 @@ impl<'c> Writer<'c> {
         &mut self,
         first: Work,
         queue: &Receiver<Order>,
-        answers: &mut Vec<Answer>,
+        answers: &mut Vec<FinishedWork>,
         load: &Load,
     ) -> Option<Reply> {
         let started = Instant::now();
@@ -80,7 +80,7 @@ impl<'c> Writer<'c> {
         };
         match self.transaction(first, more, answers, load) {
             Ok(()) => {
-                for Answer { job, outcome } in answers.drain(..) {
+                for FinishedWork { job, outcome } in answers.drain(..) {
                     job.finish(outcome);
                 }
             }
@@ -91,22 +91,22 @@ impl<'c> Writer<'c> {
 
     /// Nothing of the batch was written, perhaps because of one of its members: each gets a transaction of its own. What
     /// they answered so far does not count either, since they may have seen what others wrote and lost.
-    fn one_by_one(&mut self, error: StoreError, answers: &mut Vec<Answer>, load: &Load) {
+    fn one_by_one(&mut self, error: StoreError, answers: &mut Vec<FinishedWork>, load: &Load) {
         tracing::warn!(%error, units = answers.len(), "a batch was not committed");
         let disk_full = self.tx.take_disk_full();
         if disk_full {
             self.log.make_room(self.connection);
         }
         if answers.len() == 1 && !disk_full {
-            for Answer { job, .. } in answers.drain(..) {
+            for FinishedWork { job, .. } in answers.drain(..) {
                 job.finish(Err(error.clone()));
             }
             return;
         }
         let mut alone = Vec::with_capacity(1);
-        for Answer { job, .. } in answers.drain(..) {
+        for FinishedWork { job, .. } in answers.drain(..) {
             let committed = self.transaction(job, |_| None, &mut alone, load);
-            for Answer { job, outcome } in alone.drain(..) {
+            for FinishedWork { job, outcome } in alone.drain(..) {
                 job.finish(committed.clone().and(outcome));
             }
         }
@@ -118,10 +118,10 @@ impl<'c> Writer<'c> {
         &mut self,
         first: Work,
         more: impl FnMut(usize) -> Option<Work>,
-        answers: &mut Vec<Answer>,
+        answers: &mut Vec<FinishedWork>,
         load: &Load,
     ) -> Result<(), StoreError> {
-        answers.push(Answer { job: first, outcome: Ok(()) });
+        answers.push(FinishedWork { job: first, outcome: Ok(()) });
         let committed = self.attempt(more, answers);
         self.tx.forget_texts(0);
         match committed {
@@ -141,13 +141,13 @@ impl<'c> Writer<'c> {
     fn attempt(
         &mut self,
         mut more: impl FnMut(usize) -> Option<Work>,
-        answers: &mut Vec<Answer>,
+        answers: &mut Vec<FinishedWork>,
     ) -> Result<(), StoreError> {
         self.tx.control("BEGIN IMMEDIATE")?;
         while let Some(answer) = answers.last_mut() {
             answer.outcome = self.unit(&mut answer.job)?;
             match more(answers.len()) {
-                Some(job) => answers.push(Answer { job, outcome: Ok(()) }),
+                Some(job) => answers.push(FinishedWork { job, outcome: Ok(()) }),
                 None => break,
             }
         }
@@ -161,17 +161,17 @@ impl<'c> Writer<'c> {
         self.tx.control("SAVEPOINT unit")?;
         let texts = self.tx.pending_texts();
         match self.tx.run(job.as_mut()) {
-            Ran::Keep => {
+            WorkOutcome::Keep => {
                 self.tx.control("RELEASE unit")?;
                 Ok(Ok(()))
             }
-            Ran::Undo(outcome) if self.tx.is_open() => {
+            WorkOutcome::Undo(outcome) if self.tx.is_open() => {
                 self.tx.forget_texts(texts);
                 self.tx.control("ROLLBACK TO unit")?;
                 self.tx.control("RELEASE unit")?;
                 Ok(outcome)
             }
-            Ran::Undo(outcome) => Err(outcome
+            WorkOutcome::Undo(outcome) => Err(outcome
                 .err()
                 .unwrap_or_else(|| StoreError::Broken("a unit of work ended the transaction".into()))),
         }

@@ -1,16 +1,16 @@
 //! Every column that holds sealed content, for whoever has to visit them all.
 
-use super::places::Place;
+use super::seal_contexts::SealContext;
 use crate::{Row, StoreError, Tx, TxExt, Value};
 use serde::{Deserialize, Serialize};
 use std::fmt::{Display, Formatter};
 use uuid::Uuid;
 
 /// A table with sealed columns.
-pub(super) struct Table {
+pub(super) struct SealedTable {
     pub(super) name: &'static str,
     /// A unique key: what rows are visited by, and what their content is bound to.
-    key: &'static [(&'static str, Kind)],
+    key: &'static [(&'static str, SealedKind)],
     /// The table that knows the tenant of a row, with the column that leads there; the table itself if there is none. Rows
     /// that lead nowhere belong to nobody any more.
     owner: Option<(&'static str, &'static str)>,
@@ -20,86 +20,86 @@ pub(super) struct Table {
 
 /// What a key's column holds.
 #[derive(Clone, Copy)]
-enum Kind {
+enum SealedKind {
     Int,
     Text,
     Uuid,
 }
 
-const SCOPE: (&str, Kind) = ("scope_id", Kind::Int);
+const SCOPE: (&str, SealedKind) = ("scope_id", SealedKind::Int);
 const OF_SCOPE: Option<(&str, &str)> = Some(("scopes", "scope_id"));
 const OF_MEMORY_SCOPE: Option<(&str, &str)> = Some(("memory_scopes", "scope_no"));
 
-pub(super) const TABLES: &[Table] = &[
-    Table {
+pub(super) const TABLES: &[SealedTable] = &[
+    SealedTable {
         name: "conversations",
-        key: &[("tenant", Kind::Text), ("id", Kind::Uuid)],
+        key: &[("tenant", SealedKind::Text), ("id", SealedKind::Uuid)],
         owner: None,
         columns: &[("title", "conversation.title"), ("preview", "conversation.preview")],
     },
-    Table {
+    SealedTable {
         name: "entries",
-        key: &[("id", Kind::Uuid)],
+        key: &[("id", SealedKind::Uuid)],
         owner: Some(("groups", "group_id")),
         columns: &[("content", "entry.content")],
     },
-    Table {
+    SealedTable {
         name: "attachments",
-        key: &[("id", Kind::Uuid)],
+        key: &[("id", SealedKind::Uuid)],
         owner: None,
         columns: &[("details", "attachment.details")],
     },
-    Table {
+    SealedTable {
         name: "files",
-        key: &[SCOPE, ("path", Kind::Text)],
+        key: &[SCOPE, ("path", SealedKind::Text)],
         owner: OF_SCOPE,
         columns: &[("document", "file")],
     },
-    Table {
+    SealedTable {
         name: "audit",
-        key: &[("change_id", Kind::Uuid)],
+        key: &[("change_id", SealedKind::Uuid)],
         owner: OF_SCOPE,
         columns: &[("record", "audit.record"), ("image", "audit.image")],
     },
-    Table {
+    SealedTable {
         name: "events",
-        key: &[SCOPE, ("event_id", Kind::Text)],
+        key: &[SCOPE, ("event_id", SealedKind::Text)],
         owner: OF_SCOPE,
         columns: &[("event", "event")],
     },
-    Table {
+    SealedTable {
         name: "event_blocks",
-        key: &[SCOPE, ("block", Kind::Int)],
+        key: &[SCOPE, ("block", SealedKind::Int)],
         owner: OF_SCOPE,
         columns: &[("body", "event.block")],
     },
-    Table {
+    SealedTable {
         name: "file_idempotency",
-        key: &[SCOPE, ("principal", Kind::Text), ("key", Kind::Text)],
+        key: &[SCOPE, ("principal", SealedKind::Text), ("key", SealedKind::Text)],
         owner: OF_SCOPE,
         columns: &[("answer", "file.idempotency")],
     },
-    Table {
+    SealedTable {
         name: "memories",
-        key: &[("id", Kind::Uuid)],
+        key: &[("id", SealedKind::Uuid)],
         owner: OF_MEMORY_SCOPE,
         columns: &[("content", "memory.content"), ("rest", "memory.rest")],
     },
-    Table {
+    SealedTable {
         name: "memory_texts",
-        key: &[("id", Kind::Uuid), ("version", Kind::Int)],
+        key: &[("id", SealedKind::Uuid), ("version", SealedKind::Int)],
         owner: OF_MEMORY_SCOPE,
         columns: &[("text", "memory.text")],
     },
-    Table {
+    SealedTable {
         name: "memory_index",
-        key: &[("place", Kind::Int)],
+        key: &[("place", SealedKind::Int)],
         owner: OF_MEMORY_SCOPE,
         columns: &[("body", "memory.index")],
     },
-    Table {
+    SealedTable {
         name: "memory_idempotency",
-        key: &[("tenant", Kind::Text), ("principal", Kind::Text), ("key", Kind::Text)],
+        key: &[("tenant", SealedKind::Text), ("principal", SealedKind::Text), ("key", SealedKind::Text)],
         owner: None,
         columns: &[("answer", "memory.idempotency")],
     },
@@ -147,7 +147,7 @@ impl Visited {
     }
 }
 
-impl Table {
+impl SealedTable {
     /// How many rows there are.
     pub(super) fn count(&self, tx: &mut dyn Tx) -> Result<u64, StoreError> {
         let sql = format!("SELECT COUNT(*) FROM {}", self.name);
@@ -177,12 +177,12 @@ impl Table {
         format!("SELECT {key}, {tenant}, {columns} FROM {name} t{join}{after} ORDER BY {key} LIMIT $1")
     }
 
-    /// Reads a row of [`Table::visit`].
+    /// Reads a row of [`SealedTable::visit`].
     pub(super) fn visited(&self, row: &dyn Row) -> Result<Visited, StoreError> {
         let key = self.key.iter().enumerate().map(|(at, (_, kind))| match kind {
-            Kind::Int => row.int(at).map(KeyValue::Int),
-            Kind::Text => row.text(at).map(|text| KeyValue::Text(text.to_owned())),
-            Kind::Uuid => row.uuid(at).map(KeyValue::Uuid),
+            SealedKind::Int => row.int(at).map(KeyValue::Int),
+            SealedKind::Text => row.text(at).map(|text| KeyValue::Text(text.to_owned())),
+            SealedKind::Uuid => row.uuid(at).map(KeyValue::Uuid),
         });
         let key: Vec<KeyValue> = key.collect::<Result<_, _>>()?;
         let tenant = row.text(key.len())?.to_owned();
@@ -191,9 +191,12 @@ impl Table {
         Ok(Visited { tenant, contents: contents.collect::<Result<_, StoreError>>()?, key })
     }
 
-    /// The places of a row's contents, in the table's order.
-    pub(super) fn places<'a>(&self, key: &'a [KeyValue]) -> impl Iterator<Item = Place<'a>> + use<'a> {
-        self.columns.iter().map(|(_, purpose)| Place::new(purpose, key.iter().map(Value::from)))
+    /// The contexts of a row's contents, in the table's order.
+    pub(super) fn seal_contexts<'a>(
+        &self,
+        key: &'a [KeyValue],
+    ) -> impl Iterator<Item = SealContext<'a>> + use<'a> {
+        self.columns.iter().map(|(_, purpose)| SealContext::new(purpose, key.iter().map(Value::from)))
     }
 
     /// An error with the row it is about, so that somebody can look at it.
@@ -226,11 +229,11 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vault::places;
+    use crate::vault::seal_contexts;
     use memtrove_core::identity::Tenant;
     use memtrove_core::{AttachmentId, ConversationId, EntryId};
 
-    fn bound_to(place: &Place<'_>) -> Vec<u8> {
+    fn bound_to(place: &SealContext<'_>) -> Vec<u8> {
         let mut bytes = Vec::new();
         place.append_to(&mut bytes);
         bytes
@@ -245,7 +248,7 @@ mod tests {
         let visited = |table: &str, key: &[KeyValue]| {
             let table = TABLES.iter().find(|found| found.name == table).unwrap();
             assert_eq!(table.key.len(), key.len());
-            table.places(key).map(|place| bound_to(&place)).collect::<Vec<_>>()
+            table.seal_contexts(key).map(|place| bound_to(&place)).collect::<Vec<_>>()
         };
         let scope = || KeyValue::Int(3);
         let conversation = ConversationId(id);
@@ -253,26 +256,32 @@ mod tests {
             (
                 visited("conversations", &[text("acme"), bytes()]),
                 vec![
-                    places::conversation_title(&tenant, conversation),
-                    places::conversation_preview(&tenant, conversation),
+                    seal_contexts::conversation_title(&tenant, conversation),
+                    seal_contexts::conversation_preview(&tenant, conversation),
                 ],
             ),
-            (visited("entries", &[bytes()]), vec![places::entry_content(EntryId(id))]),
-            (visited("attachments", &[bytes()]), vec![places::attachment_details(AttachmentId(id))]),
-            (visited("files", &[scope(), text("a.md")]), vec![places::file(3, "a.md")]),
-            (visited("audit", &[bytes()]), vec![places::audit_record(id), places::audit_image(id)]),
-            (visited("events", &[scope(), text("e")]), vec![places::event(3, "e")]),
-            (visited("event_blocks", &[scope(), KeyValue::Int(9)]), vec![places::event_block(3, 9)]),
+            (visited("entries", &[bytes()]), vec![seal_contexts::entry_content(EntryId(id))]),
+            (visited("attachments", &[bytes()]), vec![seal_contexts::attachment_details(AttachmentId(id))]),
+            (visited("files", &[scope(), text("a.md")]), vec![seal_contexts::file(3, "a.md")]),
+            (
+                visited("audit", &[bytes()]),
+                vec![seal_contexts::audit_record(id), seal_contexts::audit_image(id)],
+            ),
+            (visited("events", &[scope(), text("e")]), vec![seal_contexts::event(3, "e")]),
+            (visited("event_blocks", &[scope(), KeyValue::Int(9)]), vec![seal_contexts::event_block(3, 9)]),
             (
                 visited("file_idempotency", &[scope(), text("p"), text("k")]),
-                vec![places::file_idempotency(3, "p", "k")],
+                vec![seal_contexts::file_idempotency(3, "p", "k")],
             ),
-            (visited("memories", &[bytes()]), vec![places::memory_content(id), places::memory_rest(id)]),
-            (visited("memory_texts", &[bytes(), KeyValue::Int(9)]), vec![places::memory_text(id, 9)]),
-            (visited("memory_index", &[KeyValue::Int(9)]), vec![places::memory_index(9)]),
+            (
+                visited("memories", &[bytes()]),
+                vec![seal_contexts::memory_content(id), seal_contexts::memory_rest(id)],
+            ),
+            (visited("memory_texts", &[bytes(), KeyValue::Int(9)]), vec![seal_contexts::memory_text(id, 9)]),
+            (visited("memory_index", &[KeyValue::Int(9)]), vec![seal_contexts::memory_index(9)]),
             (
                 visited("memory_idempotency", &[text("acme"), text("p"), text("k")]),
-                vec![places::memory_idempotency("acme", "p", "k")],
+                vec![seal_contexts::memory_idempotency("acme", "p", "k")],
             ),
         ];
         assert_eq!(named.len(), TABLES.len());
@@ -283,17 +292,17 @@ mod tests {
 
     #[test]
     fn no_two_places_look_alike() {
-        let places = [
-            places::file_idempotency(1, "ab", "c"),
-            places::file_idempotency(1, "a", "bc"),
-            places::file_idempotency(1, "", "abc"),
-            places::file(1, "ab"),
-            places::event(1, "ab"),
-            places::event_block(1, 2),
+        let seal_contexts = [
+            seal_contexts::file_idempotency(1, "ab", "c"),
+            seal_contexts::file_idempotency(1, "a", "bc"),
+            seal_contexts::file_idempotency(1, "", "abc"),
+            seal_contexts::file(1, "ab"),
+            seal_contexts::event(1, "ab"),
+            seal_contexts::event_block(1, 2),
         ];
-        let mut bytes: Vec<_> = places.iter().map(bound_to).collect();
+        let mut bytes: Vec<_> = seal_contexts.iter().map(bound_to).collect();
         bytes.sort();
         bytes.dedup();
-        assert_eq!(bytes.len(), places.len());
+        assert_eq!(bytes.len(), seal_contexts.len());
     }
 }

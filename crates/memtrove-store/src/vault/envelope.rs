@@ -17,7 +17,7 @@
 
 use super::cipher::{Cipher, NONCE_LENGTH, TAG_LENGTH};
 use super::data_keys::{DATA_KEY_ID_LENGTH, DataKeyId};
-use super::{Failure, Place};
+use super::{Failure, SealContext};
 use crate::StoreError;
 
 /// No byte of any UTF-8 text.
@@ -54,13 +54,13 @@ pub fn plain_length(head: &[u8], stored_length: usize) -> usize {
 }
 
 /// What an envelope says about its content.
-pub(super) struct Head {
+pub(super) struct EnvelopeHead {
     pub(super) key: DataKeyId,
     compressed: bool,
     length: u32,
 }
 
-impl Head {
+impl EnvelopeHead {
     pub(super) fn read(stored: &[u8]) -> Result<Self, Failure> {
         if stored.len() < CONTENT_AT + TAG_LENGTH {
             return Err(Failure::Malformed);
@@ -91,14 +91,14 @@ impl Head {
 pub(super) fn seal(
     cipher: &Cipher,
     key: DataKeyId,
-    place: &Place<'_>,
+    place: &SealContext<'_>,
     plain: &[u8],
 ) -> Result<Vec<u8>, Failure> {
     let length = u32::try_from(plain.len())
         .map_err(|_| StoreError::Broken(format!("{}: content of 4 GiB or more", place.purpose())))?;
     let compressed = compress(plain);
     let content = compressed.as_deref().unwrap_or(plain);
-    let header = Head { key, compressed: compressed.is_some(), length }.write();
+    let header = EnvelopeHead { key, compressed: compressed.is_some(), length }.write();
 
     let mut sealed = Vec::with_capacity(CONTENT_AT + content.len() + TAG_LENGTH);
     sealed.extend_from_slice(&header);
@@ -113,8 +113,8 @@ pub(super) fn seal(
 /// Takes content out of the envelope whose head was read.
 pub(super) fn open(
     cipher: &Cipher,
-    head: Head,
-    place: &Place<'_>,
+    head: EnvelopeHead,
+    place: &SealContext<'_>,
     mut stored: Vec<u8>,
 ) -> Result<Vec<u8>, Failure> {
     let (header, rest) = stored.split_at_mut(HEADER_LENGTH);
@@ -139,7 +139,7 @@ fn compress(plain: &[u8]) -> Option<Vec<u8>> {
     zstd::bulk::compress(plain, COMPRESSION_LEVEL).ok().filter(|compressed| compressed.len() < plain.len())
 }
 
-fn bound_to(header: &[u8], place: &Place<'_>) -> Vec<u8> {
+fn bound_to(header: &[u8], place: &SealContext<'_>) -> Vec<u8> {
     let mut bound_to = header.to_vec();
     place.append_to(&mut bound_to);
     bound_to

@@ -2,7 +2,7 @@
 
 use super::cipher::{Cipher, KEY_LENGTH, NONCE_LENGTH};
 use super::data_keys::DataKeyId;
-use super::{Failure, Place, places};
+use super::{Failure, SealContext, seal_contexts};
 use crate::StoreError;
 use memtrove_core::legacy_labels;
 use std::fmt::{Debug, Formatter};
@@ -58,8 +58,8 @@ pub(super) struct Wrapped {
 }
 
 impl Wrapped {
-    pub(super) fn place(&self) -> Place<'_> {
-        places::data_key(&self.tenant, &self.id)
+    pub(super) fn place(&self) -> SealContext<'_> {
+        seal_contexts::data_key(&self.tenant, &self.id)
     }
 
     /// The tenant is part of it: a data key that is moved to another tenant cannot be unwrapped.

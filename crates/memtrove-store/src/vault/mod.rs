@@ -1,11 +1,11 @@
 //! Encryption at rest: content as it lies on disk.
 //!
 //! Repositories hand everything that people wrote to [`seal`] before they store it and to [`open`] after they read it,
-//! and say where it belongs ([`places`]). What happens in between is the [`Vault`]'s: nothing at all, or AES-256-GCM under
+//! and say where it belongs ([`seal_contexts`]). What happens in between is the [`Vault`]'s: nothing at all, or AES-256-GCM under
 //! a data key of the tenant ([`data_keys`]), which is itself wrapped by a configured [`Key`]. Sealed content is bound to
 //! its place, so that it opens nowhere else, and what cannot be opened is an error: never is it taken for plain text.
 //!
-//! To seal one more column: a function in [`places`], a line in [`columns`], and the two calls in its repository.
+//! To seal one more column: a function in [`seal_contexts`], a line in [`columns`], and the two calls in its repository.
 
 mod admission;
 mod cipher;
@@ -13,8 +13,8 @@ mod columns;
 mod data_keys;
 mod envelope;
 mod keys;
-pub mod places;
 pub mod rotation;
+pub mod seal_contexts;
 
 use crate::{StoreError, Tx};
 pub(crate) use admission::{admit, check};
@@ -24,7 +24,7 @@ use data_keys::DataKeyId;
 pub use envelope::{HEAD_LENGTH, plain_length};
 pub use keys::{Key, Keys};
 use memtrove_core::identity::Tenant;
-pub use places::Place;
+pub use seal_contexts::SealContext;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -125,7 +125,7 @@ impl Vault {
 pub fn seal<'a>(
     tx: &mut dyn Tx,
     tenant: &Tenant,
-    place: &Place<'_>,
+    place: &SealContext<'_>,
     plain: &'a [u8],
 ) -> Result<Cow<'a, [u8]>, StoreError> {
     if envelope::is_sealed(plain) {
@@ -142,24 +142,24 @@ pub fn seal<'a>(
 }
 
 /// Content as it was before it was stored at a place.
-pub fn open(tx: &mut dyn Tx, place: &Place<'_>, stored: Vec<u8>) -> Result<Vec<u8>, StoreError> {
+pub fn open(tx: &mut dyn Tx, place: &SealContext<'_>, stored: Vec<u8>) -> Result<Vec<u8>, StoreError> {
     open_envelope(tx, place, stored).map_err(|failure| failure.at(place))
 }
 
 /// As [`open`], for content that is text.
-pub fn open_text(tx: &mut dyn Tx, place: &Place<'_>, stored: Vec<u8>) -> Result<String, StoreError> {
+pub fn open_text(tx: &mut dyn Tx, place: &SealContext<'_>, stored: Vec<u8>) -> Result<String, StoreError> {
     String::from_utf8(open(tx, place, stored)?)
         .map_err(|_| StoreError::Broken(format!("{}: stored content is not UTF-8", place.purpose())))
 }
 
-fn open_envelope(tx: &mut dyn Tx, place: &Place<'_>, stored: Vec<u8>) -> Result<Vec<u8>, Failure> {
+fn open_envelope(tx: &mut dyn Tx, place: &SealContext<'_>, stored: Vec<u8>) -> Result<Vec<u8>, Failure> {
     let vault = tx.vault();
     match (envelope::is_sealed(&stored), vault.reads_plain, vault.keys.is_some()) {
         (false, true, _) => Ok(stored),
         (false, false, _) => Err(Failure::Plain),
         (true, _, false) => Err(Failure::Sealed),
         (true, _, true) => {
-            let head = envelope::Head::read(&stored)?;
+            let head = envelope::EnvelopeHead::read(&stored)?;
             let cipher = data_keys::find(tx, head.key)?;
             envelope::open(&cipher, head, place, stored)
         }
@@ -204,7 +204,7 @@ impl Failure {
         ["malformed_envelope", "unknown_provider", "unknown_key", "bad_tag", "sealed_row", "plain_row"];
 
     /// Raises the alarm, and makes it the error of whoever asked.
-    fn at(self, place: &Place<'_>) -> StoreError {
+    fn at(self, place: &SealContext<'_>) -> StoreError {
         let [malformed, unknown_provider, unknown_key, bad_tag, sealed, plain] = Self::REASONS;
         let reason = match self {
             Failure::Malformed => malformed,

@@ -4,7 +4,7 @@
 //! nobody else uses the store. Each is one unit of work that notes how far it got, so that a rotation that was interrupted
 //! goes on where it was. Until the end both the old and the new keys are there, and every row can be read.
 
-use super::columns::{KeyValue, TABLES, Table, Visited};
+use super::columns::{KeyValue, SealedTable, TABLES, Visited};
 use super::{Provider, Vault, admission, data_keys, open, seal};
 use crate::{Lock, StoreError, Tx, TxExt, Value, meta};
 use memtrove_core::identity::Tenant;
@@ -42,7 +42,7 @@ pub struct Progress {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Position {
+struct RotationPosition {
     /// What the rotation does. One that does something else cannot go on from here.
     plan: String,
     /// The stage: the tables, then the derived texts.
@@ -71,7 +71,7 @@ impl Rotation {
                 if self.drops_derived_texts(tx.vault()) && holds_derived_texts(tx)? {
                     meta::set(tx, TEXT_TRACES, Some(&[1]))?;
                 }
-                let position = Position { plan, stage: 0, after: None, rows: 0 };
+                let position = RotationPosition { plan, stage: 0, after: None, rows: 0 };
                 note(tx, &position)?;
                 position
             }
@@ -149,13 +149,13 @@ pub(super) fn start_over(tx: &mut dyn Tx) -> Result<(), StoreError> {
     meta::set(tx, POSITION, None)
 }
 
-fn position(tx: &mut dyn Tx) -> Result<Option<Position>, StoreError> {
+fn position(tx: &mut dyn Tx) -> Result<Option<RotationPosition>, StoreError> {
     let stored = meta::get(tx, POSITION)?;
     // One of another version cannot be gone on with.
     Ok(stored.and_then(|stored| serde_json::from_slice(&stored).ok()))
 }
 
-fn note(tx: &mut dyn Tx, position: &Position) -> Result<(), StoreError> {
+fn note(tx: &mut dyn Tx, position: &RotationPosition) -> Result<(), StoreError> {
     let position = serde_json::to_vec(position).map_err(|error| StoreError::Broken(error.to_string()))?;
     meta::set(tx, POSITION, Some(&position))
 }
@@ -165,7 +165,11 @@ fn not_begun() -> StoreError {
 }
 
 /// The rows that come next.
-fn batch(tx: &mut dyn Tx, table: &Table, after: Option<&[KeyValue]>) -> Result<Vec<Visited>, StoreError> {
+fn batch(
+    tx: &mut dyn Tx,
+    table: &SealedTable,
+    after: Option<&[KeyValue]>,
+) -> Result<Vec<Visited>, StoreError> {
     let mut params: Vec<Value<'_>> = vec![STEP_ROWS.into()];
     params.extend(after.unwrap_or_default().iter().map(Value::from));
     let (mut rows, mut bytes) = (Vec::new(), 0);
@@ -178,10 +182,10 @@ fn batch(tx: &mut dyn Tx, table: &Table, after: Option<&[KeyValue]>) -> Result<V
     Ok(rows)
 }
 
-fn seal_anew(tx: &mut dyn Tx, table: &Table, row: &Visited) -> Result<(), StoreError> {
+fn seal_anew(tx: &mut dyn Tx, table: &SealedTable, row: &Visited) -> Result<(), StoreError> {
     let tenant = Tenant::listed(row.tenant.clone());
     let mut contents = Vec::with_capacity(row.contents.len());
-    for (place, stored) in table.places(&row.key).zip(&row.contents) {
+    for (place, stored) in table.seal_contexts(&row.key).zip(&row.contents) {
         let Some(stored) = stored else {
             contents.push(None);
             continue;

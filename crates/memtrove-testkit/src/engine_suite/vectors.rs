@@ -3,7 +3,7 @@
 use super::forget::write;
 use super::{Failure, Fixture};
 use memtrove_store::vectors::{
-    Care, Eyes, Named, Sight, TermCounts, VectorFilter, VectorIndex, VectorRow, WordQuery,
+    Care, Named, PrivateOwner, TermCounts, VectorFilter, VectorIndex, VectorRow, VisibleTo, WordQuery,
 };
 use memtrove_store::{Store, StoreError, Tx};
 use std::f32::consts::FRAC_PI_2;
@@ -117,16 +117,16 @@ pub async fn filters_come_before_the_limit_of_vectors(fixture: impl Fixture) {
         [8, 10],
         "9 has expired"
     );
-    let eyes = Eyes { user: Some("odd"), client: None };
+    let eyes = PrivateOwner { user: Some("odd"), client: None };
     assert_eq!(
-        nearest(store, VectorFilter { sight: Sight::Perhaps(eyes), ..all }, 6).await,
+        nearest(store, VectorFilter { sight: VisibleTo::Perhaps(eyes), ..all }, 6).await,
         [1, 2, 3, 4, 5, 7]
     );
-    let nobody = Eyes::default();
-    assert_eq!(nearest(store, VectorFilter { sight: Sight::Surely(nobody), ..all }, 3).await, [1, 2, 4]);
+    let nobody = PrivateOwner::default();
+    assert_eq!(nearest(store, VectorFilter { sight: VisibleTo::Surely(nobody), ..all }, 3).await, [1, 2, 4]);
     let count = store.read("suite", move |tx| {
-        let seen = VectorFilter { sight: Sight::Surely(eyes), ..VectorFilter::default() };
-        let unsure = VectorFilter { sight: Sight::Unsure, ..VectorFilter::default() };
+        let seen = VectorFilter { sight: VisibleTo::Surely(eyes), ..VectorFilter::default() };
+        let unsure = VectorFilter { sight: VisibleTo::Unsure, ..VectorFilter::default() };
         let count = index(tx).count(SCOPE, &seen, None)?;
         Ok::<_, StoreError>((
             count,
@@ -162,8 +162,9 @@ pub async fn words_are_found_and_counted_in_their_scope(fixture: impl Fixture) {
             let similar = index(tx).nearest(SCOPE, &direction(0, 1), &with_both, 2, Care::Quick)?;
             assert_eq!(numbers(&similar), [4, 8]);
             let words = [SEAL, WALRUS, 0];
-            let odd = Eyes { user: Some("odd"), client: None };
-            let counts = [Eyes::default(), odd].map(|eyes| index(tx).term_counts(SCOPE, eyes, &words));
+            let odd = PrivateOwner { user: Some("odd"), client: None };
+            let counts =
+                [PrivateOwner::default(), odd].map(|eyes| index(tx).term_counts(SCOPE, eyes, &words));
             assert_eq!(index(tx).has_counts(SCOPE)?, counted);
             Ok((numbers(&named), counts.into_iter().collect::<Result<Vec<_>, _>>()?))
         })

@@ -239,9 +239,19 @@ fn explain(error: figment::Error, file: Option<&Path>) -> String {
         (None, None) => "the configuration".into(),
     };
     let path = error.path.join(".");
-    let secrets =
-        ["auth.api_keys", "auth.jwt.hmac_secret", "encryption.dek", "embedding.openai.api_key", "store.url"];
-    let secret = secrets.iter().any(|prefix| path.starts_with(prefix));
+    let secrets = [
+        "attachments.azure.access_key",
+        "attachments.download_url_secret",
+        "attachments.s3.secret_access_key",
+        "auth.api_keys",
+        "auth.jwt.hmac_secret",
+        "embedding.openai.api_key",
+        "encryption.dek",
+        "redis.url",
+        "store.url",
+    ];
+    // Also what stands where a section with a secret belongs: it may be that secret, one level too high.
+    let secret = secrets.iter().any(|key| path.starts_with(key) || key.starts_with(&format!("{path}.")));
     let expected = |what: &str| format!("{source}: {path} must be {}", in_words(what));
     match &error.kind {
         Kind::UnknownField(name, _) => {

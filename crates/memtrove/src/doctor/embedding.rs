@@ -1,7 +1,7 @@
 //! Who makes vectors, and how many are still to be made.
 
 use super::Check;
-use super::store::Examined;
+use super::store::ExaminedStore;
 use crate::config::{Config, EmbeddingProvider};
 use crate::serve;
 use memtrove_recall::embed::Embeddings;
@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Makes what a server would make vectors with, and looks at a store that can be read. A configuration that cannot be is
 /// told about elsewhere.
-pub(super) async fn check(config: &Config, store: &Examined) -> Option<Check> {
+pub(super) async fn check(config: &Config, store: &ExaminedStore) -> Option<Check> {
     if config.problems().iter().any(|problem| problem.key.starts_with("embedding.")) {
         return None;
     }

@@ -4,7 +4,7 @@ use super::store::Readable;
 use super::{Check, DATABASE};
 use memtrove_core::{Clock, SystemClock};
 use memtrove_store::postgres::address::Address;
-use memtrove_store::postgres::inspection::{self, Cause, Inspection, Node, known_schema};
+use memtrove_store::postgres::inspection::{self, Cause, InspectedNode, Inspection, known_schema};
 use memtrove_store::postgres::{self, PostgresConfig};
 use memtrove_store::{StoreError, Tx};
 use std::collections::BTreeSet;
@@ -20,12 +20,12 @@ const CLOCKS_APART: u64 = 1_000_000;
 const UNNUMBERED_FOR: i64 = 10_000_000;
 
 /// A database, after a look at it that changed nothing.
-pub(super) struct Examined {
+pub(super) struct ExaminedPostgres {
     address: Address,
     config: PostgresConfig,
     /// Nodes that are gone without having said so are not among those it found.
     found: Result<Inspection, Refusal>,
-    gone: Vec<Node>,
+    gone: Vec<InspectedNode>,
 }
 
 /// Why a database could not be looked at.
@@ -34,7 +34,7 @@ struct Refusal {
     cause: Option<Cause>,
 }
 
-impl Examined {
+impl ExaminedPostgres {
     /// Looks at a database, where nodes count as gone that did not say for a `lease` that they are there.
     pub(super) async fn of(address: Address, config: PostgresConfig, lease: Duration) -> Self {
         let looked_at = config.clone();
@@ -47,7 +47,7 @@ impl Examined {
         let mut found = found.unwrap_or_else(|_| Err(Refusal { why: failed(), cause: None }));
         let mut gone = Vec::new();
         if let Ok(found) = &mut found {
-            let is_gone = |node: &mut Node| node.seen > lease.as_secs() as i64;
+            let is_gone = |node: &mut InspectedNode| node.seen > lease.as_secs() as i64;
             gone.extend(found.nodes.extract_if(.., is_gone));
         }
         Self { address, config, found, gone }
@@ -359,9 +359,9 @@ fn feed(found: &Inspection) -> Option<Check> {
     })
 }
 
-fn nodes(running: &[Node], gone: &[Node]) -> Check {
+fn nodes(running: &[InspectedNode], gone: &[InspectedNode]) -> Check {
     const NAME: &str = "nodes";
-    let each = |nodes: &[Node]| nodes.iter().map(shown).collect::<Vec<_>>().join(", ");
+    let each = |nodes: &[InspectedNode]| nodes.iter().map(shown).collect::<Vec<_>>().join(", ");
     let mut message = match running {
         [] => "none is running".to_owned(),
         running => format!("{}: {}", counted(running.len(), "node"), each(running)),
@@ -388,8 +388,8 @@ fn nodes(running: &[Node], gone: &[Node]) -> Check {
 }
 
 /// A node, so that it can be found.
-fn shown(node: &Node) -> String {
-    let Node { id, version, seen, place } = node;
+fn shown(node: &InspectedNode) -> String {
+    let InspectedNode { id, version, seen, place } = node;
     let place = place.as_ref().map_or_else(|| "node".to_owned(), ToString::to_string);
     format!("{place} ({version}, seen {seen} s ago, {id})")
 }

@@ -21,7 +21,7 @@ const BAR: &str = "looking at the database {bar:40} {pos}/{len} pages {elapsed}"
 const PATIENCE_BESIDE_SERVER: Duration = Duration::from_secs(10);
 
 /// A database file, after a look at it that changed nothing.
-pub(super) struct Examined {
+pub(super) struct ExaminedSqlite {
     path: PathBuf,
     /// Who has it open, in words.
     holder: Option<String>,
@@ -31,7 +31,7 @@ pub(super) struct Examined {
     soundness: Option<Result<Soundness, StoreError>>,
 }
 
-impl Examined {
+impl ExaminedSqlite {
     pub(super) fn of(path: PathBuf, vault: Vault) -> Self {
         let holder = lock_holder(&path);
         let found = path.exists().then(|| sqlite::inspect(&path, vault));
@@ -130,6 +130,13 @@ fn free_database(path: &Path, found: Option<&Result<Inspection, StoreError>>) ->
             ),
             "start the newer version that wrote it, or restore a backup made before the upgrade",
         ),
+        Some(Ok(Inspection { schema: 0, .. })) if path.metadata().is_ok_and(|file| file.len() == 0) => {
+            Check::advice(
+                DATABASE,
+                format!("{shown} is an empty file: a server would begin anew in it"),
+                "if there was something in it, put it aside and restore a backup",
+            )
+        }
         Some(Ok(Inspection { schema, .. })) => {
             Check::ok(DATABASE, format!("{shown} is a database with schema {schema}, used by nobody"))
         }
@@ -165,8 +172,8 @@ fn integrity(path: &Path, soundness: &Result<Soundness, StoreError>) -> Check {
         Ok(Soundness::Damaged(findings)) => Check::problem(
             NAME,
             format!("{shown} is damaged: {}", findings.join("; ")),
-            "stop the server, keep a copy of the folder, and restore a backup; without one, `sqlite3 \
-             memtrove.db .recover | sqlite3 saved.db` saves what can be read",
+            "stop the server, keep a copy of the folder, and restore a backup; without one, docs/operations.md (Without a \
+             backup) says how to save what can be read",
         ),
         Err(refusal) => Check::refusal(NAME, refusal),
     }

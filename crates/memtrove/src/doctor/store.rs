@@ -6,11 +6,11 @@ use memtrove_store::vault::Vault;
 use memtrove_store::{StoreError, Tx};
 
 /// A store, after a look at it that changed nothing.
-pub(super) enum Examined {
+pub(super) enum ExaminedStore {
     /// Nobody knows where: that is told about with the configuration.
     Nowhere,
-    Sqlite(sqlite::Examined),
-    Postgres(Box<postgres::Examined>),
+    Sqlite(sqlite::ExaminedSqlite),
+    Postgres(Box<postgres::ExaminedPostgres>),
 }
 
 /// Whether what is stored can be read with the configured keys.
@@ -36,16 +36,17 @@ impl<'a> Readable<'a> {
     }
 }
 
-impl Examined {
+impl ExaminedStore {
     pub(super) async fn of(config: &Config) -> Self {
         // Keys that are no keys are told about with the configuration.
         let vault = config.encryption.vault().unwrap_or_else(|_| Vault::plain());
         match config.database() {
             Err(_) => Self::Nowhere,
-            Ok(Database::Sqlite(path)) => Self::Sqlite(sqlite::Examined::of(path, vault)),
+            Ok(Database::Sqlite(path)) => Self::Sqlite(sqlite::ExaminedSqlite::of(path, vault)),
             Ok(Database::Postgres(address)) => {
                 let lease = config.tasks.lease.0;
-                let examined = postgres::Examined::of(address, config.store.postgres(vault), lease).await;
+                let examined =
+                    postgres::ExaminedPostgres::of(address, config.store.postgres(vault), lease).await;
                 Self::Postgres(Box::new(examined))
             }
         }

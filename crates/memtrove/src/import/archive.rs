@@ -11,7 +11,7 @@ use memtrove_core::text::Analyzer;
 use memtrove_core::{Clock, SystemClock};
 use memtrove_server::telemetry::{self, TelemetryConfig};
 use memtrove_store::Store;
-use memtrove_store::archive::{Header, Import, Part, Reader, Summary, Terms};
+use memtrove_store::archive::{ArchivePart, Header, Import, Reader, Summary, Terms};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
@@ -28,7 +28,7 @@ const READ_AHEAD: usize = 4;
 
 /// Imports an archive, showing progress on a terminal.
 pub(super) async fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
-    let source = Source::of(&args.from_where);
+    let source = ArchiveSource::of(&args.from_where);
     if args.verify {
         let (header, found, _) = tokio::task::spawn_blocking(move || survey(&source)).await??;
         let made = format!("{} by memtrove {}", header.created_at(), header.version);
@@ -45,8 +45,8 @@ pub(super) async fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
         telemetry::init(&TelemetryConfig { filter: "warn".into(), ..TelemetryConfig::default() })?;
     let terms = terms(&config)?;
     let tenants = match &source {
-        Source::Pipe => None,
-        Source::File(_) => {
+        ArchiveSource::Pipe => None,
+        ArchiveSource::File(_) => {
             let source = source.clone();
             Some(tokio::task::spawn_blocking(move || survey(&source)).await??.2)
         }
@@ -79,12 +79,12 @@ fn terms(config: &Config) -> anyhow::Result<Terms> {
 
 /// Where the archive is read from.
 #[derive(Debug, Clone)]
-enum Source {
+enum ArchiveSource {
     File(PathBuf),
     Pipe,
 }
 
-impl Source {
+impl ArchiveSource {
     fn of(path: &Path) -> Self {
         if path.as_os_str() == "-" { Self::Pipe } else { Self::File(path.to_owned()) }
     }
@@ -106,7 +106,7 @@ impl Source {
 }
 
 /// Reads an archive to its end; says what it is, what it holds and whose that is.
-fn survey(source: &Source) -> anyhow::Result<(Header, Summary, BTreeSet<String>)> {
+fn survey(source: &ArchiveSource) -> anyhow::Result<(Header, Summary, BTreeSet<String>)> {
     let (bytes, bar) = source.open("checking")?;
     let mut reader = Reader::new(bytes)?;
     let mut tenants = BTreeSet::new();
@@ -120,14 +120,14 @@ fn survey(source: &Source) -> anyhow::Result<(Header, Summary, BTreeSet<String>)
 /// What a thread that reads an archive tells the one that writes.
 enum Piece {
     Header(Box<Header>),
-    Part(Part),
+    ArchivePart(ArchivePart),
     End(Summary),
 }
 
 /// Reads on one thread and writes on another. Says what was in the archive, and whether the store was compared with it.
 async fn import(
     store: &Store,
-    source: Source,
+    source: ArchiveSource,
     tenants: Option<BTreeSet<String>>,
     terms: Terms,
     mut putting: Putting,
@@ -146,11 +146,11 @@ async fn import(
                 }
                 import = Some(begun);
             }
-            (Piece::Part(Part::Rows(batch)), Some(mut begun)) => {
+            (Piece::ArchivePart(ArchivePart::Rows(batch)), Some(mut begun)) => {
                 begun.write(batch).await?;
                 import = Some(begun);
             }
-            (Piece::Part(part), Some(begun)) => {
+            (Piece::ArchivePart(part), Some(begun)) => {
                 putting.put(part).await?;
                 import = Some(begun);
             }
@@ -162,7 +162,7 @@ async fn import(
                 bar.finish_and_clear();
                 return Ok((summary, written.compared));
             }
-            (Piece::Part(_) | Piece::End(_), None) => break,
+            (Piece::ArchivePart(_) | Piece::End(_), None) => break,
         }
     }
     // It sends everything, or says why it cannot.
@@ -170,7 +170,7 @@ async fn import(
     anyhow::bail!("the archive was not read to its end")
 }
 
-fn pass_on(source: &Source, pieces: &mpsc::Sender<Piece>) -> anyhow::Result<()> {
+fn pass_on(source: &ArchiveSource, pieces: &mpsc::Sender<Piece>) -> anyhow::Result<()> {
     let (bytes, bar) = source.open("importing")?;
     let mut reader = Reader::new(bytes)?;
     let header = Box::new(reader.header().clone());
@@ -182,7 +182,7 @@ fn pass_on(source: &Source, pieces: &mpsc::Sender<Piece>) -> anyhow::Result<()> 
             break;
         }
         next = Some(match reader.next_part()? {
-            Some(part) => Piece::Part(part),
+            Some(part) => Piece::ArchivePart(part),
             None => Piece::End(reader.summary()),
         });
     }

@@ -153,7 +153,7 @@ const DEPTH: usize = 5;
 const NAMES: usize = 8192;
 
 /// Where in a JSON text something is.
-enum Level {
+enum JsonLevel {
     Array,
     /// With the last name that was seen.
     Object(String),
@@ -164,12 +164,12 @@ impl Outline {
     fn of(text: &[u8]) -> Self {
         let text = trimmed(text);
         let mut outline = Self { is_array: text.first() == Some(&b'['), ..Self::default() };
-        let mut levels: Vec<Level> = Vec::new();
+        let mut levels: Vec<JsonLevel> = Vec::new();
         let mut bytes = text.iter().enumerate();
         while let Some((at, byte)) = bytes.next() {
             match byte {
-                b'[' => levels.push(Level::Array),
-                b'{' => levels.push(Level::Object(String::new())),
+                b'[' => levels.push(JsonLevel::Array),
+                b'{' => levels.push(JsonLevel::Object(String::new())),
                 b']' | b'}' => drop(levels.pop()),
                 b'"' => {
                     let Some(end) = end_of_string(&mut bytes) else { return outline };
@@ -185,14 +185,14 @@ impl Outline {
         outline
     }
 
-    fn note(&mut self, levels: &mut [Level], name: &[u8], is_list: bool) {
-        let Some((Level::Object(here), above)) = levels.split_last_mut() else { return };
+    fn note(&mut self, levels: &mut [JsonLevel], name: &[u8], is_list: bool) {
+        let Some((JsonLevel::Object(here), above)) = levels.split_last_mut() else { return };
         *here = String::from_utf8_lossy(name).into_owned();
         let mut path = String::new();
         for level in above.iter() {
             match level {
-                Level::Array => path.push_str("[]"),
-                Level::Object(name) => {
+                JsonLevel::Array => path.push_str("[]"),
+                JsonLevel::Object(name) => {
                     path.push_str(if path.is_empty() { "" } else { "." });
                     path.push_str(name);
                 }

@@ -2,7 +2,7 @@
 
 use super::record::{LeftOut, Record, Remembered, Stated, list, text, time};
 use memtrove_core::Timestamp;
-use memtrove_core::memories::mem0::{Entities, Entity, Kept, Lifetime};
+use memtrove_core::memories::mem0::{Entities, Entity, Lifetime, Mem0Memory};
 use serde_json::{Map, Value, json};
 
 /// The members of a file that have memories, or relations between things.
@@ -55,7 +55,7 @@ pub fn read(item: &Value, now: Timestamp, left_out: &mut LeftOut) -> Result<Vec<
         entities.set(entity, named.unwrap_or_default()).map_err(|error| error.to_string())?;
     }
     let categories = list(held, "categories");
-    let kept = Kept {
+    let kept = Mem0Memory {
         id: id.clone(),
         entities,
         text: said.to_owned(),

@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::io::Read;
 
 /// What was found in one place of a source.
-pub(super) struct Found {
+pub(super) struct SourceRecords {
     /// The place, as people would look for it.
     pub place: String,
     /// What is there, or why nothing of it can be taken.
@@ -20,7 +20,7 @@ pub(super) struct Found {
     pub bytes: usize,
 }
 
-impl Found {
+impl SourceRecords {
     /// Something of which nothing can be taken.
     fn refused(place: impl Into<String>, why: impl Into<String>) -> Self {
         Self { place: place.into(), records: Err(why.into()), bytes: 0 }
@@ -28,7 +28,7 @@ impl Found {
 }
 
 /// Takes what is found.
-type Sink<'a> = &'a mut dyn FnMut(Found) -> anyhow::Result<()>;
+type Sink<'a> = &'a mut dyn FnMut(SourceRecords) -> anyhow::Result<()>;
 
 /// Reads everything that was selected, and gives it to `sink`; says what was not kept.
 pub(super) fn each(
@@ -39,7 +39,7 @@ pub(super) fn each(
 ) -> anyhow::Result<LeftOut> {
     let Selection { format, parts, unreadable, mut left_out } = selection;
     for Unreadable { name, why } in unreadable {
-        sink(Found::refused(name, why))?;
+        sink(SourceRecords::refused(name, why))?;
     }
     for part in &parts {
         match format {
@@ -75,11 +75,11 @@ fn items_of(
     });
     match (not_taken, read) {
         (Some(error), _) => Err(error),
-        (None, Err(error)) => sink(Found::refused(&part.name, format!("{error:#}"))),
+        (None, Err(error)) => sink(SourceRecords::refused(&part.name, format!("{error:#}"))),
         (None, Ok(())) if is_any => Ok(()),
         (None, Ok(())) => {
             let why = format!("there is nothing in it that {} {format} has", format.article());
-            sink(Found::refused(&part.name, why))
+            sink(SourceRecords::refused(&part.name, why))
         }
     }
 }
@@ -95,11 +95,17 @@ fn markdown_of(source: &mut Source, part: &Part, bar: &ProgressBar, sink: Sink<'
         Ok(()) => markdown::read(&part.name, bytes).map(|record| vec![record]),
         Err(error) => Err(format!("{error:#}")),
     };
-    sink(Found { place: part.name.clone(), records, bytes: length })
+    sink(SourceRecords { place: part.name.clone(), records, bytes: length })
 }
 
 /// What an item is; nothing, if it is of a member that has nothing to do with what is brought in.
-fn found(format: Format, part: &Part, shape: Shape, item: Item, left_out: &mut LeftOut) -> Option<Found> {
+fn found(
+    format: Format,
+    part: &Part,
+    shape: Shape,
+    item: Item,
+    left_out: &mut LeftOut,
+) -> Option<SourceRecords> {
     let Item { member, index, bytes } = item;
     if !is_wanted(format, member.as_deref(), bytes.as_deref()) {
         return None;
@@ -110,14 +116,17 @@ fn found(format: Format, part: &Part, shape: Shape, item: Item, left_out: &mut L
         (_, None) => format!("{}[{index}]", part.name),
     };
     let Some(bytes) = bytes else {
-        return Some(Found::refused(place, format!("it is longer than {} MiB", MAX_ITEM / 1024 / 1024)));
+        return Some(SourceRecords::refused(
+            place,
+            format!("it is longer than {} MiB", MAX_ITEM / 1024 / 1024),
+        ));
     };
     let mut noted = LeftOut::default();
     let records = read(format, &bytes, &mut noted);
     if records.is_ok() {
         left_out.add(noted);
     }
-    Some(Found { place, records, bytes: bytes.len() })
+    Some(SourceRecords { place, records, bytes: bytes.len() })
 }
 
 /// Whether an item of this member of a file is of interest.

@@ -1,7 +1,7 @@
 //! What every format is read into: conversations, memories and files, as they were elsewhere.
 
 use memtrove_core::Timestamp;
-use memtrove_core::memories::mem0::Kept;
+use memtrove_core::memories::mem0::Mem0Memory;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -77,7 +77,7 @@ pub struct Remembered {
     /// When it was last changed.
     pub updated_at: Option<Timestamp>,
     /// What it is in terms of mem0, if it comes from there: where it goes and what it says follows from that.
-    pub kept: Option<Box<Kept>>,
+    pub kept: Option<Box<Mem0Memory>>,
 }
 
 /// What a fact states.

@@ -56,12 +56,12 @@ impl Count {
 
 /// What differs here, and was left as it is.
 #[derive(Debug, Default)]
-struct Kept {
+struct LeftAsIs {
     number: u64,
     shown: Vec<String>,
 }
 
-impl Kept {
+impl LeftAsIs {
     fn take(&mut self, one: String) {
         self.number += 1;
         if self.shown.len() < REFUSALS_SHOWN {
@@ -80,22 +80,22 @@ impl Kept {
 
 /// Everything that is said at the end.
 #[derive(Debug, Default)]
-pub(super) struct Report {
+pub(super) struct ImportReport {
     conversations: Count,
     entries: Count,
     forks: Count,
     memories: Count,
     facts: Count,
     files: Count,
-    kept_memories: Kept,
-    kept_files: Kept,
+    kept_memories: LeftAsIs,
+    kept_files: LeftAsIs,
     refused: Vec<String>,
     refusals: u64,
     examples: Vec<String>,
     pub left_out: LeftOut,
 }
 
-impl Report {
+impl ImportReport {
     pub fn take_all(&mut self, outcomes: Vec<Outcome>) {
         outcomes.into_iter().for_each(|outcome| self.take(outcome));
     }

@@ -1,10 +1,10 @@
 //! From records to the store, through the functions that everybody calls.
 
 use super::format::Format;
-use super::reading::Found;
+use super::reading::SourceRecords;
 use super::record::{Conversation, Document, Message, Record, Remembered, Role};
 use super::report::Outcome;
-use memtrove_core::files::{Code as FileCode, FilePath, ScopedCaller, envelope};
+use memtrove_core::files::{Code as FileCode, FilePath, Precondition, Reasons, ScopedCaller, envelope};
 use memtrove_core::identity::{
     Caller, Credentials, IdentityPolicy, Principal, RoleGrant, Trust, VerifiedClient, resolve,
 };
@@ -12,7 +12,7 @@ use memtrove_core::memories::{MemoryCaller, MemoryId};
 use memtrove_core::{ConversationId, EntryId, Error, Json, Result, Timestamp, derived_uuid, legacy_labels};
 use memtrove_service::conversations::import as transcripts;
 use memtrove_service::conversations::import::Transcript;
-use memtrove_service::files::Headers;
+use memtrove_service::files::PutFile;
 use memtrove_service::memories::import as keepsakes;
 use memtrove_service::memories::import::{Fate, Keepsake};
 use memtrove_service::{Services, Settings};
@@ -73,7 +73,11 @@ impl Destination {
     }
 
     /// Gives everything that was found in one place its place here.
-    pub fn place_all(&self, found: Found, now: Timestamp) -> Vec<std::result::Result<Placed, Outcome>> {
+    pub fn place_all(
+        &self,
+        found: SourceRecords,
+        now: Timestamp,
+    ) -> Vec<std::result::Result<Placed, Outcome>> {
         let place = found.place;
         match found.records {
             Ok(records) => records.into_iter().map(|record| self.place(&place, record, now)).collect(),
@@ -336,24 +340,26 @@ pub(super) async fn file(
     document: &Document,
     overwrite: bool,
 ) -> anyhow::Result<Outcome> {
-    let stored = match services.files.get(caller, path.clone()).await {
+    #[expect(clippy::disallowed_methods, reason = "a command of who has the store in hand")]
+    let operator = services.files.admit_operator(caller.clone());
+    let stored = match services.files.get(&operator, path.clone()).await {
         Ok(stored) => Some(stored),
         Err(Error::Refused(refusal)) if refusal.code == FileCode::DocumentNotFound => None,
         Err(error) => return refused(place, error),
     };
     let fate = fate(stored.as_ref().map(|stored| stored.document.as_str()), document, overwrite)?;
-    let (envelope, if_match) = match (&stored, fate) {
+    let (envelope, precondition) = match (&stored, fate) {
         (_, Fate::Same | Fate::Kept) => return Ok(Outcome::File { path: path.as_str().to_owned(), fate }),
         (Some(stored), _) => {
             let mut envelope = envelope::stored(&stored.document)?;
             envelope.insert("content".to_owned(), text_of(document));
-            (envelope, stored.etag.to_string())
+            (envelope, Precondition::Matches(stored.etag.to_string()))
         }
-        (None, _) => (new_envelope(&path, document), "*".to_owned()),
+        (None, _) => (new_envelope(&path, document), Precondition::Star),
     };
-    let body = json!({"document": envelope, "reason": "import"});
-    let headers = Headers { if_match: Some(if_match), idempotency_key: None };
-    match services.files.put(caller, path.clone(), body, headers).await {
+    let reasons = Reasons::new(Some("import".to_owned()), None)?;
+    let request = PutFile { path: path.clone(), precondition, envelope, reasons, key: None };
+    match services.files.put(&operator, request).await {
         Ok(_) => Ok(Outcome::File { path: path.as_str().to_owned(), fate }),
         Err(error) => refused(place, error),
     }

@@ -49,7 +49,7 @@ fn ask_over_http_2(authority: &str, host: Option<&str>, path: &str) -> u16 {
 fn routes() -> Vec<(String, String)> {
     let document = LOCAL.anonymous().get("/openapi.json").expect(200).json;
     let described = document["paths"].as_object().unwrap().iter().flat_map(|(path, item)| {
-        let path = path.replace('{', "").replace('}', "");
+        let path = path.replace(['{', '}'], "");
         let methods = item.as_object().unwrap().keys().filter(|key| !matches!(key.as_str(), "parameters"));
         methods.map(move |method| (method.to_uppercase(), path.clone())).collect::<Vec<_>>()
     });

@@ -172,7 +172,8 @@ fn healths(node: &TestServer) -> Vec<(&'static str, Duration, u16)> {
 fn health_is_answered_within_a_second_however_the_database_is_away() {
     // A second, and what a busy machine may add.
     const SOON: Duration = Duration::from_millis(2_500);
-    let weathers: [(&str, fn(&Proxy)); 4] = [
+    type Worsen = fn(&Proxy);
+    let weathers: [(&str, Worsen); 4] = [
         ("silent", Proxy::black_hole),
         ("refusing", Proxy::refuse),
         ("cut off from new connections", Proxy::refuse_new),

@@ -746,11 +746,6 @@ fn no_byte_of_a_forgotten_user_is_left() {
     }
 }
 
-/// How often two users write in turn until one of them is forgotten. Every round takes seconds; to be sure, ask for 20.
-fn rounds() -> usize {
-    std::env::var("FORGET_ROUNDS").map_or(5, |rounds| rounds.parse().expect("a number of rounds"))
-}
-
 /// Everything that rows say in texts and bytes, vectors included. The full-text index, which is made of words that others may
 /// have, counts only as what is there.
 fn values(folder: &Path, with_words: bool) -> Vec<Vec<u8>> {
@@ -779,38 +774,41 @@ fn values(folder: &Path, with_words: bool) -> Vec<Vec<u8>> {
 }
 
 /// Parts of values, to be looked for.
-struct Parts {
-    parts: HashSet<[u8; PART]>,
+struct Parts<const LENGTH: usize> {
+    parts: HashSet<[u8; LENGTH]>,
     /// Of which first three bytes there are some: a look here is much faster than one into the set.
     beginnings: Vec<bool>,
 }
 
-/// Long enough to occur nowhere by chance.
-const PART: usize = 16;
-
-impl Parts {
-    /// All that these values are made of.
-    fn of(values: &[Vec<u8>]) -> Self {
-        let whole = values.iter().flat_map(|value| value.chunks_exact(PART).chain(value.rchunks_exact(PART)));
-        let parts: HashSet<[u8; PART]> = whole.map(|part| part.try_into().unwrap()).collect();
+impl<const LENGTH: usize> Parts<LENGTH> {
+    fn new(parts: HashSet<[u8; LENGTH]>) -> Self {
         let mut beginnings = vec![false; 1 << 24];
         parts.iter().for_each(|part| beginnings[beginning(part)] = true);
         Self { parts, beginnings }
     }
 
-    fn found_in(&self, bytes: &[u8]) -> HashSet<[u8; PART]> {
-        let likely = bytes.windows(PART).filter(|part| self.beginnings[beginning(part)]);
+    fn found_in(&self, bytes: &[u8]) -> HashSet<[u8; LENGTH]> {
+        let likely = bytes.windows(LENGTH).filter(|part| self.beginnings[beginning(part)]);
         likely.filter_map(|part| self.parts.get(part).copied()).collect()
     }
+}
 
-    /// Those that none of these values has.
-    fn without(mut self, values: &[Vec<u8>]) -> Self {
-        for value in values {
-            for part in self.found_in(value) {
-                self.parts.remove(&part);
-            }
-        }
-        self
+/// Long enough to occur nowhere by chance.
+const PART: usize = 16;
+const HALF: usize = PART / 2;
+
+impl Parts<PART> {
+    /// All that the first values are made of and the others are not. A part that shares a half with them does not count: the
+    /// end of a value and the first byte of its neighbour were seen to be such a part.
+    fn only_in(values: &[Vec<u8>], others: &[Vec<u8>]) -> Self {
+        let whole = values.iter().flat_map(|value| value.chunks_exact(PART).chain(value.rchunks_exact(PART)));
+        let parts: HashSet<[u8; PART]> = whole.map(|part| part.try_into().unwrap()).collect();
+        let halves = |part: &[u8; PART]| [&part[..HALF], &part[HALF..]].map(|half| half.try_into().unwrap());
+        let all_halves = Parts::<HALF>::new(parts.iter().flat_map(halves).collect());
+        let shared: HashSet<[u8; HALF]> =
+            others.iter().flat_map(|value| all_halves.found_in(value)).collect();
+        let is_theirs = |part: &[u8; PART]| halves(part).iter().any(|half| shared.contains(half));
+        Self::new(parts.into_iter().filter(|part| !is_theirs(part)).collect())
     }
 }
 
@@ -834,7 +832,9 @@ fn nothing_of_a_forgotten_user_is_left_among_the_rows_of_another() {
     let mut server = local_server();
     let tenant = fresh_name("tenant");
     let is_sqlite = !memtrove_testkit::server::engine_is_postgres();
-    for round in 0..rounds() {
+    // Where rows come to lie is chance on SQLite: what a rebuilt page left behind was seen in round 7. PostgreSQL is asked to
+    // vacuum, and has no such gaps.
+    for round in 0..if is_sqlite { 20 } else { 3 } {
         let [gone, stays] = ["gone", "stays"].map(|role| Scope::of(&server, &tenant, &fresh_name(role)));
         let (left, kept) = (Traces::new(), Traces::new());
         std::thread::scope(|threads| {
@@ -867,7 +867,7 @@ fn nothing_of_a_forgotten_user_is_left_among_the_rows_of_another() {
             let after = values(server.data_dir(), true);
             let whole: HashSet<&Vec<u8>> = after.iter().collect();
             let gone: Vec<Vec<u8>> = before.into_iter().filter(|value| !whole.contains(value)).collect();
-            let parts = Parts::of(&gone).without(&after);
+            let parts = Parts::only_in(&gone, &after);
             assert!(parts.parts.len() > 200, "little is gone: {}", parts.parts.len());
             for (name, bytes) in server.stored().everything() {
                 let found: Vec<String> = parts

@@ -328,6 +328,8 @@ fn checks_come_in_the_order_of_the_contract() {
     scope.delete_body("\"x\"", json!({"path": "b.md"})).refused(404, "DOCUMENT_NOT_FOUND");
     scope.post("/files:move", json!({"from": "a.md", "to": ".."})).refused(400, "INVALID_PATH");
     scope.post("/files:move", json!({"from": "a.md", "to": "b.md"})).refused(400, "MISSING_IF_MATCH");
+    let same = scope.post("/files:move", json!({"from": "a.md", "to": "a.md", "reason": long}));
+    assert_eq!(same.refused(400, "INVALID_REQUEST").detail("field"), Some("to"));
 }
 
 #[test]

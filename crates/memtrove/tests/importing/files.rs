@@ -55,6 +55,17 @@ fn a_name_that_no_path_can_have_is_refused_with_its_reason() {
 }
 
 #[test]
+fn a_user_without_a_name_gets_nothing() {
+    let place = Place::sqlite();
+    let note = place.give("notes/a.md", "one");
+    for nobody in ["", "  "] {
+        let output = place.command(note.parent().unwrap(), &["--user", nobody]).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && told.contains("--user must name somebody"), "{told}");
+    }
+}
+
+#[test]
 fn files_that_differ_are_kept_until_somebody_says_otherwise() {
     let place = Place::sqlite();
     let notes = place.folder().join("notes");

@@ -112,7 +112,7 @@ fn expected<'a>(events: impl Iterator<Item = &'a Searchable>, query: &EventQuery
 }
 
 fn ids(block: &[u8]) -> Result<Vec<&str>, Malformed> {
-    Block::read(block)?.entries.iter().map(Entry::id).collect()
+    ParsedBlock::read(block)?.entries.iter().map(BlockEvent::id).collect()
 }
 
 /// The blocks that events make one after the other.

@@ -8,7 +8,7 @@ use serde_json::{Map, Number, Value};
 
 /// Why text is no acceptable JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum JsonFault {
     /// It is no JSON, seen at this byte.
     Syntax(usize),
     /// It is nested too deeply.
@@ -16,7 +16,7 @@ pub(super) enum Fault {
 }
 
 /// Reads JSON text that is nested no deeper than so many levels.
-pub(super) fn parse(text: &str, levels: usize) -> Result<Value, Fault> {
+pub(super) fn parse(text: &str, levels: usize) -> Result<Value, JsonFault> {
     let mut parser = Parser { text, at: 0 };
     let value = parser.value(levels)?;
     match parser.next_token() {
@@ -31,10 +31,10 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    fn value(&mut self, levels: usize) -> Result<Value, Fault> {
+    fn value(&mut self, levels: usize) -> Result<Value, JsonFault> {
         match self.next_token() {
-            Some(b'{') => self.object(levels.checked_sub(1).ok_or(Fault::TooDeep)?).map(Value::Object),
-            Some(b'[') => self.array(levels.checked_sub(1).ok_or(Fault::TooDeep)?).map(Value::Array),
+            Some(b'{') => self.object(levels.checked_sub(1).ok_or(JsonFault::TooDeep)?).map(Value::Object),
+            Some(b'[') => self.array(levels.checked_sub(1).ok_or(JsonFault::TooDeep)?).map(Value::Array),
             Some(b'"') => self.string().map(Value::String),
             Some(b'-' | b'0'..=b'9') => self.number().map(Value::Number),
             Some(b't') => self.word("true", Value::Bool(true)),
@@ -44,7 +44,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn object(&mut self, levels: usize) -> Result<Map<String, Value>, Fault> {
+    fn object(&mut self, levels: usize) -> Result<Map<String, Value>, JsonFault> {
         let mut members = Map::new();
         self.at += 1;
         if self.take(b'}') {
@@ -68,7 +68,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn array(&mut self, levels: usize) -> Result<Vec<Value>, Fault> {
+    fn array(&mut self, levels: usize) -> Result<Vec<Value>, JsonFault> {
         let mut items = Vec::new();
         self.at += 1;
         if self.take(b']') {
@@ -85,7 +85,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn string(&mut self) -> Result<String, Fault> {
+    fn string(&mut self) -> Result<String, JsonFault> {
         let fault = self.fault();
         let from = self.at + 1;
         let end = end_of_string(self.text, from).ok_or(fault)?;
@@ -100,7 +100,7 @@ impl<'a> Parser<'a> {
         if has_control { Err(fault) } else { Ok(content.to_owned()) }
     }
 
-    fn number(&mut self) -> Result<Number, Fault> {
+    fn number(&mut self) -> Result<Number, JsonFault> {
         let from = self.at;
         self.skip(b"-");
         let whole = self.digits()?;
@@ -118,14 +118,14 @@ impl<'a> Parser<'a> {
         Ok(Number::from_string_unchecked(self.text[from..self.at].to_owned()))
     }
 
-    fn digits(&mut self) -> Result<&'a str, Fault> {
+    fn digits(&mut self) -> Result<&'a str, JsonFault> {
         let rest = &self.text[self.at..];
         let count = rest.bytes().take_while(u8::is_ascii_digit).count();
         self.at += count;
         if count == 0 { Err(self.fault()) } else { Ok(&rest[..count]) }
     }
 
-    fn word(&mut self, word: &str, value: Value) -> Result<Value, Fault> {
+    fn word(&mut self, word: &str, value: Value) -> Result<Value, JsonFault> {
         if !self.text[self.at..].starts_with(word) {
             return Err(self.fault());
         }
@@ -157,7 +157,7 @@ impl<'a> Parser<'a> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    fn fault(&self) -> Fault {
-        Fault::Syntax(self.at)
+    fn fault(&self) -> JsonFault {
+        JsonFault::Syntax(self.at)
     }
 }

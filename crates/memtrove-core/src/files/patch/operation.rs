@@ -1,7 +1,7 @@
 //! The six operations of RFC 6902.
 
 use super::equality::equal;
-use super::pointer::{Pointer, index};
+use super::pointer::{JsonPointer, index};
 use crate::Error;
 use crate::files::{Code, Refusal, envelope};
 use serde_json::Value;
@@ -10,17 +10,17 @@ use std::io;
 /// An operation, read from JSON of which only `op` and `path` are known to be texts.
 #[derive(Debug)]
 pub(super) enum Operation<'a> {
-    Add { path: Pointer, value: &'a Value },
-    Remove { path: Pointer },
-    Replace { path: Pointer, value: &'a Value },
-    Move { from: Pointer, path: Pointer },
-    Copy { from: Pointer, path: Pointer },
-    Test { path: Pointer, value: &'a Value },
+    Add { path: JsonPointer, value: &'a Value },
+    Remove { path: JsonPointer },
+    Replace { path: JsonPointer, value: &'a Value },
+    Move { from: JsonPointer, path: JsonPointer },
+    Copy { from: JsonPointer, path: JsonPointer },
+    Test { path: JsonPointer, value: &'a Value },
 }
 
 /// Why an operation cannot be applied.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum OperationFault {
     /// It is none of the six.
     Unknown,
     /// It lacks `value` or `from`.
@@ -39,28 +39,30 @@ pub(super) enum Fault {
     TooLarge(usize),
 }
 
-impl Fault {
+impl OperationFault {
     /// The refusal of the operation with this index.
     pub(super) fn at(self, index: usize, op: &Value) -> Error {
         let (code, fault) = match self {
-            Fault::Unknown => {
+            OperationFault::Unknown => {
                 (Code::InvalidPatchOp, "is none of add, remove, replace, move, copy, test".to_owned())
             }
-            Fault::Lacks(member) => (Code::InvalidPatchOp, format!("has no '{member}'")),
-            Fault::Pointer(member) => (
+            OperationFault::Lacks(member) => (Code::InvalidPatchOp, format!("has no '{member}'")),
+            OperationFault::Pointer(member) => (
                 Code::InvalidPatchPath,
                 format!("has a '{member}' that is no JSON pointer below the document"),
             ),
-            Fault::Nowhere(member) => {
+            OperationFault::Nowhere(member) => {
                 (Code::InvalidPatchPath, format!("has a '{member}' that leads to nothing in the document"))
             }
-            Fault::IntoItself => (Code::InvalidPatchPath, "moves a value into itself".to_owned()),
-            Fault::Different => (Code::PatchTestFailed, "tests for another value than there is".to_owned()),
-            Fault::TooDeep => (
+            OperationFault::IntoItself => (Code::InvalidPatchPath, "moves a value into itself".to_owned()),
+            OperationFault::Different => {
+                (Code::PatchTestFailed, "tests for another value than there is".to_owned())
+            }
+            OperationFault::TooDeep => (
                 Code::InvalidDocument,
                 format!("nests the document deeper than {} levels", envelope::MAX_DEPTH),
             ),
-            Fault::TooLarge(chars) => return envelope::too_large(chars),
+            OperationFault::TooLarge(chars) => return envelope::too_large(chars),
         };
         let path = op.get("path").and_then(Value::as_str).unwrap_or_default();
         Refusal::new(code, format!("operation {index} {fault}"))
@@ -72,12 +74,12 @@ impl Fault {
 
 impl<'a> Operation<'a> {
     /// Reads an operation. Members it does not use are none of its business.
-    pub(super) fn read(op: &'a Value) -> Result<Self, Fault> {
+    pub(super) fn read(op: &'a Value) -> Result<Self, OperationFault> {
         let pointer = |name| {
-            let text = op.get(name).and_then(Value::as_str).ok_or(Fault::Lacks(name))?;
-            Pointer::read(text).ok_or(Fault::Pointer(name))
+            let text = op.get(name).and_then(Value::as_str).ok_or(OperationFault::Lacks(name))?;
+            JsonPointer::read(text).ok_or(OperationFault::Pointer(name))
         };
-        let value = || op.get("value").ok_or(Fault::Lacks("value"));
+        let value = || op.get("value").ok_or(OperationFault::Lacks("value"));
         let name = op.get("op").and_then(Value::as_str).unwrap_or_default().trim().to_ascii_lowercase();
         Ok(match name.as_str() {
             "add" => Operation::Add { value: value()?, path: pointer("path")? },
@@ -86,52 +88,54 @@ impl<'a> Operation<'a> {
             "move" => Operation::Move { from: pointer("from")?, path: pointer("path")? },
             "copy" => Operation::Copy { from: pointer("from")?, path: pointer("path")? },
             "test" => Operation::Test { value: value()?, path: pointer("path")? },
-            _ => return Err(Fault::Unknown),
+            _ => return Err(OperationFault::Unknown),
         })
     }
 
     /// Applies it to a document.
-    pub(super) fn apply(self, root: &mut Value) -> Result<(), Fault> {
+    pub(super) fn apply(self, root: &mut Value) -> Result<(), OperationFault> {
         match self {
             Operation::Add { path, value } => add(root, &path, value.clone()),
-            Operation::Remove { path } => remove(root, &path).map(drop).ok_or(Fault::Nowhere("path")),
+            Operation::Remove { path } => {
+                remove(root, &path).map(drop).ok_or(OperationFault::Nowhere("path"))
+            }
             Operation::Replace { path, value } => {
-                let target = path.target_mut(root).ok_or(Fault::Nowhere("path"))?;
+                let target = path.target_mut(root).ok_or(OperationFault::Nowhere("path"))?;
                 if nests_too_deep(&path, value) {
-                    return Err(Fault::TooDeep);
+                    return Err(OperationFault::TooDeep);
                 }
                 *target = value.clone();
                 Ok(())
             }
             Operation::Move { from, path } => {
                 if from.contains(&path) {
-                    return Err(Fault::IntoItself);
+                    return Err(OperationFault::IntoItself);
                 }
-                let value = remove(root, &from).ok_or(Fault::Nowhere("from"))?;
+                let value = remove(root, &from).ok_or(OperationFault::Nowhere("from"))?;
                 add(root, &path, value)
             }
             Operation::Copy { from, path } => {
-                let value = from.target(root).ok_or(Fault::Nowhere("from"))?;
+                let value = from.target(root).ok_or(OperationFault::Nowhere("from"))?;
                 let chars = chars(root).saturating_add(chars(value));
                 if chars > envelope::WORKING_CHARS {
-                    return Err(Fault::TooLarge(chars));
+                    return Err(OperationFault::TooLarge(chars));
                 }
                 let value = value.clone();
                 add(root, &path, value)
             }
             Operation::Test { path, value } => {
-                let target = path.target(root).ok_or(Fault::Nowhere("path"))?;
-                if equal(target, value) { Ok(()) } else { Err(Fault::Different) }
+                let target = path.target(root).ok_or(OperationFault::Nowhere("path"))?;
+                if equal(target, value) { Ok(()) } else { Err(OperationFault::Different) }
             }
         }
     }
 }
 
-fn add(root: &mut Value, path: &Pointer, value: Value) -> Result<(), Fault> {
+fn add(root: &mut Value, path: &JsonPointer, value: Value) -> Result<(), OperationFault> {
     let too_deep = nests_too_deep(path, &value);
-    let nowhere = Fault::Nowhere("path");
+    let nowhere = OperationFault::Nowhere("path");
     match path.parent_mut(root) {
-        Some((Value::Object(_) | Value::Array(_), _)) if too_deep => return Err(Fault::TooDeep),
+        Some((Value::Object(_) | Value::Array(_), _)) if too_deep => return Err(OperationFault::TooDeep),
         Some((Value::Object(members), name)) => {
             members.insert(name.to_owned(), value);
         }
@@ -146,7 +150,7 @@ fn add(root: &mut Value, path: &Pointer, value: Value) -> Result<(), Fault> {
 }
 
 /// Takes a value out; what comes after it keeps its order.
-fn remove(root: &mut Value, path: &Pointer) -> Option<Value> {
+fn remove(root: &mut Value, path: &JsonPointer) -> Option<Value> {
     match path.parent_mut(root)? {
         (Value::Object(members), name) => members.shift_remove(name),
         (Value::Array(items), token) => {
@@ -158,7 +162,7 @@ fn remove(root: &mut Value, path: &Pointer) -> Option<Value> {
 
 /// Whether the value would make the document too deep there. No request could carry such a document, and every walk
 /// over it would go down without an end in sight.
-fn nests_too_deep(path: &Pointer, value: &Value) -> bool {
+fn nests_too_deep(path: &JsonPointer, value: &Value) -> bool {
     path.depth() + depth(value) > envelope::MAX_DEPTH
 }
 

@@ -4,9 +4,9 @@ use serde_json::Value;
 
 /// A place in a document, below its root.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Pointer(Vec<String>);
+pub(super) struct JsonPointer(Vec<String>);
 
-impl Pointer {
+impl JsonPointer {
     /// Reads a pointer. The root itself has none: an envelope is never moved, removed or replaced as a whole.
     pub(super) fn read(text: &str) -> Option<Self> {
         text.strip_prefix('/')?.split('/').map(unescape).collect::<Option<_>>().map(Self)
@@ -18,7 +18,7 @@ impl Pointer {
     }
 
     /// Whether the other place is inside this one.
-    pub(super) fn contains(&self, other: &Pointer) -> bool {
+    pub(super) fn contains(&self, other: &JsonPointer) -> bool {
         other.0.len() > self.0.len() && other.0.starts_with(&self.0)
     }
 

@@ -22,16 +22,16 @@ fn pointing(degrees: f32, memory: Memory) -> Memory {
     Memory { embedding, ..memory }
 }
 
-fn candidates(entries: &[Memory]) -> Vec<Candidate<'_>> {
+fn candidates(entries: &[Memory]) -> Vec<MergeCandidate<'_>> {
     fn vector(memory: &Memory) -> Option<&[f32]> {
         memory.embedding.as_ref().map(|embedding| embedding.vector.as_slice())
     }
-    entries.iter().map(|memory| Candidate { memory, vector: vector(memory) }).collect()
+    entries.iter().map(|memory| MergeCandidate { memory, vector: vector(memory) }).collect()
 }
 
 /// Each group as the leader and what it absorbs.
 fn grouped(entries: &[Memory]) -> Vec<Vec<u128>> {
-    let ids = |group: &Group<'_>| {
+    let ids = |group: &MergeGroup<'_>| {
         std::iter::once(group.leader)
             .chain(group.absorbed.clone())
             .map(|memory| memory.id.0.as_u128())

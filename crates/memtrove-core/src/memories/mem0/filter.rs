@@ -33,7 +33,7 @@ impl Filters {
     pub fn read(members: Members<'_>) -> Result<Self> {
         let mut tests = Vec::new();
         for (entity, id) in Entities::read(members)?.given() {
-            tests.push(Test::On(Field::Entity(entity), Operator::Eq(json!(id))));
+            tests.push(Test::On(Field::Entity(entity), Mem0Operator::Eq(json!(id))));
         }
         let mut reader = Reader::default();
         if let Some(filters) = members.object("filters", "filters.")? {
@@ -44,11 +44,11 @@ impl Filters {
         }
         if let Some(categories) = members.items("categories")? {
             reader.count_values(categories)?;
-            tests.push(Test::On(Field::Categories, Operator::In(categories.to_vec())));
+            tests.push(Test::On(Field::Categories, Mem0Operator::In(categories.to_vec())));
         }
         for (name, comparison) in [("start_date", Comparison::Gte), ("end_date", Comparison::Lte)] {
             if let Some(value) = members.get(name) {
-                tests.push(at(Clock::Created, name, comparison, value)?);
+                tests.push(at(WhichTime::Created, name, comparison, value)?);
             }
         }
         Self::of(Test::All(tests))
@@ -89,7 +89,7 @@ pub fn in_scope(ids: &Entities, scope: &ScopeKey, caller: &MemoryCaller) -> Opti
         match placed.get(entity) {
             Some(own) if own == id => {}
             None if Entities::may_be_kept_in(entity, scope) => {
-                kept.push(Test::On(Field::Entity(entity), Operator::Eq(json!(id))));
+                kept.push(Test::On(Field::Entity(entity), Mem0Operator::Eq(json!(id))));
             }
             _ => return None,
         }
@@ -107,7 +107,7 @@ fn of_own_agent(caller: &MemoryCaller) -> Option<Test> {
     if speaks_for("a") && speaks_for("b") {
         return None;
     }
-    let is = |id: Value| Test::On(Field::Entity(Entity::Agent), Operator::Eq(id));
+    let is = |id: Value| Test::On(Field::Entity(Entity::Agent), Mem0Operator::Eq(id));
     let own = caller.client().map(|client| is(json!(client)));
     Some(Test::Any(own.into_iter().chain([is(Value::Null)]).collect()))
 }
@@ -135,9 +135,9 @@ pub enum Test {
     /// None of these holds.
     None(Vec<Test>),
     /// Something of the entry is as it should be.
-    On(Field, Operator),
+    On(Field, Mem0Operator),
     /// It came about, or changed, before or after an instant.
-    At(Clock, Comparison, Timestamp),
+    At(WhichTime, Comparison, Timestamp),
 }
 
 /// What of an entry a condition looks at.
@@ -157,7 +157,7 @@ pub enum Field {
 
 /// Which time of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Clock {
+pub enum WhichTime {
     /// When it happened or was made.
     Created,
     /// When it was last changed.
@@ -166,7 +166,7 @@ pub enum Clock {
 
 /// How a condition looks.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Operator {
+pub enum Mem0Operator {
     /// It is this, or holds it; `null` is what is not there.
     Eq(Value),
     /// It is not.
@@ -195,8 +195,8 @@ impl Test {
             Self::On(field, operator) => operator.admits(field.of(memory).as_ref()),
             Self::At(clock, comparison, instant) => {
                 let at = match clock {
-                    Clock::Created => memory.at(),
-                    Clock::Updated => memory.updated_at,
+                    WhichTime::Created => memory.at(),
+                    WhichTime::Updated => memory.updated_at,
                 };
                 comparison.holds(at.cmp(instant))
             }
@@ -211,8 +211,8 @@ impl Test {
             place.set(*entity, id).map(|()| place)
         };
         let places = match self {
-            Self::On(Field::Entity(entity), Operator::Eq(Value::String(id))) => vec![one(entity, id)?],
-            Self::On(Field::Entity(entity), Operator::In(ids)) => {
+            Self::On(Field::Entity(entity), Mem0Operator::Eq(Value::String(id))) => vec![one(entity, id)?],
+            Self::On(Field::Entity(entity), Mem0Operator::In(ids)) => {
                 let mut places = Vec::new();
                 for id in ids {
                     let place = id.as_str().map_or_else(|| Ok(Entities::default()), |id| one(entity, id));
@@ -250,7 +250,7 @@ impl Test {
     fn is_nothing_but_ids(&self) -> bool {
         match self {
             Self::All(tests) => tests.iter().all(Self::is_nothing_but_ids),
-            Self::On(Field::Entity(_), Operator::Eq(Value::String(_))) => true,
+            Self::On(Field::Entity(_), Mem0Operator::Eq(Value::String(_))) => true,
             _ => false,
         }
     }
@@ -282,7 +282,7 @@ impl Field {
     }
 }
 
-impl Operator {
+impl Mem0Operator {
     fn admits(&self, stored: Option<&Value>) -> bool {
         match (self, stored) {
             (Self::Eq(Value::Null), stored) => stored.is_none_or(Value::is_null),
@@ -354,8 +354,8 @@ impl Reader {
 
     fn condition(&mut self, name: &str, value: &Value) -> Result<Test> {
         let clock = match name {
-            "created_at" | "timestamp" => Some(Clock::Created),
-            "updated_at" => Some(Clock::Updated),
+            "created_at" | "timestamp" => Some(WhichTime::Created),
+            "updated_at" => Some(WhichTime::Updated),
             _ => None,
         };
         if let Some(clock) = clock {
@@ -378,9 +378,9 @@ impl Reader {
             Field::Entity(entity) => Some(*entity),
             _ => None,
         };
-        let mut read = |operator: Operator| {
+        let mut read = |operator: Mem0Operator| {
             self.count()?;
-            if let Operator::In(values) | Operator::Nin(values) = &operator {
+            if let Mem0Operator::In(values) | Mem0Operator::Nin(values) = &operator {
                 self.count_values(values)?;
             }
             if let Some(entity) = entity {
@@ -389,8 +389,10 @@ impl Reader {
             Ok(Test::On(field.clone(), operator))
         };
         match value {
-            Value::String(text) if text == "*" => read(Operator::Exists),
-            Value::Array(items) if !matches!(field, Field::Metadata(_)) => read(Operator::In(items.clone())),
+            Value::String(text) if text == "*" => read(Mem0Operator::Exists),
+            Value::Array(items) if !matches!(field, Field::Metadata(_)) => {
+                read(Mem0Operator::In(items.clone()))
+            }
             Value::Array(_) => {
                 Err(refuse(name, "is a list: say {\"in\": […]} for one of them, {\"eq\": […]} for all"))
             }
@@ -399,11 +401,11 @@ impl Reader {
                 Ok(Test::All(tests.collect::<Result<_>>()?))
             }
             Value::Object(_) => Err(refuse(name, "must name an operator")),
-            scalar => read(Operator::Eq(scalar.clone())),
+            scalar => read(Mem0Operator::Eq(scalar.clone())),
         }
     }
 
-    fn on_time(&mut self, clock: Clock, name: &str, value: &Value) -> Result<Test> {
+    fn on_time(&mut self, clock: WhichTime, name: &str, value: &Value) -> Result<Test> {
         let day = |value: &Value| {
             let from = at(clock, name, Comparison::Gte, value)?;
             Ok::<_, Error>(Test::All(vec![from, at(clock, name, Comparison::Lte, value)?]))
@@ -447,25 +449,25 @@ impl Reader {
     }
 }
 
-fn operator(name: &str, word: &str, operand: &Value) -> Result<Operator> {
+fn operator(name: &str, word: &str, operand: &Value) -> Result<Mem0Operator> {
     let field = || format!("{name}.{word}");
     let list = || match operand {
         Value::Array(items) => Ok(items.clone()),
         _ => Err(refuse(&field(), "must be a list")),
     };
     Ok(match word {
-        "eq" if *operand == json!("*") => Operator::Exists,
-        "eq" => Operator::Eq(operand.clone()),
-        "ne" => Operator::Ne(operand.clone()),
-        "gt" => Operator::Ordered(Comparison::Gt, operand.clone()),
-        "gte" => Operator::Ordered(Comparison::Gte, operand.clone()),
-        "lt" => Operator::Ordered(Comparison::Lt, operand.clone()),
-        "lte" => Operator::Ordered(Comparison::Lte, operand.clone()),
-        "in" => Operator::In(list()?),
-        "nin" => Operator::Nin(list()?),
-        "contains" => Operator::Contains(operand.clone()),
+        "eq" if *operand == json!("*") => Mem0Operator::Exists,
+        "eq" => Mem0Operator::Eq(operand.clone()),
+        "ne" => Mem0Operator::Ne(operand.clone()),
+        "gt" => Mem0Operator::Ordered(Comparison::Gt, operand.clone()),
+        "gte" => Mem0Operator::Ordered(Comparison::Gte, operand.clone()),
+        "lt" => Mem0Operator::Ordered(Comparison::Lt, operand.clone()),
+        "lte" => Mem0Operator::Ordered(Comparison::Lte, operand.clone()),
+        "in" => Mem0Operator::In(list()?),
+        "nin" => Mem0Operator::Nin(list()?),
+        "contains" => Mem0Operator::Contains(operand.clone()),
         "icontains" => match operand {
-            Value::String(part) => Operator::Icontains(part.clone()),
+            Value::String(part) => Mem0Operator::Icontains(part.clone()),
             _ => return Err(refuse(&field(), "must be a string")),
         },
         _ => {
@@ -476,21 +478,24 @@ fn operator(name: &str, word: &str, operand: &Value) -> Result<Operator> {
 }
 
 /// Refuses ids that no entry can have: a number instead of a text would find nothing, and nobody would know why.
-fn check_ids(entity: Entity, operator: &Operator) -> Result<()> {
+fn check_ids(entity: Entity, operator: &Mem0Operator) -> Result<()> {
     let check = |value: &Value| match value {
         Value::String(text) if !text.is_empty() => Entities::default().set(entity, text),
         Value::Null => Ok(()),
         _ => Err(refuse(entity.member(), "must be a string with something in it")),
     };
     match operator {
-        Operator::Eq(value) | Operator::Ne(value) => check(value),
-        Operator::In(values) | Operator::Nin(values) => values.iter().try_for_each(check),
-        Operator::Ordered(..) | Operator::Contains(_) | Operator::Icontains(_) | Operator::Exists => Ok(()),
+        Mem0Operator::Eq(value) | Mem0Operator::Ne(value) => check(value),
+        Mem0Operator::In(values) | Mem0Operator::Nin(values) => values.iter().try_for_each(check),
+        Mem0Operator::Ordered(..)
+        | Mem0Operator::Contains(_)
+        | Mem0Operator::Icontains(_)
+        | Mem0Operator::Exists => Ok(()),
     }
 }
 
 /// A condition on a time. A whole day is after its first moment and before its last one.
-fn at(clock: Clock, name: &str, comparison: Comparison, value: &Value) -> Result<Test> {
+fn at(clock: WhichTime, name: &str, comparison: Comparison, value: &Value) -> Result<Test> {
     let problem = "must be a date, an RFC 3339 timestamp, or seconds since 1970";
     let instant = Instant::read(value).ok_or_else(|| refuse(name, problem))?;
     let at = match comparison {

@@ -1,7 +1,7 @@
 //! A memory that mem0 kept, brought in: placed and told apart as if it had been added here.
 
 use super::instant::date;
-use super::metadata::Given;
+use super::metadata::SplitMetadata;
 use super::writing::{Saying, seconds_left};
 use super::{Entities, Entity};
 use crate::memories::limits::{MAX_TAG_CHARS, MAX_TAGS, MAX_TTL_SECONDS};
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 /// A memory as mem0 shows it.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Kept {
+pub struct Mem0Memory {
     /// Its id there.
     pub id: String,
     /// Whom it is about.
@@ -40,7 +40,7 @@ pub enum Lifetime {
     Over,
 }
 
-impl Kept {
+impl Mem0Memory {
     /// How long it lives from now on. What is no date has no meaning there either.
     pub fn lifetime(&self, now: Timestamp) -> Lifetime {
         // A time of the day may stand behind the date.
@@ -60,7 +60,7 @@ impl Kept {
             entities.set(Entity::User, user)?;
         }
         let home = entities.home()?;
-        let mut given = Given::told(self.metadata.clone());
+        let mut given = SplitMetadata::told(self.metadata.clone());
         let mut tags = self.categories.clone();
         tags.retain(|tag| (1..=MAX_TAG_CHARS).contains(&tag.chars().count()));
         tags.truncate(MAX_TAGS);

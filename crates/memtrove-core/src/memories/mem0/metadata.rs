@@ -12,14 +12,14 @@ const ASIDE: &str = "metadata";
 
 /// Metadata of a request, told apart.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Given {
+pub(super) struct SplitMetadata {
     /// What goes among the metadata of the entry.
     pub plain: Map<String, Value>,
     /// What is set aside.
     pub aside: Map<String, Value>,
 }
 
-impl Given {
+impl SplitMetadata {
     /// Reads the member `metadata` of a body.
     pub(super) fn read(members: Members<'_>) -> Result<Option<Self>> {
         let Some(given) = members.object("metadata", "metadata.")? else { return Ok(None) };

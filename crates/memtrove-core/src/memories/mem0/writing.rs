@@ -1,7 +1,7 @@
 //! What is written: messages become entries as they are, and an entry changes.
 
 use super::instant::{DAY, Instant, date};
-use super::metadata::Given;
+use super::metadata::SplitMetadata;
 use super::{Entities, Entity, Home, OWN};
 use crate::memories::limits::MAX_TTL_SECONDS;
 use crate::memories::members::Members;
@@ -72,7 +72,7 @@ impl Add {
         let entities = entities(members)?.required()?;
         entities.authorise(caller)?;
         let home = entities.home()?;
-        let given = Given::read(members)?.unwrap_or_default();
+        let given = SplitMetadata::read(members)?.unwrap_or_default();
         let expires = match expiration(members)? {
             Some(date) => Some((date, ttl(members, date, now)?)),
             None => None,
@@ -143,7 +143,7 @@ pub(super) struct Saying<'a> {
 
 impl Saying<'_> {
     /// The body of `/v1/memories` for it; `own` is what else is kept in [`OWN`].
-    pub(super) fn body(&self, home: &Home, given: &Given, mut own: Map<String, Value>) -> Value {
+    pub(super) fn body(&self, home: &Home, given: &SplitMetadata, mut own: Map<String, Value>) -> Value {
         let said = [("role", self.role), ("actor_id", self.name), ("expiration_date", self.expires)];
         for (name, value) in said {
             own.extend(value.map(|value| (name.to_owned(), json!(value))));
@@ -240,7 +240,7 @@ fn text_of_part(part: &Value) -> Result<String> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Update {
     text: Option<String>,
-    metadata: Option<Given>,
+    metadata: Option<SplitMetadata>,
     /// `Some(None)` removes it.
     expiration: Option<Option<(String, i64)>>,
     now: Timestamp,
@@ -263,7 +263,7 @@ impl Update {
         }
         // The server that mem0 publishes calls the text 'data'.
         let text = members.spoken("text")?.or(members.spoken("data")?).map(str::to_owned);
-        let metadata = Given::read(members)?;
+        let metadata = SplitMetadata::read(members)?;
         let expiration = match members.raw("expiration_date") {
             None => None,
             Some(Value::Null) => Some(None),

@@ -89,7 +89,7 @@ fn is_letter_or_digit(c: char) -> bool {
 }
 
 /// A run of digits.
-struct Group {
+struct DigitRun {
     at: Range<usize>,
     digits: usize,
     /// Whether it may be part of a phone number.
@@ -121,14 +121,14 @@ fn phones(text: &str) -> Vec<Range<usize>> {
 }
 
 /// The groups of digits of a text. Those of a word with letters are an identifier's, and those of a date a date's.
-fn groups(text: &str) -> Vec<Group> {
+fn groups(text: &str) -> Vec<DigitRun> {
     let mut groups = Vec::new();
     for word in runs(text, |c| is_letter_or_digit(c) || matches!(c, '_' | '-')) {
         let written = &text[word.clone()];
         let free = written.chars().all(|c| c.is_numeric() || c == '-') && !is_date(written);
         for part in runs(written, char::is_numeric) {
             let digits = written[part.clone()].chars().count();
-            groups.push(Group { at: word.start + part.start..word.start + part.end, digits, free });
+            groups.push(DigitRun { at: word.start + part.start..word.start + part.end, digits, free });
         }
     }
     groups

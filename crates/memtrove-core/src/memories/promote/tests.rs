@@ -33,18 +33,24 @@ fn importance_decides_else_use_and_relevance_do() {
 fn what_reaches_the_threshold_is_promoted_once() {
     let decision = |entry: &Memory| decide(entry, 1.0, 0.8);
     let important = with(json!({"importance": 0.8}));
-    assert_eq!(decision(&important), Decision::Promote { score: 0.8 });
-    assert_eq!(decision(&with(json!({"importance": 0.79}))), Decision::Stay);
+    assert_eq!(decision(&important), PromotionDecision::Promote { score: 0.8 });
+    assert_eq!(decision(&with(json!({"importance": 0.79}))), PromotionDecision::Stay);
     for key in ["sensitive", "private"] {
         let entry = with(json!({"importance": 1, (key): true}));
-        assert_eq!(decision(&entry), Decision::Blocked(Block::Sensitive));
-        assert_eq!(decision(&with(json!({(key): true}))), Decision::Blocked(Block::Sensitive));
-        assert_eq!(decision(&with(json!({"importance": 1, (key): false}))), Decision::Promote { score: 1.0 });
+        assert_eq!(decision(&entry), PromotionDecision::Blocked(PromotionBlock::Sensitive));
+        assert_eq!(
+            decision(&with(json!({(key): true}))),
+            PromotionDecision::Blocked(PromotionBlock::Sensitive)
+        );
+        assert_eq!(
+            decision(&with(json!({"importance": 1, (key): false}))),
+            PromotionDecision::Promote { score: 1.0 }
+        );
     }
     let promoted_to = Some(MemoryId(Uuid::from_u128(9)));
     let lineage = Lineage { promoted_to, ..Lineage::default() };
-    assert_eq!(decision(&Memory { lineage, ..important.clone() }), Decision::Stay);
-    assert_eq!(decision(&Memory { kind: Kind::Working, ..important }), Decision::Stay);
+    assert_eq!(decision(&Memory { lineage, ..important.clone() }), PromotionDecision::Stay);
+    assert_eq!(decision(&Memory { kind: Kind::Working, ..important }), PromotionDecision::Stay);
 }
 
 #[test]

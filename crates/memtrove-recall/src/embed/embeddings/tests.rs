@@ -56,7 +56,7 @@ fn fake(answer: fn(&str) -> Vector, cache: CacheConfig) -> (Embeddings, Asked) {
         provider: "openai",
         models: Some(Models::one(model)),
         is_calibrated: true,
-        cache: Cache::new(cache),
+        cache: VectorCache::new(cache),
         retry: RetryConfig::default(),
         is_failing: AtomicBool::new(false),
     };

@@ -13,7 +13,7 @@ pub(super) struct Bert {
     cpu: Cpu,
     width: usize,
     heads: usize,
-    words: Words,
+    words: QuantisedRows,
     /// A row for each place in a text; what tells two texts apart, of which there is always one, is added in.
     positions: Vec<f32>,
     norm: Norm,
@@ -60,7 +60,7 @@ impl Bert {
     /// and no text longer than there are positions.
     pub(super) fn tokens(&self, ids: &[u32], lengths: &[usize]) -> Vec<f32> {
         let mut tokens = self.embeddings(ids, lengths);
-        let mut pass = Pass::default();
+        let mut pass = LayerBuffers::default();
         for layer in &self.layers {
             self.apply(layer, lengths, &mut tokens, &mut pass);
         }
@@ -78,8 +78,8 @@ impl Bert {
         tokens
     }
 
-    fn apply(&self, layer: &Layer, lengths: &[usize], tokens: &mut [f32], pass: &mut Pass) {
-        let Pass { rows, inner, outer } = pass;
+    fn apply(&self, layer: &Layer, lengths: &[usize], tokens: &mut [f32], pass: &mut LayerBuffers) {
+        let LayerBuffers { rows, inner, outer } = pass;
 
         rows.fill(self.cpu, tokens, self.width);
         layer.projections.apply(self.cpu, rows, inner);
@@ -109,20 +109,20 @@ impl Bert {
 
 /// What one pass through the layers writes to, again and again.
 #[derive(Default)]
-struct Pass {
+struct LayerBuffers {
     rows: Rows,
     inner: Vec<f32>,
     outer: Vec<f32>,
 }
 
 /// A row of bytes for each word piece, each in steps of its own.
-struct Words {
+struct QuantisedRows {
     width: usize,
     bytes: Vec<i8>,
     steps: Vec<f32>,
 }
 
-impl Words {
+impl QuantisedRows {
     fn add_to(&self, row: &mut [f32], id: u32) {
         let id = id as usize;
         let step = self.steps[id];
@@ -159,9 +159,9 @@ impl<'a, R: Read + Seek> Reader<'a, R> {
         Self { config, weights, prefix }
     }
 
-    fn words(&mut self) -> Result<Words, String> {
+    fn words(&mut self) -> Result<QuantisedRows, String> {
         let (size, width) = (self.config.vocab_size, self.config.hidden_size);
-        let mut words = Words { width, bytes: Vec::new(), steps: Vec::new() };
+        let mut words = QuantisedRows { width, bytes: Vec::new(), steps: Vec::new() };
         let name = self.name("embeddings.word_embeddings.weight");
         self.weights.read_rows(&name, &[size, width], |row| {
             let (step, bytes) = quantise_symmetric(row);

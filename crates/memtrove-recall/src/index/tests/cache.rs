@@ -1,10 +1,10 @@
-use super::super::{Cache, Partition, Piece};
+use super::super::{Partition, PartitionCache, Piece};
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Barrier, mpsc};
 use std::thread;
 
-type Numbers = Cache<u32, u64, u64>;
+type Numbers = PartitionCache<u32, u64, u64>;
 
 /// Brings a partition to so many documents.
 fn load(cache: &Numbers, key: u32, documents: u64) -> usize {

@@ -1,3 +1,4 @@
+use super::super::search::Effort;
 use super::super::{Bm25, Partition, Piece, Probe, QueryTerm, SpaceNo, TermStatistics, rescore};
 
 const SPACE: SpaceNo = SpaceNo(0);
@@ -170,4 +171,18 @@ fn statistics_of_partitions_add_up() {
     assert_eq!(sum.average_length(), 5.0);
     assert!((sum.idf(0) - (1.0f32 + 38.5 / 2.5).ln()).abs() < 1e-6);
     assert!(sum.idf(1) > 0.0 && sum.idf(1) < 0.02);
+}
+
+#[test]
+fn what_is_known_of_one_piece_does_not_help_another_over_the_floor() {
+    // The first is similar enough for nobody, but known exactly; the second is known less exactly, but far away.
+    let (exact, far) = ([0.0, 1.0, 0.0], [-1.0, 0.3, 0.4]);
+    let pieces = [&exact, &far].map(|vector| Piece { vector: Some(vector), terms: &[], length: 0 });
+    let mut partition = Partition::new();
+    partition.put(1, (), Some(SPACE), &pieces);
+    let query = [(SPACE, &[1.0, 0.0, 0.0][..])];
+    let probe = Probe { floor: Some(1e-4), ..probe(&query, &[], 0) };
+    for effort in [Effort::Complete, Effort::Bounded { promising: 1000, postings: 1000 }] {
+        assert_eq!(partition.search_with(effort, &probe, |_, ()| true).candidates, []);
+    }
 }

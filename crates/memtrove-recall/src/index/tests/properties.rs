@@ -1,5 +1,5 @@
 use super::super::search::Effort;
-use super::super::{Found, Partition, SpaceNo};
+use super::super::{Partition, ProbeResult, SpaceNo};
 use super::model::{Model, Part, Question, Text, put};
 use proptest::prelude::*;
 use std::collections::HashSet;
@@ -76,7 +76,7 @@ fn play(history: &[(u64, Option<Text>)]) -> (Partition<u32>, Model) {
     (partition, model)
 }
 
-fn search(partition: &Partition<u32>, question: &Question, effort: Effort) -> Found {
+fn search(partition: &Partition<u32>, question: &Question, effort: Effort) -> ProbeResult {
     let statistics = partition.statistics(&question.terms);
     question.ask(&statistics, |probe| partition.search_with(effort, probe, |_, &meta| meta < question.below))
 }
@@ -132,7 +132,7 @@ proptest! {
         if question.floor.is_some_and(|floor| floor <= 0.0) {
             prop_assert!(!bounded.exact);
         } else {
-            prop_assert_eq!(bounded, Found { allowed: None, ..complete });
+            prop_assert_eq!(bounded, ProbeResult { allowed: None, ..complete });
         }
     }
 

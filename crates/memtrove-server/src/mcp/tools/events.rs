@@ -3,8 +3,8 @@
 use super::{Outcome, read};
 use crate::mcp::McpServer;
 use crate::mcp::failure::told;
-use memtrove_core::files::FileRole;
 use memtrove_core::{Clock, SystemClock, Timestamp};
+use memtrove_service::files::WriteEvent;
 use memtrove_wire::tools::{Arguments, ToolFailure};
 use serde_json::{Value, json};
 
@@ -31,8 +31,8 @@ pub(super) async fn log(server: &McpServer, arguments: &Value) -> Outcome {
         "project_ids": server.bound.project().into_iter().collect::<Vec<_>>(),
     });
     let (files, caller) = (&server.services.files, server.files_caller().map_err(told)?);
-    files.admit(&caller, FileRole::Writer).await.map_err(told)?;
-    files.write_event(&caller, json!({"event": event}), None).await.map_err(told)?;
+    let admitted = files.admit(caller).await.map_err(told)?;
+    files.write_event(&admitted, WriteEvent { event: Some(event), key: None }).await.map_err(told)?;
     Ok(format!("logged [{id}]"))
 }
 

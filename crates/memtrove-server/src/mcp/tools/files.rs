@@ -3,15 +3,19 @@
 use super::{Outcome, cut, day, fitting, indented, internal, read, share_of};
 use crate::mcp::McpServer;
 use crate::mcp::failure::told;
-use memtrove_core::files::{Code, FilePath, FileRole, ScopedCaller};
+use memtrove_core::files::edits::TextEdit;
+use memtrove_core::files::{Code, EventQuery, FilePath, Patch, Precondition, Reasons};
 use memtrove_core::{Clock, Error, SystemClock};
-use memtrove_service::files::{Headers, ListFiles};
+use memtrove_service::files::{
+    Admitted, DeleteFile, ListFiles, PatchFile, PutFile, Reader, Role, SeesFiles, Writer,
+};
+use memtrove_service::files_metrics::counted;
 use memtrove_wire::files::{Envelope, EventDigest};
 use memtrove_wire::tools::{
     FileTool, ListFilesCall, MARKDOWN, PatchFileCall, RecallCall, ToolCall, ToolFailure, WriteFileCall,
     file_envelope, shown, text_content,
 };
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use std::fmt::Write as _;
 
 /// How often a change is tried again that others were faster than.
@@ -23,38 +27,47 @@ const KEYWORDS_CHARS: usize = 100;
 /// Calls one of the five.
 pub(super) async fn call(server: &McpServer, tool: FileTool, arguments: &Value) -> Outcome {
     let call = ToolCall::of(tool, arguments)?;
-    let caller = server.files_caller().map_err(told)?;
-    let role = if tool.only_reads() { FileRole::Reader } else { FileRole::Writer };
-    server.services.files.admit(&caller, role).await.map_err(told)?;
     match call {
-        ToolCall::Recall(call) => recall(server, &caller, call).await,
-        ToolCall::ListFiles(call) => list(server, &caller, call).await,
+        ToolCall::Recall(call) => recall(server, &admitted(server).await?, call).await,
+        ToolCall::ListFiles(call) => list(server, &admitted(server).await?, call).await,
         ToolCall::LoadFile(call) => {
+            let reader: Admitted<Reader> = admitted(server).await?;
             let path = FilePath::parse(&call.path).map_err(told)?;
-            let (_, document) = load(server, &caller, &path).await?;
+            let (_, document) = load(server, &reader, &path).await?;
             Ok(shown(&document.content).1)
         }
-        ToolCall::PatchFile(call) => patch(server, &caller, call).await,
-        ToolCall::WriteFile(call) => write(server, &caller, call).await,
+        ToolCall::PatchFile(call) => patch(server, &admitted(server).await?, call).await,
+        ToolCall::WriteFile(call) => write(server, &admitted(server).await?, call).await,
     }
+}
+
+async fn admitted<R: Role>(server: &McpServer) -> Result<Admitted<R>, ToolFailure> {
+    let caller = server.files_caller().map_err(told)?;
+    server.services.files.admit(caller).await.map_err(told)
 }
 
 /// Deletes a file, whatever its version.
 pub(super) async fn delete(server: &McpServer, arguments: &Value) -> Outcome {
     let arguments = read(arguments, &["path"], r#"memory_delete_file takes {"path": "old/plan.md"}."#)?;
     let path = arguments.text("path", MAX_PATH_CHARS)?;
-    let (files, caller) = (&server.services.files, server.files_caller().map_err(told)?);
-    files.admit(&caller, FileRole::Writer).await.map_err(told)?;
-    let headers = Headers { if_match: Some("*".to_owned()), idempotency_key: None };
-    let body = json!({"path": path, "reason": "memory_delete_file"});
-    let deleted = files.delete(&caller, body, headers).await.map_err(told)?;
+    let writer = admitted(server).await?;
+    let request = DeleteFile {
+        path: counted("delete", FilePath::parse(&path)).map_err(told)?,
+        precondition: Precondition::Star,
+        reasons: reasons("memory_delete_file".to_owned())?,
+        key: None,
+    };
+    let deleted = server.services.files.delete(&writer, request).await.map_err(told)?;
     Ok(format!("deleted {}", deleted.path.as_str()))
 }
 
-async fn recall(server: &McpServer, caller: &ScopedCaller, call: RecallCall) -> Outcome {
-    let query =
-        Map::from_iter([("query".to_owned(), json!(call.query)), ("top_k".to_owned(), json!(call.top_k))]);
-    let found = server.services.files.search_events(caller, &query).await.map_err(told)?;
+fn reasons(reason: String) -> Result<Reasons, ToolFailure> {
+    Reasons::new(Some(reason), None).map_err(told)
+}
+
+async fn recall(server: &McpServer, reader: &Admitted<Reader>, call: RecallCall) -> Outcome {
+    let query = EventQuery::of_words(&call.query, call.top_k.into()).map_err(told)?;
+    let found = server.services.files.search_events(reader, query).await.map_err(told)?;
     if found.is_empty() {
         return Ok("no event has any of these words; events are written with memory_log_event".to_owned());
     }
@@ -73,9 +86,9 @@ async fn recall(server: &McpServer, caller: &ScopedCaller, call: RecallCall) -> 
     Ok(lines.join("\n"))
 }
 
-async fn list(server: &McpServer, caller: &ScopedCaller, call: ListFilesCall) -> Outcome {
+async fn list(server: &McpServer, reader: &Admitted<Reader>, call: ListFilesCall) -> Outcome {
     let request = ListFiles { prefix: call.prefix, limit: Some(call.limit.into()), after: None };
-    let list = server.services.files.list(caller, request).await.map_err(told)?;
+    let list = server.services.files.list(reader, request).await.map_err(told)?;
     if list.files.is_empty() {
         return Ok("no files".to_owned());
     }
@@ -90,27 +103,30 @@ async fn list(server: &McpServer, caller: &ScopedCaller, call: ListFilesCall) ->
     Ok(lines.join("\n"))
 }
 
-async fn write(server: &McpServer, caller: &ScopedCaller, call: WriteFileCall) -> Outcome {
+async fn write(server: &McpServer, writer: &Admitted<Writer>, call: WriteFileCall) -> Outcome {
     let path = FilePath::parse(&call.path).map_err(told)?;
-    let reason = call.reason.unwrap_or_else(|| FileTool::WriteFile.name().to_owned());
+    let reasons = reasons(call.reason.unwrap_or_else(|| FileTool::WriteFile.name().to_owned()))?;
     let mut attempts = 0;
     loop {
-        let (if_match, document, done) = match load(server, caller, &path).await {
+        let (precondition, document, done) = match load(server, writer, &path).await {
             Ok((etag, mut document)) => {
                 let content_type = document.content.get("content_type").and_then(Value::as_str);
                 document.content = text_content(content_type.unwrap_or(MARKDOWN), &call.content);
-                (etag, document, "replaced")
+                (Precondition::Matches(etag), document, "replaced")
             }
             Err(failure) if failure.code == Code::DocumentNotFound.as_str() => {
                 let content = text_content(MARKDOWN, &call.content);
-                ("*".to_owned(), file_envelope(SystemClock.new_id().to_string(), content), "created")
+                (Precondition::Star, file_envelope(SystemClock.new_id().to_string(), content), "created")
             }
             Err(failure) => return Err(failure),
         };
-        let body = json!({"document": document, "reason": reason});
-        let headers = Headers { if_match: Some(if_match), idempotency_key: None };
+        let Value::Object(envelope) = serde_json::to_value(document).map_err(internal)? else {
+            return Err(internal("an envelope is an object"));
+        };
+        let request =
+            PutFile { path: path.clone(), precondition, envelope, reasons: reasons.clone(), key: None };
         attempts += 1;
-        match server.services.files.put(caller, path.clone(), body, headers).await {
+        match server.services.files.put(writer, request).await {
             Ok(_) => return Ok(format!("{done} {}", path.as_str())),
             Err(error) if attempts < ATTEMPTS && is_stale(&error) => {}
             Err(error) => return Err(told(error)),
@@ -118,16 +134,27 @@ async fn write(server: &McpServer, caller: &ScopedCaller, call: WriteFileCall) -
     }
 }
 
-async fn patch(server: &McpServer, caller: &ScopedCaller, call: PatchFileCall) -> Outcome {
+async fn patch(server: &McpServer, writer: &Admitted<Writer>, call: PatchFileCall) -> Outcome {
     let path = FilePath::parse(&call.path).map_err(told)?;
-    let reason = call.reason.unwrap_or_else(|| FileTool::PatchFile.name().to_owned());
-    let body = json!({"edits": call.edits, "reason": reason});
+    let reasons = reasons(call.reason.unwrap_or_else(|| FileTool::PatchFile.name().to_owned()))?;
+    let edits = call.edits.into_iter().map(|edit| TextEdit {
+        old_text: edit.old_text,
+        new_text: edit.new_text,
+        occurrence: edit.occurrence,
+    });
+    let patch = Patch::of_edits(edits.collect()).map_err(told)?;
     let mut attempts = 0;
     loop {
-        let (etag, _) = load(server, caller, &path).await?;
-        let headers = Headers { if_match: Some(etag), idempotency_key: None };
+        let (etag, _) = load(server, writer, &path).await?;
+        let request = PatchFile {
+            path: path.clone(),
+            precondition: Precondition::Matches(etag),
+            patch: patch.clone(),
+            reasons: reasons.clone(),
+            key: None,
+        };
         attempts += 1;
-        match server.services.files.patch(caller, path.clone(), body.clone(), headers).await {
+        match server.services.files.patch(writer, request).await {
             Ok(_) => return Ok(format!("patched {}", path.as_str())),
             Err(error) if attempts < ATTEMPTS && is_stale(&error) => {}
             Err(error) => return Err(told(error)),
@@ -137,10 +164,10 @@ async fn patch(server: &McpServer, caller: &ScopedCaller, call: PatchFileCall) -
 
 async fn load(
     server: &McpServer,
-    caller: &ScopedCaller,
+    admitted: &Admitted<impl SeesFiles>,
     path: &FilePath,
 ) -> Result<(String, Envelope), ToolFailure> {
-    let file = server.services.files.get(caller, path.clone()).await.map_err(told)?;
+    let file = server.services.files.get(admitted, path.clone()).await.map_err(told)?;
     Ok((file.etag.to_string(), serde_json::from_str(&file.document).map_err(internal)?))
 }
 

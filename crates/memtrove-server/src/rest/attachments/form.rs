@@ -1,7 +1,7 @@
 //! A form as it comes in: part by part, piece by piece, and never more of it than a file may have.
 
 use super::incoming::{Incoming, Stopped, Watch};
-use super::uploads::Pace;
+use super::uploads::UploadPace;
 use axum::extract::multipart::{Field, MultipartError};
 use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Request};
 use bytes::Bytes;
@@ -25,7 +25,7 @@ pub(super) fn is_form(headers: &HeaderMap) -> bool {
 pub(super) struct Form {
     parts: Multipart,
     watch: Watch,
-    pace: Pace,
+    pace: UploadPace,
 }
 
 impl Form {
@@ -40,7 +40,7 @@ impl Form {
         // Ours takes its place.
         DefaultBodyLimit::disable().apply(&mut request);
         match Multipart::from_request(request, &()).await {
-            Ok(parts) => Ok(Self { parts, watch, pace: Pace::default() }),
+            Ok(parts) => Ok(Self { parts, watch, pace: UploadPace::default() }),
             Err(_) => Err(Error::bad_request("the Content-Type of a form must name its boundary")),
         }
     }
@@ -49,14 +49,14 @@ impl Form {
     pub(super) async fn next(&mut self) -> Result<Option<Part<'_>>> {
         let Self { parts, watch, pace } = self;
         let field = read(watch, pace, parts.next_field()).await?;
-        Ok(field.map(|field| Part { head: Head::of(field.headers()), field, watch, pace }))
+        Ok(field.map(|field| Part { head: PartHead::of(field.headers()), field, watch, pace }))
     }
 }
 
 /// Waits for something that is read from the body.
 async fn read<T>(
     watch: &Watch,
-    pace: &mut Pace,
+    pace: &mut UploadPace,
     reading: impl Future<Output = Result<T, MultipartError>>,
 ) -> Result<T> {
     pace.wait(reading).await?.inspect(|_| watch.progress()).map_err(|_| match watch.stopped() {
@@ -69,10 +69,10 @@ async fn read<T>(
 /// A part of a form.
 pub(super) struct Part<'a> {
     /// What it says of itself.
-    pub(super) head: Head,
+    pub(super) head: PartHead,
     field: Field<'a>,
     watch: &'a Watch,
-    pace: &'a mut Pace,
+    pace: &'a mut UploadPace,
 }
 
 impl Part<'_> {
@@ -91,7 +91,7 @@ impl Part<'_> {
 
 /// What a part says of itself.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct PartHead {
     /// The name of the field.
     pub(super) name: String,
     /// The name of the file, if it has one.
@@ -100,7 +100,7 @@ pub(super) struct Head {
     pub(super) content_type: Option<String>,
 }
 
-impl Head {
+impl PartHead {
     fn of(headers: &HeaderMap) -> Self {
         let mut head = Self { content_type: text(headers, CONTENT_TYPE), ..Self::default() };
         let disposition = text(headers, CONTENT_DISPOSITION).unwrap_or_default();
@@ -175,7 +175,8 @@ mod tests {
 
     fn head(disposition: &str) -> (String, Option<String>) {
         let value = HeaderValue::from_bytes(disposition.as_bytes()).unwrap();
-        let Head { name, filename, .. } = Head::of(&HeaderMap::from_iter([(CONTENT_DISPOSITION, value)]));
+        let PartHead { name, filename, .. } =
+            PartHead::of(&HeaderMap::from_iter([(CONTENT_DISPOSITION, value)]));
         (name, filename)
     }
 

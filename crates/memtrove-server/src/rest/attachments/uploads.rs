@@ -35,7 +35,7 @@ type User = (Tenant, UserId);
 
 /// A place among the uploads; given back when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct UploadSlot {
     uploads: Uploads,
     user: User,
     _room: OwnedSemaphorePermit,
@@ -49,11 +49,11 @@ impl Uploads {
     }
 
     /// A place for one more, if there is one.
-    pub(crate) fn admit(&self, caller: &Caller) -> Result<Place> {
+    pub(crate) fn admit(&self, caller: &Caller) -> Result<UploadSlot> {
         self.place((caller.tenant().clone(), caller.user.clone()))
     }
 
-    fn place(&self, user: User) -> Result<Place> {
+    fn place(&self, user: User) -> Result<UploadSlot> {
         let full = || Error::Overloaded { retry_after_seconds: RETRY_SECONDS };
         let room = self.room.clone().try_acquire_owned().map_err(|_| full())?;
         let mut by_user = self.by_user();
@@ -63,7 +63,7 @@ impl Uploads {
         }
         by_user.insert(user.clone(), count + 1);
         drop(by_user);
-        Ok(Place { uploads: self.clone(), user, _room: room })
+        Ok(UploadSlot { uploads: self.clone(), user, _room: room })
     }
 
     fn by_user(&self) -> MutexGuard<'_, HashMap<User, usize>> {
@@ -71,7 +71,7 @@ impl Uploads {
     }
 }
 
-impl Drop for Place {
+impl Drop for UploadSlot {
     fn drop(&mut self) {
         let mut by_user = self.uploads.by_user();
         match by_user.get_mut(&self.user) {
@@ -83,12 +83,12 @@ impl Drop for Place {
 
 /// How a sender gets on. Only the time counts that it keeps us waiting, not what the object store takes.
 #[derive(Debug, Default)]
-pub(crate) struct Pace {
+pub(crate) struct UploadPace {
     waited: Duration,
     came: u64,
 }
 
-impl Pace {
+impl UploadPace {
     /// Waits for what a sender sends next.
     pub(crate) async fn wait<T>(&mut self, sent: impl Future<Output = T>) -> Result<T> {
         let allowed = GRACE + Duration::from_secs(self.came / SLOWEST);
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn nobody_takes_all_the_room() {
         let uploads = Uploads::new(64);
-        let mut places: Vec<Place> = (0..PER_USER).map(|_| uploads.place(user("a")).unwrap()).collect();
+        let mut places: Vec<UploadSlot> = (0..PER_USER).map(|_| uploads.place(user("a")).unwrap()).collect();
         assert!(matches!(uploads.place(user("a")), Err(Error::Overloaded { .. })));
         assert_eq!(uploads.room.available_permits(), 64 - PER_USER, "who is refused takes no room");
         uploads.place(user("b")).unwrap();
@@ -147,7 +147,7 @@ mod tests {
 
     /// Sends so many bytes, again and again, each time after so long; for how long that is borne.
     async fn trickle(bytes: usize, pause: Duration) -> Duration {
-        let (mut pace, begin) = (Pace::default(), Instant::now());
+        let (mut pace, begin) = (UploadPace::default(), Instant::now());
         while begin.elapsed() < Duration::from_secs(24 * 3600)
             && pace.wait(tokio::time::sleep(pause)).await.is_ok()
         {
@@ -167,7 +167,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_came_at_once_does_not_buy_much_time() {
-        let mut pace = Pace::default();
+        let mut pace = UploadPace::default();
         pace.came(5 * 1024 * 1024);
         let begin = Instant::now();
         while pace.wait(tokio::time::sleep(SILENCE - Duration::from_secs(1))).await.is_ok() {
@@ -178,7 +178,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn silence_ends_an_upload_and_the_object_store_does_not() {
-        let mut pace = Pace::default();
+        let mut pace = UploadPace::default();
         let begin = Instant::now();
         let given_up = pace.wait(pending::<()>()).await;
         assert!(
@@ -186,7 +186,7 @@ mod tests {
         );
         assert_eq!(begin.elapsed(), SILENCE);
 
-        let mut pace = Pace::default();
+        let mut pace = UploadPace::default();
         for _ in 0..100 {
             assert_eq!(pace.wait(ready(7)).await, Ok(7));
             tokio::time::sleep(GRACE).await;

@@ -1,14 +1,13 @@
 //! The audit trail: list, get, reconstruct.
 
 use super::extract::{JsonBody, Parameters, Scoped};
-use super::{FilesError, json, push_text, written};
+use super::{FilesError, decode, json, push_text, written};
 use crate::rest::App;
 use crate::rest::extract::Segments;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use memtrove_core::files::FileRole;
-use memtrove_service::files::{AuditRecord, ListAudit};
+use memtrove_service::files::{AuditRecord, ChangeId, ListAudit};
 use memtrove_wire::files as wire;
 use serde::Serialize;
 
@@ -27,7 +26,7 @@ pub(in crate::rest) async fn list_audit(
     State(app): State<App>,
 ) -> Result<Response, FilesError> {
     let files = &app.0.services.files;
-    files.admit(&caller, FileRole::Auditor).await?;
+    let admitted = files.admit(caller).await?;
     query.refuse_unsupported(&["held"])?;
     let request = ListAudit {
         path: query.text("path")?.filter(|path| !path.is_empty()),
@@ -36,7 +35,7 @@ pub(in crate::rest) async fn list_audit(
         after: query.number("after")?,
         limit: query.limit("limit")?,
     };
-    let page = files.list_audit(&caller, request).await?;
+    let page = files.list_audit(&admitted, request).await?;
     Ok(json(StatusCode::OK, &Records { records: page.records, next_after: page.next_after }))
 }
 
@@ -59,9 +58,9 @@ pub(in crate::rest) async fn get_audit(
     State(app): State<App>,
 ) -> Result<Response, FilesError> {
     let files = &app.0.services.files;
-    files.admit(&caller, FileRole::Auditor).await?;
+    let admitted = files.admit(caller).await?;
     query.refuse_unsupported(&["held"])?;
-    Ok(json(StatusCode::OK, &files.get_audit(&caller, &change_id).await?))
+    Ok(json(StatusCode::OK, &files.get_audit(&admitted, ChangeId::parse(&change_id)?).await?))
 }
 
 /// Makes a version of a file again from the audit trail, byte for byte, and proves it by its hashes.
@@ -75,8 +74,8 @@ pub(in crate::rest) async fn reconstruct_version(
     body: JsonBody,
 ) -> Result<Response, FilesError> {
     let files = &app.0.services.files;
-    files.admit(&caller, FileRole::Auditor).await?;
-    let version = files.reconstruct(&caller, &body.object()?).await?;
+    let admitted = files.admit(caller).await?;
+    let version = files.reconstruct(&admitted, decode::reconstruct(&body.object()?)?).await?;
     let mut json = br#"{"change_id":"#.to_vec();
     push_text(&mut json, &version.change_id);
     json.extend_from_slice(br#","etag":"#);

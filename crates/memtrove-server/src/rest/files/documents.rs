@@ -1,19 +1,18 @@
 //! Files: list, get, put, patch, assemble.
 
+use super::decode::{self, ChangeHeaders};
 use super::extract::{JsonBody, Parameters, Scoped, ScopedPrincipal, Target};
 use super::{FilesError, json, push_text, written};
-use crate::rest::App;
-use crate::rest::extract::header;
+use crate::rest::{App, IDEMPOTENCY_REPLAYED};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use http::header::{ETAG, HeaderName, IF_NONE_MATCH};
+use http::header::{ETAG, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use memtrove_core::Error;
-use memtrove_core::files::FileRole;
-use memtrove_service::files::{Headers, ListFiles, Written};
+use memtrove_service::Services;
+use memtrove_service::files::{ListFiles, Reader, WrittenFile};
+use memtrove_service::files_metrics::counted;
 use memtrove_wire::files as wire;
-
-const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// Lists files, by lower-cased path.
 #[utoipa::path(get, path = "/v1/tenants/{tenant_id}/users/{user_id}/files:list", tag = "files",
@@ -28,13 +27,13 @@ pub(in crate::rest) async fn list_files(
     State(app): State<App>,
 ) -> Result<Response, FilesError> {
     let files = &app.0.services.files;
-    files.admit(&caller, FileRole::Reader).await?;
+    let admitted = files.admit(caller).await?;
     let request = ListFiles {
         limit: query.limit("limit")?,
         prefix: query.text("prefix")?,
         after: query.text("after")?.filter(|after| !after.is_empty()),
     };
-    let list = files.list(&caller, request).await?;
+    let list = files.list(&admitted, request).await?;
     let entries = list
         .files
         .into_iter()
@@ -57,8 +56,8 @@ pub(in crate::rest) async fn get_file(
     State(app): State<App>,
 ) -> Result<Response, FilesError> {
     let files = &app.0.services.files;
-    files.admit(&caller, FileRole::Reader).await?;
-    let file = files.get(&caller, path?).await?;
+    let admitted = files.admit::<Reader>(caller).await?;
+    let file = files.get(&admitted, path?).await?;
     let etag = file.etag.to_string();
     if is_known(&headers, &etag) {
         return with_etag(StatusCode::NOT_MODIFIED.into_response(), &etag);
@@ -85,9 +84,9 @@ pub(in crate::rest) async fn put_file(
     body: JsonBody,
 ) -> Result<Response, FilesError> {
     let files = &app.0.services.files;
-    files.admit(&caller, FileRole::Writer).await?;
-    let (path, body) = (path?, body.value()?);
-    answer(files.put(&caller, path, body, mutation_headers(&headers)?).await?)
+    let admitted = files.admit(caller).await?;
+    let request = counted("put", decode::put_file(path?, body.value()?, ChangeHeaders::of(&headers)?))?;
+    answer(files.put(&admitted, request).await?)
 }
 
 /// Changes parts of a file, by JSON Patch operations, by text edits, or both.
@@ -109,9 +108,9 @@ pub(in crate::rest) async fn patch_file(
     body: JsonBody,
 ) -> Result<Response, FilesError> {
     let files = &app.0.services.files;
-    files.admit(&caller, FileRole::Writer).await?;
-    let (path, body) = (path?, body.value()?);
-    answer(files.patch(&caller, path, body, mutation_headers(&headers)?).await?)
+    let admitted = files.admit(caller).await?;
+    let request = counted("patch", decode::patch_file(path?, &body.value()?, ChangeHeaders::of(&headers)?))?;
+    answer(files.patch(&admitted, request).await?)
 }
 
 /// Says of `…/files` and `…/files/` that a path is missing.
@@ -130,10 +129,12 @@ pub(in crate::rest) async fn assemble_context(
     State(app): State<App>,
     body: JsonBody,
 ) -> Result<Response, FilesError> {
-    let files = &app.0.services.files;
-    files.admit(&caller, FileRole::Reader).await?;
-    let rememberer = app.0.services.memories.caller(&principal, caller.request_id.clone());
-    let assembled = files.assemble(&caller, &rememberer, &body.object()?).await?;
+    let Services { files, memories, .. } = &app.0.services;
+    let (user, request_id) = (caller.scope.user().clone(), caller.request_id.clone());
+    let admitted = files.admit(caller).await?;
+    let rememberer = memories.caller(&principal, request_id);
+    let request = decode::assemble(&body.object()?, &user, memories.rules(), &rememberer)?;
+    let assembled = files.assemble(&admitted, &rememberer, request).await?;
     let mut json = br#"{"files":["#.to_vec();
     for (index, file) in assembled.files.iter().enumerate() {
         json.extend_from_slice(if index == 0 { br#"{"path":"# } else { br#",{"path":"# });
@@ -162,15 +163,7 @@ pub(in crate::rest) async fn assemble_context(
     Ok(written(StatusCode::OK, json))
 }
 
-/// The headers of a change.
-pub(super) fn mutation_headers(headers: &HeaderMap) -> Result<Headers, Error> {
-    Ok(Headers {
-        if_match: header(headers, "If-Match")?,
-        idempotency_key: header(headers, "Idempotency-Key")?,
-    })
-}
-
-fn answer(file: Written) -> Result<Response, FilesError> {
+fn answer(file: WrittenFile) -> Result<Response, FilesError> {
     answered(stored(&file.etag, &file.document, file.replayed), &file.etag, file.replayed)
 }
 

@@ -1,13 +1,13 @@
 //! Events: write, search.
 
 use super::extract::{JsonBody, Scoped};
-use super::{FilesError, written};
-use crate::rest::App;
+use super::{FilesError, decode, written};
 use crate::rest::extract::header;
+use crate::rest::{App, IDEMPOTENCY_REPLAYED};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use memtrove_core::files::FileRole;
+use memtrove_core::files::EventQuery;
 use memtrove_wire::files as wire;
 
 /// Writes an event; it can be found when this answers.
@@ -25,12 +25,13 @@ pub(in crate::rest) async fn write_event(
     body: JsonBody,
 ) -> Result<Response, FilesError> {
     let files = &app.0.services.files;
-    files.admit(&caller, FileRole::Writer).await?;
+    let admitted = files.admit(caller).await?;
     let key = header(&headers, "Idempotency-Key")?;
-    let outcome = files.write_event(&caller, body.value()?, key).await?;
+    let request = decode::write_event(&body.value()?, key)?;
+    let outcome = files.write_event(&admitted, request).await?;
     let mut response = StatusCode::ACCEPTED.into_response();
     if outcome.replayed {
-        response.headers_mut().insert("idempotency-replayed", HeaderValue::from_static("true"));
+        response.headers_mut().insert(IDEMPOTENCY_REPLAYED, HeaderValue::from_static("true"));
     }
     Ok(response)
 }
@@ -46,8 +47,9 @@ pub(in crate::rest) async fn search_events(
     body: JsonBody,
 ) -> Result<Response, FilesError> {
     let files = &app.0.services.files;
-    files.admit(&caller, FileRole::Reader).await?;
-    let found = files.search_events(&caller, &body.optional_object()?).await?;
+    let admitted = files.admit(caller).await?;
+    let query = EventQuery::read(&body.optional_object()?)?;
+    let found = files.search_events(&admitted, query).await?;
     let mut json = br#"{"results":["#.to_vec();
     json.extend_from_slice(found.join(",").as_bytes());
     json.extend_from_slice(b"]}");

@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use memtrove_core::Error;
-use memtrove_core::files::{Code, FileRole, body};
+use memtrove_core::files::{Code, body};
 use memtrove_wire::files as wire;
 
 /// Has the events of a user indexed anew.
@@ -21,8 +21,7 @@ pub(in crate::rest) async fn reindex_events(
     State(app): State<App>,
 ) -> Result<Response, FilesError> {
     let files = &app.0.services.files;
-    files.admit(&caller, FileRole::Writer).await?;
-    let job_id = files.reindex_scope(&caller).await?;
+    let job_id = files.reindex_scope(&files.admit(caller).await?).await?;
     Ok(json(StatusCode::ACCEPTED, &wire::JobStarted { job_id }))
 }
 

@@ -12,7 +12,7 @@ use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use memtrove_core::files::retention::Retention;
-use memtrove_core::files::{FileRole, ScopedCaller, body};
+use memtrove_core::files::{ScopedCaller, body};
 use memtrove_core::identity::is_user_id;
 use memtrove_core::{Error, Result};
 use memtrove_wire::files as wire;
@@ -32,10 +32,10 @@ pub(in crate::rest) async fn apply_retention(
     body: JsonBody,
 ) -> Result<Response, FilesError> {
     let files = &app.0.services.files;
-    files.admit(&caller, FileRole::Writer).await?;
+    let admitted = files.admit(caller).await?;
     let request = Retention::read(&body.object()?)?;
     let justification = header(&headers, JUSTIFICATION_HEADER)?;
-    let report = files.apply_retention(&caller, request, justification.as_deref()).await?;
+    let report = files.apply_retention(&admitted, request, justification.as_deref()).await?;
     let body = wire::RetentionReport {
         events_deleted: report.events_deleted,
         audit_deleted: report.audit_deleted,
@@ -57,7 +57,7 @@ pub(in crate::rest) async fn forget_user(
     Scoped(caller): Scoped,
     State(app): State<App>,
 ) -> Result<Response, FilesError> {
-    Ok(json(StatusCode::OK, &forget(&app, &caller).await?))
+    Ok(json(StatusCode::OK, &forget(&app, caller).await?))
 }
 
 /// Forgets a user of the caller's tenant whose id no path can hold.
@@ -78,14 +78,12 @@ pub(in crate::rest) async fn forget_user_by_id(
     let service_id = header(&headers, "X-Service-Id")?;
     let request_id = request_id::current().unwrap_or_default();
     let caller = ScopedCaller::enter(&principal, user.to_owned(), service_id.as_deref(), request_id)?;
-    Ok(respond(StatusCode::OK, &forget(&app, &caller).await?))
+    Ok(respond(StatusCode::OK, &forget(&app, caller).await?))
 }
 
-async fn forget(app: &App, caller: &ScopedCaller) -> Result<wire::ForgetReport> {
+async fn forget(app: &App, caller: ScopedCaller) -> Result<wire::ForgetReport> {
     let files = &app.0.services.files;
-    caller.require_to_forget()?;
-    files.admit(caller, FileRole::Writer).await?;
-    let removed = files.forget(caller).await?;
+    let removed = files.forget(&files.admit(caller).await?).await?;
     Ok(wire::ForgetReport {
         documents_deleted: removed.documents,
         events_deleted: removed.events,

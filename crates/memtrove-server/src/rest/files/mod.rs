@@ -1,6 +1,7 @@
 //! `/v1/tenants/{tenant_id}/users/{user_id}/…`: files, events, context, audit, retention, forget.
 
 pub(super) mod audit;
+mod decode;
 pub(super) mod documents;
 mod error;
 pub(super) mod events;

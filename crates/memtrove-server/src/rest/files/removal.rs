@@ -1,13 +1,14 @@
 //! Files that leave their path: delete, move.
 
-use super::documents::{answered, mutation_headers};
+use super::decode::{self, ChangeHeaders};
+use super::documents::answered;
 use super::extract::{JsonBody, Scoped};
 use super::{FilesError, push_text, written};
 use crate::rest::App;
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
-use memtrove_core::files::FileRole;
+use memtrove_service::files_metrics::counted;
 use memtrove_wire::files as wire;
 
 /// Deletes a file. Its versions stay in the audit trail.
@@ -26,8 +27,9 @@ pub(in crate::rest) async fn delete_file(
     body: JsonBody,
 ) -> Result<Response, FilesError> {
     let files = &app.0.services.files;
-    files.admit(&caller, FileRole::Writer).await?;
-    let deleted = files.delete(&caller, body.value()?, mutation_headers(&headers)?).await?;
+    let admitted = files.admit(caller).await?;
+    let request = counted("delete", decode::delete_file(&body.value()?, ChangeHeaders::of(&headers)?))?;
+    let deleted = files.delete(&admitted, request).await?;
     let mut json = br#"{"path":"#.to_vec();
     push_text(&mut json, deleted.path.as_str());
     json.extend_from_slice(br#","etag":"#);
@@ -55,8 +57,9 @@ pub(in crate::rest) async fn move_file(
     body: JsonBody,
 ) -> Result<Response, FilesError> {
     let files = &app.0.services.files;
-    files.admit(&caller, FileRole::Writer).await?;
-    let moved = files.move_file(&caller, body.value()?, mutation_headers(&headers)?).await?;
+    let admitted = files.admit(caller).await?;
+    let request = counted("move", decode::move_file(&body.value()?, ChangeHeaders::of(&headers)?))?;
+    let moved = files.move_file(&admitted, request).await?;
     let file = moved.file;
     let mut json = Vec::with_capacity(file.document.len() + 256);
     json.extend_from_slice(br#"{"path":"#);

@@ -10,10 +10,10 @@ pub(super) mod entities;
 pub(super) mod entries;
 mod error;
 mod extract;
-pub(super) mod finding;
 pub(super) mod history;
 mod params;
 pub(super) mod published;
+pub(super) mod search;
 pub(super) mod system;
 
 pub use error::{Mem0Error, Mem0ErrorBody};

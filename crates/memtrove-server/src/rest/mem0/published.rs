@@ -2,9 +2,9 @@
 
 use super::entries::{self, delete_one, update_one};
 use super::extract::{Called, Id, JsonBody, Parameters};
-use super::finding::{self, delete_with, page};
 use super::history;
 use super::params::{EntityParameters, PageParameters, members};
+use super::search::{self, delete_with, page};
 use super::{Mem0Error, Mem0ErrorBody, respond, said};
 use crate::rest::App;
 use axum::extract::State;
@@ -115,7 +115,7 @@ pub(in crate::rest) async fn search_memories(
     app: State<App>,
     body: JsonBody,
 ) -> Result<Response, Mem0Error> {
-    finding::search(caller, app, body).await
+    search::search(caller, app, body).await
 }
 
 /// Deletes the memories of all users, agents, apps and runs; those of teams, organizations and the company stay.

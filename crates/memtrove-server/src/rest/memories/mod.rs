@@ -5,24 +5,23 @@ pub(super) mod entries;
 mod error;
 pub(super) mod extract;
 pub(super) mod facts;
-pub(super) mod finding;
 pub(super) mod introspection;
 pub(super) mod lifecycle;
 mod params;
+pub(super) mod search;
 pub(super) mod sessions;
 
 pub(super) use error::Problem;
 pub use error::{MemoriesError, MemoriesErrorBody};
 
+use crate::rest::IDEMPOTENCY_REPLAYED;
 use crate::rest::error::JSON_UTF8;
 use axum::response::{IntoResponse, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, LOCATION};
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::{HeaderValue, StatusCode};
 use memtrove_core::{Error, Result};
 use memtrove_service::memories::Reply;
 use serde::Serialize;
-
-const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// An answer that nobody may keep: what is remembered may be forgotten at any time.
 pub(super) fn no_store(mut response: Response) -> Response {

@@ -28,7 +28,7 @@ pub(in crate::rest) async fn query_knowledge(
     let started = Instant::now();
     let memories = &app.0.services.memories;
     let body = body.value()?;
-    let asked = Asked::read(Members::body(&body)?, memories.rules(), &caller)?;
+    let asked = ParsedQuery::read(Members::body(&body)?, memories.rules(), &caller)?;
     let answer = memories.query(&caller, asked.query).await?;
     let results: Vec<Value> = answer.hits.iter().map(|hit| asked.shown.result(hit)).collect();
     let body = json!({
@@ -45,7 +45,7 @@ pub(in crate::rest) async fn query_knowledge(
 }
 
 /// What a query asks for.
-pub(super) struct Asked {
+pub(super) struct ParsedQuery {
     pub query: KnowledgeQuery,
     /// How its results are shown.
     pub shown: Shown,
@@ -61,7 +61,7 @@ pub(super) struct Shown {
     metric: Option<Metric>,
 }
 
-impl Asked {
+impl ParsedQuery {
     /// Reads the body of a query, in the order of a search: types and ranges, layers, identifiers, rights, lengths.
     pub fn read(body: Members<'_>, rules: &Rules, caller: &MemoryCaller) -> Result<Self> {
         let query = body.required("query", body.spoken("query"))?;

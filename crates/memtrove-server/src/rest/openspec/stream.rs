@@ -1,7 +1,7 @@
 //! What happens to entries, as it happens; or the results of a query, one by one.
 
 use super::extract::{Called, Parameters};
-use super::query::{Asked, Shown};
+use super::query::{ParsedQuery, Shown};
 use super::{OpenSpecError, entry, fresh_id, provided};
 use crate::rest::App;
 use crate::rest::extract::header;
@@ -10,7 +10,8 @@ use axum::extract::State;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::{Stream, StreamExt, stream};
-use http::HeaderMap;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderValue};
 use memtrove_core::Result;
 use memtrove_core::files::body;
 use memtrove_core::memories::members::Members;
@@ -130,7 +131,10 @@ pub(in crate::rest) async fn stream_knowledge(
     check_format(params)?;
     let since = last_event_id(&headers)?;
     if subject == Subject::Query {
-        return Ok(sent(stream::iter(query(memories, &caller, params).await?)));
+        // All of it is there, so it is one answer of a known length, which counts among those that are not read yet.
+        let results = query(memories, &caller, params).await?;
+        let kind = HeaderValue::from_static("text/event-stream");
+        return Ok(provided(no_store(([(CONTENT_TYPE, kind)], results).into_response())));
     }
     let layer = layer(params)?;
     let reach = Reach::read(Some(Members::within(&layer, "")), memories.rules(), &caller)?;
@@ -192,7 +196,7 @@ fn is_tagged(memory: &Memory, wanted: &[String]) -> bool {
 }
 
 /// The results of the query in the parameters: a text, or a whole body, whose own layer is stronger.
-async fn query(memories: &Memories, caller: &MemoryCaller, params: Params<'_>) -> Result<Vec<Event>> {
+async fn query(memories: &Memories, caller: &MemoryCaller, params: Params<'_>) -> Result<String> {
     let text = params.one("query")?.unwrap_or_default();
     let mut given = match text.trim_start().starts_with('{') {
         true => body::object(text.as_bytes())?,
@@ -207,13 +211,13 @@ async fn query(memories: &Memories, caller: &MemoryCaller, params: Params<'_>) -
         given.entry("filters").or_insert(json!({"tags": tags}));
     }
     let given = Value::Object(given);
-    let asked = Asked::read(Members::body(&given)?, memories.rules(), caller)?;
+    let asked = ParsedQuery::read(Members::body(&given)?, memories.rules(), caller)?;
     let shown = asked.shown;
     Ok(results(&memories.query(caller, asked.query).await?, shown))
 }
 
 /// One event per result, of which the last says so; one without a result if there is none.
-fn results(answer: &Answer, shown: Shown) -> Vec<Event> {
+fn results(answer: &Answer, shown: Shown) -> String {
     let query_id = fresh_id();
     let mut results: Vec<Value> = answer.hits.iter().map(|hit| shown.result(hit)).collect();
     if results.is_empty() {
@@ -222,7 +226,8 @@ fn results(answer: &Answer, shown: Shown) -> Vec<Event> {
     let last = results.len() - 1;
     let event = |(number, result): (usize, Value)| {
         let data = json!({"query_id": query_id, "result": result, "is_final": number == last});
-        Event::default().event("result").data(data.to_string())
+        // Compact JSON has no line breaks.
+        format!("event: result\ndata: {data}\n\n")
     };
     results.into_iter().enumerate().map(event).collect()
 }

@@ -15,7 +15,7 @@ pub(super) enum Ranker {
     /// How well every word of the query is there.
     FullText,
     /// How similar the meaning is.
-    Meaning,
+    Semantic,
     /// All that speaks for an entry.
     Fused,
     /// The same without meaning.
@@ -23,10 +23,10 @@ pub(super) enum Ranker {
 }
 
 impl Ranker {
-    const ALL: [Self; 4] = [Self::FullText, Self::Meaning, Self::Fused, Self::Words];
+    const ALL: [Self; 4] = [Self::FullText, Self::Semantic, Self::Fused, Self::Words];
 
     pub fn needs_vectors(self) -> bool {
-        matches!(self, Self::Meaning | Self::Fused)
+        matches!(self, Self::Semantic | Self::Fused)
     }
 
     pub fn asks_who_spoke(self) -> bool {
@@ -36,7 +36,7 @@ impl Ranker {
     /// Who does it where the query has no vector.
     pub fn without_vectors(self) -> Option<Self> {
         match self {
-            Self::Meaning => None,
+            Self::Semantic => None,
             Self::Fused | Self::Words => Some(Self::Words),
             Self::FullText => Some(Self::FullText),
         }
@@ -145,9 +145,9 @@ mod tests {
         let words = Cursor { ranker: Ranker::Words, given: 1, score: 0.5, id: Uuid::nil() };
         assert_eq!(words.continues(&[Ranker::Fused]), Ok(Ranker::Words));
         assert_eq!(words.continues(&[Ranker::Words]), Ok(Ranker::Words));
-        assert!(words.continues(&[Ranker::Meaning]).is_err());
-        let meaning = Cursor { ranker: Ranker::Meaning, ..words };
-        assert_eq!(meaning.continues(&[Ranker::Meaning, Ranker::FullText]), Ok(Ranker::Meaning));
-        assert!(meaning.continues(&[Ranker::FullText]).is_err());
+        assert!(words.continues(&[Ranker::Semantic]).is_err());
+        let semantic = Cursor { ranker: Ranker::Semantic, ..words };
+        assert_eq!(semantic.continues(&[Ranker::Semantic, Ranker::FullText]), Ok(Ranker::Semantic));
+        assert!(semantic.continues(&[Ranker::FullText]).is_err());
     }
 }

@@ -59,7 +59,7 @@ pub(super) struct Ranked {
 }
 
 /// What is wanted of the hits.
-pub(super) struct Wanted {
+pub(super) struct HitPageRequest {
     pub limit: usize,
     /// Only the best of each conversation.
     pub grouped: bool,
@@ -70,7 +70,7 @@ pub(super) struct Wanted {
     pub list: List,
 }
 
-impl Wanted {
+impl HitPageRequest {
     fn given(&self) -> usize {
         self.after.map_or(0, |after| after.given as usize)
     }
@@ -87,7 +87,7 @@ pub(super) fn page(
     cx: &Context,
     question: &Question,
     (ranker, mut hits): (Ranker, Vec<Ranked>),
-    wanted: &Wanted,
+    wanted: &HitPageRequest,
 ) -> Result<Page<SearchHit>> {
     if wanted.grouped {
         hits = best_of_each(hits);
@@ -158,7 +158,7 @@ fn hydrated(
     cx: &Context,
     question: &Question,
     hits: &[Ranked],
-    wanted: &Wanted,
+    wanted: &HitPageRequest,
 ) -> Result<Vec<SearchHit>> {
     let ids: Vec<Uuid> = hits.iter().map(|hit| hit.id).collect();
     let mut found: HashMap<Uuid, search::Hydrated> =

@@ -1,7 +1,7 @@
 //! Ranking what the trees of a scope hold in memory.
 
 use super::fulltext;
-use super::page::{Explanation, Ranked, Wanted, best_of_each, by_rank};
+use super::page::{Explanation, HitPageRequest, Ranked, best_of_each, by_rank};
 use super::question::Question;
 use super::view::View;
 use crate::Context;
@@ -11,7 +11,7 @@ use memtrove_core::recall::fusion::{self, REACH};
 use memtrove_core::recall::lexical;
 use memtrove_recall::index::{Bm25, Candidate, Partition, Probe, QueryTerm, SpaceNo, TermStatistics};
 use memtrove_store::Tx;
-use memtrove_store::conversations::meaning::Tree;
+use memtrove_store::conversations::embeddings::Tree;
 use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 
@@ -21,11 +21,11 @@ const BEST_OF_TREE: usize = 500;
 const MOST_HITS: usize = 200_000;
 
 /// By how similar their meaning is.
-pub(super) fn by_meaning(
+pub(super) fn by_similarity(
     tx: &mut dyn Tx,
     cx: &Context,
     question: &Question,
-    wanted: &Wanted,
+    wanted: &HitPageRequest,
 ) -> Result<Vec<Ranked>> {
     let view = View::of(tx, question)?;
     let vectors = borrowed(&question.vectors);
@@ -64,7 +64,7 @@ pub(super) fn fused(
     tx: &mut dyn Tx,
     cx: &Context,
     question: &Question,
-    wanted: &Wanted,
+    wanted: &HitPageRequest,
 ) -> Result<Vec<Ranked>> {
     let view = View::of(tx, question)?;
     let mut statistics = TermStatistics::default();
@@ -101,7 +101,7 @@ pub(super) fn fused(
     let scores = fusion::rank(&worth, &evidence, &question.weights);
     // What has no word in common and is not similar either only lent to its neighbours.
     let floor = question.floor.unwrap_or_default();
-    let is_hit = |turn: &Found| {
+    let is_hit = |turn: &TurnCandidate| {
         let similarity = turn.evidence.similarity;
         turn.hit.has_words || floor <= 0.0 || similarity.is_some_and(|similarity| similarity >= floor)
     };
@@ -135,7 +135,7 @@ fn beginnings(
 }
 
 /// A turn that may be found, or that stands near one, and what speaks for it.
-struct Found {
+struct TurnCandidate {
     hit: Ranked,
     bm25: f32,
     evidence: fusion::Candidate,
@@ -158,7 +158,7 @@ impl Search<'_> {
         tree: &Tree,
         known: &Known,
         partition: &Partition<Turn>,
-        turns: &mut Vec<Found>,
+        turns: &mut Vec<TurnCandidate>,
     ) {
         let found = self.find(known, partition);
         let terms = self.terms(partition, &found);
@@ -177,7 +177,7 @@ impl Search<'_> {
                 position: known.position(turn, candidate.key) as u32,
             };
             let hit = Ranked { has_words: terms != 0, ..unranked(tree, known, turn) };
-            turns.push(Found { hit, bm25: candidate.lexical, evidence });
+            turns.push(TurnCandidate { hit, bm25: candidate.lexical, evidence });
         }
     }
 
@@ -232,19 +232,19 @@ impl Search<'_> {
 }
 
 /// Keeps the best by words and the best by meaning, so many of each at most, and what stands next to them.
-fn keep_best(turns: &mut Vec<Found>, count: usize) {
-    fn similarity(turn: &Found) -> f64 {
+fn keep_best(turns: &mut Vec<TurnCandidate>, count: usize) {
+    fn similarity(turn: &TurnCandidate) -> f64 {
         turn.evidence.similarity.unwrap_or_default()
     }
-    let least = |of: fn(&Found) -> f64| {
+    let least = |of: fn(&TurnCandidate) -> f64| {
         let mut values: Vec<f64> = turns.iter().map(of).collect();
         let at = count.min(values.len().saturating_sub(1));
         *values.select_nth_unstable_by(at, |a, b| b.total_cmp(a)).1
     };
     let (bm25, similar) = (least(|turn| f64::from(turn.bm25)), least(similarity));
     turns.sort_unstable_by_key(|turn| (turn.evidence.session, turn.evidence.position));
-    let is_best = |turn: &Found| f64::from(turn.bm25) > bm25 || similarity(turn) > similar;
-    let is_near = |one: &Found, other: &Found| {
+    let is_best = |turn: &TurnCandidate| f64::from(turn.bm25) > bm25 || similarity(turn) > similar;
+    let is_near = |one: &TurnCandidate, other: &TurnCandidate| {
         one.evidence.session == other.evidence.session
             && one.evidence.position.abs_diff(other.evidence.position) <= REACH
     };
@@ -288,7 +288,7 @@ fn unranked(tree: &Tree, known: &Known, turn: &Turn) -> Ranked {
 mod tests {
     use super::*;
 
-    fn found(position: u32, bm25: f32, similarity: f64) -> Found {
+    fn found(position: u32, bm25: f32, similarity: f64) -> TurnCandidate {
         let evidence = fusion::Candidate {
             terms: 0,
             similarity: Some(similarity),
@@ -305,12 +305,12 @@ mod tests {
             has_words: false,
             explanation: Explanation::Semantic,
         };
-        Found { hit, bm25, evidence }
+        TurnCandidate { hit, bm25, evidence }
     }
 
     #[test]
     fn the_best_are_kept_and_what_stands_next_to_them() {
-        let mut turns: Vec<Found> = (0..200)
+        let mut turns: Vec<TurnCandidate> = (0..200)
             .map(|position| match position {
                 99 => found(position, 5.0, 0.0),
                 150 => found(position, 0.0, 0.9),

@@ -6,7 +6,7 @@ use crate::conversations::trees::{Known, Turn};
 use memtrove_core::Result;
 use memtrove_recall::index::Partition;
 use memtrove_store::Tx;
-use memtrove_store::conversations::meaning::{self, Tree};
+use memtrove_store::conversations::embeddings::{self, Tree};
 
 /// The trees of a scope, as a unit of work sees them.
 pub(super) struct View {
@@ -16,7 +16,7 @@ pub(super) struct View {
 
 impl View {
     pub fn of(tx: &mut dyn Tx, question: &Question) -> Result<Self> {
-        let trees = meaning::trees(tx, &question.tenant, &question.scope)?;
+        let trees = embeddings::trees(tx, &question.tenant, &question.scope)?;
         Ok(Self { trees, has_tail: tx.has_untaken_texts()? })
     }
 

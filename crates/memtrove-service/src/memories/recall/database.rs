@@ -12,7 +12,9 @@ use memtrove_recall::index::{Candidate, TermStatistics, rescore};
 use memtrove_store::memories::index::Indexed;
 use memtrove_store::memories::scopes::ScopeRow;
 use memtrove_store::memories::{entries, index};
-use memtrove_store::vectors::{Care, Eyes, Named, Sight, TermCounts, VectorFilter, VectorIndex, WordQuery};
+use memtrove_store::vectors::{
+    Care, Named, PrivateOwner, TermCounts, VectorFilter, VectorIndex, VisibleTo, WordQuery,
+};
 use memtrove_store::{StoreError, Tx};
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
@@ -38,7 +40,7 @@ pub(super) fn statistics(
     viewer: &Viewer,
     terms: &[u64],
 ) -> Result<TermStatistics> {
-    let eyes = Eyes { user: viewer.user.as_deref(), client: viewer.client.as_deref() };
+    let eyes = PrivateOwner { user: viewer.user.as_deref(), client: viewer.client.as_deref() };
     let TermCounts { entries, counts } = vectors(tx)?.term_counts(row.no.0, eyes, terms)?;
     Ok(TermStatistics {
         pieces: entries.unsigned_abs(),
@@ -61,12 +63,12 @@ fn count_filtered(
     filter: VectorFilter<'_>,
     most: Option<i64>,
 ) -> Result<usize> {
-    let Sight::Perhaps(eyes) = filter.sight else {
+    let VisibleTo::Perhaps(eyes) = filter.sight else {
         return Ok(vectors(tx)?.count(row.no.0, &filter, most)? as usize);
     };
-    let certain = VectorFilter { sight: Sight::Surely(eyes), ..filter };
+    let certain = VectorFilter { sight: VisibleTo::Surely(eyes), ..filter };
     let mut counted = vectors(tx)?.count(row.no.0, &certain, most)? as usize;
-    let unsure = VectorFilter { sight: Sight::Unsure, ..filter };
+    let unsure = VectorFilter { sight: VisibleTo::Unsure, ..filter };
     let mut after = 0;
     while most.is_none_or(|most| counted < most as usize) {
         let named = vectors(tx)?.list(row.no.0, &unsure, after, BATCH)?;
@@ -93,7 +95,7 @@ fn kinds(admission: &Admission<'_>) -> Option<Vec<i64>> {
 
 fn filter<'a>(admission: &Admission<'a>, kinds: Option<&'a [i64]>) -> VectorFilter<'a> {
     let Viewer { user, client, team: _, all } = admission.viewer;
-    let eyes = Eyes { user: user.as_deref(), client: client.as_deref() };
+    let eyes = PrivateOwner { user: user.as_deref(), client: client.as_deref() };
     VectorFilter {
         now: admission.now.as_micros(),
         kinds,
@@ -101,7 +103,7 @@ fn filter<'a>(admission: &Admission<'a>, kinds: Option<&'a [i64]>) -> VectorFilt
         from: admission.conditions.from.map(Timestamp::as_micros),
         to: admission.conditions.to.map(Timestamp::as_micros),
         until: admission.until.map(Timestamp::as_micros),
-        sight: if *all { Sight::Everything } else { Sight::Perhaps(eyes) },
+        sight: if *all { VisibleTo::Everything } else { VisibleTo::Perhaps(eyes) },
         only: None,
         with_vector: false,
         terms: &[],

@@ -2,8 +2,8 @@ use super::*;
 use crate::rest::openspec::testing::{caller, code};
 use memtrove_core::memories::{Kind, Layer};
 
-fn asked(body: &Value) -> Result<Asked> {
-    Asked::read(Members::body(body)?, &Rules::default(), &caller("alice"))
+fn asked(body: &Value) -> Result<ParsedQuery> {
+    ParsedQuery::read(Members::body(body)?, &Rules::default(), &caller("alice"))
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::Memories;
 use memtrove_core::memories::{Kind, MemoryId};
 use memtrove_core::{Error, Result, Timestamp};
-use memtrove_store::memories::uses;
+use memtrove_store::memories::access_counts;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -14,9 +14,9 @@ const STEP: usize = 500;
 
 /// What was found since it was last written.
 #[derive(Default)]
-pub(super) struct Uses(Mutex<HashMap<MemoryId, (i64, Timestamp)>>);
+pub(super) struct AccessCounts(Mutex<HashMap<MemoryId, (i64, Timestamp)>>);
 
-impl Uses {
+impl AccessCounts {
     pub fn note(&self, ids: impl IntoIterator<Item = MemoryId>, at: Timestamp) {
         let mut uses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for id in ids {
@@ -44,7 +44,7 @@ impl Memories {
                 store
                     .write("count_uses", move |tx| {
                         for (id, count, at) in &step {
-                            uses::add(tx, *id, *count, *at)?;
+                            access_counts::add(tx, *id, *count, *at)?;
                         }
                         Ok::<_, Error>(())
                     })

@@ -9,14 +9,14 @@ const ROOT: &str = "/memories";
 
 /// A place under `/memories`: a file or a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct MemoryPath {
     /// As it is shown.
     shown: String,
     /// The file that would be there; none at `/memories` itself.
     file: Option<FilePath>,
 }
 
-impl Place {
+impl MemoryPath {
     /// Reads a path. What would lead out of `/memories`, in whatever spelling, is refused.
     pub(super) fn read(path: &str) -> Result<Self, Refusal> {
         let outside = || Refusal(format!("Error: Path must start with /memories, got: {path}"));
@@ -61,7 +61,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for MemoryPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.shown)
     }
@@ -80,28 +80,29 @@ mod tests {
 
     #[test]
     fn a_place_is_a_file_of_the_folder_memories() {
-        let place = Place::read("/memories/projects/plan.md").unwrap();
+        let place = MemoryPath::read("/memories/projects/plan.md").unwrap();
         assert_eq!(place.file().unwrap().as_str(), "memories/projects/plan.md");
         assert_eq!(place.prefix(), "memories/projects/plan.md/");
         assert_eq!(place.to_string(), "/memories/projects/plan.md");
         for root in ["/memories", "/memories/", "/memories//"] {
-            let place = Place::read(root).unwrap();
+            let place = MemoryPath::read(root).unwrap();
             assert_eq!((place.file(), place.to_string().as_str()), (None, "/memories"));
             assert_eq!(place.prefix(), "memories/");
         }
-        assert_eq!(Place::read("/memories/dir/").unwrap().to_string(), "/memories/dir");
+        assert_eq!(MemoryPath::read("/memories/dir/").unwrap().to_string(), "/memories/dir");
     }
 
     #[test]
     fn a_place_knows_the_folders_that_it_is_in() {
         let above = |path: &str| {
-            let above = Place::read(path).unwrap().above();
+            let above = MemoryPath::read(path).unwrap().above();
             above.into_iter().map(|path| path.to_string()).collect::<Vec<_>>()
         };
         assert_eq!(above("/memories/a/b/c.md"), ["memories/a", "memories/a/b"]);
         assert!(above("/memories/a").is_empty() && above("/memories").is_empty());
-        let contains =
-            |folder: &str, path: &str| Place::read(folder).unwrap().contains(&Place::read(path).unwrap());
+        let contains = |folder: &str, path: &str| {
+            MemoryPath::read(folder).unwrap().contains(&MemoryPath::read(path).unwrap())
+        };
         assert!(contains("/memories/a", "/memories/a/b") && contains("/memories", "/memories/a"));
         assert!(!contains("/memories/a", "/memories/a") && !contains("/memories/a", "/memories/ab"));
     }
@@ -109,7 +110,7 @@ mod tests {
     #[test]
     fn what_leads_elsewhere_is_refused() {
         for path in ["/etc/passwd", "memories/a", "/memoriesx/a", "/memory", "", "/", "/memories\\..\\a"] {
-            let refusal = Place::read(path).unwrap_err().0;
+            let refusal = MemoryPath::read(path).unwrap_err().0;
             assert_eq!(refusal, format!("Error: Path must start with /memories, got: {path}"));
         }
         for path in [
@@ -120,18 +121,18 @@ mod tests {
             "/memories/%2E%2E%2Fb",
             "/memories/a%5c..%5cb",
         ] {
-            let refusal = Place::read(path).unwrap_err().0;
+            let refusal = MemoryPath::read(path).unwrap_err().0;
             assert_eq!(refusal, format!("Error: Path {path} would escape /memories directory"));
         }
         for path in ["/memories/a//b", "/memories/./a", "/memories/a\nb", "/memories/ /a"] {
-            assert!(Place::read(path).unwrap_err().0.contains("is not valid"), "{path}");
+            assert!(MemoryPath::read(path).unwrap_err().0.contains("is not valid"), "{path}");
         }
     }
 
     proptest! {
         #[test]
         fn what_is_plainly_under_memories_is_there(below in "(/[a-z]{1,4}(\\.md)?){0,4}/?") {
-            let place = Place::read(&format!("/memories{below}"));
+            let place = MemoryPath::read(&format!("/memories{below}"));
             prop_assert!(place.is_ok(), "{:?}", place);
         }
 
@@ -139,7 +140,7 @@ mod tests {
         fn whatever_a_model_names_is_under_memories_or_refused(
             path in "(/memories/?|/?)(/?([a-z]{1,3}|\\.|\\.\\.|%2e|%2E%2e|%2F|%5c| |\\\\)){0,6}/?"
         ) {
-            if let Ok(place) = Place::read(&path) {
+            if let Ok(place) = MemoryPath::read(&path) {
                 prop_assert!(place.prefix().starts_with("memories/"));
                 if let Some(file) = place.file() {
                     prop_assert!(file.as_str().starts_with("memories/"));

@@ -1,11 +1,11 @@
 //! Taking texts in, in the background: first what can be said of them at once, then the vectors of the model that they
 //! should have in the end.
 
-use super::meaning::{Described, at_once};
+use super::embeddings::{Described, at_once};
 use crate::{Context, tasks};
 use memtrove_core::{Error, GroupId, Result};
 use memtrove_recall::embed::{EmbedError, Embedded};
-use memtrove_store::conversations::meaning::{self, Meaning, Waiting};
+use memtrove_store::conversations::embeddings::{self, EmbeddedText, Waiting};
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -79,8 +79,9 @@ pub(crate) async fn try_again(cx: &Arc<Context>) -> Result<(), String> {
 
 /// Takes in the next texts; whether there were some.
 async fn take_in(cx: &Arc<Context>) -> Result<bool> {
-    let waiting =
-        cx.store.read("texts_waiting", |tx| Ok::<_, Error>(meaning::waiting(tx, BATCH_TEXTS, BATCH_BYTES)?));
+    let waiting = cx
+        .store
+        .read("texts_waiting", |tx| Ok::<_, Error>(embeddings::waiting(tx, BATCH_TEXTS, BATCH_BYTES)?));
     let Some(Waiting { texts, numbers }) = waiting.await? else { return Ok(false) };
     let inner = cx.clone();
     let described = tokio::task::spawn_blocking(move || {
@@ -119,7 +120,7 @@ pub(crate) async fn upgrade(cx: &Arc<Context>) -> Result<Result<usize, EmbedErro
     // Two at a time would make the same vectors.
     let _turn = cx.upgrading.lock().await;
     let outdated = cx.store.read("texts_outdated", move |tx| {
-        Ok::<_, Error>(meaning::outdated(tx, &model, UPGRADE_TEXTS, BATCH_BYTES)?)
+        Ok::<_, Error>(embeddings::outdated(tx, &model, UPGRADE_TEXTS, BATCH_BYTES)?)
     });
     let texts = outdated.await?;
     if texts.is_empty() {
@@ -177,30 +178,30 @@ async fn vectors_one_by_one(
     Ok(made)
 }
 
-type ByTree = BTreeMap<GroupId, Vec<Meaning>>;
+type ByTree = BTreeMap<GroupId, Vec<EmbeddedText>>;
 
-fn by_tree(meanings: impl Iterator<Item = (Meaning, GroupId)>) -> ByTree {
+fn by_tree(embedded: impl Iterator<Item = (EmbeddedText, GroupId)>) -> ByTree {
     let mut trees = ByTree::new();
-    for (meaning, group) in meanings {
-        trees.entry(group).or_default().push(meaning);
+    for (text, group) in embedded {
+        trees.entry(group).or_default().push(text);
     }
     trees
 }
 
 /// Writes down what texts are found by: some trees at a time, so that whoever appends to one of them does not wait for long.
 async fn write(cx: &Context, trees: ByTree) -> Result<()> {
-    let trees: Vec<(GroupId, Vec<Meaning>)> = trees.into_iter().collect();
+    let trees: Vec<(GroupId, Vec<EmbeddedText>)> = trees.into_iter().collect();
     for some in trees.chunks(TREES_AT_ONCE) {
         let some = some.to_vec();
         let put = cx.store.write("put_meanings", move |tx| {
             // In one order, so that two who hold some do not wait for each other.
-            let firsts = some.iter().filter_map(|(_, meanings)| meanings.first());
+            let firsts = some.iter().filter_map(|(_, embedded)| embedded.first());
             let keys: BTreeSet<Uuid> = firsts.map(|first| first.conversation.0).collect();
             for key in &keys {
                 tx.lock(key.as_bytes())?;
             }
-            for (group, meanings) in &some {
-                meaning::put(tx, *group, meanings)?;
+            for (group, embedded) in &some {
+                embeddings::put(tx, *group, embedded)?;
             }
             Ok::<_, Error>(())
         });

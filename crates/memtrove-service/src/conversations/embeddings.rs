@@ -5,7 +5,7 @@ use memtrove_core::recall::document::{self, Parts};
 use memtrove_core::recall::terms::terms;
 use memtrove_core::text::Analyzer;
 use memtrove_recall::embed::Embedded;
-use memtrove_store::conversations::meaning::{Meaning, Text};
+use memtrove_store::conversations::embeddings::{EmbeddedText, Text};
 use memtrove_store::conversations::pieces::Piece;
 
 /// A text taken apart, before it is embedded.
@@ -23,14 +23,14 @@ impl<'t> Described<'t> {
     }
 
     /// With the vectors of its pieces, where there are some: then one of each.
-    pub fn with(self, analyzer: &Analyzer, vectors: Option<&[Embedded]>) -> Meaning {
+    pub fn with(self, analyzer: &Analyzer, vectors: Option<&[Embedded]>) -> EmbeddedText {
         let piece = |(at, piece): (usize, &&str)| {
             let terms = terms(analyzer, &self.parts.searched(piece));
             let vector =
                 vectors.and_then(|vectors| vectors.get(at)).map(|embedded| direction(&embedded.vector));
             Piece { vector: vector.unwrap_or_default(), terms: terms.counts, length: terms.length }
         };
-        Meaning {
+        EmbeddedText {
             text_no: self.text.no,
             entry: self.text.entry,
             conversation: self.text.conversation,
@@ -44,7 +44,7 @@ impl<'t> Described<'t> {
 }
 
 /// What a text is found by, as far as it can be said without waiting for anybody.
-pub(super) fn at_once(cx: &Context, text: &Text) -> Meaning {
+pub(super) fn at_once(cx: &Context, text: &Text) -> EmbeddedText {
     let described = Described::of(text);
     let vectors: Option<Vec<Embedded>> = if cx.settings.search.semantic {
         described.pieces.iter().map(|piece| cx.embeddings.now(piece)).collect()

@@ -4,7 +4,7 @@ use super::forget::{NOW, detach, plant, tenant, tree, user, write};
 use super::{Fixture, count};
 use memtrove_core::conversations::{Channel, Entry};
 use memtrove_core::{EntryId, Json};
-use memtrove_store::conversations::meaning::{self, Meaning, Text};
+use memtrove_store::conversations::embeddings::{self, EmbeddedText, Text};
 use memtrove_store::conversations::pieces::Piece;
 use memtrove_store::conversations::{entries, groups};
 use memtrove_store::files::forget;
@@ -64,12 +64,12 @@ async fn planted(store: &Store) {
 }
 
 async fn waiting(store: &Store) -> Vec<Text> {
-    let read = store.read("suite", |tx| meaning::waiting(tx, 100, usize::MAX));
+    let read = store.read("suite", |tx| embeddings::waiting(tx, 100, usize::MAX));
     read.await.unwrap().unwrap_or_default().texts
 }
 
-fn taken_in(text: &Text, model: Option<&str>) -> Meaning {
-    Meaning {
+fn taken_in(text: &Text, model: Option<&str>) -> EmbeddedText {
+    EmbeddedText {
         text_no: text.no,
         entry: text.entry,
         conversation: text.conversation,
@@ -92,7 +92,7 @@ async fn take_in(store: &Store, model: Option<&'static str>) {
 async fn put(store: &Store, texts: Vec<Text>, model: Option<&'static str>) {
     write(store, move |tx| {
         for text in &texts {
-            meaning::put(tx, text.group, &[taken_in(text, model)])?;
+            embeddings::put(tx, text.group, &[taken_in(text, model)])?;
             tx.take_in_texts(&[text.no])?;
         }
         Ok(())
@@ -101,10 +101,10 @@ async fn put(store: &Store, texts: Vec<Text>, model: Option<&'static str>) {
 }
 
 /// What a tree has after a change.
-async fn changed(store: &Store, number: u128, after: i64) -> Vec<Meaning> {
+async fn changed(store: &Store, number: u128, after: i64) -> Vec<EmbeddedText> {
     let read = store.read("suite", move |tx| {
         let mut found = Vec::new();
-        meaning::changed(tx, tree(number).0, after, &mut |meaning| found.push(meaning))?;
+        embeddings::changed(tx, tree(number).0, after, &mut |text| found.push(text))?;
         Ok::<_, StoreError>(found)
     });
     read.await.unwrap()
@@ -114,14 +114,14 @@ async fn changed(store: &Store, number: u128, after: i64) -> Vec<Meaning> {
 async fn last_change(store: &Store, number: u128) -> i64 {
     let read = store.read("suite", move |tx| {
         let scope = memtrove_store::conversations::search::Scope::Member(user("bob"));
-        let trees = meaning::trees(tx, &tenant(), &scope)?;
+        let trees = embeddings::trees(tx, &tenant(), &scope)?;
         Ok::<_, StoreError>(trees.into_iter().find(|found| found.group == tree(number).0).unwrap())
     });
     read.await.unwrap().changes
 }
 
 async fn tail(store: &Store, number: u128) -> Vec<String> {
-    let read = store.read("suite", move |tx| meaning::tail(tx, tree(number).0));
+    let read = store.read("suite", move |tx| embeddings::tail(tx, tree(number).0));
     read.await.unwrap().into_iter().map(|text| text.text).collect()
 }
 
@@ -145,9 +145,9 @@ pub async fn texts_are_numbered_in_the_order_they_are_written(fixture: impl Fixt
 pub async fn what_was_taken_in_is_no_longer_waiting(fixture: impl Fixture) {
     let store = fixture.store();
     planted(store).await;
-    let two = store.read("suite", |tx| meaning::waiting(tx, 2, usize::MAX)).await.unwrap().unwrap();
+    let two = store.read("suite", |tx| embeddings::waiting(tx, 2, usize::MAX)).await.unwrap().unwrap();
     assert_eq!((two.texts.len(), two.texts[1].no), (2, two.numbers[1]));
-    let one = store.read("suite", |tx| meaning::waiting(tx, 100, 1)).await.unwrap().unwrap();
+    let one = store.read("suite", |tx| embeddings::waiting(tx, 100, 1)).await.unwrap().unwrap();
     assert_eq!(one.texts.len(), 1, "no more than one once there are so many bytes");
 
     put(store, two.texts, Some("m")).await;
@@ -188,7 +188,7 @@ pub async fn a_text_that_was_replaced_meanwhile_is_not_taken_in(fixture: impl Fi
 
     put(store, texts, Some("m")).await;
 
-    let taken_in: Vec<EntryId> = changed(store, 1, 0).await.iter().map(|meaning| meaning.entry).collect();
+    let taken_in: Vec<EntryId> = changed(store, 1, 0).await.iter().map(|text| text.entry).collect();
     assert_eq!(taken_in, [entry(3), entry(4)]);
     assert!(changed(store, 2, 0).await.is_empty());
     assert_eq!(tail(store, 1).await, ["kings"], "its successor waits");
@@ -205,7 +205,7 @@ pub async fn what_is_derived_from_a_text_goes_with_it(fixture: impl Fixture) {
     write(store, |tx| groups::evict(tx, &tenant(), tree(1).0)).await;
     assert!(changed(store, 1, 0).await.is_empty());
     assert_eq!(changed(store, 2, 0).await.len(), 1, "others have theirs");
-    write(store, |tx| meaning::remove_tree(tx, tree(2).0)).await;
+    write(store, |tx| embeddings::remove_tree(tx, tree(2).0)).await;
     assert_eq!(count(store, "SELECT COUNT(*) FROM meanings").await, 0);
 }
 
@@ -216,7 +216,7 @@ pub async fn a_tree_is_read_on_from_the_last_change(fixture: impl Fixture) {
     take_in(store, Some("m")).await;
 
     let found = changed(store, 1, before).await;
-    let speakers: Vec<Option<&str>> = found.iter().map(|meaning| meaning.speaker.as_deref()).collect();
+    let speakers: Vec<Option<&str>> = found.iter().map(|text| text.speaker.as_deref()).collect();
     assert_eq!(speakers, [Some("alice"), Some(""), Some("Bob")]);
     let mut expected = taken_in(&texts[3], Some("m"));
     assert_eq!(found[2], expected, "it comes back as it was put");
@@ -239,8 +239,8 @@ pub async fn texts_of_another_model_are_outdated(fixture: impl Fixture) {
     }
     let outdated = |model: &'static str, limit| {
         store.read("suite", move |tx| {
-            let found = meaning::outdated(tx, model, limit, usize::MAX)?;
-            Ok::<_, StoreError>((found.len(), meaning::count_outdated(tx, model)?))
+            let found = embeddings::outdated(tx, model, limit, usize::MAX)?;
+            Ok::<_, StoreError>((found.len(), embeddings::count_outdated(tx, model)?))
         })
     };
     assert_eq!(outdated("b", 100).await.unwrap(), (3, 3));

@@ -168,7 +168,7 @@ pub fn waiting(tx: &mut dyn Tx, limit: usize, bytes: usize) -> Result<Option<Wai
 
 /// What a text is found by.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Meaning {
+pub struct EmbeddedText {
     /// The number of the text.
     pub text_no: i64,
     /// The entry the text belongs to.
@@ -189,8 +189,8 @@ pub struct Meaning {
 
 /// Writes what texts of a tree are found by, in place of what was known of these texts. A text that was replaced or removed
 /// meanwhile is passed over. Where the text names no speaker, it is the entry's author, as the entry names him now.
-pub fn put(tx: &mut dyn Tx, group: GroupId, meanings: &[Meaning]) -> Result<(), StoreError> {
-    let count = meanings.len() as i64;
+pub fn put(tx: &mut dyn Tx, group: GroupId, embedded: &[EmbeddedText]) -> Result<(), StoreError> {
+    let count = embedded.len() as i64;
     let last = tx.first(
         "UPDATE groups SET changes = changes + $2 WHERE id = $1 RETURNING changes",
         &[group.0.into(), count.into()],
@@ -198,8 +198,8 @@ pub fn put(tx: &mut dyn Tx, group: GroupId, meanings: &[Meaning]) -> Result<(), 
     )?;
     // Without its row the tree is out of reach, and its texts are on their way out.
     let Some(last) = last else { return Ok(()) };
-    for (change, meaning) in (last - count + 1..).zip(meanings) {
-        tx.post("DELETE FROM meanings WHERE text_no = $1", &[meaning.text_no.into()])?;
+    for (change, text) in (last - count + 1..).zip(embedded) {
+        tx.post("DELETE FROM meanings WHERE text_no = $1", &[text.text_no.into()])?;
         tx.post(
             concat!(
                 "INSERT INTO meanings \
@@ -209,13 +209,13 @@ pub fn put(tx: &mut dyn Tx, group: GroupId, meanings: &[Meaning]) -> Result<(), 
                 "), $5, $6, $7 FROM texts t JOIN entries e ON e.id = t.id WHERE t.no = $1 AND t.id = $2"
             ),
             &[
-                meaning.text_no.into(),
-                meaning.entry.0.into(),
+                text.text_no.into(),
+                text.entry.0.into(),
                 change.into(),
-                meaning.speaker.as_deref().into(),
-                i64::from(meaning.asks).into(),
-                meaning.model.as_deref().into(),
-                pieces::encode(&meaning.pieces).as_slice().into(),
+                text.speaker.as_deref().into(),
+                i64::from(text.asks).into(),
+                text.model.as_deref().into(),
+                pieces::encode(&text.pieces).as_slice().into(),
             ],
         )?;
     }
@@ -227,7 +227,7 @@ pub fn changed(
     tx: &mut dyn Tx,
     group: GroupId,
     after: i64,
-    each: &mut dyn FnMut(Meaning),
+    each: &mut dyn FnMut(EmbeddedText),
 ) -> Result<(), StoreError> {
     tx.query(
         "SELECT text_no, entry_id, conversation_id, ord, speaker, asks, model, pieces FROM meanings \
@@ -235,7 +235,7 @@ pub fn changed(
         &[group.0.into(), after.into()],
         Lock::None,
         &mut |row| {
-            each(Meaning {
+            each(EmbeddedText {
                 text_no: row.int(0)?,
                 entry: EntryId(row.uuid(1)?),
                 conversation: ConversationId(row.uuid(2)?),
