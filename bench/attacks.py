@@ -5,8 +5,11 @@ Each attack has a server of its own on loopback. While it lasts, another caller 
 connection of its own, again and again. Only the standard library is used: of HTTP/2 the script says what an attacker would say.
 """
 import argparse, datetime, http.client, json, os, pathlib, platform, re, resource, socket, struct, subprocess, tempfile, threading, time
+import urllib.parse
 
 MIB = 1024 * 1024
+# What bodies and answers have together, pages while they are made, caches, and 10,000 connections.
+MOST_MIB = 1024
 LISTED = "/v1/conversations/{}/entries?limit=200"
 
 
@@ -27,6 +30,8 @@ def main():
         "40 bodies of 20 MB over HTTP/1.1, 15 MB of each sent": (half_sent, seconds),
         "60 pages of 30 MB asked for over HTTP/1.1 and not read": (unread_http1, seconds),
         "60 pages of 30 MB asked for on one HTTP/2 connection without a window": (unread_http2, seconds),
+        "60 knowledge queries of 10 MB on one HTTP/2 connection without a window": (unread_queries, seconds),
+        "gRPC calls without a credential that send messages without end": (endless_messages, seconds),
         f"{idle:,} idle connections": (lambda server: idle_connections(server, idle), seconds),
         "mixed load of 8 callers": (mixed_load, 10 if options.quick else 60),
     }
@@ -35,13 +40,17 @@ def main():
         if not options.only or any(part in name for part in options.only):
             rows.append(measure(options.bin, name, attack, seconds, 3 if options.quick else 45))
             print(rows[-1].line(), flush=True)
-    text = report(rows)
+    hidden = []
+    if not options.only or any(part in HIDDEN for part in options.only):
+        hidden = hidden_memories(options.bin, 100 if options.quick else 2000)
+    text = report(rows, hidden)
     print("\n" + text)
     if options.write:
         pathlib.Path(__file__).parent.joinpath("results", "attacks.md").write_text(text)
     failed = [row.name for row in rows if row.during.failures]
-    if failed:
-        raise SystemExit(f"others were refused during: {', '.join(failed)}")
+    large = [row.name for row in rows if max(row.rss) > MOST_MIB]
+    if failed or large:
+        raise SystemExit(f"others were refused during {failed}; more than {MOST_MIB:,} MiB were taken during {large}")
 
 
 class Row:
@@ -157,6 +166,39 @@ def unread_http2(server):
     return Held([connection.socket], lambda: f"{connection.served} pages held, {connection.refused} refused with 503")
 
 
+def unread_queries(server):
+    attacker = Caller(server, "mallory")
+    scope = {"layer": "user", "identifiers": {"userId": "mallory"}}
+    for number in range(100):
+        if attacker.ask("POST", "/v1/memories", {"content": f"seat {number} " + "x" * 99_000, **scope}) != 201:
+            raise SystemExit(f"no memory: {attacker.text}")
+    query = urllib.parse.quote(json.dumps({"query": "seat", "options": {"limit": 100, "threshold": 0}}))
+    connection = Http2(server, window=0)
+    for _ in range(60):
+        connection.request("GET", f"/openspec/v1/knowledge/stream?type=query&user_id=mallory&query={query}", {}, None)
+    return Held([connection.socket], lambda: f"{connection.served} held, {connection.refused} refused with 503")
+
+
+def endless_messages(server):
+    """Valid messages of 16 KiB, one after the other, on a call that has one."""
+    connections = [Http2(server) for _ in range(4)]
+    message = frame(0, 0, 1, b"\0" + (16_379).to_bytes(4, "big") + bytes(16_379))
+
+    def send(connection):
+        headers = {"content-type": "application/grpc", "te": "trailers"}
+        connection.request("POST", "/memory.v1.SystemService/GetHealth", headers, b"")
+        try:
+            # Windows are not looked at: whoever breaks them is cut off, which is an answer too.
+            for _ in range(64 * 64):
+                connection.send(message)
+        except OSError:
+            pass
+
+    for connection in connections:
+        threading.Thread(target=send, args=(connection,), daemon=True).start()
+    return Held([connection.socket for connection in connections])
+
+
 def idle_connections(server, count):
     sockets, head = [], server.head("GET", "/health/live", None)
     for _ in range(count):
@@ -201,6 +243,45 @@ class Load:
         self.ended.set()
         for thread in self.threads:
             thread.join()
+
+
+HIDDEN = "memories that others hide"
+
+
+def hidden_memories(binary, rounds):
+    """How long a search takes beside memories that the caller may not see, and beside none: two projects in turns, so that whatever
+    else the machine does meets both."""
+    rows = []
+    for policy in ("private", "restricted"):
+        for count in (1, 1000, 10_000):
+            print(f"… {count:,} {policy} {HIDDEN}", flush=True)
+            with Server(binary) as server:
+                me, other = Caller(server, "victim"), Caller(server, "mallory")
+                for project in ("with", "without"):
+                    add(me, [memory(project, f"Dana prefers seat {n}") for n in range(100)])
+                access = {"policy": policy, **({"approvedUsers": ["nobody"]} if policy == "restricted" else {})}
+                secret = [{**memory("with", f"Dana hides seat {n}"), "accessPolicy": access} for n in range(count)]
+                for begin in range(0, count, 100):
+                    add(other, secret[begin:begin + 100])
+                took = {"with": Calls(), "without": Calls()}
+                for _ in range(rounds):
+                    for project, calls in took.items():
+                        query = {"query": "which seat?", "threshold": 0, "layers": ["project"], "identifiers": {"projectId": project}}
+                        began = time.perf_counter()
+                        if me.ask("POST", "/v1/memories:search", query) != 200:
+                            raise SystemExit(f"no search: {me.text}")
+                        calls.millis.append((time.perf_counter() - began) * 1000)
+                rows.append((policy, count, took["without"], took["with"]))
+    return rows
+
+
+def memory(project, content):
+    return {"content": content, "layer": "project", "identifiers": {"projectId": project}}
+
+
+def add(caller, memories):
+    if caller.ask("POST", "/v1/memories:bulkAdd", {"memories": memories}) not in (200, 201):
+        raise SystemExit(f"no memories: {caller.text}")
 
 
 def mixed_load(server):
@@ -387,7 +468,7 @@ def text(value):
     return bytes(encoded + [rest]) + data
 
 
-def report(rows):
+def report(rows, hidden):
     now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d")
     commit = subprocess.run(["git", "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True).stdout.strip()
     lines = [
@@ -399,7 +480,16 @@ def report(rows):
         "| attack | others before | during | after | refused | MiB before | during | after | |",
         "|---|--:|--:|--:|--:|--:|--:|--:|---|",
     ]
-    return "\n".join(lines + [row.line() for row in rows]) + "\n"
+    lines += [row.line() for row in rows]
+    if hidden:
+        lines += ["", "## What hidden memories tell by time", "",
+                  "A search in a project of 100 memories that the caller sees, beside others' memories that it does not see and beside none,",
+                  "in turns: microseconds at p50, and how often of two searches the one beside hidden memories takes longer (50 % tells",
+                  "nothing).", "", "| hidden | beside none | beside them | takes longer |", "|---|--:|--:|--:|"]
+        for policy, count, without, beside in hidden:
+            longer = sum(a < b for a, b in zip(without.millis, beside.millis)) / len(beside.millis)
+            lines.append(f"| {count:,} {policy} | {without.at(0.5) * 1000:,.0f} | {beside.at(0.5) * 1000:,.0f} | {longer:.0%} |")
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
