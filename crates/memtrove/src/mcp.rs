@@ -1,29 +1,27 @@
 //! `memtrove mcp`: the memory of one user for an agent, over standard input and output.
 //!
-//! An editor starts this process and talks to it line by line. A data folder has one owner, and a person has several
-//! editors: so whoever has the folder open holds a [door] open for the others, and whoever finds it taken passes its
-//! lines on through that door. When the owner goes, one of the others becomes it, unless it was a server: its folder is left to it
-//! ([relay]).
+//! An editor starts this process and talks to it line by line. A data folder has one owner, and a person has several editors: the
+//! first process opens the folder and a [socket], and the others pass their lines on to it. When the owner ends, one of the others
+//! takes its place ([relay]).
 //!
 //! Standard output belongs to the protocol; everything else goes to standard error.
 
-#[cfg(unix)]
-pub(crate) mod door;
-#[cfg(not(unix))]
-#[path = "mcp/no_door.rs"]
-pub(crate) mod door;
 mod lines;
-mod owner;
+pub(crate) mod owner;
 mod relay;
+#[cfg(unix)]
+pub(crate) mod socket;
+#[cfg(not(unix))]
+#[path = "mcp/no_socket.rs"]
+pub(crate) mod socket;
 
 use crate::adopt;
-use crate::config::{Config, DEFAULT, Flag, Inputs, LogFormat};
-use crate::serve::{StopSignals, refuse_problems};
+use crate::config::{Config, DEFAULT, Flag, Inputs};
+use crate::serve::{StopSignals, refuse_problems, start_telemetry};
 use anyhow::Context;
 use clap::Args;
 use memtrove_core::{Clock, SystemClock};
 use memtrove_server::mcp::{Bound, Local};
-use memtrove_server::telemetry::{self, TelemetryConfig};
 use relay::Relay;
 use std::path::PathBuf;
 use tokio::sync::watch;
@@ -72,26 +70,17 @@ pub async fn run(args: McpArgs) -> anyhow::Result<()> {
     let config = args.load()?;
     refuse_problems(&config)?;
     let signals = StopSignals::listen()?;
-    let _telemetry = telemetry::init(&TelemetryConfig {
-        format: match config.log.format {
-            LogFormat::Pretty => telemetry::LogFormat::Pretty,
-            LogFormat::Json => telemetry::LogFormat::Json,
-        },
-        filter: config.log.level.clone(),
-        otlp_endpoint: config.telemetry.otlp_endpoint.clone(),
-        ..TelemetryConfig::default()
-    })?;
+    let _telemetry = start_telemetry(&config)?;
     let local = args.local(&config);
-    // Said now, and not by whoever has the folder open.
+    // Said now, and not by the owner of the folder.
     Bound::local(local.clone()).context("--user, --tenant, --project or --agent")?;
     let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
     Relay::new(config, local, input, output).run(signals.first()).await
 }
 
-/// Resolves when this process is to stop.
-async fn told(stopped: &mut watch::Receiver<bool>) {
-    // An error means that whoever would say so is gone, which is as good.
-    drop(stopped.wait_for(|stopped| *stopped).await);
+/// Resolves when a flag is set, or nothing is left that could set it.
+async fn is_set(flag: &mut watch::Receiver<bool>) {
+    drop(flag.wait_for(|is_set| *is_set).await);
 }
 
 impl McpArgs {
@@ -119,7 +108,7 @@ impl McpArgs {
     fn local(&self, config: &Config) -> Local {
         Local {
             user: self.user.clone().unwrap_or_else(os_user),
-            // Decided here: whoever has the folder open may have another default.
+            // Decided here, because the owner of the folder may have another default.
             tenant: self.tenant.clone().unwrap_or_else(|| config.auth.default_tenant.clone()),
             project: self.project.clone(),
             agent: self.agent.clone(),
@@ -137,19 +126,12 @@ fn os_user() -> String {
 }
 
 /// The name of the account that this process runs under, where the machine keeps its accounts in a file.
-#[cfg(unix)]
 fn account() -> Option<String> {
-    use std::os::unix::fs::MetadataExt as _;
-    let uid = std::fs::metadata("/proc/self").ok()?.uid().to_string();
+    #[cfg(unix)]
+    let uid = rustix::process::getuid().as_raw().to_string();
+    #[cfg(not(unix))]
+    let uid = String::new();
     let accounts = std::fs::read_to_string("/etc/passwd").ok()?;
     let mut fields = accounts.lines().map(|line| line.split(':'));
-    fields.find_map(|mut fields| {
-        let name = fields.next()?;
-        (fields.nth(1)? == uid).then(|| name.to_owned())
-    })
-}
-
-#[cfg(not(unix))]
-fn account() -> Option<String> {
-    None
+    fields.find_map(|mut fields| Some(fields.next()?.to_owned()).filter(|_| fields.nth(1) == Some(&uid)))
 }

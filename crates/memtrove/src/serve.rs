@@ -3,7 +3,8 @@
 use crate::adopt;
 use crate::config::{AutoDerive, Config, Database, FilesProvider, LogFormat, size};
 use crate::descriptors;
-use crate::mcp::door::{self, Door, Holder, Kind};
+use crate::mcp::owner::{Hello, OwnerKind, OwnerProcess};
+use crate::mcp::socket::{self, SocketServer};
 use crate::terminal::{Paint, line};
 use anyhow::{Context, anyhow, bail};
 use memtrove_blobs::Blobs;
@@ -24,7 +25,7 @@ use memtrove_store::sqlite::{SqliteConfig, SqliteEngine};
 use memtrove_store::vault::{self, Vault};
 use memtrove_store::{Store, StoreError};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::net::TcpListener;
@@ -46,15 +47,7 @@ issuer or API keys.";
 pub async fn run(config: Config) -> anyhow::Result<()> {
     refuse_problems(&config)?;
     let signals = StopSignals::listen()?;
-    let _telemetry = telemetry::init(&TelemetryConfig {
-        format: match config.log.format {
-            LogFormat::Pretty => telemetry::LogFormat::Pretty,
-            LogFormat::Json => telemetry::LogFormat::Json,
-        },
-        filter: config.log.level.clone(),
-        otlp_endpoint: config.telemetry.otlp_endpoint.clone(),
-        ..TelemetryConfig::default()
-    })?;
+    let _telemetry = start_telemetry(&config)?;
     for warning in config.warnings() {
         tracing::warn!("{warning}");
     }
@@ -152,8 +145,8 @@ pub async fn launch(
         peers.close();
     };
     // Where every caller is believed, so are the user's own processes.
-    let door = match config.database()? {
-        Database::Sqlite(path) if local => Door::open(&path, Kind::Serve, services.clone()),
+    let socket = match config.database()? {
+        Database::Sqlite(path) if local => SocketServer::open(&path, OwnerKind::Serve, services.clone()),
         Database::Sqlite(_) | Database::Postgres(_) => None,
     };
     let (stop_tasks, tasks_stopped) = oneshot::channel::<()>();
@@ -170,8 +163,8 @@ pub async fn launch(
     };
     shell::run(listener, router, stop, limits).await;
 
-    if let Some(door) = door {
-        door.close().await;
+    if let Some(socket) = socket {
+        socket.close().await;
     }
     drop(stop_tasks);
     if tasks.await.is_err() {
@@ -180,6 +173,19 @@ pub async fn launch(
     upkeep.abort();
     tokio::task::spawn_blocking(move || store.close()).await?;
     Ok(())
+}
+
+/// Sets up logs and traces, for as long as the guard lives.
+pub(crate) fn start_telemetry(config: &Config) -> anyhow::Result<telemetry::Guard> {
+    Ok(telemetry::init(&TelemetryConfig {
+        format: match config.log.format {
+            LogFormat::Pretty => telemetry::LogFormat::Pretty,
+            LogFormat::Json => telemetry::LogFormat::Json,
+        },
+        filter: config.log.level.clone(),
+        otlp_endpoint: config.telemetry.otlp_endpoint.clone(),
+        ..TelemetryConfig::default()
+    })?)
 }
 
 /// The OpenAPI description of the REST API, as JSON.
@@ -219,18 +225,27 @@ fn held(config: &Config, error: anyhow::Error) -> anyhow::Error {
     else {
         return error;
     };
-    match door::holder(&path) {
-        Some(Holder { kind: Kind::Mcp, pid }) => anyhow!(
+    match owner_of(&path) {
+        Some(OwnerProcess { kind: OwnerKind::Mcp, pid }) => anyhow!(
             "another memtrove process uses this data folder ({}): `memtrove mcp`, process {pid}, which an editor started. \
              Close that editor first, or choose another folder with --data-dir. A server that is started before the editors \
              shares its folder with them",
             config.server.data_dir.display()
         ),
-        Some(Holder { kind: Kind::Serve, pid }) => {
+        Some(OwnerProcess { kind: OwnerKind::Serve, pid }) => {
             error.context(format!("a server is running, process {pid}"))
         }
         None => error,
     }
+}
+
+/// Asks which process owns a folder. On a thread of its own, because the caller may be on one that must not wait.
+fn owner_of(database: &Path) -> Option<OwnerProcess> {
+    let ask = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+        runtime.block_on(socket::connect(database, &Hello::Who)).ok().map(|(process, _)| process)
+    };
+    std::thread::scope(|scope| scope.spawn(ask).join().ok().flatten())
 }
 
 /// Opens the place where the bytes of attachments are kept. One on another machine may be away for now; that is said, and the

@@ -45,11 +45,6 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     DEFINITIONS.iter().map(|definition| definition.name)
 }
 
-/// Whether a tool leaves everything as it is, so that it can be called again when nobody knows whether it was.
-pub fn only_reads(name: &str) -> bool {
-    DEFINITIONS.iter().any(|definition| definition.name == name && definition.effect == Effect::Reads)
-}
-
 /// What a tool is.
 struct Definition {
     name: &'static str,
@@ -313,22 +308,5 @@ mod tests {
                 assert!(!super::super::tools::names_a_scope(name), "{}: {name}", tool.name);
             }
         }
-    }
-
-    #[test]
-    fn only_those_that_change_nothing_may_be_called_again_unseen() {
-        let reading: Vec<&str> = names().filter(|name| only_reads(name)).collect();
-        assert_eq!(
-            reading,
-            [
-                "recall",
-                "query_facts",
-                "memory_list_files",
-                "memory_load_file",
-                "memory_recall",
-                "search_conversations"
-            ]
-        );
-        assert!(!only_reads("nothing_of_ours"));
     }
 }

@@ -27,7 +27,6 @@ mod resources;
 mod tools;
 
 pub use bound::{Bound, Local};
-pub use catalogue::only_reads;
 pub use http::{PATH, router};
 
 use memtrove_service::Services;

@@ -2,6 +2,7 @@
 
 use crate::support::*;
 use memtrove_testkit::postgres::Database;
+use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -70,113 +71,151 @@ fn when_the_owner_is_killed_nothing_that_was_acknowledged_is_lost() {
         let found = agent.ok("recall", json!({"query": "notes of the others", "min_score": 0}));
         assert_eq!(found.matches("of the others.").count(), 2, "{found}");
     }
-    // Whoever comes now finds a door again.
+    // There is a socket again for the next one.
     let mut new = home.agent(&[]);
     assert!(new.ok("recall", json!({"query": "notes of the others", "min_score": 0})).contains("Note 0"));
 }
 
 /// Has a folder open as an owner does, and does what a test says.
-struct Pretender {
-    door: UnixListener,
+struct FakeOwner {
+    socket: UnixListener,
     _lock: std::fs::File,
 }
 
-impl Pretender {
+impl FakeOwner {
     /// Takes a folder that has been used, and is not.
     fn take(home: &Home) -> Self {
         let lock = std::fs::File::options().write(true).open(home.data().join("memtrove.db.lock")).unwrap();
         lock.lock().unwrap();
         let socket = home.data().join("memtrove.db.mcp");
         let _ = std::fs::remove_file(&socket);
-        Self { door: UnixListener::bind(socket).unwrap(), _lock: lock }
+        Self { socket: UnixListener::bind(socket).unwrap(), _lock: lock }
     }
 
-    /// Lets the next visitor in; says what it wants.
-    fn receive(&self) -> (Value, BufReader<UnixStream>) {
+    /// Accepts the next client, with its hello.
+    fn accept(&self) -> (Value, BufReader<UnixStream>) {
         let given_up = Instant::now() + PATIENCE;
-        self.door.set_nonblocking(true).unwrap();
-        let visitor = loop {
-            match self.door.accept() {
-                Ok((visitor, _)) => break visitor,
+        self.socket.set_nonblocking(true).unwrap();
+        let client = loop {
+            match self.socket.accept() {
+                Ok((client, _)) => break client,
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
-                    assert!(Instant::now() < given_up, "nobody comes to the door");
+                    assert!(Instant::now() < given_up, "nothing connects");
                     std::thread::sleep(Duration::from_millis(10));
                 }
                 Err(error) => panic!("{error}"),
             }
         };
-        visitor.set_nonblocking(false).unwrap();
-        let mut visitor = BufReader::new(visitor);
-        visitor.get_ref().set_read_timeout(Some(PATIENCE)).unwrap();
-        let hello = hear(&mut visitor);
-        say(&mut visitor, &json!({"here": {"kind": "mcp", "pid": std::process::id()}}));
-        (hello, visitor)
+        client.set_nonblocking(false).unwrap();
+        let mut client = BufReader::new(client);
+        client.get_ref().set_read_timeout(Some(PATIENCE)).unwrap();
+        let hello = hear(&mut client);
+        say(&mut client, &json!({"here": {"kind": "mcp", "pid": std::process::id()}}));
+        (hello, client)
     }
 
-    /// Lets an editor in whose session then has begun.
+    /// Accepts an editor, whose session then has begun.
     fn begin(&self, agent: &mut Agent) -> BufReader<UnixStream> {
         let params = json!({"protocolVersion": VERSION, "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}});
         let id = agent.ask("initialize", params);
-        let (hello, mut visitor) = self.receive();
+        let (hello, mut client) = self.accept();
         assert!(hello.get("join").is_some(), "{hello}");
-        assert_eq!(hear(&mut visitor)["method"], "initialize");
-        say(&mut visitor, &json!({"jsonrpc": "2.0", "id": id, "result": {}}));
+        assert_eq!(hear(&mut client)["method"], "initialize");
+        say(&mut client, &json!({"jsonrpc": "2.0", "id": id, "result": {}}));
         assert_eq!(agent.hear()["id"], id);
-        visitor
+        client
     }
 }
 
-fn hear(visitor: &mut BufReader<UnixStream>) -> Value {
+fn hear(client: &mut BufReader<UnixStream>) -> Value {
     let mut line = String::new();
-    visitor.read_line(&mut line).unwrap();
+    client.read_line(&mut line).unwrap();
     serde_json::from_str(&line).unwrap()
 }
 
-fn say(visitor: &mut BufReader<UnixStream>, message: &Value) {
-    visitor.get_mut().write_all(format!("{message}\n").as_bytes()).unwrap();
+fn say(client: &mut BufReader<UnixStream>, message: &Value) {
+    client.get_mut().write_all(format!("{message}\n").as_bytes()).unwrap();
+}
+
+/// An answer that says that the owner ended before it answered.
+#[track_caller]
+fn assert_owner_ended(answer: &Value) {
+    let error = &answer["error"];
+    assert_eq!((&error["code"], &error["data"]["code"]), (&json!(-32000), &json!("OWNER_ENDED")), "{answer}");
+    assert_eq!(error["data"]["retryable"], true, "{answer}");
+    assert!(error["message"].as_str().unwrap().contains("may or may not"), "{answer}");
+    assert!(error["data"]["hint"].as_str().unwrap().contains("look first"), "{answer}");
 }
 
 #[test]
-fn a_request_under_way_is_asked_again_if_it_reads_and_told_of_if_it_may_have_written() {
+fn a_request_under_way_when_the_owner_ends_gets_a_retryable_error_and_the_session_goes_on() {
     let home = Home::new();
     home.agent(&[]).ok("remember", json!({"text": "The owner is about to stop."}));
-    let owner = Pretender::take(&home);
+    let owner = FakeOwner::take(&home);
     let mut other = home.process(&[]);
-    let mut visit = owner.begin(&mut other);
-    let reads =
-        other.ask("tools/call", json!({"name": "recall", "arguments": {"query": "owner", "min_score": 0}}));
-    let writes =
-        other.ask("tools/call", json!({"name": "memory_log_event", "arguments": {"digest": "Maybe"}}));
-    // It has heard both when it goes, without a word.
-    assert_eq!(
-        (hear(&mut visit)["id"].as_i64(), hear(&mut visit)["id"].as_i64()),
-        (Some(reads), Some(writes))
+    let mut client = owner.begin(&mut other);
+    let recall = json!({"name": "recall", "arguments": {"query": "owner", "min_score": 0}});
+    let log = json!({"name": "memory_log_event", "arguments": {"digest": "Maybe"}});
+    let cancelled = other.ask("tools/call", recall.clone());
+    other.say(
+        &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": cancelled}})
+            .to_string(),
     );
-    drop((visit, owner));
-    let answers = [other.hear(), other.hear()];
-    let answer =
-        |id: i64| answers.iter().find(|answer| answer["id"] == id).unwrap_or_else(|| panic!("{answers:?}"));
-    assert!(succeeded(answer(reads)).contains("about to stop"));
-    let error = &answer(writes)["error"];
-    assert_eq!(error["code"], -32000, "{error}");
-    assert!(error["message"].as_str().unwrap().contains("may or may not"), "{error}");
+    let under_way = [other.ask("tools/call", recall.clone()), other.ask("tools/call", log)];
+    // It has read all of them when it ends, and half of an answer is none.
+    let read: Vec<Value> = (0..4).map(|_| hear(&mut client)["id"].clone()).collect();
+    assert_eq!(read, [json!(cancelled), Value::Null, json!(under_way[0]), json!(under_way[1])]);
+    client.get_mut().write_all(b"{\"jsonrpc\":\"2.0\",\"id\":").unwrap();
+    drop((client, owner));
+    for id in under_way {
+        let answer = other.hear();
+        assert_eq!(answer["id"], id, "{answer}");
+        assert_owner_ended(&answer);
+    }
+    assert!(succeeded(&other.request("tools/call", recall)).contains("about to stop"));
     assert!(other.ok("memory_log_event", json!({"digest": "Surely"})).starts_with("logged"));
+    assert!(!other.ok("memory_recall", json!({"query": "Maybe Surely"})).contains("Maybe"));
 }
 
 #[test]
-fn an_owner_that_is_slow_is_waited_for_as_long_as_it_is_at_the_door() {
+fn a_request_that_the_owner_did_not_read_goes_to_the_next() {
     let home = Home::new();
     drop(home.agent(&[]));
-    let owner = Pretender::take(&home);
+    let owner = FakeOwner::take(&home);
+    let mut other = home.process(&[]);
+    let client = owner.begin(&mut other);
+    // As an owner does that ends: it reads no more, and answers what it has read.
+    client.get_ref().shutdown(std::net::Shutdown::Read).unwrap();
+    let asked = other.ask("tools/call", json!({"name": "memory_log_event", "arguments": {"digest": "Once"}}));
+    std::thread::sleep(Duration::from_millis(200));
+    drop((client, owner));
+    let answer = other.hear();
+    assert!(answer["id"] == asked && succeeded(&answer).starts_with("logged"), "{answer}");
+}
+
+#[test]
+fn a_session_that_an_owner_refuses_is_not_begun_again_and_again() {
+    let mut agent = Home::new().process(&[]);
+    let refused = agent.request("initialize", json!({"protocolVersion": 7}));
+    assert!(refused.get("error").is_some(), "{refused}");
+    agent.begin();
+    assert_eq!(agent.ok("memory_list_files", json!({})), "no files");
+}
+
+#[test]
+fn an_owner_that_is_slow_is_waited_for_as_long_as_its_socket_replies() {
+    let home = Home::new();
+    drop(home.agent(&[]));
+    let owner = FakeOwner::take(&home);
     let mut agent = home.process(&[]);
-    let mut visit = owner.begin(&mut agent);
+    let mut client = owner.begin(&mut agent);
     let asked = agent.ask("tools/list", json!({}));
-    assert_eq!(hear(&mut visit)["id"], asked);
+    assert_eq!(hear(&mut client)["id"], asked);
     // It says nothing for so long that it is asked whether it lives, and so again.
     for _ in 0..2 {
-        assert_eq!(owner.receive().0, "who");
+        assert_eq!(owner.accept().0, "who");
     }
-    say(&mut visit, &json!({"jsonrpc": "2.0", "id": asked, "result": {"tools": []}}));
+    say(&mut client, &json!({"jsonrpc": "2.0", "id": asked, "result": {"tools": []}}));
     let answer = agent.hear();
     assert_eq!((&answer["id"], &answer["result"]["tools"]), (&json!(asked), &json!([])), "{answer}");
 }
@@ -220,6 +259,113 @@ fn when_the_owner_leaves_no_write_of_another_fails() {
     assert_eq!(usize::try_from(events).unwrap(), asked.len(), "and carried out once");
 }
 
+/// The process that has the folder of a home open.
+fn owner_of(home: &Home) -> u32 {
+    let mut stream = BufReader::new(UnixStream::connect(home.data().join("memtrove.db.mcp")).unwrap());
+    say(&mut stream, &json!("who"));
+    hear(&mut stream)["here"]["pid"].as_u64().unwrap().try_into().unwrap()
+}
+
+/// An editor that logs numbered events without waiting for the answers.
+struct Writer {
+    agent: Agent,
+    /// By the id of the request that logs it.
+    asked: HashMap<i64, usize>,
+}
+
+/// What the answers say of numbered events.
+#[derive(Default)]
+struct Outcomes {
+    logged: Vec<usize>,
+    unknown: Vec<usize>,
+}
+
+impl Writer {
+    fn log(&mut self, numbers: std::ops::Range<usize>) {
+        for number in numbers {
+            let arguments = json!({"digest": format!("Event {number}.")});
+            let id =
+                self.agent.ask("tools/call", json!({"name": "memory_log_event", "arguments": arguments}));
+            self.asked.insert(id, number);
+        }
+    }
+
+    #[track_caller]
+    fn note(&mut self, answer: &Value, outcomes: &mut Outcomes) {
+        let number = self.asked.remove(&answer["id"].as_i64().unwrap()).expect("one answer to each request");
+        if answer.get("error").is_some() {
+            assert_owner_ended(answer);
+            outcomes.unknown.push(number);
+        } else {
+            assert!(succeeded(answer).starts_with("logged"), "{answer}");
+            outcomes.logged.push(number);
+        }
+    }
+}
+
+#[test]
+fn when_owners_are_killed_no_write_is_lost_and_none_is_done_twice() {
+    const ROUNDS: usize = 10;
+    const WRITES: usize = 12;
+    let home = Home::new();
+    let writer = || Writer { agent: home.agent(&[]), asked: HashMap::new() };
+    let mut writers = vec![writer(), writer(), writer()];
+    let (mut outcomes, mut next) = (Outcomes::default(), 0);
+    for round in 0..ROUNDS {
+        for writer in &mut writers {
+            writer.log(next..next + WRITES);
+            next += WRITES;
+        }
+        let pid = owner_of(&home);
+        let owner = writers.iter().position(|writer| writer.agent.process.id() == pid).unwrap();
+        let mut killed = writers.swap_remove(owner);
+        // At another moment in every round.
+        for _ in 0..round {
+            let answer = writers[0].agent.hear();
+            writers[0].note(&answer, &mut outcomes);
+        }
+        killed.agent.signal("-KILL");
+        killed.agent.ended();
+        for line in killed.agent.rest() {
+            // Its last line may be half of one.
+            if let Ok(answer) = serde_json::from_str(&line) {
+                killed.note(&answer, &mut outcomes);
+            }
+        }
+        outcomes.unknown.extend(killed.asked.values());
+        for writer in &mut writers {
+            while !writer.asked.is_empty() {
+                let answer = writer.agent.hear();
+                writer.note(&answer, &mut outcomes);
+            }
+        }
+        writers.push(writer());
+    }
+    for writer in &mut writers {
+        writer.agent.hang_up();
+        assert!(writer.agent.ended().success());
+    }
+    assert!(outcomes.logged.len() > ROUNDS && outcomes.unknown.len() > ROUNDS, "too little was under way");
+    let database = rusqlite::Connection::open(home.data().join("memtrove.db")).unwrap();
+    let mut events = database.prepare("SELECT event FROM events").unwrap();
+    let mut times = vec![0; next];
+    for event in events.query_map([], |row| row.get::<_, Vec<u8>>(0)).unwrap() {
+        let event: Value = serde_json::from_slice(&event.unwrap()).unwrap();
+        let digest = event["digest"].as_str().unwrap();
+        let number = digest.trim_start_matches("Event ").trim_end_matches('.');
+        times[number.parse::<usize>().unwrap()] += 1;
+    }
+    outcomes
+        .logged
+        .iter()
+        .for_each(|number| assert_eq!(times[*number], 1, "event {number} was acknowledged"));
+    outcomes
+        .unknown
+        .iter()
+        .for_each(|number| assert!(times[*number] <= 1, "event {number} was logged twice"));
+    assert_eq!(outcomes.logged.len() + outcomes.unknown.len(), next);
+}
+
 #[test]
 fn answers_are_not_lost_when_the_owner_dies_after_the_editor_said_its_last() {
     let home = Home::new();
@@ -237,10 +383,11 @@ fn answers_are_not_lost_when_the_owner_dies_after_the_editor_said_its_last() {
     let answers: Vec<Value> = other.rest().iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     let answer =
         |id: i64| answers.iter().find(|answer| answer["id"] == id).unwrap_or_else(|| panic!("{answers:?}"));
-    assert!(succeeded(answer(reads)).contains("about to go"));
-    // Whether the owner had been sent it is not known to a test; the answer says which.
-    let written = answer(writes);
-    assert!(written.get("result").is_some() || written["error"]["code"] == -32000, "{written}");
+    // Whether the owner had been sent them is not known to a test; the answers say which.
+    for answer in [answer(reads), answer(writes)].into_iter().filter(|answer| answer.get("result").is_none())
+    {
+        assert_owner_ended(answer);
+    }
 }
 
 #[test]
@@ -252,13 +399,10 @@ fn an_owner_that_stops_amid_a_session_is_given_up_and_what_was_asked_is_answered
     let reads = other.ask("tools/call", json!({"name": "recall", "arguments": {"query": "before"}}));
     let writes =
         other.ask("tools/call", json!({"name": "memory_log_event", "arguments": {"digest": "Maybe"}}));
-    let answers = [other.hear(), other.hear()];
-    let answer =
-        |id: i64| answers.iter().find(|answer| answer["id"] == id).unwrap_or_else(|| panic!("{answers:?}"));
-    for (id, said) in [(reads, "does not answer"), (writes, "may or may not")] {
-        let error = &answer(id)["error"];
-        assert_eq!(error["code"], -32000, "{error}");
-        assert!(error["message"].as_str().unwrap().contains(said), "{error}");
+    for id in [reads, writes] {
+        let answer = other.hear();
+        assert_eq!(answer["id"], id, "{answer}");
+        assert_owner_ended(&answer);
     }
     assert!(!other.ended().success());
     assert!(other.errors().contains("does not answer"), "{}", other.errors());
@@ -275,7 +419,7 @@ fn is_root() -> bool {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_door_of_another_user_is_not_gone_through() {
+fn a_socket_of_another_user_is_not_used() {
     use std::os::fd::AsRawFd as _;
     use std::os::unix::process::CommandExt as _;
     if !is_root() {
@@ -372,14 +516,14 @@ fn an_editor_goes_while_its_server_is_away() {
 }
 
 #[test]
-fn the_tenant_is_the_visitors_not_the_owners() {
+fn the_tenant_is_the_clients_not_the_owners() {
     let home = Home::new();
     let server = server_in(&home, "");
     let mut command = home.command(&[]);
     command.env("MEMTROVE_AUTH__DEFAULT_TENANT", "acme");
-    let mut visitor = Agent::start(command);
-    visitor.begin();
-    visitor.ok("remember", json!({"text": "Acme alone knows this."}));
+    let mut client = Agent::start(command);
+    client.begin();
+    client.ok("remember", json!({"text": "Acme alone knows this."}));
     let listed = server.as_user("alice").get("/v1/memories?layer=user&userId=alice").expect(200);
     assert_eq!(listed.json["memories"], json!([]), "{}", listed.text);
     let found = home.agent(&["--tenant", "acme"]).ok("recall", json!({"query": "what does Acme know"}));
@@ -420,16 +564,16 @@ fn a_folder_that_is_shared_with_nobody_is_said_so() {
 fn an_owner_that_does_not_answer_is_given_up() {
     let home = Home::new();
     drop(home.agent(&[]));
-    // Holds the folder as a process of another version might: it opens the door and shuts it again.
+    // Holds the folder as a process of another version might: it accepts, and closes again.
     let lock = std::fs::File::options().write(true).open(home.data().join("memtrove.db.lock")).unwrap();
     lock.lock().unwrap();
     let socket = home.data().join("memtrove.db.mcp");
     let _ = std::fs::remove_file(&socket);
-    let door = std::os::unix::net::UnixListener::bind(socket).unwrap();
+    let listener = UnixListener::bind(socket).unwrap();
     let visits = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let counted = visits.clone();
     std::thread::spawn(move || {
-        while door.accept().is_ok() {
+        while listener.accept().is_ok() {
             counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         }
     });
@@ -484,7 +628,7 @@ fn folders_with_long_names_are_shared_too() {
 }
 
 #[test]
-fn a_stranger_at_the_door_is_turned_away() {
+fn a_client_that_does_not_greet_is_refused() {
     use std::io::{Read as _, Write as _};
     let home = Home::new();
     let mut agent = home.agent(&[]);

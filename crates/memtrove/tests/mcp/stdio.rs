@@ -141,7 +141,7 @@ fn sigterm_ends_it_cleanly() {
     agent.ok("remember", json!({"text": "Kept."}));
     agent.signal("-TERM");
     assert!(agent.ended().success());
-    // Closed properly: the log of the database is empty, and the door is shut.
+    // Closed properly: the log of the database is empty, and the socket is gone.
     let left: Vec<String> = std::fs::read_dir(home.data())
         .unwrap()
         .map(|file| file.unwrap().file_name().into_string().unwrap())
