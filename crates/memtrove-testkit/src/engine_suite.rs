@@ -17,6 +17,7 @@ mod embeddings;
 mod forget;
 mod memories;
 mod nodes;
+mod statements;
 mod vectors;
 
 pub use changes::*;
@@ -25,6 +26,7 @@ pub use forget::*;
 pub use memories::*;
 use memtrove_store::{Lock, Row, Store, StoreError, TextDocument, TextHit, TextQuery, Traces, TxExt, Value};
 pub use nodes::*;
+pub use statements::*;
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::ops::ControlFlow;
@@ -118,6 +120,10 @@ macro_rules! engine_suite {
             keys_whose_answers_tell_of_a_user_are_forgotten,
             pointers_are_due_when_their_document_changes,
             records_of_memories_are_no_versions_of_files,
+            a_memory_is_found_by_the_words_it_says_now,
+            one_memory_stands_for_what_several_state,
+            of_many_who_state_the_same_at_once_one_is_stored,
+            memories_of_older_versions_come_to_be_found_by_their_words,
             a_removed_event_leaves_the_others,
             a_lease_is_one_node_s_until_it_runs_out,
             of_many_who_ask_for_a_lease_one_gets_it,

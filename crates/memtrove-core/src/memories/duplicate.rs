@@ -116,7 +116,8 @@ fn shared(a: &[u32], b: &[u32], known: usize) -> usize {
     b.iter().filter(|word| take(word)).count()
 }
 
-fn normalise(content: &str) -> String {
+/// What two texts have in common that differ in case, spacing and sentence punctuation at the end only.
+pub fn normalise(content: &str) -> String {
     let mut text = String::with_capacity(content.len());
     for word in content.split_whitespace() {
         if !text.is_empty() {

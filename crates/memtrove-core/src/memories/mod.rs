@@ -41,6 +41,7 @@ pub mod scope;
 mod scoping;
 pub mod search;
 pub mod sessions;
+pub mod statement;
 pub mod stream_position;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -66,3 +67,4 @@ pub use refusal::{Code, Refusal};
 pub use scope::{ScopeHash, ScopeKey, resolve};
 pub use search::{Mode, Ranking, Search};
 pub use sessions::{Clear, EndSession, Promote};
+pub use statement::Statement;

@@ -577,6 +577,11 @@ pub const LEFT_OUT: &[(&str, &str)] = &[
     ("groups.changes", "counts what happened to `meanings`"),
     ("memory_scopes.searched", "which scopes the database searches, decided anew by the server that starts"),
     ("memory_scopes.searched_to", "how far what the database searches is filled"),
+    (
+        "memories.words",
+        "derived from what the entry says, under the key that seals it: made anew by the server",
+    ),
+    ("memories.statement", "goes with `memories.words`"),
     ("memory_vectors", "derived from `memory_index`"),
     ("memory_common_terms", "derived from `memory_index`"),
     ("changes_outbox", "archived as part of `changes`, with the numbers that are about to be given"),

@@ -38,7 +38,9 @@ macro_rules! columns {
     };
 }
 
-fn stored(
+pub(super) use columns;
+
+pub(super) fn stored(
     row: &dyn Row,
 ) -> Result<impl FnOnce(&mut dyn Tx) -> Result<Stored, StoreError> + use<>, StoreError> {
     let at = |column| Ok::<_, StoreError>(Timestamp::from_micros(row.int(column)?));
@@ -367,8 +369,8 @@ pub fn blank_private(tx: &mut dyn Tx, tenant: &Tenant, user: &str, last: MemoryN
             ],
         )?;
         tx.post(
-            "UPDATE memories SET content = $4, rest = $5 WHERE shared_by = $1 AND no <= $3 AND policy = $6 \
-             AND scope_no IN (SELECT id FROM memory_scopes WHERE tenant = $2)",
+            "UPDATE memories SET content = $4, rest = $5, words = $4, statement = NULL WHERE shared_by = $1 AND no <= $3 \
+             AND policy = $6 AND scope_no IN (SELECT id FROM memory_scopes WHERE tenant = $2)",
             &[
                 user.into(),
                 tenant.as_str().into(),

@@ -15,6 +15,7 @@ pub mod purge;
 pub mod scopes;
 pub mod searched;
 pub mod sessions;
+pub mod statements;
 pub mod texts;
 pub mod upgrades;
 pub mod versions;

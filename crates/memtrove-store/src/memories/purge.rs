@@ -133,7 +133,7 @@ fn blank(tx: &mut dyn Tx, limit: i64) -> Result<bool, StoreError> {
     let nothing = b"".as_slice();
     for (no, _, id) in &rows {
         tx.post(
-            "UPDATE memories SET content = $2, rest = $2 WHERE no = $1",
+            "UPDATE memories SET content = $2, rest = $2, words = $2, statement = NULL WHERE no = $1",
             &[(*no).into(), nothing.into()],
         )?;
         texts::blank(tx, MemoryId(*id))?;

@@ -2,6 +2,7 @@
 
 use super::index;
 use super::scopes::{self, ScopeRow};
+use super::statements::{self, Registration, where_vacant};
 use super::{MemoryNo, entries, facts, pointers, searched, texts};
 use crate::vault::{self, seal_contexts};
 use crate::{StoreError, Tx, TxExt};
@@ -54,11 +55,16 @@ impl Writing {
             vault::seal(tx, &tenant, &seal_contexts::memory_content(id), memory.content.as_bytes())?;
         let rest = entries::rest(memory);
         let rest = vault::seal(tx, &tenant, &seal_contexts::memory_rest(id), rest.as_bytes())?;
+        let Registration { words, statement } = Registration::of(tx, memory)?;
         let no = tx.first(
-            "INSERT INTO memories (id, scope_no, seq, kind, origin_kind, state, version, at, created_at, updated_at, \
-             occurred_at, expires_at, ttl_seconds, anchor, author_user, author_client, shared_by, policy, content, rest) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20) \
-             RETURNING no",
+            concat!(
+                "INSERT INTO memories (id, scope_no, seq, kind, origin_kind, state, version, at, created_at, updated_at, \
+                 occurred_at, expires_at, ttl_seconds, anchor, author_user, author_client, shared_by, policy, content, \
+                 rest, words, statement) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, \
+                 $17, $18, $19, $20, $21, ",
+                where_vacant!("$2", "$21", "$22", "0"),
+                ") RETURNING no"
+            ),
             &[
                 id.into(),
                 scope.0.into(),
@@ -80,6 +86,8 @@ impl Writing {
                 memory.policy.policy.as_str().into(),
                 (*content).into(),
                 (*rest).into(),
+                words.as_slice().into(),
+                statement.as_slice().into(),
             ],
             |row| row.int(0),
         )?;
@@ -93,6 +101,18 @@ impl Writing {
             pointers::put(tx, no, memory)?;
         }
         Ok(no)
+    }
+
+    /// Stores a new entry that stands for what it states from now on.
+    pub fn insert_first(
+        &mut self,
+        tx: &mut dyn Tx,
+        memory: &Memory,
+        terms: &Terms,
+    ) -> Result<MemoryNo, StoreError> {
+        let scope = self.open(tx, &memory.scope)?.row.no;
+        statements::take_over(tx, scope, memory)?;
+        self.insert(tx, memory, terms)
     }
 
     /// Stores a new version of an entry, if the one there is still `expected`; says whether.
@@ -125,10 +145,15 @@ impl Writing {
             vault::seal(tx, &tenant, &seal_contexts::memory_content(id), memory.content.as_bytes())?;
         let rest = entries::rest(memory);
         let rest = vault::seal(tx, &tenant, &seal_contexts::memory_rest(id), rest.as_bytes())?;
+        let Registration { words, statement } = Registration::of(tx, memory)?;
         tx.post(
-            "UPDATE memories SET seq = $2, kind = $3, origin_kind = $4, state = $5, version = $6, at = $7, updated_at = $8, \
-             occurred_at = $9, expires_at = $10, ttl_seconds = $11, anchor = $12, author_user = $13, author_client = $14, \
-             shared_by = $15, policy = $16, content = $17, rest = $18 WHERE no = $1",
+            concat!(
+                "UPDATE memories SET seq = $2, kind = $3, origin_kind = $4, state = $5, version = $6, at = $7, \
+                 updated_at = $8, occurred_at = $9, expires_at = $10, ttl_seconds = $11, anchor = $12, author_user = $13, \
+                 author_client = $14, shared_by = $15, policy = $16, content = $17, rest = $18, words = $19, statement = ",
+                where_vacant!("$21", "$19", "$20", "$1"),
+                " WHERE no = $1"
+            ),
             &[
                 no.0.into(),
                 seq.into(),
@@ -148,6 +173,9 @@ impl Writing {
                 memory.policy.policy.as_str().into(),
                 (*content).into(),
                 (*rest).into(),
+                words.as_slice().into(),
+                statement.as_slice().into(),
+                scope.0.into(),
             ],
         )?;
         index::remove(tx, scope, old_seq)?;

@@ -27,6 +27,8 @@ const STEPS: &[Step] = &[
     Step { name: "0005_attachments", works_with: 3, sql: include_str!("migrations/0005_attachments.sql") },
     // An older version would delete entries and leave what they said before.
     Step { name: "0006_texts", works_with: 6, sql: include_str!("migrations/0006_texts.sql") },
+    // An older version would change what entries say and leave what they are found by.
+    Step { name: "0007_statements", works_with: 7, sql: include_str!("migrations/0007_statements.sql") },
 ];
 
 /// How long a migration may take.

@@ -17,6 +17,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0008_searched", include_str!("migrations/0008_searched.sql")),
     ("0009_attachments", include_str!("migrations/0009_attachments.sql")),
     ("0010_texts", include_str!("migrations/0010_texts.sql")),
+    ("0011_statements", include_str!("migrations/0011_statements.sql")),
 ];
 
 /// The number of the newest step.

@@ -215,9 +215,14 @@ impl SealedTable {
     ) -> Result<(), StoreError> {
         let assign = |(at, column): (usize, &str)| format!("{column} = ${at}");
         let columns = self.columns.iter().map(|(column, _)| *column);
-        let columns: Vec<String> = (1..).zip(columns).map(assign).collect();
+        let mut columns: Vec<String> = (1..).zip(columns).map(assign).collect();
+        let contents_end = columns.len();
+        if self.name == "memories" {
+            // Their digests are made under the key that seals them: the server that starts makes them anew.
+            columns.push("words = NULL".into());
+        }
         let keys = self.key.iter().map(|(column, _)| *column);
-        let keys: Vec<String> = (columns.len() + 1..).zip(keys).map(assign).collect();
+        let keys: Vec<String> = (contents_end + 1..).zip(keys).map(assign).collect();
         let sql = format!("UPDATE {} SET {} WHERE {}", self.name, columns.join(", "), keys.join(" AND "));
         let contents = contents.iter().map(|content| content.as_deref().into());
         let params: Vec<Value<'_>> = contents.chain(key.iter().map(Value::from)).collect();

@@ -41,6 +41,11 @@ fn active_id(tx: &mut dyn Tx, tenant: &Tenant) -> Result<Option<DataKeyId>, Stor
     })
 }
 
+/// The keys that a tenant's content may be sealed with.
+pub(super) fn all_ids(tx: &mut dyn Tx, tenant: &Tenant) -> Result<Vec<DataKeyId>, StoreError> {
+    tx.rows("SELECT id FROM data_keys WHERE tenant = $1", &[tenant.as_str().into()], |row| id(row, 0))
+}
+
 /// The key of this id.
 pub(super) fn find(tx: &mut dyn Tx, id: DataKeyId) -> Result<Arc<Cipher>, Failure> {
     if let Some(cipher) = tx.vault().unwrapped(&id) {

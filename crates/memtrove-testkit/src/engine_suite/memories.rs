@@ -23,15 +23,15 @@ fn scope(layer: Layer, values: &[&str]) -> ScopeKey {
     ScopeKey::listed(tenant(), layer, values.iter().map(|value| (*value).to_owned()).collect()).unwrap()
 }
 
-fn of_alice() -> ScopeKey {
+pub(super) fn of_alice() -> ScopeKey {
     scope(Layer::User, &["alice"])
 }
 
-fn project() -> ScopeKey {
+pub(super) fn project() -> ScopeKey {
     scope(Layer::Project, &["p"])
 }
 
-fn memory(number: u128, scope: &ScopeKey, by: &str, metadata: Value) -> Memory {
+pub(super) fn memory(number: u128, scope: &ScopeKey, by: &str, metadata: Value) -> Memory {
     Memory {
         id: MemoryId(Uuid::from_u128(number)),
         scope: scope.clone(),
@@ -58,7 +58,7 @@ fn memory(number: u128, scope: &ScopeKey, by: &str, metadata: Value) -> Memory {
 }
 
 /// Stores entries.
-async fn remember(store: &Store, memories: Vec<Memory>) {
+pub(super) async fn remember(store: &Store, memories: Vec<Memory>) {
     write(store, move |tx| {
         let mut writing = Writing::default();
         for memory in &memories {
@@ -109,6 +109,8 @@ pub async fn forgotten_memories_say_nothing_before_they_go(fixture: impl Fixture
         let saying = count(store, "SELECT COUNT(*) FROM memories WHERE LENGTH(content) > 0").await;
         assert!(all == 12 || saying == 2, "some are gone while {saying} of {all} say something");
         let said = count(store, "SELECT COUNT(*) FROM memory_texts WHERE LENGTH(text) > 0").await;
+        let found_by = count(store, "SELECT COUNT(*) FROM memories WHERE LENGTH(words) > 0").await;
+        assert!(all == 12 || found_by == 2, "some are gone while {found_by} are found by what they said");
         assert!(all == 12 || said == 1, "some are gone while {said} are known to have said something");
     }
     assert!(taken > 6, "{taken} steps");
@@ -229,6 +231,8 @@ pub async fn a_forgotten_author_is_found_in_scopes_of_others(fixture: impl Fixtu
     write(store, move |tx| entries::blank_private(tx, &tenant(), "alice", last)).await;
     let saying = "SELECT COUNT(*) FROM memories WHERE shared_by = 'alice' AND LENGTH(content) > 0";
     assert_eq!(count(store, saying).await, 3, "only the private one says nothing");
+    let found_by = "SELECT COUNT(*) FROM memories WHERE shared_by = 'alice' AND LENGTH(words) > 0";
+    assert_eq!(count(store, found_by).await, 3, "and is found by nothing");
     steps(store, &begun, forget::clear_memory_names, 1).await;
     let named = "SELECT COUNT(*) FROM memory_versions v JOIN memories m ON m.no = v.no \
                  JOIN memory_scopes s ON s.id = m.scope_no WHERE v.user_id = 'alice'";
