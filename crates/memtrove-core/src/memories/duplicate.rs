@@ -31,11 +31,6 @@ impl Profile {
         Self { normalised, words }
     }
 
-    /// What two texts have in common that differ in case, spacing and sentence punctuation at the end only.
-    pub fn normalised(&self) -> &str {
-        &self.normalised
-    }
-
     fn words(&self) -> impl Iterator<Item = &str> {
         self.words.iter().map(|at| &self.normalised[at.clone()])
     }

@@ -10,6 +10,7 @@ use super::provider::{
     Write, Written,
 };
 use super::recall::{self, Admission, ScopeCache};
+use super::remember::stating_already;
 use super::stream::Bus;
 use crate::Context;
 use futures_util::FutureExt;
@@ -101,7 +102,7 @@ impl Embedded {
             .iter()
             .map(|write| match write {
                 Write::Remove(_) => Terms::default(),
-                Write::Insert(memory) | Write::Replace { memory, .. } => terms_of(&self.cx, memory),
+                _ => terms_of(&self.cx, write.memory()),
             })
             .collect()
     }
@@ -172,7 +173,7 @@ impl Embedded {
         let undone = self.store.write("undo_memories", move |tx| {
             let mut writing = Writing::default();
             for write in writes.iter() {
-                if let Write::Insert(memory) = write {
+                if let Write::Insert(memory) | Write::Remember { memory, .. } = write {
                     writing.remove(tx, memory, None)?;
                 }
             }
@@ -249,8 +250,11 @@ fn apply(
     let mut writing = Writing::default();
     for (write, terms) in writes.iter().zip(terms) {
         let done = match write {
-            Write::Insert(memory) => {
-                let no = writing.insert(tx, memory, terms)?;
+            Write::Insert(memory) | Write::Remember { memory, .. } => {
+                let no = match write {
+                    Write::Remember { .. } => writing.insert_first(tx, memory, terms)?,
+                    _ => writing.insert(tx, memory, terms)?,
+                };
                 if is_provisional(memory) {
                     upgrades::add(tx, no)?;
                 }
@@ -281,6 +285,12 @@ pub(super) fn possible(tx: &mut dyn Tx, write: &Write) -> Result<bool> {
     let version = entries::version(tx, memory.scope.tenant(), memory.id)?;
     Ok(match write {
         Write::Insert(memory) => version.is_none() && states_anew(tx, memory)?,
+        Write::Remember { memory, viewer } => {
+            let span = Span { scope: memory.scope.clone(), until: None };
+            version.is_none()
+                && states_anew(tx, memory)?
+                && stating_already(tx, &span, memory, viewer)?.is_none()
+        }
         Write::Replace { memory, expected } => version == Some(*expected) && states_anew(tx, memory)?,
         Write::Remove(memory) => version == Some(memory.version),
     })

@@ -130,7 +130,7 @@ impl Entry {
         for (number, write) in writes.iter().enumerate() {
             let memory = write.memory();
             let update = match write {
-                Write::Insert(_) => Update::Created,
+                Write::Insert(_) | Write::Remember { .. } => Update::Created,
                 Write::Replace { .. } => Update::Updated,
                 Write::Remove(_) => Update::Deleted,
             };

@@ -57,6 +57,7 @@ impl Memories {
         let chores = [
             ("sweeping expired memories", self.sweep().await),
             ("applying retention to memories", self.retain().await),
+            ("making memories found by their words", self.register_words().await),
             ("looking at what points at files", self.check_pointers().await),
             ("clearing away scopes of memories", self.clear_away().await.map(|_| ())),
             ("purging idempotency keys of memories", self.purge_keys().await),

@@ -70,9 +70,6 @@ use stream::Bus;
 use tokio::sync::{Mutex, Notify};
 use turns::Turns;
 
-/// So many scopes can remember something at once, if they do not get in each other's way by chance.
-const REMEMBERING: usize = 64;
-
 /// What is told to callers and means something to the server alone is sealed with these.
 #[derive(Clone, Copy)]
 pub(crate) struct Keys {
@@ -100,8 +97,6 @@ struct Parts {
     /// Held while an entry is copied to another scope, and behind it a lease that holds off other nodes: two that look for what
     /// says the same at the same time would both find nothing, and both copy.
     promoting: Mutex<()>,
-    /// Held while words are looked for and, if nothing says them, stored; each scope has one of these.
-    remembering: [Mutex<()>; REMEMBERING],
     consolidating: UnderWay,
     /// Of those who change an entry.
     turns: Turns<MemoryId>,
@@ -127,7 +122,6 @@ impl Memories {
             keys,
             upgrades: Notify::new(),
             promoting: Mutex::default(),
-            remembering: std::array::from_fn(|_| Mutex::default()),
             consolidating: UnderWay::default(),
             turns: Turns::default(),
             stating: Turns::default(),

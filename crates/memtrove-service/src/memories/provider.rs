@@ -101,6 +101,13 @@ pub struct Span {
 pub enum Write {
     /// A new entry. Its id is fixed before the first attempt, so that another attempt does no harm.
     Insert(Arc<Memory>),
+    /// A new entry, unless one that somebody sees states the same already.
+    Remember {
+        /// The new entry.
+        memory: Arc<Memory>,
+        /// Who must see the other.
+        viewer: Viewer,
+    },
     /// A new version of an entry that is still at another.
     Replace {
         /// The new version.
@@ -116,7 +123,10 @@ impl Write {
     /// The entry that is written.
     pub fn memory(&self) -> &Arc<Memory> {
         match self {
-            Self::Insert(memory) | Self::Replace { memory, .. } | Self::Remove(memory) => memory,
+            Self::Insert(memory)
+            | Self::Remember { memory, .. }
+            | Self::Replace { memory, .. }
+            | Self::Remove(memory) => memory,
         }
     }
 }

@@ -1,20 +1,22 @@
 //! Remembering and forgetting by words: the same words again are the same memory, not a second one.
+//!
+//! What says some words is looked up by their digest (`store/memories/statements.rs`), where it is stored anew in the unit of work
+//! that does so: of two that remember the same at once, one finds what the other stored.
 
 use super::Memories;
-use super::provider::ScanQuery;
-use crate::lease;
-use memtrove_core::Result;
-use memtrove_core::memories::cursor::Position;
-use memtrove_core::memories::duplicate::Profile;
-use memtrove_core::memories::{Conditions, Memory, MemoryCaller, MemoryId, Mode, NewMemory, Ranking, Search};
+use super::entries::settle_state;
+use super::provider::{Span, Write, Written};
+use memtrove_core::memories::{
+    Conditions, Memory, MemoryCaller, MemoryId, NewMemory, Search, Statement, Viewer,
+};
+use memtrove_core::{Error, Result};
+use memtrove_store::memories::{ScopeNo, scopes, statements};
+use memtrove_store::{Store, Tx};
 use serde_json::Value;
+use std::sync::Arc;
 
-/// Entries with the same words are looked for among so many that come nearest.
-const CANDIDATES: usize = 50;
-/// A text that has words scores more than this where it is looked for by itself.
-const LEAST_SCORE: f64 = 0.5;
-/// Entries that are looked at together where no search helps.
-const PAGE: usize = 500;
+/// Entries that a step makes found by their words.
+const STEP: i64 = 500;
 
 /// What became of something to remember.
 #[derive(Debug, Clone)]
@@ -26,85 +28,136 @@ pub struct Remembered {
 }
 
 impl Memories {
-    /// Stores an entry unless one in the same scope says the same words already.
+    /// Stores an entry unless one in the same scope that the caller sees states the same already.
     pub async fn remember(&self, caller: &MemoryCaller, body: &Value) -> Result<Remembered> {
         let new = NewMemory::read(body, self.rules(), caller)?;
-        // One after the other: two that look for the same words at the same time would both find none.
-        let turns = &self.parts.remembering;
-        let _alone = turns[usize::from(new.scope.hash().0[0]) % turns.len()].lock().await;
-        let name = lease::of_scope("remember", &new.scope);
-        lease::in_turn(&self.cx, &name, self.remember_alone(caller, new)).await
+        let viewer = caller.viewer(&new.identifiers);
+        // A fork says what its ancestors said before it. The scope itself counts also where nobody may look any more.
+        let mut spans = self.spans(caller, vec![new.scope.clone()]).await?;
+        spans.retain(|span| span.scope != new.scope);
+        spans.push(Span { scope: new.scope.clone(), until: None });
+        let (mut memory, actor) = self.draft(caller, new, false).await?;
+        let mut is_embedded = false;
+        loop {
+            if let Some(memory) = self.stating_already(&spans, &memory, &viewer).await? {
+                return Ok(Remembered { memory, created: false });
+            }
+            if !is_embedded {
+                memory.embedding = self.embed(caller.tenant().as_str(), &memory.content).await?;
+                settle_state(&mut memory);
+                is_embedded = true;
+            }
+            let journal = self.journal(actor.clone(), memory.created_at, 1, "add");
+            let stored = Arc::new(memory.clone());
+            let write = Write::Remember { memory: stored.clone(), viewer: viewer.clone() };
+            if self.write(vec![write], journal).await? == Written::Done {
+                self.added(&[stored]).await;
+                return Ok(Remembered { memory, created: true });
+            }
+            // Somebody was faster; or it is a fact that somebody states out of sight.
+            self.refuse_restated(&memory).await?;
+        }
     }
 
-    async fn remember_alone(&self, caller: &MemoryCaller, new: NewMemory) -> Result<Remembered> {
-        let search = Search {
-            query: new.content.clone(),
-            scopes: vec![new.scope.clone()],
-            viewer: caller.viewer(&new.identifiers),
-            identifiers: new.identifiers.clone(),
-            limit: CANDIDATES,
-            threshold: LEAST_SCORE,
-            conditions: Conditions { kinds: Some(vec![new.kind]), ..Conditions::default() },
-            include_embedding: false,
-            include_overridden: true,
-            dedupe: false,
-            ranking: Ranking::Score,
-            mode: Mode::Hybrid,
-            explain: false,
+    /// The entry that a viewer sees and that states what another one would.
+    async fn stating_already(&self, spans: &[Span], new: &Memory, viewer: &Viewer) -> Result<Option<Memory>> {
+        let store = if Self::is_volatile(new.kind) { &self.parts.ram } else { &self.cx.store };
+        let new = Arc::new((new.clone(), viewer.clone()));
+        let look_up = move |tx: &mut dyn Tx, span: &Span| {
+            Ok(stating_already(tx, span, &new.0, &new.1)?.into_iter().collect())
         };
-        if let Some(memory) = self.saying(caller, search).await?.into_iter().next() {
-            return Ok(Remembered { memory, created: false });
-        }
-        Ok(Remembered { memory: self.create(caller, new, true).await?, created: true })
+        Ok(self.look_up(store, spans, look_up).await?.into_iter().next())
     }
 
     /// Deletes the entries of some layers that say these very words, whatever their case, their spacing and the punctuation
-    /// at their end; says which ones it were. The body is that of a search.
+    /// at their end; says which they were. The body is that of a search.
     pub async fn forget_words(&self, caller: &MemoryCaller, body: &Value) -> Result<Vec<MemoryId>> {
-        let search = Search {
-            limit: CANDIDATES,
-            threshold: LEAST_SCORE,
-            include_overridden: true,
-            dedupe: false,
-            ranking: Ranking::Score,
-            ..Search::read(body, self.rules(), caller)?
-        };
+        let Search { query, scopes, viewer, conditions, .. } = Search::read(body, self.rules(), caller)?;
+        let spans = self.spans(caller, scopes).await?;
+        let (now, wanted) = (self.now(), Arc::new((query, viewer, conditions)));
         let mut forgotten = Vec::new();
-        for memory in self.saying(caller, search).await? {
-            if self.delete(caller, &memory.id.to_string(), &[], None).await? {
-                forgotten.push(memory.id);
+        for store in [&self.cx.store, &self.parts.ram] {
+            let wanted = wanted.clone();
+            let look_up = move |tx: &mut dyn Tx, span: &Span| {
+                let (query, viewer, conditions) = &*wanted;
+                let mut found = saying(tx, span, query)?;
+                found.retain(|memory| {
+                    memory.is_live(now)
+                        && viewer.sees(&memory.policy, &memory.created_by)
+                        && conditions.admits(memory)
+                });
+                Ok(found)
+            };
+            for memory in self.look_up(store, &spans, look_up).await? {
+                if self.delete(caller, &memory.id.to_string(), &[], None).await? {
+                    forgotten.push(memory.id);
+                }
             }
         }
         Ok(forgotten)
     }
 
-    /// What says the very words of a search's query.
-    async fn saying(&self, caller: &MemoryCaller, search: Search) -> Result<Vec<Memory>> {
-        let words = Profile::of(&search.query);
-        let says = |memory: &Memory| Profile::of(&memory.content).normalised() == words.normalised();
-        if search.query.contains(char::is_alphanumeric) {
-            let found = self.search(caller, search).await?.hits.into_iter().map(|hit| hit.memory);
-            return Ok(found.filter(says).collect());
-        }
-        // No search finds what has no words, such as an emoji. It is rare, so each entry is looked at.
-        let spans = self.spans(caller, search.scopes).await?;
-        let mut query = ScanQuery {
-            viewer: search.viewer,
-            conditions: search.conditions,
-            after: None,
-            limit: PAGE,
-            with_embeddings: false,
-            now: self.now(),
-        };
-        let mut found = Vec::new();
+    /// Looks something up by its words in each of some scopes, whose entries are all made found by theirs first.
+    async fn look_up(
+        &self,
+        store: &Store,
+        spans: &[Span],
+        look_up: impl Fn(&mut dyn Tx, &Span) -> Result<Vec<Memory>> + Clone + Send + 'static,
+    ) -> Result<Vec<Memory>> {
         loop {
-            let page = self.scan(spans.clone(), query.clone()).await?.memories;
-            query.after = page.last().map(Position::of);
-            let is_last = page.len() < PAGE;
-            found.extend(page.into_iter().filter(says));
-            if is_last {
-                return Ok(found);
-            }
+            let (spans, look_up) = (spans.to_vec(), look_up.clone());
+            let looked_up = store.read("find_words", move |tx| {
+                let mut found = Vec::new();
+                for span in &spans {
+                    if let Some(scope) = scopes::find(tx, &span.scope)?
+                        && !statements::is_registered(tx, scope.no)?
+                    {
+                        return Ok::<_, Error>(Err(scope.no));
+                    }
+                    found.extend(look_up(tx, span)?);
+                }
+                Ok(Ok(found))
+            });
+            match looked_up.await? {
+                Ok(found) => return Ok(found),
+                Err(scope) => register(store, Some(scope)).await?,
+            };
         }
     }
+
+    /// Makes every entry found by its words: those that an older version wrote, for example.
+    pub(super) async fn register_words(&self) -> Result<()> {
+        while register(&self.cx.store, None).await? > 0 {}
+        Ok(())
+    }
+}
+
+/// Makes some entries found by their words; says how many.
+async fn register(store: &Store, scope: Option<ScopeNo>) -> Result<usize> {
+    store.write("register_words", move |tx| Ok::<_, Error>(statements::register(tx, scope, STEP)?)).await
+}
+
+/// The entries of a scope that say the very words.
+fn saying(tx: &mut dyn Tx, span: &Span, words: &str) -> Result<Vec<Memory>> {
+    let Some(scope) = scopes::find(tx, &span.scope)? else { return Ok(Vec::new()) };
+    let found = statements::saying(tx, span.scope.tenant(), scope.no, words)?.into_iter();
+    let found = found.map(|stored| stored.memory);
+    Ok(found.filter(|memory| span.until.is_none_or(|until| memory.created_at <= until)).collect())
+}
+
+/// The entry of a scope that states what a new one would, and that the viewer sees.
+pub(super) fn stating_already(
+    tx: &mut dyn Tx,
+    span: &Span,
+    new: &Memory,
+    viewer: &Viewer,
+) -> Result<Option<Memory>> {
+    let conditions = Conditions { kinds: Some(vec![new.kind]), ..Conditions::default() };
+    let is_the_same = |other: &Memory| {
+        other.is_live(new.created_at)
+            && viewer.sees(&other.policy, &other.created_by)
+            && conditions.admits(other)
+            && Statement::of(other).is_like(&Statement::of(new))
+    };
+    Ok(saying(tx, span, &new.content)?.into_iter().find(is_the_same))
 }
