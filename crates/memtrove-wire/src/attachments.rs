@@ -4,6 +4,7 @@ use crate::enums::words;
 use memtrove_core::attachments as domain;
 use memtrove_core::{AttachmentId, EntryId, Timestamp, UserId};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 words!(
@@ -61,6 +62,7 @@ pub struct CreateAttachmentRequest {
 }
 
 /// A file that belongs to an entry, or will.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Attachment {
@@ -74,22 +76,17 @@ pub struct Attachment {
     #[schema(example = "image/png")]
     pub content_type: String,
     /// Its name, if it has one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub filename: Option<String>,
     /// How many bytes it has, once they are here.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
     /// The digest of its bytes in hexadecimal digits, once they are here.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
     /// When it goes, unless an entry refers to it by then.
     #[schema(value_type = Option<String>, format = DateTime)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
     /// Where its bytes are.
     pub status: AttachmentStatus,
     /// Where it is fetched from.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub source_url: Option<String>,
 }
 
@@ -121,6 +118,7 @@ pub struct DownloadUrl {
 }
 
 /// A file, as an admin sees it.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AdminAttachmentSummary {
@@ -130,39 +128,31 @@ pub struct AdminAttachmentSummary {
     /// Where its bytes are kept; several records may share them.
     pub storage_key: String,
     /// Its name, if it has one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub filename: Option<String>,
     /// What kind of file it is.
     pub content_type: String,
     /// How many bytes it has, once they are here.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
     /// The digest of its bytes in hexadecimal digits, once they are here.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
     /// Who brought it; absent once that user was forgotten.
     #[schema(value_type = Option<String>)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub user_id: Option<UserId>,
     /// The entry it belongs to.
     #[schema(value_type = Option<Uuid>)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub entry_id: Option<EntryId>,
     /// When it goes by itself; absent once it belongs to an entry.
     #[schema(value_type = Option<String>, format = DateTime)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
     /// When it was made.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
     /// When it was deleted, if only its bytes are left to go.
     #[schema(value_type = Option<String>, format = DateTime)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub deleted_at: Option<Timestamp>,
     /// Where its bytes are.
     pub status: AttachmentStatus,
     /// Where it was fetched from.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub source_url: Option<String>,
 }
 

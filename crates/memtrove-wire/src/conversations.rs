@@ -4,6 +4,7 @@ use crate::{AccessLevel, Channel};
 use memtrove_core::conversations as domain;
 use memtrove_core::{ClientId, ConversationId, EntryId, Json, Timestamp, TransferId, UserId};
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 use std::io::Write as _;
 use utoipa::ToSchema;
 
@@ -105,6 +106,7 @@ fn write_text(out: &mut Vec<u8>, text: &str) {
 macro_rules! conversation_shape {
     ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty = $from:expr),* $(,)? }) => {
         $(#[$doc])*
+        #[skip_serializing_none]
         #[derive(Debug, Serialize, Deserialize, ToSchema)]
         #[serde(rename_all = "camelCase")]
         pub struct $name {
@@ -112,7 +114,6 @@ macro_rules! conversation_shape {
             #[schema(value_type = Uuid)]
             pub id: ConversationId,
             /// Its title, given or derived from the first message.
-            #[serde(skip_serializing_if = "Option::is_none")]
             pub title: Option<String>,
             /// The owner of the whole tree.
             #[schema(value_type = String)]
@@ -124,7 +125,6 @@ macro_rules! conversation_shape {
             #[schema(value_type = String, format = DateTime)]
             pub updated_at: Timestamp,
             /// The beginning of its newest message.
-            #[serde(skip_serializing_if = "Option::is_none")]
             pub last_message_preview: Option<String>,
             /// What the caller may do.
             pub access_level: AccessLevel,
@@ -159,15 +159,12 @@ conversation_shape!(
     Conversation {
         /// The last entry it shares with its parent.
         #[schema(value_type = Option<Uuid>)]
-        #[serde(skip_serializing_if = "Option::is_none")]
         forked_at_entry_id: Option<EntryId> = |c| c.forked_at_entry_id,
         /// The conversation it was forked from.
         #[schema(value_type = Option<Uuid>)]
-        #[serde(skip_serializing_if = "Option::is_none")]
         forked_at_conversation_id: Option<ConversationId> = |c| c.forked_at_conversation_id,
         /// What its creator noted; only where one conversation is read, and only when there is any.
         #[schema(value_type = Option<Object>)]
-        #[serde(skip_serializing_if = "Option::is_none")]
         metadata: Option<Json> = |_| None,
     }
 );
@@ -185,7 +182,6 @@ conversation_shape!(
     AdminConversationSummary {
         /// When its tree was deleted, if it was.
         #[schema(value_type = Option<String>, format = DateTime)]
-        #[serde(skip_serializing_if = "Option::is_none")]
         deleted_at: Option<Timestamp> = |c| c.deleted_at,
     }
 );
@@ -195,20 +191,18 @@ conversation_shape!(
     AdminConversation {
         /// When its tree was deleted, if it was.
         #[schema(value_type = Option<String>, format = DateTime)]
-        #[serde(skip_serializing_if = "Option::is_none")]
         deleted_at: Option<Timestamp> = |c| c.deleted_at,
         /// The last entry it shares with its parent.
         #[schema(value_type = Option<Uuid>)]
-        #[serde(skip_serializing_if = "Option::is_none")]
         forked_at_entry_id: Option<EntryId> = |c| c.forked_at_entry_id,
         /// The conversation it was forked from.
         #[schema(value_type = Option<Uuid>)]
-        #[serde(skip_serializing_if = "Option::is_none")]
         forked_at_conversation_id: Option<ConversationId> = |c| c.forked_at_conversation_id,
     }
 );
 
 /// A branch of a tree.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConversationForkSummary {
@@ -217,14 +211,11 @@ pub struct ConversationForkSummary {
     pub conversation_id: ConversationId,
     /// The last entry it shares with its parent.
     #[schema(value_type = Option<Uuid>)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub forked_at_entry_id: Option<EntryId>,
     /// The conversation it was forked from; the root has none.
     #[schema(value_type = Option<Uuid>)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub forked_at_conversation_id: Option<ConversationId>,
     /// Its title.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// When it was made.
     #[schema(value_type = String, format = DateTime)]
@@ -246,6 +237,7 @@ impl From<domain::Conversation> for ConversationForkSummary {
 macro_rules! entry_shape {
     ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty),* $(,)? }) => {
         $(#[$doc])*
+        #[skip_serializing_none]
         #[derive(Debug, Serialize, Deserialize, ToSchema)]
         #[serde(rename_all = "camelCase")]
         pub struct $name {
@@ -257,13 +249,11 @@ macro_rules! entry_shape {
             pub conversation_id: ConversationId,
             /// The user it was written for.
             #[schema(value_type = Option<String>)]
-            #[serde(skip_serializing_if = "Option::is_none")]
             pub user_id: Option<UserId>,
             $($(#[$field_doc])* pub $field: $type,)*
             /// Its stream.
             pub channel: Channel,
             /// Its epoch, in the memory channel.
-            #[serde(skip_serializing_if = "Option::is_none")]
             pub epoch: Option<i64>,
             /// What kind of content it holds.
             pub content_type: String,
@@ -303,7 +293,6 @@ entry_shape!(
     AdminEntry {
         /// The agent that wrote it.
         #[schema(value_type = Option<String>)]
-        #[serde(skip_serializing_if = "Option::is_none")]
         client_id: Option<ClientId>,
     }
 );
@@ -352,6 +341,7 @@ impl ConversationMembership {
 }
 
 /// An ownership transfer that waits for its recipient.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OwnershipTransfer {
@@ -362,7 +352,6 @@ pub struct OwnershipTransfer {
     #[schema(value_type = Uuid)]
     pub conversation_id: ConversationId,
     /// That conversation's title.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub conversation_title: Option<String>,
     /// The owner.
     #[schema(value_type = String)]
@@ -389,6 +378,7 @@ impl From<domain::Transfer> for OwnershipTransfer {
 }
 
 /// An entry that was found.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SearchResult<E> {
@@ -396,7 +386,6 @@ pub struct SearchResult<E> {
     #[schema(value_type = Uuid)]
     pub conversation_id: ConversationId,
     /// That conversation's title.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub conversation_title: Option<String>,
     /// The entry.
     #[schema(value_type = Uuid)]
@@ -404,13 +393,10 @@ pub struct SearchResult<E> {
     /// How well it matches; larger is better.
     pub score: f64,
     /// The part of its text that matched, matches wrapped in `**`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub highlights: Option<String>,
     /// The whole entry, where asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub entry: Option<E>,
     /// How the score came about, where asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<SearchExplanation>,
 }
 
@@ -419,28 +405,23 @@ pub struct SearchResult<E> {
 /// `fulltext`: how often and how exactly the query's words are there. `semantic`: the score is the similarity. `fused`: the
 /// words and the similarity, both with what was said around the entry, weighed by the search's weights; then multiplied by
 /// what the entry keeps for who said it and for being a question.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SearchExplanation {
     /// What ranked: `fulltext`, `semantic` or `fused`.
     pub ranker: String,
     /// Which share of what the query's words are worth the entry says.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub words: Option<f64>,
     /// Which share more is said nearby, less for being farther.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub words_nearby: Option<f64>,
     /// The cosine of the query's vector and the entry's.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub similarity: Option<f64>,
     /// The same together with what was said nearby.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub similarity_nearby: Option<f64>,
     /// What the entry keeps for who said it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub by_another: Option<f64>,
     /// What the entry keeps for being a question.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub asks: Option<f64>,
 }
 

@@ -3,10 +3,12 @@
 use crate::memories::{FoundMemory, SearchMemoriesRequest};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 /// A document: what every file holds.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Envelope {
     /// The caller's id of the document.
@@ -19,14 +21,11 @@ pub struct Envelope {
     #[schema(example = "1.0.0", pattern = r"\S")]
     pub schema_version: String,
     /// When it was created (RFC 3339); the time of the first write where absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     pub created_at: Option<String>,
     /// When it was last changed; set by the server.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<String>,
     /// Who changed it last; set by the server.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub updated_by: Option<String>,
     /// The content itself. Text edits work on its `text`.
     #[schema(value_type = Object)]
@@ -66,6 +65,7 @@ impl Envelope {
 }
 
 /// A file at a version.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct StoredFile {
     /// The version, for `If-Match`; opaque.
@@ -74,7 +74,6 @@ pub struct StoredFile {
     /// What the file holds.
     pub document: Envelope,
     /// `true` when this is the answer to an earlier request with the same `Idempotency-Key`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotency_replay: Option<bool>,
 }
 
@@ -99,55 +98,51 @@ pub struct FileList {
 }
 
 /// A request to create or replace a file.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct WriteFileRequest {
     /// The whole new document.
     pub document: Envelope,
     /// Why, for the audit trail.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 256)]
     pub reason: Option<String>,
     /// What it rests on: any JSON, kept in the audit trail as it is.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Value>,
 }
 
 /// A request to change parts of a file. At least one of `ops` and `edits`, at most a hundred together; operations first.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 pub struct PatchFileRequest {
     /// RFC 6902 operations on the whole envelope.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(max_items = 100)]
     pub ops: Option<Vec<PatchOp>>,
     /// Replacements in `content.text`, one after the other.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(max_items = 100)]
     pub edits: Option<Vec<TextEdit>>,
     /// Why, for the audit trail.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 256)]
     pub reason: Option<String>,
     /// What it rests on: any JSON, kept in the audit trail as it is.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Value>,
 }
 
 /// A request to delete a file.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 pub struct DeleteFileRequest {
     /// The file.
     #[schema(example = "projects/memtrove.md")]
     pub path: String,
     /// Why, for the audit trail.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 256)]
     pub reason: Option<String>,
     /// What it rests on: any JSON, kept in the audit trail as it is.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Value>,
 }
 
 /// A file that is gone.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct DeletedFile {
     /// Where it was.
@@ -158,11 +153,11 @@ pub struct DeletedFile {
     /// `true`.
     pub deleted: bool,
     /// `true` when this is the answer to an earlier request with the same `Idempotency-Key`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotency_replay: Option<bool>,
 }
 
 /// A request to give a file another path.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 pub struct MoveFileRequest {
     /// Where the file is.
@@ -172,15 +167,14 @@ pub struct MoveFileRequest {
     #[schema(example = "projects/memtrove.md")]
     pub to: String,
     /// Why, for the audit trail.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 256)]
     pub reason: Option<String>,
     /// What it rests on: any JSON, kept in the audit trail as it is.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Value>,
 }
 
 /// A file at its new path.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct MovedFile {
     /// Where it is now.
@@ -192,11 +186,11 @@ pub struct MovedFile {
     /// What it holds.
     pub document: Envelope,
     /// `true` when this is the answer to an earlier request with the same `Idempotency-Key`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotency_replay: Option<bool>,
 }
 
 /// An operation of RFC 6902.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct PatchOp {
     /// `add`, `remove`, `replace`, `move`, `copy` or `test`.
@@ -206,14 +200,13 @@ pub struct PatchOp {
     #[schema(example = "/content/title")]
     pub path: String,
     /// From where, for `move` and `copy`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// What, for `add`, `replace` and `test`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
 }
 
 /// A replacement in a text.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct TextEdit {
     /// Text that is there now, exactly.
@@ -222,27 +215,24 @@ pub struct TextEdit {
     /// What replaces it; empty deletes.
     pub new_text: String,
     /// Which match, counted from 1; needed where there are several.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub occurrence: Option<i64>,
 }
 
 /// A request to assemble a context from files and memories.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 pub struct AssembleRequest {
     /// The files, the most important first.
     #[schema(min_items = 1, max_items = 500)]
     pub files: Vec<FileRef>,
     /// The most files; 4 unless said otherwise.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0)]
     pub max_docs: Option<i64>,
     /// The most characters of all of them; 30 000 unless said otherwise.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0)]
     pub max_chars_total: Option<i64>,
     /// What to search memories for; the user of the address is its `userId` unless it names one. What is found shares
     /// the characters that the files leave.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub memories: Option<SearchMemoriesRequest>,
 }
 
@@ -255,6 +245,7 @@ pub struct FileRef {
 }
 
 /// A context.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct AssembledContext {
     /// The files that fit, in the order they were asked for.
@@ -262,7 +253,6 @@ pub struct AssembledContext {
     /// Those that did not.
     pub dropped_files: Vec<DroppedFile>,
     /// The memories that fit, strongest first; there if they were asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub memories: Option<Vec<FoundMemory>>,
 }
@@ -295,6 +285,7 @@ pub struct WriteEventRequest {
 }
 
 /// What happened, in short.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct EventDigest {
     /// The caller's id of the event.
@@ -305,14 +296,11 @@ pub struct EventDigest {
     /// The user of the route.
     pub user_id: String,
     /// Who wrote it; the actor unless said otherwise.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub service_id: Option<String>,
     /// When it happened (RFC 3339); now unless said otherwise.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     pub timestamp: Option<String>,
     /// What kind of source it comes from; `unknown` unless said otherwise.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub source_type: Option<String>,
     /// The text it is found by.
     #[schema(example = "Prefers concise answers", min_length = 1, max_length = 10_000)]
@@ -326,7 +314,6 @@ pub struct EventDigest {
     #[schema(max_items = 20)]
     pub project_ids: Vec<String>,
     /// What it rests on: any JSON.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Value>,
     /// Whatever else the caller keeps with it.
     #[serde(flatten)]
@@ -335,28 +322,22 @@ pub struct EventDigest {
 }
 
 /// A search for events; every member may be missing.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 pub struct SearchEventsRequest {
     /// Words to find in digests (2 points each) and keywords (1 point each); parts of words count.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub query: Option<String>,
     /// Only of this service, whatever the letter case.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub service_id: Option<String>,
     /// Only of this kind of source.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub source_type: Option<String>,
     /// Only of this project.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub project_id: Option<String>,
     /// Only at or after (RFC 3339).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// Only at or before (RFC 3339).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
     /// The most events; 10 unless said otherwise, 500 at most.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub top_k: Option<i64>,
 }
 
@@ -368,6 +349,7 @@ pub struct SearchEventsResponse {
 }
 
 /// A request to remove what is older than so many days. All three numbers are required.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct RetentionRequest {
     /// Keep events of so many days.
@@ -380,7 +362,6 @@ pub struct RetentionRequest {
     #[schema(minimum = 0, maximum = 36500)]
     pub snapshots_days: i64,
     /// Counted back from here (RFC 3339); now unless said otherwise. A time to come takes an admin.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     pub as_of_utc: Option<String>,
 }
@@ -543,15 +524,14 @@ pub struct AuditPage {
 }
 
 /// Which version of a file to make again: by the change that made it, or by the time.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct ReconstructRequest {
     /// The file.
     pub path: String,
     /// The change that made the version.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub change_id: Option<String>,
     /// The last version at this time (RFC 3339).
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
     pub as_of_utc: Option<String>,
 }
@@ -575,14 +555,13 @@ pub struct JobStarted {
 }
 
 /// A request to make anew what searches look at.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 pub struct ReindexRequest {
     /// The tenant; the caller's own unless said otherwise.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant_id: Option<String>,
     /// `events`, which it is unless said otherwise: the event index of the tenant. `embeddings`: the vectors that another
     /// model made than the one that is configured, of conversations and memories and of every tenant.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "events")]
     pub target: Option<String>,
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -50,13 +51,13 @@ pub struct Message {
 }
 
 /// What was remembered.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[schema(as = Mem0Added)]
 pub struct Added {
     /// One for each message that was not left out.
     pub results: Vec<AddedMemory>,
     /// What was left out.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub message: Option<String>,
 }
@@ -154,13 +155,13 @@ pub struct Found {
 }
 
 /// A memory that was found; further members as in lists.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[schema(as = Mem0FoundMemory)]
 pub struct FoundMemory {
     /// Its id.
     pub id: Uuid,
     /// What it says, unless other members were asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub memory: Option<String>,
     /// How well it matches: 0..1.

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -114,16 +115,16 @@ pub struct KnowledgeFeatures {
 }
 
 /// Where an entry is, or is to be.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct KnowledgeLayer {
     /// `working`, `session`, `episodic`, `semantic`, `procedural`, `archival`, `user` or `organization`.
     #[schema(nullable = false, example = "user")]
-    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "type")]
     pub layer_type: Option<String>,
     /// Whose: `agent`, `user`, `session`, `project`, `team`, `org` or `company`.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub scope: Option<String>,
     /// The identifiers.
     #[serde(flatten)]
@@ -131,78 +132,66 @@ pub struct KnowledgeLayer {
 }
 
 /// What a scope is named by.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct KnowledgeIdentifiers {
     /// The agent.
     #[schema(max_length = 255, pattern = r"^[^\x00-\x1F\x7F]*$", nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<String>,
     /// The user; the authenticated one unless said otherwise.
     #[schema(max_length = 255, pattern = r"^[^\x00-\x1F\x7F]*$", nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
     /// The session.
     #[schema(max_length = 255, pattern = r"^[^\x00-\x1F\x7F]*$", nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
     /// The project.
     #[schema(max_length = 255, pattern = r"^[^\x00-\x1F\x7F]*$", nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub project_id: Option<String>,
     /// The team.
     #[schema(max_length = 255, pattern = r"^[^\x00-\x1F\x7F]*$", nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub team_id: Option<String>,
     /// The organisation.
     #[schema(max_length = 255, pattern = r"^[^\x00-\x1F\x7F]*$", nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub org_id: Option<String>,
     /// The tenant; no other may be named.
     #[schema(max_length = 255, pattern = r"^[^\x00-\x1F\x7F]*$", nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub company_id: Option<String>,
 }
 
 /// What is known about an entry.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct KnowledgeMetadata {
     /// A headline.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// A description.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// What it is filtered by.
     #[schema(max_items = 64, nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
     /// The language of the content.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
     /// Who wrote it.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
     /// How sure it is.
     #[schema(minimum = 0, maximum = 1, nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
     /// How much it matters.
     #[schema(minimum = 0, maximum = 1, nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub importance: Option<f64>,
     /// Everything else. A procedural entry states its `fact` here.
     #[schema(value_type = Object, nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub custom: Option<Map<String, Value>>,
 }
 
 /// Where an entry comes from. Further members, such as `version` and `provider_id`, are kept.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct KnowledgeSource {
     /// `user_upload`, `git_repository`, `notebooklm`, `dust_ai`, `perplexity`, `web_scrape`, `api_import`,
@@ -212,22 +201,20 @@ pub struct KnowledgeSource {
     pub source_type: String,
     /// Which one.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub identifier: Option<String>,
 }
 
 /// An entry.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct KnowledgeEntry {
     /// Its id, as a memory.
     pub id: Uuid,
     /// The text; absent where it was not wanted.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
     /// What it means, as the model sees it; where asked for.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub embedding: Option<Vec<f32>>,
     /// What is known about it.
     pub metadata: KnowledgeMetadata,
@@ -250,79 +237,70 @@ pub struct KnowledgeEntry {
 }
 
 /// What is to be stored.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct NewKnowledgeEntry {
     /// The text.
     #[schema(required, max_length = 100_000, pattern = r"\S")]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
     /// What is known about it.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<KnowledgeMetadata>,
     /// Where it comes from.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<KnowledgeSource>,
     /// Who of those who have the scope may see it.
     #[schema(nullable = false, example = "private")]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub access_policy: Option<String>,
 }
 
 /// How an entry is to be stored.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct KnowledgeWriteOptions {
     /// Whether it is to be found by its meaning; true unless said otherwise. Said explicitly, the answer carries the vector.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub generate_embedding: Option<bool>,
     /// Who may see it, with lists: `policy`, `approved_users`, `allowed_teams`.
     #[schema(value_type = Object, nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub access_policy: Option<Map<String, Value>>,
     /// Where it is to be.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub layer: Option<KnowledgeLayer>,
 }
 
 /// What is asked for besides storing. Auditing is always on; there is no approval.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct KnowledgeGovernance {
     /// Not offered: true is answered with 501.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub require_approval: Option<bool>,
     /// Not offered: true is answered with 501.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub verification_required: Option<bool>,
     /// Always on.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub audit_log: Option<bool>,
 }
 
 /// An entry to be created, or to replace another.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 #[schema(example = json!({"entry": {"content": "Prefers tea over coffee"}, "options": {"layer": {"type": "user", "user_id": "alice"}}}))]
 pub struct WriteKnowledgeRequest {
     /// What is to be stored.
     #[schema(required)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub entry: Option<NewKnowledgeEntry>,
     /// How.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub options: Option<KnowledgeWriteOptions>,
     /// What else is asked for.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub governance: Option<KnowledgeGovernance>,
 }
 
@@ -344,22 +322,22 @@ pub struct OneKnowledgeEntry {
 }
 
 /// A request to delete.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct DeleteKnowledgeRequest {
     /// How.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub options: Option<DeleteKnowledgeOptions>,
 }
 
 /// How an entry is to be deleted.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct DeleteKnowledgeOptions {
     /// Without a trace. The content is gone at once either way.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub hard_delete: Option<bool>,
 }
 
@@ -373,107 +351,91 @@ pub struct DeletedKnowledge {
 }
 
 /// A query.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 #[schema(example = json!({"query": "what does she drink?", "mode": "hybrid", "layer": {"user_id": "alice"}}))]
 pub struct KnowledgeQueryRequest {
     /// What to look for.
     #[schema(required, max_length = 8192, pattern = r"\S")]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub query: Option<String>,
     /// `semantic`, `keyword` or `hybrid`; by meaning unless said otherwise.
     #[schema(nullable = false, example = "hybrid")]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
     /// Conditions that all must hold.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub filters: Option<KnowledgeFilters>,
     /// How many, how near, with what.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub options: Option<KnowledgeQueryOptions>,
     /// Where.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub layer: Option<KnowledgeQueryLayer>,
 }
 
 /// Conditions that all must hold. A member that is not known is refused.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct KnowledgeFilters {
     /// From this type of source.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub source_type: Option<String>,
     /// With this policy.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub access_policy: Option<String>,
     /// Made no earlier (RFC 3339).
     #[schema(format = DateTime, nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub created_after: Option<String>,
     /// Made no later (RFC 3339).
     #[schema(format = DateTime, nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub created_before: Option<String>,
     /// With at least one of these.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
     /// By this author.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
     /// Conditions on other metadata: a value, or operators `$eq $ne $gt $gte $lt $lte $in $contains $exists`.
     #[schema(value_type = Object, nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub custom_filters: Option<Map<String, Value>>,
 }
 
 /// How many results, how near, with what.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct KnowledgeQueryOptions {
     /// The most results; 10 unless said otherwise.
     #[schema(minimum = 1, maximum = 100, nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<i64>,
     /// So many are left out first.
     #[schema(minimum = 0, nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<i64>,
     /// The greatest distance.
     #[schema(minimum = 0, nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub distance_threshold: Option<f64>,
     /// `cosine`, `euclidean` or `dot`.
     #[schema(nullable = false, example = "cosine")]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub distance_metric: Option<String>,
     /// With their text; true unless said otherwise.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub include_content: Option<bool>,
     /// With their vectors.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub include_embeddings: Option<bool>,
     /// So many candidates are looked at, before `offset` and `limit`.
     #[schema(minimum = 1, nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub top_k: Option<i64>,
 }
 
 /// Where a query looks.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct KnowledgeQueryLayer {
     /// The layer types; all unless said otherwise.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub types: Option<Vec<String>>,
     /// The identifiers.
     #[serde(flatten)]
@@ -492,6 +454,7 @@ pub struct KnowledgeResults {
 }
 
 /// A result.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct KnowledgeResult {
     /// The entry.
@@ -501,7 +464,6 @@ pub struct KnowledgeResult {
     pub score: f64,
     /// How far its meaning is away.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub distance: Option<f64>,
 }
 
@@ -528,31 +490,29 @@ pub struct KnowledgeProviderName {
 }
 
 /// Many writes in one request, one after the other.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 #[schema(example = json!({"operation": "create", "entries": [{"entry": {"content": "Prefers tea over coffee"}}]}))]
 pub struct KnowledgeBatchRequest {
     /// `create`, `update`, `delete` or `upsert`.
     #[schema(required, example = "create")]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
     /// The items: bodies of a create, or those of a replacement or deletion with their `id`.
     #[schema(required, value_type = Vec<Object>, min_items = 1, max_items = 500)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub entries: Option<Vec<Map<String, Value>>>,
     /// How.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub options: Option<KnowledgeBatchOptions>,
 }
 
 /// How a batch is carried out.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct KnowledgeBatchOptions {
     /// Whether to go on after an item that fails.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub continue_on_error: Option<bool>,
 }
 
@@ -582,13 +542,13 @@ pub struct KnowledgeBatchResults {
 }
 
 /// Why an item failed.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct KnowledgeBatchError {
     /// Its place in the batch, counted from 0.
     pub index: u64,
     /// The id it named.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// The protocol's number.
     pub code: u16,
@@ -599,13 +559,13 @@ pub struct KnowledgeBatchError {
 }
 
 /// What became of an item.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct KnowledgeBatchItem {
     /// Its place in the batch, counted from 0.
     pub index: u64,
     /// The entry.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// `created`, `updated`, `deleted`, `failed` or `skipped`.
     #[schema(example = "created")]

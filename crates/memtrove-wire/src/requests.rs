@@ -4,19 +4,19 @@ use crate::{AccessLevel, Channel, SearchType};
 use memtrove_core::{ConversationId, EntryId, Json, Timestamp};
 use serde::de::{Error as _, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 
 /// A conversation to be made.
+#[skip_serializing_none]
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CreateConversationRequest {
     /// Its title; blank is none.
     #[schema(max_length = 500, example = "Trip to Lisbon")]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// Anything the caller wants to note: at most 50 keys and 16 KiB.
     #[schema(value_type = Option<Object>)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Json>,
     #[doc(hidden)]
     #[schema(ignore)]
@@ -62,34 +62,32 @@ fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> R
 }
 
 /// An entry to be appended, or an agent's complete memory to be synced.
+#[skip_serializing_none]
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schema(example = json!({"channel": "history", "contentType": "history", "content": [{"role": "USER", "text": "Hello!"}]}))]
 pub struct CreateEntryRequest {
     /// Must be the effective user where given.
     #[schema(max_length = 255)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
     /// `history` unless said otherwise. `memory` needs an API key.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub channel: Option<Channel>,
     /// What kind of content this is: `history` (or `history/<subtype>`) for the transcript, anything for memory.
     #[schema(required, min_length = 1, max_length = 127)]
+    #[serialize_always]
     pub content_type: Option<String>,
     /// Any JSON values: at most 1000 in an append, 10 000 in a sync.
     #[schema(required, value_type = Vec<serde_json::Value>, max_items = 10_000)]
+    #[serialize_always]
     pub content: Option<Json>,
     /// What search should find this entry by; history only.
     #[schema(max_length = 100_000)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub indexed_content: Option<String>,
     /// Where the target does not exist yet: make it a fork of this conversation …
     #[schema(value_type = Option<Uuid>)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub forked_at_conversation_id: Option<ConversationId>,
     /// … that sees everything before this entry; without it the fork starts blank.
     #[schema(value_type = Option<Uuid>)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub forked_at_entry_id: Option<EntryId>,
     #[doc(hidden)]
     #[schema(ignore)]
@@ -98,12 +96,12 @@ pub struct CreateEntryRequest {
 }
 
 /// How a fork should be made.
+#[skip_serializing_none]
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ForkFromEntryRequest {
     /// Its title; the parent's unless given.
     #[schema(max_length = 500)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
 }
 
@@ -141,113 +139,94 @@ pub struct CreateOwnershipTransferRequest {
 }
 
 /// A search over everything the caller can see.
+#[skip_serializing_none]
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schema(example = json!({"query": "lisbon", "searchType": "auto"}))]
 pub struct SearchConversationsRequest {
     /// What to look for.
     #[schema(required, min_length = 1, max_length = 1000)]
+    #[serialize_always]
     pub query: Option<String>,
     /// `auto` unless said otherwise.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub search_type: Option<SearchType>,
     /// The cursor of the page before.
     #[schema(max_length = 100)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
     /// The same, by another name.
     #[schema(max_length = 100)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub after_cursor: Option<String>,
     /// 20 unless said otherwise.
     #[schema(minimum = 1, maximum = 200)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<i64>,
     /// Whether each result holds its entry; true unless said otherwise.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub include_entry: Option<bool>,
     /// Whether only the best entry of each conversation counts; true unless said otherwise.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub group_by_conversation: Option<bool>,
     /// Whether each result says how its score came about.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub explain: Option<bool>,
     /// Whether it counts who said something, where the query names somebody or speaks of "I". For `auto`; true unless the
     /// deployment says otherwise.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<bool>,
     /// What each kind of evidence counts. For `auto`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub weights: Option<SearchWeights>,
 }
 
 /// What each kind of evidence counts when a search ranks by words and meaning together. What is left out is as the
 /// deployment has it.
+#[skip_serializing_none]
 #[derive(Debug, Default, Clone, Copy, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct SearchWeights {
     /// The share of the words; the rest is meaning.
     #[schema(minimum = 0, maximum = 1)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub lexical: Option<f64>,
     /// How much the meaning of what was said around an entry counts.
     #[schema(minimum = 0, maximum = 1)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<f64>,
     /// What an entry keeps that somebody else said than whom the query is about.
     #[schema(minimum = 0, maximum = 1)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub by_another: Option<f64>,
     /// What an entry keeps that ends with a question.
     #[schema(minimum = 0, maximum = 1)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub asks: Option<f64>,
 }
 
 /// A search over every conversation of the tenant.
+#[skip_serializing_none]
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AdminSearchRequest {
     /// What to look for.
     #[schema(required, min_length = 1, max_length = 1000)]
+    #[serialize_always]
     pub query: Option<String>,
     /// `auto` unless said otherwise.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub search_type: Option<SearchType>,
     /// The cursor of the page before.
     #[schema(max_length = 100)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
     /// The same, by another name.
     #[schema(max_length = 100)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub after_cursor: Option<String>,
     /// 20 unless said otherwise.
     #[schema(minimum = 1, maximum = 1000)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<i64>,
     /// Whether each result holds its entry; true unless said otherwise.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub include_entry: Option<bool>,
     /// Whether only the best entry of each conversation counts; true unless said otherwise.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub group_by_conversation: Option<bool>,
     /// Whether each result says how its score came about.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub explain: Option<bool>,
     /// Whether it counts who said something, where the query names somebody or speaks of "I". For `auto`; true unless the
     /// deployment says otherwise.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<bool>,
     /// What each kind of evidence counts. For `auto`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub weights: Option<SearchWeights>,
     /// Only trees this user owns.
     #[schema(max_length = 255)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
     /// Deleted conversations too.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub include_deleted: Option<bool>,
 }
 
@@ -274,12 +253,12 @@ pub struct IndexConversationsResponse {
 }
 
 /// Why an admin does what it does.
+#[skip_serializing_none]
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct JustificationRequest {
     /// For the audit log.
     #[schema(max_length = 1000)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub justification: Option<String>,
 }
 
@@ -313,6 +292,7 @@ pub struct StatsSummary {
 }
 
 /// Fork trees.
+#[skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StatsSummaryGroups {
@@ -322,7 +302,6 @@ pub struct StatsSummaryGroups {
     pub deleted: i64,
     /// When the oldest of those was deleted.
     #[schema(value_type = Option<String>, format = DateTime)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub oldest_deleted_at: Option<Timestamp>,
 }
 

@@ -4,6 +4,7 @@ use super::{ETag, Envelope, FilePath, Scope};
 use crate::memories::{FoundMemory, SearchMemoriesRequest};
 use crate::{Client, Result, operations};
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 /// What to assemble, and how much of it.
 #[derive(Debug, Clone, Default)]
@@ -81,14 +82,12 @@ impl From<String> for DropReason {
 }
 
 /// What is sent.
+#[skip_serializing_none]
 #[derive(Serialize)]
 struct AssembleBody<'a> {
     files: Vec<FileRef<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     max_docs: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     max_chars_total: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     memories: Option<&'a SearchMemoriesRequest>,
 }
 

@@ -8,6 +8,7 @@ use http::header::{IF_MATCH, IF_NONE_MATCH};
 use memtrove_core::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 
 /// Which files to list; by default the first hundred of all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -65,15 +66,14 @@ impl StoredFile {
 }
 
 /// A whole new document for a file.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize)]
 pub struct WriteRequest {
     /// The document.
     pub document: Envelope,
     /// Why, for the audit trail.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// What it rests on: any JSON, kept in the audit trail as it is.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Value>,
 }
 

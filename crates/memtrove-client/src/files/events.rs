@@ -5,30 +5,25 @@ use crate::{Client, Result, operations};
 use memtrove_core::Timestamp;
 use memtrove_wire::files::SearchEventsResponse;
 use serde::Serialize;
+use serde_with::skip_serializing_none;
 
 /// A search for events: filters that all must hold, and words to rank by. Every member may be missing.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct EventQuery {
     /// Words to find in digests (2 points each) and keywords (1 point each); parts of words count.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub query: Option<String>,
     /// Only of this service, whatever the letter case.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub service_id: Option<String>,
     /// Only of this kind of source.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub source_type: Option<String>,
     /// Only of this project.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub project_id: Option<String>,
     /// Only at or after.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<Timestamp>,
     /// Only at or before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Timestamp>,
     /// The most events; 10 unless said otherwise, 500 at most.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub top_k: Option<u32>,
 }
 

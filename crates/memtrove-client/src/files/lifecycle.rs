@@ -5,8 +5,10 @@ use crate::{Client, Result, operations};
 use memtrove_core::Timestamp;
 use memtrove_wire::files::ForgetUserRequest;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 /// What to keep: so many days of each.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Retention {
     /// Days of events.
@@ -16,7 +18,6 @@ pub struct Retention {
     /// Days of snapshots.
     pub snapshots_days: u32,
     /// Counted back from here; now unless said otherwise.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub as_of_utc: Option<Timestamp>,
 }
 

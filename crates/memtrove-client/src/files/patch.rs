@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 
 /// An operation of JSON Patch (RFC 6902). Paths are pointers into the whole envelope: content begins with `/content`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -82,6 +83,7 @@ impl PatchOp {
 }
 
 /// A replacement in `content.text`.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TextEdit {
     /// Text that is there now, exactly.
@@ -89,7 +91,6 @@ pub struct TextEdit {
     /// What replaces it; empty deletes.
     pub new_text: String,
     /// Which match, counted from 1; needed where there are several.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub occurrence: Option<u32>,
 }
 
@@ -106,19 +107,16 @@ impl TextEdit {
 }
 
 /// A change of parts of a file: operations first, then edits, all of them or none.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct PatchRequest {
     /// Operations on the whole envelope.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ops: Option<Vec<PatchOp>>,
     /// Replacements in `content.text`, one after the other.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub edits: Option<Vec<TextEdit>>,
     /// Why, for the audit trail.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// What it rests on: any JSON, kept in the audit trail as it is.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Value>,
 }
 

@@ -3,104 +3,86 @@
 use super::{AccessPolicyWord, MemoryKind, MemoryLayer, MemorySourceType, MemoryState};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 /// What a scope is named by. Which of them a layer needs is fixed; others do no harm. Empty is as good as absent.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schema(example = json!({"userId": "alice"}))]
 pub struct MemoryIdentifiers {
     /// The agent.
     #[schema(max_length = 255, pattern = r"^[^\x00-\x1F\x7F]*$", nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<String>,
     /// The user.
     #[schema(max_length = 255, pattern = r"^[^\x00-\x1F\x7F]*$", nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
     /// The session: a conversation's id, or any other.
     #[schema(max_length = 255, pattern = r"^[^\x00-\x1F\x7F]*$", nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
     /// The project.
     #[schema(max_length = 255, pattern = r"^[^\x00-\x1F\x7F]*$", nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub project_id: Option<String>,
     /// The team.
     #[schema(max_length = 255, pattern = r"^[^\x00-\x1F\x7F]*$", nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub team_id: Option<String>,
     /// The organisation.
     #[schema(max_length = 255, pattern = r"^[^\x00-\x1F\x7F]*$", nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub org_id: Option<String>,
     /// The tenant; no other may be named.
     #[schema(max_length = 255, pattern = r"^[^\x00-\x1F\x7F]*$", nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub company_id: Option<String>,
 }
 
 /// What is known about a memory. Further members are the caller's own and kept as they are; no name may begin with `_`.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schema(example = json!({"tags": ["prefs"], "importance": 0.9}))]
 pub struct MemoryMetadata {
     /// What it is filtered by.
     #[schema(max_items = 64, nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
     /// Where it comes from.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<MemorySource>,
     /// The document it points at.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub knowledge_pointer: Option<KnowledgePointer>,
     /// How relevant it is to begin with; 1 unless said otherwise.
     #[schema(minimum = 0, maximum = 1, nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub relevance: Option<f64>,
     /// How fast it fades, as a multiple; 0 is never.
     #[schema(minimum = 0, maximum = 10, nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub decay_factor: Option<f64>,
     /// A headline.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// A description.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The language of the content.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
     /// Who wrote it.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
     /// How sure it is.
     #[schema(minimum = 0, maximum = 1, nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
     /// How much it matters: from a threshold on, it outlives its session.
     #[schema(minimum = 0, maximum = 1, nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub importance: Option<f64>,
     /// Whether it must not leave its scope.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub sensitive: Option<bool>,
     /// The same.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub private: Option<bool>,
     /// Memories with the same key contradict each other; a search shows the strongest.
     #[schema(min_length = 1, max_length = 255, nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub conflict_key: Option<String>,
     /// The caller's own members.
     #[serde(flatten)]
@@ -109,17 +91,18 @@ pub struct MemoryMetadata {
 }
 
 /// Where a memory comes from. Further members are kept.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct MemorySource {
     /// What kind of source.
     #[serde(rename = "type")]
     pub source_type: MemorySourceType,
     /// Which one: an entry's id, a path, an address.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
 }
 
 /// A document that a memory points at.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KnowledgePointer {
@@ -136,17 +119,15 @@ pub struct KnowledgePointer {
     #[schema(format = DateTime)]
     pub synced_at: String,
     /// `project`, `team`, `org` or `company`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub source_layer: Option<String>,
     /// Whether the document is gone.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub is_orphaned: Option<bool>,
     /// Whether the document says something else by now.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub is_stale: Option<bool>,
 }
 
 /// Who of those who have the scope may see a memory.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MemoryAccessPolicy {
@@ -154,15 +135,14 @@ pub struct MemoryAccessPolicy {
     pub policy: AccessPolicyWord,
     /// For `restricted`: who else may see it.
     #[schema(max_items = 1000, nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub approved_users: Option<Vec<String>>,
     /// For `shared`: whose members may see it.
     #[schema(max_items = 1000, nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed_teams: Option<Vec<String>>,
 }
 
 /// What a procedural memory states.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FactStatement {
@@ -180,51 +160,46 @@ pub struct FactStatement {
     pub object: String,
     /// How sure; 1 unless said otherwise.
     #[schema(minimum = 0, maximum = 1, nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
 }
 
 /// Who made a memory; shown to those who may know.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MemoryAuthor {
     /// The user.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
     /// The API-key client.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub client_id: Option<String>,
 }
 
 /// Where a memory came from and what became of it.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MemoryLineage {
     /// The memory this one is a copy of.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub promoted_from: Option<Uuid>,
     /// The copy of this one.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub promoted_to: Option<Uuid>,
     /// The memories this one absorbed.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub consolidated_from: Option<Vec<Uuid>>,
     /// The memory that absorbed this one.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub superseded_by: Option<Uuid>,
     /// The event that this memory mirrors.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub mirror_of: Option<String>,
 }
 
 /// A memory.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Memory {
@@ -240,7 +215,6 @@ pub struct Memory {
     pub kind: MemoryKind,
     /// Its kind before it was archived.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub origin_kind: Option<MemoryKind>,
     /// Exactly those that the layer needs.
     pub identifiers: MemoryIdentifiers,
@@ -255,7 +229,6 @@ pub struct Memory {
     pub access_policy: MemoryAccessPolicy,
     /// Who made it; for trusted clients, admins and whoever made it.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub created_by: Option<MemoryAuthor>,
     /// When it was made.
     #[schema(format = DateTime)]
@@ -265,81 +238,64 @@ pub struct Memory {
     pub updated_at: String,
     /// Episodic only: when it happened.
     #[schema(format = DateTime, nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub occurred_at: Option<String>,
     /// When it ceases to exist.
     #[schema(format = DateTime, nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
     /// How long it lives after each change.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl_seconds: Option<i64>,
     /// 1, and one more with each change.
     #[schema(minimum = 1)]
     pub version: i64,
     /// What it means, as the model sees it; where asked for.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub embedding: Option<Vec<f32>>,
     /// The model that made the embedding.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub embedding_model: Option<String>,
     /// Procedural only: what it states.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub fact: Option<FactStatement>,
     /// Where it came from and what became of it.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub lineage: Option<MemoryLineage>,
     /// How often it was found, as far as that is counted.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub access_count: Option<i64>,
     /// When it was last found.
     #[schema(format = DateTime, nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_accessed_at: Option<String>,
 }
 
 /// A request to remember something.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schema(example = json!({"content": "Prefers tea over coffee", "layer": "user", "identifiers": {"userId": "alice"}}))]
 pub struct AddMemoryRequest {
     /// The text; a procedural memory without it says what its fact states.
     #[schema(max_length = 100_000, pattern = r"\S")]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
     /// Whose it is.
     #[schema(required)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub layer: Option<MemoryLayer>,
     /// Those that the layer needs.
     #[schema(required)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub identifiers: Option<MemoryIdentifiers>,
     /// What is known about it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<MemoryMetadata>,
     /// How it is kept; the layer's own kind unless said otherwise.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<MemoryKind>,
     /// How long it lives after each change.
     #[schema(minimum = 1, maximum = 31_536_000)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl_seconds: Option<i64>,
     /// Episodic only: when it happened (RFC 3339); now unless said otherwise.
     #[schema(format = DateTime)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub occurred_at: Option<String>,
     /// Who may see it: whoever made it in personal layers, everybody in the others, unless said otherwise.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub access_policy: Option<MemoryAccessPolicy>,
     /// Procedural only: what it states.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub fact: Option<FactStatement>,
 }
 
@@ -361,28 +317,24 @@ pub struct OneMemory {
 }
 
 /// A change of a memory. At least one member besides `version`.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schema(example = json!({"metadata": {"importance": 0.9, "title": null}}))]
 pub struct UpdateMemoryRequest {
     /// The new text.
     #[schema(max_length = 100_000, pattern = r"\S")]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
     /// Members to replace, or with null to remove; the others stay.
     #[schema(value_type = Option<Object>)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
     /// The new time to live; null is for ever.
     #[schema(minimum = 1, maximum = 31_536_000)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl_seconds: Option<i64>,
     /// Who may see it from now on.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub access_policy: Option<MemoryAccessPolicy>,
     /// The version to change, as `If-Match` says it.
     #[schema(minimum = 1)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<i64>,
 }
 
@@ -406,6 +358,7 @@ pub struct DeletedMemory {
 }
 
 /// Memories to be added together.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct BulkAddRequest {
@@ -414,7 +367,6 @@ pub struct BulkAddRequest {
     pub memories: Vec<AddMemoryRequest>,
     /// Whether all or none are stored.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub atomic: Option<bool>,
 }
 
@@ -430,6 +382,7 @@ pub struct BulkAdded {
 }
 
 /// What became of one memory: it, or the error.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BulkAddResult {
@@ -437,15 +390,12 @@ pub struct BulkAddResult {
     pub index: u64,
     /// The memory.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Memory>,
     /// Whether it can be found by its meaning.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub embedding_generated: Option<bool>,
     /// What is wrong with it: `code`, `message`, `retryable`, `details`.
     #[schema(value_type = Object, nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Map<String, Value>>,
 }
 
@@ -480,20 +430,18 @@ pub struct BulkDeleteFailure {
 }
 
 /// A scope to be cleared.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct ClearMemoriesRequest {
     /// Whose.
     #[schema(required)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub layer: Option<MemoryLayer>,
     /// Those that the layer needs.
     #[schema(required)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub identifiers: Option<MemoryIdentifiers>,
     /// Of these kinds; working ones unless said otherwise.
     #[schema(min_items = 1, nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub kinds: Option<Vec<MemoryKind>>,
 }
 

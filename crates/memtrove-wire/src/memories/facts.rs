@@ -3,6 +3,7 @@
 use super::{MemoryAccessPolicy, MemoryFilter, MemoryIdentifiers, MemoryLayer, MemoryMetadata, MemoryState};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -45,6 +46,7 @@ pub struct Fact {
 }
 
 /// A request to state a fact. The same statement again is a change of the first.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schema(example = json!({"layer": "user", "identifiers": {"userId": "alice"}, "factType": "preference",
@@ -52,45 +54,34 @@ pub struct Fact {
 pub struct AddFactRequest {
     /// Whose it is.
     #[schema(required)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub layer: Option<MemoryLayer>,
     /// Those that the layer needs.
     #[schema(required)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub identifiers: Option<MemoryIdentifiers>,
     /// What kind of fact.
     #[schema(required, min_length = 1, max_length = 1024, pattern = r"\S")]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub fact_type: Option<String>,
     /// Of whom or what.
     #[schema(required, min_length = 1, max_length = 1024, pattern = r"\S")]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// What is said of it.
     #[schema(required, min_length = 1, max_length = 1024, pattern = r"\S")]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub predicate: Option<String>,
     /// The value.
     #[schema(required, min_length = 1, max_length = 1024, pattern = r"\S")]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<String>,
     /// How sure; 1 unless said otherwise.
     #[schema(minimum = 0, maximum = 1)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
     /// The text it is found by; the statement itself unless said otherwise.
     #[schema(max_length = 100_000, pattern = r"\S")]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
     /// What is known about it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<MemoryMetadata>,
     /// How long it lives after each change.
     #[schema(minimum = 1, maximum = 31_536_000)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl_seconds: Option<i64>,
     /// Who may see it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub access_policy: Option<MemoryAccessPolicy>,
 }
 
@@ -111,86 +102,69 @@ pub struct OneFact {
 }
 
 /// A change of a fact. At least one member besides `version`.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schema(example = json!({"confidence": 0.8}))]
 pub struct UpdateFactRequest {
     /// The new type.
     #[schema(min_length = 1, max_length = 1024, pattern = r"\S")]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub fact_type: Option<String>,
     /// The new subject.
     #[schema(min_length = 1, max_length = 1024, pattern = r"\S")]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// The new predicate.
     #[schema(min_length = 1, max_length = 1024, pattern = r"\S")]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub predicate: Option<String>,
     /// The new object.
     #[schema(min_length = 1, max_length = 1024, pattern = r"\S")]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<String>,
     /// The new confidence.
     #[schema(minimum = 0, maximum = 1)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
     /// Members to replace, or with null to remove; the others stay.
     #[schema(value_type = Option<Object>)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
     /// The new text.
     #[schema(max_length = 100_000, pattern = r"\S")]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
     /// The version to change, as `If-Match` says it.
     #[schema(minimum = 1)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<i64>,
 }
 
 /// A query of facts: every member that is given must be equal.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schema(example = json!({"identifiers": {"userId": "alice"}, "subject": "alice"}))]
 pub struct QueryFactsRequest {
     /// Where; all layers that the identifiers open unless said otherwise.
     #[schema(min_items = 1, nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub layers: Option<Vec<MemoryLayer>>,
     /// Those that the layers need.
     #[schema(required)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub identifiers: Option<MemoryIdentifiers>,
     /// With this subject.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// With this predicate.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub predicate: Option<String>,
     /// With this object.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<String>,
     /// With this type.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub fact_type: Option<String>,
     /// At least so sure.
     #[schema(minimum = 0, maximum = 1)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub min_confidence: Option<f64>,
     /// Conditions.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<MemoryFilter>,
     /// Only the strongest of those with one subject and predicate.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub resolve: Option<bool>,
     /// The most facts; 100 unless said otherwise.
     #[schema(minimum = 1, maximum = 1000)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<i64>,
     /// Where the page before this one ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }
 

@@ -3,6 +3,7 @@
 use super::{MemoryKind, MemoryLayer};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use serde_with::skip_serializing_none;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
@@ -20,6 +21,7 @@ pub struct MemoryHealth {
 }
 
 /// A part of the service.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct MemoryComponent {
     /// `healthy`, `degraded` or `unhealthy`.
@@ -27,7 +29,6 @@ pub struct MemoryComponent {
     pub status: String,
     /// What there is to say about it.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
@@ -68,6 +69,7 @@ pub struct MemoryLayerInfo {
 }
 
 /// A kind.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MemoryKindInfo {
@@ -79,7 +81,6 @@ pub struct MemoryKindInfo {
     pub provider: String,
     /// How long it lives unless a memory says otherwise.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub default_ttl_seconds: Option<i64>,
 }
 

@@ -2,20 +2,20 @@
 
 use super::{Memory, MemoryIdentifiers, MemoryLayer, MemoryState};
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 /// A copy of a memory to be made in another scope.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schema(example = json!({"targetLayer": "project", "identifiers": {"projectId": "memtrove"}}))]
 pub struct PromoteRequest {
     /// Where to.
     #[schema(required)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub target_layer: Option<MemoryLayer>,
     /// Those that the layer needs; the memory's own complete them.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub identifiers: Option<MemoryIdentifiers>,
 }
 
@@ -29,38 +29,31 @@ pub struct PromotedMemory {
 }
 
 /// A decay pass; every member may be missing.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schema(example = json!({"identifiers": {"userId": "alice"}, "dryRun": true}))]
 pub struct DecayRequest {
     /// The time to look from (RFC 3339); now unless said otherwise.
     #[schema(format = DateTime)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub as_of: Option<String>,
     /// Where; all layers that the identifiers open unless said otherwise.
     #[schema(min_items = 1)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub layers: Option<Vec<MemoryLayer>>,
     /// Only these scopes; without them the whole tenant, for admins.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub identifiers: Option<MemoryIdentifiers>,
     /// Whether to only say what would happen.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub dry_run: Option<bool>,
     /// The part of its relevance that a memory loses in a day.
     #[schema(minimum = 0, maximum = 1)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_per_day: Option<f64>,
     /// Below it a memory is archived.
     #[schema(minimum = 0, maximum = 1)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub archive_threshold: Option<f64>,
     /// Below it a memory counts as decayed.
     #[schema(minimum = 0, maximum = 1)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub decayed_below: Option<f64>,
     /// Where nothing fades.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub exempt_layers: Option<Vec<MemoryLayer>>,
 }
 
@@ -103,24 +96,21 @@ pub struct DecayedMemory {
 }
 
 /// A scope whose similar memories are to be merged.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schema(example = json!({"layer": "user", "identifiers": {"userId": "alice"}, "dryRun": true}))]
 pub struct ConsolidateRequest {
     /// Whose.
     #[schema(required)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub layer: Option<MemoryLayer>,
     /// Those that the layer needs.
     #[schema(required)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub identifiers: Option<MemoryIdentifiers>,
     /// How near meanings must be; 0.95 unless said otherwise.
     #[schema(minimum = 0, maximum = 1)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub similarity_threshold: Option<f64>,
     /// Whether to only say what would happen.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub dry_run: Option<bool>,
 }
 
@@ -146,31 +136,26 @@ pub struct ConsolidationGroup {
 }
 
 /// The end of a session.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schema(example = json!({"identifiers": {"userId": "alice", "sessionId": "c-42"}}))]
 pub struct EndSessionRequest {
     /// The user and the session.
     #[schema(required)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub identifiers: Option<MemoryIdentifiers>,
     /// Whether what is not promoted goes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_delete: Option<bool>,
     /// How long it stays then.
     #[schema(pattern = "^[0-9]+[smhd]$", example = "7d")]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub retention_period: Option<String>,
     /// Whether what matters is copied to the user layer.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub promote_important: Option<bool>,
     /// From which score something matters.
     #[schema(minimum = 0, maximum = 1)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub promotion_threshold: Option<f64>,
     /// When it ended (RFC 3339); now unless said otherwise.
     #[schema(format = DateTime)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub as_of: Option<String>,
 }
 

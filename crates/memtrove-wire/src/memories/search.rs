@@ -6,94 +6,81 @@ use super::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 /// Conditions that all must hold. A member that is not known is refused.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[schema(example = json!({"tags": ["prefs"], "custom": {"importance": {"$gte": 0.5}}}))]
 pub struct MemoryFilter {
     /// At least one of these tags; none is no condition.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
     /// From this kind of source.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub source_type: Option<MemorySourceType>,
     /// Only those that point at a document, or only those that do not.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub has_knowledge_pointer: Option<bool>,
     /// Conditions on members of the metadata: a value, or operators `$eq $ne $gt $gte $lt $lte $in $contains $exists`.
     #[schema(value_type = Object, nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub custom: Option<Map<String, Value>>,
 }
 
 /// A stretch of time; both ends belong to it.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct MemoryTimeRange {
     /// No earlier (RFC 3339).
     #[schema(format = DateTime, nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// No later (RFC 3339).
     #[schema(format = DateTime, nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
 }
 
 /// A list of one scope, newest first.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schema(example = json!({"layer": "user", "identifiers": {"userId": "alice"}, "limit": 20}))]
 pub struct ListMemoriesRequest {
     /// Whose.
     #[schema(required)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub layer: Option<MemoryLayer>,
     /// Those that the layer needs.
     #[schema(required)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub identifiers: Option<MemoryIdentifiers>,
     /// The most memories; 50 unless said otherwise.
     #[schema(minimum = 1, maximum = 100, nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<i64>,
     /// Where the page before this one ended.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// Conditions.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<MemoryFilter>,
     /// Only of these kinds; all but archival unless said otherwise.
     #[schema(min_items = 1, nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub kinds: Option<Vec<MemoryKind>>,
     /// Happened or made no earlier (RFC 3339).
     #[schema(format = DateTime, nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// Happened or made no later (RFC 3339).
     #[schema(format = DateTime, nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
     /// Only in this state.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<MemoryState>,
     /// Archived ones, too.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub include_archived: Option<bool>,
     /// With their embeddings.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub include_embedding: Option<bool>,
 }
 
@@ -111,69 +98,55 @@ pub struct MemoryPage {
 }
 
 /// A search by meaning.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schema(example = json!({"query": "what does she drink?", "identifiers": {"userId": "alice"}}))]
 pub struct SearchMemoriesRequest {
     /// What to look for.
     #[schema(required, max_length = 8192, pattern = r"\S")]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub query: Option<String>,
     /// Where; all layers that the identifiers open unless said otherwise.
     #[schema(min_items = 1, nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub layers: Option<Vec<MemoryLayer>>,
     /// Those that the layers need.
     #[schema(required)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub identifiers: Option<MemoryIdentifiers>,
     /// The most results; 10 unless said otherwise.
     #[schema(minimum = 1, maximum = 100, nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<i64>,
     /// The least score; 0.7 unless said otherwise.
     #[schema(minimum = 0, maximum = 1, nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub threshold: Option<f64>,
     /// Conditions.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<MemoryFilter>,
     /// Only of these kinds; all but archival unless said otherwise.
     #[schema(min_items = 1, nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub kinds: Option<Vec<MemoryKind>>,
     /// When it happened or was made.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub time_range: Option<MemoryTimeRange>,
     /// Archived ones, too.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub include_archived: Option<bool>,
     /// With their embeddings.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub include_embedding: Option<bool>,
     /// Those that a stronger one overrides, too.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub include_overridden: Option<bool>,
     /// Without those that say the same as a stronger one; true unless said otherwise.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub dedupe: Option<bool>,
     /// `precedence` unless said otherwise.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ranking: Option<MemoryRanking>,
     /// `hybrid` unless said otherwise.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<MemorySearchMode>,
     /// Say how each score came about.
     #[schema(nullable = false)]
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub explain: Option<bool>,
 }
 

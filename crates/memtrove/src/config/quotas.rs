@@ -4,6 +4,7 @@ use super::Span;
 use memtrove_server::auth::config::ConfigProblem;
 use memtrove_service::quota::{self, QuotaLimits, QuotaSettings};
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -29,26 +30,21 @@ pub struct Quotas {
 }
 
 /// `[quotas.tenants."…"]`: what is set here replaces what is set for everybody.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TenantQuotas {
     /// See [`Quotas::user_reads`].
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub user_reads: Option<Rate>,
     /// See [`Quotas::user_writes`].
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub user_writes: Option<Rate>,
     /// See [`Quotas::service_reads`].
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub service_reads: Option<Rate>,
     /// See [`Quotas::service_writes`].
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub service_writes: Option<Rate>,
     /// See [`Quotas::max_files`].
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_files: Option<u64>,
     /// See [`Quotas::max_events`].
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_events: Option<u64>,
 }
 
