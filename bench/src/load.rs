@@ -1,5 +1,5 @@
-//! The load generator: keep-alive HTTP/1.1 connections that send prebuilt bytes and read just enough of the answer. Those of
-//! [HTTP/2](crate::http2) do the same.
+//! The load generator: keep-alive HTTP/1.1 connections that send prebuilt bytes and read just enough of the answer. Where
+//! transports are compared, both sides have the [client of a library](crate::hyper_client) instead.
 //!
 //! It shares two cores with the server, so everything it spends is taken from the result. One thread runs all
 //! connections; a request costs one `write`, one `read` and its share of an `epoll_wait`. There is no HTTP library:
@@ -8,7 +8,7 @@
 //! The loop is closed: each connection sends its next request when the last answer is in. Latency is what that
 //! connection waited, so it includes queueing behind the other connections.
 
-use crate::http2;
+use crate::hyper_client::{HyperConnection, Wire};
 use crate::postgres::Postgres;
 use crate::sender::Sender;
 use crate::server::{Server, cpu_time};
@@ -32,8 +32,8 @@ pub struct Side {
     pub database: Option<Arc<Postgres>>,
     /// As many as there may be connections.
     pub senders: Vec<Sender>,
-    /// What connections speak, if it is not HTTP/1.1.
-    pub wire: Option<http2::Wire>,
+    /// What the library's client speaks, where it takes the place of prebuilt bytes.
+    pub wire: Option<Wire>,
 }
 
 impl Side {
@@ -44,16 +44,11 @@ impl Side {
 
     /// Lets the first sender ask once; the body of the answer, which must be a good one.
     pub async fn ask(&mut self) -> Result<Vec<u8>> {
-        let (address, sender) = (self.nodes[0].address, &mut self.senders[0]);
-        let body = match &self.wire {
-            None => {
-                let mut connection = Connection::open(address).await?;
-                let answer = connection.exchange(sender.request()).await?;
-                ensure!(answer.is_success(), "the server answers {}", answer.describe());
-                answer.body.to_vec()
-            }
-            Some(wire) => http2::send_all(address, wire, &[sender.request().to_vec()]).await?.remove(0),
-        };
+        let mut link = Link::open_all(self, 1).await?.remove(0);
+        let sender = &mut self.senders[0];
+        let answer = link.exchange(sender.request()).await?;
+        ensure!(answer.is_success(), "the server answers {}", answer.describe());
+        let body = answer.body.to_vec();
         sender.answered(&body)?;
         Ok(body)
     }
@@ -276,15 +271,18 @@ pub struct Load {
 /// Lets a side's senders send for as long as `load` says.
 pub async fn drive(side: &mut Side, load: Load) -> Result<Run> {
     ensure!(load.connections <= side.senders.len(), "fewer senders than connections");
-    let connections = Connections::open(side, load.connections).await?;
+    let links = Link::open_all(side, load.connections).await?;
     let begin = Instant::now() + load.warm_up;
     let end = begin + load.measure;
-    let mut tasks = connections.spawn(side.senders.drain(..load.connections), begin, end);
+    let mut tasks = JoinSet::new();
+    for (link, sender) in links.into_iter().zip(side.senders.drain(..load.connections)) {
+        tasks.spawn(repeat(link, sender, begin, end));
+    }
     let [server_cpu, database_cpu, generator_cpu] = cpu_between(side, begin, end).await?;
     let mut run = Run { measured: load.measure, server_cpu, database_cpu, generator_cpu, ..Run::default() };
     while let Some(part) = tasks.join_next().await {
-        let (part, senders) = part?;
-        side.senders.extend(senders);
+        let (part, sender) = part?;
+        side.senders.push(sender);
         run.nanos.extend(part.nanos);
         run.failures += part.failures;
         run.failure = run.failure.or(part.failure);
@@ -293,51 +291,39 @@ pub async fn drive(side: &mut Side, load: Load) -> Result<Run> {
     Ok(run)
 }
 
-/// The connections of a side, open and idle.
-enum Connections {
-    Http1(Vec<Connection>),
-    Http2 { open: Vec<http2::Connection>, streams: usize },
+/// What one sender sends over.
+enum Link {
+    Prebuilt(Connection),
+    Library(HyperConnection),
 }
 
-impl Connections {
-    /// As many as it takes for so many requests under way.
-    async fn open(side: &Side, requests: usize) -> Result<Self> {
-        let nodes = side.nodes.iter().cycle();
-        let Some(wire) = &side.wire else {
-            let mut open = Vec::with_capacity(requests);
-            for node in nodes.take(requests) {
-                open.push(Connection::open(node.address).await?);
+impl Link {
+    /// So many, spread over the nodes of a side.
+    async fn open_all(side: &Side, count: usize) -> Result<Vec<Self>> {
+        let mut links = Vec::with_capacity(count);
+        let mut nodes = side.nodes.iter().cycle();
+        while links.len() < count {
+            let address = nodes.next().context("a side without servers")?.address;
+            match side.wire {
+                None => links.push(Self::Prebuilt(Connection::open(address).await?)),
+                Some(wire) => {
+                    let streams = if let Wire::Http2 { streams } = wire { streams } else { 1 };
+                    let first = HyperConnection::open(address, wire).await?;
+                    let others = (1..streams.min(count - links.len())).map_while(|_| first.share());
+                    let mut shares: Vec<_> = others.map(Self::Library).collect();
+                    shares.push(Self::Library(first));
+                    links.append(&mut shares);
+                }
             }
-            return Ok(Self::Http1(open));
-        };
-        let mut open = Vec::new();
-        for node in nodes.take(requests.div_ceil(wire.streams)) {
-            open.push(http2::Connection::open(node.address, wire).await?);
         }
-        Ok(Self::Http2 { open, streams: wire.streams })
+        Ok(links)
     }
 
-    fn spawn(
-        self,
-        mut senders: impl Iterator<Item = Sender>,
-        begin: Instant,
-        end: Instant,
-    ) -> JoinSet<(Run, Vec<Sender>)> {
-        let mut tasks = JoinSet::new();
+    async fn exchange(&mut self, request: &[u8]) -> Result<Answer<'_>> {
         match self {
-            Self::Http1(open) => {
-                for (connection, sender) in open.into_iter().zip(senders) {
-                    tasks.spawn(repeat(connection, sender, begin, end));
-                }
-            }
-            Self::Http2 { open, streams } => {
-                for connection in open {
-                    let senders = senders.by_ref().take(streams).collect();
-                    tasks.spawn(connection.repeat(senders, begin, end));
-                }
-            }
+            Self::Prebuilt(connection) => connection.exchange(request).await,
+            Self::Library(connection) => connection.exchange(request).await,
         }
-        tasks
     }
 }
 
@@ -355,16 +341,11 @@ pub async fn cpu_between(side: &Side, begin: Instant, end: Instant) -> Result<[D
 }
 
 /// One connection's share of [`drive`]. A request counts when its answer arrives within the measured time.
-async fn repeat(
-    mut connection: Connection,
-    mut sender: Sender,
-    begin: Instant,
-    end: Instant,
-) -> (Run, Vec<Sender>) {
+async fn repeat(mut link: Link, mut sender: Sender, begin: Instant, end: Instant) -> (Run, Sender) {
     let mut run = Run::default();
     let mut sent = Instant::now();
     while sent < end {
-        let failure = match connection.exchange(sender.request()).await {
+        let failure = match link.exchange(sender.request()).await {
             Ok(answer) if answer.is_success() => {
                 sender.answered(answer.body).err().map(|error| format!("{error:#}"))
             }
@@ -372,7 +353,7 @@ async fn repeat(
             Err(error) => {
                 // The connection is in an unknown state: this one is over.
                 run.fail(format!("{error:#}"));
-                return (run, vec![sender]);
+                return (run, sender);
             }
         };
         let answered = Instant::now();
@@ -385,7 +366,7 @@ async fn repeat(
         }
         sent = answered;
     }
-    (run, vec![sender])
+    (run, sender)
 }
 
 /// Sends each request once, many at a time, and returns the bodies of the answers in the order of the requests. The

@@ -12,7 +12,7 @@ mod deployment;
 mod engines;
 mod floor;
 mod growth;
-mod http2;
+mod hyper_client;
 mod load;
 mod machine;
 mod memories;

@@ -1,13 +1,15 @@
 //! One recording and many who replay it, beside a plain stream of the same pieces.
 
 use crate::dataset::conversations as requests;
-use crate::http2::{Connection, Event, Head, Wire};
+use crate::dataset::translation::call;
+use crate::hyper_client::{HyperConnection, Wire};
 use crate::load::{Side, cpu_between, send_all};
 use crate::progress::Progress;
 use crate::server::Server;
 use crate::stream_floor::{StreamFloorOptions, text};
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
+use http_body_util::BodyExt as _;
 use memtrove_proto::v1;
 use memtrove_proto::v1::response_recorder_service_client::ResponseRecorderServiceClient;
 use prost::Message;
@@ -27,6 +29,8 @@ const READERS: [usize; 3] = [1, 10, 100];
 const TURNS: u32 = 3;
 /// What a recording is read back in, and how much of it there is: 16 MB.
 const PIECES: StreamFloorOptions = StreamFloorOptions { piece: 32 * 1024 - 16, pieces: 512 };
+/// Each reader has a connection of its own.
+const WIRE: Wire = Wire::Http2 { streams: 1 };
 const USER: &str = "narrator";
 const CONVERSATION: Uuid = Uuid::from_u128(0x019b_76da_a800_7000_8000_0000_0000_00aa);
 
@@ -57,10 +61,10 @@ pub async fn measure(binary: &Path, seconds: f64, progress: Progress) -> Result<
     let floor = Arc::new(Server::stream_floor(&PIECES).await?);
     let text = text(&PIECES);
     record(&product, &text).await.context("cannot record")?;
-    let head = Head::of_calls("/memory.v1.ResponseRecorderService/Replay");
     let conversation_id = Bytes::copy_from_slice(CONVERSATION.as_bytes());
-    let request = head.call(USER, &v1::ReplayRequest { conversation_id }.encode_to_vec());
-    let readers = Readers { wire: head.wire(1), request: Arc::new(request) };
+    let message = v1::ReplayRequest { conversation_id }.encode_to_vec();
+    let request = call("/memory.v1.ResponseRecorderService/Replay", USER, &message);
+    let readers = Readers { request: Arc::new(request) };
     let sides = [&floor, &product].map(|server| Side::alone(Arc::clone(server), Vec::new()));
     for side in &sides {
         readers.check(side, &text).await?;
@@ -105,16 +109,16 @@ async fn record(server: &Server, text: &str) -> Result<()> {
 
 /// Whoever replays.
 struct Readers {
-    wire: Wire,
     request: Arc<Vec<u8>>,
 }
 
 impl Readers {
     /// Replays once, to see that everything is there.
     async fn check(&self, side: &Side, text: &str) -> Result<()> {
-        let mut connection = Connection::open(side.nodes[0].address, &self.wire).await?;
-        let (_, body) = connection.exchange(&self.request).await?;
-        let (mut rest, mut read) = (&body[..], String::new());
+        let mut connection = HyperConnection::open(side.nodes[0].address, WIRE).await?;
+        let answer = connection.exchange(&self.request).await?;
+        ensure!(answer.is_success(), "the server answers {}", answer.describe());
+        let (mut rest, mut read) = (answer.body, String::new());
         while let Some((prefix, more)) = rest.split_at_checked(5) {
             let length = u32::from_be_bytes([prefix[1], prefix[2], prefix[3], prefix[4]]) as usize;
             let (message, more) = more.split_at_checked(length).context("a message is cut off")?;
@@ -129,7 +133,7 @@ impl Readers {
     async fn drive(&self, side: &Side, count: usize, measure: Duration, flow: &mut Flow) -> Result<()> {
         let mut connections = Vec::new();
         for _ in 0..count {
-            connections.push(Connection::open(side.nodes[0].address, &self.wire).await?);
+            connections.push(HyperConnection::open(side.nodes[0].address, WIRE).await?);
         }
         let begin = Instant::now() + Duration::from_millis(100);
         let end = begin + measure;
@@ -151,29 +155,21 @@ impl Readers {
 
 /// One reader's share: the bytes that reached it within the measured time.
 async fn read(
-    mut connection: Connection,
+    mut connection: HyperConnection,
     request: Arc<Vec<u8>>,
     begin: Instant,
     end: Instant,
 ) -> Result<u64> {
     let mut bytes = 0;
     loop {
-        connection.send(&request).await?;
-        let mut has_ended = false;
-        while !has_ended {
-            connection.receive().await?;
+        let mut answer = connection.send(&request).await?;
+        while let Some(frame) = answer.frame().await.transpose()? {
             let now = Instant::now();
             if now >= end {
                 return Ok(bytes);
             }
-            let is_measured = now >= begin;
-            while let Some(happened) = connection.next()? {
-                match happened.event {
-                    Event::Data(range) if is_measured => bytes += range.len() as u64,
-                    Event::Data(_) | Event::Headers(_) => {}
-                    Event::Reset(code) => bail!("a replay was given up with code {code}"),
-                }
-                has_ended |= happened.is_last;
+            if let Some(data) = frame.data_ref().filter(|_| now >= begin) {
+                bytes += data.len() as u64;
             }
         }
     }

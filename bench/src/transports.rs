@@ -1,8 +1,8 @@
 //! gRPC beside REST: the same operations, the same data, in turns.
 
 use crate::dataset::Ids;
-use crate::dataset::translation::{Translated, as_calls, over_http2};
-use crate::http2;
+use crate::dataset::translation::as_calls;
+use crate::hyper_client::{HyperConnection, Wire};
 use crate::load::{self, Load, Run, Side};
 use crate::progress::Progress;
 use crate::report::{ratio, run_json, thousands, verdict};
@@ -104,17 +104,21 @@ impl Way {
         }
     }
 
-    /// Requests that one connection has under way, with so many clients at most.
-    fn streams(self, most: usize) -> usize {
-        if self == Self::CallsTogether { most } else { 1 }
+    /// What connections speak, with so many clients at most.
+    fn wire(self, most: usize) -> Wire {
+        match self {
+            Self::Rest => Wire::Http1,
+            Self::Calls | Self::RestOverHttp2 => Wire::Http2 { streams: 1 },
+            Self::CallsTogether => Wire::Http2 { streams: most },
+        }
     }
 
-    fn translate(self, requests: &[Vec<u8>]) -> Result<Option<Translated>> {
-        Ok(match self {
-            Self::Rest => None,
-            Self::RestOverHttp2 => Some(over_http2(requests)?),
-            Self::Calls | Self::CallsTogether => Some(as_calls(requests)?),
-        })
+    fn is_rest(self) -> bool {
+        matches!(self, Self::Rest | Self::RestOverHttp2)
+    }
+
+    fn translate(self, requests: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+        if self.is_rest() { Ok(requests) } else { as_calls(&requests) }
     }
 }
 
@@ -149,18 +153,18 @@ impl Operation {
         };
         let mut sides = Vec::new();
         for (number, way) in Way::ALL.into_iter().enumerate() {
-            let (senders, wire) = match self {
-                Self::Append | Self::Page => random(way, common.clone(), most)?,
+            let senders = match self {
+                Self::Append | Self::Page => Sender::random(way.translate(common.clone())?, most),
                 Self::Sync => {
                     // What was synced over one transport is another request over the other: each has memories of its own.
-                    let syncs = world.sync_requests();
-                    seed(way, &server, &syncs).await?;
-                    random(way, syncs, most)?
+                    let syncs = way.translate(world.sync_requests())?;
+                    seed(&server, way.wire(1), &syncs).await?;
+                    Sender::random(syncs, most)
                 }
                 Self::Growing => growing(way, world.growing_requests(&GAP.to_string(), most), number * most)?,
             };
             let mut side = Side::alone(Arc::clone(&server), senders);
-            side.wire = wire;
+            side.wire = Some(way.wire(most));
             self.check(&mut side, way).await?;
             sides.push(side);
         }
@@ -170,8 +174,8 @@ impl Operation {
     /// Asks once, to see that it does what is to be measured.
     async fn check(self, side: &mut Side, way: Way) -> Result<()> {
         let answer = side.ask().await?;
-        let (right, shown) = match way {
-            Way::Rest | Way::RestOverHttp2 => {
+        let (right, shown) = match way.is_rest() {
+            true => {
                 let body: Value = serde_json::from_slice(&answer)?;
                 let right = match self {
                     Self::Append => body["id"].is_string(),
@@ -181,7 +185,7 @@ impl Operation {
                 };
                 (right, body.to_string())
             }
-            Way::Calls | Way::CallsTogether => {
+            false => {
                 let message = answer.get(5..).context("an answer without a message")?;
                 match self {
                     Self::Append => {
@@ -204,53 +208,28 @@ impl Operation {
     }
 }
 
-/// Senders of random ones of these requests, and what their connections speak.
-fn random(way: Way, requests: Vec<Vec<u8>>, most: usize) -> Result<(Vec<Sender>, Option<http2::Wire>)> {
-    Ok(match way.translate(&requests)? {
-        None => (Sender::random(requests, most), None),
-        Some(translated) => {
-            let wire = translated.wire(way.streams(most));
-            (Sender::random(translated.requests, most), Some(wire))
-        }
-    })
-}
-
 /// Sends each request once.
-async fn seed(way: Way, server: &Server, requests: &[Vec<u8>]) -> Result<()> {
-    match way.translate(requests)? {
-        None => load::send_all(server.address, requests.to_vec()).await?,
-        Some(translated) => {
-            http2::send_all(server.address, &translated.wire(1), &translated.requests).await?
-        }
-    };
+async fn seed(server: &Server, wire: Wire, requests: &[Vec<u8>]) -> Result<()> {
+    let mut connection = HyperConnection::open(server.address, wire).await?;
+    for request in requests {
+        let answer = connection.exchange(request).await?;
+        ensure!(answer.is_success(), "the server answers {}", answer.describe());
+    }
     Ok(())
 }
 
 /// Senders of memories that grow, each of its own user. `first` is the number of the first of them among all ways.
-fn growing(
-    way: Way,
-    requests: Vec<Vec<Vec<u8>>>,
-    first: usize,
-) -> Result<(Vec<Sender>, Option<http2::Wire>)> {
-    let (mut senders, mut wire) = (Vec::new(), None);
-    let most = requests.len();
-    for (number, requests) in requests.into_iter().enumerate() {
+fn growing(way: Way, requests: Vec<Vec<Vec<u8>>>, first: usize) -> Result<Vec<Sender>> {
+    let sender = |(number, requests)| {
         let ids = Ids::of((first + number) as u64);
-        let (requests, written) = match way.translate(&requests)? {
-            None => (requests, Written::Text),
-            Some(translated) => {
-                wire = Some(translated.wire(way.streams(most)));
-                let is_text = way == Way::RestOverHttp2;
-                (translated.requests, if is_text { Written::Text } else { Written::Bytes })
-            }
+        let template = |request: &Vec<u8>| match way.is_rest() {
+            true => Template::new(request, GAP.to_string()),
+            false => Template::new(request, GAP.as_bytes()),
         };
-        let template = |request: &Vec<u8>| match written {
-            Written::Text => Template::new(request, GAP.to_string()),
-            Written::Bytes => Template::new(request, GAP.as_bytes()),
-        };
-        senders.push(Sender::growing(requests.iter().map(template).collect(), ids, written));
-    }
-    Ok((senders, wire))
+        let written = if way.is_rest() { Written::Text } else { Written::Bytes };
+        Ok(Sender::growing(way.translate(requests)?.iter().map(template).collect(), ids, written))
+    };
+    requests.into_iter().enumerate().map(sender).collect()
 }
 
 impl Row {

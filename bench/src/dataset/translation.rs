@@ -1,6 +1,5 @@
-//! The same request over another transport: REST over HTTP/2, or a call that asks for the same.
+//! The same request over another transport: a call that asks for the same.
 
-use crate::http2::{Head, Wire};
 use anyhow::{Context as _, Result, bail};
 use bytes::Bytes;
 use memtrove_proto::json;
@@ -9,38 +8,29 @@ use prost::Message;
 use serde_json::Value;
 use uuid::Uuid;
 
-/// Requests for connections that speak HTTP/2.
-pub struct Translated {
-    head: Head,
-    /// The requests, in the order of those they were made from.
-    pub requests: Vec<Vec<u8>>,
+/// REST requests as calls, in the same order.
+pub fn as_calls(requests: &[Vec<u8>]) -> Result<Vec<Vec<u8>>> {
+    let translate = |request: &Vec<u8>| {
+        let rest = Rest::read(request)?;
+        let made = rest.call()?;
+        let path = format!("/memory.v1.EntriesService/{}", made.method);
+        Ok(call(&path, rest.user, &made.message))
+    };
+    requests.iter().map(translate).collect()
 }
 
-impl Translated {
-    /// What their connections speak, with so many requests under way on each.
-    pub fn wire(&self, streams: usize) -> Wire {
-        self.head.wire(streams)
-    }
-}
-
-/// REST requests of one kind, over HTTP/2.
-pub fn over_http2(requests: &[Vec<u8>]) -> Result<Translated> {
-    let read: Vec<Rest> = requests.iter().map(|request| Rest::read(request)).collect::<Result<_>>()?;
-    let head = Head::of_requests(read.first().context("there are no requests")?.method)?;
-    let requests = read.iter().map(|rest| head.request(rest.user, rest.path, rest.body)).collect();
-    Ok(Translated { head, requests })
-}
-
-/// REST requests of one kind, as calls.
-pub fn as_calls(requests: &[Vec<u8>]) -> Result<Translated> {
-    let read: Vec<Rest> = requests.iter().map(|request| Rest::read(request)).collect::<Result<_>>()?;
-    let calls: Vec<Call> = read.iter().map(Rest::call).collect::<Result<_>>()?;
-    let head = Head::of_calls(&format!(
-        "/memory.v1.EntriesService/{}",
-        calls.first().context("there are no requests")?.method
-    ));
-    let requests = read.iter().zip(&calls).map(|(rest, call)| head.call(rest.user, &call.message)).collect();
-    Ok(Translated { head, requests })
+/// The call of a user with this message, written as a request of HTTP/1.1.
+pub fn call(path: &str, user: &str, message: &[u8]) -> Vec<u8> {
+    let mut request = format!(
+        "POST {path} HTTP/1.1\r\nAuthorization: Bearer {user}\r\nX-API-Key: bench-agent\r\n\
+         Content-Type: application/grpc\r\nTE: trailers\r\n\r\n"
+    )
+    .into_bytes();
+    // Not compressed, and so long.
+    request.push(0);
+    request.extend_from_slice(&(message.len() as u32).to_be_bytes());
+    request.extend_from_slice(message);
+    request
 }
 
 /// A request over HTTP/1.1, taken apart.
