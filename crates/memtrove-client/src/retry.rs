@@ -1,8 +1,9 @@
 //! How often a call is sent again, and after how long.
 
 use http::{HeaderMap, StatusCode, header};
-use memtrove_core::{Clock, SystemClock, Timestamp};
-use std::time::Duration;
+use httpdate::parse_http_date;
+use memtrove_core::{Clock, SystemClock};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The most that is added to a pause, so that those who failed together do not come back together.
 const JITTER: Duration = Duration::from_millis(100);
@@ -39,6 +40,8 @@ impl RetryPolicy {
         self.pause_with(n, rand::random_range(Duration::ZERO..JITTER))
     }
 
+    /// Not by `backon`: which call may be repeated depends on its effect and its key, and a stream counts its failures over many
+    /// connections, so nothing but these two lines would be its.
     fn pause_with(&self, n: u32, jitter: Duration) -> Duration {
         let doubled = self.base_delay.saturating_mul(1 << n.min(MAX_DOUBLINGS));
         doubled.saturating_add(jitter).min(self.max_delay)
@@ -55,26 +58,16 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
     let wanted = match text.parse() {
         Ok(seconds) => Duration::from_secs(seconds),
-        Err(_) => until(http_date(text)?, headers),
+        Err(_) => until(parse_http_date(text).ok()?, headers),
     };
     Some(wanted.min(LONGEST_RETRY_AFTER))
 }
 
 /// How long it is until then, by the clock of whoever answered if it shows it.
-fn until(then: Timestamp, headers: &HeaderMap) -> Duration {
-    let date = headers.get(header::DATE).and_then(|date| http_date(date.to_str().ok()?));
-    let now = date.unwrap_or_else(|| SystemClock.now());
-    Duration::from_micros(then.as_micros().saturating_sub(now.as_micros()).try_into().unwrap_or_default())
-}
-
-/// Reads a date of HTTP: `Sun, 06 Nov 1994 08:49:37 GMT`.
-fn http_date(text: &str) -> Option<Timestamp> {
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let mut words = text.split_once(", ")?.1.strip_suffix(" GMT")?.split(' ');
-    let (day, month, year, time) = (words.next()?, words.next()?, words.next()?, words.next()?);
-    let month = MONTHS.iter().position(|name| *name == month)? + 1;
-    Timestamp::parse(&format!("{year}-{month:02}-{day}T{time}Z"))
+fn until(then: SystemTime, headers: &HeaderMap) -> Duration {
+    let date = headers.get(header::DATE).and_then(|date| parse_http_date(date.to_str().ok()?).ok());
+    let here = || UNIX_EPOCH + Duration::from_micros(SystemClock.now().as_micros().unsigned_abs());
+    then.duration_since(date.unwrap_or_else(here)).unwrap_or_default()
 }
 
 #[cfg(test)]

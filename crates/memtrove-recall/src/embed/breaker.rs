@@ -1,4 +1,6 @@
 //! Leaving a provider alone that keeps failing, so that nobody waits for what will not come and it can recover.
+//!
+//! Made by hand: `backon`, which repeats attempts, keeps nothing from one call to the next.
 
 use super::EmbedError;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,39 +1,37 @@
 //! Asking again.
 
 use super::{EmbedError, RetryConfig};
+use backon::{ExponentialBuilder, Retryable as _};
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 /// How far a delay may be from what was computed, so that callers who failed together do not come back together.
 const JITTER: f64 = 0.2;
 
 impl RetryConfig {
     /// Makes attempts until one succeeds, none is left, or the next would come after the deadline.
-    pub(super) async fn run<T, F>(&self, mut attempt: impl FnMut() -> F) -> Result<T, EmbedError>
+    pub(super) async fn run<T, F>(&self, attempt: impl FnMut() -> F) -> Result<T, EmbedError>
     where
         F: Future<Output = Result<T, EmbedError>>,
     {
         let deadline = Instant::now() + self.deadline;
-        let mut delay = self.initial_delay;
-        let mut attempts = 1;
-        loop {
-            let error = match attempt().await {
-                Ok(value) => return Ok(value),
-                Err(error) => error,
-            };
-            if attempts >= self.max_attempts || !error.is_worth_retrying() {
-                return Err(error);
-            }
-            let wait = error.retry_after().unwrap_or_else(|| jittered(delay.min(self.max_delay)));
-            if wait > deadline.saturating_duration_since(Instant::now()) {
-                return Err(error);
-            }
-            tracing::debug!(%error, ?wait, "an embedding is tried again");
-            sleep(wait).await;
-            delay = delay.mul_f64(self.backoff_multiplier).min(self.max_delay);
-            attempts += 1;
-        }
+        let delays = ExponentialBuilder::new()
+            .with_factor(self.backoff_multiplier as f32)
+            .with_min_delay(self.initial_delay.min(self.max_delay))
+            .with_max_delay(self.max_delay)
+            .with_max_times(self.max_attempts.saturating_sub(1) as usize);
+        attempt
+            .retry(delays)
+            .when(EmbedError::is_worth_retrying)
+            .adjust(|error, delay| {
+                // Without a delay no attempt is left.
+                let delay = jittered(delay?);
+                let wait = error.retry_after().unwrap_or(delay);
+                (wait <= deadline.saturating_duration_since(Instant::now())).then_some(wait)
+            })
+            .notify(|error, wait| tracing::debug!(%error, ?wait, "an embedding is tried again"))
+            .await
     }
 }
 
