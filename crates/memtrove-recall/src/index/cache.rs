@@ -32,6 +32,9 @@ pub fn announce_metrics() {
 ///
 /// A partition is locked alone, so that nobody waits while another one is loaded; readers share it. One that is larger
 /// than the whole budget still works, and is the first to go when it is no longer in use.
+///
+/// Made by hand: `moka` evicts entries that are in use, refuses one larger than its capacity, and weighs an entry only when it is
+/// inserted, while a partition grows where it is.
 pub struct PartitionCache<K, S, M> {
     budget: usize,
     shelf: Mutex<Shelf<K, S, M>>,
