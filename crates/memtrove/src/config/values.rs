@@ -1,4 +1,8 @@
 //! Values that people write as text: lengths of time, numbers of bytes, addresses, layers.
+//!
+//! Lengths of time and numbers of bytes are read by hand. `jiff`'s duration knows no days, so it refuses `1d` and `P1D`, and it
+//! takes `1.5s` and `10 minutes`; `bytesize` takes `1.5MiB` and `20M`, and makes the largest number of one that is too large. The
+//! documentation says otherwise of each.
 
 use memtrove_core::memories::Layer;
 use serde::de::{self, Deserializer, Visitor};

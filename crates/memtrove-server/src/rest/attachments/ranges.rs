@@ -46,6 +46,8 @@ fn only(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
     }
 }
 
+/// By hand: `http-range-header` refuses what RFC 9110 allows: a suffix longer than the file, another case of the unit, numbers
+/// that do not fit. It also does not tell a range beyond the file from one that is badly written, and only that is 416.
 fn one_range(text: &str, size: u64) -> Option<Wanted> {
     let (unit, range) = text.split_once('=')?;
     if !unit.trim().eq_ignore_ascii_case("bytes") {
