@@ -15,6 +15,7 @@ results := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/memtrove/results
 
 # nextest runs tests in parallel and shows slow ones; plain cargo does where it is not installed.
 nextest := $(shell command -v cargo-nextest)
+cargo-deny := $(shell command -v cargo-deny)
 cargo-test = $(if $(nextest),cargo nextest run --no-fail-fast,cargo test --no-fail-fast --all-targets)
 # nextest leaves to scripts/test-http.sh what is quicker there. Most of the others wait, for disks and for processes. What passes
 # only the second time is named as FLAKY at the end: a bug to mend, and no reason to go without all the other results.
@@ -54,10 +55,11 @@ every-test:
 $(clients):
 	$(call step,$@,scripts/$@.sh)
 
-check: ## Looks at format, lints and documentation and runs the quick tests: before every commit
+check: ## Looks at format, lints, documentation and dependencies and runs the quick tests: before every commit
 	$(call step,format,cargo fmt --all --check)
 	$(call step,lints,cargo clippy --workspace --all-targets --quiet -- -D warnings)
 	$(call step,documentation,RUSTDOCFLAGS="$(rustdoc-flags)" cargo doc --workspace --no-deps --document-private-items --quiet)
+	$(call step,licences and sources of dependencies,$(if $(cargo-deny),cargo deny --log-level error check licenses bans sources,echo "left out: cargo-deny is not installed"))
 	$(call step,quick tests,$(cargo-test) -p memtrove-core -p memtrove-wire)
 
 ENGINE ?= sqlite
