@@ -1,4 +1,7 @@
 //! One spelling for all JSON values that say the same, and digests of it.
+//!
+//! Made by hand: RFC 8785, which libraries follow, writes numbers as 64-bit floats and so changes large ones. Digests of this
+//! spelling are stored, so it never changes.
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;

@@ -1,4 +1,7 @@
 //! Patches: RFC 6902 operations on an envelope, then edits of its text.
+//!
+//! Made by hand: recorded patches prove what a version was, so they must give the same bytes for ever, whatever a library's next
+//! release thinks. Numbers keep their spelling, and an error names the operation and the reason that the contract has for it.
 
 pub(crate) mod equality;
 mod operation;
