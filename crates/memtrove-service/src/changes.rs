@@ -4,6 +4,7 @@ use crate::{Context, page};
 use memtrove_core::changes::RecordedChange;
 use memtrove_core::identity::{Principal, Role, Tenant};
 use memtrove_core::{Error, Result};
+use memtrove_store::AllTenants;
 use memtrove_store::Tx;
 use memtrove_store::changes::{self, Bounds};
 use std::sync::Arc;
@@ -71,7 +72,7 @@ impl Changes {
         let limit = page::limit(limit, 100, 1000)?;
         let tenant = principal.tenant().clone();
         self.cx.store.settle().await?;
-        self.cx.store.read("list_changes", move |tx| read(tx, &tenant, after, limit)).await
+        self.cx.store.read(tenant.clone(), "list_changes", move |tx| read(tx, &tenant, after, limit)).await
     }
 
     /// Follows the feed from a number on; without one, from now on: whatever is acknowledged after this will be told.
@@ -85,9 +86,9 @@ impl Changes {
             Some(after) => after,
             None => {
                 self.cx.store.settle().await?;
-                let tenant = tenant.clone();
-                let newest = move |tx: &mut dyn Tx| Ok::<_, Error>(changes::bounds(tx, &tenant)?.newest);
-                self.cx.store.read("follow_changes", newest).await?
+                let of = tenant.clone();
+                let newest = move |tx: &mut dyn Tx| Ok::<_, Error>(changes::bounds(tx, &of)?.newest);
+                self.cx.store.read(&tenant, "follow_changes", newest).await?
             }
         };
         Ok(Follower {
@@ -137,7 +138,7 @@ impl Follower {
             self.cx.store.settle().await?;
             let (tenant, after) = (self.tenant.clone(), self.after);
             let look = move |tx: &mut dyn Tx| read(tx, &tenant, Some(after), FOLLOWER_BATCH);
-            let page = self.cx.store.read("follow_changes", look).await?;
+            let page = self.cx.store.read(&self.tenant, "follow_changes", look).await?;
             self.caught_up = page.next_after.is_none();
             if page.gap || !page.changes.is_empty() {
                 self.after = page.changes.last().map_or(page.oldest - 1, |newest| newest.sequence);
@@ -180,14 +181,15 @@ fn read(tx: &mut dyn Tx, tenant: &Tenant, after: Option<i64>, limit: usize) -> R
 pub(crate) async fn trim(cx: &Arc<Context>) -> Result<()> {
     let retention = i64::try_from(cx.settings.changes_retention.as_micros()).unwrap_or(i64::MAX);
     let before = cx.clock.now().saturating_add_micros(-retention);
-    let tenants: Vec<Tenant> =
-        cx.store.read("trimmable_changes", move |tx| Ok::<_, Error>(changes::trimmable(tx, before)?)).await?;
+    let tenants: Vec<Tenant> = cx
+        .store
+        .read(AllTenants, "trimmable_changes", move |tx| Ok::<_, Error>(changes::trimmable(tx, before)?))
+        .await?;
     for tenant in tenants {
         loop {
-            let tenant = tenant.clone();
-            let oldest =
-                move |tx: &mut dyn Tx| Ok::<_, Error>(changes::trim(tx, &tenant, before, TRIM_BATCH)?);
-            let trimmed = cx.store.write("trim_changes", oldest).await?;
+            let of = tenant.clone();
+            let oldest = move |tx: &mut dyn Tx| Ok::<_, Error>(changes::trim(tx, &of, before, TRIM_BATCH)?);
+            let trimmed = cx.store.write(&tenant, "trim_changes", oldest).await?;
             metrics::counter!(CHANGES_TRIMMED).increment(trimmed);
             if trimmed < TRIM_BATCH as u64 {
                 break;

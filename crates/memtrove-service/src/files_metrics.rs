@@ -6,6 +6,7 @@
 use crate::Context;
 use memtrove_core::files::Class;
 use memtrove_core::{Error, Result};
+use memtrove_store::AllTenants;
 use memtrove_store::files::events;
 use std::time::Duration;
 
@@ -134,7 +135,8 @@ pub(crate) fn audit_integrity_failure() {
 /// Events are indexed in the transaction that stores them, so the index is behind them only where a search found a block
 /// that it could not read, until that is rebuilt.
 pub(crate) async fn sample(cx: &Context) {
-    let since = cx.store.read("index_lag", |tx| Ok::<_, Error>(events::unreadable_since(tx)?)).await;
+    let since =
+        cx.store.read(AllTenants, "index_lag", |tx| Ok::<_, Error>(events::unreadable_since(tx)?)).await;
     // A store that does not answer has alarms of its own.
     let Ok(since) = since else { return };
     let lag = since.map_or(0, |since| cx.clock.now().as_micros() - since.as_micros());

@@ -1,9 +1,10 @@
 //! Long work that somebody asked for: queued once, done by one worker, watched by those it concerns.
 
 use crate::Context;
+use memtrove_core::identity::Tenant;
 use memtrove_core::{Error, Result};
 use memtrove_store::files::jobs::{self, Job, Status};
-use memtrove_store::{StoreError, Tx};
+use memtrove_store::{AllTenants, StoreError, Tx};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -17,7 +18,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// What somebody asks for.
 pub(crate) struct Request<'a> {
     pub kind: &'static str,
-    pub tenant: &'a str,
+    pub tenant: &'a Tenant,
     pub user: Option<&'a str>,
     pub started_by: &'a str,
 }
@@ -31,7 +32,7 @@ pub(crate) async fn start(
     let now = cx.clock.now();
     let job = Job {
         id: cx.clock.new_id(),
-        tenant: request.tenant.to_owned(),
+        tenant: request.tenant.as_str().to_owned(),
         user: request.user.map(str::to_owned),
         started_by: request.started_by.to_owned(),
         kind: request.kind.to_owned(),
@@ -43,7 +44,7 @@ pub(crate) async fn start(
     };
     // Two who ask for the same at once get the same job.
     let key = format!("job {} {:?} {:?}", job.kind, job.tenant, job.user);
-    let start = cx.store.write("start_job", move |tx| {
+    let start = cx.store.write(request.tenant, "start_job", move |tx| {
         tx.lock(key.as_bytes())?;
         if let Some(id) = jobs::unfinished(tx, &job.kind, &job.tenant, job.user.as_deref())? {
             return Ok(id);
@@ -59,7 +60,9 @@ pub(crate) async fn start(
 pub(crate) async fn claim(cx: &Context, kind: &'static str) -> Result<Option<Job>> {
     let now = cx.clock.now();
     let stale = now.saturating_add_micros(-(cx.settings.task_stale_claim.as_micros() as i64));
-    cx.store.write("claim_job", move |tx| Ok::<_, Error>(jobs::claim(tx, kind, now, stale)?)).await
+    cx.store
+        .write(AllTenants, "claim_job", move |tx| Ok::<_, Error>(jobs::claim(tx, kind, now, stale)?))
+        .await
 }
 
 /// Writes down how a job is doing; `false` if it is not this worker's any more.
@@ -67,7 +70,7 @@ pub(crate) async fn note(cx: &Context, job: &mut Job) -> Result<bool> {
     let now = cx.clock.now();
     let noted = persistently(|| {
         let job = job.clone();
-        cx.store.write("note_job", move |tx| Ok::<_, Error>(jobs::update(tx, &job, now)?))
+        cx.store.write(AllTenants, "note_job", move |tx| Ok::<_, Error>(jobs::update(tx, &job, now)?))
     });
     let kept = noted.await?;
     job.claimed_at = Some(now);
@@ -85,7 +88,7 @@ pub(crate) async fn end(cx: &Context, mut job: Job, errors: &[&str]) -> Result<(
 /// Forgets jobs that nobody will ask about any more.
 pub(crate) async fn purge(cx: &Context) -> Result<()> {
     let before = cx.clock.now().saturating_add_micros(-JOB_MICROS);
-    cx.store.write("purge_jobs", move |tx| Ok::<_, Error>(jobs::purge(tx, before)?)).await?;
+    cx.store.write(AllTenants, "purge_jobs", move |tx| Ok::<_, Error>(jobs::purge(tx, before)?)).await?;
     Ok(())
 }
 

@@ -7,7 +7,7 @@
 use crate::Context;
 use memtrove_core::memories::ScopeKey;
 use memtrove_core::{Error, Result, Timestamp};
-use memtrove_store::{StoreError, Tx, leases};
+use memtrove_store::{AllTenants, StoreError, Tx, leases};
 use std::convert::Infallible;
 use std::fmt::Write;
 use std::time::Duration;
@@ -109,10 +109,9 @@ impl<'a> Lease<'a> {
     async fn renew(&mut self) -> Result<bool> {
         let (name, holder, now) = (self.name.to_owned(), self.cx.node, self.cx.clock.now());
         let until = lasting(self.cx, now);
-        let take = self
-            .cx
-            .store
-            .write("take_lease", move |tx| Ok::<_, Error>(leases::take(tx, &name, holder, now, until)?));
+        let take = self.cx.store.write(AllTenants, "take_lease", move |tx| {
+            Ok::<_, Error>(leases::take(tx, &name, holder, now, until)?)
+        });
         let taken = take.await?;
         if taken {
             self.until = until;
@@ -149,7 +148,7 @@ impl<'a> Lease<'a> {
         };
         let (name, holder) = (self.name.to_owned(), self.cx.node);
         let release = move |tx: &mut dyn Tx| leases::release(tx, &name, holder);
-        if let Err(error) = self.cx.store.write("release_lease", release).await {
+        if let Err(error) = self.cx.store.write(AllTenants, "release_lease", release).await {
             tracing::debug!(name = self.name, %error, "a lease could not be given back; it runs out by itself");
         }
         Some(done)

@@ -44,6 +44,7 @@ use memtrove_core::memories::{Code, Refusal};
 use memtrove_core::text::Analyzer;
 use memtrove_core::{Clock, Error, Result, Timestamp, legacy_labels};
 use memtrove_recall::embed::Embeddings;
+use memtrove_store::AllTenants;
 use memtrove_store::Store;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -125,7 +126,7 @@ impl Services {
         // The ids are 74 random bits each; hashing them together makes a key of full width.
         let fresh = *blake3::hash(&fresh).as_bytes();
         let (key, place, links_key): (Vec<u8>, Vec<u8>, [u8; 32]) = store
-            .write("digest_key", move |tx| {
+            .write(AllTenants, "digest_key", move |tx| {
                 memtrove_store::archive::refuse_unfinished(tx)?;
                 let key = memtrove_store::meta::get_or_insert(tx, "digest_key", &fresh)?;
                 // Not a digest of the key, which an archive may bring into another store.

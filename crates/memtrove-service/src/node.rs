@@ -4,7 +4,7 @@ use crate::{Context, Memories};
 use memtrove_core::{Error, Result};
 use memtrove_store::files::forget;
 use memtrove_store::nodes::{self, Node, NodePlace};
-use memtrove_store::{StoreError, Tx, leases};
+use memtrove_store::{AllTenants, StoreError, Tx, leases};
 use std::convert::Infallible;
 
 /// Nodes that work on the store.
@@ -57,7 +57,7 @@ async fn beat(cx: &Context, place: &NodePlace) -> Result<i64> {
         nodes::introduce(tx, node.id, &place)?;
         Ok::<_, Error>(forget::begun(tx)?)
     };
-    cx.store.write("beat", beat).await
+    cx.store.write(AllTenants, "beat", beat).await
 }
 
 /// Where this node runs, and what others must have set alike: a text is found by the words and vectors that its writer made.
@@ -81,7 +81,7 @@ pub(crate) fn host() -> String {
 async fn join(cx: &Context, place: &NodePlace) {
     tracing::info!(node = %cx.node, host = place.host, process = place.process, "this node works on the store");
     let since = cx.clock.now().saturating_add_micros(-(cx.settings.lease.as_micros() as i64));
-    let others = match cx.store.read("list_nodes", move |tx| nodes::places(tx, since)).await {
+    let others = match cx.store.read(AllTenants, "list_nodes", move |tx| nodes::places(tx, since)).await {
         Ok(others) => others,
         Err(error) => return tracing::debug!(%error, "other nodes could not be looked at"),
     };
@@ -100,7 +100,7 @@ pub(crate) async fn bury(cx: &Context) -> Result<()> {
     }
     let before = cx.clock.now().saturating_add_micros(-FORGOTTEN_MICROS);
     cx.store
-        .write("bury_nodes", move |tx| {
+        .write(AllTenants, "bury_nodes", move |tx| {
             nodes::purge(tx, before)?;
             leases::purge(tx, before)?;
             Ok(())
@@ -118,7 +118,7 @@ pub(crate) async fn leave(cx: &Context) {
         leases::release_all(tx, node)?;
         nodes::remove(tx, node)
     };
-    let left: Result<(), StoreError> = cx.store.write("leave", leave).await;
+    let left: Result<(), StoreError> = cx.store.write(AllTenants, "leave", leave).await;
     if let Err(error) = left {
         tracing::warn!(%error, "this node could not say that it stops; others notice by themselves");
     }
@@ -130,7 +130,7 @@ pub(crate) async fn sample_metrics(cx: &Context) {
         return;
     }
     let since = cx.clock.now().saturating_add_micros(-(cx.settings.lease.as_micros() as i64));
-    match cx.store.read("count_nodes", move |tx| nodes::seen_since(tx, since)).await {
+    match cx.store.read(AllTenants, "count_nodes", move |tx| nodes::seen_since(tx, since)).await {
         Ok(seen) => metrics::gauge!(NODES).set(seen.len() as f64),
         Err(error) => tracing::debug!(%error, "nodes could not be counted"),
     }

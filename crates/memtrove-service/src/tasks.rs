@@ -7,7 +7,7 @@ use memtrove_core::{Error, GroupId, Result, Timestamp};
 use memtrove_store::conversations::{embeddings, idempotency};
 use memtrove_store::files::idempotency as file_idempotency;
 use memtrove_store::tasks::{self, Task};
-use memtrove_store::{StoreError, Tx};
+use memtrove_store::{AllTenants, StoreError, Tx};
 use serde::Deserialize;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -83,7 +83,8 @@ pub(crate) async fn round(cx: &Arc<Context>) -> Result<()> {
         if !claimed.is_empty() {
             settle(cx, claimed).await?;
         }
-        let (depth, oldest) = cx.store.read("task_backlog", |tx| Ok::<_, Error>(tasks::backlog(tx)?)).await?;
+        let (depth, oldest) =
+            cx.store.read(AllTenants, "task_backlog", |tx| Ok::<_, Error>(tasks::backlog(tx)?)).await?;
         let age = oldest.map_or(0, |oldest| cx.clock.now().as_micros() - oldest.as_micros());
         metrics::gauge!("memory_task_queue_depth").set(depth as f64);
         metrics::gauge!("memory_task_queue_oldest_seconds").set(age as f64 / 1e6);
@@ -138,10 +139,12 @@ async fn purge_idempotency_keys(cx: &Context) -> Result<()> {
     let conversations = before(IDEMPOTENCY_MICROS);
     let files = before(cx.settings.idempotency_retention.as_micros() as i64);
     cx.store
-        .write("purge_idempotency_keys", move |tx| Ok::<_, Error>(idempotency::purge(tx, conversations)?))
+        .write(AllTenants, "purge_idempotency_keys", move |tx| {
+            Ok::<_, Error>(idempotency::purge(tx, conversations)?)
+        })
         .await?;
     loop {
-        let purged = cx.store.write("purge_file_idempotency_keys", move |tx| {
+        let purged = cx.store.write(AllTenants, "purge_file_idempotency_keys", move |tx| {
             Ok::<_, Error>(file_idempotency::purge(tx, files, PURGED_AT_ONCE)?)
         });
         let purged = purged.await?;
@@ -156,7 +159,7 @@ async fn claim(cx: &Arc<Context>) -> Result<Vec<Task>> {
     let now = cx.clock.now();
     let stale = now.saturating_add_micros(-(cx.settings.task_stale_claim.as_micros() as i64));
     let limit = cx.settings.task_batch_size as i64;
-    cx.store.write("claim_tasks", move |tx| Ok(tasks::claim(tx, now, stale, limit)?)).await
+    cx.store.write(AllTenants, "claim_tasks", move |tx| Ok(tasks::claim(tx, now, stale, limit)?)).await
 }
 
 /// Runs each task by itself, so that a poison task fails alone, and writes down what became of them at once.
@@ -176,7 +179,7 @@ async fn settle(cx: &Arc<Context>, claimed: Vec<Task>) -> Result<()> {
         }
     }
     cx.store
-        .write("settle_tasks", move |tx| {
+        .write(AllTenants, "settle_tasks", move |tx| {
             for task in &done {
                 tasks::complete(tx, task)?;
             }
@@ -205,7 +208,7 @@ async fn delete_vectors(cx: &Context, body: &str) -> Result<(), String> {
         conversation_group_id: GroupId,
     }
     let Body { conversation_group_id: group } = serde_json::from_str(body).map_err(|e| e.to_string())?;
-    let removed = cx.store.write("delete_vectors", move |tx| embeddings::remove_tree(tx, group));
+    let removed = cx.store.write(AllTenants, "delete_vectors", move |tx| embeddings::remove_tree(tx, group));
     removed.await.map_err(|error: StoreError| error.to_string())?;
     cx.trees.forget(group);
     Ok(())

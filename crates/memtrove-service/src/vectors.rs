@@ -13,7 +13,7 @@ use memtrove_core::{Error, Result};
 use memtrove_recall::embed::EmbedError;
 use memtrove_store::conversations::embeddings;
 use memtrove_store::memories::upgrades;
-use memtrove_store::{StoreError, Tx};
+use memtrove_store::{AllTenants, StoreError, Tx};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -67,7 +67,7 @@ impl Vectors {
 
     async fn start_job(&self, principal: &Principal) -> Result<Uuid> {
         self.require_provider()?;
-        let (tenant, started_by) = (principal.tenant().as_str(), principal.name());
+        let (tenant, started_by) = (principal.tenant(), principal.name());
         let request = Request { kind: KIND, tenant, user: None, started_by: &started_by };
         // What there is to do shows when it is looked for, which is the job.
         let id = jobs::start(&self.cx, request, |_| Ok(0)).await?;
@@ -221,6 +221,6 @@ impl Vectors {
         let Some(model) = self.cx.embeddings.preferred_model_id().map(str::to_owned) else { return Ok(0) };
         let semantic = self.cx.settings.search.semantic;
         let count = move |tx: &mut dyn Tx| Ok::<_, Error>(waiting(tx, &model, semantic)?);
-        self.cx.store.read("count_vectors_waiting", count).await
+        self.cx.store.read(AllTenants, "count_vectors_waiting", count).await
     }
 }

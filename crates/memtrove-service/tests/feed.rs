@@ -11,6 +11,7 @@ use memtrove_core::{Clock, ConversationId, EntryId, Error, Json, TransferId, Use
 use memtrove_service::Settings;
 use memtrove_service::changes::Follower;
 use memtrove_service::conversations::{AppendRequest, EvictRequest, Idempotency};
+use memtrove_store::AllTenants;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -312,9 +313,9 @@ async fn a_transfer_is_told_with_its_recipient() {
     // Somebody else became the owner behind the back of an offer.
     let third = api.create_transfer(&bob, Some(id), Some("alice".into())).await.unwrap().id;
     feed.told().await;
-    let moved = feed
-        .store
-        .write("test", |tx| Ok::<_, Error>(tx.execute("UPDATE groups SET owner_user_id = 'carol'", &[])?));
+    let moved = feed.store.write(AllTenants, "test", |tx| {
+        Ok::<_, Error>(tx.execute("UPDATE groups SET owner_user_id = 'carol'", &[])?)
+    });
     moved.await.unwrap();
     assert!(api.accept_transfer(&alice(), third).await.is_err());
     Feed::expect(feed.told().await, &[(ChangeKind::TransferDeleted, Some("alice"), id, Some(third.0))]);

@@ -12,7 +12,7 @@ use memtrove_service::Settings;
 use memtrove_service::conversations::{AppendRequest, Explanation, ListEntries, SearchRequest};
 use memtrove_service::files::{Forgotten, WriteEvent};
 use memtrove_store::files::forget;
-use memtrove_store::{Tx, TxExt};
+use memtrove_store::{AllTenants, Tx, TxExt};
 use serde_json::{Map, json};
 use std::sync::{Mutex, mpsc};
 use world::{World, caller, principal};
@@ -101,12 +101,12 @@ impl People for World {
     /// The first unit of work of a forget, as a process leaves it that is killed right then.
     async fn detach(&self, user: &str) {
         let (who, now) = (scoped(user).scope, self.clock.now());
-        self.store.write("test", move |tx| forget::detach(tx, &who, now)).await.unwrap();
+        self.store.write(AllTenants, "test", move |tx| forget::detach(tx, &who, now)).await.unwrap();
     }
 
     async fn count(&self, sql: &'static str) -> i64 {
         self.store
-            .read("test", move |tx| Ok::<_, Error>(tx.first(sql, &[], |row| row.int(0))?))
+            .read(AllTenants, "test", move |tx| Ok::<_, Error>(tx.first(sql, &[], |row| row.int(0))?))
             .await
             .unwrap()
             .unwrap()
@@ -274,7 +274,7 @@ async fn what_somebody_still_reads_is_scrubbed_from_the_disk_later() {
     let (started, starting) = mpsc::channel::<()>();
     let (released, store) = (Mutex::new(released), world.store.clone());
     let reading = tokio::spawn(async move {
-        let read = store.read("test", move |tx| {
+        let read = store.read(AllTenants, "test", move |tx| {
             tx.first("SELECT COUNT(*) FROM entries", &[], |row| row.int(0))?;
             started.send(()).unwrap();
             released.lock().unwrap().recv().unwrap();
@@ -319,7 +319,7 @@ async fn neither_vectors_nor_the_name_of_a_speaker_stay() {
             Ok((ConversationId(row.uuid(0)?), row.bytes(1)?.to_vec()))
         })
     };
-    let rows = world.store.read("test", derived).await.unwrap();
+    let rows = world.store.read(AllTenants, "test", derived).await.unwrap();
     let (_, hers) = rows.iter().find(|(id, _)| *id == own).unwrap();
     let on_disk = |traces: &[u8]| {
         let files = std::fs::read_dir(world.folder.path()).unwrap();
@@ -332,7 +332,7 @@ async fn neither_vectors_nor_the_name_of_a_speaker_stay() {
     world.forget("alice-who-goes").await;
     world.services.run_due_tasks().await.unwrap();
 
-    let left = world.store.read("test", derived).await.unwrap();
+    let left = world.store.read(AllTenants, "test", derived).await.unwrap();
     assert_eq!(left.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [shared, shared]);
     assert!(!on_disk(hers));
     let named = "SELECT COUNT(*) FROM meanings WHERE speaker = 'alice-who-goes'";

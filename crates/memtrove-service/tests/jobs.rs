@@ -13,7 +13,7 @@ use memtrove_service::files::{Admitted, WriteEvent, Writer};
 use memtrove_service::{Services, Settings};
 use memtrove_store::files::jobs::{self, Job, Status};
 use memtrove_store::sqlite::{SqliteConfig, SqliteEngine};
-use memtrove_store::{Engine, Health, Store, StoreError, tasks};
+use memtrove_store::{AllTenants, Engine, Health, Store, StoreError, tasks};
 use memtrove_testkit::clock::TestClock;
 use serde_json::json;
 use std::collections::HashSet;
@@ -39,7 +39,7 @@ async fn tell(services: &Services, user: &str, id: &str) {
 }
 
 async fn job(store: &Store, id: Uuid) -> Job {
-    store.read("test", move |tx| jobs::get(tx, id)).await.unwrap().unwrap()
+    store.read(AllTenants, "test", move |tx| jobs::get(tx, id)).await.unwrap().unwrap()
 }
 
 #[tokio::test]
@@ -72,11 +72,15 @@ async fn nobody_takes_a_job_that_somebody_is_at() {
     let claim = async |minutes: i64| {
         let now = world.clock.now().saturating_add_micros(minutes * MINUTE);
         let stale = now.saturating_add_micros(-5 * MINUTE);
-        world.store.write("test", move |tx| jobs::claim(tx, "events_reindex", now, stale)).await.unwrap()
+        world
+            .store
+            .write(AllTenants, "test", move |tx| jobs::claim(tx, "events_reindex", now, stale))
+            .await
+            .unwrap()
     };
     let update = async |job: &Job, minutes: i64| {
         let (job, now) = (job.clone(), world.clock.now().saturating_add_micros(minutes * MINUTE));
-        world.store.write("test", move |tx| jobs::update(tx, &job, now)).await.unwrap()
+        world.store.write(AllTenants, "test", move |tx| jobs::update(tx, &job, now)).await.unwrap()
     };
     let mut mine = claim(0).await.unwrap();
     assert_eq!((mine.id, mine.status), (id, Status::Running));
@@ -144,7 +148,7 @@ async fn busy() -> (Services, Store, Arc<Busy>, Uuid, tempfile::TempDir) {
 /// A job, asked for until the store answers.
 async fn patiently(store: &Store, id: Uuid) -> Job {
     loop {
-        if let Ok(job) = store.read("test", move |tx| jobs::get(tx, id)).await {
+        if let Ok(job) = store.read(AllTenants, "test", move |tx| jobs::get(tx, id)).await {
             return job.unwrap();
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -175,17 +179,18 @@ async fn a_job_that_gives_up_says_so_and_holds_nothing_up_meanwhile() {
     engine.refusals.store(usize::MAX, Ordering::SeqCst);
     let queue = async |store: &Store| {
         let backlog = |tx: &mut dyn memtrove_store::Tx| tasks::backlog(tx).map(|(depth, _)| depth);
-        store.write("test", backlog).await.unwrap()
+        store.write(AllTenants, "test", backlog).await.unwrap()
     };
-    let status =
-        async |store: &Store| store.write("test", move |tx| jobs::get(tx, id)).await.unwrap().unwrap().status;
+    let status = async |store: &Store| {
+        store.write(AllTenants, "test", move |tx| jobs::get(tx, id)).await.unwrap().unwrap().status
+    };
     let script = async {
         let at = Timestamp::from_micros(0);
         let enqueue = move |tx: &mut dyn memtrove_store::Tx| {
             let body = r#"{"conversationGroupId":"00000000-0000-0000-0000-000000000007"}"#;
             tasks::enqueue(tx, Uuid::from_u128(7), None, "vector_store_delete", body, at)
         };
-        store.write("test", enqueue).await.unwrap();
+        store.write(AllTenants, "test", enqueue).await.unwrap();
         // Every write of an event or a deletion wakes the worker; here nobody does.
         while queue(&store).await > 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;

@@ -9,6 +9,7 @@ use memtrove_core::files::{Event, ScopedCaller};
 use memtrove_core::memories::{List, Memory};
 use memtrove_service::Settings;
 use memtrove_service::files::WriteEvent;
+use memtrove_store::AllTenants;
 use memtrove_store::files::{events, forget, scopes};
 use serde_json::{Value, json};
 use world::{World, principal};
@@ -65,7 +66,7 @@ async fn events_of_before_are_mirrored_by_a_reindex() {
         });
         let event = Event::read(Some(event), "default", "alice", "agent", now).unwrap();
         let scope = caller.scope.clone();
-        let put = world.store.write("test", move |tx| {
+        let put = world.store.write(AllTenants, "test", move |tx| {
             let counted = scopes::lock(tx, &scope)?;
             events::put(tx, scope.tenant(), &counted, &event)
         });
@@ -107,7 +108,7 @@ async fn a_forget_that_was_broken_off_takes_what_was_there_and_nothing_else() {
     }
     let (who, now) = (scoped("alice").scope, world.clock.now());
     // As a process leaves it that is killed right then.
-    world.store.write("test", move |tx| forget::detach(tx, &who, now)).await.unwrap();
+    world.store.write(AllTenants, "test", move |tx| forget::detach(tx, &who, now)).await.unwrap();
     assert_eq!(world.remembered("alice", user("alice", json!({}))).await, [], "out of reach at once");
     for body in [
         user("alice", json!({"content": "new"})),
@@ -140,7 +141,7 @@ async fn an_event_can_be_written_again_before_its_old_memory_is_cleared_away() {
     tell().await;
     tell().await;
     let (who, now) = (scoped("alice").scope, world.clock.now());
-    world.store.write("test", move |tx| forget::detach(tx, &who, now)).await.unwrap();
+    world.store.write(AllTenants, "test", move |tx| forget::detach(tx, &who, now)).await.unwrap();
 
     tell().await;
     world.services.run_due_tasks().await.unwrap();

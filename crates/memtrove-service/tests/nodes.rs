@@ -13,7 +13,7 @@ use memtrove_service::quota::{QuotaLimits, QuotaSettings, Rate};
 use memtrove_service::{Services, Settings};
 use memtrove_store::files::forget;
 use memtrove_store::postgres::PostgresEngine;
-use memtrove_store::{Store, Tx, TxExt, leases, nodes};
+use memtrove_store::{AllTenants, Store, Tx, TxExt, leases, nodes};
 use memtrove_testkit::clock::TestClock;
 use memtrove_testkit::postgres::Database;
 use serde_json::{Value, json};
@@ -61,7 +61,12 @@ impl Cluster {
 
     async fn alive(&self) -> usize {
         let since = self.clock.now().saturating_add_micros(-15 * SECOND);
-        self.nodes[0].store.read("test", move |tx| nodes::seen_since(tx, since)).await.unwrap().len()
+        self.nodes[0]
+            .store
+            .read(AllTenants, "test", move |tx| nodes::seen_since(tx, since))
+            .await
+            .unwrap()
+            .len()
     }
 }
 
@@ -413,9 +418,9 @@ async fn a_forget_is_finished_by_another_node_once_its_own_is_gone() {
         leases::take(tx, &name, Uuid::from_u128(99), now, until)?;
         Ok::<_, Error>(())
     };
-    one.store.write("test", detach).await.unwrap();
+    one.store.write(AllTenants, "test", detach).await.unwrap();
     let unfinished = || {
-        other.store.read("test", |tx| {
+        other.store.read(AllTenants, "test", |tx| {
             Ok::<_, Error>(tx.first("SELECT COUNT(*) FROM memories", &[], |row| row.int(0))?)
         })
     };

@@ -11,7 +11,7 @@ use memtrove_store::postgres::PostgresEngine;
 use memtrove_store::sqlite::{SqliteConfig, SqliteEngine};
 use memtrove_store::vault::rotation::Rotation;
 use memtrove_store::vault::{Key, Keys, Vault};
-use memtrove_store::{Store, Tx, TxExt};
+use memtrove_store::{AllTenants, Store, Tx, TxExt};
 use memtrove_testkit::clock::TestClock;
 use memtrove_testkit::postgres::Database;
 use serde_json::{Value, json};
@@ -229,16 +229,16 @@ async fn memories_of_an_older_version_are_found_before_the_background_came_to_th
         alice.add(&format!("Something else, {number}"), json!({})).await;
     }
     let unlist = |tx: &mut dyn Tx| tx.execute("UPDATE memories SET words = NULL, statement = NULL", &[]);
-    world.store.write("test", unlist).await.unwrap();
+    world.store.write(AllTenants, "test", unlist).await.unwrap();
     assert_eq!(alice.remember(TEA).await, (id.clone(), false));
-    world.store.write("test", unlist).await.unwrap();
+    world.store.write(AllTenants, "test", unlist).await.unwrap();
     world.services.run_due_tasks().await.unwrap();
     assert_eq!(count(&world.store, "SELECT COUNT(*) FROM memories WHERE words IS NULL").await, 0);
     assert_eq!(alice.remember(TEA).await, (id, false));
 }
 
 async fn count(store: &Store, sql: &'static str) -> i64 {
-    store.read("test", move |tx| tx.first(sql, &[], |row| row.int(0))).await.unwrap().unwrap()
+    store.read(AllTenants, "test", move |tx| tx.first(sql, &[], |row| row.int(0))).await.unwrap().unwrap()
 }
 
 /// Remembers the same 32 times at once, on all of these nodes.
@@ -315,10 +315,10 @@ async fn check(folder: &Path, vault: Vault, said: &mut Vec<(String, String)>) {
 /// Seals everything anew, or the first steps of it.
 async fn rotate(folder: &Path, vault: Vault, to_the_end: bool) {
     let (store, rotation) = (open(folder, vault.rotating()), Rotation { keep_derived_texts: false });
-    store.write("test", move |tx| rotation.begin(tx)).await.unwrap();
+    store.write(AllTenants, "test", move |tx| rotation.begin(tx)).await.unwrap();
     if to_the_end {
-        while store.write("test", move |tx| rotation.step(tx)).await.unwrap().is_some() {}
-        store.write("test", move |tx| rotation.finish(tx)).await.unwrap();
+        while store.write(AllTenants, "test", move |tx| rotation.step(tx)).await.unwrap().is_some() {}
+        store.write(AllTenants, "test", move |tx| rotation.finish(tx)).await.unwrap();
     }
     tokio::task::spawn_blocking(move || store.close()).await.unwrap();
 }
@@ -357,8 +357,9 @@ async fn sealed_words_have_digests_that_nobody_else_can_make() {
         std::fs::create_dir(&at).unwrap();
         check(&at, vault, &mut Vec::new()).await;
         let store = open(&at, Vault::plain().reading_sealed(Keys::new(key(1), vec![key(2)])));
-        let read = store
-            .read("test", |tx| tx.rows("SELECT words FROM memories", &[], |row| Ok(row.bytes(0)?.to_vec())));
+        let read = store.read(AllTenants, "test", |tx| {
+            tx.rows("SELECT words FROM memories", &[], |row| Ok(row.bytes(0)?.to_vec()))
+        });
         read.await.unwrap()
     };
     let sealing = || Vault::sealing(Keys::new(key(1), Vec::new()));

@@ -13,6 +13,7 @@ use memtrove_service::files::{
     WantedVersion,
 };
 use memtrove_service::{RetentionSettings, Settings};
+use memtrove_store::AllTenants;
 use memtrove_store::TxExt;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
@@ -175,7 +176,7 @@ async fn compare(world: &World, model: &Model) -> TestCaseResult {
     }
     let counted = world
         .store
-        .read("test", |tx| {
+        .read(AllTenants, "test", |tx| {
             let sql = "SELECT file_count FROM scopes WHERE user_id = 'alice'";
             Ok::<_, Error>(tx.first(sql, &[], |row| row.int(0))?.unwrap_or(0))
         })

@@ -14,6 +14,7 @@ use memtrove_service::files::{
     WrittenFile,
 };
 use memtrove_service::{RetentionSettings, Settings};
+use memtrove_store::AllTenants;
 use memtrove_store::TxExt;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -55,7 +56,7 @@ impl Events for World {
     async fn keys(&self) -> i64 {
         let count = |row: &dyn memtrove_store::Row| row.int(0);
         self.store
-            .read("test", move |tx| {
+            .read(AllTenants, "test", move |tx| {
                 Ok::<_, Error>(tx.first("SELECT COUNT(*) FROM file_idempotency", &[], count)?.unwrap())
             })
             .await
@@ -241,7 +242,7 @@ async fn a_record_that_proves_nothing_does_not_keep_the_others() {
     let forge = |tx: &mut dyn memtrove_store::Tx| {
         tx.execute("UPDATE audit SET image = x'00' WHERE path = 'b.md'", &[])
     };
-    assert_eq!(world.store.write("test", forge).await.unwrap(), 1);
+    assert_eq!(world.store.write(AllTenants, "test", forge).await.unwrap(), 1);
     world.clock.advance_micros(1);
     for (path, version) in stays {
         world.patch("alice", path, &version.etag, "new").await;

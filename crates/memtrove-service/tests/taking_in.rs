@@ -10,6 +10,7 @@ use memtrove_core::{ConversationId, EntryId, Error, Json, Result};
 use memtrove_recall::embed::{EmbeddingConfig, OpenAiConfig, Provider, RetryConfig};
 use memtrove_service::conversations::{AppendRequest, SearchRequest, SearchType};
 use memtrove_service::{Services, Settings};
+use memtrove_store::AllTenants;
 use memtrove_store::TxExt;
 use memtrove_testkit::embedder::{DIMENSIONS, Embedder};
 use serde_json::json;
@@ -68,7 +69,7 @@ impl Chat {
 
     /// Everything of these models that is written down, by model.
     async fn models(&self) -> Vec<(Option<String>, i64)> {
-        let read = self.world.store.read("test", |tx| {
+        let read = self.world.store.read(AllTenants, "test", |tx| {
             Ok::<_, Error>(tx.rows(
                 "SELECT model, COUNT(*) FROM meanings GROUP BY model ORDER BY model",
                 &[],
@@ -79,7 +80,7 @@ impl Chat {
     }
 
     async fn tasks(&self) -> Vec<String> {
-        let read = self.world.store.read("test", |tx| {
+        let read = self.world.store.read(AllTenants, "test", |tx| {
             Ok::<_, Error>(tx.rows("SELECT type FROM tasks", &[], |row| Ok(row.text(0)?.to_owned()))?)
         });
         read.await.unwrap()

@@ -6,7 +6,7 @@ use memtrove_core::{Clock, Error};
 mod world;
 
 use memtrove_service::Settings;
-use memtrove_store::{TxExt, tasks};
+use memtrove_store::{AllTenants, TxExt, tasks};
 use std::time::Duration;
 use world::World;
 
@@ -33,7 +33,9 @@ impl Queue for World {
         let (id, now) = (self.clock.new_id(), self.clock.now());
         let body = format!("{{\"conversationGroupId\":\"{id}\"}}");
         self.store
-            .write("test", move |tx| Ok::<_, Error>(tasks::enqueue(tx, id, name, kind, &body, now)?))
+            .write(AllTenants, "test", move |tx| {
+                Ok::<_, Error>(tasks::enqueue(tx, id, name, kind, &body, now)?)
+            })
             .await
             .unwrap();
     }
@@ -41,7 +43,7 @@ impl Queue for World {
     async fn queue(&self) -> Vec<(String, i64, i64)> {
         let now = self.clock.now().as_micros();
         self.store
-            .read("test", move |tx| {
+            .read(AllTenants, "test", move |tx| {
                 Ok::<_, Error>(tx.rows(
                     "SELECT type, retry_count, retry_at FROM tasks ORDER BY created_at, id",
                     &[],
@@ -105,7 +107,7 @@ async fn a_claim_keeps_others_away_until_it_is_stale() {
     let claim = |at: i64| {
         let now = world.clock.now().saturating_add_micros(at);
         let stale = now.saturating_add_micros(-5 * MINUTE);
-        world.store.write("test", move |tx| Ok::<_, Error>(tasks::claim(tx, now, stale, 10)?))
+        world.store.write(AllTenants, "test", move |tx| Ok::<_, Error>(tasks::claim(tx, now, stale, 10)?))
     };
     assert_eq!(claim(0).await.unwrap().len(), 1);
     assert_eq!(claim(MINUTE).await.unwrap().len(), 0, "somebody is at it");
@@ -119,18 +121,22 @@ async fn whoever_lost_its_claim_does_not_end_the_task_of_another() {
     let claim = |at: i64| {
         let now = world.clock.now().saturating_add_micros(at);
         let stale = now.saturating_add_micros(-5 * MINUTE);
-        world.store.write("test", move |tx| Ok::<_, Error>(tasks::claim(tx, now, stale, 10)?))
+        world.store.write(AllTenants, "test", move |tx| Ok::<_, Error>(tasks::claim(tx, now, stale, 10)?))
     };
     let (lost, taken) = (claim(0).await.unwrap().remove(0), claim(6 * MINUTE).await.unwrap().remove(0));
     let (late, retry_at) = (lost.clone(), world.clock.now());
-    let write = world.store.write("test", move |tx| {
+    let write = world.store.write(AllTenants, "test", move |tx| {
         tasks::complete(tx, &late)?;
         Ok::<_, Error>(tasks::fail(tx, &late, "too late", retry_at)?)
     });
     write.await.unwrap();
     let queue = world.queue().await;
     assert_eq!((queue.len(), queue[0].1), (1, 0), "it is the other's by now");
-    world.store.write("test", move |tx| Ok::<_, Error>(tasks::complete(tx, &taken)?)).await.unwrap();
+    world
+        .store
+        .write(AllTenants, "test", move |tx| Ok::<_, Error>(tasks::complete(tx, &taken)?))
+        .await
+        .unwrap();
     assert_eq!(world.queue().await, []);
 }
 
@@ -141,14 +147,16 @@ async fn a_failure_is_tried_again_later_and_later() {
     let (now, stale) = (world.clock.now(), world.clock.now().saturating_add_micros(-5 * MINUTE));
     let task = world
         .store
-        .write("test", move |tx| Ok::<_, Error>(tasks::claim(tx, now, stale, 1)?))
+        .write(AllTenants, "test", move |tx| Ok::<_, Error>(tasks::claim(tx, now, stale, 1)?))
         .await
         .unwrap()
         .remove(0);
     let retry_at = now.saturating_add_micros(10 * MINUTE);
     world
         .store
-        .write("test", move |tx| Ok::<_, Error>(tasks::fail(tx, &task, "the disk hummed", retry_at)?))
+        .write(AllTenants, "test", move |tx| {
+            Ok::<_, Error>(tasks::fail(tx, &task, "the disk hummed", retry_at)?)
+        })
         .await
         .unwrap();
     assert_eq!(world.queue().await, [("vector_store_delete".to_owned(), 1, 10 * MINUTE)]);
@@ -171,11 +179,11 @@ async fn a_chore_that_fails_keeps_nothing_else_from_being_done() {
             &[],
         )
     };
-    world.store.write("test", age).await.unwrap();
+    world.store.write(AllTenants, "test", age).await.unwrap();
     world.services.run_due_tasks().await.unwrap();
     assert_eq!(world.queue().await, [], "the queue was worked on");
-    let jobs = world
-        .store
-        .read("test", |tx| Ok::<_, Error>(tx.first("SELECT COUNT(*) FROM jobs", &[], |row| row.int(0))?));
+    let jobs = world.store.read(AllTenants, "test", |tx| {
+        Ok::<_, Error>(tx.first("SELECT COUNT(*) FROM jobs", &[], |row| row.int(0))?)
+    });
     assert_eq!(jobs.await.unwrap(), Some(0), "and so was the next chore");
 }

@@ -9,6 +9,7 @@ use memtrove_core::identity::Caller;
 use memtrove_core::{Clock, ConversationId, EntryId, Error, Json, Timestamp};
 use memtrove_service::Settings;
 use memtrove_service::conversations::{AppendRequest, EvictRequest, Idempotency};
+use memtrove_store::AllTenants;
 use memtrove_store::TxExt;
 use tokio::sync::mpsc;
 use world::{World, caller, principal};
@@ -95,7 +96,7 @@ async fn an_idempotency_key_counts_for_a_day() {
     assert_eq!(world.say(id, "other", Some("k")).await.unwrap(), second);
     world.clock.advance_micros(25 * HOUR);
     world.services.run_due_tasks().await.unwrap();
-    let left = world.store.read("test", |tx| {
+    let left = world.store.read(AllTenants, "test", |tx| {
         Ok::<_, Error>(tx.first("SELECT COUNT(*) FROM idempotency_keys", &[], |row| row.int(0))?)
     });
     assert_eq!(left.await.unwrap(), Some(0), "and the worker forgets it");
@@ -128,7 +129,7 @@ async fn eviction_removes_what_was_deleted_before_the_retention_period_and_leave
     }
     assert_eq!((percent.first(), percent.last()), (Some(&0), Some(&100)));
 
-    let tasks = world.store.read("test", |tx| {
+    let tasks = world.store.read(AllTenants, "test", |tx| {
         Ok::<_, Error>(tx.rows("SELECT type, body FROM tasks", &[], |row| {
             Ok((row.text(0)?.to_owned(), row.text(1)?.to_owned()))
         })?)
@@ -148,8 +149,9 @@ async fn eviction_removes_what_was_deleted_before_the_retention_period_and_leave
         ("unindexed", 2),
     ] {
         let sql = format!("SELECT COUNT(*) FROM {table}");
-        let count =
-            world.store.read("test", move |tx| Ok::<_, Error>(tx.first(&sql, &[], |row| row.int(0))?));
+        let count = world
+            .store
+            .read(AllTenants, "test", move |tx| Ok::<_, Error>(tx.first(&sql, &[], |row| row.int(0))?));
         assert_eq!(count.await.unwrap(), Some(rows), "{table}");
     }
 }
@@ -165,9 +167,9 @@ async fn a_transfer_whose_sender_no_longer_owns_is_refused_and_removed() {
         .unwrap();
     let transfer = api.create_transfer(&alice(), Some(id), Some("bob".into())).await.unwrap();
     // Somebody else became the owner behind its back.
-    let moved = world
-        .store
-        .write("test", |tx| Ok::<_, Error>(tx.execute("UPDATE groups SET owner_user_id = 'carol'", &[])?));
+    let moved = world.store.write(AllTenants, "test", |tx| {
+        Ok::<_, Error>(tx.execute("UPDATE groups SET owner_user_id = 'carol'", &[])?)
+    });
     moved.await.unwrap();
     let bob = caller("bob", None);
     assert!(matches!(api.accept_transfer(&bob, transfer.id).await, Err(Error::Conflict(_))));

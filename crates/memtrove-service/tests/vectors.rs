@@ -13,7 +13,7 @@ use memtrove_service::{Services, Settings};
 use memtrove_store::files::jobs::{self, Job, Status};
 use memtrove_store::memories::upgrades;
 use memtrove_store::memories::writing::Writing;
-use memtrove_store::{StoreError, Tx, TxExt};
+use memtrove_store::{AllTenants, StoreError, Tx, TxExt};
 use memtrove_testkit::embedder::{DIMENSIONS, Embedder};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -46,11 +46,11 @@ impl World {
     async fn models(&self) -> BTreeMap<String, i64> {
         let sql = "SELECT COALESCE(model, 'none'), COUNT(*) FROM memory_index GROUP BY model";
         let read = |tx: &mut dyn Tx| tx.rows(sql, &[], |row| Ok((row.text(0)?.to_owned(), row.int(1)?)));
-        self.store.read("test", read).await.unwrap().into_iter().collect()
+        self.store.read(AllTenants, "test", read).await.unwrap().into_iter().collect()
     }
 
     async fn job(&self, id: Uuid) -> Job {
-        self.store.read("test", move |tx| jobs::get(tx, id)).await.unwrap().unwrap()
+        self.store.read(AllTenants, "test", move |tx| jobs::get(tx, id)).await.unwrap().unwrap()
     }
 }
 
@@ -225,7 +225,7 @@ async fn a_memory_that_is_refused_keeps_its_vector_and_holds_up_no_other() {
 async fn a_memory_that_changed_while_its_vector_was_made_gets_another() {
     let world = World::new(settings(Provider::None)).await;
     let id = remember(&world.services, "before", true).await;
-    let read = world.store.read("test", |tx| upgrades::next(tx, 1)).await.unwrap();
+    let read = world.store.read(AllTenants, "test", |tx| upgrades::next(tx, 1)).await.unwrap();
     let change = json!({"content": "after"});
     world.services.memories.update(&alice(&world.services), &id, &[], None, &change).await.unwrap();
 
@@ -236,7 +236,7 @@ async fn a_memory_that_changed_while_its_vector_was_made_gets_another() {
         writing.finish(tx)?;
         Ok::<_, StoreError>((written, upgrades::count(tx)?))
     };
-    assert_eq!(world.store.write("test", put).await.unwrap(), (false, 1), "it waits still");
+    assert_eq!(world.store.write(AllTenants, "test", put).await.unwrap(), (false, 1), "it waits still");
 
     world.restarted(Provider::Static).await.run_due_tasks().await.unwrap();
     assert_eq!(world.models().await, counts([(STATIC, 1)]));

@@ -6,7 +6,7 @@
 #![allow(clippy::print_stdout, reason = "the result goes to standard output")]
 
 use memtrove_store::sqlite::{SqliteConfig, SqliteEngine};
-use memtrove_store::{Store, StoreError, TxExt, Value};
+use memtrove_store::{AllTenants, Store, StoreError, TxExt, Value};
 use serde_json::{Value as Json, json};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ async fn main() -> Result<(), Failure> {
 }
 
 async fn create(store: &Store) -> Result<(), StoreError> {
-    let created = store.write("create", |tx| {
+    let created = store.write(AllTenants, "create", |tx| {
         tx.execute(
             "CREATE TABLE bench (id BLOB PRIMARY KEY, content BLOB NOT NULL) STRICT, WITHOUT ROWID",
             &[],
@@ -74,7 +74,7 @@ fn key(number: u64) -> Uuid {
 }
 
 async fn insert(store: Store, number: u64) -> Result<(), StoreError> {
-    let inserted = store.write("insert", move |tx| {
+    let inserted = store.write(AllTenants, "insert", move |tx| {
         tx.execute(
             "INSERT INTO bench (id, content) VALUES ($1, $2)",
             &[key(number).into(), Value::Bytes(&CONTENT)],
@@ -84,7 +84,7 @@ async fn insert(store: Store, number: u64) -> Result<(), StoreError> {
 }
 
 async fn get(store: Store, number: u64) -> Result<(), StoreError> {
-    let found = store.read("get", move |tx| {
+    let found = store.read(AllTenants, "get", move |tx| {
         tx.first("SELECT content FROM bench WHERE id = $1", &[key(number).into()], |row| {
             Ok(row.bytes(0)?.len())
         })

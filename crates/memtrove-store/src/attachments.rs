@@ -170,7 +170,6 @@ pub fn get_with_key(
     tenant: &Tenant,
     id: AttachmentId,
 ) -> Result<Option<(Attachment, Option<BlobKey>)>, StoreError> {
-    tx.confine(tenant.as_str())?;
     let params = [id.0.into(), tenant.as_str().into()];
     let found = tx.first(select!("WHERE id = $1 AND tenant = $2"), &params, record)?;
     found.map(|found| opened(tx, found)).transpose()
@@ -211,7 +210,6 @@ pub fn set_arrived(
     storage_key: &str,
     arrived: &Arrived,
 ) -> Result<usize, StoreError> {
-    tx.confine(tenant.as_str())?;
     let waiting = tx.rows(
         select!("WHERE storage_key = $1 AND tenant = $2 AND status IN (1, 2) AND deleted_at IS NULL"),
         &[storage_key.into(), tenant.as_str().into()],
@@ -243,7 +241,6 @@ pub fn set_arrived(
 
 /// Whether any record waits for these bytes to be fetched.
 pub fn is_awaited(tx: &mut dyn Tx, tenant: &Tenant, storage_key: &str) -> Result<bool, StoreError> {
-    tx.confine(tenant.as_str())?;
     let awaited = tx.first(
         "SELECT 1 FROM attachments WHERE storage_key = $1 AND tenant = $2 AND status = 2 AND deleted_at IS NULL LIMIT 1",
         &[storage_key.into(), tenant.as_str().into()],
@@ -464,7 +461,6 @@ impl Listing {
 
 /// The records of a tenant, newest first.
 pub fn list(tx: &mut dyn Tx, tenant: &Tenant, listing: &Listing) -> Result<Vec<Attachment>, StoreError> {
-    tx.confine(tenant.as_str())?;
     let (at, id) =
         listing.after.unwrap_or((Timestamp::from_micros(i64::MAX), AttachmentId(uuid::Uuid::max())));
     let mut sql = select!("WHERE tenant = $1 AND (created_at, id) < ($2, $3)").to_owned();

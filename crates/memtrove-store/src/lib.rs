@@ -27,6 +27,7 @@ pub mod sqlite;
 mod store;
 pub mod stream;
 pub mod tasks;
+mod tenancy;
 pub mod vault;
 pub mod vectors;
 
@@ -36,3 +37,4 @@ pub use port::{
     Value,
 };
 pub use store::{Engine, Health, Job, Store, Traces};
+pub use tenancy::{AllTenants, TenantScope};

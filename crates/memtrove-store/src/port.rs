@@ -232,10 +232,6 @@ pub trait Tx {
     /// most of them. (The embedded engine has one writer, so every write already holds every key.)
     fn lock(&mut self, key: &[u8]) -> Result<(), StoreError>;
 
-    /// From here on this unit of work has to do with one tenant; with an empty name, with any. A second line behind the conditions of every statement, in
-    /// engines that can enforce it.
-    fn confine(&mut self, tenant: &str) -> Result<(), StoreError>;
-
     /// Puts a change at the end of its tenant's feed.
     fn record_change(&mut self, change: &FeedEntry<'_>) -> Result<Recorded, StoreError>;
 

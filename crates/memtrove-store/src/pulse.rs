@@ -1,6 +1,6 @@
 //! Whether a store answers, for those who ask often and do not wait for long.
 
-use crate::{Store, StoreError, meta};
+use crate::{AllTenants, Store, StoreError, meta};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -65,7 +65,7 @@ impl Store {
     }
 
     async fn probe(&self) -> Result<(), StoreError> {
-        self.read("readiness", meta::probe).await?;
-        self.write("readiness", meta::probe_writing).await
+        self.read(AllTenants, "readiness", meta::probe).await?;
+        self.write(AllTenants, "readiness", meta::probe_writing).await
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::pulse::Pulse;
 use crate::sqlite::VolatileEngine;
-use crate::{StoreError, Tx};
+use crate::{AllTenants, StoreError, TenantScope, Tx};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -29,6 +29,9 @@ pub enum Traces {
 
 /// Work that an engine runs on one of its connection threads.
 pub trait Job: Send {
+    /// Whose rows it may see and write.
+    fn tenants(&self) -> &TenantScope;
+
     /// Runs the closure. `true` keeps what it wrote, `false` undoes it. An engine may call this again after a
     /// serialisation failure or a lost connection: nothing of the first run was kept then.
     fn run(&mut self, tx: &mut dyn Tx) -> bool;
@@ -158,10 +161,11 @@ impl Store {
 
     async fn number_changes(&self) -> Result<(), StoreError> {
         // Mostly there is nothing to do, and nobody should wait for those who number to find that out.
-        while self.read("unnumbered_changes", |tx| tx.has_unnumbered_changes()).await? {
+        while self.read(AllTenants, "unnumbered_changes", |tx| tx.has_unnumbered_changes()).await? {
             // Not announced: whoever is woken by a commit comes here.
             let work = |tx: &mut dyn Tx| tx.number_changes();
-            self.submit("number_changes", work, |_: &bool| {}, None, |engine, job| engine.write(job)).await?;
+            let unit = Unit::new(AllTenants.into(), work, |_: &bool| {}, None);
+            self.submit("number_changes", unit, |engine, job| engine.write(job)).await?;
         }
         Ok(())
     }
@@ -177,38 +181,55 @@ impl Store {
         Ok(Self::new(Arc::new(VolatileEngine::open()?)))
     }
 
-    /// Runs a closure that only reads. `operation` names it in the metrics.
-    pub async fn read<T, E, F>(&self, operation: &'static str, work: F) -> Result<T, E>
+    /// Runs a closure that only reads, on rows of these tenants. `operation` names it in the metrics.
+    pub async fn read<T, E, F>(
+        &self,
+        tenants: impl Into<TenantScope>,
+        operation: &'static str,
+        work: F,
+    ) -> Result<T, E>
     where
         F: Fn(&mut dyn Tx) -> Result<T, E> + Send + 'static,
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
-        self.submit(operation, work, |_| {}, None, |engine, job| engine.read(job)).await
+        let unit = Unit::new(tenants.into(), work, |_: &T| {}, None);
+        self.submit(operation, unit, |engine, job| engine.read(job)).await
     }
 
-    /// Runs a closure that writes. `Ok` means committed and durable; `Err` means that nothing of it was written.
-    pub async fn write<T, E, F>(&self, operation: &'static str, work: F) -> Result<T, E>
+    /// Runs a closure that writes, on rows of these tenants. `Ok` means committed and durable; `Err` means that nothing of it was written.
+    pub async fn write<T, E, F>(
+        &self,
+        tenants: impl Into<TenantScope>,
+        operation: &'static str,
+        work: F,
+    ) -> Result<T, E>
     where
         F: Fn(&mut dyn Tx) -> Result<T, E> + Send + 'static,
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
-        self.write_then(operation, work, |_| {}).await
+        self.write_then(tenants, operation, work, |_| {}).await
     }
 
     /// As [`Store::write`], and `then` is shown the result as soon as it is committed, before anybody is answered and in the
     /// order of the commits: also when whoever asked has gone away meanwhile. It runs on the engine's thread, so it must
     /// not wait for anything.
-    pub async fn write_then<T, E, F, A>(&self, operation: &'static str, work: F, then: A) -> Result<T, E>
+    pub async fn write_then<T, E, F, A>(
+        &self,
+        tenants: impl Into<TenantScope>,
+        operation: &'static str,
+        work: F,
+        then: A,
+    ) -> Result<T, E>
     where
         F: Fn(&mut dyn Tx) -> Result<T, E> + Send + 'static,
         A: FnOnce(&T) + Send + 'static,
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
-        let commits = Some(Arc::clone(&self.commits));
-        self.submit(operation, work, then, commits, |engine, job| engine.write(job)).await
+        let unit = Unit::new(tenants.into(), work, then, Some(Arc::clone(&self.commits)));
+        self.submit(operation, unit, |engine, job| engine.write(job)).await
     }
 
     /// Changes after every commit that goes through this store: for those who wait for something to be written. What
@@ -243,9 +264,9 @@ impl Store {
     /// start anew.
     pub async fn rewrite_texts(&self) -> Result<(), StoreError> {
         let work = || async {
-            let mut begun = self.write("compact_texts", |tx| tx.compact_texts(None)).await?;
+            let mut begun = self.write(AllTenants, "compact_texts", |tx| tx.compact_texts(None)).await?;
             while begun.is_some() {
-                begun = self.write("compact_texts", move |tx| tx.compact_texts(begun)).await?;
+                begun = self.write(AllTenants, "compact_texts", move |tx| tx.compact_texts(begun)).await?;
             }
             Ok(())
         };
@@ -256,10 +277,11 @@ impl Store {
     async fn clear_stale_pages(&self) -> Result<(), StoreError> {
         let mut next = Some(0);
         while let Some(from) = next {
-            let found = self.read("find_stale_pages", move |tx| tx.find_stale_pages(from)).await?;
+            let found =
+                self.read(AllTenants, "find_stale_pages", move |tx| tx.find_stale_pages(from)).await?;
             for pages in found.pages.chunks(PAGES_AT_ONCE) {
                 let pages = pages.to_vec();
-                self.write("clear_stale_pages", move |tx| tx.clear_stale_pages(&pages)).await?;
+                self.write(AllTenants, "clear_stale_pages", move |tx| tx.clear_stale_pages(&pages)).await?;
             }
             next = found.next;
         }
@@ -284,9 +306,7 @@ impl Store {
     async fn submit<T, E, F, A>(
         &self,
         operation: &'static str,
-        work: F,
-        then: A,
-        commits: Option<Arc<watch::Sender<u64>>>,
+        (unit, answer): UnitAndAnswer<F, A, T, E>,
         queue: impl FnOnce(&dyn Engine, Box<dyn Job>),
     ) -> Result<T, E>
     where
@@ -296,8 +316,10 @@ impl Store {
         E: From<StoreError> + Send + 'static,
     {
         let started = Instant::now();
-        let (reply, answer) = oneshot::channel();
-        queue(&*self.engine, Box::new(Unit { work, then, commits, result: None, reply }));
+        if unit.tenants == TenantScope::All {
+            metrics::counter!("memory_store_all_tenants_total", "operation" => operation).increment(1);
+        }
+        queue(&*self.engine, Box::new(unit));
         let result = match answer.await {
             Ok(result) => result,
             // The engine dropped the job: its thread is gone or the store is closed.
@@ -315,6 +337,7 @@ fn closed() -> StoreError {
 
 /// A closure together with the place its result goes to.
 struct Unit<F, A, T, E> {
+    tenants: TenantScope,
     work: F,
     /// What is shown a result that is committed.
     then: A,
@@ -324,6 +347,21 @@ struct Unit<F, A, T, E> {
     reply: oneshot::Sender<Result<T, E>>,
 }
 
+/// A unit of work, and where its answer comes from.
+type UnitAndAnswer<F, A, T, E> = (Unit<F, A, T, E>, oneshot::Receiver<Result<T, E>>);
+
+impl<F, A, T, E> Unit<F, A, T, E> {
+    fn new(
+        tenants: TenantScope,
+        work: F,
+        then: A,
+        commits: Option<Arc<watch::Sender<u64>>>,
+    ) -> UnitAndAnswer<F, A, T, E> {
+        let (reply, answer) = oneshot::channel();
+        (Self { tenants, work, then, commits, result: None, reply }, answer)
+    }
+}
+
 impl<F, A, T, E> Job for Unit<F, A, T, E>
 where
     F: Fn(&mut dyn Tx) -> Result<T, E> + Send,
@@ -331,6 +369,10 @@ where
     T: Send,
     E: From<StoreError> + Send,
 {
+    fn tenants(&self) -> &TenantScope {
+        &self.tenants
+    }
+
     fn run(&mut self, tx: &mut dyn Tx) -> bool {
         // Nobody waits for this any more. Under overload most of the queue is like that.
         if self.commits.is_none() && self.reply.is_closed() {

@@ -7,7 +7,7 @@ use memtrove_core::Timestamp;
 use memtrove_core::identity::Tenant;
 use memtrove_store::changes::{self, Change, ChangeKind};
 use memtrove_store::postgres::{PostgresConfig, PostgresEngine, known_schema, migrate};
-use memtrove_store::{Store, StoreError, TxExt};
+use memtrove_store::{AllTenants, Store, StoreError, TenantScope, TxExt};
 use memtrove_testkit::postgres::Database;
 use memtrove_testkit::proxy::Proxy;
 use std::sync::Arc;
@@ -25,15 +25,16 @@ fn through(proxy: &Proxy, database: &Database) -> Store {
 }
 
 async fn count(store: &Store) -> i64 {
-    let counted = store
-        .read("test", |tx| tx.first("SELECT COUNT(*) FROM meta WHERE key LIKE 'n%'", &[], |row| row.int(0)));
+    let counted = store.read(AllTenants, "test", |tx| {
+        tx.first("SELECT COUNT(*) FROM meta WHERE key LIKE 'n%'", &[], |row| row.int(0))
+    });
     counted.await.unwrap().unwrap()
 }
 
 /// Writes a row in two statements, of which the first is waited for.
 async fn write(store: &Store, key: &'static str) -> Result<(), StoreError> {
     store
-        .write("test", move |tx| {
+        .write(AllTenants, "test", move |tx| {
             tx.execute(
                 "INSERT INTO meta (key, value) VALUES ($1, $2)",
                 &[key.into(), [0u8].as_slice().into()],
@@ -52,7 +53,7 @@ async fn two_nodes_lose_no_increment() {
     for number in 0..100 {
         let (store, runs) = (nodes[number % 2].clone(), runs.clone());
         writes.spawn(async move {
-            let add = store.write("test", move |tx| {
+            let add = store.write(AllTenants, "test", move |tx| {
                 tx.lock(b"the counter")?;
                 runs.fetch_add(1, Ordering::Relaxed);
                 let value = tx.first("SELECT value FROM meta WHERE key = 'counter'", &[], |row| Ok(row.bytes(0)?.to_vec()))?;
@@ -68,7 +69,7 @@ async fn two_nodes_lose_no_increment() {
     while let Some(done) = writes.join_next().await {
         done.unwrap();
     }
-    let read = nodes[0].read("test", |tx| {
+    let read = nodes[0].read(AllTenants, "test", |tx| {
         tx.first("SELECT value FROM meta WHERE key = 'counter'", &[], |row| Ok(row.bytes(0)?.to_vec()))
     });
     assert_eq!(read.await.unwrap().unwrap(), 100u64.to_be_bytes());
@@ -92,7 +93,7 @@ async fn damage_is_told_from_defects_and_remembered() {
     assert!(!store.health().is_damaged);
     for number in 0..4 {
         let sql = format!("SELECT damage{number}()");
-        let read = store.read("test", move |tx| tx.first(&sql, &[], |row| row.int(0)));
+        let read = store.read(AllTenants, "test", move |tx| tx.first(&sql, &[], |row| row.int(0)));
         let refused = read.await.unwrap_err();
         assert!(
             matches!(&refused, StoreError::Damaged(why) if why.contains("restore a backup")),
@@ -151,7 +152,7 @@ async fn a_database_that_is_away_is_refused_and_found_again() {
     proxy.cut();
     let away = write(&store, "n1").await.unwrap_err();
     assert!(matches!(away, StoreError::Unavailable(_)), "{away}");
-    let away = store.read("test", |tx| memtrove_store::meta::probe(tx)).await.unwrap_err();
+    let away = store.read(AllTenants, "test", |tx| memtrove_store::meta::probe(tx)).await.unwrap_err();
     assert!(matches!(away, StoreError::Unavailable(_)), "{away}");
 
     proxy.heal();
@@ -172,7 +173,7 @@ async fn connections_that_died_while_nobody_used_them_cost_no_answer() {
     tokio::time::sleep(Duration::from_millis(100)).await;
 
     // All of it travels with the commit, so that a connection that is found dead only then would be an open outcome.
-    let posted = store.write("test", |tx| {
+    let posted = store.write(AllTenants, "test", |tx| {
         tx.post("INSERT INTO meta (key, value) VALUES ('n1', $1)", &[[1u8].as_slice().into()])
     });
     posted.await.unwrap();
@@ -206,39 +207,35 @@ async fn a_database_that_swallows_everything_is_given_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_confined_unit_of_work_sees_no_row_of_another_tenant() {
+async fn a_unit_of_work_sees_and_writes_no_row_of_another_tenant() {
     let database = Database::fresh();
     let store = open(database.config());
     let tell = |name: &'static str| {
         let (tenant, at) = (Tenant::listed(name.to_owned()), Timestamp::from_micros(1));
         let change = Change { kind: ChangeKind::FileUpdated, user: None, resource: "r", version: None };
-        store.write("test", move |tx| changes::record(tx, &tenant, at, &change).map(drop))
+        store.write(tenant.clone(), "test", move |tx| changes::record(tx, &tenant, at, &change).map(drop))
     };
     tell("a").await.unwrap();
     tell("b").await.unwrap();
     store.settle().await.unwrap();
 
     // A statement that forgot to ask for its tenant.
-    let seen = |tenant: Option<&'static str>| {
-        store.read("test", move |tx| {
-            if let Some(tenant) = tenant {
-                tx.confine(tenant)?;
-            }
+    let seen = |tenants: TenantScope| {
+        store.read(tenants, "test", |tx| {
             tx.rows("SELECT tenant FROM changes ORDER BY tenant", &[], |row| Ok(row.text(0)?.to_owned()))
         })
     };
-    assert_eq!(seen(Some("a")).await.unwrap(), ["a"]);
-    assert_eq!(seen(Some("b")).await.unwrap(), ["b"]);
-    assert!(seen(Some("c")).await.unwrap().is_empty());
-    assert_eq!(seen(None).await.unwrap(), ["a", "b"], "the service's own work sees everybody");
+    let one = |name: &str| Tenant::listed(name.to_owned());
+    assert_eq!(seen(one("a").into()).await.unwrap(), ["a"]);
+    assert_eq!(seen(one("b").into()).await.unwrap(), ["b"]);
+    assert!(seen(one("c").into()).await.unwrap().is_empty());
+    assert!(seen(one("*").into()).await.unwrap().is_empty(), "a name like any other");
+    assert!(seen(one("").into()).await.unwrap().is_empty());
+    assert_eq!(seen(AllTenants.into()).await.unwrap(), ["a", "b"], "the service's own work sees everybody");
 
-    let foreign = store.write("test", |tx| {
-        tx.confine("a")?;
-        tx.execute("UPDATE changes SET resource = 'x'", &[])
-    });
+    let foreign = store.write(one("a"), "test", |tx| tx.execute("UPDATE changes SET resource = 'x'", &[]));
     assert_eq!(foreign.await.unwrap(), 1);
-    let foreign = store.write("test", |tx| {
-        tx.confine("a")?;
+    let foreign = store.write(one("a"), "test", |tx| {
         tx.execute("INSERT INTO changes (tenant, sequence, at, kind) VALUES ('b', 9, 0, 'k')", &[])
     });
     foreign.await.unwrap_err();
@@ -255,7 +252,7 @@ async fn changes_of_two_nodes_are_one_feed_without_gaps() {
         let store = nodes[number % 2].clone();
         writes.spawn(async move {
             let refused = number % 7 == 0;
-            let wrote = store.write("test", move |tx| {
+            let wrote = store.write(AllTenants, "test", move |tx| {
                 let tenant = Tenant::listed(format!("t{}", number % 3));
                 let resource = number.to_string();
                 let change =
@@ -273,7 +270,8 @@ async fn changes_of_two_nodes_are_one_feed_without_gaps() {
     let mut all = 0;
     for name in ["t0", "t1", "t2"] {
         let tenant = Tenant::listed(name.to_owned());
-        let page = nodes[1].read("test", move |tx| changes::page(tx, &tenant, 0, 1000)).await.unwrap();
+        let page =
+            nodes[1].read(AllTenants, "test", move |tx| changes::page(tx, &tenant, 0, 1000)).await.unwrap();
         let numbers: Vec<i64> = page.iter().map(|change| change.sequence).collect();
         assert_eq!(numbers, (1..=numbers.len() as i64).collect::<Vec<_>>());
         all += numbers.len();
@@ -291,7 +289,7 @@ async fn what_followed_from_a_change_never_comes_before_it() {
         let nodes = nodes.clone();
         chains.spawn(async move {
             for step in 0..20usize {
-                let write = nodes[step % 2].write("test", move |tx| {
+                let write = nodes[step % 2].write(AllTenants, "test", move |tx| {
                     let resource = format!("{chain} {step}");
                     let change = Change {
                         kind: ChangeKind::FileUpdated,
@@ -311,7 +309,8 @@ async fn what_followed_from_a_change_never_comes_before_it() {
     }
     nodes[0].settle().await.unwrap();
     let tenant = Tenant::listed("t".to_owned());
-    let page = nodes[0].read("test", move |tx| changes::page(tx, &tenant, 0, 1000)).await.unwrap();
+    let page =
+        nodes[0].read(AllTenants, "test", move |tx| changes::page(tx, &tenant, 0, 1000)).await.unwrap();
     let mut next = [0usize; 8];
     for change in page {
         let resource = change.resource.unwrap();
@@ -375,7 +374,7 @@ async fn a_busy_key_takes_up_one_connection_and_not_all() {
     let holds = std::sync::Mutex::new(Some(holds));
     let holder = store.clone();
     let first = tokio::spawn(async move {
-        let work = holder.write("test", move |tx| {
+        let work = holder.write(AllTenants, "test", move |tx| {
             tx.lock(b"busy")?;
             let _ = holds.lock().unwrap().take().map(|holds| holds.send(()));
             let _ = held.lock().unwrap().recv();
@@ -387,7 +386,7 @@ async fn a_busy_key_takes_up_one_connection_and_not_all() {
     let mut waiting = JoinSet::new();
     for _ in 0..20 {
         let store = store.clone();
-        waiting.spawn(async move { store.write("test", |tx| tx.lock(b"busy")).await.unwrap() });
+        waiting.spawn(async move { store.write(AllTenants, "test", |tx| tx.lock(b"busy")).await.unwrap() });
     }
     let other = tokio::time::timeout(Duration::from_secs(5), write(&store, "n1")).await;
     other.expect("others do not wait for it").unwrap();
@@ -404,7 +403,7 @@ async fn several_keys_are_all_given_back() {
     let nodes = [open(database.config()), open(database.config())];
     for round in 0..6 {
         for node in &nodes {
-            let locked = node.write("test", move |tx| {
+            let locked = node.write(AllTenants, "test", move |tx| {
                 tx.lock(b"one")?;
                 tx.lock(b"two")?;
                 tx.lock(b"one")?;
@@ -433,7 +432,8 @@ async fn a_node_works_with_the_connections_it_can_have() {
     for _ in 0..100 {
         let store = store.clone();
         reads.spawn(async move {
-            let read: Result<(), StoreError> = store.read("test", |tx| memtrove_store::meta::probe(tx)).await;
+            let read: Result<(), StoreError> =
+                store.read(AllTenants, "test", |tx| memtrove_store::meta::probe(tx)).await;
             read
         });
     }

@@ -1,6 +1,7 @@
 //! TLS to PostgreSQL: which server is believed, by `sslmode` and by the authority that is configured.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use memtrove_store::AllTenants;
 use memtrove_store::postgres::{self, PostgresConfig};
 use memtrove_testkit::postgres::Database;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
@@ -76,7 +77,8 @@ impl Front {
             tls_ca: ca.map(|file| self.file(file)),
             ..PostgresConfig::default()
         };
-        let looked = postgres::look(&config, |_| Ok(())).map_err(|error| error.to_string());
+        let looked =
+            postgres::look(&config, AllTenants.into(), |_| Ok(())).map_err(|error| error.to_string());
         looked.map(|()| self.handshakes.load(Ordering::SeqCst) > before)
     }
 

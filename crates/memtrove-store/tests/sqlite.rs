@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use memtrove_store::sqlite::{SqliteConfig, SqliteEngine};
-use memtrove_store::{Engine, Store, StoreError, TextDocument, TextQuery, Traces, Tx, TxExt, Value};
+use memtrove_store::{
+    AllTenants, Engine, Store, StoreError, TextDocument, TextQuery, Traces, Tx, TxExt, Value,
+};
 use memtrove_testkit::engine_suite::Fixture;
 use memtrove_testkit::small_disk::SmallDisk;
 use std::collections::HashSet;
@@ -50,7 +52,7 @@ fn open_in(folder: &Path) -> (Arc<SqliteEngine>, Store) {
 }
 
 async fn put(store: &Store, key: String, size: usize) -> Result<(), StoreError> {
-    let put = store.write("test", move |tx| {
+    let put = store.write(AllTenants, "test", move |tx| {
         let value = vec![7; size];
         tx.execute(
             "INSERT INTO meta (key, value) VALUES ($1, $2)",
@@ -65,12 +67,13 @@ async fn put(store: &Store, key: String, size: usize) -> Result<(), StoreError> 
 const WRITTEN: &str = "SELECT count(*) FROM meta WHERE key <> 'plain_content'";
 
 async fn number(store: &Store, sql: &'static str) -> i64 {
-    store.read("test", move |tx| tx.first(sql, &[], |row| row.int(0))).await.unwrap().unwrap()
+    store.read(AllTenants, "test", move |tx| tx.first(sql, &[], |row| row.int(0))).await.unwrap().unwrap()
 }
 
 async fn integrity(store: &Store) -> String {
-    let checked =
-        store.read("test", |tx| tx.first("PRAGMA integrity_check", &[], |row| Ok(row.text(0)?.to_owned())));
+    let checked = store.read(AllTenants, "test", |tx| {
+        tx.first("PRAGMA integrity_check", &[], |row| Ok(row.text(0)?.to_owned()))
+    });
     checked.await.unwrap().unwrap()
 }
 
@@ -109,7 +112,7 @@ async fn block_writer(store: &Store) -> mpsc::Sender<()> {
     let released = std::sync::Mutex::new(Some((released, started)));
     let store = store.clone();
     tokio::spawn(async move {
-        let blocked = store.write("test", move |_| {
+        let blocked = store.write(AllTenants, "test", move |_| {
             if let Some((released, started)) = released.lock().unwrap().take() {
                 started.send(()).unwrap();
                 let _ = released.recv();
@@ -201,7 +204,7 @@ async fn a_unit_of_work_may_drop_the_last_handle_of_its_store() {
     let (done, wait) = tokio::sync::oneshot::channel();
     let done = std::sync::Mutex::new(Some(done));
     let task = tokio::spawn(async move {
-        let written = store.write("test", move |_| {
+        let written = store.write(AllTenants, "test", move |_| {
             std::thread::sleep(Duration::from_millis(50));
             drop(handle.lock().unwrap().take());
             let _ = done.lock().unwrap().take().unwrap().send(());
@@ -272,7 +275,7 @@ async fn a_file_that_is_no_database_is_refused() {
 async fn the_settings_are_those_that_make_a_commit_durable() {
     let folder = TempDir::new().unwrap();
     let (_, store) = open_in(folder.path());
-    let settings = store.write("test", |tx| {
+    let settings = store.write(AllTenants, "test", |tx| {
         Ok::<_, StoreError>((
             tx.first("PRAGMA journal_mode", &[], |row| Ok(row.text(0)?.to_owned()))?,
             tx.first("PRAGMA synchronous", &[], |row| row.int(0))?,
@@ -317,7 +320,7 @@ async fn a_database_that_may_not_grow_says_so_and_recovers() {
 }
 
 async fn limit_pages(store: &Store, sql: &'static str) {
-    store.write("test", move |tx| tx.first(sql, &[], |row| row.int(0))).await.unwrap();
+    store.write(AllTenants, "test", move |tx| tx.first(sql, &[], |row| row.int(0))).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -423,7 +426,7 @@ async fn a_batch_makes_one_segment_of_the_index() {
     for n in 0..100 {
         let store = store.clone();
         writes.spawn(async move {
-            let indexed = store.write("test", move |tx| {
+            let indexed = store.write(AllTenants, "test", move |tx| {
                 tx.index_text(TextDocument {
                     is_new: false,
                     tenant: "test".into(),
@@ -445,7 +448,7 @@ async fn a_batch_makes_one_segment_of_the_index() {
     writes.join_all().await;
     let segments = number(&store, "SELECT count(DISTINCT segid) FROM text_index_idx").await;
     assert!(segments <= 2, "100 texts in one or two batches made {segments} segments");
-    let found = store.read("test", |tx: &mut dyn Tx| {
+    let found = store.read(AllTenants, "test", |tx: &mut dyn Tx| {
         let mut found = 0;
         let query = TextQuery { tenant: "test".into(), words: vec![vec!["word".into()]], groups: None };
         tx.search_text(&query, &mut |_| {
@@ -495,7 +498,7 @@ fn long_text(number: u64, marker: &str) -> TextDocument {
 /// Texts to be found later; `marker` is a word of the first.
 async fn index_texts(store: &Store, numbers: std::ops::Range<u64>, marker: &'static str) {
     let first = numbers.start;
-    let indexed = store.write("test", move |tx| {
+    let indexed = store.write(AllTenants, "test", move |tx| {
         for n in numbers.clone() {
             tx.index_text(long_text(n, if n == first { marker } else { "" }))?;
         }
@@ -505,14 +508,14 @@ async fn index_texts(store: &Store, numbers: std::ops::Range<u64>, marker: &'sta
 }
 
 async fn unindex_text(store: &Store, number: u64) {
-    let removed = store.write("test", move |tx| tx.unindex_text(Uuid::from_u128(number.into())));
+    let removed = store.write(AllTenants, "test", move |tx| tx.unindex_text(Uuid::from_u128(number.into())));
     removed.await.unwrap();
 }
 
 async fn find_texts(store: &Store, words: &str) -> Vec<Uuid> {
     let words = words.split_whitespace().map(|word| vec![word.to_owned()]).collect();
     let query = TextQuery { tenant: "test".into(), words, groups: None };
-    let found = store.read("test", move |tx| {
+    let found = store.read(AllTenants, "test", move |tx| {
         let mut found = Vec::new();
         tx.search_text(&query, &mut |hit| {
             found.push(hit.id);
@@ -527,7 +530,7 @@ async fn find_texts(store: &Store, words: &str) -> Vec<Uuid> {
 async fn compact(store: &Store, between: impl AsyncFn()) -> i64 {
     let (mut steps, mut begun) = (0, None);
     loop {
-        begun = store.write("test", move |tx| tx.compact_texts(begun)).await.unwrap();
+        begun = store.write(AllTenants, "test", move |tx| tx.compact_texts(begun)).await.unwrap();
         steps += 1;
         if begun.is_none() {
             return steps;
@@ -585,7 +588,7 @@ async fn a_rewriting_that_was_broken_off_is_not_taken_for_ones_own() {
         let marker = if batch == 0 { "aaqmarker" } else { "" };
         index_texts(&store, 100 * batch..100 * (batch + 1), marker).await;
     }
-    let begun = store.write("test", |tx| tx.compact_texts(None)).await.unwrap();
+    let begun = store.write(AllTenants, "test", |tx| tx.compact_texts(None)).await.unwrap();
     assert!(begun.is_some(), "the index is rewritten in one step");
     unindex_text(&store, 0).await;
     assert!(store.scrub(Traces::Texts).await.unwrap());
@@ -596,7 +599,7 @@ async fn a_rewriting_that_was_broken_off_is_not_taken_for_ones_own() {
 async fn the_index_can_be_rewritten_any_number_of_times() {
     let folder = TempDir::new().unwrap();
     let (_, store) = open_in(folder.path());
-    let rewritten = store.write("test", |tx| {
+    let rewritten = store.write(AllTenants, "test", |tx| {
         for no in 1..=2100 {
             tx.execute("INSERT INTO text_index (rowid, terms) VALUES ($1, 'word')", &[no.into()])?;
         }
@@ -650,7 +653,7 @@ fn saying(number: u64) -> String {
 /// Two tables as ours are made, one in the order of writing and one in no order, with rows of two people in turn: even numbers
 /// are one's, odd ones the other's.
 async fn write_rows(store: &Store, numbers: std::ops::Range<u64>) {
-    let written = store.write("test", move |tx| {
+    let written = store.write(AllTenants, "test", move |tx| {
         for sql in [
             "CREATE TABLE IF NOT EXISTS told (no INTEGER PRIMARY KEY, whose INTEGER NOT NULL, text TEXT NOT NULL) STRICT",
             "CREATE INDEX IF NOT EXISTS told_by_text ON told (text)",
@@ -671,7 +674,7 @@ async fn write_rows(store: &Store, numbers: std::ops::Range<u64>) {
 }
 
 async fn delete_rows(store: &Store, whose: i64) {
-    let deleted = store.write("test", move |tx| {
+    let deleted = store.write(AllTenants, "test", move |tx| {
         tx.execute("DELETE FROM told WHERE whose = $1", &[whose.into()])?;
         tx.execute("DELETE FROM kept WHERE whose = $1", &[whose.into()])
     });
@@ -743,7 +746,7 @@ async fn pages_are_scrubbed_while_others_read_and_write() {
     others.abort_all();
     while others.join_next().await.is_some() {}
     // What was under way when it was broken off may still come.
-    store.write("test", |_| Ok::<_, StoreError>(())).await.unwrap();
+    store.write(AllTenants, "test", |_| Ok::<_, StoreError>(())).await.unwrap();
     assert_eq!(integrity(&store).await, "ok");
     let (told, kept) = ("SELECT count(*) FROM told", "SELECT count(*) FROM kept");
     let written = number(&store, told).await;
@@ -770,7 +773,7 @@ async fn the_log_is_emptied_while_others_read_and_write() {
     }
     for n in 0..10 {
         put(&store, format!("deleted {n}"), 10).await.unwrap();
-        let deleted = store.write("test", move |tx| {
+        let deleted = store.write(AllTenants, "test", move |tx| {
             let key = format!("deleted {n}");
             tx.execute("DELETE FROM meta WHERE key = $1", &[key.as_str().into()])?;
             Ok::<_, StoreError>(())
@@ -842,7 +845,7 @@ async fn an_upgrade_knows_who_had_left_a_tree_before() {
 
     let (_, store) = open_in(folder.path());
 
-    let left = store.read("test", |tx| {
+    let left = store.read(AllTenants, "test", |tx| {
         tx.rows("SELECT user_id, tenant FROM past_members", &[], |row| {
             Ok((row.text(0)?.to_owned(), row.text(1)?.to_owned()))
         })

@@ -12,7 +12,7 @@ use memtrove_store::conversations::{groups, search};
 use memtrove_store::sqlite::{self, SqliteConfig, SqliteEngine};
 use memtrove_store::vault::rotation::{self, Rotation};
 use memtrove_store::vault::{self, Key, Keys, Vault, seal_contexts};
-use memtrove_store::{Store, StoreError, TextDocument, TextQuery, Traces, Tx, TxExt, Value};
+use memtrove_store::{AllTenants, Store, StoreError, TextDocument, TextQuery, Traces, Tx, TxExt, Value};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -68,7 +68,7 @@ async fn write<T: Send + 'static>(
     store: &Store,
     work: impl Fn(&mut dyn Tx) -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {
-    store.write("test", work).await
+    store.write(AllTenants, "test", work).await
 }
 
 /// Everything in the folder's files, whatever they are.
@@ -127,12 +127,12 @@ fn own_id(of: &Tenant, number: u128) -> Uuid {
 
 async fn conversation(store: &Store, of: &Tenant, number: u128) -> Result<Conversation, StoreError> {
     let (of, id) = (of.clone(), ConversationId(Uuid::from_u128(number)));
-    store.read("test", move |tx| Ok(rows::get_any(tx, &of, id)?.unwrap())).await
+    store.read(AllTenants, "test", move |tx| Ok(rows::get_any(tx, &of, id)?.unwrap())).await
 }
 
 async fn entry(store: &Store, of: &Tenant, number: u128) -> Result<Entry, StoreError> {
     let id = own_id(of, number);
-    store.read("test", move |tx| Ok(entries::get(tx, GroupId(id), EntryId(id))?.unwrap())).await
+    store.read(AllTenants, "test", move |tx| Ok(entries::get(tx, GroupId(id), EntryId(id))?.unwrap())).await
 }
 
 /// Requires everything that [`say`] said.
@@ -173,7 +173,7 @@ async fn rotate(folder: &Path, vault: Vault) -> u64 {
 }
 
 async fn number(store: &Store, sql: &'static str) -> i64 {
-    store.read("test", move |tx| tx.first(sql, &[], |row| row.int(0))).await.unwrap().unwrap()
+    store.read(AllTenants, "test", move |tx| tx.first(sql, &[], |row| row.int(0))).await.unwrap().unwrap()
 }
 
 fn noise(length: usize) -> Vec<u8> {
@@ -487,13 +487,13 @@ async fn only_wrapping_leaves_content_alone() {
     fill(&store, &acme, 1..2).await;
     let content =
         |tx: &mut dyn Tx| tx.first("SELECT content FROM entries", &[], |row| Ok(row.bytes(0)?.to_vec()));
-    let before = store.read("test", content).await.unwrap();
+    let before = store.read(AllTenants, "test", content).await.unwrap();
     store.close();
 
     let store = open(folder.path(), sealing(2, &[1]).rotating());
     assert_eq!(write(&store, rotation::rewrap).await.unwrap(), 1);
     assert_eq!(write(&store, rotation::rewrap).await.unwrap(), 0);
-    assert_eq!(store.read("test", content).await.unwrap(), before);
+    assert_eq!(store.read(AllTenants, "test", content).await.unwrap(), before);
     store.close();
     heard(&open(folder.path(), sealing(2, &[])), &acme, 1).await;
 }
@@ -695,7 +695,7 @@ fn index(tx: &mut dyn Tx, number: u128, word: &str, derived: bool) -> Result<(),
 
 async fn found(store: &Store, word: &str) -> usize {
     let query = TextQuery { tenant: "acme".into(), words: vec![vec![word.into()]], groups: None };
-    let count = store.read("test", move |tx| {
+    let count = store.read(AllTenants, "test", move |tx| {
         let mut hits = 0;
         tx.search_text(&query, &mut |_| {
             hits += 1;

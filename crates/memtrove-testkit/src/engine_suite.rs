@@ -24,7 +24,9 @@ pub use changes::*;
 pub use embeddings::*;
 pub use forget::*;
 pub use memories::*;
-use memtrove_store::{Lock, Row, Store, StoreError, TextDocument, TextHit, TextQuery, Traces, TxExt, Value};
+use memtrove_store::{
+    AllTenants, Lock, Row, Store, StoreError, TextDocument, TextHit, TextQuery, Traces, TxExt, Value,
+};
 pub use nodes::*;
 pub use statements::*;
 use std::collections::BTreeSet;
@@ -172,7 +174,7 @@ const COUNTERS: &str = "CREATE TABLE suite_counters (id BIGINT PRIMARY KEY, n BI
 const PARENTS: &str = "CREATE TABLE suite_parents (id UUID PRIMARY KEY, parent UUID)";
 
 async fn run(store: &Store, statements: &'static [&'static str]) {
-    let ran = store.write("suite", move |tx| {
+    let ran = store.write(AllTenants, "suite", move |tx| {
         for sql in statements {
             tx.execute(sql, &[])?;
         }
@@ -182,7 +184,7 @@ async fn run(store: &Store, statements: &'static [&'static str]) {
 }
 
 async fn count(store: &Store, sql: &'static str) -> i64 {
-    let counted = store.read("suite", move |tx| tx.first(sql, &[], |row| row.int(0)));
+    let counted = store.read(AllTenants, "suite", move |tx| tx.first(sql, &[], |row| row.int(0)));
     counted.await.unwrap().unwrap()
 }
 
@@ -198,14 +200,14 @@ async fn round_trip<T: Send + 'static>(
     get: impl Fn(&dyn Row) -> Result<T, StoreError> + Send + Sync + 'static,
 ) -> T {
     run(store, &["DELETE FROM suite_values"]).await;
-    let written = store.write("suite", move |tx| {
+    let written = store.write(AllTenants, "suite", move |tx| {
         let sql = format!("INSERT INTO suite_values (id, {column}) VALUES ($1, $2)");
         let mut changed = Ok(0);
         bind(&mut |value| changed = tx.execute(&sql, &[Value::Int(1), value]));
         changed
     });
     assert_eq!(written.await.unwrap(), 1);
-    let read = store.read("suite", move |tx| {
+    let read = store.read(AllTenants, "suite", move |tx| {
         tx.first(&format!("SELECT {column} FROM suite_values WHERE id = $1"), &[Value::Int(1)], &get)
     });
     read.await.unwrap().unwrap()
@@ -247,7 +249,7 @@ pub async fn a_value_of_every_type_comes_back_as_it_was(fixture: impl Fixture) {
 pub async fn nulls_come_back_as_nulls(fixture: impl Fixture) {
     let store = fixture.store();
     run(store, &[VALUES, "INSERT INTO suite_values (id) VALUES (1)"]).await;
-    let nulls = store.read("suite", |tx| {
+    let nulls = store.read(AllTenants, "suite", |tx| {
         tx.first("SELECT i, r, t, b, u FROM suite_values", &[], |row| {
             Ok(row.opt_int(0)?.is_none()
                 && row.opt_real(1)?.is_none()
@@ -314,16 +316,19 @@ pub async fn a_value_of_another_type_is_refused(fixture: impl Fixture) {
     let store = fixture.store();
     run(store, &[VALUES, "INSERT INTO suite_values (id, t) VALUES (1, 'text')"]).await;
     // A damaged page may have such values, where nothing else in the engine sees what belongs into a column.
-    let read = store.read("suite", |tx| tx.first("SELECT t FROM suite_values", &[], |row| row.int(0)));
+    let read =
+        store.read(AllTenants, "suite", |tx| tx.first("SELECT t FROM suite_values", &[], |row| row.int(0)));
     assert!(matches!(read.await, Err(StoreError::Broken(_) | StoreError::Damaged(_))));
-    let read = store.read("suite", |tx| tx.first("SELECT id FROM suite_values", &[], |row| row.uuid(0)));
+    let read =
+        store.read(AllTenants, "suite", |tx| tx.first("SELECT id FROM suite_values", &[], |row| row.uuid(0)));
     assert!(matches!(read.await, Err(StoreError::Broken(_) | StoreError::Damaged(_))));
 }
 
 pub async fn a_null_where_none_may_be_is_refused(fixture: impl Fixture) {
     let store = fixture.store();
     run(store, &[VALUES, "INSERT INTO suite_values (id) VALUES (1)"]).await;
-    let read = store.read("suite", |tx| tx.first("SELECT i FROM suite_values", &[], |row| row.int(0)));
+    let read =
+        store.read(AllTenants, "suite", |tx| tx.first("SELECT i FROM suite_values", &[], |row| row.int(0)));
     assert!(matches!(read.await, Err(StoreError::Broken(_))));
 }
 
@@ -332,7 +337,7 @@ pub async fn a_null_where_none_may_be_is_refused(fixture: impl Fixture) {
 pub async fn execute_answers_how_many_rows_it_changed(fixture: impl Fixture) {
     let store = fixture.store();
     run(store, &[COUNTERS, "INSERT INTO suite_counters VALUES (1, 0), (2, 0), (3, 5)"]).await;
-    let changed = store.write("suite", |tx| {
+    let changed = store.write(AllTenants, "suite", |tx| {
         Ok::<_, StoreError>((
             tx.execute("UPDATE suite_counters SET n = n + $1 WHERE n = $2", &[1.into(), 0.into()])?,
             tx.execute("UPDATE suite_counters SET n = $1 WHERE id = $2", &[1.into(), 99.into()])?,
@@ -345,7 +350,7 @@ pub async fn execute_answers_how_many_rows_it_changed(fixture: impl Fixture) {
 pub async fn returning_hands_over_what_was_written(fixture: impl Fixture) {
     let store = fixture.store();
     run(store, &[COUNTERS, "INSERT INTO suite_counters VALUES (1, 10), (2, 20)"]).await;
-    let returned = store.write("suite", |tx| {
+    let returned = store.write(AllTenants, "suite", |tx| {
         let mut rows =
             tx.rows("UPDATE suite_counters SET n = n + $1 RETURNING id, n", &[1.into()], |row| {
                 Ok((row.int(0)?, row.int(1)?))
@@ -359,8 +364,9 @@ pub async fn returning_hands_over_what_was_written(fixture: impl Fixture) {
 pub async fn returning_keeps_the_write_when_the_reader_breaks_off(fixture: impl Fixture) {
     let store = fixture.store();
     run(store, &[COUNTERS, "INSERT INTO suite_counters VALUES (1, 0), (2, 0), (3, 0)"]).await;
-    let first = store
-        .write("suite", |tx| tx.first("UPDATE suite_counters SET n = 1 RETURNING n", &[], |row| row.int(0)));
+    let first = store.write(AllTenants, "suite", |tx| {
+        tx.first("UPDATE suite_counters SET n = 1 RETURNING n", &[], |row| row.int(0))
+    });
     assert_eq!(first.await.unwrap(), Some(1));
     assert_eq!(count(store, "SELECT count(*) FROM suite_counters WHERE n = 1").await, 3);
 }
@@ -368,7 +374,7 @@ pub async fn returning_keeps_the_write_when_the_reader_breaks_off(fixture: impl 
 pub async fn on_conflict_updates_or_ignores(fixture: impl Fixture) {
     let store = fixture.store();
     run(store, &[COUNTERS]).await;
-    let ran = store.write("suite", |tx| {
+    let ran = store.write(AllTenants, "suite", |tx| {
         let upsert = "INSERT INTO suite_counters (id, n) VALUES ($1, $2)
                       ON CONFLICT (id) DO UPDATE SET n = suite_counters.n + excluded.n RETURNING n";
         let ignore = "INSERT INTO suite_counters (id, n) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING";
@@ -385,7 +391,7 @@ pub async fn on_conflict_updates_or_ignores(fixture: impl Fixture) {
 pub async fn any_takes_no_one_and_many_ids(fixture: impl Fixture) {
     let store = fixture.store();
     run(store, &[PARENTS]).await;
-    let written = store.write("suite", |tx| {
+    let written = store.write(AllTenants, "suite", |tx| {
         for number in 0..1000 {
             let params = [id(number).into(), id(number % 10).into()];
             tx.execute("INSERT INTO suite_parents VALUES ($1, $2)", &params)?;
@@ -395,7 +401,7 @@ pub async fn any_takes_no_one_and_many_ids(fixture: impl Fixture) {
     written.await.unwrap();
     for wanted in [0, 1, 2, 999] {
         let ids: Vec<Uuid> = (0..wanted).map(id).collect();
-        let read = store.read("suite", move |tx| {
+        let read = store.read(AllTenants, "suite", move |tx| {
             tx.rows(
                 "SELECT id FROM suite_parents WHERE id = ANY($1) ORDER BY id",
                 &[Value::Uuids(&ids)],
@@ -405,7 +411,7 @@ pub async fn any_takes_no_one_and_many_ids(fixture: impl Fixture) {
         assert_eq!(read.await.unwrap(), (0..wanted).map(id).collect::<Vec<_>>());
     }
     // Together with other parameters, ids that do not exist, and ids given twice.
-    let read = store.read("suite", |tx| {
+    let read = store.read(AllTenants, "suite", |tx| {
         let ids = [id(5), id(5), id(15), id(2000)];
         tx.rows(
             "SELECT id FROM suite_parents WHERE parent = $2 AND id = ANY($1) AND id <> $3 ORDER BY id",
@@ -419,7 +425,7 @@ pub async fn any_takes_no_one_and_many_ids(fixture: impl Fixture) {
 pub async fn a_recursive_query_walks_a_chain(fixture: impl Fixture) {
     let store = fixture.store();
     run(store, &[PARENTS]).await;
-    let walked = store.write("suite", |tx| {
+    let walked = store.write(AllTenants, "suite", |tx| {
         tx.execute("INSERT INTO suite_parents VALUES ($1, NULL)", &[id(0).into()])?;
         for number in 1..50 {
             tx.execute(
@@ -444,7 +450,7 @@ pub async fn a_recursive_query_walks_a_chain(fixture: impl Fixture) {
 pub async fn a_query_can_be_broken_off(fixture: impl Fixture) {
     let store = fixture.store();
     run(store, &[COUNTERS, "INSERT INTO suite_counters VALUES (1, 0), (2, 0), (3, 0), (4, 0)"]).await;
-    let seen = store.read("suite", |tx| {
+    let seen = store.read(AllTenants, "suite", |tx| {
         let mut seen = Vec::new();
         tx.query("SELECT id FROM suite_counters ORDER BY id", &[], Lock::None, &mut |row| {
             seen.push(row.int(0)?);
@@ -460,7 +466,7 @@ pub async fn a_query_can_be_broken_off(fixture: impl Fixture) {
 pub async fn an_error_while_reading_rows_is_the_answer(fixture: impl Fixture) {
     let store = fixture.store();
     run(store, &[COUNTERS, "INSERT INTO suite_counters VALUES (1, 0), (2, 0)"]).await;
-    let read = store.read("suite", |tx| {
+    let read = store.read(AllTenants, "suite", |tx| {
         let rows = tx
             .rows("SELECT id FROM suite_counters", &[], |_| Err::<(), _>(StoreError::Broken("mine".into())));
         // It is the reader's, not the database's: the unit of work may go on.
@@ -473,7 +479,7 @@ pub async fn an_error_while_reading_rows_is_the_answer(fixture: impl Fixture) {
 pub async fn a_statement_can_be_used_again(fixture: impl Fixture) {
     let store = fixture.store();
     run(store, &[COUNTERS]).await;
-    let written = store.write("suite", |tx| {
+    let written = store.write(AllTenants, "suite", |tx| {
         for number in 0..500 {
             tx.execute(
                 "INSERT INTO suite_counters (id, n) VALUES ($1, $2)",
@@ -487,7 +493,7 @@ pub async fn a_statement_can_be_used_again(fixture: impl Fixture) {
     });
     written.await.unwrap();
     // More statements than any cache holds, and the first ones again.
-    let read = store.read("suite", |tx| {
+    let read = store.read(AllTenants, "suite", |tx| {
         for number in (0..2000).chain(0..10) {
             let sql = format!("SELECT n + {number} FROM suite_counters WHERE id = $1");
             assert_eq!(tx.first(&sql, &[1.into()], |row| row.int(0))?, Some(number + 2));
@@ -500,7 +506,7 @@ pub async fn a_statement_can_be_used_again(fixture: impl Fixture) {
 pub async fn placeholders_may_repeat_and_come_in_any_order(fixture: impl Fixture) {
     let store = fixture.store();
     run(store, &[COUNTERS, "INSERT INTO suite_counters VALUES (1, 10), (2, 20)"]).await;
-    let read = store.read("suite", |tx| {
+    let read = store.read(AllTenants, "suite", |tx| {
         tx.rows(
             "SELECT n FROM suite_counters WHERE (id = $2 OR n = $1) AND id = $2 AND '$3' = '$3'",
             &[10.into(), 2.into()],
@@ -514,9 +520,10 @@ pub async fn a_wrong_number_of_parameters_is_refused(fixture: impl Fixture) {
     let store = fixture.store();
     run(store, &[COUNTERS]).await;
     let sql = "SELECT n FROM suite_counters WHERE id = $1";
-    let few = store.read("suite", move |tx| tx.rows(sql, &[], |row| row.int(0)));
+    let few = store.read(AllTenants, "suite", move |tx| tx.rows(sql, &[], |row| row.int(0)));
     assert!(matches!(few.await, Err(StoreError::Broken(_))));
-    let many = store.read("suite", move |tx| tx.rows(sql, &[1.into(), 2.into()], |row| row.int(0)));
+    let many =
+        store.read(AllTenants, "suite", move |tx| tx.rows(sql, &[1.into(), 2.into()], |row| row.int(0)));
     assert!(matches!(many.await, Err(StoreError::Broken(_))));
 }
 
@@ -525,7 +532,7 @@ pub async fn a_wrong_number_of_parameters_is_refused(fixture: impl Fixture) {
 pub async fn a_refusing_closure_writes_nothing(fixture: impl Fixture) {
     let store = fixture.store();
     run(store, &[COUNTERS]).await;
-    let refused = store.write("suite", |tx| {
+    let refused = store.write(AllTenants, "suite", |tx| {
         tx.execute("INSERT INTO suite_counters VALUES (1, 0)", &[])?;
         Err::<(), _>(Failure::Refused)
     });
@@ -540,7 +547,7 @@ pub async fn a_panicking_closure_is_answered_and_writes_nothing(fixture: impl Fi
     for number in 0..30 {
         let store = store.clone();
         units.spawn(async move {
-            let written = store.write("suite", move |tx| {
+            let written = store.write(AllTenants, "suite", move |tx| {
                 tx.execute("INSERT INTO suite_counters VALUES ($1, 0)", &[number.into()])?;
                 assert!(number % 3 != 0, "a panic that the suite asks for");
                 Ok::<_, StoreError>(())
@@ -563,7 +570,7 @@ pub async fn a_panicking_read_is_answered(fixture: impl Fixture) {
     run(store, &[COUNTERS, "INSERT INTO suite_counters VALUES (1, 0)"]).await;
     // More often than there are readers, in the midst of a query.
     for _ in 0..10 {
-        let read = store.read("suite", |tx| {
+        let read = store.read(AllTenants, "suite", |tx| {
             tx.rows("SELECT id FROM suite_counters", &[], |_| -> Result<(), _> {
                 panic!("a panic that the suite asks for")
             })
@@ -576,9 +583,10 @@ pub async fn a_panicking_read_is_answered(fixture: impl Fixture) {
 pub async fn a_read_cannot_write(fixture: impl Fixture) {
     let store = fixture.store();
     run(store, &[COUNTERS]).await;
-    let written = store.read("suite", |tx| tx.execute("INSERT INTO suite_counters VALUES (1, 0)", &[]));
+    let written =
+        store.read(AllTenants, "suite", |tx| tx.execute("INSERT INTO suite_counters VALUES (1, 0)", &[]));
     assert!(matches!(written.await, Err(StoreError::Broken(_))));
-    let indexed = store.read("suite", |tx| tx.index_text(text(1, 1, "word")));
+    let indexed = store.read(AllTenants, "suite", |tx| tx.index_text(text(1, 1, "word")));
     assert!(matches!(indexed.await, Err(StoreError::Broken(_))));
     assert_eq!(count(store, "SELECT count(*) FROM suite_counters").await, 0);
 }
@@ -587,7 +595,7 @@ pub async fn a_committed_write_is_visible_to_the_next_read(fixture: impl Fixture
     let store = fixture.store();
     run(store, &[COUNTERS, "INSERT INTO suite_counters VALUES (1, 0)"]).await;
     for number in 1..=200 {
-        let written = store.write("suite", move |tx| {
+        let written = store.write(AllTenants, "suite", move |tx| {
             tx.execute("UPDATE suite_counters SET n = $1 WHERE id = 1", &[number.into()])
         });
         written.await.unwrap();
@@ -598,7 +606,7 @@ pub async fn a_committed_write_is_visible_to_the_next_read(fixture: impl Fixture
 pub async fn a_unit_of_work_sees_its_own_writes(fixture: impl Fixture) {
     let store = fixture.store();
     run(store, &[COUNTERS]).await;
-    let seen = store.write("suite", |tx| {
+    let seen = store.write(AllTenants, "suite", |tx| {
         tx.execute("INSERT INTO suite_counters VALUES (1, 7)", &[])?;
         tx.first("SELECT n FROM suite_counters WHERE id = 1", &[], |row| row.int(0))
     });
@@ -613,7 +621,7 @@ pub async fn concurrent_increments_lose_nothing(fixture: impl Fixture) {
         let store = store.clone();
         units.spawn(async move {
             for _ in 0..50 {
-                let written = store.write("suite", |tx| {
+                let written = store.write(AllTenants, "suite", |tx| {
                     let n =
                         tx.first_locked("SELECT n FROM suite_counters WHERE id = 1", &[], |row| row.int(0))?;
                     let n = n.unwrap() + 1;
@@ -633,7 +641,7 @@ pub async fn a_failing_unit_leaves_its_neighbours_committed(fixture: impl Fixtur
     // Something that holds the writer, so that the rest queues up behind it.
     let blocker = store.clone();
     let blocker = tokio::spawn(async move {
-        let slept = blocker.write("suite", |tx| {
+        let slept = blocker.write(AllTenants, "suite", |tx| {
             tx.execute("UPDATE suite_counters SET n = 1 WHERE id = -1", &[])?;
             std::thread::sleep(Duration::from_millis(50));
             Ok::<_, StoreError>(())
@@ -644,7 +652,7 @@ pub async fn a_failing_unit_leaves_its_neighbours_committed(fixture: impl Fixtur
     for number in 0..90 {
         let store = store.clone();
         units.spawn(async move {
-            let written = store.write("suite", move |tx| {
+            let written = store.write(AllTenants, "suite", move |tx| {
                 tx.execute("INSERT INTO suite_counters VALUES ($1, 0)", &[number.into()])?;
                 match number % 3 {
                     0 => Ok(()),
@@ -676,12 +684,13 @@ pub async fn a_unit_of_work_reads_one_snapshot(fixture: impl Fixture) {
     let writer = store.clone();
     let writing = tokio::spawn(async move {
         for _ in 0..200 {
-            let written = writer.write("suite", |tx| tx.execute("UPDATE suite_counters SET n = n + 1", &[]));
+            let written = writer
+                .write(AllTenants, "suite", |tx| tx.execute("UPDATE suite_counters SET n = n + 1", &[]));
             written.await.unwrap();
         }
     });
     for _ in 0..20 {
-        let read = store.read("suite", |tx| {
+        let read = store.read(AllTenants, "suite", |tx| {
             let one = tx.first("SELECT n FROM suite_counters WHERE id = 1", &[], |row| row.int(0))?;
             std::thread::sleep(Duration::from_millis(3));
             let other = tx.first("SELECT n FROM suite_counters WHERE id = 2", &[], |row| row.int(0))?;
@@ -696,18 +705,21 @@ pub async fn a_unit_of_work_reads_one_snapshot(fixture: impl Fixture) {
 pub async fn a_violated_constraint_is_told_apart(fixture: impl Fixture) {
     let store = fixture.store();
     run(store, &[COUNTERS, "INSERT INTO suite_counters VALUES (1, 0)"]).await;
-    let twice = store.write("suite", |tx| tx.execute("INSERT INTO suite_counters VALUES (1, 1)", &[]));
+    let twice =
+        store.write(AllTenants, "suite", |tx| tx.execute("INSERT INTO suite_counters VALUES (1, 1)", &[]));
     assert!(matches!(twice.await, Err(StoreError::Constraint(_))));
-    let null = store.write("suite", |tx| tx.execute("INSERT INTO suite_counters VALUES (2, NULL)", &[]));
+    let null =
+        store.write(AllTenants, "suite", |tx| tx.execute("INSERT INTO suite_counters VALUES (2, NULL)", &[]));
     assert!(matches!(null.await, Err(StoreError::Constraint(_))));
-    let wrong = store.write("suite", |tx| tx.execute("INSERT INTO no_such_table VALUES (1)", &[]));
+    let wrong =
+        store.write(AllTenants, "suite", |tx| tx.execute("INSERT INTO no_such_table VALUES (1)", &[]));
     assert!(matches!(wrong.await, Err(StoreError::Broken(_))));
 }
 
 pub async fn after_a_violated_constraint_only_undoing_is_left(fixture: impl Fixture) {
     let store = fixture.store();
     run(store, &[COUNTERS, "INSERT INTO suite_counters VALUES (1, 0)"]).await;
-    let written = store.write("suite", |tx| {
+    let written = store.write(AllTenants, "suite", |tx| {
         tx.execute("INSERT INTO suite_counters VALUES (2, 0)", &[])?;
         let refused = tx.execute("INSERT INTO suite_counters VALUES (1, 0)", &[]);
         assert!(matches!(refused, Err(StoreError::Constraint(_))));
@@ -724,7 +736,7 @@ pub async fn locked_rows_can_be_read_and_written(fixture: impl Fixture) {
     let store = fixture.store();
     run(store, &[COUNTERS, "INSERT INTO suite_counters VALUES (1, 5), (2, 6)"]).await;
     for lock in [Lock::None, Lock::Rows, Lock::SkipLocked] {
-        let read = store.write("suite", move |tx| {
+        let read = store.write(AllTenants, "suite", move |tx| {
             let mut all = Vec::new();
             tx.query("SELECT n FROM suite_counters ORDER BY id", &[], lock, &mut |row| {
                 all.push(row.int(0)?);
@@ -753,7 +765,8 @@ fn text(number: u128, group: u128, terms: &str) -> TextDocument {
 }
 
 async fn index(store: &Store, documents: Vec<TextDocument>) {
-    let indexed = store.write("suite", move |tx| documents.iter().try_for_each(|d| tx.index_text(d.clone())));
+    let indexed = store
+        .write(AllTenants, "suite", move |tx| documents.iter().try_for_each(|d| tx.index_text(d.clone())));
     indexed.await.unwrap();
 }
 
@@ -761,7 +774,7 @@ async fn index(store: &Store, documents: Vec<TextDocument>) {
 type Hit = (Uuid, Uuid, Uuid, String);
 
 async fn hits(store: &Store, query: TextQuery) -> Vec<Hit> {
-    let found = store.read("suite", move |tx| {
+    let found = store.read(AllTenants, "suite", move |tx| {
         let mut hits = Vec::new();
         tx.search_text(&query, &mut |TextHit { id, group, conversation, text }| {
             hits.push((id, group, conversation, text.to_owned()));
@@ -919,7 +932,7 @@ pub async fn indexing_twice_in_one_unit_keeps_the_last(fixture: impl Fixture) {
 pub async fn unindexing_a_text_leaves_the_others(fixture: impl Fixture) {
     let store = fixture.store();
     index(store, vec![text(1, 1, "word"), text(2, 1, "word")]).await;
-    let unindexed = store.write("suite", |tx| {
+    let unindexed = store.write(AllTenants, "suite", |tx| {
         tx.index_text(text(3, 1, "word"))?;
         tx.unindex_text(id(3))?;
         tx.unindex_text(id(1))?;
@@ -933,20 +946,20 @@ pub async fn unindexing_a_text_leaves_the_others(fixture: impl Fixture) {
 pub async fn unindexing_a_tree_leaves_the_others(fixture: impl Fixture) {
     let store = fixture.store();
     index(store, (0..50).map(|number| text(number, number % 2, "word")).collect()).await;
-    let unindexed = store.write("suite", |tx| tx.unindex_group(id(1_000_001)));
+    let unindexed = store.write(AllTenants, "suite", |tx| tx.unindex_group(id(1_000_001)));
     unindexed.await.unwrap();
     assert_eq!(find(store, &["word"], None).await, (0..50).step_by(2).collect());
     assert_eq!(find(store, &["word"], Some(&[1])).await, set([]));
     assert_eq!(count(store, "SELECT count(*) FROM texts").await, 25);
     // In order within a unit of work: what comes after the removal stays.
-    let both = store.write("suite", |tx| {
+    let both = store.write(AllTenants, "suite", |tx| {
         tx.index_text(text(60, 0, "gone"))?;
         tx.unindex_group(id(1_000_000))?;
         tx.index_text(text(61, 0, "stays"))
     });
     both.await.unwrap();
     assert_eq!(find(store, &["word|gone|stays"], None).await, set([61]));
-    let none = store.write("suite", |tx| tx.unindex_group(id(5)));
+    let none = store.write(AllTenants, "suite", |tx| tx.unindex_group(id(5)));
     none.await.unwrap();
 }
 
@@ -957,7 +970,7 @@ pub async fn undone_texts_leave_no_trace(fixture: impl Fixture) {
     for number in 100..160 {
         let store = store.clone();
         units.spawn(async move {
-            let written = store.write("suite", move |tx| {
+            let written = store.write(AllTenants, "suite", move |tx| {
                 tx.index_text(text(number, 2, "maybe"))?;
                 match number % 3 {
                     0 => Ok(()),
@@ -996,14 +1009,14 @@ pub async fn many_concurrent_texts_are_all_found(fixture: impl Fixture) {
 pub async fn rewriting_the_index_loses_nothing_that_is_in_it(fixture: impl Fixture) {
     let store = fixture.store();
     index(store, (0..200).map(|n| text(n, n % 3, &format!("walrus{n}"))).collect()).await;
-    let removed = store.write("suite", |tx| {
+    let removed = store.write(AllTenants, "suite", |tx| {
         (0..200).step_by(2).try_for_each(|n| tx.unindex_text(id(n)))?;
         tx.unindex_group(id(1_000_001))
     });
     removed.await.unwrap();
     let (mut others, mut begun) = (200, None);
     loop {
-        begun = store.write("suite", move |tx| tx.compact_texts(begun)).await.unwrap();
+        begun = store.write(AllTenants, "suite", move |tx| tx.compact_texts(begun)).await.unwrap();
         index(store, vec![text(others, 0, "walrus")]).await;
         others += 1;
         if begun.is_none() {
@@ -1023,7 +1036,7 @@ pub async fn committed_data_survives_a_restart(mut fixture: impl Fixture) {
         for number in 0..50 {
             let store = store.clone();
             units.spawn(async move {
-                let written = store.write("suite", move |tx| {
+                let written = store.write(AllTenants, "suite", move |tx| {
                     tx.index_text(text(round * 50 + number, 1, "durable"))?;
                     tx.execute(
                         "INSERT INTO suite_counters VALUES ($1, 0)",
@@ -1048,8 +1061,8 @@ pub async fn a_closed_store_says_so(fixture: impl Fixture) {
     assert!(!store.describe().is_empty());
     store.close();
     store.close();
-    let read = store.read("suite", |tx| tx.rows("SELECT 1", &[], |row| row.int(0)));
+    let read = store.read(AllTenants, "suite", |tx| tx.rows("SELECT 1", &[], |row| row.int(0)));
     assert!(matches!(read.await, Err(StoreError::Unavailable(_))));
-    let written = store.write("suite", |tx| tx.execute("DELETE FROM suite_counters", &[]));
+    let written = store.write(AllTenants, "suite", |tx| tx.execute("DELETE FROM suite_counters", &[]));
     assert!(matches!(written.await, Err(StoreError::Unavailable(_))));
 }

@@ -17,7 +17,7 @@ pub use cluster::Cluster;
 
 use crate::server::fresh_name;
 use leash::Leash;
-use memtrove_store::postgres::PostgresConfig;
+use memtrove_store::postgres::{PostgresConfig, set_every_tenant};
 use std::sync::Arc;
 use tokio_postgres::{Client, NoTls};
 
@@ -79,22 +79,41 @@ impl Database {
     /// Runs a statement in which `$1` stands for these bytes, beside whatever else is connected; how many rows it changed.
     pub fn execute(&self, sql: &str, bytes: &[u8]) -> u64 {
         let (sql, bytes) = (sql.to_owned(), bytes.to_owned());
-        connected(&self.url, async move |client| match sql.contains("$1") {
-            true => client.execute(&sql, &[&bytes]).await,
-            false => client.execute(&sql, &[]).await,
+        connected(&self.url, async move |client| {
+            client.batch_execute(&set_every_tenant()).await?;
+            match sql.contains("$1") {
+                true => client.execute(&sql, &[&bytes]).await,
+                false => client.execute(&sql, &[]).await,
+            }
         })
     }
 
     /// The bytes in the first column of the first row, if there is one.
     pub fn bytes(&self, sql: &str) -> Option<Vec<u8>> {
         let sql = sql.to_owned();
-        connected(&self.url, async move |client| Ok(client.query_opt(&sql, &[]).await?.map(|row| row.get(0))))
+        connected(&self.url, async move |client| {
+            client.batch_execute(&set_every_tenant()).await?;
+            Ok(client.query_opt(&sql, &[]).await?.map(|row| row.get(0)))
+        })
     }
 
-    /// The rows of a query, each column as its text; null is `None`.
+    /// The rows of a query of every tenant's, each column as its text; null is `None`.
     pub fn rows(&self, query: &str) -> Vec<Vec<Option<String>>> {
+        // A message of its own: some statements must not be sent with others.
+        self.rows_after(Some(set_every_tenant()), query)
+    }
+
+    /// The rows of a query on a connection that named no tenant.
+    pub fn rows_without_tenant(&self, query: &str) -> Vec<Vec<Option<String>>> {
+        self.rows_after(None, query)
+    }
+
+    fn rows_after(&self, first: Option<String>, query: &str) -> Vec<Vec<Option<String>>> {
         let query = query.to_owned();
         connected(&self.url, async move |client| {
+            if let Some(first) = first {
+                client.batch_execute(&first).await?;
+            }
             let answers = client.simple_query(&query).await?;
             let rows = answers.iter().filter_map(|answer| match answer {
                 tokio_postgres::SimpleQueryMessage::Row(row) => {

@@ -11,7 +11,7 @@ use memtrove_core::{Clock, SystemClock};
 use memtrove_server::telemetry::{self, TelemetryConfig};
 use memtrove_store::archive::{self, About, ArchiveError, ByteSource, Exported, Selection, Summary};
 use memtrove_store::vault::Vault;
-use memtrove_store::{StoreError, Tx, postgres, sqlite};
+use memtrove_store::{AllTenants, StoreError, TenantScope, Tx, postgres, sqlite};
 use std::fs::{File, TryLockError};
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -73,7 +73,7 @@ pub async fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
 
 fn export(args: &ExportArgs, config: &Config) -> anyhow::Result<()> {
     let Some(output) = &args.output else {
-        let found = look(config, Vault::plain(), |tx, shared| {
+        let found = look(config, AllTenants, Vault::plain(), |tx, shared| {
             let (of, bar) = begin(tx, args, shared)?;
             archive::checksum(tx, &of, |progress| show(&bar, &progress))
         })?;
@@ -113,7 +113,7 @@ fn write<W: Write + Send>(args: &ExportArgs, config: &Config, sink: W) -> anyhow
     let clock = SystemClock;
     let about = About { id: clock.new_id(), version: env!("CARGO_PKG_VERSION").into(), at: clock.now() };
     let with_bytes = !args.without_attachments;
-    let rows = look(config, Vault::plain(), |tx, shared| {
+    let rows = look(config, AllTenants, Vault::plain(), |tx, shared| {
         let (of, bar) = begin(tx, args, shared)?;
         archive::export(tx, &about, &of, with_bytes, sink, |progress| show(&bar, &progress))
     })?;
@@ -191,6 +191,7 @@ pub(crate) fn digest(of: &Summary) -> String {
 /// needs no key, and brings a plain vault. `read` is also told whether several processes may use the store.
 pub(crate) fn look<T: Send>(
     config: &Config,
+    tenants: impl Into<TenantScope>,
     vault: Vault,
     read: impl FnOnce(&mut dyn Tx, bool) -> Result<T, ArchiveError> + Send,
 ) -> anyhow::Result<T> {
@@ -208,7 +209,7 @@ pub(crate) fn look<T: Send>(
             let settings = config.store.postgres(vault);
             let inspected = postgres::inspection::inspect(&settings, &SystemClock)?;
             ensure!(inspected.readable.is_some(), OTHER_SCHEMA);
-            postgres::look(&settings, |tx| Ok(read(tx, true)))
+            postgres::look(&settings, tenants.into(), |tx| Ok(read(tx, true)))
         }
     };
     Ok(found??)

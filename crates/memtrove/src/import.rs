@@ -28,7 +28,7 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use indicatif::ProgressBar;
-use memtrove_core::identity::is_user_id;
+use memtrove_core::identity::{Tenant, is_user_id};
 use memtrove_core::{Clock, SystemClock};
 use memtrove_server::telemetry::{self, TelemetryConfig};
 use memtrove_service::Services;
@@ -350,21 +350,20 @@ fn foresee(config: &Config, reading: Reading, to: Destination) -> anyhow::Result
     };
     match is_there {
         false => foresee_in(None, config, reading, &to),
-        true => export::look(config, config.encryption.vault()?, |tx, _| {
-            Ok(foresee_in(Some(tx), config, reading, &to))
-        })?,
+        true => {
+            export::look(config, Tenant::listed(to.tenant.clone()), config.encryption.vault()?, |tx, _| {
+                Ok(foresee_in(Some(tx), config, reading, &to))
+            })?
+        }
     }
 }
 
 fn foresee_in(
-    mut tx: Option<&mut dyn Tx>,
+    tx: Option<&mut dyn Tx>,
     config: &Config,
     reading: Reading,
     to: &Destination,
 ) -> anyhow::Result<ImportReport> {
-    if let Some(tx) = &mut tx {
-        tx.confine(&to.tenant)?;
-    }
     let (mut report, now) = (ImportReport::default(), SystemClock.now());
     let mut foresight = Foresight::new(tx, serve::settings(config), now);
     report.left_out = reading.each(&mut |found| {

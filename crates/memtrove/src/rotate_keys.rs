@@ -7,7 +7,7 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use memtrove_server::telemetry::{self, TelemetryConfig};
 use memtrove_store::vault::rotation::{self, Rotation};
-use memtrove_store::{Store, StoreError, Traces, Tx, archive, postgres, sqlite};
+use memtrove_store::{AllTenants, Store, StoreError, Traces, Tx, archive, postgres, sqlite};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -102,7 +102,9 @@ impl RotatedStore {
 
     async fn wrap(&self) -> anyhow::Result<u64> {
         let store = self.open()?;
-        let wrapped = store.write("rotate_keys", |tx| whole(tx).and_then(|()| rotation::rewrap(tx))).await?;
+        let wrapped = store
+            .write(AllTenants, "rotate_keys", |tx| whole(tx).and_then(|()| rotation::rewrap(tx)))
+            .await?;
         close(store).await?;
         Ok(wrapped)
     }
@@ -110,13 +112,15 @@ impl RotatedStore {
     async fn rotate(&self) -> anyhow::Result<u64> {
         let rotation = Rotation { keep_derived_texts: self.config.auto_derive() == AutoDerive::Text };
         let store = self.open()?;
-        let begun = store.write("rotate_keys", move |tx| whole(tx).and_then(|()| rotation.begin(tx))).await?;
+        let begun = store
+            .write(AllTenants, "rotate_keys", move |tx| whole(tx).and_then(|()| rotation.begin(tx)))
+            .await?;
         if begun.rows > 0 {
             terminal::line(format_args!("Going on after {} rows of an earlier run.", begun.rows));
         }
         let (bar, mut rows) = (terminal::progress_bar(BAR, begun.total), begun.rows);
         bar.set_position(rows);
-        while let Some(visited) = store.write("rotate_keys", move |tx| rotation.step(tx)).await? {
+        while let Some(visited) = store.write(AllTenants, "rotate_keys", move |tx| rotation.step(tx)).await? {
             rows = visited;
             bar.set_position(rows);
         }
@@ -139,7 +143,7 @@ impl RotatedStore {
         }
         // Last, so that a run that is broken off anywhere is one that can go on.
         let store = self.open()?;
-        store.write("rotate_keys", move |tx| rotation.finish(tx)).await?;
+        store.write(AllTenants, "rotate_keys", move |tx| rotation.finish(tx)).await?;
         close(store).await?;
         Ok(rows)
     }

@@ -74,7 +74,7 @@ impl Attachments {
         let (tenant, after) = (principal.tenant().clone(), request.after);
         self.cx
             .store
-            .read("admin_list_attachments", move |tx| {
+            .read(principal.tenant(), "admin_list_attachments", move |tx| {
                 let after = match after {
                     None => None,
                     Some(id) => {
@@ -97,7 +97,7 @@ impl Attachments {
         justification: Option<&str>,
     ) -> Result<(Attachment, u64)> {
         let tenant = principal.tenant().clone();
-        let work = self.cx.store.read("admin_get_attachment", move |tx| {
+        let work = self.cx.store.read(principal.tenant(), "admin_get_attachment", move |tx| {
             let found = attachments::get(tx, &tenant, id)?.ok_or_else(|| not_found(id))?;
             let sharing = attachments::count_sharing(tx, &found.storage_key)?;
             Ok((found, sharing))
@@ -141,7 +141,7 @@ impl Attachments {
         let (tenant, now) = (principal.tenant().clone(), self.cx.clock.now());
         self.cx
             .store
-            .read("admin_open_attachment", move |tx| {
+            .read(principal.tenant(), "admin_open_attachment", move |tx| {
                 let found = attachments::get_with_key(tx, &tenant, id)?;
                 found.filter(|(found, _)| found.is_live(now)).ok_or_else(|| not_found(id))
             })
@@ -157,7 +157,7 @@ impl Attachments {
     ) -> Result<()> {
         let (tenant, now) = (principal.tenant().clone(), self.cx.clock.now());
         let work = async {
-            let mark = self.cx.store.write("admin_delete_attachment", move |tx| {
+            let mark = self.cx.store.write(principal.tenant(), "admin_delete_attachment", move |tx| {
                 let found = attachments::get(tx, &tenant, id)?.filter(|found| found.deleted_at.is_none());
                 let found = found.ok_or_else(|| not_found(id))?;
                 Ok::<_, Error>(deletion::mark(tx, &found, now)?)

@@ -4,6 +4,7 @@
 
 use super::{Attachments, deletion, micros};
 use memtrove_core::{Error, Result, Timestamp};
+use memtrove_store::AllTenants;
 use memtrove_store::attachments;
 use std::convert::Infallible;
 use std::time::Duration;
@@ -48,12 +49,14 @@ impl Attachments {
         let (cx, now) = (&self.cx, self.cx.clock.now());
         let then = now.saturating_add_micros(-micros(LONGEST_DOWNLOAD));
         cx.store
-            .write("give_up_downloads", move |tx| Ok::<_, Error>(attachments::give_up_downloads(tx, then)?))
+            .write(AllTenants, "give_up_downloads", move |tx| {
+                Ok::<_, Error>(attachments::give_up_downloads(tx, then)?)
+            })
             .await?;
         let expire = move |tx: &mut dyn memtrove_store::Tx| {
             Ok::<_, Error>(attachments::mark_expired_deleted(tx, now, BATCH)?)
         };
-        while cx.store.write("expire_attachments", expire).await? >= BATCH as u64 {}
+        while cx.store.write(AllTenants, "expire_attachments", expire).await? >= BATCH as u64 {}
         if thoroughly {
             self.delete_uprooted(now).await?;
         }
@@ -65,13 +68,13 @@ impl Attachments {
         let store = &self.cx.store;
         loop {
             let look = |tx: &mut dyn memtrove_store::Tx| Ok::<_, Error>(attachments::uprooted(tx, TREES)?);
-            let trees = store.read("uprooted_attachments", look).await?;
+            let trees = store.read(AllTenants, "uprooted_attachments", look).await?;
             if trees.is_empty() {
                 return Ok(());
             }
             for tree in trees {
                 let delete = move |tx: &mut dyn memtrove_store::Tx| super::delete_with_tree(tx, tree, now);
-                store.write("delete_uprooted", delete).await?;
+                store.write(AllTenants, "delete_uprooted", delete).await?;
             }
         }
     }

@@ -9,7 +9,7 @@ use memtrove_core::attachments::{Attachment, not_found};
 use memtrove_core::identity::Caller;
 use memtrove_core::{AttachmentId, Error, Result, Timestamp};
 use memtrove_store::attachments;
-use memtrove_store::{StoreError, Tx};
+use memtrove_store::{AllTenants, StoreError, Tx};
 use std::convert::Infallible;
 use std::sync::{Mutex, PoisonError};
 use tokio::sync::Notify;
@@ -23,7 +23,7 @@ impl Attachments {
     /// Deletes an attachment that no entry refers to, for who uploaded it.
     pub async fn delete(&self, caller: &Caller, id: AttachmentId) -> Result<()> {
         let (caller, now) = (caller.clone(), self.cx.clock.now());
-        let mark = self.cx.store.write("delete_attachment", move |tx| {
+        let mark = self.cx.store.write(caller.tenant().clone(), "delete_attachment", move |tx| {
             let found = attachments::get(tx, caller.tenant(), id)?.filter(|found| found.is_live(now));
             let attachment = found.ok_or_else(|| not_found(id))?;
             if attachment.entry_id.is_some() {
@@ -67,7 +67,7 @@ impl Deletions {
 pub(super) async fn delete(cx: &Context, attachment: &Attachment) -> Result<()> {
     let (tenant, id, now) = (attachment.tenant.clone(), attachment.id, cx.clock.now());
     cx.store
-        .write("delete_attachment", move |tx| {
+        .write(&attachment.tenant, "delete_attachment", move |tx| {
             if let Some(found) = attachments::get(tx, &tenant, id)? {
                 mark(tx, &found, now)?;
             }
@@ -90,7 +90,7 @@ pub(super) fn mark(tx: &mut dyn Tx, attachment: &Attachment, now: Timestamp) -> 
 /// Removes the bytes of deleted records, and then these; unless another record shares the bytes.
 async fn finish(cx: &Context, storage_key: &str) -> Result<()> {
     let key = storage_key.to_owned();
-    let unshared = cx.store.write("check_attachment", move |tx| {
+    let unshared = cx.store.write(AllTenants, "check_attachment", move |tx| {
         let sharing = attachments::lock_sharing(tx, &key)?;
         let shared = sharing.iter().any(|record| !record.deleted);
         if shared {
@@ -105,7 +105,9 @@ async fn finish(cx: &Context, storage_key: &str) -> Result<()> {
     blobs(cx)?.delete(storage_key).await.map_err(failed)?;
     let key = storage_key.to_owned();
     cx.store
-        .write("remove_attachment", move |tx| Ok::<_, Error>(attachments::remove_deleted(tx, &key)?))
+        .write(AllTenants, "remove_attachment", move |tx| {
+            Ok::<_, Error>(attachments::remove_deleted(tx, &key)?)
+        })
         .await
 }
 
@@ -120,7 +122,9 @@ pub(crate) async fn finish_all(cx: &Context) -> Result<()> {
     loop {
         let batch = cx
             .store
-            .read("deleted_attachments", move |tx| Ok::<_, Error>(attachments::deleted(tx, after, BATCH)?))
+            .read(AllTenants, "deleted_attachments", move |tx| {
+                Ok::<_, Error>(attachments::deleted(tx, after, BATCH)?)
+            })
             .await?;
         if batch.is_empty() {
             break;

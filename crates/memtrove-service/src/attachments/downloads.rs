@@ -8,6 +8,7 @@ use memtrove_blobs::BlobError;
 use memtrove_core::attachments::{Attachment, Status, deliver, not_found};
 use memtrove_core::identity::Caller;
 use memtrove_core::{AttachmentId, Error, Result, UserId};
+use memtrove_store::AllTenants;
 use memtrove_store::attachments::{self, BlobKey};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::ops::Range;
@@ -92,7 +93,7 @@ impl Attachments {
         range: Option<Range<u64>>,
     ) -> Result<BoxStream<'static, Result<Bytes>>> {
         let (tenant, id, now) = (attachment.tenant.clone(), attachment.id, self.cx.clock.now());
-        let found = self.cx.store.read("read_attachment", move |tx| {
+        let found = self.cx.store.read(&attachment.tenant, "read_attachment", move |tx| {
             let found = attachments::get_with_key(tx, &tenant, id)?.filter(|(found, _)| found.is_live(now));
             found.ok_or_else(|| not_found(id))
         });
@@ -145,7 +146,7 @@ impl Attachments {
             return Err(refused());
         }
         let id = claim.id;
-        let found = self.cx.store.read("open_signed_attachment", move |tx| {
+        let found = self.cx.store.read(AllTenants, "open_signed_attachment", move |tx| {
             let Some(found) = attachments::get_of_anybody(tx, id)?.filter(|found| found.is_live(now)) else {
                 return Ok::<_, Error>(None);
             };

@@ -111,7 +111,9 @@ impl Attachments {
         let key = self
             .cx
             .store
-            .write("fetch_attachment", move |tx| Ok::<_, Error>(attachments::insert(tx, &stored)?))
+            .write(caller.tenant(), "fetch_attachment", move |tx| {
+                Ok::<_, Error>(attachments::insert(tx, &stored)?)
+            })
             .await?;
         let source = FetchedSource {
             cx: self.cx.clone(),
@@ -177,7 +179,7 @@ impl FetchedSource {
         let look = move |tx: &mut dyn memtrove_store::Tx| {
             Ok::<_, Error>(attachments::is_awaited(tx, &record.tenant, &record.storage_key)?)
         };
-        self.cx.store.read("awaited_attachment", look).await
+        self.cx.store.read(&self.record.tenant, "awaited_attachment", look).await
     }
 
     /// Puts the bytes into the object store as they come.
@@ -207,7 +209,7 @@ impl FetchedSource {
 
     async fn note(&self, arrived: Arrived) -> Result<()> {
         let record = self.record.clone();
-        let noted = self.cx.store.write("fetched_attachment", move |tx| {
+        let noted = self.cx.store.write(&self.record.tenant, "fetched_attachment", move |tx| {
             Ok::<_, Error>(attachments::set_arrived(tx, &record.tenant, &record.storage_key, &arrived)?)
         });
         if noted.await? == 0 {
@@ -221,7 +223,7 @@ impl FetchedSource {
         let storage_key = self.record.storage_key.clone();
         let failed =
             move |tx: &mut dyn memtrove_store::Tx| Ok::<_, Error>(attachments::set_failed(tx, &storage_key)?);
-        self.cx.store.write("unfetched_attachment", failed).await
+        self.cx.store.write(&self.record.tenant, "unfetched_attachment", failed).await
     }
 }
 

@@ -63,7 +63,10 @@ impl Attachments {
 
     async fn visible(&self, caller: &Caller, id: AttachmentId) -> Result<(Attachment, Option<BlobKey>)> {
         let (caller, now) = (caller.clone(), self.cx.clock.now());
-        self.cx.store.read("get_attachment", move |tx| visible(tx, &caller, id, now)).await
+        self.cx
+            .store
+            .read(caller.tenant().clone(), "get_attachment", move |tx| visible(tx, &caller, id, now))
+            .await
     }
 
     fn settings(&self) -> &AttachmentSettings {

@@ -7,7 +7,7 @@ use super::{Attachments, deletion, failed, micros, seal};
 use crate::Context;
 use bytes::Bytes;
 use memtrove_core::attachments::{self as rules, Attachment, Status};
-use memtrove_core::identity::Caller;
+use memtrove_core::identity::{Caller, Tenant};
 use memtrove_core::{AttachmentId, Error, Result};
 use memtrove_store::attachments::{self, Arrived};
 use sha2::{Digest, Sha256};
@@ -61,13 +61,15 @@ impl Attachments {
         let key = self
             .cx
             .store
-            .write("begin_attachment", move |tx| Ok::<_, Error>(attachments::insert(tx, &new)?))
+            .write(caller.tenant(), "begin_attachment", move |tx| {
+                Ok::<_, Error>(attachments::insert(tx, &new)?)
+            })
             .await?;
         let seal = seal(key.as_ref(), &record.storage_key);
         // From here on whatever happens is undone when this is dropped.
         let mut upload = Upload {
             cx: self.cx.clone(),
-            keeper: tokio::spawn(keep(self.cx.clone(), id)),
+            keeper: tokio::spawn(keep(self.cx.clone(), record.tenant.clone(), id)),
             record,
             blob: None,
             hasher: Sha256::new(),
@@ -112,7 +114,7 @@ impl Upload {
             expires_at: Some(now.saturating_add_micros(self.lifetime)),
         };
         let record = self.record.clone();
-        let ready = self.cx.store.write("finish_attachment", move |tx| {
+        let ready = self.cx.store.write(&self.record.tenant, "finish_attachment", move |tx| {
             attachments::set_arrived(tx, &record.tenant, &record.storage_key, &arrived)?;
             let ready = attachments::get(tx, &record.tenant, record.id)?;
             Ok::<_, Error>(ready.filter(|ready| ready.deleted_at.is_none()))
@@ -149,7 +151,7 @@ impl Drop for Upload {
 }
 
 /// Puts off the end of an upload, for as long as it is polled.
-async fn keep(cx: Arc<Context>, id: AttachmentId) {
+async fn keep(cx: Arc<Context>, tenant: Tenant, id: AttachmentId) {
     let settings = &cx.settings.attachments;
     loop {
         tokio::time::sleep(settings.upload_refresh).await;
@@ -157,7 +159,7 @@ async fn keep(cx: Arc<Context>, id: AttachmentId) {
         let keep = move |tx: &mut dyn memtrove_store::Tx| {
             Ok::<_, Error>(attachments::keep_uploading(tx, id, until)?)
         };
-        match cx.store.write("keep_attachment", keep).await {
+        match cx.store.write(&tenant, "keep_attachment", keep).await {
             Ok(true) => {}
             Ok(false) => return,
             Err(error) => tracing::debug!(%error, "an upload could not be noted as alive; trying again soon"),

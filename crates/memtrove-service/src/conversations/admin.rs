@@ -113,7 +113,7 @@ impl Conversations {
         let (tenant, after) = (principal.tenant().clone(), request.after);
         self.cx
             .store
-            .read("admin_list_conversations", move |tx| {
+            .read(principal.tenant(), "admin_list_conversations", move |tx| {
                 let place = match after {
                     None => ListPosition::TOP,
                     Some(id) => {
@@ -134,7 +134,7 @@ impl Conversations {
         justification: Option<&str>,
     ) -> Result<Conversation> {
         let tenant = principal.tenant().clone();
-        let work = self.cx.store.read("admin_get_conversation", move |tx| {
+        let work = self.cx.store.read(principal.tenant(), "admin_get_conversation", move |tx| {
             rows::get_any(tx, &tenant, id)?.ok_or_else(|| not_found(id))
         });
         let detail = [("id", id.to_string())];
@@ -149,7 +149,7 @@ impl Conversations {
         justification: Option<&str>,
     ) -> Result<()> {
         let (tenant, now, user) = (principal.tenant().clone(), self.cx.clock.now(), principal.user.clone());
-        let work = self.cx.store.write("admin_delete_conversation", move |tx| {
+        let work = self.cx.store.write(principal.tenant(), "admin_delete_conversation", move |tx| {
             let group = tree(tx, &tenant, id)?;
             match groups::lock(tx, group)? {
                 Some(locked) if locked.deleted_at.is_none() => {
@@ -177,7 +177,7 @@ impl Conversations {
         justification: Option<&str>,
     ) -> Result<Conversation> {
         let (tenant, now, user) = (principal.tenant().clone(), self.cx.clock.now(), principal.user.clone());
-        let work = self.cx.store.write("admin_restore_conversation", move |tx| {
+        let work = self.cx.store.write(principal.tenant(), "admin_restore_conversation", move |tx| {
             let group = tree(tx, &tenant, id)?;
             let locked = groups::lock(tx, group)?.ok_or_else(|| not_found(id))?;
             if locked.deleted_at.is_none() {
@@ -230,7 +230,7 @@ impl Conversations {
         let tenant = principal.tenant().clone();
         self.cx
             .store
-            .read("admin_list_entries", move |tx| {
+            .read(principal.tenant(), "admin_list_entries", move |tx| {
                 let conversation = rows::get_any(tx, &tenant, id)?.ok_or_else(|| not_found(id))?;
                 let group = tree(tx, &tenant, id)?;
                 let view = ancestry::view(tx, group, id, !conversation.is_root())?;
@@ -255,7 +255,7 @@ impl Conversations {
                 let group = tree(tx, &tenant, id)?;
                 sharing::list(tx, group, after.as_ref(), limit)
             };
-            self.cx.store.read("admin_list_memberships", members).await
+            self.cx.store.read(principal.tenant(), "admin_list_memberships", members).await
         };
         let detail = [("id", id.to_string())];
         self.audited(principal, Call::read("getMemberships", &detail), justification, work).await
@@ -277,7 +277,7 @@ impl Conversations {
                 let group = tree(tx, &tenant, id)?;
                 forks::list(tx, &tenant, group, after, limit, true)
             };
-            self.cx.store.read("admin_list_forks", branches).await
+            self.cx.store.read(principal.tenant(), "admin_list_forks", branches).await
         };
         let detail = [("id", id.to_string())];
         self.audited(principal, Call::read("listForks", &detail), justification, work).await
@@ -303,7 +303,10 @@ impl Conversations {
     /// How much there is in a tenant.
     pub async fn admin_counts(&self, principal: &Principal, justification: Option<&str>) -> Result<Counts> {
         let tenant = principal.tenant().clone();
-        let work = self.cx.store.read("admin_counts", move |tx| Ok(groups::counts(tx, &tenant)?));
+        let work = self
+            .cx
+            .store
+            .read(principal.tenant(), "admin_counts", move |tx| Ok(groups::counts(tx, &tenant)?));
         self.admin_stats(principal, "summary", justification, work).await
     }
 }

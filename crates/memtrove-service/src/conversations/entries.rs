@@ -139,7 +139,7 @@ impl Conversations {
         let (entry_id, group_id) = (EntryId(cx.clock.new_id()), GroupId(cx.clock.new_id()));
         self.cx
             .store
-            .write("append_entry", move |tx| {
+            .write(caller.tenant().clone(), "append_entry", move |tx| {
                 tx.lock(id.0.as_bytes())?;
                 if whose == Whose::Own {
                     refuse_foreign(tx, &caller, id)?;
@@ -521,7 +521,7 @@ impl Conversations {
         let caller = caller.clone();
         self.cx
             .store
-            .read("list_entries", move |tx| {
+            .read(caller.tenant().clone(), "list_entries", move |tx| {
                 let head = open(tx, &caller, id, AccessLevel::Reader)?;
                 let view = ancestry::view(tx, head.group, id, head.is_fork)?;
                 let walk = Walk {

@@ -7,6 +7,7 @@ use crate::memories::forget::{Ended, end_sessions};
 use crate::tasks;
 use memtrove_core::identity::{Principal, Tenant};
 use memtrove_core::{Error, Result, Timestamp, period};
+use memtrove_store::AllTenants;
 use memtrove_store::changes::ChangeKind;
 use memtrove_store::conversations::groups;
 use tokio::sync::mpsc;
@@ -63,7 +64,7 @@ impl Conversations {
 
     /// Every tenant there is, for operators.
     pub async fn tenants(&self) -> Result<Vec<Tenant>> {
-        self.cx.store.read("list_tenants", |tx| Ok(groups::tenants(tx)?)).await
+        self.cx.store.read(AllTenants, "list_tenants", |tx| Ok(groups::tenants(tx)?)).await
     }
 
     /// Runs an eviction batch by batch, telling its progress in percent: 0 first, 100 last and only when all is done.
@@ -83,7 +84,9 @@ impl Conversations {
         let estimate: i64 = self
             .cx
             .store
-            .read("count_evictable", move |tx| Ok::<_, Error>(groups::count_evictable(tx, &counted, cutoff)?))
+            .read(&tenant, "count_evictable", move |tx| {
+                Ok::<_, Error>(groups::count_evictable(tx, &counted, cutoff)?)
+            })
             .await?;
         let mut listening = progress.send(0).await.is_ok();
         let mut evicted = 0;
@@ -110,7 +113,7 @@ impl Conversations {
         let (removed, ended) = self
             .cx
             .store
-            .write("evict_conversations", move |tx| {
+            .write(of, "evict_conversations", move |tx| {
                 let (mut removed, mut entries, mut ended) = (0, 0, Ended::default());
                 for group in groups::lock_evictable(tx, &tenant, cutoff, limit)? {
                     end_sessions(tx, &tenant, group, &mut ended)?;

@@ -34,7 +34,7 @@ impl Conversations {
         let (now, caller) = (self.cx.clock.now(), caller.clone());
         self.cx
             .store
-            .write("fork_conversation", move |tx| {
+            .write(caller.tenant().clone(), "fork_conversation", move |tx| {
                 tx.lock(parent.0.as_bytes())?;
                 let point = ForkPoint { conversation: parent, at: Some(at) };
                 fork_tree(tx, &caller, id, &point, title.as_deref(), now)?;
@@ -55,7 +55,7 @@ impl Conversations {
         let caller = caller.clone();
         self.cx
             .store
-            .read("list_forks", move |tx| {
+            .read(caller.tenant().clone(), "list_forks", move |tx| {
                 let head = open(tx, &caller, id, AccessLevel::Reader)?;
                 list(tx, caller.tenant(), head.group, after, limit, false)
             })

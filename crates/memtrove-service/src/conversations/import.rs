@@ -72,7 +72,11 @@ impl Conversations {
         let (transcript, refused) = acceptable(transcript, self.cx.settings.max_content_bytes);
         let transcript = Arc::new(transcript);
         let (looked, looker) = (transcript.clone(), caller.clone());
-        let foreseen = self.cx.store.read("look_for_imported", move |tx| look(tx, &looker, &looked)).await?;
+        let foreseen = self
+            .cx
+            .store
+            .read(caller.tenant(), "look_for_imported", move |tx| look(tx, &looker, &looked))
+            .await?;
         // Mostly it is all there, and then there is no reason to analyse what was said.
         if !foreseen.is_new && foreseen.entries == 0 {
             return Ok(Imported { refused, ..foreseen });
@@ -90,7 +94,8 @@ impl Conversations {
             caller: caller.clone(),
             transcript,
         });
-        let imported = self.cx.store.write("import_conversation", move |tx| work.carry_out(tx)).await?;
+        let imported =
+            self.cx.store.write(caller.tenant(), "import_conversation", move |tx| work.carry_out(tx)).await?;
         Ok(Imported { refused, ..imported })
     }
 
@@ -255,7 +260,6 @@ impl Work {
             lineage: None,
             now: began,
         };
-        tx.confine(tenant.as_str())?;
         if !rows::insert_if_absent(tx, tenant, &new)? {
             return Ok(false);
         }

@@ -41,7 +41,7 @@ impl Conversations {
         let tenant = principal.tenant().clone();
         self.cx
             .store
-            .write("index_entries", move |tx| {
+            .write(principal.tenant(), "index_entries", move |tx| {
                 for item in &items {
                     index_one(tx, &tenant, item)?;
                 }
@@ -75,7 +75,7 @@ impl Conversations {
         let tenant = principal.tenant().clone();
         self.cx
             .store
-            .read("list_unindexed", move |tx| {
+            .read(principal.tenant(), "list_unindexed", move |tx| {
                 let (data, more) = search::unindexed(tx, &tenant, after, limit)?;
                 let last = data.last().filter(|_| more);
                 let after = last.map(|entry| encode_feed_cursor(entry.created_at, entry.id));

@@ -5,6 +5,7 @@ use super::embeddings::{Described, at_once};
 use crate::{Context, tasks};
 use memtrove_core::{Error, GroupId, Result};
 use memtrove_recall::embed::{EmbedError, Embedded};
+use memtrove_store::AllTenants;
 use memtrove_store::conversations::embeddings::{self, EmbeddedText, Waiting};
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -79,9 +80,9 @@ pub(crate) async fn try_again(cx: &Arc<Context>) -> Result<(), String> {
 
 /// Takes in the next texts; whether there were some.
 async fn take_in(cx: &Arc<Context>) -> Result<bool> {
-    let waiting = cx
-        .store
-        .read("texts_waiting", |tx| Ok::<_, Error>(embeddings::waiting(tx, BATCH_TEXTS, BATCH_BYTES)?));
+    let waiting = cx.store.read(AllTenants, "texts_waiting", |tx| {
+        Ok::<_, Error>(embeddings::waiting(tx, BATCH_TEXTS, BATCH_BYTES)?)
+    });
     let Some(Waiting { texts, numbers }) = waiting.await? else { return Ok(false) };
     let inner = cx.clone();
     let described = tokio::task::spawn_blocking(move || {
@@ -90,7 +91,9 @@ async fn take_in(cx: &Arc<Context>) -> Result<bool> {
     });
     let described = described.await.map_err(|error| Error::Internal(error.to_string()))?;
     write(cx, described).await?;
-    cx.store.write("take_in_texts", move |tx| Ok::<_, Error>(tx.take_in_texts(&numbers)?)).await?;
+    cx.store
+        .write(AllTenants, "take_in_texts", move |tx| Ok::<_, Error>(tx.take_in_texts(&numbers)?))
+        .await?;
     Ok(true)
 }
 
@@ -106,7 +109,9 @@ async fn upgrade_patiently(cx: &Arc<Context>) -> Result<bool> {
             cx.patience.ask_for(cx);
             let inner = cx.clone();
             cx.store
-                .write("retry_index", move |tx| Ok::<_, Error>(tasks::enqueue_index_retry(tx, &inner)?))
+                .write(AllTenants, "retry_index", move |tx| {
+                    Ok::<_, Error>(tasks::enqueue_index_retry(tx, &inner)?)
+                })
                 .await?;
             Ok(false)
         }
@@ -119,7 +124,7 @@ pub(crate) async fn upgrade(cx: &Arc<Context>) -> Result<Result<usize, EmbedErro
     let Some(model) = model.map(str::to_owned) else { return Ok(Ok(0)) };
     // Two at a time would make the same vectors.
     let _turn = cx.upgrading.lock().await;
-    let outdated = cx.store.read("texts_outdated", move |tx| {
+    let outdated = cx.store.read(AllTenants, "texts_outdated", move |tx| {
         Ok::<_, Error>(embeddings::outdated(tx, &model, UPGRADE_TEXTS, BATCH_BYTES)?)
     });
     let texts = outdated.await?;
@@ -193,7 +198,7 @@ async fn write(cx: &Context, trees: ByTree) -> Result<()> {
     let trees: Vec<(GroupId, Vec<EmbeddedText>)> = trees.into_iter().collect();
     for some in trees.chunks(TREES_AT_ONCE) {
         let some = some.to_vec();
-        let put = cx.store.write("put_meanings", move |tx| {
+        let put = cx.store.write(AllTenants, "put_meanings", move |tx| {
             // In one order, so that two who hold some do not wait for each other.
             let firsts = some.iter().filter_map(|(_, embedded)| embedded.first());
             let keys: BTreeSet<Uuid> = firsts.map(|first| first.conversation.0).collect();

@@ -38,7 +38,7 @@ impl Conversations {
         let (now, caller) = (self.cx.clock.now(), caller.clone());
         self.cx
             .store
-            .write("create_conversation", move |tx| {
+            .write(caller.tenant().clone(), "create_conversation", move |tx| {
                 tx.lock(id.0.as_bytes())?;
                 create_root(tx, &caller, id, group, title.as_deref(), &metadata, now)?;
                 visible(tx, &caller, id)
@@ -51,7 +51,7 @@ impl Conversations {
         let caller = caller.clone();
         self.cx
             .store
-            .read("get_conversation", move |tx| {
+            .read(caller.tenant().clone(), "get_conversation", move |tx| {
                 open(tx, &caller, id, AccessLevel::Reader)?;
                 visible(tx, &caller, id)
             })
@@ -69,7 +69,7 @@ impl Conversations {
         let (now, caller) = (self.cx.clock.now(), caller.clone());
         self.cx
             .store
-            .write("update_conversation", move |tx| {
+            .write(caller.tenant().clone(), "update_conversation", move |tx| {
                 tx.lock(id.0.as_bytes())?;
                 let head = open(tx, &caller, id, AccessLevel::Writer)?;
                 if let Some(title) = &new
@@ -96,7 +96,7 @@ impl Conversations {
         let (group, members) = self
             .cx
             .store
-            .write("delete_conversation", move |tx| {
+            .write(caller.tenant().clone(), "delete_conversation", move |tx| {
                 tx.lock(id.0.as_bytes())?;
                 let head = open(tx, &caller, id, needed)?;
                 groups::lock(tx, head.group)?;
@@ -128,7 +128,7 @@ impl Conversations {
         let caller = caller.clone();
         self.cx
             .store
-            .read("list_conversations", move |tx| {
+            .read(caller.tenant().clone(), "list_conversations", move |tx| {
                 let mut place = match after {
                     None => ListPosition::TOP,
                     Some(id) => rows::get(tx, caller.tenant(), &caller.user, id)?

@@ -53,7 +53,9 @@ impl Conversations {
         let caller = caller.clone();
         self.cx
             .store
-            .read("require_writer", move |tx| open(tx, &caller, id, AccessLevel::Writer).map(drop))
+            .read(caller.tenant().clone(), "require_writer", move |tx| {
+                open(tx, &caller, id, AccessLevel::Writer).map(drop)
+            })
             .await
     }
 }

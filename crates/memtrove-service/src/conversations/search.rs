@@ -143,7 +143,7 @@ impl Conversations {
         };
         self.cx
             .store
-            .read("search_entries", move |tx| {
+            .read(tenant, "search_entries", move |tx| {
                 let mut found = (Ranker::FullText, Vec::new());
                 for ranker in &rankers {
                     found = (*ranker, rank(tx, &cx, *ranker, &question, &wanted)?);

@@ -24,7 +24,7 @@ impl Conversations {
         let caller = caller.clone();
         self.cx
             .store
-            .read("list_memberships", move |tx| {
+            .read(caller.tenant().clone(), "list_memberships", move |tx| {
                 let head = open(tx, &caller, id, AccessLevel::Reader)?;
                 list(tx, head.group, after.as_ref(), limit)
             })
@@ -46,7 +46,7 @@ impl Conversations {
         let (membership, change) = self
             .cx
             .store
-            .write("share_conversation", move |tx| {
+            .write(caller.tenant().clone(), "share_conversation", move |tx| {
                 tx.lock(id.0.as_bytes())?;
                 let head = open(tx, &caller, id, AccessLevel::Manager)?;
                 let own = authorise(&head, AccessLevel::Manager)?;
@@ -83,7 +83,7 @@ impl Conversations {
         let (membership, from) = self
             .cx
             .store
-            .write("update_membership", move |tx| {
+            .write(caller.tenant().clone(), "update_membership", move |tx| {
                 tx.lock(id.0.as_bytes())?;
                 let head = open(tx, &caller, id, AccessLevel::Manager)?;
                 let own = authorise(&head, AccessLevel::Manager)?;
@@ -111,7 +111,7 @@ impl Conversations {
         let removed = user.clone();
         self.cx
             .store
-            .write("delete_membership", move |tx| {
+            .write(caller.tenant().clone(), "delete_membership", move |tx| {
                 tx.lock(id.0.as_bytes())?;
                 let leaving = user == caller.user;
                 let needed = if leaving { AccessLevel::Reader } else { AccessLevel::Manager };

@@ -42,7 +42,7 @@ impl Conversations {
         let caller = caller.clone();
         self.cx
             .store
-            .read("sync_unchanged", move |tx| {
+            .read(caller.tenant().clone(), "sync_unchanged", move |tx| {
                 let Some(client) = &caller.client else { return Ok(None) };
                 let Some(head) = rows::head(tx, caller.tenant(), &caller.user, id)? else { return Ok(None) };
                 if head.deleted || head.access.is_none_or(|level| level < AccessLevel::Writer) {
@@ -83,7 +83,7 @@ impl Conversations {
         let (entry_id, group_id) = (EntryId(cx.clock.new_id()), GroupId(cx.clock.new_id()));
         self.cx
             .store
-            .write("sync_entries", move |tx| {
+            .write(caller.tenant().clone(), "sync_entries", move |tx| {
                 tx.lock(id.0.as_bytes())?;
                 let Some(client) = &caller.client else { return Err(Error::Unauthorized) };
                 let existing = head_for_writing(tx, caller.tenant(), &caller.user, id)?;

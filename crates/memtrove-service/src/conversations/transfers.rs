@@ -37,7 +37,7 @@ impl Conversations {
         let caller = caller.clone();
         self.cx
             .store
-            .read("list_transfers", move |tx| {
+            .read(caller.tenant().clone(), "list_transfers", move |tx| {
                 let from = match after {
                     None => Uuid::nil(),
                     Some(id) => {
@@ -79,7 +79,7 @@ impl Conversations {
             (TransferId(self.cx.clock.new_id()), self.cx.clock.now(), caller.clone());
         self.cx
             .store
-            .write("create_transfer", move |tx| {
+            .write(caller.tenant().clone(), "create_transfer", move |tx| {
                 tx.lock(id.0.as_bytes())?;
                 let head = open(tx, &caller, id, AccessLevel::Owner)?;
                 groups::lock(tx, head.group)?;
@@ -114,7 +114,9 @@ impl Conversations {
         let caller = caller.clone();
         self.cx
             .store
-            .read("get_transfer", move |tx| participant(tx, &caller, id)?.ok_or_else(|| missing(id)))
+            .read(caller.tenant().clone(), "get_transfer", move |tx| {
+                participant(tx, &caller, id)?.ok_or_else(|| missing(id))
+            })
             .await
     }
 
@@ -123,7 +125,7 @@ impl Conversations {
         let (now, caller) = (self.cx.clock.now(), caller.clone());
         self.cx
             .store
-            .write("delete_transfer", move |tx| {
+            .write(caller.tenant().clone(), "delete_transfer", move |tx| {
                 let (transfer, _) = transfers::get(tx, caller.tenant(), id)?.ok_or_else(|| missing(id))?;
                 if transfer.from_user_id != caller.user && transfer.to_user_id != caller.user {
                     return Err(Error::forbidden("only the sender or the recipient may end a transfer"));
@@ -141,7 +143,7 @@ impl Conversations {
         let accepted = self
             .cx
             .store
-            .write("accept_transfer", move |tx| {
+            .write(caller.tenant().clone(), "accept_transfer", move |tx| {
                 let (transfer, group_id) =
                     transfers::get(tx, caller.tenant(), id)?.ok_or_else(|| missing(id))?;
                 if transfer.to_user_id != caller.user {

@@ -95,7 +95,7 @@ impl Files {
         let scope = admitted.caller().scope.clone();
         self.cx
             .store
-            .read("assemble_context", move |tx| {
+            .read(scope.tenant().clone(), "assemble_context", move |tx| {
                 let mut assembled = Assembled::default();
                 let id = scopes::find(tx, &scope)?;
                 let outcomes = assembly::walk(&refs, budget, |file| match id {

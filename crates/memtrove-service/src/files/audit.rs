@@ -187,7 +187,7 @@ impl Files {
         let (found, more) = self
             .cx
             .store
-            .read("list_audit", move |tx| match scopes::find(tx, &scope)? {
+            .read(scope.tenant().clone(), "list_audit", move |tx| match scopes::find(tx, &scope)? {
                 Some(id) => Ok::<_, Error>(audit::list(tx, id, &filter, limit as usize)?),
                 None => Ok((Vec::new(), false)),
             })
@@ -204,7 +204,7 @@ impl Files {
         let record = self
             .cx
             .store
-            .read("get_audit", move |tx| match scopes::find(tx, &scope)? {
+            .read(scope.tenant().clone(), "get_audit", move |tx| match scopes::find(tx, &scope)? {
                 Some(id) => Ok::<_, Error>(audit::get(tx, id, change.0)?),
                 None => Ok(None),
             })
@@ -223,7 +223,7 @@ impl Files {
         let result = self
             .cx
             .store
-            .read("reconstruct_version", move |tx| {
+            .read(scope.tenant().clone(), "reconstruct_version", move |tx| {
                 let id = scopes::find(tx, &scope)?.ok_or_else(not_found)?;
                 let version = match wanted {
                     WantedVersion::Of(change) => audit::version(tx, id, change.0)?,

@@ -82,7 +82,7 @@ impl Files {
         let mut files = self
             .cx
             .store
-            .read("list_files", move |tx| {
+            .read(scope.tenant().clone(), "list_files", move |tx| {
                 Ok::<_, Error>(documents::list(tx, &scope, &prefix, &after, limit + 1)?)
             })
             .await?;
@@ -95,7 +95,11 @@ impl Files {
     /// A file.
     pub async fn get(&self, admitted: &Admitted<impl SeesFiles>, path: FilePath) -> Result<StoredFile> {
         let scope = admitted.caller().scope.clone();
-        let found = self.cx.store.read("get_file", move |tx| documents::get(tx, &scope, &path)).await;
+        let found = self
+            .cx
+            .store
+            .read(scope.tenant().clone(), "get_file", move |tx| documents::get(tx, &scope, &path))
+            .await;
         found.map_err(Error::from)?.ok_or_else(not_found)
     }
 

@@ -45,6 +45,7 @@ impl Files {
             .cx
             .store
             .write_then(
+                caller.scope.tenant(),
                 "write_event",
                 move |tx| {
                     scopes::take_turn(tx, &writer.scope)?;
@@ -89,12 +90,14 @@ impl Files {
         let (found, unreadable) = self
             .cx
             .store
-            .read("search_events", move |tx| match scopes::find(tx, &scope)? {
-                Some(id) => {
-                    let (found, unreadable) = events::search(tx, id, &query)?;
-                    Ok::<_, Error>((found, (!unreadable.is_empty()).then_some((id, unreadable))))
+            .read(admitted.caller().scope.tenant(), "search_events", move |tx| {
+                match scopes::find(tx, &scope)? {
+                    Some(id) => {
+                        let (found, unreadable) = events::search(tx, id, &query)?;
+                        Ok::<_, Error>((found, (!unreadable.is_empty()).then_some((id, unreadable))))
+                    }
+                    None => Ok(Default::default()),
                 }
-                None => Ok(Default::default()),
             })
             .await?;
         if let Some((id, blocks)) = unreadable {
@@ -103,7 +106,7 @@ impl Files {
                 "blocks of the event index cannot be read; rebuild it with `memtrove reindex`"
             );
             let now = self.cx.clock.now();
-            let noted = self.cx.store.write("note_unreadable", move |tx| {
+            let noted = self.cx.store.write(admitted.caller().scope.tenant(), "note_unreadable", move |tx| {
                 if scopes::lock_known(tx, id)?.is_some() {
                     events::note_unreadable(tx, id, &blocks, now)?;
                 }

@@ -14,7 +14,7 @@ use memtrove_core::{ConversationId, Error, Result, UserId};
 use memtrove_store::changes::{self, Change, ChangeKind};
 use memtrove_store::conversations::{groups, memberships};
 use memtrove_store::files::forget::{self, Forget, Removed, Step};
-use memtrove_store::{StoreError, Tx};
+use memtrove_store::{AllTenants, StoreError, Tx};
 
 /// Trees that one step takes out of reach.
 const STEP_TREES: i64 = 50;
@@ -46,7 +46,7 @@ impl Files {
         let under_way = cx.forgetting.read().await;
         let working = self.memories.forget_here(&caller.scope).await?;
         let (who, inner) = (caller.scope.clone(), cx.clone());
-        let detach = cx.store.write("forget_user", move |tx| {
+        let detach = cx.store.write(caller.scope.tenant(), "forget_user", move |tx| {
             let begun = forget::detach(tx, &who, inner.clock.now())?;
             for forget in &begun.forgets {
                 lease::claim(tx, &inner, &turn(forget))?;
@@ -88,7 +88,9 @@ impl Files {
         let cx = &self.cx;
         // Not while somebody counts what goes.
         let Ok(_alone) = cx.forgetting.try_write() else { return Ok(()) };
-        for forget in cx.store.read("forgotten", |tx| Ok::<_, Error>(forget::unfinished(tx)?)).await? {
+        for forget in
+            cx.store.read(AllTenants, "forgotten", |tx| Ok::<_, Error>(forget::unfinished(tx)?)).await?
+        {
             // Not what another node is at.
             lease::alone(cx, &turn(&forget), self.carry_out(&forget)).await?.transpose()?;
         }
@@ -108,7 +110,11 @@ impl Files {
         for (name, step, rows) in STEPS {
             loop {
                 let forget = forget.clone();
-                let done = store.write(name, move |tx| Ok::<_, Error>(step(tx, &forget, rows)?)).await?;
+                let done = store
+                    .write(forget.who.tenant().clone(), name, move |tx| {
+                        Ok::<_, Error>(step(tx, &forget, rows)?)
+                    })
+                    .await?;
                 let Some(done) = done else { break };
                 removed += done;
             }
@@ -122,7 +128,11 @@ impl Files {
             tracing::warn!(%error, "bytes of a forgotten user's attachments could not be removed; trying again later");
         }
         let cleared = forget.clone();
-        store.write("forget_done", move |tx| Ok::<_, Error>(forget::set_cleared(tx, &cleared)?)).await?;
+        store
+            .write(forget.who.tenant(), "forget_done", move |tx| {
+                Ok::<_, Error>(forget::set_cleared(tx, &cleared)?)
+            })
+            .await?;
         Ok(removed)
     }
 
@@ -134,7 +144,11 @@ impl Files {
         }
         let (store, forget) = (&self.cx.store, forget.clone());
         store.settle().await?;
-        store.write("forget_settle", move |tx| Ok::<_, Error>(forget::settle(tx, &forget)?)).await
+        store
+            .write(forget.who.tenant().clone(), "forget_settle", move |tx| {
+                Ok::<_, Error>(forget::settle(tx, &forget)?)
+            })
+            .await
     }
 
     /// Takes the trees out of every list and search, with what was remembered in them; says how many.
@@ -142,7 +156,10 @@ impl Files {
         let (cx, mut hidden) = (&self.cx, 0);
         loop {
             let (inner, forgotten) = (cx.clone(), forget.clone());
-            let step = cx.store.write("forget_trees", move |tx| hide_some(tx, &inner, &forgotten)).await?;
+            let step = cx
+                .store
+                .write(forget.who.tenant(), "forget_trees", move |tx| hide_some(tx, &inner, &forgotten))
+                .await?;
             let Some((trees, ended)) = step else { return Ok(hidden) };
             self.memories.sessions_ended(forget.who.tenant(), ended).await?;
             cx.tasks.notify_one();
@@ -206,13 +223,13 @@ fn hide_some(tx: &mut dyn Tx, cx: &Context, forget: &Forget) -> Result<Option<(V
 /// go, it is tried again; the user is forgotten all the same.
 async fn scrub(cx: &Context) {
     let scrubbed = async {
-        let unscrubbed = cx.store.read("forgotten_traces", forget::unscrubbed).await?;
+        let unscrubbed = cx.store.read(AllTenants, "forgotten_traces", forget::unscrubbed).await?;
         if unscrubbed.is_empty() {
             return Ok(true);
         }
         let scrubbed = cx.store.scrub(unscrubbed.traces).await?;
         let noted = if scrubbed { forget::set_scrubbed } else { forget::set_rewritten };
-        cx.store.write("forget_traces", move |tx| noted(tx, &unscrubbed)).await?;
+        cx.store.write(AllTenants, "forget_traces", move |tx| noted(tx, &unscrubbed)).await?;
         Ok::<_, StoreError>(scrubbed)
     };
     match scrubbed.await {

@@ -142,7 +142,7 @@ impl Mutation {
     pub async fn look(&self, cx: &Context) -> Result<SeenFile> {
         let asked = self.0.clone();
         cx.store
-            .read("look_at_file", move |tx| {
+            .read(self.0.caller.scope.tenant(), "look_at_file", move |tx| {
                 let RequestedChange { caller, path, .. } = &*asked;
                 if let Some(scope) = scopes::find(tx, &caller.scope)?
                     && let Some(first) = asked.replay.find(tx, caller, scope)?
@@ -171,7 +171,7 @@ impl Mutation {
         let (asked, context) = (self.0, cx.clone());
         let (written, pointing) = cx
             .store
-            .write("change_file", move |tx| {
+            .write(asked.caller.scope.tenant().clone(), "change_file", move |tx| {
                 scopes::take_turn(tx, &asked.caller.scope)?;
                 let scope = scopes::lock(tx, &asked.caller.scope)?;
                 if let Some(first) = asked.replay.find(tx, &asked.caller, scope.id)? {

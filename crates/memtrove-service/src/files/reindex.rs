@@ -11,6 +11,7 @@ use crate::jobs::{self, Request, persistently};
 use memtrove_core::files::{Code, FileRole, Scope, ScopedCaller};
 use memtrove_core::identity::{Principal, Role, Tenant};
 use memtrove_core::{Error, Result, UserId};
+use memtrove_store::AllTenants;
 use memtrove_store::Tx;
 use memtrove_store::files::jobs::{self as stored, Job};
 use memtrove_store::files::scopes::ScopeId;
@@ -39,7 +40,7 @@ impl Extent {
     async fn page(&self, cx: &Context, after: ScopeId) -> Result<Vec<(ScopeId, Scope)>> {
         let Extent { tenant, user } = self.clone();
         cx.store
-            .read("list_scopes", move |tx| match (&tenant, &user) {
+            .read(tenant.clone().map(Tenant::listed), "list_scopes", move |tx| match (&tenant, &user) {
                 (Some(tenant), Some(user)) => {
                     let scope = Scope::listed(Tenant::listed(tenant.clone()), UserId(user.clone()));
                     let found = scopes::find(tx, &scope)?.filter(|id| *id > after);
@@ -55,7 +56,7 @@ impl Files {
     /// Has the events of one user indexed anew; answers the job's id.
     pub async fn reindex_scope(&self, admitted: &Admitted<Writer>) -> Result<Uuid> {
         let caller = admitted.caller();
-        let (tenant, user) = (caller.scope.tenant().as_str(), caller.scope.user().as_str());
+        let (tenant, user) = (caller.scope.tenant(), caller.scope.user().as_str());
         self.start_job(&caller.principal, tenant, Some(user)).await
     }
 
@@ -64,13 +65,13 @@ impl Files {
         let detail = [("target", "events".to_owned())];
         let call = Call::write("reindex", &detail);
         log::admit(principal, &call, justification, self.cx.settings.require_justification)?;
-        let result = self.start_job(&principal.name(), principal.tenant().as_str(), None).await;
+        let result = self.start_job(&principal.name(), principal.tenant(), None).await;
         log::outcome("reindex", &result);
         result
     }
 
-    async fn start_job(&self, started_by: &str, tenant: &str, user: Option<&str>) -> Result<Uuid> {
-        let (of_tenant, of_user) = (tenant.to_owned(), user.map(str::to_owned));
+    async fn start_job(&self, started_by: &str, tenant: &Tenant, user: Option<&str>) -> Result<Uuid> {
+        let (of_tenant, of_user) = (tenant.as_str().to_owned(), user.map(str::to_owned));
         let request = Request { kind: KIND, tenant, user, started_by };
         let count = move |tx: &mut dyn Tx| scopes::count_events(tx, Some(&of_tenant), of_user.as_deref());
         let id = jobs::start(&self.cx, request, count).await?;
@@ -82,7 +83,8 @@ impl Files {
     pub async fn job(&self, principal: &Principal, id: &str) -> Result<Job> {
         let not_found = || Error::refused(Code::JobNotFound, "there is no such job");
         let id = memtrove_core::parse_uuid(id).ok_or_else(not_found)?;
-        let job = self.cx.store.read("get_job", move |tx| Ok::<_, Error>(stored::get(tx, id)?)).await?;
+        let job =
+            self.cx.store.read(AllTenants, "get_job", move |tx| Ok::<_, Error>(stored::get(tx, id)?)).await?;
         job.filter(|job| may_watch(principal, job)).ok_or_else(not_found)
     }
 
@@ -97,7 +99,7 @@ impl Files {
         let total = self
             .cx
             .store
-            .read("count_events", move |tx| {
+            .read(tenant.cloned(), "count_events", move |tx| {
                 Ok::<_, Error>(scopes::count_events(tx, counted.as_deref(), None)?)
             })
             .await?;
@@ -208,7 +210,7 @@ impl ReindexWalk {
             };
             let (scope_id, from) = (*scope_id, self.block);
             let numbers = persistently(|| {
-                cx.store.read("list_blocks", move |tx| {
+                cx.store.read(scope.tenant(), "list_blocks", move |tx| {
                     Ok::<_, Error>(events::blocks_from(tx, scope_id, from, BLOCKS_AT_ONCE)?)
                 })
             });
@@ -234,7 +236,7 @@ impl Blocks {
     /// answers the last of them and how many events they have.
     async fn rebuild(&self, files: &Files) -> Result<(i64, i64)> {
         let (id, scope, numbers) = (self.scope_id, self.scope.clone(), self.numbers.clone());
-        let work = files.cx.store.write("rebuild_blocks", move |tx| {
+        let work = files.cx.store.write(self.scope.tenant(), "rebuild_blocks", move |tx| {
             let last = numbers.last().copied().unwrap_or_default();
             // The user may have been forgotten since; then there is nothing left to rebuild.
             if scopes::lock_known(tx, id)?.is_none() {

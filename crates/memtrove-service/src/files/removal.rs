@@ -98,7 +98,7 @@ impl Files {
             Ok::<_, Error>((kept, false, pointing))
         };
         let (StoredDeletion { etag }, replayed, pointing) =
-            self.cx.store.write("delete_file", delete).await?;
+            self.cx.store.write(admitted.caller().scope.tenant(), "delete_file", delete).await?;
         if pointing > 0 {
             self.memories.check_pointers_later();
         }
@@ -154,7 +154,8 @@ impl Files {
             let stored = stored.ok_or_else(|| Error::Internal("a file vanished under its lock".into()))?;
             asked.relocate(tx, scope, current, &target, departure, &asked.moved(&stored, at)?)
         };
-        let (file, pointing) = self.cx.store.write("move_file", relocate).await?;
+        let (file, pointing) =
+            self.cx.store.write(admitted.caller().scope.tenant(), "move_file", relocate).await?;
         if pointing > 0 {
             self.memories.check_pointers_later();
         }

@@ -8,6 +8,7 @@ use crate::memories::mirror;
 use memtrove_core::files::retention::{Authority, Retention, before};
 use memtrove_core::files::{ETag, Scope, ScopedCaller, canonical};
 use memtrove_core::{Error, Result, Timestamp};
+use memtrove_store::AllTenants;
 use memtrove_store::Tx;
 use memtrove_store::changes::{self, Change, ChangeKind};
 use memtrove_store::files::audit::{LIFECYCLE_PATH, NewRecord, PruneEnd, Version};
@@ -85,8 +86,11 @@ impl Files {
             of_truncations: cutoffs.audit.min(before(now, i64::from(floor))),
         };
         let scope = caller.scope.clone();
-        let known =
-            self.cx.store.read("find_scope", move |tx| Ok::<_, Error>(scopes::find(tx, &scope)?)).await?;
+        let known = self
+            .cx
+            .store
+            .read(caller.scope.tenant(), "find_scope", move |tx| Ok::<_, Error>(scopes::find(tx, &scope)?))
+            .await?;
         let (events_deleted, audit_deleted) = match known {
             Some(id) => {
                 let audit = self.expire_audit(id, &caller.scope, audit_cutoff, truncation).await?;
@@ -130,7 +134,9 @@ impl Files {
             let page = self
                 .cx
                 .store
-                .read("list_scopes", move |tx| Ok::<_, Error>(scopes::after(tx, None, from, SCOPES_AT_ONCE)?))
+                .read(AllTenants, "list_scopes", move |tx| {
+                    Ok::<_, Error>(scopes::after(tx, None, from, SCOPES_AT_ONCE)?)
+                })
                 .await?;
             let Some((last, _)) = page.last() else {
                 return failed.map_or(Ok((all_events, all_audit)), Err);
@@ -169,21 +175,24 @@ impl Files {
         let mut all = 0;
         loop {
             let looked = scope.clone();
-            let left = self.cx.store.read("outdated_events", move |tx| {
+            let left = self.cx.store.read(scope.tenant(), "outdated_events", move |tx| {
                 Ok::<_, Error>(scopes::find(tx, &looked)? == Some(id) && events::any_before(tx, id, cutoff)?)
             });
             if !left.await? {
                 return Ok(all);
             }
-            let (now, scope) = (self.cx.clock.now(), scope.clone());
+            let (now, of) = (self.cx.clock.now(), scope.clone());
             let (journal, publish) = (self.memories.unaudited("retention"), self.memories.publish());
             let work = move |tx: &mut dyn Tx| {
                 let Some(counted) = scopes::lock_known(tx, id)? else { return Ok((0, Told::new())) };
-                let removed = events::expire(tx, scope.tenant(), &counted, cutoff, STEP_EVENTS)?;
-                changes::record(tx, scope.tenant(), now, &applied(&scope, "events"))?;
-                Ok::<_, Error>((removed.len() as u64, mirror::remove(tx, &scope, &removed, &journal)?))
+                let removed = events::expire(tx, of.tenant(), &counted, cutoff, STEP_EVENTS)?;
+                changes::record(tx, of.tenant(), now, &applied(&of, "events"))?;
+                Ok::<_, Error>((removed.len() as u64, mirror::remove(tx, &of, &removed, &journal)?))
             };
-            let expired = self.cx.store.write_then("expire_events", work, move |(_, told)| publish(told));
+            let expired =
+                self.cx
+                    .store
+                    .write_then(scope.tenant(), "expire_events", work, move |(_, told)| publish(told));
             let (removed, told) = expired.await?;
             self.memories.forget_texts(&told);
             files_metrics::deleted("event", "retention", removed);
@@ -201,7 +210,7 @@ impl Files {
         let (mut gone, mut after) = (Gone::default(), PruneEnd::default());
         loop {
             let (looked, from) = (scope.clone(), after.clone());
-            let step = self.cx.store.read("outdated_audit", move |tx| {
+            let step = self.cx.store.read(scope.tenant(), "outdated_audit", move |tx| {
                 if scopes::find(tx, &looked)? != Some(id) {
                     return Ok(Vec::new());
                 }
@@ -211,7 +220,7 @@ impl Files {
             let Some(last) = step.last() else { return Ok(gone.count) };
             let reached = last.end.clone();
             let (now, scope, truncation) = (self.cx.clock.now(), scope.clone(), truncation.clone());
-            let removed = self.cx.store.write("expire_audit", move |tx| {
+            let removed = self.cx.store.write(scope.tenant().clone(), "expire_audit", move |tx| {
                 remove(tx, id, &scope, &step, now, gone, truncation.as_deref())
             });
             // Otherwise somebody was faster: what may go has to be looked at again.

@@ -3,6 +3,7 @@
 use super::Memories;
 use memtrove_core::memories::{Kind, MemoryId};
 use memtrove_core::{Error, Result, Timestamp};
+use memtrove_store::AllTenants;
 use memtrove_store::memories::access_counts;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -42,7 +43,7 @@ impl Memories {
             for store in [&self.cx.store, &self.parts.ram] {
                 let step = step.to_vec();
                 store
-                    .write("count_uses", move |tx| {
+                    .write(AllTenants, "count_uses", move |tx| {
                         for (id, count, at) in &step {
                             access_counts::add(tx, *id, *count, *at)?;
                         }

@@ -4,6 +4,7 @@ use super::Memories;
 use super::provider::Status;
 use futures_util::future::join_all;
 use memtrove_core::memories::{Kind, Layer};
+use memtrove_store::AllTenants;
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
 
@@ -62,7 +63,8 @@ impl Memories {
         if self.cx.store.pulse().await.is_err() {
             return 0;
         }
-        let count = self.cx.store.read("count_upgrades", memtrove_store::memories::upgrades::count);
+        let count =
+            self.cx.store.read(AllTenants, "count_upgrades", memtrove_store::memories::upgrades::count);
         tokio::time::timeout(COUNTING, count).await.ok().and_then(Result::ok).unwrap_or_default()
     }
 

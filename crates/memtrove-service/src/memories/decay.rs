@@ -107,7 +107,7 @@ impl Memories {
             let page = self
                 .cx
                 .store
-                .read("list_scopes", move |tx| {
+                .read(tenant.clone(), "list_scopes", move |tx| {
                     Ok::<_, Error>(scopes::after(tx, tenant.as_ref(), after, STEP)?)
                 })
                 .await?;
@@ -143,7 +143,7 @@ impl Memories {
         let (mut after, now) = (MemoryNo(0), self.now());
         loop {
             let key = scope.clone();
-            let page = store.read("list_entries_to_fade", move |tx| {
+            let page = store.read(scope.tenant(), "list_entries_to_fade", move |tx| {
                 let Some(row) = scopes::find(tx, &key)? else { return Ok(Vec::new()) };
                 let page = entries::after(tx, row.no, after, STEP)?;
                 page.into_iter()

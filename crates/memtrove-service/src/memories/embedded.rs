@@ -23,7 +23,7 @@ use memtrove_core::{Error, Result};
 use memtrove_store::memories::entries::{self, Stored};
 use memtrove_store::memories::writing::Writing;
 use memtrove_store::memories::{ScopeNo, facts, scopes, upgrades};
-use memtrove_store::{Store, Tx, meta};
+use memtrove_store::{AllTenants, Store, Tx, meta};
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -108,6 +108,7 @@ impl Embedded {
     }
 
     async fn write_all(&self, writes: Vec<Write>, entry: Entry) -> Result<Written> {
+        let Some(tenant) = tenant_of(&writes) else { return Ok(Written::Done) };
         let terms = Arc::new(self.terms(&writes));
         let writes = Arc::new(writes);
         let bus = self.bus.clone();
@@ -127,9 +128,11 @@ impl Embedded {
                         None => entry.tell(tx, &writes).map(Attempt::Done),
                     }
                 };
-                self.store.write_then("write_memories", work, move |attempt| attempt.publish(&bus)).await?
+                self.store
+                    .write_then(tenant, "write_memories", work, move |attempt| attempt.publish(&bus))
+                    .await?
             }
-            Some(journal) => self.write_elsewhere(journal, writes, terms, entry).await?,
+            Some(journal) => self.write_elsewhere((journal, &tenant), writes, terms, entry).await?,
         };
         Ok(match attempt {
             Attempt::Done(_) => Written::Done,
@@ -141,13 +144,14 @@ impl Embedded {
     /// Writes here and tells there; if that fails, what was written here is taken back.
     async fn write_elsewhere(
         &self,
-        journal: &Store,
+        (journal, tenant): (&Store, &Tenant),
         writes: Arc<Vec<Write>>,
         terms: Arc<Vec<Terms>>,
         entry: Entry,
     ) -> Result<Attempt> {
         let here = writes.clone();
-        let conflicts = self.store.write("write_memories", move |tx| apply(tx, &here, &terms, None)).await?;
+        let conflicts =
+            self.store.write(tenant, "write_memories", move |tx| apply(tx, &here, &terms, None)).await?;
         if let Some(conflicts) = conflicts {
             return Ok(Attempt::Conflict(conflicts));
         }
@@ -160,17 +164,18 @@ impl Embedded {
                 None => entry.tell(tx, &there).map(Attempt::Done),
             }
         };
-        let told = journal.write_then("tell_of_memories", tell, move |attempt| attempt.publish(&bus)).await;
+        let told =
+            journal.write_then(tenant, "tell_of_memories", tell, move |attempt| attempt.publish(&bus)).await;
         // Where nobody knows whether it was told, it stays: the answer under its key may be given again.
         if !matches!(told, Ok(Attempt::Done(_)) | Err(Error::Timeout)) {
-            self.take_back(writes).await;
+            self.take_back(tenant, writes).await;
         }
         told
     }
 
     /// Removes what was inserted and not told of: nobody was answered that it is there.
-    async fn take_back(&self, writes: Arc<Vec<Write>>) {
-        let undone = self.store.write("undo_memories", move |tx| {
+    async fn take_back(&self, tenant: &Tenant, writes: Arc<Vec<Write>>) {
+        let undone = self.store.write(tenant, "undo_memories", move |tx| {
             let mut writing = Writing::default();
             for write in writes.iter() {
                 if let Write::Insert(memory) | Write::Remember { memory, .. } = write {
@@ -218,6 +223,16 @@ fn searchable_text(memory: &Memory) -> String {
     let tags = memory.metadata.get("tags").and_then(|tags| tags.as_array());
     tags.into_iter().flatten().filter_map(|tag| tag.as_str()).for_each(add);
     text
+}
+
+/// The tenant of some writes: all of them are of one.
+fn tenant_of(writes: &[Write]) -> Option<Tenant> {
+    writes.first().map(|write| write.memory().scope.tenant().clone())
+}
+
+/// The tenant that some spans are of: all of them are of one.
+fn tenant_of_spans(spans: &[Span]) -> Option<Tenant> {
+    spans.first().map(|span| span.scope.tenant().clone())
 }
 
 fn ids(writes: &[Write]) -> Vec<MemoryId> {
@@ -332,7 +347,7 @@ impl MemoryProvider for Embedded {
     }
 
     fn initialize(&self) -> BoxFuture<'_, Result<()>> {
-        async { Ok(self.open()?.read("readiness", |tx| meta::probe(tx)).await?) }.boxed()
+        async { Ok(self.open()?.read(AllTenants, "readiness", |tx| meta::probe(tx)).await?) }.boxed()
     }
 
     fn shutdown(&self) -> BoxFuture<'_, Result<()>> {
@@ -376,12 +391,14 @@ impl MemoryProvider for Embedded {
 
     fn get<'a>(&'a self, tenant: &'a Tenant, id: MemoryId) -> BoxFuture<'a, Result<Option<Memory>>> {
         let tenant = tenant.clone();
+        let of = tenant.clone();
         let get = move |tx: &mut dyn Tx| Ok(entries::get(tx, &tenant, id)?.map(|stored| stored.memory));
-        async move { self.open()?.read("get_memory", get).await }.boxed()
+        async move { self.open()?.read(of, "get_memory", get).await }.boxed()
     }
 
     fn load<'a>(&'a self, tenant: &'a Tenant, ids: &'a [MemoryId]) -> BoxFuture<'a, Result<Vec<Memory>>> {
         let (tenant, ids) = (tenant.clone(), ids.to_vec());
+        let of = tenant.clone();
         let load = move |tx: &mut dyn Tx| {
             let mut found = Vec::with_capacity(ids.len());
             for id in &ids {
@@ -389,23 +406,33 @@ impl MemoryProvider for Embedded {
             }
             Ok(found)
         };
-        async move { self.open()?.read("load_memories", load).await }.boxed()
+        async move { self.open()?.read(of, "load_memories", load).await }.boxed()
     }
 
     fn scan(&self, spans: Vec<Span>, query: ScanQuery) -> BoxFuture<'_, Result<Page>> {
         let cache = self.cache.clone();
+        let tenant = tenant_of_spans(&spans);
         let work = move |tx: &mut dyn Tx| scan(tx, &cache, &spans, &query);
-        async move { self.open()?.read("list_memories", work).await }.boxed()
+        async move {
+            let (store, Some(tenant)) = (self.open()?, tenant) else { return Ok(Page::default()) };
+            store.read(tenant, "list_memories", work).await
+        }
+        .boxed()
     }
 
     fn nearest(&self, spans: Vec<Span>, query: NearQuery) -> BoxFuture<'_, Result<Hits>> {
         let (cache, cx) = (self.cache.clone(), self.cx.clone());
+        let tenant = tenant_of_spans(&spans);
         let search = move |tx: &mut dyn Tx| {
             let decay = &cx.settings.memories.rules.decay;
             let mut only = |tx: &mut dyn Tx, scope: ScopeNo| filtered(tx, scope, &query);
             recall::search(tx, &cache, &spans, &query, decay, &mut only)
         };
-        async move { self.open()?.read("search_memories", search).await }.boxed()
+        async move {
+            let (store, Some(tenant)) = (self.open()?, tenant) else { return Ok(Hits::default()) };
+            store.read(tenant, "search_memories", search).await
+        }
+        .boxed()
     }
 }
 

@@ -117,7 +117,7 @@ impl Memories {
         let store = if memory.kind == Kind::Working { &self.parts.ram } else { &self.cx.store };
         let (tenant, id) = (caller.tenant().clone(), memory.id);
         let later = store
-            .read("list_versions", move |tx| match entries::get(tx, &tenant, id)? {
+            .read(caller.tenant(), "list_versions", move |tx| match entries::get(tx, &tenant, id)? {
                 Some(stored) => Ok::<_, memtrove_core::Error>(versions::list(tx, stored.no)?),
                 None => Ok(Vec::new()),
             })

@@ -120,7 +120,7 @@ impl Memories {
         let (scope, fact, hidden_by) = (scope.clone(), fact.clone(), hidden_by.map(str::to_owned));
         self.cx
             .store
-            .read("find_fact", move |tx| {
+            .read(scope.tenant().clone(), "find_fact", move |tx| {
                 let Some(row) = scopes::find(tx, &scope)? else { return Ok(None) };
                 let Some(no) = facts::stating(tx, row.no, &fact, hidden_by.as_deref())? else {
                     return Ok(None);
@@ -216,7 +216,7 @@ impl Memories {
         let mut found = self
             .cx
             .store
-            .read("list_facts", move |tx| {
+            .read(caller.tenant(), "list_facts", move |tx| {
                 let wanted = FactPattern {
                     fact_type: query.fact_type.as_deref(),
                     subject: query.subject.as_deref(),

@@ -11,6 +11,7 @@ use memtrove_core::files::Scope;
 use memtrove_core::identity::Tenant;
 use memtrove_core::memories::{Author, Identifier, Memory, Policy, ScopeKey};
 use memtrove_core::{Error, GroupId, Result, Timestamp, UserId};
+use memtrove_store::AllTenants;
 use memtrove_store::Tx;
 use memtrove_store::files::forget::{Forget, Removed, begun};
 use memtrove_store::memories::entries::{self, Stored};
@@ -87,7 +88,12 @@ impl Memories {
     pub(super) async fn source(&self, memory: &Memory) -> Result<Option<Source>> {
         let (volatile, provider) = (Self::is_volatile(memory.kind), self.parts.catalogue.of(memory.kind));
         let before = match volatile {
-            true => self.cx.store.read("forgets_begun", |tx| Ok::<_, Error>(begun(tx)?)).await?,
+            true => {
+                self.cx
+                    .store
+                    .read(memory.scope.tenant(), "forgets_begun", |tx| Ok::<_, Error>(begun(tx)?))
+                    .await?
+            }
             false => 0,
         };
         let current = provider.get(memory.scope.tenant(), memory.id).await?;
@@ -102,7 +108,7 @@ impl Memories {
     /// begins, so that nothing is copied from there to where it would outlive it, and again by whoever carries it out.
     pub(crate) async fn forget_here(&self, who: &Scope) -> Result<u64> {
         let (tenant, user) = (who.tenant().clone(), who.user().as_str().to_owned());
-        let detach = self.parts.ram.write("forget_working", move |tx| {
+        let detach = self.parts.ram.write(who.tenant(), "forget_working", move |tx| {
             Ok::<_, Error>(purge::detach(tx, &tenant, &Selector::User(&user))?)
         });
         let gone = detach.await?;
@@ -137,7 +143,9 @@ impl Memories {
     }
 
     async fn clear_ram(&self) -> Result<()> {
-        let step = || self.parts.ram.write("clear_memories", |tx| Ok::<_, Error>(purge::step(tx, STEP)?));
+        let step = || {
+            self.parts.ram.write(AllTenants, "clear_memories", |tx| Ok::<_, Error>(purge::step(tx, STEP)?))
+        };
         while step().await?.is_some() {}
         Ok(())
     }
@@ -158,7 +166,8 @@ impl Memories {
                 writing.finish(tx)?;
                 journal.tell(tx, &writes)
             };
-            let told: Told = self.cx.store.write_then("forget_authors", work, publish).await?;
+            let told: Told =
+                self.cx.store.write_then(forget.who.tenant(), "forget_authors", work, publish).await?;
             if told.is_empty() {
                 return Ok(all);
             }
@@ -179,7 +188,7 @@ impl Memories {
             let whose = memory.scope.user().zip(memory.scope.get(Identifier::Session));
             whose.is_some_and(|(user, session)| sessions.contains(&(user.to_owned(), session.to_owned())))
         });
-        let detach = self.parts.ram.write("end_sessions", move |tx| {
+        let detach = self.parts.ram.write(tenant.clone(), "end_sessions", move |tx| {
             let mut gone = Vec::new();
             for (user, session) in &sessions {
                 gone.extend(purge::detach(tx, &tenant, &Selector::Session { user, session })?);

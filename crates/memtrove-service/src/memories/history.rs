@@ -25,7 +25,8 @@ impl Memories {
         let memory = self.reach(caller, id, &Assertion::default()).await?;
         let store = if memory.kind == Kind::Working { &self.parts.ram } else { &self.cx.store };
         let of = memory.id;
-        let replaced = store.read("list_texts", move |tx| Ok::<_, Error>(texts::list(tx, of)?)).await?;
+        let replaced =
+            store.read(caller.tenant(), "list_texts", move |tx| Ok::<_, Error>(texts::list(tx, of)?)).await?;
         let sayings = sayings(&memory, replaced);
         Ok((memory, sayings))
     }

@@ -68,7 +68,8 @@ impl Memories {
         let is_new: Vec<bool> =
             read.iter().map(|memory| memory.as_ref().is_ok_and(|memory| added.remove(&memory.id))).collect();
         let known = read.iter().zip(&is_new).filter(|(_, is_new)| !**is_new);
-        let mut stored = self.stored(known.filter_map(|(memory, _)| memory.clone().ok()).collect()).await?;
+        let mut stored =
+            self.stored(caller, known.filter_map(|(memory, _)| memory.clone().ok()).collect()).await?;
         let mut fates = Vec::with_capacity(read.len());
         for (memory, is_new) in read.into_iter().zip(is_new) {
             fates.push(match memory {
@@ -99,7 +100,7 @@ impl Memories {
         let looked = candidates.clone();
         // Before vectors are made: some models are slow, and some are paid for.
         let known: HashSet<MemoryId> =
-            self.cx.store.read("find_imported", move |tx| known(tx, &looked)).await?;
+            self.cx.store.read(caller.tenant(), "find_imported", move |tx| known(tx, &looked)).await?;
         let mut once = HashSet::new();
         let mut new: Vec<Result<Memory>> = (candidates.iter())
             .filter(|memory| !known.contains(&memory.id) && once.insert(memory.id))
@@ -120,7 +121,11 @@ impl Memories {
     }
 
     /// What is there under the ids of these.
-    async fn stored(&self, memories: Vec<Arc<Memory>>) -> Result<HashMap<MemoryId, Memory>> {
+    async fn stored(
+        &self,
+        caller: &MemoryCaller,
+        memories: Vec<Arc<Memory>>,
+    ) -> Result<HashMap<MemoryId, Memory>> {
         if memories.is_empty() {
             return Ok(HashMap::new());
         }
@@ -134,7 +139,7 @@ impl Memories {
             }
             Ok::<_, Error>(stored)
         };
-        self.cx.store.read("compare_imported", look).await
+        self.cx.store.read(caller.tenant(), "compare_imported", look).await
     }
 
     /// Changes what is there to what is brought, as an update does.

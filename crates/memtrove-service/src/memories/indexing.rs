@@ -2,6 +2,7 @@
 
 use super::Memories;
 use memtrove_core::{Error, Result};
+use memtrove_store::AllTenants;
 use memtrove_store::Tx;
 use memtrove_store::memories::scopes::{ScopeRow, Searched};
 use memtrove_store::memories::{ScopeNo, searched};
@@ -32,13 +33,14 @@ impl Memories {
     pub async fn tend_indexes(&self) -> Result<()> {
         let store = &self.cx.store;
         let above = self.cx.settings.database_index_above as i64;
-        let able = store.read("find_large_scopes", |tx| Ok::<_, Error>(tx.vectors().is_some()));
+        let able = store.read(AllTenants, "find_large_scopes", |tx| Ok::<_, Error>(tx.vectors().is_some()));
         if !able.await? {
             return Ok(());
         }
         if above > 0 {
-            let large = store
-                .read("find_large_scopes", move |tx| Ok::<_, Error>(searched::large(tx, above, SCOPES)?));
+            let large = store.read(AllTenants, "find_large_scopes", move |tx| {
+                Ok::<_, Error>(searched::large(tx, above, SCOPES)?)
+            });
             for row in large.await? {
                 tracing::info!(
                     scope = row.no.0,
@@ -72,26 +74,29 @@ impl Memories {
     }
 
     async fn known(&self) -> Result<Vec<ScopeRow>> {
-        self.cx.store.read("list_large_scopes", |tx| Ok::<_, Error>(searched::known(tx)?)).await
+        self.cx.store.read(AllTenants, "list_large_scopes", |tx| Ok::<_, Error>(searched::known(tx)?)).await
     }
 
     async fn set_searched(&self, row: ScopeRow, by: Searched) -> Result<()> {
         let set = move |tx: &mut dyn Tx| Ok::<_, Error>(searched::set(tx, &row, by, 0)?);
-        self.cx.store.write("set_searched", set).await.map(drop)
+        self.cx.store.write(AllTenants, "set_searched", set).await.map(drop)
     }
 
     async fn fill_searched(&self, scope: ScopeNo) -> Result<()> {
-        let fill =
-            || self.cx.store.write("fill_index", move |tx| Ok::<_, Error>(searched::fill(tx, scope, STEP)?));
+        let fill = || {
+            self.cx
+                .store
+                .write(AllTenants, "fill_index", move |tx| Ok::<_, Error>(searched::fill(tx, scope, STEP)?))
+        };
         while fill().await? {}
         Ok(())
     }
 
     async fn clear_searched(&self, scope: ScopeNo) -> Result<()> {
         let clear = || {
-            self.cx
-                .store
-                .write("clear_index", move |tx| Ok::<_, Error>(searched::take_back(tx, scope, STEP)?))
+            self.cx.store.write(AllTenants, "clear_index", move |tx| {
+                Ok::<_, Error>(searched::take_back(tx, scope, STEP)?)
+            })
         };
         while clear().await? {}
         Ok(())
@@ -99,7 +104,7 @@ impl Memories {
 
     /// Sees to it that the database has the indexes it needs and no others; says whether it has.
     async fn keep_indexes(&self) -> Result<bool> {
-        let wanted = self.cx.store.read("list_large_scopes", |tx| {
+        let wanted = self.cx.store.read(AllTenants, "list_large_scopes", |tx| {
             let mut wanted = Vec::new();
             for row in searched::known(tx)? {
                 if matches!(row.searched, Searched::Filling | Searched::ByDatabase) {
@@ -126,7 +131,7 @@ impl Memories {
             let store = &self.cx.store;
             if row.searched == Searched::Filling {
                 let begin = move |tx: &mut dyn Tx| Ok::<_, Error>(searched::begin(tx, &row, STEP)?);
-                if store.write("begin_searching", begin).await? {
+                if store.write(AllTenants, "begin_searching", begin).await? {
                     tracing::info!(
                         scope = row.no.0,
                         entries = row.entries,
@@ -135,9 +140,9 @@ impl Memories {
                 }
             } else if row.searched == Searched::ByDatabase {
                 let counted = move |tx: &mut dyn Tx| Ok::<_, Error>(searched::has_counts(tx, &row)?);
-                if changed || !store.read("has_counts", counted).await? {
+                if changed || !store.read(AllTenants, "has_counts", counted).await? {
                     let count = move |tx: &mut dyn Tx| Ok::<_, Error>(searched::count_terms(tx, &row)?);
-                    store.write("count_terms", count).await?;
+                    store.write(AllTenants, "count_terms", count).await?;
                 }
             }
         }

@@ -101,7 +101,7 @@ impl Memories {
     /// Removes what is kept elsewhere now. The journal knows of the move already.
     async fn remove_silently(&self, memory: Memory) {
         let store = if Self::is_volatile(memory.kind) { &self.parts.ram } else { &self.cx.store };
-        let removed = store.write("move_memory", move |tx| {
+        let removed = store.write(memory.scope.tenant().clone(), "move_memory", move |tx| {
             let mut writing = memtrove_store::memories::writing::Writing::default();
             writing.remove(tx, &memory, None)?;
             writing.finish(tx)?;
@@ -245,7 +245,7 @@ impl Memories {
     async fn link(&self, source: &Memory, copy: &Memory) -> Result<()> {
         let store = if Self::is_volatile(source.kind) { &self.parts.ram } else { &self.cx.store };
         let (tenant, id, to) = (source.scope.tenant().clone(), source.id, copy.id);
-        let linked = store.write("link_memory", move |tx| {
+        let linked = store.write(source.scope.tenant(), "link_memory", move |tx| {
             let Some(mut stored) = memtrove_store::memories::entries::get(tx, &tenant, id)? else {
                 return Ok(());
             };

@@ -110,7 +110,7 @@ impl Memories {
         };
         let (tenant, member) = (scope.tenant().clone(), onlooker.member(scope).map(str::to_owned));
         let look_up = move |tx: &mut dyn Tx| sessions::look_up(tx, &tenant, member.as_deref(), &session);
-        self.cx.store.read("look_up_session", move |tx| Ok::<_, Error>(look_up(tx)?)).await
+        self.cx.store.read(scope.tenant(), "look_up_session", move |tx| Ok::<_, Error>(look_up(tx)?)).await
     }
 }
 

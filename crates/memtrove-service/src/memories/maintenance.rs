@@ -7,7 +7,7 @@ use super::stream::KEPT_MICROS;
 use memtrove_core::memories::{Kind, Layer, Memory, ScopeKey};
 use memtrove_core::{Error, Result};
 use memtrove_store::memories::{entries, idempotency, index, purge, scopes};
-use memtrove_store::{Store, StoreError, stream};
+use memtrove_store::{AllTenants, Store, StoreError, stream};
 use serde_json::json;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -77,7 +77,9 @@ impl Memories {
             loop {
                 let now = self.now();
                 let expired = store
-                    .read("list_expired", move |tx| Ok::<_, Error>(entries::expired(tx, now, STEP)?))
+                    .read(AllTenants, "list_expired", move |tx| {
+                        Ok::<_, Error>(entries::expired(tx, now, STEP)?)
+                    })
                     .await?;
                 let full = expired.len() as i64 == STEP;
                 self.expire(expired.into_iter().map(|stored| stored.memory).collect()).await?;
@@ -114,7 +116,7 @@ impl Memories {
         let mut after = memtrove_store::memories::ScopeNo(0);
         loop {
             let cutoffs = cutoffs.clone();
-            let step = self.cx.store.read("list_outdated_memories", move |tx| {
+            let step = self.cx.store.read(AllTenants, "list_outdated_memories", move |tx| {
                 let page = scopes::after(tx, None, after, STEP)?;
                 let mut outdated = Vec::new();
                 for (row, _) in &page {
@@ -143,7 +145,7 @@ impl Memories {
         let mut cleared = 0;
         for store in [&self.cx.store, &self.parts.ram] {
             while let Some(step) =
-                store.write("clear_memories", |tx| Ok::<_, Error>(purge::step(tx, STEP)?)).await?
+                store.write(AllTenants, "clear_memories", |tx| Ok::<_, Error>(purge::step(tx, STEP)?)).await?
             {
                 cleared += step;
             }
@@ -155,9 +157,9 @@ impl Memories {
         let retention = self.cx.settings.idempotency_retention.as_micros() as i64;
         let before = self.now().saturating_add_micros(-retention);
         let purge = || {
-            self.cx
-                .store
-                .write("purge_memory_keys", move |tx| Ok::<_, Error>(idempotency::purge(tx, before, STEP)?))
+            self.cx.store.write(AllTenants, "purge_memory_keys", move |tx| {
+                Ok::<_, Error>(idempotency::purge(tx, before, STEP)?)
+            })
         };
         while purge().await? > 0 {}
         Ok(())
@@ -165,8 +167,11 @@ impl Memories {
 
     async fn trim_gone(&self) -> Result<()> {
         for store in [&self.cx.store, &self.parts.ram] {
-            let trim =
-                || store.write("trim_gone", |tx| Ok::<_, Error>(index::trim_gone(tx, KEPT_GONE, STEP)?));
+            let trim = || {
+                store.write(AllTenants, "trim_gone", |tx| {
+                    Ok::<_, Error>(index::trim_gone(tx, KEPT_GONE, STEP)?)
+                })
+            };
             while trim().await? > 0 {}
         }
         Ok(())
@@ -178,8 +183,11 @@ impl Memories {
             return Ok(());
         }
         let before = self.now().saturating_add_micros(-KEPT_MICROS);
-        let trim =
-            || self.cx.store.write("trim_stream", move |tx| Ok::<_, Error>(stream::trim(tx, before, STEP)?));
+        let trim = || {
+            self.cx
+                .store
+                .write(AllTenants, "trim_stream", move |tx| Ok::<_, Error>(stream::trim(tx, before, STEP)?))
+        };
         while trim().await? > 0 {}
         Ok(())
     }
@@ -212,7 +220,7 @@ impl Memories {
             let store = store.clone();
             async move {
                 store
-                    .read("count_memories", move |tx| {
+                    .read(scope.tenant().clone(), "count_memories", move |tx| {
                         Ok::<_, Error>(scopes::find(tx, &scope)?.map_or(0, |row| row.entries))
                     })
                     .await
@@ -232,7 +240,7 @@ impl Memories {
     /// Removes the working entries of a scope that were used longest ago.
     async fn evict_working(&self, scope: ScopeKey, excess: i64) -> Result<()> {
         self.write_uses().await?;
-        let all = self.parts.ram.read("list_working", move |tx| {
+        let all = self.parts.ram.read(scope.tenant().clone(), "list_working", move |tx| {
             let Some(row) = scopes::find(tx, &scope)? else { return Ok(Vec::new()) };
             let mut all = Vec::new();
             entries::newest(tx, row.no, None, STEP, |stored| {
@@ -250,7 +258,7 @@ impl Memories {
 
     /// Sets the metrics that nothing keeps up to date.
     pub(crate) async fn sample_metrics(&self) {
-        match self.cx.store.read("count_memories", scopes::entries_by_layer).await {
+        match self.cx.store.read(AllTenants, "count_memories", scopes::entries_by_layer).await {
             Ok(counted) => {
                 for layer in Layer::ALL {
                     let entries =

@@ -136,7 +136,7 @@ impl Memories {
 
     /// Removes an event together with the entry that mirrors it, if that is still at its version.
     pub(super) async fn delete_event(&self, memory: Arc<Memory>, journal: Entry) -> Result<Written> {
-        let (publish, at) = (self.publish(), journal.at);
+        let (publish, at, tenant) = (self.publish(), journal.at, memory.scope.tenant().clone());
         let work = move |tx: &mut dyn Tx| {
             let tenant = memory.scope.tenant();
             if entries::version(tx, tenant, memory.id)? != Some(memory.version) {
@@ -156,14 +156,15 @@ impl Memories {
             writing.finish(tx)?;
             Ok::<_, Error>((Written::Done, journal.tell(tx, &[Write::Remove(memory.clone())])?))
         };
-        let written = self.cx.store.write_then("delete_event", work, move |(_, told)| publish(told)).await?;
+        let written =
+            self.cx.store.write_then(tenant, "delete_event", work, move |(_, told)| publish(told)).await?;
         Ok(written.0)
     }
 
     /// Makes the mirrors that events of some blocks do not have: those that an older version wrote.
     pub(crate) async fn mirror_missing(&self, id: ScopeId, scope: &Scope, blocks: Vec<i64>) -> Result<()> {
         let owner = scope.clone();
-        let missing = self.cx.store.read("list_unmirrored", move |tx| {
+        let missing = self.cx.store.read(scope.tenant(), "list_unmirrored", move |tx| {
             let mut missing = Vec::new();
             for block in &blocks {
                 for (event_id, event) in events::in_block(tx, id, *block)? {
@@ -195,7 +196,7 @@ impl Memories {
                 }
                 journal.tell(tx, &writes)
             };
-            self.cx.store.write_then("mirror_events", work, publish).await?;
+            self.cx.store.write_then(scope.tenant(), "mirror_events", work, publish).await?;
             self.mirrored(&mirrors);
         }
         Ok(())

@@ -8,6 +8,7 @@ use memtrove_core::files::{ETag, FilePath};
 use memtrove_core::memories::pointer::{self, Pointer};
 use memtrove_core::memories::{Memory, metadata};
 use memtrove_core::{Error, Result, Timestamp};
+use memtrove_store::AllTenants;
 use memtrove_store::Tx;
 use memtrove_store::files::scopes::ScopeId;
 use memtrove_store::files::{documents, scopes};
@@ -44,7 +45,7 @@ impl Memories {
     pub(crate) async fn check_pointers(&self) -> Result<()> {
         loop {
             let now = self.now();
-            let looked = self.cx.store.read("look_at_pointers", move |tx| look(tx, now)).await?;
+            let looked = self.cx.store.read(AllTenants, "look_at_pointers", move |tx| look(tx, now)).await?;
             if looked.is_empty() {
                 return Ok(());
             }
@@ -64,7 +65,9 @@ impl Memories {
                 Ok::<_, Error>((seen, journal.tell(tx, &writes)?))
             };
             let marked =
-                self.cx.store.write_then("mark_pointers", work, move |(_, told): &(_, Told)| publish(told));
+                self.cx.store.write_then(AllTenants, "mark_pointers", work, move |(_, told): &(_, Told)| {
+                    publish(told)
+                });
             if marked.await?.0 == 0 {
                 // All of them changed again meanwhile; whoever did that looks at them.
                 return Ok(());

@@ -102,7 +102,8 @@ impl Relay {
         loop {
             let (tenant, after) = (self.tenant.clone(), self.state().told);
             let look = move |tx: &mut dyn Tx| look(tx, &tenant, after);
-            let Some(Look { events, until }) = self.store.read("relay_stream", look).await? else {
+            let Some(Look { events, until }) = self.store.read(&self.tenant, "relay_stream", look).await?
+            else {
                 // Some of it is gone. Whoever listens comes back with the last number it saw, and is told so.
                 self.close();
                 return Ok(());

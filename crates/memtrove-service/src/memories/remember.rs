@@ -11,7 +11,7 @@ use memtrove_core::memories::{
 };
 use memtrove_core::{Error, Result};
 use memtrove_store::memories::{ScopeNo, scopes, statements};
-use memtrove_store::{Store, Tx};
+use memtrove_store::{AllTenants, Store, TenantScope, Tx};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -104,9 +104,10 @@ impl Memories {
         spans: &[Span],
         look_up: impl Fn(&mut dyn Tx, &Span) -> Result<Vec<Memory>> + Clone + Send + 'static,
     ) -> Result<Vec<Memory>> {
+        let Some(tenant) = spans.first().map(|span| span.scope.tenant()) else { return Ok(Vec::new()) };
         loop {
             let (spans, look_up) = (spans.to_vec(), look_up.clone());
-            let looked_up = store.read("find_words", move |tx| {
+            let looked_up = store.read(tenant, "find_words", move |tx| {
                 let mut found = Vec::new();
                 for span in &spans {
                     if let Some(scope) = scopes::find(tx, &span.scope)?
@@ -120,21 +121,23 @@ impl Memories {
             });
             match looked_up.await? {
                 Ok(found) => return Ok(found),
-                Err(scope) => register(store, Some(scope)).await?,
+                Err(scope) => register(store, tenant.into(), Some(scope)).await?,
             };
         }
     }
 
     /// Makes every entry found by its words: those that an older version wrote, for example.
     pub(super) async fn register_words(&self) -> Result<()> {
-        while register(&self.cx.store, None).await? > 0 {}
+        while register(&self.cx.store, AllTenants.into(), None).await? > 0 {}
         Ok(())
     }
 }
 
 /// Makes some entries found by their words; says how many.
-async fn register(store: &Store, scope: Option<ScopeNo>) -> Result<usize> {
-    store.write("register_words", move |tx| Ok::<_, Error>(statements::register(tx, scope, STEP)?)).await
+async fn register(store: &Store, tenants: TenantScope, scope: Option<ScopeNo>) -> Result<usize> {
+    store
+        .write(tenants, "register_words", move |tx| Ok::<_, Error>(statements::register(tx, scope, STEP)?))
+        .await
 }
 
 /// The entries of a scope that say the very words.

@@ -98,7 +98,7 @@ impl Replay {
         let found = memories
             .cx
             .store
-            .read("find_answer", move |tx| journal::replayed(tx, &tenant, &key, since))
+            .read(caller.tenant(), "find_answer", move |tx| journal::replayed(tx, &tenant, &key, since))
             .await?;
         found.map(|answer| Reply::stored(&answer)).transpose()
     }

@@ -145,12 +145,13 @@ impl Memories {
     /// Has entries expire no later than an instant: neither a version nor a renewal.
     async fn expire_by(&self, memories: &[Memory], until: memtrove_core::Timestamp) -> Result<()> {
         for step in memories.chunks(STEP) {
-            let ids: Vec<_> = step.iter().map(|memory| (memory.scope.tenant().clone(), memory.id)).collect();
+            let Some(tenant) = step.first().map(|memory| memory.scope.tenant().clone()) else { continue };
+            let ids: Vec<_> = step.iter().map(|memory| memory.id).collect();
             self.cx
                 .store
-                .write("expire_memories", move |tx| {
-                    for (tenant, id) in &ids {
-                        let Some(mut stored) = entries::get(tx, tenant, *id)? else { continue };
+                .write(tenant.clone(), "expire_memories", move |tx| {
+                    for id in &ids {
+                        let Some(mut stored) = entries::get(tx, &tenant, *id)? else { continue };
                         let expires = stored.memory.expires_at.map_or(until, |at| at.min(until));
                         stored.memory.expires_at = Some(expires);
                         writing::amend(tx, &stored)?;

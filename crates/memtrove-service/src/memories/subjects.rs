@@ -274,7 +274,7 @@ impl Memories {
         loop {
             let (tenant, whose, after) = (caller.tenant().clone(), whose.clone(), last);
             let step = store
-                .read("list_scopes", move |tx| {
+                .read(caller.tenant(), "list_scopes", move |tx| {
                     Ok::<_, Error>(scopes::with_entries(tx, &tenant, &whose, after, STEP as i64)?)
                 })
                 .await?;
@@ -455,7 +455,7 @@ impl Memories {
             }
             let (tenant, step) = (caller.tenant().clone(), step.to_vec());
             let onlooker = Onlooker::of(caller);
-            let look_up = self.cx.store.read("look_up_sessions", move |tx| {
+            let look_up = self.cx.store.read(caller.tenant(), "look_up_sessions", move |tx| {
                 let mut there = Vec::with_capacity(step.len());
                 for scope in &step {
                     let deleted = match scope.get(Identifier::Session) {

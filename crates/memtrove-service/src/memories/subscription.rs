@@ -88,7 +88,7 @@ impl Memories {
             }
             None => {
                 let newest = move |tx: &mut dyn Tx| Ok::<_, Error>(changes::newest(tx, &tenant)?);
-                let newest = self.cx.store.read("newest_change", newest).await?;
+                let newest = self.cx.store.read(caller.tenant(), "newest_change", newest).await?;
                 (self.parts.bus.listen(caller.tenant(), newest, since(newest)), i64::MIN, None)
             }
         };
@@ -109,7 +109,7 @@ impl Memories {
         store.settle().await?;
         let kept = tenant.clone();
         let newest = store
-            .read("open_stream", move |tx| {
+            .read(&tenant, "open_stream", move |tx| {
                 let newest = changes::newest(tx, &kept)?;
                 Ok::<_, Error>(stream::kept_after(tx, &kept)?.map(|_| newest))
             })
@@ -123,14 +123,15 @@ impl Memories {
                     stream::keep_after(tx, &kept, newest)?;
                     Ok::<_, Error>(newest)
                 };
-                store.write("keep_stream", keep).await?
+                store.write(&tenant, "keep_stream", keep).await?
             }
         };
         // First the future, then the past, so that nothing falls between them.
         let Some((relay, future)) = self.parts.bus.relay(store, &tenant, newest) else { return Ok(None) };
         let since = since(newest);
-        let past = move |tx: &mut dyn Tx| past(tx, &tenant, since);
-        let (newest, past) = store.read("replay_stream", past).await.map_err(Error::from)?;
+        let of = tenant.clone();
+        let past = move |tx: &mut dyn Tx| past(tx, &of, since);
+        let (newest, past) = store.read(&tenant, "replay_stream", past).await.map_err(Error::from)?;
         Ok(Some((Listener { past, newest, future }, Relayed { relay, commits })))
     }
 }

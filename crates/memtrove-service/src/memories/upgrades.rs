@@ -5,6 +5,7 @@ use super::Memories;
 use memtrove_core::memories::Embedding;
 use memtrove_core::{Error, Result};
 use memtrove_recall::embed::{EmbedError, Embedded};
+use memtrove_store::AllTenants;
 use memtrove_store::memories::entries::Stored;
 use memtrove_store::memories::upgrades;
 use memtrove_store::memories::writing::Writing;
@@ -36,7 +37,7 @@ impl Memories {
                 // The store announces commits for as long as it is there.
                 let _ = commits.changed().await;
                 tokio::time::sleep(PAUSE).await;
-                let next = self.cx.store.read("list_upgrades", |tx| upgrades::next(tx, 1)).await;
+                let next = self.cx.store.read(AllTenants, "list_upgrades", |tx| upgrades::next(tx, 1)).await;
                 if next.is_ok_and(|next| !next.is_empty()) {
                     return;
                 }
@@ -51,8 +52,11 @@ impl Memories {
     /// Puts every entry on the list whose vector another model made than the one there should be, if the model is another than
     /// the last time this was done.
     pub(crate) async fn list_outdated_after_a_change(&self) -> Result<()> {
-        let listed =
-            self.cx.store.read("listed_model", |tx| Ok::<_, Error>(upgrades::listed_for(tx)?)).await?;
+        let listed = self
+            .cx
+            .store
+            .read(AllTenants, "listed_model", |tx| Ok::<_, Error>(upgrades::listed_for(tx)?))
+            .await?;
         let preferred = self.cx.embeddings.preferred_model_id();
         if preferred.is_none() || listed.as_deref() == preferred {
             return Ok(());
@@ -74,7 +78,7 @@ impl Memories {
         let mut after = Some(0);
         while let Some(place) = after {
             let model = model.clone();
-            let step = self.cx.store.write("list_outdated_vectors", move |tx| {
+            let step = self.cx.store.write(AllTenants, "list_outdated_vectors", move |tx| {
                 let last = upgrades::add_others(tx, &model, place, STEP)?;
                 if last.is_none() {
                     upgrades::set_listed_for(tx, &model)?;
@@ -93,12 +97,16 @@ impl Memories {
         }
         // Two at a time would make the same vectors.
         let _turn = self.cx.upgrading.lock().await;
-        let next = || self.cx.store.read("list_upgrades", |tx| Ok::<_, Error>(upgrades::next(tx, BATCH)?));
+        let next = || {
+            self.cx.store.read(AllTenants, "list_upgrades", |tx| Ok::<_, Error>(upgrades::next(tx, BATCH)?))
+        };
         let mut batch = next().await?;
         while batch.is_empty() {
             // Those that went since are on the list still, and may hide others.
-            let drop =
-                self.cx.store.write("drop_upgrades", |tx| Ok::<_, Error>(upgrades::drop_missing(tx, STEP)?));
+            let drop = self
+                .cx
+                .store
+                .write(AllTenants, "drop_upgrades", |tx| Ok::<_, Error>(upgrades::drop_missing(tx, STEP)?));
             if drop.await? == 0 {
                 return Ok(Ok(0));
             }
@@ -112,7 +120,7 @@ impl Memories {
         let work = Arc::new((batch, vectors));
         self.cx
             .store
-            .write("upgrade_vectors", move |tx| {
+            .write(AllTenants, "upgrade_vectors", move |tx| {
                 let mut writing = Writing::default();
                 for (stored, made) in work.0.iter().zip(&work.1) {
                     match made {

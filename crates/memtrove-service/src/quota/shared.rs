@@ -10,9 +10,10 @@
 //! of less than twice [`HELD`] is exact. The time is that of the node whose clock is furthest ahead.
 
 use super::{Kind, Quotas, Rate, exceeded};
+use memtrove_core::identity::Tenant;
 use memtrove_core::{Error, Quota, Result};
 use memtrove_store::rates::{self, Draw, Grant, Measure};
-use memtrove_store::{Store, StoreError, Tx};
+use memtrove_store::{AllTenants, Store, StoreError, Tx};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex as SyncMutex, MutexGuard, PoisonError};
 use tokio::sync::{Mutex, OwnedMutexGuard};
@@ -96,7 +97,11 @@ impl Shared {
 
     /// Removes buckets that are full from the store.
     pub async fn clean_up(&self, now: i64) -> Result<()> {
-        self.store.write("purge_rates", move |tx| rates::purge(tx, now)).await.map(drop).map_err(Error::from)
+        self.store
+            .write(AllTenants, "purge_rates", move |tx| rates::purge(tx, now))
+            .await
+            .map(drop)
+            .map_err(Error::from)
     }
 }
 
@@ -149,7 +154,7 @@ impl Quotas {
             let empty = shared.held().empty(&missing, now);
             let refused = match empty {
                 Some(refused) => Some(refused),
-                None => draw(shared, missing, now).await?,
+                None => draw(shared, tenant, missing, now).await?,
             };
             if let Some((wanted, wait)) = refused {
                 return Err(wanted.refusal(wait));
@@ -169,6 +174,7 @@ impl Quotas {
         for (place, wanted) in self.wanted(shared, tenant, user, service, kind).into_iter().enumerate() {
             let Some(wanted) = wanted else { continue };
             let (turn, shared) = (shared.turn(place, &wanted), shared.clone());
+            let tenant = Tenant::listed(tenant.to_owned());
             let at_once = turn.clone().try_lock_owned().ok();
             tokio::spawn(async move {
                 let _turn = match at_once {
@@ -177,7 +183,8 @@ impl Quotas {
                 };
                 let (digest, cost) = (wanted.digest, wanted.rate.cost());
                 let give_back = move |tx: &mut dyn Tx| rates::give_back(tx, &digest, cost);
-                let given: Result<(), StoreError> = shared.store.write("give_back_rate", give_back).await;
+                let given: Result<(), StoreError> =
+                    shared.store.write(&tenant, "give_back_rate", give_back).await;
                 match given {
                     Ok(()) => shared.held().refill(&digest),
                     Err(error) => tracing::warn!(%error, "a call that was refused is counted all the same"),
@@ -189,13 +196,21 @@ impl Quotas {
 
 /// Draws what is missing from the store, all of it or nothing; answers the bucket that has nothing for longest, and for how long, in
 /// nanoseconds.
-async fn draw(shared: &Shared, missing: Vec<BucketDraw>, now: i64) -> Result<Option<(BucketDraw, i64)>> {
+async fn draw(
+    shared: &Shared,
+    tenant: &str,
+    missing: Vec<BucketDraw>,
+    now: i64,
+) -> Result<Option<(BucketDraw, i64)>> {
     let draws: Vec<Draw> = {
         let held = shared.held();
         missing.iter().map(|wanted| wanted.draw(held.most(wanted, now))).collect()
     };
     let asked = draws.clone();
-    let drawn = shared.store.write("draw_rates", move |tx| rates::draw(tx, &asked, now)).await?;
+    let drawn = shared
+        .store
+        .write(Tenant::listed(tenant.to_owned()), "draw_rates", move |tx| rates::draw(tx, &asked, now))
+        .await?;
     let mut held = shared.held();
     match drawn {
         Ok(grants) => {

@@ -178,7 +178,7 @@ impl Recorder {
         let (asked, by) = (unique(&ids), caller.clone());
         let readable = self
             .store
-            .read("check_recordings", move |tx| {
+            .read(caller.tenant(), "check_recordings", move |tx| {
                 Ok::<_, Error>(trees::readable(tx, by.tenant(), &by.user, &asked)?)
             })
             .await?;
@@ -235,7 +235,9 @@ impl Recorder {
         needed: AccessLevel,
     ) -> Result<ConversationHead> {
         let caller = caller.clone();
-        self.store.read("open_recording", move |tx| open(tx, &caller, id, needed)).await
+        self.store
+            .read(caller.tenant().clone(), "open_recording", move |tx| open(tx, &caller, id, needed))
+            .await
     }
 }
 

@@ -12,7 +12,7 @@ use super::spool::{Closed, Spool};
 use super::{Address, Ended, RecorderSettings, metrics};
 use memtrove_core::{Clock, Error, GroupId, Result};
 use memtrove_store::locators::{Key, Locator, Locators, Notice, trees};
-use memtrove_store::{Store, StoreError};
+use memtrove_store::{AllTenants, Store, StoreError};
 use std::collections::HashSet;
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -347,7 +347,7 @@ impl Node {
             return;
         }
         let asked: Vec<GroupId> = groups.iter().copied().collect();
-        match self.store.read("recorded_trees", move |tx| trees::existing(tx, &asked)).await {
+        match self.store.read(AllTenants, "recorded_trees", move |tx| trees::existing(tx, &asked)).await {
             Ok(existing) => groups.difference(&existing).for_each(|group| self.end_tree(*group)),
             Err(error) => tracing::debug!(%error, "the trees of recordings could not be looked at"),
         }
@@ -362,10 +362,13 @@ impl Node {
         if trees.is_empty() {
             return;
         }
-        let allowed = match self.store.read("replayed_trees", move |tx| trees::readers(tx, &trees)).await {
-            Ok(allowed) => allowed,
-            Err(error) => return tracing::debug!(%error, "the members of recordings could not be looked at"),
-        };
+        let allowed =
+            match self.store.read(AllTenants, "replayed_trees", move |tx| trees::readers(tx, &trees)).await {
+                Ok(allowed) => allowed,
+                Err(error) => {
+                    return tracing::debug!(%error, "the members of recordings could not be looked at");
+                }
+            };
         for seat in seats.iter().filter(|seat| !allowed.contains(&(seat.group, seat.user.clone()))) {
             seat.cut_off(Error::forbidden("you are not a member of this conversation"));
         }

@@ -5,6 +5,7 @@ use crate::setting::{DAY, Engine, HOUR, MINUTE, Setting, caller, outcome};
 use bytes::Bytes;
 use memtrove_core::{Clock, Error};
 use memtrove_service::attachments::{Attachment, NewAttachment};
+use memtrove_store::AllTenants;
 use memtrove_store::attachments;
 
 on_both_engines!(
@@ -24,7 +25,7 @@ impl Setting {
         let (id, now) = (attachment.id, self.clock.now());
         let mark =
             move |tx: &mut dyn memtrove_store::Tx| Ok::<_, Error>(attachments::mark_deleted(tx, id, now)?);
-        self.store.write("test", mark).await.unwrap();
+        self.store.write(AllTenants, "test", mark).await.unwrap();
     }
 
     /// Bytes under a key.
@@ -157,7 +158,7 @@ async fn an_attachment_of_a_tree_that_is_gone_goes_too(engine: Engine) {
     // As a version does that knows nothing of attachments.
     for sql in ["DELETE FROM conversations", "DELETE FROM groups"] {
         let delete = move |tx: &mut dyn memtrove_store::Tx| Ok::<_, Error>(tx.execute(sql, &[])?);
-        setting.store.write("test", delete).await.unwrap();
+        setting.store.write(AllTenants, "test", delete).await.unwrap();
     }
     setting.clock.advance_micros(HOUR);
     setting.clean_up().await;

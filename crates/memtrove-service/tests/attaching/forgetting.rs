@@ -6,6 +6,7 @@ use memtrove_core::conversations::AccessLevel;
 use memtrove_core::files::ScopedCaller;
 use memtrove_core::{Clock, ConversationId, Error};
 use memtrove_service::attachments::Attachment;
+use memtrove_store::AllTenants;
 use tokio::sync::mpsc;
 
 on_both_engines!(
@@ -103,7 +104,7 @@ async fn what_a_forgotten_user_uploads_later_stays(engine: Engine) {
         memtrove_store::files::forget::detach(tx, &scope, now)?;
         Ok::<_, Error>(())
     };
-    setting.store.write("test", detach).await.unwrap();
+    setting.store.write(AllTenants, "test", detach).await.unwrap();
     let after = setting.upload("alice", b"after").await;
     setting.clean_up().await;
     assert_eq!(setting.records().await, 1);

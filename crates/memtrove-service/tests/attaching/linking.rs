@@ -7,6 +7,7 @@ use memtrove_core::conversations::{AccessLevel, Channel};
 use memtrove_core::{AttachmentId, Clock, ConversationId, Json};
 use memtrove_service::attachments::NewAttachment;
 use memtrove_service::conversations::{AppendRequest, Idempotency, ListEntries};
+use memtrove_store::AllTenants;
 use serde_json::json;
 
 on_both_engines!(
@@ -241,7 +242,7 @@ async fn an_append_that_names_no_attachment_asks_for_none(engine: Engine) {
     let away = |tx: &mut dyn memtrove_store::Tx| {
         Ok::<_, memtrove_core::Error>(tx.execute("ALTER TABLE attachments RENAME TO elsewhere", &[])?)
     };
-    setting.store.write("test", away).await.unwrap();
+    setting.store.write(AllTenants, "test", away).await.unwrap();
     // Whoever asked would find no table.
     setting.say("alice", conversation, &[]).await.unwrap();
     let asking = setting.say("alice", conversation, &[id]).await;

@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use memtrove_core::Error;
 use memtrove_service::attachments::NewAttachment;
+use memtrove_store::AllTenants;
 use memtrove_store::vault::Vault;
 use std::time::Duration;
 use zeroize::Zeroizing;
@@ -101,7 +102,7 @@ async fn nothing_is_looked_up_for_a_link_that_is_not_ours(engine: Engine) {
     let away = |tx: &mut dyn memtrove_store::Tx| {
         Ok::<_, Error>(tx.execute("ALTER TABLE attachments RENAME TO elsewhere", &[])?)
     };
-    setting.store.write("test", away).await.unwrap();
+    setting.store.write(AllTenants, "test", away).await.unwrap();
     // Whoever looked would find no table.
     assert_eq!(outcome(setting.services.attachments.open_signed(&forged).await), "forbidden");
     let looked_up = setting.services.attachments.open_signed(&token).await;

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use futures_util::TryStreamExt;
 use memtrove_core::Error;
 use memtrove_service::attachments::NewAttachment;
+use memtrove_store::AllTenants;
 use memtrove_store::TxExt;
 use memtrove_store::vault::rotation::Rotation;
 use memtrove_store::vault::{Key, Keys, Vault};
@@ -33,7 +34,7 @@ impl Setting {
             let rows = tx.rows("SELECT details FROM attachments", &[], |row| Ok(row.bytes(0)?.to_vec()))?;
             Ok::<_, Error>(rows.concat())
         };
-        self.store.read("test", details).await.unwrap()
+        self.store.read(AllTenants, "test", details).await.unwrap()
     }
 }
 
@@ -105,7 +106,7 @@ async fn rotate(setting: &Setting) {
         rotation.finish(tx)?;
         Ok::<_, Error>(())
     };
-    setting.store.write("test", rotate).await.unwrap();
+    setting.store.write(AllTenants, "test", rotate).await.unwrap();
 }
 
 async fn bytes_that_are_older_than_encryption_stay_as_they_are(engine: Engine) {

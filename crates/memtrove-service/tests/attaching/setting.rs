@@ -14,7 +14,7 @@ use memtrove_service::{AttachmentSettings, Services, Settings};
 use memtrove_store::postgres::{PostgresConfig, PostgresEngine};
 use memtrove_store::sqlite::{SqliteConfig, SqliteEngine};
 use memtrove_store::vault::Vault;
-use memtrove_store::{Store, TxExt};
+use memtrove_store::{AllTenants, Store, TxExt};
 use memtrove_testkit::clock::TestClock;
 use memtrove_testkit::postgres::Database;
 use serde_json::{Value, json};
@@ -143,7 +143,7 @@ impl Setting {
         let count = move |tx: &mut dyn memtrove_store::Tx| {
             Ok::<_, Error>(tx.first(sql, &[], |row| row.int(0))?.unwrap_or_default())
         };
-        self.store.read("test", count).await.unwrap()
+        self.store.read(AllTenants, "test", count).await.unwrap()
     }
 
     /// Waits for the commit after which a query counts so many.

@@ -4,6 +4,7 @@ use super::world::{Dice, MODEL, Node, best, differences, like, memory, scope, se
 use memtrove_core::identity::Tenant;
 use memtrove_core::memories::{Embedding, Memory};
 use memtrove_service::memories::provider::{Write, Written};
+use memtrove_store::AllTenants;
 use memtrove_store::memories::purge::{self, Selector};
 use memtrove_store::postgres::PostgresConfig;
 use memtrove_store::vault::{Key, Keys, Vault};
@@ -169,8 +170,8 @@ async fn what_is_forgotten_leaves_neither_rows_nor_an_index() {
     node.tend().await;
     let tenant = Tenant::listed("acme".into());
     let detach = move |tx: &mut dyn memtrove_store::Tx| purge::detach(tx, &tenant, &Selector::User("alice"));
-    assert_eq!(node.store.write("suite", detach).await.unwrap()[0].scope, scope());
-    while node.store.write("suite", |tx| purge::step(tx, 50)).await.unwrap().is_some() {}
+    assert_eq!(node.store.write(AllTenants, "suite", detach).await.unwrap()[0].scope, scope());
+    while node.store.write(AllTenants, "suite", |tx| purge::step(tx, 50)).await.unwrap().is_some() {}
     assert_eq!(states(&database), are("", 0, 1));
     node.tend().await;
     assert_eq!(states(&database), are("", 0, 0));

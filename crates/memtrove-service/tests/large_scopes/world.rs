@@ -14,7 +14,7 @@ use memtrove_service::memories::provider::{Hits, MemoryProvider, Near, NearQuery
 use memtrove_service::{Services, Settings};
 use memtrove_store::memories::writing::Writing;
 use memtrove_store::postgres::{PostgresConfig, PostgresEngine};
-use memtrove_store::{Store, StoreError};
+use memtrove_store::{AllTenants, Store, StoreError};
 use memtrove_testkit::clock::TestClock;
 use memtrove_testkit::postgres::Database;
 use serde_json::Map;
@@ -72,7 +72,7 @@ impl Node {
         for some in memories.chunks(1_000) {
             let words: Vec<_> = some.iter().map(|memory| terms::terms(&analyzer, &memory.content)).collect();
             let some = some.to_vec();
-            let poured = self.store.write("suite", move |tx| {
+            let poured = self.store.write(AllTenants, "suite", move |tx| {
                 let mut writing = Writing::default();
                 for (memory, words) in some.iter().zip(&words) {
                     writing.insert(tx, memory, words)?;

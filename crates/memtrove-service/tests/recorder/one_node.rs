@@ -8,6 +8,7 @@ use memtrove_core::{ConversationId, Error, Json, Resource};
 use memtrove_service::conversations::AppendRequest;
 use memtrove_service::recorder::{Cancel, Ended, Replay};
 use memtrove_service::{RecorderBackend, RecorderSettings, Services, Settings};
+use memtrove_store::AllTenants;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use uuid::Uuid;
@@ -244,7 +245,7 @@ async fn a_tree_that_went_in_another_way_takes_its_recordings_with_it_too() {
     let services = world.services.clone();
     tokio::spawn(async move { services.run_tasks(async { drop(stopped.await) }).await });
     let delete = "UPDATE groups SET deleted_at = 1";
-    world.store.write("test", move |tx| tx.execute(delete, &[])).await.unwrap();
+    world.store.write(AllTenants, "test", move |tx| tx.execute(delete, &[])).await.unwrap();
     assert_eq!(ended_within(&recording, AT_ONCE * 5).await, Ended::Cancelled);
 }
 

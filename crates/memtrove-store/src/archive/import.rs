@@ -6,7 +6,7 @@ use super::mark::{Mark, PLAIN_CONTENT};
 use super::numbers::Numbers;
 use super::tables::{By, Column, Owner, TABLES, Table};
 use super::{ArchiveError, rows};
-use crate::{Store, StoreError, TextDocument, Tx, TxExt, Value, meta, nodes, vault};
+use crate::{AllTenants, Store, StoreError, TextDocument, Tx, TxExt, Value, meta, nodes, vault};
 use memtrove_core::Timestamp;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ impl Import {
             }
             admit(tx, &about, tenants.as_ref())
         };
-        let mark = store.write("import_begin", begin).await?;
+        let mark = store.write(AllTenants, "import_begin", begin).await?;
         Ok(Self { store, header, terms, mark, seen: 0, complete: true })
     }
 
@@ -87,7 +87,7 @@ impl Import {
             put(tx, &batch, &done, &terms)?;
             Ok(done.put(tx)?)
         };
-        self.store.write("import", write).await.map_err(|error| match error {
+        self.store.write(AllTenants, "import", write).await.map_err(|error| match error {
             ArchiveError::Store(StoreError::Constraint(what)) => ArchiveError::Refused(format!(
                 "a row of table {table} cannot be taken in, because the store has one under the same key ({what}): import \
                  into an empty store"
@@ -106,7 +106,7 @@ impl Import {
         progress: impl Fn(ArchiveProgress) + Send + Sync + 'static,
     ) -> Result<ImportOutcome, ArchiveError> {
         let (numbers, moved) = (self.header.numbers, self.mark.moved);
-        self.store.write("import_numbers", move |tx| numbers.are_given(tx, &moved)).await?;
+        self.store.write(AllTenants, "import_numbers", move |tx| numbers.are_given(tx, &moved)).await?;
         let tenant = self.header.tenant.clone();
         // Rows of many tenants among those of others cannot be told apart.
         let compared = self.complete && (self.mark.fresh || tenant.is_some());
@@ -116,7 +116,7 @@ impl Import {
                 let of = Selection { tenant: tenant.as_deref(), shared };
                 checksum_moved_back(tx, &of, &moved, &progress)
             };
-            let held = self.store.read("import_compare", held).await?;
+            let held = self.store.read(AllTenants, "import_compare", held).await?;
             if held.digest != archive.digest {
                 return Err(ArchiveError::Refused(format!(
                     "the store does not hold what the archive holds: its digest is {} with {} rows, and the archive's is {} with \
@@ -125,7 +125,7 @@ impl Import {
                 )));
             }
         }
-        self.store.write("import_end", Mark::remove).await?;
+        self.store.write(AllTenants, "import_end", Mark::remove).await?;
         Ok(ImportOutcome { compared })
     }
 }
@@ -258,7 +258,7 @@ async fn try_keys(store: &Store, header: &Header) -> Result<(), ArchiveError> {
         vault::check(tx)?;
         Err(Trial::Passed)
     };
-    match store.write("import_trial", trial).await {
+    match store.write(AllTenants, "import_trial", trial).await {
         Ok(()) | Err(Trial::Passed) => Ok(()),
         Err(Trial::Failed(StoreError::Schema(why))) => Err(ArchiveError::Refused(format!(
             "what the archive holds could not be read here. With it in the store, a start would be refused: {why}"

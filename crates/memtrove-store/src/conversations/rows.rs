@@ -29,7 +29,6 @@ pub fn head(
     user: &UserId,
     id: ConversationId,
 ) -> Result<Option<ConversationHead>, StoreError> {
-    tx.confine(tenant.as_str())?;
     tx.first(
         "SELECT c.group_id, c.parent_id, c.has_history, c.deleted_at, m.access_level, f.group_id FROM conversations c \
          LEFT JOIN memberships m ON m.group_id = c.group_id AND m.user_id = $3 \

@@ -24,7 +24,6 @@ pub struct Counted {
 
 /// The number of a scope, if anything was ever written in it.
 pub fn find(tx: &mut dyn Tx, scope: &Scope) -> Result<Option<ScopeId>, StoreError> {
-    tx.confine(scope.tenant().as_str())?;
     tx.first(
         "SELECT id FROM scopes WHERE tenant = $1 AND user_id = $2",
         &[scope.tenant().as_str().into(), scope.user().as_str().into()],
@@ -34,7 +33,6 @@ pub fn find(tx: &mut dyn Tx, scope: &Scope) -> Result<Option<ScopeId>, StoreErro
 
 /// Whose scope has this number; nobody's once its user was forgotten.
 pub fn get(tx: &mut dyn Tx, id: ScopeId) -> Result<Option<Scope>, StoreError> {
-    tx.confine("")?;
     tx.first("SELECT tenant, user_id FROM scopes WHERE id = $1", &[id.0.into()], |row| {
         Ok(Scope::listed(Tenant::listed(row.text(0)?.to_owned()), UserId(row.text(1)?.to_owned())))
     })
@@ -47,7 +45,6 @@ pub fn take_turn(tx: &mut dyn Tx, scope: &Scope) -> Result<(), StoreError> {
 
 /// The scope, made if it is new, locked until the unit of work ends.
 pub fn lock(tx: &mut dyn Tx, scope: &Scope) -> Result<Counted, StoreError> {
-    tx.confine(scope.tenant().as_str())?;
     let key = [scope.tenant().as_str().into(), scope.user().as_str().into()];
     let select =
         "SELECT id, file_count, event_count, open_block FROM scopes WHERE tenant = $1 AND user_id = $2";
@@ -65,7 +62,6 @@ pub fn lock(tx: &mut dyn Tx, scope: &Scope) -> Result<Counted, StoreError> {
 
 /// The scope with this number, locked until the unit of work ends; none once its user was forgotten.
 pub fn lock_known(tx: &mut dyn Tx, id: ScopeId) -> Result<Option<Counted>, StoreError> {
-    tx.confine("")?;
     tx.first_locked(
         "SELECT id, file_count, event_count, open_block FROM scopes WHERE id = $1",
         &[id.0.into()],

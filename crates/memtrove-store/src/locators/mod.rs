@@ -16,7 +16,7 @@ pub use address::{Address, NotAnAddress};
 pub use redis::probe;
 
 use self::redis::RedisLocators;
-use crate::{Store, StoreError};
+use crate::{AllTenants, Store, StoreError};
 use memtrove_core::ConversationId;
 use memtrove_core::identity::Tenant;
 use std::collections::{HashMap, HashSet};
@@ -113,7 +113,7 @@ impl Locators {
     pub async fn tell(&self, notices: Vec<Notice>, ttl: Duration) -> Result<(), StoreError> {
         match &self.place {
             LocatorBackend::Database(store) => {
-                store.write("tell_recordings", move |tx| database::tell(tx, &notices, ttl)).await
+                store.write(AllTenants, "tell_recordings", move |tx| database::tell(tx, &notices, ttl)).await
             }
             LocatorBackend::Redis(redis) => redis.tell(&notices, ttl).await,
         }
@@ -131,7 +131,11 @@ impl Locators {
         let node = self.node;
         match &self.place {
             LocatorBackend::Database(store) => {
-                store.write("confirm_recordings", move |tx| database::confirm(tx, node, &held, ttl)).await
+                store
+                    .write(AllTenants, "confirm_recordings", move |tx| {
+                        database::confirm(tx, node, &held, ttl)
+                    })
+                    .await
             }
             LocatorBackend::Redis(redis) => redis.confirm(node, &held, ttl).await,
         }
@@ -145,8 +149,8 @@ impl Locators {
     ) -> Result<HashMap<ConversationId, Locator>, StoreError> {
         match &self.place {
             LocatorBackend::Database(store) => {
-                let tenant = tenant.clone();
-                store.read("find_recordings", move |tx| database::find(tx, &tenant, &ids)).await
+                let of = tenant.clone();
+                store.read(tenant, "find_recordings", move |tx| database::find(tx, &of, &ids)).await
             }
             LocatorBackend::Redis(redis) => redis.find(tenant, &ids).await,
         }
@@ -155,7 +159,9 @@ impl Locators {
     /// Removes what ran out, where it does not go by itself.
     pub async fn purge(&self) -> Result<(), StoreError> {
         match &self.place {
-            LocatorBackend::Database(store) => store.write("purge_recordings", database::purge).await,
+            LocatorBackend::Database(store) => {
+                store.write(AllTenants, "purge_recordings", database::purge).await
+            }
             LocatorBackend::Redis(_) => Ok(()),
         }
     }

@@ -14,7 +14,6 @@ pub fn readable(
     ids: &[ConversationId],
 ) -> Result<HashSet<ConversationId>, StoreError> {
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
-    tx.confine(tenant.as_str())?;
     let found = tx.rows(
         "SELECT c.id FROM conversations c JOIN memberships m ON m.group_id = c.group_id AND m.user_id = $3 \
          LEFT JOIN forgotten_groups f ON f.group_id = c.group_id \

@@ -107,13 +107,11 @@ pub(super) fn scope_row(row: &dyn Row) -> Result<ScopeRow, StoreError> {
 
 /// A scope, if anything was ever written in it.
 pub fn find(tx: &mut dyn Tx, key: &ScopeKey) -> Result<Option<ScopeRow>, StoreError> {
-    tx.confine(key.tenant().as_str())?;
     tx.first(SELECT, &[key.hash().0.as_slice().into()], scope_row)
 }
 
 /// The scope, made if it is new, locked until the unit of work ends.
 pub fn lock(tx: &mut dyn Tx, key: &ScopeKey) -> Result<ScopeRow, StoreError> {
-    tx.confine(key.tenant().as_str())?;
     let hash = key.hash().0;
     if let Some(found) = tx.first_locked(SELECT, &[hash.as_slice().into()], scope_row)? {
         return Ok(found);
@@ -232,7 +230,6 @@ pub fn with_entries(
             )
         };
     }
-    tx.confine(tenant.as_str())?;
     let listed = |row: &dyn Row| Ok((scope_row(row)?, key(row, 6)?));
     let (tenant, after, limit) = (tenant.as_str().into(), after.0.into(), limit.into());
     match whose {

@@ -3,7 +3,7 @@
 use super::connection::{self, runtime};
 use super::feed;
 use super::worker::Outage;
-use super::{PostgresConfig, presence};
+use super::{PostgresConfig, presence, tx};
 use crate::StoreError;
 use futures_util::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -118,9 +118,11 @@ async fn follow_once(
     };
     let working = async move {
         let listen = format!(
-            "LISTEN {}; SET statement_timeout = '30s'; SET default_transaction_isolation = 'read committed'; {}",
+            "LISTEN {}; SET statement_timeout = '30s'; SET default_transaction_isolation = 'read committed'; {}; {}",
             feed::CHANNEL,
-            connection::KEEP_ALIVE
+            connection::KEEP_ALIVE,
+            // It numbers the changes of all tenants, and does nothing else.
+            tx::set_every_tenant()
         );
         client.batch_execute(&listen).await?;
         // While somebody must be alone this waits, and whoever uses the store waits for its connections.

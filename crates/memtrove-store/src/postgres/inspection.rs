@@ -5,11 +5,12 @@ mod cause;
 use super::connection::Session;
 use super::failure::Failure;
 pub use super::look;
+use super::migrations::DENIES_WITHOUT_TENANT;
 pub use super::migrations::{Schema, known as known_schema, refusal, works_with};
-use super::tx::PostgresTx;
+use super::tx::{PostgresTx, set_tenant};
 use super::{PostgresConfig, VOLATILE_CONNECTIONS, VOLATILE_SCHEMA, waiting};
 use crate::nodes::NodePlace;
-use crate::{StoreError, vault};
+use crate::{StoreError, TenantScope, vault};
 pub use cause::{Cause, diagnose};
 use memtrove_core::Clock;
 use tokio_postgres::{Client, Error, Row};
@@ -159,7 +160,7 @@ fn inspect_here(config: &PostgresConfig, clock: &dyn Clock) -> Result<Inspection
     let mut found = asked.map_err(|failure| failure.error)?;
     let is_ours = found.schema.is_some_and(|schema| schema.number == known_schema());
     found.readable = is_ours.then(|| {
-        let mut tx = PostgresTx::new(&mut session, &config.vault, false);
+        let mut tx = PostgresTx::new(&mut session, &config.vault, &TenantScope::All, false);
         let checked = vault::check(&mut tx);
         tx.roll_back();
         checked
@@ -176,7 +177,13 @@ async fn ask(client: &Client, clock: &dyn Clock) -> Result<Inspection, Error> {
         false => None,
     };
     let unnumbered = match is_there(client, "changes_outbox").await? {
-        true => unnumbered(&client.query_one(UNNUMBERED, &[]).await?)?,
+        true => {
+            // Policies of older schemas would take this for the name of a tenant.
+            if schema.is_some_and(|schema| schema.number >= DENIES_WITHOUT_TENANT) {
+                client.batch_execute(&set_tenant(&TenantScope::All)).await?;
+            }
+            unnumbered(&client.query_one(UNNUMBERED, &[]).await?)?
+        }
         false => None,
     };
     let nodes = match is_there(client, "nodes").await? {
@@ -261,34 +268,61 @@ SELECT id::text, version, age, host, process, settings FROM (
 WHERE age < $1 ORDER BY host, process, id";
 
 /// Tables whose rows say whose they are, and are therefore under row-level security; a test compares them with the schema.
-pub const PROTECTED: [&str; 20] = [
+pub const PROTECTED: [&str; 46] = [
+    "ancestry",
     "attachments",
+    "audit",
     "changes",
     "changes_outbox",
     "conversations",
     "data_keys",
+    "entries",
+    "event_blocks",
+    "events",
+    "file_idempotency",
+    "files",
+    "forgotten_groups",
+    "forgotten_members",
     "forgotten_users",
     "groups",
     "idempotency_keys",
     "jobs",
+    "meanings",
     "memberships",
+    "memories",
+    "memory_common_terms",
+    "memory_facts",
+    "memory_gone",
     "memory_idempotency",
     "memory_idempotency_users",
+    "memory_index",
+    "memory_pointers",
+    "memory_purges",
     "memory_scopes",
+    "memory_texts",
+    "memory_upgrades",
+    "memory_uses",
+    "memory_vectors",
+    "memory_versions",
     "past_members",
     "recordings",
     "scopes",
     "stream_events",
     "stream_kept",
+    "tasks",
+    "texts",
+    "texts_waiting",
     "transfers",
     "unindexed",
+    "unreadable_blocks",
 ];
 
-/// A dump that was made as the hint of pg_dump says leaves tables behind that do not apply their policy to their owner.
+/// In older schemas fewer tables say whose their rows are. A dump that was made as the hint of pg_dump says leaves tables behind that do not apply their policy to their owner.
 const UNFORCED: &str = "
 SELECT CASE nspname WHEN $2 THEN nspname || '.' ELSE '' END || relname FROM pg_class
 JOIN pg_namespace ON pg_namespace.oid = relnamespace
 WHERE relname = ANY($1) AND relkind IN ('r', 'p') AND nspname IN (current_schema(), $2)
+  AND EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = pg_class.oid AND attname = 'tenant' AND NOT attisdropped)
   AND NOT (relrowsecurity AND relforcerowsecurity AND EXISTS (SELECT 1 FROM pg_policy WHERE polrelid = pg_class.oid))
 ORDER BY 1";
 

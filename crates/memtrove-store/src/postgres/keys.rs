@@ -70,11 +70,14 @@ impl BusyKeys {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Job, StoreError, Tx};
+    use crate::{Job, StoreError, TenantScope, Tx};
 
     struct Numbered;
 
     impl Job for Numbered {
+        fn tenants(&self) -> &TenantScope {
+            &TenantScope::All
+        }
         fn run(&mut self, _: &mut dyn Tx) -> bool {
             true
         }

@@ -29,7 +29,16 @@ const STEPS: &[Step] = &[
     Step { name: "0006_texts", works_with: 6, sql: include_str!("migrations/0006_texts.sql") },
     // An older version would change what entries say and leave what they are found by.
     Step { name: "0007_statements", works_with: 7, sql: include_str!("migrations/0007_statements.sql") },
+    // An older version names no tenant in part of its work, and would see nothing there.
+    Step {
+        name: "0008_tenants",
+        works_with: DENIES_WITHOUT_TENANT,
+        sql: include_str!("migrations/0008_tenants.sql"),
+    },
 ];
+
+/// From this step on, who names no tenant sees nothing.
+pub(super) const DENIES_WITHOUT_TENANT: i64 = 8;
 
 /// How long a migration may take.
 const PATIENCE: Duration = Duration::from_secs(24 * 3600);

@@ -25,7 +25,7 @@ mod worker;
 
 use crate::damage::Damage;
 use crate::vault::{self, Vault};
-use crate::{Engine, Health, Job, StoreError, Tx};
+use crate::{Engine, Health, Job, StoreError, TenantScope, Tx};
 use connection::{Session, waiting};
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use follower::Follower;
@@ -38,6 +38,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::oneshot;
+pub use tx::set_every_tenant;
 use worker::{Outage, Worker, WorkerPool, WorkerRole};
 
 /// The schema that a store's volatile twin lives in.
@@ -98,12 +99,13 @@ pub fn migrate(config: &PostgresConfig) -> Result<(), StoreError> {
 /// Looks at a database on one connection, without changing anything of it.
 pub fn look<T: Send>(
     config: &PostgresConfig,
+    tenants: TenantScope,
     work: impl FnOnce(&mut dyn Tx) -> Result<T, StoreError> + Send,
 ) -> Result<T, StoreError> {
     waiting(|| {
         // It may take as long as it takes: an archive of everything is one look.
         let mut session = Session::connect_patiently(config)?;
-        let mut tx = tx::PostgresTx::new(&mut session, &config.vault, false);
+        let mut tx = tx::PostgresTx::new(&mut session, &config.vault, &tenants, false);
         let looked = work(&mut tx);
         tx.roll_back();
         looked

@@ -131,7 +131,7 @@ pub(super) fn search(
     };
     // How many trees there are and how rare the words decides which index is the better one.
     tx.send("SELECT set_config('plan_cache_mode', 'force_custom_plan', true)", &[])?;
-    match query.groups.as_deref() {
+    tx.by_terms(|tx| match query.groups.as_deref() {
         None => tx.query(
             "SELECT id, group_id, conversation_id, text FROM texts WHERE terms @@ CAST($1 AS tsquery)",
             &[expression.as_str().into()],
@@ -145,7 +145,7 @@ pub(super) fn search(
             Lock::None,
             &mut hit,
         ),
-    }
+    })
 }
 
 /// The query in the database's language; `None` when nothing can match.

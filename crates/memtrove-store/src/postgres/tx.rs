@@ -10,10 +10,12 @@ use crate::port::EachRow;
 use crate::vault::Vault;
 use crate::vectors::VectorIndex;
 use crate::{
-    Compaction, FeedEntry, Lock, Recorded, StoreError, TextDocument, TextHit, TextQuery, Tx, TxExt, Value,
+    Compaction, FeedEntry, Lock, Recorded, StoreError, TenantScope, TextDocument, TextHit, TextQuery, Tx,
+    TxExt, Value,
 };
 use futures_util::TryStreamExt;
 use futures_util::future::maybe_done;
+use memtrove_core::identity::Tenant;
 use memtrove_core::legacy_labels::POSTGRES_TENANT_SETTING;
 use std::borrow::Cow;
 use std::future::poll_fn;
@@ -45,8 +47,8 @@ pub(super) struct PostgresTx<'s> {
     held: Vec<i64>,
     /// Whether an answer of the database was waited for.
     waited: bool,
-    /// Whose rows it sees; everybody's if nobody said.
-    tenant: Option<String>,
+    /// Whose rows the policies let it see.
+    tenants: &'s TenantScope,
     /// Why a statement failed: nothing more runs then.
     failed: Option<Failure>,
     /// Whether the feed has something to be numbered.
@@ -66,7 +68,12 @@ pub(super) enum Committed {
 }
 
 impl<'s> PostgresTx<'s> {
-    pub(super) fn new(session: &'s mut Session, vault: &'s Arc<Vault>, writable: bool) -> Self {
+    pub(super) fn new(
+        session: &'s mut Session,
+        vault: &'s Arc<Vault>,
+        tenants: &'s TenantScope,
+        writable: bool,
+    ) -> Self {
         Self {
             session,
             vault,
@@ -77,7 +84,7 @@ impl<'s> PostgresTx<'s> {
             wanted: None,
             held: Vec::new(),
             waited: false,
-            tenant: None,
+            tenants,
             failed: None,
             told: false,
             gathered: None,
@@ -187,13 +194,8 @@ impl<'s> PostgresTx<'s> {
         if !self.begun {
             self.begun = true;
             let begin = if self.writable { "BEGIN" } else { "BEGIN READ ONLY" };
-            self.control(match &self.tenant {
-                None => Cow::Borrowed(begin),
-                Some(tenant) => {
-                    format!("{begin}; SET LOCAL {POSTGRES_TENANT_SETTING} = '{}'", tenant.replace('\'', "''"))
-                        .into()
-                }
-            });
+            // One message: to name the tenant costs no round trip.
+            self.control(format!("{begin}; {}", set_tenant(self.tenants)));
         }
         Ok(())
     }
@@ -229,11 +231,41 @@ impl<'s> PostgresTx<'s> {
         Ok(())
     }
 
+    /// Runs a query that finds rows by terms which name their tenant or scope. Only then the database uses its index of
+    /// terms: see the migration that made the policies.
+    pub(super) fn by_terms<T>(
+        &mut self,
+        query: impl FnOnce(&mut Self) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        const SAY: &str = "SELECT set_config('memtrove.names_tenant_in_terms', $1, true)";
+        self.send(SAY, &["on".into()])?;
+        let found = query(self);
+        // Also where whoever looks at rows refused one: the transaction may go on. After a failure it does not.
+        if self.failed.is_none() {
+            self.send(SAY, &["off".into()])?;
+        }
+        found
+    }
+
     fn statement(&mut self, sql: &str, params: &[Value<'_>]) -> Result<Statement, StoreError> {
         let types: Vec<Type> = params.iter().map(type_of).collect();
         let statement = self.session.statement(sql, &types).map_err(|failure| self.fail(failure))?;
         Ok(statement)
     }
+}
+
+/// What the policies read as every tenant. No tenant has a control character in its name.
+const EVERY_TENANT: &str = "\u{1}all";
+
+/// Names the tenants of a transaction to the policies, until it ends.
+pub(super) fn set_tenant(tenants: &TenantScope) -> String {
+    let name = tenants.tenant().map_or(EVERY_TENANT, Tenant::as_str);
+    format!("SET LOCAL {POSTGRES_TENANT_SETTING} = '{}'", name.replace('\'', "''"))
+}
+
+/// Names all tenants to the policies, for as long as the session lasts.
+pub fn set_every_tenant() -> String {
+    format!("SET {POSTGRES_TENANT_SETTING} = '{EVERY_TENANT}'")
 }
 
 /// Runs work of the engine itself in a transaction of its own, again where another came first.
@@ -243,7 +275,7 @@ pub(super) fn alone(
     work: impl Fn(&mut dyn Tx) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     for _ in 0..ALONE_TRIES {
-        let mut tx = PostgresTx::new(session, vault, true);
+        let mut tx = PostgresTx::new(session, vault, &TenantScope::All, true);
         let done = work(&mut tx);
         let failure = match (tx.failure(), done) {
             (Some(failure), _) => {
@@ -388,17 +420,6 @@ impl Tx for PostgresTx<'_> {
         let message = async move { client.execute_raw(&statement, [Parameter::Int(number)]).await.map(drop) };
         self.session.post(message);
         Ok(())
-    }
-
-    fn confine(&mut self, tenant: &str) -> Result<(), StoreError> {
-        if self.tenant.as_deref() == Some(tenant) {
-            return self.healthy();
-        }
-        self.tenant = Some(tenant.to_owned());
-        if !self.begun {
-            return self.healthy();
-        }
-        self.send("SELECT set_config($1, $2, true)", &[POSTGRES_TENANT_SETTING.into(), tenant.into()])
     }
 
     fn record_change(&mut self, change: &FeedEntry<'_>) -> Result<Recorded, StoreError> {

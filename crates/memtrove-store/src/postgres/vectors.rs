@@ -224,8 +224,7 @@ impl VectorIndex for PostgresTx<'_> {
             "SELECT no, seq FROM memory_vectors WHERE {} AND dimensions = {length} ORDER BY {order} LIMIT {limit}",
             all.sql
         );
-        let tx: &mut dyn Tx = self;
-        let found = tx.rows(&sql, &all.params, named)?;
+        let found = self.rows_of(&sql, &all.params, !words.is_empty(), named)?;
         if care == Care::Exact {
             self.prepare_walk(limit, Care::Quick)?;
         }
@@ -262,8 +261,7 @@ impl VectorIndex for PostgresTx<'_> {
              ORDER BY (SELECT COALESCE(SUM(asked.worth), 0) FROM unnest({keys}, {weights}) AS asked (term, worth) \
              WHERE asked.term = ANY(v.terms)) DESC, {order} no DESC LIMIT {limit}"
         );
-        let tx: &mut dyn Tx = self;
-        tx.rows(&sql, &all.params, named)
+        self.rows_of(&sql, &all.params, true, named)
     }
 
     fn term_counts(
@@ -273,7 +271,6 @@ impl VectorIndex for PostgresTx<'_> {
         terms: &[u64],
     ) -> Result<TermCounts, StoreError> {
         let keys: Vec<i64> = terms.iter().map(|digest| term_key(scope, *digest)).collect();
-        let tx: &mut dyn Tx = self;
         // A scope that an older version counted has no number of entries yet.
         let sql = format!(
             "SELECT COALESCE(CAST(ROUND(c.share * e.entries) AS BIGINT), (SELECT COUNT(*) FROM \
@@ -292,7 +289,7 @@ impl VectorIndex for PostgresTx<'_> {
             eyes.user.into(),
             eyes.client.into(),
         ];
-        let counted = tx.rows(&sql, &params, |row| Ok((row.int(0)?, row.int(1)?)))?;
+        let counted = self.rows_of(&sql, &params, true, |row| Ok((row.int(0)?, row.int(1)?)))?;
         let entries = counted.first().map_or(0, |(_, entries)| *entries);
         Ok(TermCounts { entries, counts: counted.into_iter().map(|(count, _)| count).collect() })
     }
@@ -337,8 +334,8 @@ impl VectorIndex for PostgresTx<'_> {
         let all = Conditions::new(scope, filter, &words);
         let limit = most.map_or(String::new(), |most| format!(" LIMIT {most}"));
         let sql = format!("SELECT COUNT(*) FROM (SELECT 1 FROM memory_vectors WHERE {}{limit}) x", all.sql);
-        let tx: &mut dyn Tx = self;
-        Ok(tx.first(&sql, &all.params, |row| row.int(0))?.unwrap_or_default())
+        let counted = self.rows_of(&sql, &all.params, !words.is_empty(), |row| row.int(0))?;
+        Ok(counted.first().copied().unwrap_or_default())
     }
 
     fn list(
@@ -352,12 +349,23 @@ impl VectorIndex for PostgresTx<'_> {
         let mut all = Conditions::new(scope, filter, &words);
         all.and("no > $", after.into());
         let sql = format!("SELECT no, seq FROM memory_vectors WHERE {} ORDER BY no LIMIT {limit}", all.sql);
-        let tx: &mut dyn Tx = self;
-        tx.rows(&sql, &all.params, named)
+        self.rows_of(&sql, &all.params, !words.is_empty(), named)
     }
 }
 
 impl PostgresTx<'_> {
+    /// The rows of a query; `by_terms` if it looks for words, which say whose scope they are of.
+    fn rows_of<T>(
+        &mut self,
+        sql: &str,
+        params: &[Value<'_>],
+        by_terms: bool,
+        map: impl FnMut(&dyn Row) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let rows = |tx: &mut Self| (tx as &mut dyn Tx).rows(sql, params, map);
+        if by_terms { self.by_terms(rows) } else { rows(self) }
+    }
+
     /// Says how the next walk is to be done, for this unit of work. The best way depends on what is asked for (words that many
     /// have or few), so each statement is planned for it, which takes a tenth of a millisecond.
     fn prepare_walk(&mut self, limit: usize, care: Care) -> Result<(), StoreError> {

@@ -240,7 +240,8 @@ impl Worker {
             return RunOutcome::Done(Err(StoreError::Broken("a connection is not there".into())));
         };
         let keys = Arc::clone(&self.crew.keys);
-        let mut tx = PostgresTx::new(session, &self.crew.config.vault, self.crew.role == WorkerRole::Writer)
+        let (tenants, writable) = (job.tenants().clone(), self.crew.role == WorkerRole::Writer);
+        let mut tx = PostgresTx::new(session, &self.crew.config.vault, &tenants, writable)
             .with_keys(&keys, std::mem::take(own));
         let ran = catch_unwind(AssertUnwindSafe(|| job.run(&mut tx)));
         (*own, *wanted) = tx.take_keys();

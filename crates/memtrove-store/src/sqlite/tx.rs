@@ -242,10 +242,6 @@ impl Tx for SqliteTx<'_> {
         self.healthy()
     }
 
-    fn confine(&mut self, _: &str) -> Result<(), StoreError> {
-        self.healthy()
-    }
-
     fn record_change(&mut self, change: &FeedEntry<'_>) -> Result<Recorded, StoreError> {
         feed::record(self, change)
     }

@@ -5,7 +5,7 @@ use memtrove_core::changes::RecordedChange;
 use memtrove_core::identity::Tenant;
 use memtrove_core::{Timestamp, UserId};
 use memtrove_store::changes::{self, Bounds, Change, ChangeKind};
-use memtrove_store::{Store, StoreError, Tx, TxExt};
+use memtrove_store::{AllTenants, Store, StoreError, Tx, TxExt};
 use std::time::Duration;
 use tokio::task::JoinSet;
 
@@ -25,7 +25,8 @@ fn record(tx: &mut dyn Tx, name: &str, second: i64, user: &str, resource: &str) 
 /// Records changes of one tenant, one unit of work each: the second it happened in, and the user.
 async fn tell(store: &Store, name: &'static str, told: &'static [(i64, &'static str)]) {
     for (second, user) in told {
-        let written = store.write("suite", move |tx| record(tx, name, *second, user, "notes/today"));
+        let written =
+            store.write(AllTenants, "suite", move |tx| record(tx, name, *second, user, "notes/today"));
         written.await.unwrap();
     }
     // Their numbers may come a moment after the commit.
@@ -34,7 +35,7 @@ async fn tell(store: &Store, name: &'static str, told: &'static [(i64, &'static 
 
 async fn feed(store: &Store, name: &'static str) -> Vec<RecordedChange> {
     store.settle().await.unwrap();
-    let read = store.read("suite", move |tx| changes::page(tx, &tenant(name), 0, i64::MAX));
+    let read = store.read(AllTenants, "suite", move |tx| changes::page(tx, &tenant(name), 0, i64::MAX));
     read.await.unwrap()
 }
 
@@ -43,19 +44,20 @@ async fn numbers(store: &Store, name: &'static str) -> Vec<i64> {
 }
 
 async fn bounds(store: &Store, name: &'static str) -> (i64, i64) {
-    let read = store.read("suite", move |tx| changes::bounds(tx, &tenant(name)));
+    let read = store.read(AllTenants, "suite", move |tx| changes::bounds(tx, &tenant(name)));
     let Bounds { oldest, newest } = read.await.unwrap();
     (oldest, newest)
 }
 
 async fn trim(store: &Store, name: &'static str, before: i64, batch: i64) -> u64 {
-    let trimmed = store.write("suite", move |tx| changes::trim(tx, &tenant(name), at(before), batch));
+    let trimmed =
+        store.write(AllTenants, "suite", move |tx| changes::trim(tx, &tenant(name), at(before), batch));
     trimmed.await.unwrap()
 }
 
 pub async fn a_change_comes_back_as_it_was_recorded(fixture: impl Fixture) {
     let store = fixture.store();
-    let written = store.write("suite", |tx| {
+    let written = store.write(AllTenants, "suite", |tx| {
         let evicted = Change {
             kind: ChangeKind::ConversationEvicted,
             user: None,
@@ -85,9 +87,9 @@ pub async fn a_change_comes_back_as_it_was_recorded(fixture: impl Fixture) {
         },
     ];
     assert_eq!(feed(store, "a").await, expected);
-    let second = store.read("suite", |tx| changes::page(tx, &tenant("a"), 1, 10));
+    let second = store.read(AllTenants, "suite", |tx| changes::page(tx, &tenant("a"), 1, 10));
     assert_eq!(second.await.unwrap(), expected[1..]);
-    let first = store.read("suite", |tx| changes::page(tx, &tenant("a"), 0, 1));
+    let first = store.read(AllTenants, "suite", |tx| changes::page(tx, &tenant("a"), 0, 1));
     assert_eq!(first.await.unwrap(), expected[..1]);
 }
 
@@ -111,7 +113,7 @@ pub async fn changes_are_numbered_in_the_order_of_the_commits_whatever_fails(fix
         writers.spawn(async move {
             let mut kept = 0;
             for round in 0..20 {
-                let written = store.write("suite", move |tx| {
+                let written = store.write(AllTenants, "suite", move |tx| {
                     // The counter is under a lock until the commit, so it says in which order they happened.
                     let count = tx.first(
                         "UPDATE suite_counters SET n = n + 1 WHERE id = 1 RETURNING n",
@@ -148,9 +150,9 @@ pub async fn numbers_are_never_used_twice(mut fixture: impl Fixture) {
     assert_eq!(trim(fixture.store(), "a", 100, 10).await, 2, "the newest stays, however old it is");
     assert_eq!(trim(fixture.store(), "a", 100, 10).await, 0);
     assert_eq!(numbers(fixture.store(), "a").await, [3]);
-    let forgotten = fixture
-        .store()
-        .write("suite", |tx| changes::forget_user(tx, &tenant("a"), &UserId("alice".into()), 0, 10, 3));
+    let forgotten = fixture.store().write(AllTenants, "suite", |tx| {
+        changes::forget_user(tx, &tenant("a"), &UserId("alice".into()), 0, 10, 3)
+    });
     assert_eq!(forgotten.await.unwrap(), None);
     fixture.reopen().await;
     tell(fixture.store(), "a", &[(4, "bob")]).await;
@@ -162,7 +164,8 @@ pub async fn trimming_removes_the_oldest_in_batches(fixture: impl Fixture) {
     tell(store, "a", &[(1, "a"), (2, "a"), (3, "a"), (9, "a"), (4, "a"), (5, "a")]).await;
     tell(store, "old", &[(1, "a")]).await;
     tell(store, "young", &[(8, "a"), (9, "a")]).await;
-    let trimmable = async || store.read("suite", |tx| changes::trimmable(tx, at(7))).await.unwrap();
+    let trimmable =
+        async || store.read(AllTenants, "suite", |tx| changes::trimmable(tx, at(7))).await.unwrap();
     assert_eq!(trimmable().await, [tenant("a"), tenant("old")]);
     assert_eq!(trim(store, "a", 7, 2).await, 2);
     assert_eq!(bounds(store, "a").await, (3, 6));
@@ -193,7 +196,7 @@ pub async fn forgetting_a_user_blanks_its_changes_step_by_step(fixture: impl Fix
     let mut steps = Vec::new();
     let mut from = Some(0);
     while let Some(number) = from {
-        let step = store.write("suite", move |tx| {
+        let step = store.write(AllTenants, "suite", move |tx| {
             changes::forget_user(tx, &tenant("a"), &UserId("alice".into()), number, 2, 6)
         });
         from = step.await.unwrap();
@@ -230,7 +233,7 @@ pub async fn a_commit_is_announced_to_those_who_listen(fixture: impl Fixture) {
     tokio::time::sleep(Duration::from_millis(300)).await;
     let mut commits = store.commits();
     assert!(!commits.has_changed().unwrap(), "what was before is not announced");
-    let refused = store.write("suite", |tx| {
+    let refused = store.write(AllTenants, "suite", |tx| {
         record(tx, "a", 2, "alice", "notes")?;
         Err::<(), _>(Failure::Refused)
     });

@@ -8,7 +8,7 @@ use memtrove_store::conversations::embeddings::{self, EmbeddedText, Text};
 use memtrove_store::conversations::pieces::Piece;
 use memtrove_store::conversations::{entries, groups};
 use memtrove_store::files::forget;
-use memtrove_store::{Store, StoreError, TextDocument, Tx};
+use memtrove_store::{AllTenants, Store, StoreError, TextDocument, Tx};
 use uuid::Uuid;
 
 fn entry(number: u128) -> EntryId {
@@ -64,7 +64,7 @@ async fn planted(store: &Store) {
 }
 
 async fn waiting(store: &Store) -> Vec<Text> {
-    let read = store.read("suite", |tx| embeddings::waiting(tx, 100, usize::MAX));
+    let read = store.read(AllTenants, "suite", |tx| embeddings::waiting(tx, 100, usize::MAX));
     read.await.unwrap().unwrap_or_default().texts
 }
 
@@ -102,7 +102,7 @@ async fn put(store: &Store, texts: Vec<Text>, model: Option<&'static str>) {
 
 /// What a tree has after a change.
 async fn changed(store: &Store, number: u128, after: i64) -> Vec<EmbeddedText> {
-    let read = store.read("suite", move |tx| {
+    let read = store.read(AllTenants, "suite", move |tx| {
         let mut found = Vec::new();
         embeddings::changed(tx, tree(number).0, after, &mut |text| found.push(text))?;
         Ok::<_, StoreError>(found)
@@ -112,7 +112,7 @@ async fn changed(store: &Store, number: u128, after: i64) -> Vec<EmbeddedText> {
 
 /// The last change of a tree.
 async fn last_change(store: &Store, number: u128) -> i64 {
-    let read = store.read("suite", move |tx| {
+    let read = store.read(AllTenants, "suite", move |tx| {
         let scope = memtrove_store::conversations::search::Scope::Member(user("bob"));
         let trees = embeddings::trees(tx, &tenant(), &scope)?;
         Ok::<_, StoreError>(trees.into_iter().find(|found| found.group == tree(number).0).unwrap())
@@ -121,7 +121,7 @@ async fn last_change(store: &Store, number: u128) -> i64 {
 }
 
 async fn tail(store: &Store, number: u128) -> Vec<String> {
-    let read = store.read("suite", move |tx| embeddings::tail(tx, tree(number).0));
+    let read = store.read(AllTenants, "suite", move |tx| embeddings::tail(tx, tree(number).0));
     read.await.unwrap().into_iter().map(|text| text.text).collect()
 }
 
@@ -145,9 +145,10 @@ pub async fn texts_are_numbered_in_the_order_they_are_written(fixture: impl Fixt
 pub async fn what_was_taken_in_is_no_longer_waiting(fixture: impl Fixture) {
     let store = fixture.store();
     planted(store).await;
-    let two = store.read("suite", |tx| embeddings::waiting(tx, 2, usize::MAX)).await.unwrap().unwrap();
+    let two =
+        store.read(AllTenants, "suite", |tx| embeddings::waiting(tx, 2, usize::MAX)).await.unwrap().unwrap();
     assert_eq!((two.texts.len(), two.texts[1].no), (2, two.numbers[1]));
-    let one = store.read("suite", |tx| embeddings::waiting(tx, 100, 1)).await.unwrap().unwrap();
+    let one = store.read(AllTenants, "suite", |tx| embeddings::waiting(tx, 100, 1)).await.unwrap().unwrap();
     assert_eq!(one.texts.len(), 1, "no more than one once there are so many bytes");
 
     put(store, two.texts, Some("m")).await;
@@ -158,7 +159,7 @@ pub async fn what_was_taken_in_is_no_longer_waiting(fixture: impl Fixture) {
     assert_eq!(left, ["carpenter", "Bob: cabbages?"]);
     take_in(store, Some("m")).await;
     assert!(waiting(store).await.is_empty());
-    assert!(!store.read("suite", |tx| tx.has_untaken_texts()).await.unwrap());
+    assert!(!store.read(AllTenants, "suite", |tx| tx.has_untaken_texts()).await.unwrap());
 }
 
 pub async fn no_number_that_was_taken_in_is_given_again(fixture: impl Fixture) {
@@ -238,7 +239,7 @@ pub async fn texts_of_another_model_are_outdated(fixture: impl Fixture) {
         put(store, vec![text.clone()], model).await;
     }
     let outdated = |model: &'static str, limit| {
-        store.read("suite", move |tx| {
+        store.read(AllTenants, "suite", move |tx| {
             let found = embeddings::outdated(tx, model, limit, usize::MAX)?;
             Ok::<_, StoreError>((found.len(), embeddings::count_outdated(tx, model)?))
         })

@@ -10,7 +10,7 @@ use memtrove_store::conversations::rows::{self, NewConversation};
 use memtrove_store::conversations::{ancestry, entries, groups, memberships, search};
 use memtrove_store::files::forget::{self, Forget, Removed, Step};
 use memtrove_store::files::scopes;
-use memtrove_store::{Store, StoreError, TextDocument, Traces, Tx, TxExt};
+use memtrove_store::{AllTenants, Store, StoreError, TextDocument, Traces, Tx, TxExt};
 use uuid::Uuid;
 
 /// Everything happens at once: what belongs to a forget is not decided by a clock.
@@ -37,7 +37,7 @@ pub(super) async fn write<T: Send + 'static>(
     store: &Store,
     work: impl Fn(&mut dyn Tx) -> Result<T, StoreError> + Send + 'static,
 ) -> T {
-    store.write("suite", work).await.unwrap()
+    store.write(AllTenants, "suite", work).await.unwrap()
 }
 
 /// A tree of this owner, with everybody in it who writes.
@@ -128,7 +128,7 @@ pub(super) async fn steps(store: &Store, forget: &Forget, step: Step, rows: i64)
 
 /// Whose names stand on a tree's entries, in their order.
 async fn authors(store: &Store, number: u128) -> Vec<Option<String>> {
-    let named = store.read("suite", move |tx| {
+    let named = store.read(AllTenants, "suite", move |tx| {
         tx.rows(
             "SELECT user_id FROM entries WHERE group_id = $1 ORDER BY ord",
             &[tree(number).0.0.into()],
@@ -198,7 +198,7 @@ pub async fn a_forgotten_tree_is_closed_at_once_and_goes_step_by_step(fixture: i
     let forgets = detach(store).await;
     write(store, |tx| plant(tx, 10, "alice", &[])).await;
     let seen = |number| {
-        store.read("suite", move |tx| {
+        store.read(AllTenants, "suite", move |tx| {
             Ok::<_, StoreError>(
                 rows::head(tx, &tenant(), &user("bob"), tree(number).1)?.map(|head| head.deleted),
             )
@@ -286,7 +286,7 @@ pub async fn a_forgotten_scope_goes_step_by_step_and_is_counted(fixture: impl Fi
     .await;
 
     let forgets = detach(store).await;
-    let found = store.read("suite", |tx| scopes::find(tx, &alice()));
+    let found = store.read(AllTenants, "suite", |tx| scopes::find(tx, &alice()));
     assert_eq!(found.await.unwrap(), None, "out of reach at once");
     let (count_of_steps, removed) = steps(store, &forgets[0], forget::clear_scope, 4).await;
 
@@ -318,9 +318,9 @@ pub async fn the_end_of_one_forget_is_not_the_end_of_another(fixture: impl Fixtu
     write(store, move |tx| forget::set_cleared(tx, &first)).await;
 
     assert_eq!(authors(store, 1).await, [None, Some("alice".into())]);
-    let left = store.read("suite", forget::unfinished).await.unwrap();
+    let left = store.read(AllTenants, "suite", forget::unfinished).await.unwrap();
     assert_eq!(left.len(), 1);
-    let unscrubbed = store.read("suite", forget::unscrubbed).await.unwrap();
+    let unscrubbed = store.read(AllTenants, "suite", forget::unscrubbed).await.unwrap();
     assert!(!unscrubbed.is_empty() && unscrubbed.traces == Traces::Pages);
     let second = left[0].clone();
     steps(store, &second, forget::anonymize, 100).await;

@@ -15,7 +15,7 @@ use memtrove_store::memories::idempotency::{self, Key};
 use memtrove_store::memories::purge::{self, Selector};
 use memtrove_store::memories::writing::Writing;
 use memtrove_store::memories::{entries, pointers, texts, versions};
-use memtrove_store::{Store, StoreError, Tx};
+use memtrove_store::{AllTenants, Store, StoreError, Tx};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -84,7 +84,7 @@ async fn reword(store: &Store, memories: Vec<Memory>) {
 
 async fn is_there(store: &Store, number: u128) -> bool {
     let id = MemoryId(Uuid::from_u128(number));
-    store.read("suite", move |tx| entries::get(tx, &tenant(), id)).await.unwrap().is_some()
+    store.read(AllTenants, "suite", move |tx| entries::get(tx, &tenant(), id)).await.unwrap().is_some()
 }
 
 /// Forgotten memories are out of reach at once, say nothing before the first of them goes, and go step by step; those that
@@ -128,7 +128,7 @@ pub async fn replaced_texts_go_with_their_memory(fixture: impl Fixture) {
     remember(store, vec![now.clone()]).await;
     let id = now.id;
     let said = || async move {
-        let texts = store.read("suite", move |tx| texts::list(tx, id)).await.unwrap();
+        let texts = store.read(AllTenants, "suite", move |tx| texts::list(tx, id)).await.unwrap();
         texts.into_iter().map(|one| (one.version, one.text.unwrap())).collect::<Vec<_>>()
     };
     for version in 2..=versions::KEPT + 3 {
@@ -155,7 +155,7 @@ pub async fn replaced_texts_go_with_their_memory(fixture: impl Fixture) {
     assert_eq!(kept.last(), Some(&(last, format!("text {}", last - 1))));
 
     write(store, move |tx| texts::unsay(tx, &tenant(), id)).await;
-    let unsaid = store.read("suite", move |tx| texts::list(tx, id)).await.unwrap();
+    let unsaid = store.read(AllTenants, "suite", move |tx| texts::list(tx, id)).await.unwrap();
     assert_eq!(unsaid.len(), kept.len(), "that there was another text is known");
     assert!(unsaid.iter().all(|one| one.text.is_none()));
     now.version += 1;
@@ -168,7 +168,7 @@ pub async fn replaced_texts_go_with_their_memory(fixture: impl Fixture) {
         writing.finish(tx)
     })
     .await;
-    let shown = store.read("suite", move |tx| texts::list(tx, id)).await.unwrap();
+    let shown = store.read(AllTenants, "suite", move |tx| texts::list(tx, id)).await.unwrap();
     assert!(shown.iter().all(|one| one.text.is_none()), "others see it now than those it was said to");
 
     write(store, move |tx| {
@@ -224,8 +224,10 @@ pub async fn a_forgotten_author_is_found_in_scopes_of_others(fixture: impl Fixtu
     remember(store, vec![memory(6, &project(), "alice", json!({}))]).await;
 
     let last = begun.last_memory;
-    let found =
-        store.read("suite", move |tx| entries::shared_by(tx, &tenant(), "alice", last, 10)).await.unwrap();
+    let found = store
+        .read(AllTenants, "suite", move |tx| entries::shared_by(tx, &tenant(), "alice", last, 10))
+        .await
+        .unwrap();
     let found: Vec<u128> = found.iter().map(|stored| stored.memory.id.0.as_u128()).collect();
     assert_eq!(found, [2, 3, 4]);
     write(store, move |tx| entries::blank_private(tx, &tenant(), "alice", last)).await;
@@ -255,7 +257,9 @@ pub async fn keys_whose_answers_tell_of_a_user_are_forgotten(fixture: impl Fixtu
     steps(store, &begun, forget::clear_memory_names, 1).await;
     for (name, kept) in [("1", false), ("2", false), ("3", true)] {
         let found = store
-            .read("suite", move |tx| idempotency::find(tx, &tenant(), &key(name), Timestamp::from_micros(0)))
+            .read(AllTenants, "suite", move |tx| {
+                idempotency::find(tx, &tenant(), &key(name), Timestamp::from_micros(0))
+            })
             .await
             .unwrap();
         assert_eq!(found.map(|found| found.answer).as_deref() == Some("an answer"), kept, "{name}");
@@ -285,7 +289,7 @@ pub async fn pointers_are_due_when_their_document_changes(fixture: impl Fixture)
     )
     .await;
     let due = async || {
-        let due = store.read("suite", |tx| pointers::due(tx, 10)).await.unwrap();
+        let due = store.read(AllTenants, "suite", |tx| pointers::due(tx, 10)).await.unwrap();
         due.iter().map(|due| due.no.0).collect::<Vec<_>>()
     };
     assert_eq!(due().await, [] as [i64; 0]);

@@ -8,7 +8,7 @@ use memtrove_store::changes::{self, Change, ChangeKind};
 use memtrove_store::nodes::{self, Node};
 use memtrove_store::rates::{self, Draw, Grant, Measure};
 use memtrove_store::stream::{self, NewEvent};
-use memtrove_store::{Store, StoreError, Tx, leases};
+use memtrove_store::{AllTenants, Store, StoreError, Tx, leases};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
@@ -20,7 +20,7 @@ async fn write<T: Send + 'static>(
     store: &Store,
     work: impl Fn(&mut dyn Tx) -> Result<T, StoreError> + Send + 'static,
 ) -> T {
-    store.write("suite", work).await.unwrap()
+    store.write(AllTenants, "suite", work).await.unwrap()
 }
 
 pub async fn a_lease_is_one_node_s_until_it_runs_out(fixture: impl Fixture) {
@@ -49,7 +49,7 @@ pub async fn of_many_who_ask_for_a_lease_one_gets_it(fixture: impl Fixture) {
         let store = store.clone();
         asked.spawn(async move {
             let take = move |tx: &mut dyn Tx| leases::take(tx, "x", Uuid::from_u128(holder), at(0), at(15));
-            store.write("suite", take).await.unwrap()
+            store.write(AllTenants, "suite", take).await.unwrap()
         });
     }
     let got = asked.join_all().await;
@@ -67,7 +67,7 @@ pub async fn a_node_is_there_for_as_long_as_it_says_so(fixture: impl Fixture) {
     for (id, seen) in [(1, 2), (2, 2), (2, 9)] {
         write(store, move |tx| nodes::beat(tx, &node(id, seen))).await;
     }
-    let seen = |since| store.read("suite", move |tx| nodes::seen_since(tx, at(since)));
+    let seen = |since| store.read(AllTenants, "suite", move |tx| nodes::seen_since(tx, at(since)));
     assert_eq!(seen(2).await.unwrap(), [node(1, 2), node(2, 9)]);
     assert_eq!(seen(3).await.unwrap(), [node(2, 9)]);
     write(store, |tx| nodes::purge(tx, at(3))).await;
@@ -87,7 +87,7 @@ pub async fn a_bucket_gives_no_piece_twice_and_no_more_than_it_holds(fixture: im
         let store = store.clone();
         draws.spawn(async move {
             let draw = move |tx: &mut dyn Tx| rates::draw(tx, &[calls(1, 1 + number % 5)], 5_000);
-            store.write("suite", draw).await.unwrap()
+            store.write(AllTenants, "suite", draw).await.unwrap()
         });
     }
     let mut grants: Vec<Grant> = draws.join_all().await.into_iter().flatten().flatten().collect();
@@ -146,7 +146,8 @@ async fn tell(store: &Store, memory: u128, scope: u8, author: Option<&'static st
 async fn told(store: &Store, after: i64) -> Vec<(i64, Option<String>)> {
     store.settle().await.unwrap();
     let tenant = Tenant::listed("a".to_owned());
-    let page = store.read("suite", move |tx| stream::page(tx, &tenant, after, 100)).await.unwrap();
+    let page =
+        store.read(AllTenants, "suite", move |tx| stream::page(tx, &tenant, after, 100)).await.unwrap();
     let said = |body: Vec<u8>| String::from_utf8(body).unwrap();
     page.into_iter().map(|event| (event.sequence, event.body.map(said))).collect()
 }
@@ -183,7 +184,7 @@ pub async fn a_trimmed_stream_says_from_where_it_is_whole(fixture: impl Fixture)
     let store = fixture.store();
     let kept = || {
         let read = |tx: &mut dyn Tx| stream::kept_after(tx, &Tenant::listed("a".to_owned()));
-        store.read("suite", read)
+        store.read(AllTenants, "suite", read)
     };
     tell(store, 1, 1, None, 1).await;
     told(store, 0).await;

@@ -7,7 +7,7 @@ use memtrove_core::memories::{AccessPolicy, Kind, Memory, Policy, ScopeKey};
 use memtrove_core::recall::terms::Terms;
 use memtrove_store::memories::writing::Writing;
 use memtrove_store::memories::{scopes, statements};
-use memtrove_store::{Store, StoreError, Tx};
+use memtrove_store::{AllTenants, Store, StoreError, Tx};
 use serde_json::json;
 use tokio::task::JoinSet;
 
@@ -26,7 +26,7 @@ fn saying(tx: &mut dyn Tx, scope: &ScopeKey, words: &str) -> Result<Vec<u128>, S
 /// The entries of a scope that say some words.
 async fn found(store: &Store, scope: &ScopeKey, words: &'static str) -> Vec<u128> {
     let scope = scope.clone();
-    store.read("suite", move |tx| saying(tx, &scope, words)).await.unwrap()
+    store.read(AllTenants, "suite", move |tx| saying(tx, &scope, words)).await.unwrap()
 }
 
 /// Stores a new version of an entry.
@@ -93,7 +93,7 @@ pub async fn one_memory_stands_for_what_several_state(fixture: impl Fixture) {
     replace(store, Memory { version: 2, ..twins[1].clone() }).await;
     assert_eq!(found(store, &project(), "tea").await, [2, 3, 4, 1]);
 
-    let twice = store.write("suite", |tx| {
+    let twice = store.write(AllTenants, "suite", |tx| {
         tx.execute(
             "UPDATE memories SET statement = (SELECT o.statement FROM memories o WHERE o.id = $2) WHERE id = $1",
             &[twin_id(1), twin_id(2)],
@@ -148,7 +148,7 @@ pub async fn memories_of_older_versions_come_to_be_found_by_their_words(fixture:
     let project = project();
     let no = write(store, move |tx| Ok(scopes::find(tx, &project)?.unwrap().no)).await;
     let mut steps = Vec::new();
-    while !store.read("suite", move |tx| statements::is_registered(tx, no)).await.unwrap() {
+    while !store.read(AllTenants, "suite", move |tx| statements::is_registered(tx, no)).await.unwrap() {
         steps.push(write(store, move |tx| statements::register(tx, Some(no), 2)).await);
     }
     assert_eq!(steps, [2, 2, 1]);

@@ -5,7 +5,7 @@ use super::{Failure, Fixture};
 use memtrove_store::vectors::{
     Care, Named, PrivateOwner, TermCounts, VectorFilter, VectorIndex, VectorRow, VisibleTo, WordQuery,
 };
-use memtrove_store::{Store, StoreError, Tx};
+use memtrove_store::{AllTenants, Store, StoreError, Tx};
 use std::f32::consts::FRAC_PI_2;
 
 const SCOPE: i64 = 7;
@@ -13,7 +13,7 @@ const WALRUS: u64 = 0x1234_5678_9abc_def0;
 const SEAL: u64 = 0xfedc_ba98_7654_3210;
 
 async fn is_able(store: &Store) -> bool {
-    store.read("suite", |tx| Ok::<_, StoreError>(tx.vectors().is_some())).await.unwrap()
+    store.read(AllTenants, "suite", |tx| Ok::<_, StoreError>(tx.vectors().is_some())).await.unwrap()
 }
 
 fn index(tx: &mut dyn Tx) -> &mut dyn VectorIndex {
@@ -58,8 +58,9 @@ async fn put(store: &Store, numbers: std::ops::Range<i64>) {
 async fn nearest(store: &Store, filter: VectorFilter<'static>, limit: usize) -> Vec<i64> {
     let mut both = Vec::new();
     for care in [Care::Quick, Care::Exact] {
-        let found =
-            store.read("suite", move |tx| index(tx).nearest(SCOPE, &direction(0, 1), &filter, limit, care));
+        let found = store.read(AllTenants, "suite", move |tx| {
+            index(tx).nearest(SCOPE, &direction(0, 1), &filter, limit, care)
+        });
         both.push(numbers(&found.await.unwrap()));
     }
     assert_eq!(both[0], both[1], "so few are found exactly either way");
@@ -89,11 +90,11 @@ pub async fn what_is_similar_is_found_as_it_was_put_last(fixture: impl Fixture) 
     })
     .await;
     assert_eq!(nearest(store, VectorFilter::default(), 3).await, [3, 4, 5]);
-    let found = store.read("suite", |tx| {
+    let found = store.read(AllTenants, "suite", |tx| {
         index(tx).nearest(SCOPE + 1, &direction(0, 1), &VectorFilter::default(), 9, Care::Quick)
     });
     assert_eq!(found.await.unwrap(), [], "another scope");
-    let lengths = store.read("suite", |tx| index(tx).dimensions(SCOPE)).await.unwrap();
+    let lengths = store.read(AllTenants, "suite", |tx| index(tx).dimensions(SCOPE)).await.unwrap();
     assert_eq!(lengths, [3]);
 }
 
@@ -124,7 +125,7 @@ pub async fn filters_come_before_the_limit_of_vectors(fixture: impl Fixture) {
     );
     let nobody = PrivateOwner::default();
     assert_eq!(nearest(store, VectorFilter { sight: VisibleTo::Surely(nobody), ..all }, 3).await, [1, 2, 4]);
-    let count = store.read("suite", move |tx| {
+    let count = store.read(AllTenants, "suite", move |tx| {
         let seen = VectorFilter { sight: VisibleTo::Surely(eyes), ..VectorFilter::default() };
         let unsure = VectorFilter { sight: VisibleTo::Unsure, ..VectorFilter::default() };
         let count = index(tx).count(SCOPE, &seen, None)?;
@@ -195,7 +196,7 @@ pub async fn undone_vectors_leave_no_trace(fixture: impl Fixture) {
     if !is_able(store).await {
         return;
     }
-    let undone = store.write("suite", |tx| {
+    let undone = store.write(AllTenants, "suite", |tx| {
         index(tx).put(&row(1, &direction(0, 1), &[WALRUS]))?;
         Err::<(), _>(Failure::Refused)
     });

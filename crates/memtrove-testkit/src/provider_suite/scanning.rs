@@ -44,7 +44,10 @@ pub async fn scopes_never_meet_whatever_they_are_called(fixture: Fixture) {
     ];
     let entries: Vec<Memory> =
         scopes.iter().map(|scope| fixture.entry(scope, &format!("{scope:?}"), &towards(0))).collect();
-    fixture.insert(entries.clone()).await;
+    // One unit of work is of one tenant.
+    for of_tenant in entries.chunk_by(|one, next| one.scope.tenant() == next.scope.tenant()) {
+        fixture.insert(of_tenant.to_vec()).await;
+    }
 
     for (scope, memory) in scopes.iter().zip(&entries) {
         let page = fixture.scan(std::slice::from_ref(scope), fixture.everything()).await;

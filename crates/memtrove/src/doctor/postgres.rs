@@ -6,7 +6,7 @@ use memtrove_core::{Clock, SystemClock};
 use memtrove_store::postgres::address::Address;
 use memtrove_store::postgres::inspection::{self, Cause, InspectedNode, Inspection, known_schema};
 use memtrove_store::postgres::{self, PostgresConfig};
-use memtrove_store::{StoreError, Tx};
+use memtrove_store::{AllTenants, StoreError, Tx};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -71,7 +71,8 @@ impl ExaminedPostgres {
         read: impl FnOnce(&mut dyn Tx) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let config = self.config.clone();
-        let looked = tokio::task::spawn_blocking(move || postgres::look(&config, read)).await;
+        let looked =
+            tokio::task::spawn_blocking(move || postgres::look(&config, AllTenants.into(), read)).await;
         looked.unwrap_or_else(|_| Err(StoreError::Broken("looking at the database failed".into())))
     }
 

@@ -19,5 +19,6 @@ mod keys;
 mod leaving;
 mod quotas;
 mod reading;
+mod tenants;
 mod together;
 mod upgrading;

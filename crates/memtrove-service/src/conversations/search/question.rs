@@ -69,7 +69,7 @@ impl Question {
     /// Finds out who of those who take part in what is searched is named in the query.
     pub async fn find_names(&mut self, cx: &Arc<Context>) -> Result<()> {
         let (inner, question) = (cx.clone(), self.clone());
-        let speakers = cx.store.read("search_speakers", move |tx| {
+        let speakers = cx.store.read(&self.tenant, "search_speakers", move |tx| {
             let mut speakers = BTreeSet::new();
             View::of(tx, &question)?.each(tx, &inner, |_, _, known, _| {
                 for name in known.speakers() {
