@@ -1,4 +1,4 @@
-//! Scopes that the database searches, on PostgreSQL: held to the suite of all providers, and compared with those that nodes
+//! Scopes that the database searches, on PostgreSQL: held to the suite of memories, and compared with those that nodes
 //! search in their memory.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -14,8 +14,8 @@ mod world;
 
 mod in_the_database {
     // All of them but one: how many pass a threshold is counted exactly only where nodes search.
-    memtrove_testkit::provider_suite!(super::tended::open;
-        a_provider_says_who_it_is_and_that_it_is_well,
+    memtrove_testkit::memory_suite!(super::tended::open;
+        a_half_says_what_it_can_do_and_that_it_is_well,
         an_entry_comes_back_as_it_was_written,
         an_unknown_id_is_nothing,
         a_new_version_takes_the_place_of_the_old_one,
@@ -49,6 +49,5 @@ mod in_the_database {
         entries_that_may_conflict_are_all_named,
         searches_beside_writers_see_whole_entries,
         a_search_agrees_with_a_plain_one,
-        after_its_end_a_provider_refuses,
     );
 }

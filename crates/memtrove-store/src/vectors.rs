@@ -52,7 +52,7 @@ pub struct VectorFilter<'a> {
     /// Made no later.
     pub until: Option<i64>,
     /// See [`VisibleTo`].
-    pub sight: VisibleTo<'a>,
+    pub visible_to: VisibleTo<'a>,
     /// Only these.
     pub only: Option<&'a [i64]>,
     /// Only those with a vector.
@@ -61,7 +61,7 @@ pub struct VectorFilter<'a> {
     pub terms: &'a [u64],
 }
 
-/// Whose eyes look.
+/// Who asks.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum VisibleTo<'a> {
     /// Everything is seen.
@@ -163,7 +163,7 @@ pub trait VectorIndex {
     fn term_counts(
         &mut self,
         scope: i64,
-        eyes: PrivateOwner<'_>,
+        owner: PrivateOwner<'_>,
         terms: &[u64],
     ) -> Result<TermCounts, StoreError>;
 

@@ -4,9 +4,9 @@
 pub mod clock;
 pub mod embedder;
 pub mod engine_suite;
+pub mod memory_suite;
 pub mod object_stores;
 pub mod postgres;
-pub mod provider_suite;
 pub mod proxy;
 pub mod redis;
 pub mod server;

@@ -7,25 +7,45 @@ use super::duplicate::{self, Profile};
 pub use super::search::Ranking;
 use super::{Layer, MemoryId};
 use crate::Timestamp;
+use crate::recall::evidence::Evidence;
 use std::cmp::Ordering;
 use std::collections::HashMap;
+use std::sync::Arc;
 
-/// An entry that a search matches, without its content.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// An entry that a search matches, without its content. The index makes it; the walk says whether it is overridden.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Match {
     /// Which entry.
     pub id: MemoryId,
+    /// What the index calls it.
+    pub key: u64,
     /// Where it was found.
     pub layer: Layer,
-    /// How well it answers, 0..1.
-    pub score: f64,
+    /// How well it answers, and why.
+    pub evidence: Evidence,
+    /// The raw cosine of its meaning and the query's.
+    pub cosine: f64,
     /// Its relevance now, 0..1.
     pub relevance: f64,
     /// When it was last changed.
     pub updated_at: Timestamp,
+    /// The caller's key for entries that contradict each other.
+    pub conflict_key: Option<Arc<str>>,
+    /// The entry that beats it.
+    pub overridden_by: Option<MemoryId>,
 }
 
 impl Match {
+    /// How well it answers, 0..1.
+    pub fn score(&self) -> f64 {
+        self.evidence.score
+    }
+
+    /// The raw cosine, clamped to 0..1.
+    pub fn similarity(&self) -> f64 {
+        self.cosine.clamp(0.0, 1.0)
+    }
+
     /// The order of the walk: layer, score, relevance, latest change, id.
     pub fn by_precedence(&self, other: &Self) -> Ordering {
         self.layer.cmp(&other.layer).then_with(|| self.by_score(other))
@@ -33,27 +53,12 @@ impl Match {
 
     /// The order of an answer that is ranked by score: score, layer, relevance, latest change, id.
     pub fn by_score(&self, other: &Self) -> Ordering {
-        other
-            .score
-            .total_cmp(&self.score)
+        (other.score().total_cmp(&self.score()))
             .then(self.layer.cmp(&other.layer))
             .then(other.relevance.total_cmp(&self.relevance))
             .then(other.updated_at.cmp(&self.updated_at))
             .then(self.id.cmp(&other.id))
     }
-}
-
-/// A match that has a `conflictKey`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Contender<'a> {
-    /// The key.
-    pub key: &'a str,
-    /// Which entry.
-    pub id: MemoryId,
-    /// Where it was found.
-    pub layer: Layer,
-    /// When it was last changed.
-    pub updated_at: Timestamp,
 }
 
 /// What a search asks of the walk.
@@ -78,30 +83,20 @@ pub struct Text {
     pub vector: Option<Vec<f32>>,
 }
 
-/// A match that is part of the answer.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Survivor {
-    /// The match.
-    pub matched: Match,
-    /// The entry that beats it.
-    pub overridden_by: Option<MemoryId>,
-}
-
 /// The walk through the matches of one search.
 #[derive(Debug)]
 pub struct Walk {
     options: Options,
     /// Whom of the overridden who beats.
     overridden: HashMap<MemoryId, MemoryId>,
-    survivors: Vec<Survivor>,
+    survivors: Vec<Match>,
     kept: Vec<Text>,
 }
 
 impl Walk {
-    /// Begins a walk. `contenders` are all matches with a conflict key, of all layers: a winner beats its rivals even where
-    /// it is itself dropped later.
-    pub fn new<'a>(options: Options, contenders: impl IntoIterator<Item = Contender<'a>>) -> Self {
-        Self { options, overridden: overridden(contenders), survivors: Vec::new(), kept: Vec::new() }
+    /// Begins a walk. It is shown all matches of all layers: a winner beats its rivals even where it is itself dropped later.
+    pub fn new<'a>(options: Options, matches: impl IntoIterator<Item = &'a Match>) -> Self {
+        Self { options, overridden: overridden(matches), survivors: Vec::new(), kept: Vec::new() }
     }
 
     /// Whether the walk has to compare this match, and so needs its text.
@@ -115,14 +110,15 @@ impl Walk {
     }
 
     /// Takes the next match, in the order of [`Match::by_precedence`], with its text if that [was wanted](Self::wants_text).
-    pub fn offer(&mut self, matched: Match, text: Option<Text>) {
+    pub fn offer(&mut self, mut matched: Match, text: Option<Text>) {
         if self.is_full() {
             return;
         }
         // What is overridden neither hides others nor is hidden: asking for it only ever adds to an answer.
         if let Some(winner) = self.overridden.get(&matched.id) {
             if self.options.include_overridden {
-                self.survivors.push(Survivor { matched, overridden_by: Some(*winner) });
+                matched.overridden_by = Some(*winner);
+                self.survivors.push(matched);
             }
             return;
         }
@@ -132,14 +128,14 @@ impl Walk {
             }
             self.kept.push(text);
         }
-        self.survivors.push(Survivor { matched, overridden_by: None });
+        self.survivors.push(matched);
     }
 
     /// The answer.
-    pub fn finish(self) -> Vec<Survivor> {
+    pub fn finish(self) -> Vec<Match> {
         let Self { options, mut survivors, .. } = self;
         if options.ranking == Ranking::Score {
-            survivors.sort_unstable_by(|a, b| a.matched.by_score(&b.matched));
+            survivors.sort_unstable_by(Match::by_score);
             survivors.truncate(options.limit);
         }
         survivors
@@ -155,14 +151,16 @@ impl Text {
 
 /// The losers of every conflict, with the winner that beats them: the strongest layer, then the latest change, then the
 /// larger id.
-fn overridden<'a>(contenders: impl IntoIterator<Item = Contender<'a>>) -> HashMap<MemoryId, MemoryId> {
-    let mut rivals: HashMap<&str, Vec<Contender<'_>>> = HashMap::new();
-    for contender in contenders {
-        rivals.entry(contender.key).or_default().push(contender);
+fn overridden<'a>(matches: impl IntoIterator<Item = &'a Match>) -> HashMap<MemoryId, MemoryId> {
+    let mut rivals: HashMap<&str, Vec<&Match>> = HashMap::new();
+    for matched in matches {
+        if let Some(key) = matched.conflict_key.as_deref() {
+            rivals.entry(key).or_default().push(matched);
+        }
     }
     let mut overridden = HashMap::new();
     for rivals in rivals.into_values() {
-        let strength = |rival: &&Contender<'_>| (std::cmp::Reverse(rival.layer), rival.updated_at, rival.id);
+        let strength = |rival: &&&Match| (std::cmp::Reverse(rival.layer), rival.updated_at, rival.id);
         let Some(winner) = rivals.iter().max_by_key(strength).map(|winner| winner.id) else { continue };
         overridden.extend(rivals.iter().filter(|rival| rival.id != winner).map(|rival| (rival.id, winner)));
     }

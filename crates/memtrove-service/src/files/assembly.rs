@@ -76,9 +76,9 @@ impl Files {
         search: Search,
         max_chars_total: usize,
     ) -> Result<Vec<String>> {
-        let with_embedding = search.include_embedding;
+        let (with_embedding, explain) = (search.include_embedding, search.explain);
         let answer = self.memories.search(rememberer, search).await?;
-        let show = |hit| self.memories.show_hit(rememberer, hit, with_embedding).to_string();
+        let show = |hit| self.memories.show_hit(rememberer, hit, with_embedding, explain).to_string();
         let shown: Vec<String> = answer.hits.iter().map(show).collect();
         let budget = Budget { max_docs: usize::MAX, max_chars_total };
         let outcomes = assembly::walk(&shown, budget, |hit| Ok(Some(hit.chars().count())))?;

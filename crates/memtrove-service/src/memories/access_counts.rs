@@ -15,7 +15,7 @@ const STEP: usize = 500;
 
 /// What was found since it was last written.
 #[derive(Default)]
-pub(super) struct AccessCounts(Mutex<HashMap<MemoryId, (i64, Timestamp)>>);
+pub struct AccessCounts(Mutex<HashMap<MemoryId, (i64, Timestamp)>>);
 
 impl AccessCounts {
     pub fn note(&self, ids: impl IntoIterator<Item = MemoryId>, at: Timestamp) {
@@ -29,6 +29,12 @@ impl AccessCounts {
         }
     }
 
+    /// When an entry was last found, unless that was written down already.
+    pub fn last(&self, id: MemoryId) -> Option<Timestamp> {
+        let uses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        uses.get(&id).map(|(_, last)| *last)
+    }
+
     fn take(&self) -> Vec<(MemoryId, i64, Timestamp)> {
         let uses = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         uses.into_iter().map(|(id, (count, at))| (id, count, at)).collect()
@@ -40,9 +46,9 @@ impl Memories {
     pub(crate) async fn write_uses(&self) -> Result<()> {
         let noted = self.parts.uses.take();
         for step in noted.chunks(STEP) {
-            for store in [&self.cx.store, &self.parts.ram] {
+            for half in self.parts.store.all() {
                 let step = step.to_vec();
-                store
+                half.store()
                     .write(AllTenants, "count_uses", move |tx| {
                         for (id, count, at) in &step {
                             access_counts::add(tx, *id, *count, *at)?;

@@ -1,8 +1,8 @@
 //! Many entries at once.
 
 use super::entries::settle_state;
-use super::provider::{Write, Written};
 use super::replay::{Replay, Reply};
+use super::writing::{Write, WriteOutcome};
 use super::{Memories, count, embedding_failed};
 use memtrove_core::memories::{
     Assertion, BulkAdd, BulkDelete, Code, Embedding, Kind, Memory, MemoryCaller, MemoryId, NewMemory,
@@ -33,7 +33,10 @@ impl Memories {
         let mut read: Vec<Result<Memory>> = Vec::with_capacity(items.len());
         for item in &items {
             let new = NewMemory::read(item, self.rules(), caller);
-            read.push(new.map(|new| new.into_memory(self.new_id(), self.now())));
+            read.push(new.map(|new| {
+                let id = self.new_id(new.kind);
+                new.into_memory(id, self.now())
+            }));
         }
         if atomic && let Some((index, error)) = first_error(&read) {
             return Err(at_index(error, index));
@@ -53,14 +56,14 @@ impl Memories {
             }
             let remember = replay.remember(self, &reply, added.iter().map(Arc::as_ref));
             match self.insert_all(caller, &added, remember).await? {
-                Written::Done => {
+                WriteOutcome::Done => {
                     added.iter().for_each(|memory| count("memory.add", memory.scope.layer()));
                     self.added(&added).await;
                     return Ok(reply);
                 }
-                Written::Replayed(first) => return Reply::stored(&first),
+                WriteOutcome::Replayed(first) => return Reply::stored(&first),
                 // Ids are new, so these are facts. They fail, the others are tried again: fewer each time.
-                Written::Conflict(stated) => {
+                WriteOutcome::Conflict(stated) => {
                     for one in &mut results {
                         if one.as_ref().is_ok_and(|memory| stated.contains(&memory.id)) {
                             let message = "this fact is stated already; change it with POST /v1/facts";
@@ -95,7 +98,7 @@ impl Memories {
         caller: &MemoryCaller,
         added: &[Arc<Memory>],
         remember: Option<super::journal::Remember>,
-    ) -> Result<Written> {
+    ) -> Result<WriteOutcome> {
         let (working, lasting): (Vec<_>, Vec<_>) =
             added.iter().cloned().partition(|one| one.kind == Kind::Working);
         let mut remember = remember;
@@ -108,13 +111,13 @@ impl Memories {
             let mut journal = self.journal(actor, self.now(), group.len(), "add");
             journal.remember = remember.take_if(|_| number == last);
             let written = self.write(group.iter().cloned().map(Write::Insert).collect(), journal).await;
-            if !matches!(written, Ok(Written::Done)) {
+            if !matches!(written, Ok(WriteOutcome::Done)) {
                 self.remove_all(&done).await;
                 return written;
             }
             done.extend(group);
         }
-        Ok(Written::Done)
+        Ok(WriteOutcome::Done)
     }
 
     /// Takes back what was inserted for a batch that failed.

@@ -1,7 +1,7 @@
 //! What this surface can do and how it is.
 
 use super::Memories;
-use super::provider::Status;
+use super::memory_store::Status;
 use futures_util::future::join_all;
 use memtrove_core::memories::{Kind, Layer};
 use memtrove_store::AllTenants;
@@ -21,7 +21,7 @@ pub struct Introspection {
 }
 
 impl Memories {
-    /// How the providers and the embedder are.
+    /// How the store and the embedder are.
     pub async fn health(&self) -> Introspection {
         let started = Instant::now();
         let (mut components, mut worst) = (Map::new(), Status::Healthy);
@@ -36,10 +36,10 @@ impl Memories {
             }
         };
         // All at once: none of them may make the answer late.
-        let providers = self.parts.catalogue.all();
-        let healths = join_all(providers.iter().map(|provider| provider.health())).await;
-        for (provider, health) in providers.iter().zip(healths) {
-            note(format!("provider:{}", provider.info().id), health.status, health.message);
+        let halves = self.parts.store.all();
+        let healths = join_all(halves.iter().map(|half| half.health())).await;
+        for (half, health) in halves.iter().zip(healths) {
+            note(format!("provider:{}", half.info().id), health.status, health.message);
         }
         let embeddings = &self.cx.embeddings;
         let (status, message) = if embeddings.space().is_none() {
@@ -123,7 +123,7 @@ impl Memories {
                 "dimensions": embeddings.space().map(|space| space.dimensions),
                 "calibration": calibration,
             },
-            "providers": self.parts.catalogue.all().map(|provider| json!(provider.info())),
+            "providers": self.parts.store.all().map(|half| json!(half.info())),
             "forkInheritance": true,
         })
     }
@@ -132,7 +132,7 @@ impl Memories {
         let mut shown = json!({
             "name": kind.as_str(),
             "layers": names(kind.layers()),
-            "provider": self.parts.catalogue.of(kind).info().id,
+            "provider": self.parts.store.of(kind).info().id,
         });
         if let Some(seconds) = self.rules().default_ttl(kind) {
             shown["defaultTtlSeconds"] = seconds.into();

@@ -3,8 +3,9 @@
 use super::Memories;
 use super::journal::{Actor, Milestone};
 use super::listing::Onlooker;
-use super::provider::{ScanQuery, Write, Written};
-use super::search::comparable;
+use super::memory_store::ScanQuery;
+use super::ranking::comparable;
+use super::writing::{Write, WriteOutcome};
 use crate::lease;
 use memtrove_core::Result;
 use memtrove_core::memories::consolidate::{self, MergeCandidate};
@@ -49,9 +50,9 @@ impl Memories {
     pub async fn consolidate(&self, caller: &MemoryCaller, body: &Value) -> Result<Value> {
         let request = ConsolidateRequest::read(body, self.rules(), caller)?;
         let actor = self.actor(caller, &Default::default());
-        let eyes = (caller.viewer(&request.scope.identifiers()), Onlooker::of(caller));
+        let viewer = (caller.viewer(&request.scope.identifiers()), Onlooker::of(caller));
         let threshold = request.similarity_threshold;
-        let report = self.merge(&request.scope, threshold, request.dry_run, actor, eyes).await?;
+        let report = self.merge(&request.scope, threshold, request.dry_run, actor, viewer).await?;
         let merged: usize = report.groups.iter().map(|(_, absorbed)| absorbed.len()).sum();
         let shown = |(survivor, absorbed): (MemoryId, Vec<MemoryId>)| {
             let absorbed: Vec<String> = absorbed.iter().map(ToString::to_string).collect();
@@ -116,7 +117,7 @@ impl Memories {
                     journal.milestones.push((number, Milestone { name: "archived", details }));
                 }
                 // A group that changed meanwhile is left for the next time.
-                if self.write(writes, journal).await? != Written::Done {
+                if self.write(writes, journal).await? != WriteOutcome::Done {
                     continue;
                 }
                 metrics::counter!("memory_consolidations_total").increment(1);
@@ -138,7 +139,7 @@ impl Memories {
                 with_embeddings: true,
                 now: self.now(),
             };
-            let page = self.scan(spans.clone(), query).await?;
+            let page = self.parts.store.scan(spans.clone(), query).await?;
             let last = page.memories.len() < PAGE;
             all.extend(page.memories);
             if last || all.len() >= MOST {

@@ -3,7 +3,8 @@
 use super::Memories;
 use super::journal::{Actor, Milestone};
 use super::listing::Onlooker;
-use super::provider::{Write, Written};
+use super::memory_store::Half;
+use super::writing::{Write, WriteOutcome};
 use memtrove_core::identity::Tenant;
 use memtrove_core::memories::{
     DecayRequest, DecayRules, Layer, Memory, MemoryCaller, ScopeKey, State, Viewer,
@@ -127,7 +128,7 @@ impl Memories {
             return Ok(());
         }
         // Working entries never fade, but they are entries that were looked at.
-        for store in [&self.cx.store, &self.parts.ram] {
+        for store in self.parts.store.all().map(Half::store) {
             self.fade_stored(pass, store, &scope, report).await?;
         }
         Ok(())
@@ -207,7 +208,7 @@ impl Memories {
         journal.milestones.push((0, Milestone { name, details: json!({"relevance": judgement.relevance}) }));
         let write = Write::Replace { memory: Arc::new(faded), expected: memory.version };
         // One that changed meanwhile is looked at by the next pass.
-        if self.write(vec![write], journal).await? == Written::Done && state == State::Archived {
+        if self.write(vec![write], journal).await? == WriteOutcome::Done && state == State::Archived {
             metrics::counter!("memory_decay_archived_total").increment(1);
         }
         Ok(())

@@ -1,11 +1,11 @@
 //! One entry at a time: add, get, update, replace, delete.
 
-use super::provider::{Write, Written};
 use super::replay::{Replay, Reply};
 use super::turns::Turn;
+use super::writing::{Write, WriteOutcome};
 use super::{Memories, count};
 use memtrove_core::memories::{
-    AccessPolicy, Applied, Assertion, Change, Embedding, Kind, Memory, MemoryCaller, MemoryId, NewMemory,
+    AccessPolicy, Applied, Assertion, Change, Embedding, Memory, MemoryCaller, MemoryId, NewMemory,
     Precondition, Refusal, State,
 };
 use memtrove_core::{Result, parse_uuid};
@@ -54,13 +54,13 @@ impl Memories {
         journal.remember = replay.remember(self, &reply, [&memory]);
         let memory = Arc::new(memory);
         match self.write(vec![Write::Insert(memory.clone())], journal).await? {
-            Written::Done => {
+            WriteOutcome::Done => {
                 self.added(&[memory]).await;
                 Ok(reply)
             }
-            Written::Replayed(first) => Reply::stored(&first),
+            WriteOutcome::Replayed(first) => Reply::stored(&first),
             // The id is new. A fact can be stated already.
-            Written::Conflict(_) => self.upsert_fact(caller, new, &replay).await,
+            WriteOutcome::Conflict(_) => self.upsert_fact(caller, new, &replay).await,
         }
     }
 
@@ -70,11 +70,11 @@ impl Memories {
         let journal = self.journal(actor, memory.created_at, 1, "add");
         let memory = Arc::new(memory);
         match self.write(vec![Write::Insert(memory.clone())], journal).await? {
-            Written::Done => {
+            WriteOutcome::Done => {
                 self.added(std::slice::from_ref(&memory)).await;
                 Ok(Memory::clone(&memory))
             }
-            Written::Conflict(_) | Written::Replayed(_) => Err(Refusal::new(
+            WriteOutcome::Conflict(_) | WriteOutcome::Replayed(_) => Err(Refusal::new(
                 memtrove_core::memories::Code::InvalidState,
                 "this fact is stated already; change it instead",
             )
@@ -90,7 +90,8 @@ impl Memories {
         embed: bool,
     ) -> Result<(Memory, super::Actor)> {
         let actor = self.actor(caller, &new.identifiers);
-        let mut memory = new.into_memory(self.new_id(), self.now());
+        let id = self.new_id(new.kind);
+        let mut memory = new.into_memory(id, self.now());
         if embed {
             memory.embedding = self.embed(caller.tenant().as_str(), &memory.content).await?;
         }
@@ -114,7 +115,7 @@ impl Memories {
     ) -> Result<(Memory, Vec<versions::Version>)> {
         let memory = self.reach(caller, id, &Assertion::default()).await?;
         let first = versions::Version { version: 1, at: memory.created_at, by: memory.created_by.clone() };
-        let store = if memory.kind == Kind::Working { &self.parts.ram } else { &self.cx.store };
+        let store = self.parts.store.of(memory.kind).store();
         let (tenant, id) = (caller.tenant().clone(), memory.id);
         let later = store
             .read(caller.tenant(), "list_versions", move |tx| match entries::get(tx, &tenant, id)? {
@@ -210,7 +211,7 @@ impl Memories {
             let write = Write::Replace { memory: memory.clone(), expected };
             let written = self.write(vec![write], journal).await?;
             drop(turn);
-            if written == Written::Done {
+            if written == WriteOutcome::Done {
                 if content_changed {
                     self.cx.embeddings.forget(caller.tenant().as_str(), &current.content);
                     self.parts.upgrades.notify_one();
@@ -265,7 +266,7 @@ impl Memories {
                 Some(_) => self.delete_event(memory.clone(), journal).await?,
                 None => self.write(vec![Write::Remove(memory.clone())], journal).await?,
             };
-            if written == Written::Done {
+            if written == WriteOutcome::Done {
                 count("memory.delete", memory.scope.layer());
                 self.cx.embeddings.forget(caller.tenant().as_str(), &memory.content);
                 return Ok(true);

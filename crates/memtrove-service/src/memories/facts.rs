@@ -1,8 +1,8 @@
 //! Facts: procedural entries by what they state.
 
 use super::entries::settle_state;
-use super::provider::{Write, Written};
 use super::replay::{Replay, Reply};
+use super::writing::{Write, WriteOutcome};
 use super::{Listed, Memories, Updated, count};
 use memtrove_core::memories::{
     Applied, Assertion, Code, Embedding, Fact, FactChange, FactPosition, FactQuery, Kind, Memory,
@@ -71,7 +71,7 @@ impl Memories {
                     let Applied { memory, content_changed } = new.apply(memory, self.now(), self.rules())?;
                     (memory, content_changed)
                 }
-                None => (new.memory.clone().into_memory(self.new_id(), self.now()), true),
+                None => (new.memory.clone().into_memory(self.new_id(new.memory.kind), self.now()), true),
             };
             if changed {
                 match &embedded {
@@ -100,12 +100,14 @@ impl Memories {
             let written = self.write(vec![write], journal).await?;
             drop(turn);
             match written {
-                Written::Done => {
+                WriteOutcome::Done => {
                     self.added(&[memory]).await;
                     return Ok(reply);
                 }
-                Written::Replayed(first) => return Reply::stored(&first),
-                Written::Conflict(_) => self.sweep_expired(&new.memory.scope, &new.fact, hidden_by).await?,
+                WriteOutcome::Replayed(first) => return Reply::stored(&first),
+                WriteOutcome::Conflict(_) => {
+                    self.sweep_expired(&new.memory.scope, &new.fact, hidden_by).await?
+                }
             }
         }
     }

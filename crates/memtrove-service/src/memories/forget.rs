@@ -5,8 +5,9 @@
 
 use super::Memories;
 use super::journal::Told;
-use super::provider::Write;
+use super::memory_store::Half;
 use super::stream::Update;
+use super::writing::Write;
 use memtrove_core::files::Scope;
 use memtrove_core::identity::Tenant;
 use memtrove_core::memories::{Author, Identifier, Memory, Policy, ScopeKey};
@@ -17,7 +18,7 @@ use memtrove_store::files::forget::{Forget, Removed, begun};
 use memtrove_store::memories::entries::{self, Stored};
 use memtrove_store::memories::purge::{self, Detached, Selector};
 use memtrove_store::memories::writing::Writing;
-use memtrove_store::memories::{index, sessions, texts};
+use memtrove_store::memories::{idempotency, index, sessions, texts};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -86,7 +87,7 @@ pub(crate) fn end_sessions(
 impl Memories {
     /// Reads an entry again that is to be copied; none if it is not what it was any more.
     pub(super) async fn source(&self, memory: &Memory) -> Result<Option<Source>> {
-        let (volatile, provider) = (Self::is_volatile(memory.kind), self.parts.catalogue.of(memory.kind));
+        let (volatile, half) = (Self::is_volatile(memory.kind), self.parts.store.of(memory.kind));
         let before = match volatile {
             true => {
                 self.cx
@@ -96,7 +97,7 @@ impl Memories {
             }
             false => 0,
         };
-        let current = provider.get(memory.scope.tenant(), memory.id).await?;
+        let current = half.get(memory.scope.tenant(), memory.id).await?;
         let current = current.filter(|current| current.version == memory.version);
         Ok(current.map(|current| match volatile {
             true => Source::Working(before, owner(&memory.scope)),
@@ -108,12 +109,13 @@ impl Memories {
     /// begins, so that nothing is copied from there to where it would outlive it, and again by whoever carries it out.
     pub(crate) async fn forget_here(&self, who: &Scope) -> Result<u64> {
         let (tenant, user) = (who.tenant().clone(), who.user().as_str().to_owned());
-        let detach = self.parts.ram.write(who.tenant(), "forget_working", move |tx| {
+        let detach = self.parts.store.volatile.store().write(who.tenant(), "forget_working", move |tx| {
             Ok::<_, Error>(purge::detach(tx, &tenant, &Selector::User(&user))?)
         });
         let gone = detach.await?;
-        self.drop_indexes(1, &gone);
-        self.clear_ram().await?;
+        self.parts.store.volatile.drop_indexes(&gone);
+        self.clear_working().await?;
+        self.forget_working_keys(who).await?;
         let user = who.user().as_str();
         self.parts.bus.forget(who.tenant(), |memory| {
             memory.scope.user() == Some(user) || memory.created_by.user.as_deref() == Some(user)
@@ -125,26 +127,36 @@ impl Memories {
 
     /// Drops the indexes of scopes of the primary store that are out of reach.
     pub(crate) fn drop_lasting_indexes(&self, gone: &[Detached]) {
-        self.drop_indexes(0, gone);
+        self.parts.store.durable.drop_indexes(gone);
     }
 
     /// Drops everything that this node keeps in memory of what is stored: somebody was forgotten on another node, and here nobody
     /// knows what was whose. It is loaded again as it is needed.
     pub(crate) fn drop_everything_kept(&self) {
-        self.parts.caches.iter().for_each(|cache| cache.clear());
+        self.parts.store.all().into_iter().for_each(Half::drop_all_indexes);
         self.cx.trees.clear();
         self.cx.embeddings.forget_all();
     }
 
-    fn drop_indexes(&self, store: usize, gone: &[Detached]) {
-        for scope in gone {
-            self.parts.caches[store].drop_key(&scope.no);
-        }
+    /// Forgets what requests were answered that made working memories of a user.
+    async fn forget_working_keys(&self, who: &Scope) -> Result<()> {
+        let step = || {
+            let (tenant, user) = (who.tenant().clone(), who.user().as_str().to_owned());
+            let work =
+                move |tx: &mut dyn Tx| Ok::<_, Error>(idempotency::forget_user(tx, &tenant, &user, STEP)?);
+            self.parts.store.volatile.store().write(who.tenant(), "forget_memory_keys", work)
+        };
+        while step().await? > 0 {}
+        Ok(())
     }
 
-    async fn clear_ram(&self) -> Result<()> {
+    async fn clear_working(&self) -> Result<()> {
         let step = || {
-            self.parts.ram.write(AllTenants, "clear_memories", |tx| Ok::<_, Error>(purge::step(tx, STEP)?))
+            self.parts
+                .store
+                .volatile
+                .store()
+                .write(AllTenants, "clear_memories", |tx| Ok::<_, Error>(purge::step(tx, STEP)?))
         };
         while step().await?.is_some() {}
         Ok(())
@@ -188,7 +200,7 @@ impl Memories {
             let whose = memory.scope.user().zip(memory.scope.get(Identifier::Session));
             whose.is_some_and(|(user, session)| sessions.contains(&(user.to_owned(), session.to_owned())))
         });
-        let detach = self.parts.ram.write(tenant.clone(), "end_sessions", move |tx| {
+        let detach = self.parts.store.volatile.store().write(tenant.clone(), "end_sessions", move |tx| {
             let mut gone = Vec::new();
             for (user, session) in &sessions {
                 gone.extend(purge::detach(tx, &tenant, &Selector::Session { user, session })?);
@@ -196,7 +208,7 @@ impl Memories {
             Ok::<_, Error>(gone)
         });
         let gone = detach.await?;
-        self.drop_indexes(1, &gone);
+        self.parts.store.volatile.drop_indexes(&gone);
         Ok(())
     }
 }

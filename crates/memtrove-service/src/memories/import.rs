@@ -1,8 +1,8 @@
 //! Bringing in memories and facts that were kept elsewhere: with the times they had, each once however often it is brought.
 
 use super::Memories;
-use super::embedded::possible;
-use super::provider::{Write, Written};
+
+use super::writing::{Write, WriteOutcome, possible};
 use memtrove_core::memories::{
     Assertion, Change, Code, Kind, Memory, MemoryCaller, MemoryId, NewMemory, Refusal, Rules,
 };
@@ -110,8 +110,8 @@ impl Memories {
         let mut left: Vec<Arc<Memory>> = new.into_iter().flatten().map(Arc::new).collect();
         while !left.is_empty() {
             match self.insert_all(caller, &left, None).await? {
-                Written::Conflict(stated) => left.retain(|memory| !stated.contains(&memory.id)),
-                Written::Done | Written::Replayed(_) => {
+                WriteOutcome::Conflict(stated) => left.retain(|memory| !stated.contains(&memory.id)),
+                WriteOutcome::Done | WriteOutcome::Replayed(_) => {
                     self.added(&left).await;
                     break;
                 }

@@ -2,8 +2,8 @@
 
 use super::event_json;
 use super::forget::{Source, owner};
-use super::provider::Write;
 use super::stream::{Bus, Event, Update};
+use super::writing::Write;
 use memtrove_core::files::{ETag, Scope, canonical};
 use memtrove_core::identity::Tenant;
 use memtrove_core::memories::{Author, Code, Memory, MemoryCaller, Refusal};
@@ -124,25 +124,59 @@ impl Entry {
         self.source.as_ref().map_or(Ok(true), |source| source.is_there(tx))
     }
 
+    /// What the very request was answered before, if it came with a key.
+    pub fn replayed(&self, tx: &mut dyn Tx, writes: &[Write]) -> Result<Option<String>> {
+        let (Some(remember), Some(first)) = (&self.remember, writes.first()) else { return Ok(None) };
+        replayed(tx, first.memory().scope.tenant(), &remember.key, remember.since)
+    }
+
+    /// Notes writes to working memory that are done, in their unit of work: neither the audit trail nor the change feed is told.
+    pub fn note(&self, tx: &mut dyn Tx, writes: &[Write]) -> Result<Vec<Arc<Event>>> {
+        let mut events = Vec::with_capacity(writes.len());
+        for (number, write) in writes.iter().enumerate() {
+            events.push(Arc::new(self.event(tx, number, write)?));
+        }
+        self.remember(tx, writes)?;
+        Ok(events)
+    }
+
+    /// What happened to an entry. A new version is noted with the entry.
+    fn event(&self, tx: &mut dyn Tx, number: usize, write: &Write) -> Result<Event> {
+        let memory = write.memory();
+        let update = match write {
+            Write::Insert(_) | Write::Remember { .. } => Update::Created,
+            Write::Replace { .. } => Update::Updated,
+            Write::Remove(_) => Update::Deleted,
+        };
+        if update == Update::Updated {
+            versions::record(tx, memory.id, memory.version, self.at, &self.actor.author)?;
+        }
+        let milestone = self.milestones.iter().find(|(of, _)| *of == number).map(|(_, m)| m.clone());
+        Ok(Event { update, memory: memory.clone(), at: self.at, milestone })
+    }
+
+    /// Keeps the answer under the key of the request.
+    fn remember(&self, tx: &mut dyn Tx, writes: &[Write]) -> Result<()> {
+        if let (Some(remember), Some(first)) = (&self.remember, writes.first()) {
+            let tenant = first.memory().scope.tenant();
+            let Remember { key, users, answer, .. } = remember;
+            idempotency::remember(tx, tenant, key, users, answer, self.at)?;
+        }
+        Ok(())
+    }
+
     /// Tells of writes that are done, in their unit of work.
     pub fn tell(&self, tx: &mut dyn Tx, writes: &[Write]) -> Result<Told> {
         let mut told = Vec::with_capacity(writes.len());
         for (number, write) in writes.iter().enumerate() {
             let memory = write.memory();
-            let update = match write {
-                Write::Insert(_) | Write::Remember { .. } => Update::Created,
-                Write::Replace { .. } => Update::Updated,
-                Write::Remove(_) => Update::Deleted,
-            };
+            let event = self.event(tx, number, write)?;
             if self.audited {
-                self.audit(tx, memory, update, self.ids.get(number).copied().unwrap_or_default())?;
-            }
-            if update == Update::Updated {
-                versions::record(tx, memory.id, memory.version, self.at, &self.actor.author)?;
+                self.audit(tx, memory, event.update, self.ids.get(number).copied().unwrap_or_default())?;
             }
             let version = memory.etag();
             let change = Change {
-                kind: match update {
+                kind: match event.update {
                     Update::Created => ChangeKind::MemoryCreated,
                     Update::Updated => ChangeKind::MemoryUpdated,
                     Update::Deleted => ChangeKind::MemoryDeleted,
@@ -152,16 +186,10 @@ impl Entry {
                 version: Some(&version),
             };
             let recorded = changes::record(tx, memory.scope.tenant(), self.at, &change)?;
-            let milestone = self.milestones.iter().find(|(of, _)| *of == number).map(|(_, m)| m.clone());
-            let event = Event { update, memory: memory.clone(), at: self.at, milestone };
             keep(tx, recorded, &event)?;
             told.push((recorded, Arc::new(event)));
         }
-        if let (Some(remember), Some(first)) = (&self.remember, writes.first()) {
-            let tenant = first.memory().scope.tenant();
-            let Remember { key, users, answer, .. } = remember;
-            idempotency::remember(tx, tenant, key, users, answer, self.at)?;
-        }
+        self.remember(tx, writes)?;
         Ok(told)
     }
 

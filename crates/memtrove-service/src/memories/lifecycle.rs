@@ -2,8 +2,10 @@
 
 use super::Memories;
 use super::entries::settle_state;
-use super::provider::{ScanQuery, Span, Write, Written};
-use super::search::comparable;
+use super::memory_store::ScanQuery;
+use super::ranking::comparable;
+use super::scope_search::Span;
+use super::writing::{Write, WriteOutcome, possible, terms_of};
 use crate::lease;
 use memtrove_core::memories::duplicate::{self, Profile};
 use memtrove_core::memories::promote;
@@ -13,10 +15,12 @@ use memtrove_core::memories::{
 };
 use memtrove_core::{Error, Result};
 use memtrove_recall::embed::Space;
+use memtrove_store::Tx;
+use memtrove_store::memories::writing::Writing;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-use super::journal::Milestone;
+use super::journal::{Entry, Milestone, Told};
 
 /// An entry that was copied to another scope.
 #[derive(Debug, Clone)]
@@ -61,7 +65,7 @@ impl Memories {
         .await
     }
 
-    /// Gives an entry another kind. Where that is another provider's, it is written there before it is removed here.
+    /// Gives an entry another kind. Where the other half keeps that, it is written there before it is removed here.
     async fn move_kind(
         &self,
         caller: &MemoryCaller,
@@ -78,31 +82,79 @@ impl Memories {
             let actor = self.actor(caller, &Default::default());
             let mut journal = self.journal(actor, next.updated_at, 1, milestone);
             journal.milestones.push((0, Milestone { name: milestone, details: json!({}) }));
-            let moves = Self::is_volatile(current.kind) != Self::is_volatile(next.kind);
-            if moves {
-                let Some(source) = self.source(&current).await? else { continue };
-                journal.source = Some(source);
-            }
-            let write = if moves {
-                Write::Insert(next.clone())
-            } else {
-                Write::Replace { memory: next.clone(), expected: current.version }
+            let moved = match (Self::is_volatile(current.kind), Self::is_volatile(next.kind)) {
+                (true, false) => self.make_lasting(&current, &next, journal).await?,
+                (false, true) => self.make_working(&current, &next, journal).await?,
+                _ => {
+                    let write = Write::Replace { memory: next.clone(), expected: current.version };
+                    self.write(vec![write], journal).await? == WriteOutcome::Done
+                }
             };
-            if self.write(vec![write], journal).await? != Written::Done {
-                continue;
+            if moved {
+                return Ok(Memory::clone(&next));
             }
-            if moves {
-                self.remove_silently(current).await;
-            }
-            return Ok(Memory::clone(&next));
         }
     }
 
-    /// Removes what is kept elsewhere now. The journal knows of the move already.
-    async fn remove_silently(&self, memory: Memory) {
-        let store = if Self::is_volatile(memory.kind) { &self.parts.ram } else { &self.cx.store };
-        let removed = store.write(memory.scope.tenant().clone(), "move_memory", move |tx| {
-            let mut writing = memtrove_store::memories::writing::Writing::default();
+    /// Moves an entry out of working memory; says whether it was still as it was.
+    async fn make_lasting(&self, current: &Memory, next: &Arc<Memory>, mut journal: Entry) -> Result<bool> {
+        let Some(source) = self.source(current).await? else { return Ok(false) };
+        journal.source = Some(source);
+        if self.write(vec![Write::Insert(next.clone())], journal).await? != WriteOutcome::Done {
+            return Ok(false);
+        }
+        self.remove_working(current.clone()).await;
+        Ok(true)
+    }
+
+    /// Moves an entry into working memory; says whether it was still as it was. What is told of it is told where it lasted, in the
+    /// unit of work that removes it there.
+    async fn make_working(&self, current: &Memory, next: &Arc<Memory>, journal: Entry) -> Result<bool> {
+        let (terms, memory) = (terms_of(&self.cx, next), next.clone());
+        let arrive = move |tx: &mut dyn Tx| {
+            let write = Write::Insert(memory.clone());
+            let free = possible(tx, &write)?;
+            if free {
+                let mut writing = Writing::default();
+                writing.insert(tx, &memory, &terms)?;
+                writing.finish(tx)?;
+            }
+            Ok::<_, Error>(free)
+        };
+        if !self.parts.store.volatile.store().write(current.scope.tenant(), "move_memory", arrive).await? {
+            return Ok(false);
+        }
+        let (gone, write) =
+            (current.clone(), Write::Replace { memory: next.clone(), expected: current.version });
+        let leave = move |tx: &mut dyn Tx| {
+            let writes = std::slice::from_ref(&write);
+            journal.take_turn(tx, writes)?;
+            let mut writing = Writing::default();
+            if !writing.remove(tx, &gone, None)? {
+                return Ok(None);
+            }
+            writing.finish(tx)?;
+            journal.tell(tx, writes).map(Some)
+        };
+        let publish = self.publish();
+        let publish = move |told: &Option<Told>| {
+            if let Some(told) = told {
+                publish(told);
+            }
+        };
+        let left = self.cx.store.write_then(current.scope.tenant(), "move_memory", leave, publish).await;
+        // Where nobody knows whether it left, it stays: an entry in both halves is one, an entry in none is lost.
+        if !matches!(left, Ok(Some(_)) | Err(Error::Timeout)) {
+            self.remove_working(Memory::clone(next)).await;
+        }
+        Ok(left?.is_some())
+    }
+
+    /// Removes an entry of working memory that lasts elsewhere now, or was never to be there. Nobody is told.
+    async fn remove_working(&self, memory: Memory) {
+        let tenant = memory.scope.tenant().clone();
+        let removed = self.parts.store.volatile.store().write(tenant, "move_memory", move |tx| {
+            let mut writing = Writing::default();
             writing.remove(tx, &memory, None)?;
             writing.finish(tx)?;
             Ok::<_, Error>(())
@@ -162,16 +214,17 @@ impl Memories {
         once: bool,
     ) -> Result<Option<Promoted>> {
         if once {
-            let provider = self.parts.catalogue.of(source.kind);
-            let current = provider.get(source.scope.tenant(), source.id).await?;
+            let half = self.parts.store.of(source.kind);
+            let current = half.get(source.scope.tenant(), source.id).await?;
             if current.is_none_or(|current| current.lineage.promoted_to.is_some()) {
                 return Ok(None);
             }
         }
         loop {
             let Some(read) = self.source(source).await? else { return Ok(None) };
+            let id = self.new_id(Kind::default_in(target.layer()));
             let author = actor.author.clone();
-            let mut copy = promote::copy(source, &target, self.new_id(), author, self.now());
+            let mut copy = promote::copy(source, &target, id, author, self.now());
             if copy.embedding.is_none() && source.embedding.is_some() {
                 copy.embedding = self.embed(target.tenant().as_str(), &copy.content).await?;
             }
@@ -191,7 +244,7 @@ impl Memories {
             journal.milestones.push((0, Milestone { name: "promoted", details }));
             journal.source = Some(read);
             let copy = Arc::new(copy);
-            if self.write(vec![Write::Insert(copy.clone())], journal).await? != Written::Done {
+            if self.write(vec![Write::Insert(copy.clone())], journal).await? != WriteOutcome::Done {
                 // Either it is not what it was any more, or it is a fact that somebody states there out of sight.
                 self.refuse_restated(&copy).await?;
                 continue;
@@ -223,7 +276,7 @@ impl Memories {
                 now: self.now(),
             };
             let span = Span { scope: scope.clone(), until: None };
-            let page = self.scan(vec![span], query).await?;
+            let page = self.parts.store.scan(vec![span], query).await?;
             let same = page.memories.iter().find(|other| {
                 let space = space.as_ref();
                 let (own, theirs) = (
@@ -243,7 +296,7 @@ impl Memories {
 
     /// Notes on an entry which one it was copied to: neither a version nor a renewal.
     async fn link(&self, source: &Memory, copy: &Memory) -> Result<()> {
-        let store = if Self::is_volatile(source.kind) { &self.parts.ram } else { &self.cx.store };
+        let store = self.parts.store.of(source.kind).store();
         let (tenant, id, to) = (source.scope.tenant().clone(), source.id, copy.id);
         let linked = store.write(source.scope.tenant(), "link_memory", move |tx| {
             let Some(mut stored) = memtrove_store::memories::entries::get(tx, &tenant, id)? else {

@@ -1,6 +1,7 @@
 //! Pages of entries, and what a session makes visible.
 
-use super::provider::{Page, ScanQuery, Span};
+use super::memory_store::{Page, ScanQuery};
+use super::scope_search::Span;
 use super::{Memories, count};
 use memtrove_core::memories::cursor::Position;
 use memtrove_core::memories::{Identifier, Layer, List, Memory, MemoryCaller, ScopeKey};
@@ -36,25 +37,12 @@ impl Memories {
             with_embeddings: true,
             now: self.now(),
         };
-        let Page { mut memories, total } = self.scan(spans, query).await?;
+        let Page { mut memories, total } = self.parts.store.scan(spans, query).await?;
         let more = memories.len() > list.limit;
         memories.truncate(list.limit);
         let next_cursor =
             memories.last().filter(|_| more).map(|last| Position::of(last).encode(fingerprint, &key));
         Ok(Listed { memories, next_cursor, total })
-    }
-
-    /// A page from every provider that may have something.
-    pub(super) async fn scan(&self, spans: Vec<Span>, query: ScanQuery) -> Result<Page> {
-        let mut page = Page::default();
-        for provider in self.parts.catalogue.for_conditions(&query.conditions, &spans) {
-            let part = provider.scan(spans.clone(), query.clone()).await?;
-            page.memories.extend(part.memories);
-            page.total += part.total;
-        }
-        page.memories.sort_by(|a, b| Position::of(a).compare(&Position::of(b)));
-        page.memories.truncate(query.limit);
-        Ok(page)
     }
 
     /// The scopes that a request reads: of a deleted conversation none, of a fork its ancestors' too.

@@ -2,12 +2,13 @@
 
 use super::Memories;
 use super::journal::{Actor, Milestone};
-use super::provider::{Write, Written};
+use super::memory_store::Half;
 use super::stream::KEPT_MICROS;
-use memtrove_core::memories::{Kind, Layer, Memory, ScopeKey};
+use super::writing::{Write, WriteOutcome};
+use memtrove_core::memories::{Layer, Memory, ScopeKey};
 use memtrove_core::{Error, Result};
 use memtrove_store::memories::{entries, idempotency, index, purge, scopes};
-use memtrove_store::{AllTenants, Store, StoreError, stream};
+use memtrove_store::{AllTenants, Tx, stream};
 use serde_json::json;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -73,7 +74,7 @@ impl Memories {
 
     /// Removes what has expired. Nobody can see it any more; this only gives the space back.
     async fn sweep(&self) -> Result<()> {
-        for store in [&self.cx.store, &self.parts.ram] {
+        for store in self.parts.store.all().map(Half::store) {
             loop {
                 let now = self.now();
                 let expired = store
@@ -96,7 +97,7 @@ impl Memories {
         for memory in expired {
             let mut journal = self.journal(Actor::system("expiry"), self.now(), 1, "expire");
             journal.milestones.push((0, Milestone { name: "expired", details: json!({}) }));
-            if self.write(vec![Write::Remove(Arc::new(memory))], journal).await? == Written::Done {
+            if self.write(vec![Write::Remove(Arc::new(memory))], journal).await? == WriteOutcome::Done {
                 metrics::counter!("memory_expired_total").increment(1);
             }
         }
@@ -143,7 +144,7 @@ impl Memories {
     /// Clears away what is out of reach; says how many entries went.
     pub(crate) async fn clear_away(&self) -> Result<u64> {
         let mut cleared = 0;
-        for store in [&self.cx.store, &self.parts.ram] {
+        for store in self.parts.store.all().map(Half::store) {
             while let Some(step) =
                 store.write(AllTenants, "clear_memories", |tx| Ok::<_, Error>(purge::step(tx, STEP)?)).await?
             {
@@ -156,22 +157,21 @@ impl Memories {
     async fn purge_keys(&self) -> Result<()> {
         let retention = self.cx.settings.idempotency_retention.as_micros() as i64;
         let before = self.now().saturating_add_micros(-retention);
-        let purge = || {
-            self.cx.store.write(AllTenants, "purge_memory_keys", move |tx| {
-                Ok::<_, Error>(idempotency::purge(tx, before, STEP)?)
-            })
-        };
-        while purge().await? > 0 {}
+        for store in self.parts.store.all().map(Half::store) {
+            let purge = || {
+                store.write(AllTenants, "purge_memory_keys", move |tx| {
+                    Ok::<_, Error>(idempotency::purge(tx, before, STEP)?)
+                })
+            };
+            while purge().await? > 0 {}
+        }
         Ok(())
     }
 
     async fn trim_gone(&self) -> Result<()> {
-        for store in [&self.cx.store, &self.parts.ram] {
-            let trim = || {
-                store.write(AllTenants, "trim_gone", |tx| {
-                    Ok::<_, Error>(index::trim_gone(tx, KEPT_GONE, STEP)?)
-                })
-            };
+        for store in self.parts.store.all().map(Half::store) {
+            let trim =
+                || store.write(AllTenants, "trim_gone", |tx| Ok::<_, Error>(index::trim_gone(tx, KEPT_GONE, STEP)?));
             while trim().await? > 0 {}
         }
         Ok(())
@@ -192,18 +192,16 @@ impl Memories {
         Ok(())
     }
 
-    /// What an add may set off: a better vector, a consolidation, the end of working entries that are too many.
+    /// What an add may set off: a better vector, a consolidation.
     pub(super) async fn added(&self, added: &[Arc<Memory>]) {
         if self.cx.embeddings.model_id() != self.cx.embeddings.preferred_model_id() {
             self.parts.upgrades.notify_one();
         }
-        let rules = self.rules();
+        let rules = &self.rules().consolidation;
         let mut scopes: Vec<&ScopeKey> = Vec::new();
         for memory in added {
-            let watched = Self::is_volatile(memory.kind)
-                || (rules.consolidation.enabled
-                    && rules.consolidation.target_layers.contains(&memory.scope.layer()));
-            if watched && !scopes.contains(&&memory.scope) {
+            let watched = rules.enabled && rules.target_layers.contains(&memory.scope.layer());
+            if watched && !Self::is_volatile(memory.kind) && !scopes.contains(&&memory.scope) {
                 scopes.push(&memory.scope);
             }
         }
@@ -215,45 +213,14 @@ impl Memories {
     }
 
     async fn check_size(&self, scope: &ScopeKey) -> Result<()> {
-        let count = |store: &Store| {
-            let scope = scope.clone();
-            let store = store.clone();
-            async move {
-                store
-                    .read(scope.tenant().clone(), "count_memories", move |tx| {
-                        Ok::<_, Error>(scopes::find(tx, &scope)?.map_or(0, |row| row.entries))
-                    })
-                    .await
-            }
-        };
-        if self.rules().consolidation.is_due(scope.layer(), count(&self.cx.store).await? as usize) {
+        let of = scope.clone();
+        let count =
+            move |tx: &mut dyn Tx| Ok::<_, Error>(scopes::find(tx, &of)?.map_or(0, |row| row.entries));
+        let entries = self.cx.store.read(scope.tenant(), "count_memories", count).await?;
+        if self.rules().consolidation.is_due(scope.layer(), entries as usize) {
             self.consolidate_later(scope.clone());
         }
-        let most = self.rules().limits.working_entries as i64;
-        let excess = count(&self.parts.ram).await? - most;
-        if excess > 0 {
-            self.evict_working(scope.clone(), excess).await?;
-        }
         Ok(())
-    }
-
-    /// Removes the working entries of a scope that were used longest ago.
-    async fn evict_working(&self, scope: ScopeKey, excess: i64) -> Result<()> {
-        self.write_uses().await?;
-        let all = self.parts.ram.read(scope.tenant().clone(), "list_working", move |tx| {
-            let Some(row) = scopes::find(tx, &scope)? else { return Ok(Vec::new()) };
-            let mut all = Vec::new();
-            entries::newest(tx, row.no, None, STEP, |stored| {
-                all.push(stored.memory);
-                ControlFlow::Continue(())
-            })?;
-            Ok::<_, StoreError>(all)
-        });
-        let mut all = all.await.map_err(Error::from)?;
-        all.retain(|memory| memory.kind == Kind::Working);
-        all.sort_by_key(|memory| (memory.last_accessed_at.unwrap_or(memory.updated_at), memory.id));
-        all.truncate(excess as usize);
-        self.expire(all).await
     }
 
     /// Sets the metrics that nothing keeps up to date.

@@ -2,11 +2,11 @@
 //! work.
 
 use super::Memories;
-use super::embedded::terms_of;
+
 use super::entries::settle_state;
 use super::journal::{self, Actor, Entry, Told};
-use super::provider::{Write, Written};
 use super::stream::{Event, Update};
+use super::writing::{Write, WriteOutcome, terms_of};
 use memtrove_core::files::Scope;
 use memtrove_core::memories::{Embedding, Memory, mirror};
 use memtrove_core::recall::terms::Terms;
@@ -135,12 +135,12 @@ impl Memories {
     }
 
     /// Removes an event together with the entry that mirrors it, if that is still at its version.
-    pub(super) async fn delete_event(&self, memory: Arc<Memory>, journal: Entry) -> Result<Written> {
+    pub(super) async fn delete_event(&self, memory: Arc<Memory>, journal: Entry) -> Result<WriteOutcome> {
         let (publish, at, tenant) = (self.publish(), journal.at, memory.scope.tenant().clone());
         let work = move |tx: &mut dyn Tx| {
             let tenant = memory.scope.tenant();
             if entries::version(tx, tenant, memory.id)? != Some(memory.version) {
-                return Ok((Written::Conflict(vec![memory.id]), Told::new()));
+                return Ok((WriteOutcome::Conflict(vec![memory.id]), Told::new()));
             }
             let scope =
                 Scope::listed(tenant.clone(), UserId(memory.scope.user().unwrap_or_default().to_owned()));
@@ -154,7 +154,7 @@ impl Memories {
             let mut writing = Writing::default();
             writing.remove(tx, &memory, None)?;
             writing.finish(tx)?;
-            Ok::<_, Error>((Written::Done, journal.tell(tx, &[Write::Remove(memory.clone())])?))
+            Ok::<_, Error>((WriteOutcome::Done, journal.tell(tx, &[Write::Remove(memory.clone())])?))
         };
         let written =
             self.cx.store.write_then(tenant, "delete_event", work, move |(_, told)| publish(told)).await?;

@@ -1,15 +1,14 @@
 //! The memories surface: one file per family of operations.
 //!
-//! The manager validates (rules in `memtrove_core::memories`), embeds before anything is locked, and hands the write to the
-//! [provider](provider::MemoryProvider) of the entry's kind, with what the journal is to be told. A change of an entry is
-//! computed from what was read and committed if the entry is still at that version.
+//! An operation validates (rules in `memtrove_core::memories`), embeds before anything is locked, and hands the write to the
+//! [half](memory_store::Half) of the store that keeps the entry's kind, with what the journal is to be told. A change of an
+//! entry is computed from what was read and committed if the entry is still at that version.
 
 mod access_counts;
 mod bulk;
 mod capabilities;
 mod consolidate;
 mod decay;
-mod embedded;
 mod entries;
 mod event_json;
 mod facts;
@@ -21,13 +20,14 @@ pub mod journal;
 mod lifecycle;
 mod listing;
 mod maintenance;
+pub mod memory_store;
 pub(crate) mod mirror;
 mod pointers;
-pub mod provider;
-mod recall;
+mod ranking;
 mod relay;
 mod remember;
 mod replay;
+pub mod scope_search;
 mod search;
 mod sessions;
 pub mod stream;
@@ -36,6 +36,7 @@ mod subscription;
 mod turns;
 mod upgrades;
 mod view;
+pub mod writing;
 
 pub use bulk::BulkDeleted;
 pub use capabilities::Introspection;
@@ -43,32 +44,32 @@ pub use entries::{Replacement, Updated};
 pub use history::Saying;
 pub use lifecycle::Promoted;
 pub use listing::Listed;
+pub use ranking::Hit;
 pub use remember::Remembered;
 pub use replay::Reply;
-pub use search::{Answer, Hit, KnowledgeMode, KnowledgeQuery, Metric};
+pub use search::{KnowledgeMode, KnowledgeQuery, Metric, SearchResults};
 pub use subjects::Subject;
 pub use subscription::{StreamRequest, Streamed, Subscription};
 
 use crate::Context;
 use access_counts::AccessCounts;
 use consolidate::UnderWay;
-use embedded::Embedded;
 use journal::{Actor, Entry};
+use memory_store::MemoryStore;
 use memtrove_core::identity::{Principal, Role};
 use memtrove_core::memories::stream_position::StreamKey;
 use memtrove_core::memories::{
-    Assertion, Code, CursorKey, Embedding, Identifiers, Layer, Memory, MemoryCaller, MemoryId, Refusal, Rules,
+    Assertion, Code, CursorKey, Embedding, Identifiers, Kind, Layer, Memory, MemoryCaller, MemoryId, Refusal,
+    Rules,
 };
 use memtrove_core::{Error, Result, Timestamp, parse_uuid};
 use memtrove_recall::embed::EmbedError;
-use memtrove_recall::index::PartitionCache;
 use memtrove_store::Store;
-use provider::{Catalogue, MemoryProvider, Write, Written};
-use recall::ScopeCache;
 use std::sync::Arc;
 use stream::Bus;
 use tokio::sync::{Mutex, Notify};
 use turns::Turns;
+use writing::{Write, WriteOutcome};
 
 /// What is told to callers and means something to the server alone is sealed with these.
 #[derive(Clone, Copy)]
@@ -85,12 +86,9 @@ pub struct Memories {
 }
 
 struct Parts {
-    catalogue: Catalogue,
-    ram: Store,
-    /// The indexes of what lasts and of what does not; numbers of scopes mean nothing across the two.
-    caches: [Arc<ScopeCache>; 2],
+    store: MemoryStore,
     bus: Arc<Bus>,
-    uses: AccessCounts,
+    uses: Arc<AccessCounts>,
     keys: Keys,
     /// Wakes whoever makes better vectors.
     upgrades: Notify,
@@ -106,19 +104,12 @@ struct Parts {
 
 impl Memories {
     /// Puts the surface on the primary store and, for what need not outlive it, on one as durable as memory.
-    pub(crate) fn new(cx: Arc<Context>, ram: Store, keys: Keys) -> Self {
-        let bus = Arc::new(Bus::new(cx.clock.clone()));
-        let caches = [cx.settings.index_memory, cx.settings.index_memory / 4]
-            .map(|budget| Arc::new(PartitionCache::new(budget)));
-        let durable = Embedded::durable(cx.clone(), caches[0].clone(), bus.clone());
-        let volatile = Embedded::volatile(cx.clone(), ram.clone(), caches[1].clone(), bus.clone());
-        let catalogue = Catalogue::new(Arc::new(durable), Arc::new(volatile));
+    pub(crate) fn new(cx: Arc<Context>, twin: Store, keys: Keys) -> Self {
+        let (bus, uses) = (Arc::new(Bus::new(cx.clock.clone())), Arc::new(AccessCounts::default()));
         let parts = Parts {
-            catalogue,
-            ram,
-            caches,
+            store: MemoryStore::new(&cx, twin, &bus, &uses),
             bus,
-            uses: AccessCounts::default(),
+            uses,
             keys,
             upgrades: Notify::new(),
             promoting: Mutex::default(),
@@ -153,9 +144,9 @@ impl Memories {
         caller.binding_agent(self.cx.settings.memories.bind_agent_id)
     }
 
-    /// The providers, for compliance suites and introspection.
-    pub fn providers(&self) -> [Arc<dyn MemoryProvider>; 2] {
-        self.parts.catalogue.all().map(Arc::clone)
+    /// Where entries are, for the suite that both halves pass.
+    pub fn store(&self) -> &MemoryStore {
+        &self.parts.store
     }
 
     /// Ends all streams: the server stops.
@@ -167,8 +158,8 @@ impl Memories {
         self.cx.clock.now()
     }
 
-    fn new_id(&self) -> MemoryId {
-        MemoryId(self.cx.clock.new_id())
+    fn new_id(&self, kind: Kind) -> MemoryId {
+        MemoryId::new(self.cx.clock.new_id(), kind)
     }
 
     /// What the journal is told of writes: as many ids as there are writes.
@@ -207,18 +198,17 @@ impl Memories {
 
     /// An entry of the caller's tenant that exists at this moment.
     async fn find(&self, caller: &MemoryCaller, id: MemoryId) -> Result<Option<Memory>> {
-        for provider in self.parts.catalogue.all() {
-            let Some(memory) = provider.get(caller.tenant(), id).await? else { continue };
-            let exists = memory.is_live(self.now()) && self.session_exists(caller, &memory).await?;
-            return Ok(exists.then_some(memory));
-        }
-        Ok(None)
+        let Some(memory) = self.parts.store.get(caller.tenant(), id).await? else { return Ok(None) };
+        let exists = memory.is_live(self.now()) && self.session_exists(caller, &memory).await?;
+        Ok(exists.then_some(memory))
     }
 
-    /// Writes to the provider of the entries' kind; the caller says what to do if others were faster.
-    async fn write(&self, writes: Vec<Write>, journal: Entry) -> Result<Written> {
-        let Some(kind) = writes.first().map(|write| write.memory().kind) else { return Ok(Written::Done) };
-        self.parts.catalogue.of(kind).write(writes, journal).await
+    /// Writes to the half that keeps the entries' kind; the caller says what to do if others were faster.
+    async fn write(&self, writes: Vec<Write>, journal: Entry) -> Result<WriteOutcome> {
+        let Some(kind) = writes.first().map(|write| write.memory().kind) else {
+            return Ok(WriteOutcome::Done);
+        };
+        self.parts.store.of(kind).write(writes, journal).await
     }
 
     /// Who changes an entry, as its versions and the audit trail tell.

@@ -3,7 +3,7 @@
 
 use super::Memories;
 use super::journal::{Actor, Told};
-use super::provider::Write;
+use super::writing::Write;
 use memtrove_core::files::{ETag, FilePath};
 use memtrove_core::memories::pointer::{self, Pointer};
 use memtrove_core::memories::{Memory, metadata};

@@ -2,7 +2,7 @@
 //! who listen on this node.
 
 use super::event_json;
-use super::stream::{Event, KEPT_EVENTS, Numbered};
+use super::stream::{Event, KEPT_EVENTS, Live};
 use memtrove_core::identity::Tenant;
 use memtrove_core::{Error, Result};
 use memtrove_store::{Store, Tx, changes, stream};
@@ -32,10 +32,52 @@ struct State {
     /// Everything up to this number was told.
     told: i64,
     /// None once nothing more is told.
-    future: Option<broadcast::Sender<Numbered>>,
-    /// What was written on this node, under what it waits for its number by: those who listen here are told all of it, also if
-    /// the entry is gone before its number is there.
-    own: VecDeque<(i64, Arc<Event>)>,
+    future: Option<broadcast::Sender<Live>>,
+    /// What was written on this node: those who listen here are told all of it, also if the entry is gone before its number is
+    /// there, and in the order in which it was written.
+    own: VecDeque<OwnEvent>,
+    /// How many there were of them so far.
+    written: u64,
+}
+
+/// An event of this node that was not told yet.
+struct OwnEvent {
+    order: u64,
+    /// What it waits for its number by; nothing of working memory, whose events wait for those before them only.
+    waiting: Option<i64>,
+    event: Arc<Event>,
+}
+
+impl State {
+    fn push(&mut self, waiting: Option<i64>, event: Arc<Event>) {
+        self.own.push_back(OwnEvent { order: self.written, waiting, event });
+        self.written += 1;
+        if self.own.len() > KEPT_EVENTS {
+            self.own.pop_front();
+        }
+    }
+
+    fn send(&self, number: Option<i64>, event: Arc<Event>) {
+        if let Some(future) = &self.future {
+            // Mostly somebody listens, but they may all have gone.
+            let _ = future.send((number, event));
+        }
+    }
+
+    /// Tells what waits for no number, up to the first event that does.
+    fn send_unnumbered(&mut self) {
+        while self.own.front().is_some_and(|own| own.waiting.is_none()) {
+            if let Some(own) = self.own.pop_front() {
+                self.send(None, own.event);
+            }
+        }
+    }
+
+    /// All events before this one were told that have a number.
+    fn settle(&mut self, written: u64) {
+        self.own.retain(|own| own.waiting.is_none() || own.order >= written);
+        self.send_unnumbered();
+    }
 }
 
 /// What was read.
@@ -49,7 +91,7 @@ impl Relay {
     /// A relay that tells of everything after a number.
     pub fn new(store: Store, tenant: Tenant, told: i64) -> Self {
         let (future, _) = broadcast::channel(KEPT_EVENTS);
-        let state = Mutex::new(State { told, future: Some(future), own: VecDeque::new() });
+        let state = Mutex::new(State { told, future: Some(future), own: VecDeque::new(), written: 0 });
         Self { store, tenant, state, turn: tokio::sync::Mutex::default(), due: AtomicBool::new(false) }
     }
 
@@ -58,7 +100,7 @@ impl Relay {
     }
 
     /// Begins to listen; nothing once the relay is closed.
-    pub fn listen(&self) -> Option<Receiver<Numbered>> {
+    pub fn listen(&self) -> Option<Receiver<Live>> {
         self.state().future.as_ref().map(broadcast::Sender::subscribe)
     }
 
@@ -73,11 +115,14 @@ impl Relay {
 
     /// Keeps an event of this node until its number is read.
     pub fn expect(&self, waiting: i64, event: Arc<Event>) {
+        self.state().push(Some(waiting), event);
+    }
+
+    /// Tells of an event that will have no number, after what this node wrote before.
+    pub fn tell_unnumbered(&self, event: Arc<Event>) {
         let mut state = self.state();
-        state.own.push_back((waiting, event));
-        if state.own.len() > KEPT_EVENTS {
-            state.own.pop_front();
-        }
+        state.push(None, event);
+        state.send_unnumbered();
     }
 
     /// Has what was committed since told soon.
@@ -98,6 +143,7 @@ impl Relay {
     }
 
     async fn catch_up(&self) -> Result<()> {
+        let written = self.state().written;
         self.store.settle().await?;
         loop {
             let (tenant, after) = (self.tenant.clone(), self.state().told);
@@ -111,6 +157,7 @@ impl Relay {
             let more = events.len() == BATCH;
             self.tell(events, until);
             if !more {
+                self.state().settle(written);
                 return Ok(());
             }
         }
@@ -119,15 +166,16 @@ impl Relay {
     fn tell(&self, events: Vec<stream::StoredEvent>, until: i64) {
         let mut state = self.state();
         for stored in events {
-            let own = state.own.iter().position(|(waiting, _)| Some(*waiting) == stored.waited);
+            let is_it = |own: &OwnEvent| own.waiting.is_some() && own.waiting == stored.waited;
+            let own = state.own.iter().position(is_it);
             let event = match own.and_then(|place| state.own.remove(place)) {
-                Some((_, event)) => Some(event),
+                Some(own) => Some(own.event),
                 None => stored.body.as_deref().and_then(|body| read(&self.tenant, body)),
             };
-            if let (Some(event), Some(future)) = (event, &state.future) {
-                // Mostly somebody listens, but they may all have gone.
-                let _ = future.send((stored.sequence, event));
+            if let Some(event) = event {
+                state.send(Some(stored.sequence), event);
             }
+            state.send_unnumbered();
         }
         state.told = state.told.max(until);
     }

@@ -5,7 +5,9 @@
 
 use super::Memories;
 use super::entries::settle_state;
-use super::provider::{Span, Write, Written};
+use super::memory_store::Half;
+use super::scope_search::Span;
+use super::writing::{Write, WriteOutcome};
 use memtrove_core::memories::{
     Conditions, Memory, MemoryCaller, MemoryId, NewMemory, Search, Statement, Viewer,
 };
@@ -50,7 +52,7 @@ impl Memories {
             let journal = self.journal(actor.clone(), memory.created_at, 1, "add");
             let stored = Arc::new(memory.clone());
             let write = Write::Remember { memory: stored.clone(), viewer: viewer.clone() };
-            if self.write(vec![write], journal).await? == Written::Done {
+            if self.write(vec![write], journal).await? == WriteOutcome::Done {
                 self.added(&[stored]).await;
                 return Ok(Remembered { memory, created: true });
             }
@@ -61,7 +63,7 @@ impl Memories {
 
     /// The entry that a viewer sees and that states what another one would.
     async fn stating_already(&self, spans: &[Span], new: &Memory, viewer: &Viewer) -> Result<Option<Memory>> {
-        let store = if Self::is_volatile(new.kind) { &self.parts.ram } else { &self.cx.store };
+        let store = self.parts.store.of(new.kind).store();
         let new = Arc::new((new.clone(), viewer.clone()));
         let look_up = move |tx: &mut dyn Tx, span: &Span| {
             Ok(stating_already(tx, span, &new.0, &new.1)?.into_iter().collect())
@@ -76,7 +78,7 @@ impl Memories {
         let spans = self.spans(caller, scopes).await?;
         let (now, wanted) = (self.now(), Arc::new((query, viewer, conditions)));
         let mut forgotten = Vec::new();
-        for store in [&self.cx.store, &self.parts.ram] {
+        for store in self.parts.store.all().map(Half::store) {
             let wanted = wanted.clone();
             let look_up = move |tx: &mut dyn Tx, span: &Span| {
                 let (query, viewer, conditions) = &*wanted;

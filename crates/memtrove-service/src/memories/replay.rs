@@ -5,6 +5,7 @@ use super::journal::{self, Remember};
 use memtrove_core::files::canonical;
 use memtrove_core::memories::{Memory, MemoryCaller, Refusal};
 use memtrove_core::{Error, Result};
+use memtrove_store::Tx;
 use memtrove_store::memories::idempotency::Key;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -95,12 +96,15 @@ impl Replay {
     pub async fn find(&self, memories: &Memories, caller: &MemoryCaller) -> Result<Option<Reply>> {
         let Some(key) = self.key.clone() else { return Ok(None) };
         let (tenant, since) = (caller.tenant().clone(), self.since(memories));
-        let found = memories
-            .cx
-            .store
-            .read(caller.tenant(), "find_answer", move |tx| journal::replayed(tx, &tenant, &key, since))
-            .await?;
-        found.map(|answer| Reply::stored(&answer)).transpose()
+        // What made a working memory alone is kept with it.
+        for half in memories.parts.store.all() {
+            let (tenant, key) = (tenant.clone(), key.clone());
+            let find = move |tx: &mut dyn Tx| journal::replayed(tx, &tenant, &key, since);
+            if let Some(answer) = half.store().read(caller.tenant(), "find_answer", find).await? {
+                return Reply::stored(&answer).map(Some);
+            }
+        }
+        Ok(None)
     }
 
     /// Has an answer remembered that tells of these entries.

@@ -2,7 +2,8 @@
 
 use super::Memories;
 use super::listing::Onlooker;
-use super::provider::{ScanQuery, Write, Written};
+use super::memory_store::ScanQuery;
+use super::writing::{Write, WriteOutcome};
 use memtrove_core::Result;
 use memtrove_core::memories::promote::{self, PromotionDecision};
 use memtrove_core::memories::{
@@ -105,7 +106,7 @@ impl Memories {
                 with_embeddings: true,
                 now: self.now(),
             };
-            let page = self.scan(spans.clone(), query).await?;
+            let page = self.parts.store.scan(spans.clone(), query).await?;
             let last = page.memories.len() < STEP;
             all.extend(page.memories);
             if last {
@@ -128,7 +129,7 @@ impl Memories {
             let actor = self.actor(caller, &Default::default());
             let writes: Vec<Write> = step.iter().cloned().map(Write::Remove).collect();
             let journal = self.journal(actor.clone(), self.now(), writes.len(), reason);
-            if self.write(writes, journal).await? == Written::Done {
+            if self.write(writes, journal).await? == WriteOutcome::Done {
                 removed += step.len();
                 continue;
             }
@@ -136,7 +137,7 @@ impl Memories {
             for memory in step {
                 let journal = self.journal(actor.clone(), self.now(), 1, reason);
                 let done = self.write(vec![Write::Remove(memory.clone())], journal).await?;
-                removed += usize::from(done == Written::Done);
+                removed += usize::from(done == WriteOutcome::Done);
             }
         }
         Ok(removed)

@@ -73,6 +73,9 @@ impl Event {
 /// An event with its number.
 pub type Numbered = (i64, Arc<Event>);
 
+/// An event as it happens. One of working memory has no number: it is told to those who listen, and not kept for others.
+pub type Live = (Option<i64>, Arc<Event>);
+
 /// Everything that happens, by tenant.
 pub struct Bus {
     clock: Arc<dyn Clock>,
@@ -91,7 +94,7 @@ struct Channel {
     told: HashMap<MemoryId, usize>,
     /// How much content they have.
     bytes: usize,
-    future: broadcast::Sender<Numbered>,
+    future: broadcast::Sender<Live>,
 }
 
 /// What somebody is told who begins to listen.
@@ -101,7 +104,7 @@ pub struct Listener {
     /// The newest number at this moment.
     pub newest: i64,
     /// What happens from now on.
-    pub future: broadcast::Receiver<Numbered>,
+    pub future: broadcast::Receiver<Live>,
 }
 
 impl Bus {
@@ -139,7 +142,25 @@ impl Bus {
         channel.push(sequence, event.clone());
         channel.trim(oldest);
         // Mostly nobody listens.
-        let _ = channel.future.send((sequence, event));
+        let _ = channel.future.send((Some(sequence), event));
+    }
+
+    /// Tells of an event of working memory, which has no number in the feed, to those who listen on this node.
+    pub fn publish_unnumbered(&self, event: Arc<Event>) {
+        let tenant = event.memory.scope.tenant();
+        if let Some(tenants) = self.tenants.lock().unwrap_or_else(PoisonError::into_inner).as_mut()
+            && let Some(channel) = tenants.get_mut(tenant)
+        {
+            if event.update == Update::Deleted {
+                // What it said while it lasted goes with it.
+                channel.forget(event.memory.id);
+            }
+            let _ = channel.future.send((None, event.clone()));
+        }
+        let relays = self.relays.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(relay) = relays.as_ref().and_then(|relays| relays.get(tenant)) {
+            relay.tell_unnumbered(event.clone());
+        }
     }
 
     /// Begins to listen. `now` is the newest number of the tenant's feed, in case nothing was published yet; `since` is the
@@ -167,7 +188,7 @@ impl Bus {
         store: &Store,
         tenant: &Tenant,
         newest: i64,
-    ) -> Option<(Arc<Relay>, broadcast::Receiver<Numbered>)> {
+    ) -> Option<(Arc<Relay>, broadcast::Receiver<Live>)> {
         let mut relays = self.relays.lock().unwrap_or_else(PoisonError::into_inner);
         let relays = relays.as_mut()?;
         relays.retain(|_, relay| relay.has_listeners());

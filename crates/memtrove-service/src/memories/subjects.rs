@@ -1,8 +1,10 @@
 //! Memories by whom they are about, over all scopes of a user at once: what mem0 asks for.
 
 use super::listing::Onlooker;
-use super::provider::{NearQuery, Page, ScanQuery, Span};
-use super::search::{Hit, KnowledgeMode};
+use super::memory_store::{Page, ScanQuery};
+use super::ranking::Hit;
+use super::scope_search::{ScopeQuery, Span};
+use super::search::KnowledgeMode;
 use super::{Memories, count};
 use memtrove_core::memories::mem0::{self, Entities, Entity, Filters, may_look_into};
 use memtrove_core::memories::merge::Options;
@@ -26,8 +28,8 @@ const MOST_SUBJECTS: usize = 100_000;
 /// Entries or scopes that are read at a time.
 const STEP: usize = 500;
 
-/// Where somebody looks, and with whose eyes.
-struct Sight {
+/// The scopes that a request reads, and for whom.
+struct ViewedScopes {
     viewer: Viewer,
     spans: Vec<Span>,
 }
@@ -53,18 +55,19 @@ impl Memories {
         threshold: f64,
         limit: usize,
     ) -> Result<Vec<Hit>> {
-        let sights = self.sights(caller, &filters.places).await?;
+        let viewed = self.viewed_scopes(caller, &filters.places).await?;
         let conditions = filters.conditions(caller);
-        let looked = self.look_for(caller, query, KnowledgeMode::Hybrid).await?;
+        let forms = self.query_forms(caller, query, KnowledgeMode::Hybrid).await?;
         let mut all = Vec::new();
-        for Sight { viewer, spans } in &sights {
+        for ViewedScopes { viewer, spans } in &viewed {
             for spans in spans.chunks(SEARCHED_TOGETHER) {
-                let near = NearQuery {
-                    vectors: looked.vectors.clone(),
-                    terms: looked.terms.clone(),
+                let scope_query = ScopeQuery {
+                    vectors: forms.vectors.clone(),
+                    terms: forms.terms.clone(),
                     mode: Mode::Hybrid,
                     words_required: false,
                     threshold,
+                    farthest: None,
                     want: limit,
                     viewer: viewer.clone(),
                     conditions: conditions.clone(),
@@ -73,11 +76,10 @@ impl Memories {
                 // Everything that was added is found: what says the same, too.
                 let options =
                     Options { limit, ranking: Ranking::Score, dedupe: false, include_overridden: true };
-                let (hits, ..) = self.walk(caller, spans, near, options, &|_| true).await?;
-                all.extend(hits);
+                all.extend(self.hits(spans, scope_query, options).await?.hits);
             }
         }
-        all.sort_by(|a, b| b.score.total_cmp(&a.score));
+        all.sort_by(|a, b| b.matched.score().total_cmp(&a.matched.score()));
         all.truncate(limit);
         self.parts.uses.note(all.iter().map(|hit| hit.memory.id), self.now());
         for layer in
@@ -96,12 +98,12 @@ impl Memories {
         offset: usize,
         limit: usize,
     ) -> Result<(Vec<Memory>, usize)> {
-        let sights = self.sights(caller, &filters.places).await?;
+        let viewed = self.viewed_scopes(caller, &filters.places).await?;
         let conditions = filters.conditions(caller);
         let (mut before, mut after, mut total) = (offset, None, 0);
         loop {
             let wanted = if before > 0 { before.min(STEP) } else { limit };
-            let page = self.page_about(&sights, &conditions, after, wanted).await?;
+            let page = self.page_about(&viewed, &conditions, after, wanted).await?;
             total = total.max(page.total);
             after = page.memories.last().map(Position::of);
             if before == 0 || after.is_none() {
@@ -226,7 +228,7 @@ impl Memories {
             with_embeddings: false,
             now: self.now(),
         };
-        let page = self.scan(self.own_span(Onlooker::of(caller), scope).await?, query).await?;
+        let page = self.parts.store.scan(self.own_span(Onlooker::of(caller), scope).await?, query).await?;
         Ok(i64::try_from(page.total).unwrap_or(i64::MAX))
     }
 
@@ -257,7 +259,7 @@ impl Memories {
         for whose in whose {
             found.extend(self.stored_scopes(&self.cx.store, caller, whose).await?);
             if working {
-                found.extend(self.stored_scopes(&self.parts.ram, caller, whose).await?);
+                found.extend(self.stored_scopes(self.parts.store.volatile.store(), caller, whose).await?);
             }
         }
         Ok(found)
@@ -306,42 +308,45 @@ impl Memories {
         let (open, closed): (Vec<_>, Vec<_>) =
             scopes.into_iter().partition(|scope| caller.authorise_write(scope.layer()).is_ok());
         for scope in closed {
-            let Some((sight, conditions)) = self.sight_of(caller, &scope, ids).await? else { continue };
-            if !self.page_about(&[sight], &conditions, None, 1).await?.memories.is_empty() {
+            let Some((viewed, conditions)) = self.viewed_in(caller, &scope, ids).await? else { continue };
+            if !self.page_about(&[viewed], &conditions, None, 1).await?.memories.is_empty() {
                 caller.authorise_write(scope.layer())?;
             }
         }
         let mut deleted = 0;
         for scope in open {
-            let Some((sight, conditions)) = self.sight_of(caller, &scope, ids).await? else { continue };
-            deleted += self.delete_seen(caller, sight, &conditions).await?;
+            let Some((viewed, conditions)) = self.viewed_in(caller, &scope, ids).await? else { continue };
+            deleted += self.delete_seen(caller, viewed, &conditions).await?;
         }
         Ok(deleted)
     }
 
     /// What a caller that deletes sees in a scope, and which of it has all of these ids; `None` where none can have them.
-    async fn sight_of(
+    async fn viewed_in(
         &self,
         caller: &MemoryCaller,
         scope: &ScopeKey,
         ids: &Entities,
-    ) -> Result<Option<(Sight, Conditions)>> {
+    ) -> Result<Option<(ViewedScopes, Conditions)>> {
         let Some(conditions) = mem0::in_scope(ids, scope, caller) else { return Ok(None) };
         let mut viewer = caller.viewer(&scope.identifiers());
         viewer.all = caller.acts_for_all();
-        Ok(Some((Sight { viewer, spans: self.own_span(Onlooker::of(caller), scope).await? }, conditions)))
+        Ok(Some((
+            ViewedScopes { viewer, spans: self.own_span(Onlooker::of(caller), scope).await? },
+            conditions,
+        )))
     }
 
     /// Deletes what is seen, page by page.
     async fn delete_seen(
         &self,
         caller: &MemoryCaller,
-        sight: Sight,
+        viewed: ViewedScopes,
         conditions: &Conditions,
     ) -> Result<usize> {
         let (mut deleted, mut after) = (0, None);
         loop {
-            let page = self.page_about(std::slice::from_ref(&sight), conditions, after, STEP).await?;
+            let page = self.page_about(std::slice::from_ref(&viewed), conditions, after, STEP).await?;
             let Some(last) = page.memories.last() else { return Ok(deleted) };
             after = Some(Position::of(last));
             let (mirrors, own): (Vec<_>, Vec<_>) =
@@ -359,7 +364,7 @@ impl Memories {
             }
             for id in left {
                 let is_right = |memory: &Memory| {
-                    conditions.admits(memory) && sight.viewer.sees(&memory.policy, &memory.created_by)
+                    conditions.admits(memory) && viewed.viewer.sees(&memory.policy, &memory.created_by)
                 };
                 let (assertion, any) = (Assertion::default(), Precondition::default());
                 let gone = self.delete_if(caller, id, &assertion, &any, is_right).await?;
@@ -371,23 +376,23 @@ impl Memories {
     /// A page of what is seen, newest first.
     async fn page_about(
         &self,
-        sights: &[Sight],
+        viewed: &[ViewedScopes],
         conditions: &Conditions,
         after: Option<Position>,
         limit: usize,
     ) -> Result<Page> {
         let mut all = Page::default();
-        for sight in sights {
-            for spans in sight.spans.chunks(STEP) {
+        for one in viewed {
+            for spans in one.spans.chunks(STEP) {
                 let query = ScanQuery {
-                    viewer: sight.viewer.clone(),
+                    viewer: one.viewer.clone(),
                     conditions: conditions.clone(),
                     after,
                     limit,
                     with_embeddings: false,
                     now: self.now(),
                 };
-                let page = self.scan(spans.to_vec(), query).await?;
+                let page = self.parts.store.scan(spans.to_vec(), query).await?;
                 all.memories.extend(page.memories);
                 all.total += page.total;
                 all.memories.sort_by(|a, b| Position::of(a).compare(&Position::of(b)));
@@ -398,7 +403,7 @@ impl Memories {
     }
 
     /// Where these ids lead: for each user one look at everything that is meant, and one at what is nobody's own.
-    async fn sights(&self, caller: &MemoryCaller, places: &[Entities]) -> Result<Vec<Sight>> {
+    async fn viewed_scopes(&self, caller: &MemoryCaller, places: &[Entities]) -> Result<Vec<ViewedScopes>> {
         let mut by_user: BTreeMap<Option<&str>, Vec<ScopeKey>> = BTreeMap::new();
         for place in places {
             place.authorise(caller)?;
@@ -413,17 +418,17 @@ impl Memories {
             };
             by_user.entry(user).or_default().extend(scopes);
         }
-        let mut sights = Vec::with_capacity(by_user.len());
+        let mut viewed = Vec::with_capacity(by_user.len());
         for (user, mut scopes) in by_user {
             each_once(&mut scopes);
             let mut identifiers = Identifiers::default();
             identifiers.set(Identifier::User, Entity::User.member(), user.unwrap_or_default())?;
-            sights.push(Sight {
+            viewed.push(ViewedScopes {
                 viewer: caller.viewer(&identifiers),
                 spans: self.own_spans(caller, scopes).await?,
             });
         }
-        Ok(sights)
+        Ok(viewed)
     }
 
     /// The scopes of a user that have entries and that the caller may look into; with an agent, those in which something of that

@@ -2,7 +2,7 @@
 
 use super::Memories;
 use super::relay::{self, Relay};
-use super::stream::{Event, KEPT_BYTES, KEPT_EVENTS, Listener, Numbered};
+use super::stream::{Event, KEPT_BYTES, KEPT_EVENTS, Listener, Live, Numbered};
 use memtrove_core::identity::Tenant;
 use memtrove_core::memories::stream_position::StreamPositions;
 use memtrove_core::memories::{Memory, MemoryCaller, ScopeHash, ScopeKey, Viewer};
@@ -47,7 +47,9 @@ pub struct Subscription {
     request: StreamRequest,
     /// With the numbers of changes in place of positions.
     waiting: VecDeque<Streamed>,
-    future: Receiver<Numbered>,
+    future: Receiver<Live>,
+    /// The number of the last change that was received.
+    newest: i64,
     /// What comes from the future up to this number was told already, or is not wanted.
     after: i64,
     /// Where others write to the store, too: what reads it.
@@ -92,9 +94,10 @@ impl Memories {
                 (self.parts.bus.listen(caller.tenant(), newest, since(newest)), i64::MIN, None)
             }
         };
+        let newest = listener.newest;
         let (waiting, future) = begun(listener);
         let clock = self.cx.clock.clone();
-        Ok(Subscription { scopes, request, waiting, future, after, relayed, positions, clock })
+        Ok(Subscription { scopes, request, waiting, future, newest, after, relayed, positions, clock })
     }
 
     /// Listens to what all nodes tell; nothing once the server stops. `since` is the last change that was told, where this is
@@ -160,7 +163,7 @@ fn past(
 }
 
 /// What is told first, and what afterwards.
-fn begun(listener: Listener) -> (VecDeque<Streamed>, Receiver<Numbered>) {
+fn begun(listener: Listener) -> (VecDeque<Streamed>, Receiver<Live>) {
     let Listener { past, newest, future } = listener;
     let mut waiting = VecDeque::from([Streamed::Ready(newest)]);
     match past {
@@ -179,8 +182,11 @@ impl Subscription {
             let next = match self.waiting.pop_front() {
                 Some(waiting) => waiting,
                 None => match self.receive().await {
-                    Ok((number, _)) if number <= self.after => continue,
-                    Ok((number, event)) => Streamed::Happened(number, event),
+                    Ok((Some(number), _)) if number <= self.after => continue,
+                    Ok((number, event)) => {
+                        self.newest = number.unwrap_or(self.newest);
+                        Streamed::Happened(self.newest, event)
+                    }
                     Err(RecvError::Lagged(_) | RecvError::Closed) => return None,
                 },
             };
@@ -197,7 +203,7 @@ impl Subscription {
         self.positions.next(change, self.clock.now())
     }
 
-    async fn receive(&mut self) -> Result<Numbered, RecvError> {
+    async fn receive(&mut self) -> Result<Live, RecvError> {
         let Some(Relayed { relay, commits }) = &mut self.relayed else { return self.future.recv().await };
         loop {
             tokio::select! {

@@ -69,16 +69,23 @@ impl Memories {
     }
 
     /// A result of a search.
-    pub fn show_hit(&self, caller: &MemoryCaller, hit: &Hit, with_embedding: bool) -> Value {
+    pub fn show_hit(&self, caller: &MemoryCaller, hit: &Hit, with_embedding: bool, explain: bool) -> Value {
+        let Hit { matched, memory } = hit;
         let mut shown = json!({
-            "memory": self.show(caller, &hit.memory, with_embedding),
-            "score": hit.score,
-            "similarity": hit.similarity,
-            "layer": hit.memory.scope.layer().as_str(),
-            "overriddenBy": hit.overridden_by.map(|winner| winner.to_string()),
+            "memory": self.show(caller, memory, with_embedding),
+            "score": matched.score(),
+            "similarity": matched.similarity(),
+            "layer": memory.scope.layer().as_str(),
+            "overriddenBy": matched.overridden_by.map(|winner| winner.to_string()),
         });
-        if let Some(explanation) = &hit.explanation {
-            shown["explanation"] = explanation.clone();
+        if explain {
+            shown["explanation"] = json!({
+                "similarity": matched.similarity(),
+                "calibrated": matched.evidence.similarity,
+                "lexical": matched.evidence.coverage,
+                "relevance": matched.relevance,
+                "score": matched.score(),
+            });
         }
         shown
     }

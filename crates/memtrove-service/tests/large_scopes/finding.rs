@@ -5,7 +5,7 @@ use memtrove_core::memories::members::Members;
 use memtrove_core::memories::{
     AccessPolicy, Author, Conditions, Filter, Kind, Memory, MemoryId, Policy, Viewer,
 };
-use memtrove_service::memories::provider::{Hits, NearQuery};
+use memtrove_service::memories::scope_search::{Matches, ScopeQuery};
 use memtrove_testkit::postgres::Database;
 use serde_json::json;
 use std::collections::{HashMap, HashSet};
@@ -69,7 +69,7 @@ async fn recall(
 ) -> f64 {
     let mut found = 0;
     for query in queries {
-        let asked = NearQuery { conditions: conditions.clone(), ..like(super::world::MODEL, query, "", 42) };
+        let asked = ScopeQuery { conditions: conditions.clone(), ..like(super::world::MODEL, query, "", 42) };
         let hits = node.nearest(asked).await;
         let ten = best(&hits, 10);
         assert_eq!(ten.len(), 10, "the page is full");
@@ -87,7 +87,7 @@ async fn large_scopes_are_searched_as_well_as_small_ones() {
     let queries = queries(&mut dice, &entries);
     // So many a node still looks at one by one.
     node.pour(entries[..EXACT].to_vec()).await;
-    let asked: Vec<NearQuery> =
+    let asked: Vec<ScopeQuery> =
         queries.iter().map(|query| like(super::world::MODEL, query, "puffin heron knot", 42)).collect();
     let mut by_node = Vec::new();
     for query in &asked {
@@ -121,16 +121,15 @@ async fn large_scopes_are_searched_as_well_as_small_ones() {
 }
 
 /// How many of the ten best two answers share; panics if they rank or score those differently.
-fn same_ranking(by_node: &Hits, by_database: &Hits) -> usize {
-    let scores: HashMap<MemoryId, f64> =
-        by_node.near.iter().map(|near| (near.matched.id, near.matched.score)).collect();
+fn same_ranking(by_node: &Matches, by_database: &Matches) -> usize {
+    let scores: HashMap<MemoryId, f64> = by_node.matches.iter().map(|near| (near.id, near.score())).collect();
     let database: Vec<_> =
-        ranked(by_database).into_iter().filter(|near| scores.contains_key(&near.matched.id)).collect();
-    let ids: HashSet<MemoryId> = database.iter().map(|near| near.matched.id).collect();
-    let node: Vec<_> = ranked(by_node).into_iter().filter(|near| ids.contains(&near.matched.id)).collect();
+        ranked(by_database).into_iter().filter(|near| scores.contains_key(&near.id)).collect();
+    let ids: HashSet<MemoryId> = database.iter().map(|near| near.id).collect();
+    let node: Vec<_> = ranked(by_node).into_iter().filter(|near| ids.contains(&near.id)).collect();
     for (one, other) in node.iter().zip(&database) {
-        assert_eq!(one.matched.id, other.matched.id, "ranked differently");
-        assert!((one.matched.score - other.matched.score).abs() < 1e-9, "{one:?} is not {other:?}");
+        assert_eq!(one.id, other.id, "ranked differently");
+        assert!((one.score() - other.score()).abs() < 1e-9, "{one:?} is not {other:?}");
     }
     let (one, other) = (best(by_node, 10), best(by_database, 10));
     one.iter().filter(|id| other.contains(id)).count()
@@ -150,8 +149,8 @@ async fn what_others_hide_moves_no_score_of_a_large_scope() {
     node.tend().await;
     assert_eq!(super::world::searched(&database).0, "2", "the database searches it");
     let viewer = Viewer { user: Some("carol".into()), client: None, team: None, all: false };
-    let asked: Vec<NearQuery> = (0..20)
-        .map(|n| NearQuery {
+    let asked: Vec<ScopeQuery> = (0..20)
+        .map(|n| ScopeQuery {
             viewer: viewer.clone(),
             ..like(super::world::MODEL, &directions[n * 7], &sentence(&mut dice), 42)
         })
@@ -161,7 +160,7 @@ async fn what_others_hide_moves_no_score_of_a_large_scope() {
         for query in &asked {
             let hits = node.nearest(query.clone()).await;
             let best = ranked(&hits).into_iter().take(10);
-            let best: Vec<_> = best.map(|near| (near.matched.id, near.matched.score.to_bits())).collect();
+            let best: Vec<_> = best.map(|near| (near.id, near.score().to_bits())).collect();
             answers.push((best, hits.total));
         }
         answers

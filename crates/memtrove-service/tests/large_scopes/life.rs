@@ -3,7 +3,7 @@
 use super::world::{Dice, MODEL, Node, best, differences, like, memory, scope, searched};
 use memtrove_core::identity::Tenant;
 use memtrove_core::memories::{Embedding, Memory};
-use memtrove_service::memories::provider::{Write, Written};
+use memtrove_service::memories::writing::{Write, WriteOutcome};
 use memtrove_store::AllTenants;
 use memtrove_store::memories::purge::{self, Selector};
 use memtrove_store::postgres::PostgresConfig;
@@ -43,7 +43,7 @@ async fn changes_are_seen_at_once_on_every_node() {
 
     for number in 1_000..1_020 {
         let made = memory(number, "a late note", dice.direction(64));
-        assert_eq!(node.write(vec![Write::Insert(Arc::new(made.clone()))]).await, Written::Done);
+        assert_eq!(node.write(vec![Write::Insert(Arc::new(made.clone()))]).await, WriteOutcome::Done);
         let find = async |vector: &[f32]| best(&other.nearest(like(MODEL, vector, "", 5)).await, 1);
         assert_eq!(find(&vector(&made)).await, [made.id]);
 
@@ -51,15 +51,15 @@ async fn changes_are_seen_at_once_on_every_node() {
         let elsewhere: Vec<f32> = vector(&made).into_iter().map(|x| -x).collect();
         changed.embedding = Some(Embedding { model: MODEL.into(), vector: elsewhere.clone() });
         let write = Write::Replace { memory: Arc::new(changed.clone()), expected: 1 };
-        assert_eq!(other.write(vec![write]).await, Written::Done);
+        assert_eq!(other.write(vec![write]).await, WriteOutcome::Done);
         let find = async |vector: &[f32]| best(&node.nearest(like(MODEL, vector, "", 5)).await, 1);
         assert_eq!(find(&elsewhere).await, [made.id]);
         assert_ne!(find(&vector(&made)).await, [made.id], "it is not what it was");
 
-        assert_eq!(node.write(vec![Write::Remove(Arc::new(changed))]).await, Written::Done);
+        assert_eq!(node.write(vec![Write::Remove(Arc::new(changed))]).await, WriteOutcome::Done);
         let hits = other.nearest(like(MODEL, &elsewhere, "", 400)).await;
-        assert!(hits.near.iter().all(|near| near.matched.id != made.id), "it is gone");
-        assert_eq!((hits.total, hits.exact), (300, true));
+        assert!(hits.matches.iter().all(|near| near.id != made.id), "it is gone");
+        assert_eq!((hits.total, hits.inexact), (300, false));
     }
     assert_eq!(differences(&database), [] as [Vec<_>; 0]);
 }
@@ -77,13 +77,13 @@ async fn nothing_is_lost_on_the_way() {
             let mut dice = Dice(100 + writer as u64);
             for number in 0..40 {
                 let made = memory(writer * 1_000 + number, "written meanwhile", dice.direction(64));
-                assert_eq!(node.write(vec![Write::Insert(Arc::new(made.clone()))]).await, Written::Done);
+                assert_eq!(node.write(vec![Write::Insert(Arc::new(made.clone()))]).await, WriteOutcome::Done);
                 let mut changed = Memory { version: 2, ..made.clone() };
                 changed.embedding = Some(Embedding { model: MODEL.into(), vector: dice.direction(64) });
                 let write = Write::Replace { memory: Arc::new(changed.clone()), expected: 1 };
-                assert_eq!(node.write(vec![write]).await, Written::Done);
+                assert_eq!(node.write(vec![write]).await, WriteOutcome::Done);
                 if number % 2 == 0 {
-                    assert_eq!(node.write(vec![Write::Remove(Arc::new(changed))]).await, Written::Done);
+                    assert_eq!(node.write(vec![Write::Remove(Arc::new(changed))]).await, WriteOutcome::Done);
                 }
             }
         });
@@ -116,7 +116,7 @@ async fn a_scope_that_shrinks_is_taken_back() {
     node.tend().await;
     assert_eq!(states(&database), are("2", 210, 1));
     for memory in &memories[40..] {
-        assert_eq!(node.write(vec![Write::Remove(Arc::new(memory.clone()))]).await, Written::Done);
+        assert_eq!(node.write(vec![Write::Remove(Arc::new(memory.clone()))]).await, WriteOutcome::Done);
     }
     assert_eq!(states(&database), are("2", 40, 1));
     node.tend().await;
@@ -143,22 +143,22 @@ async fn another_model_gets_another_index() {
         .collect();
     let replace = |memory: &Memory| Write::Replace { memory: Arc::new(memory.clone()), expected: 1 };
     for some in better[..75].chunks(25) {
-        assert_eq!(node.write(some.iter().map(replace).collect()).await, Written::Done);
+        assert_eq!(node.write(some.iter().map(replace).collect()).await, WriteOutcome::Done);
     }
     let half = like(OTHER, &vector(&better[3]), "", 100);
     assert_eq!(best(&node.nearest(half.clone()).await, 1), [better[3].id], "before there is an index");
     node.tend().await;
     assert_eq!(states(&database), are("2", 150, 2));
     assert_eq!(best(&node.nearest(half.clone()).await, 1), [better[3].id]);
-    assert_eq!(node.nearest(half.clone()).await.near.len(), 75, "those that can be compared");
+    assert_eq!(node.nearest(half.clone()).await.matches.len(), 75, "those that can be compared");
     let old = like(MODEL, &vector(&memories[100]), "", 10);
     assert_eq!(best(&node.nearest(old).await, 1), [memories[100].id]);
     for some in better[75..].chunks(25) {
-        assert_eq!(node.write(some.iter().map(replace).collect()).await, Written::Done);
+        assert_eq!(node.write(some.iter().map(replace).collect()).await, WriteOutcome::Done);
     }
     node.tend().await;
     assert_eq!(states(&database), are("2", 150, 1));
-    assert_eq!(node.nearest(half).await.near.len(), 100);
+    assert_eq!(node.nearest(half).await.matches.len(), 100);
 }
 
 /// Forgetting reaches what the database was given.
@@ -194,7 +194,7 @@ async fn a_store_that_is_encrypted_has_no_vectors_in_the_open() {
     assert_eq!(states(&database), are("0", 0, 0));
     sealed.tend().await;
     let made = memory(1_000, "a sealed note", dice.direction(64));
-    assert_eq!(sealed.write(vec![Write::Insert(Arc::new(made.clone()))]).await, Written::Done);
+    assert_eq!(sealed.write(vec![Write::Insert(Arc::new(made.clone()))]).await, WriteOutcome::Done);
     sealed.tend().await;
     assert_eq!(states(&database), are("0", 0, 0));
     let hits = sealed.nearest(like(MODEL, &vector(&made), "", 5)).await;

@@ -1,6 +1,7 @@
 //! Nodes on one database, and entries to search.
 
 use memtrove_core::identity::Tenant;
+use memtrove_core::memories::merge::Match;
 use memtrove_core::memories::{
     AccessPolicy, Author, Conditions, Embedding, Kind, Layer, Lineage, Memory, MemoryId, Mode, Policy,
     ScopeKey, State, Viewer,
@@ -10,7 +11,8 @@ use memtrove_core::text::Analyzer;
 use memtrove_core::{Clock, Timestamp};
 use memtrove_recall::embed::{Calibration, QueryVector, Space};
 use memtrove_service::memories::journal::{Actor, Entry};
-use memtrove_service::memories::provider::{Hits, MemoryProvider, Near, NearQuery, Span, Write, Written};
+use memtrove_service::memories::scope_search::{Matches, ScopeQuery, Span};
+use memtrove_service::memories::writing::{Write, WriteOutcome};
 use memtrove_service::{Services, Settings};
 use memtrove_store::memories::writing::Writing;
 use memtrove_store::postgres::{PostgresConfig, PostgresEngine};
@@ -29,7 +31,6 @@ pub const MODEL: &str = "openai:suite:64";
 pub struct Node {
     pub services: Services,
     pub store: Store,
-    pub provider: Arc<dyn MemoryProvider>,
 }
 
 impl Node {
@@ -37,15 +38,14 @@ impl Node {
         let store = Store::new(Arc::new(PostgresEngine::open(config).unwrap()));
         let settings = Settings { database_index_above: above, ..Settings::default() };
         let services = Services::new(store.clone(), Arc::new(TestClock::new()), settings).await.unwrap();
-        let [provider, _] = services.memories.providers();
-        Self { services, store, provider }
+        Self { services, store }
     }
 
     pub async fn tend(&self) {
         self.services.memories.tend_indexes().await.unwrap();
     }
 
-    pub async fn write(&self, writes: Vec<Write>) -> Written {
+    pub async fn write(&self, writes: Vec<Write>) -> WriteOutcome {
         // One number for every change, on whichever node.
         static CHANGES: AtomicU64 = AtomicU64::new(1);
         let change = || Uuid::from_u128(u128::from(CHANGES.fetch_add(1, Ordering::Relaxed)));
@@ -59,11 +59,12 @@ impl Node {
             source: None,
             reason: "suite",
         };
-        self.provider.write(writes, journal).await.unwrap()
+        self.services.memories.store().durable.write(writes, journal).await.unwrap()
     }
 
-    pub async fn nearest(&self, query: NearQuery) -> Hits {
-        self.provider.nearest(vec![Span { scope: scope(), until: None }], query).await.unwrap()
+    pub async fn nearest(&self, query: ScopeQuery) -> Matches {
+        let spans = vec![Span { scope: scope(), until: None }];
+        self.services.memories.store().durable.matches(spans, query).await.unwrap().matches
     }
 
     /// Writes very many at once, without telling anybody.
@@ -133,9 +134,9 @@ pub fn memory(number: u128, content: &str, vector: Vec<f32>) -> Memory {
     }
 }
 
-pub fn like(model: &str, vector: &[f32], words: &str, want: usize) -> NearQuery {
+pub fn like(model: &str, vector: &[f32], words: &str, want: usize) -> ScopeQuery {
     let analyzer = Analyzer::new("english").unwrap();
-    NearQuery {
+    ScopeQuery {
         vectors: vec![QueryVector {
             space: Space::of(model).unwrap(),
             vector: vector.to_vec(),
@@ -145,6 +146,7 @@ pub fn like(model: &str, vector: &[f32], words: &str, want: usize) -> NearQuery 
         mode: if words.is_empty() { Mode::Semantic } else { Mode::Hybrid },
         words_required: false,
         threshold: 0.0,
+        farthest: None,
         want,
         viewer: Viewer { user: Some("alice".into()), client: None, team: None, all: false },
         conditions: Conditions::default(),
@@ -153,14 +155,14 @@ pub fn like(model: &str, vector: &[f32], words: &str, want: usize) -> NearQuery 
 }
 
 /// The ids of the best.
-pub fn best(hits: &Hits, count: usize) -> Vec<MemoryId> {
-    ranked(hits).iter().take(count).map(|near| near.matched.id).collect()
+pub fn best(hits: &Matches, count: usize) -> Vec<MemoryId> {
+    ranked(hits).iter().take(count).map(|near| near.id).collect()
 }
 
 /// Hits, the best first.
-pub fn ranked(hits: &Hits) -> Vec<&Near> {
-    let mut near: Vec<&Near> = hits.near.iter().collect();
-    near.sort_by(|a, b| a.matched.by_precedence(&b.matched));
+pub fn ranked(hits: &Matches) -> Vec<&Match> {
+    let mut near: Vec<&Match> = hits.matches.iter().collect();
+    near.sort_by(|a, b| a.by_precedence(b));
     near
 }
 

@@ -134,12 +134,12 @@ impl Writing {
         let (scope, seq, in_database) = (open.row.no, open.row.seq, open.row.is_in_database());
         let replaced = vault::open_text(tx, &seal_contexts::memory_content(id), content)?;
         // Whoever sees the entry sees what it said; others than those who see it now may not.
-        let same_eyes = policy.open(tx, id)? == memory.policy;
-        if !same_eyes {
+        let same_viewers = policy.open(tx, id)? == memory.policy;
+        if !same_viewers {
             texts::unsay(tx, &tenant, memory.id)?;
         }
         if replaced != memory.content {
-            texts::keep(tx, scope, memory, if same_eyes { &replaced } else { "" })?;
+            texts::keep(tx, scope, memory, if same_viewers { &replaced } else { "" })?;
         }
         let content =
             vault::seal(tx, &tenant, &seal_contexts::memory_content(id), memory.content.as_bytes())?;

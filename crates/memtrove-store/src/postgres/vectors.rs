@@ -97,12 +97,12 @@ impl<'a> Conditions<'a> {
         if filter.with_vector {
             all.sql.push_str(" AND dimensions IS NOT NULL");
         }
-        match filter.sight {
+        match filter.visible_to {
             VisibleTo::Everything => {}
-            VisibleTo::Perhaps(eyes) => all.seen(eyes),
-            VisibleTo::Surely(eyes) => {
+            VisibleTo::Perhaps(owner) => all.seen(owner),
+            VisibleTo::Surely(owner) => {
                 all.sql.push_str(" AND policy NOT IN ('restricted', 'shared')");
-                all.seen(eyes);
+                all.seen(owner);
             }
             VisibleTo::Unsure => all.sql.push_str(" AND policy IN ('restricted', 'shared')"),
         }
@@ -119,13 +119,13 @@ impl<'a> Conditions<'a> {
         let _ = write!(self.sql, " AND {}", condition.replace('$', &place));
     }
 
-    fn seen(&mut self, eyes: PrivateOwner<'a>) {
+    fn seen(&mut self, owner: PrivateOwner<'a>) {
         self.sql.push_str(" AND (policy <> 'private'");
-        if let Some(user) = eyes.user {
+        if let Some(user) = owner.user {
             let place = self.param(user.into());
             let _ = write!(self.sql, " OR author_user = {place}");
         }
-        if let Some(client) = eyes.client {
+        if let Some(client) = owner.client {
             let place = self.param(client.into());
             let _ = write!(self.sql, " OR (author_user IS NULL AND author_client = {place})");
         }
@@ -267,7 +267,7 @@ impl VectorIndex for PostgresTx<'_> {
     fn term_counts(
         &mut self,
         scope: i64,
-        eyes: PrivateOwner<'_>,
+        owner: PrivateOwner<'_>,
         terms: &[u64],
     ) -> Result<TermCounts, StoreError> {
         let keys: Vec<i64> = terms.iter().map(|digest| term_key(scope, *digest)).collect();
@@ -286,8 +286,8 @@ impl VectorIndex for PostgresTx<'_> {
             Value::Ints(&keys),
             term_key(scope, ENTRIES).into(),
             scope.into(),
-            eyes.user.into(),
-            eyes.client.into(),
+            owner.user.into(),
+            owner.client.into(),
         ];
         let counted = self.rows_of(&sql, &params, true, |row| Ok((row.int(0)?, row.int(1)?)))?;
         let entries = counted.first().map_or(0, |(_, entries)| *entries);

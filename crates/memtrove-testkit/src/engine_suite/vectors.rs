@@ -118,16 +118,19 @@ pub async fn filters_come_before_the_limit_of_vectors(fixture: impl Fixture) {
         [8, 10],
         "9 has expired"
     );
-    let eyes = PrivateOwner { user: Some("odd"), client: None };
+    let owner = PrivateOwner { user: Some("odd"), client: None };
     assert_eq!(
-        nearest(store, VectorFilter { sight: VisibleTo::Perhaps(eyes), ..all }, 6).await,
+        nearest(store, VectorFilter { visible_to: VisibleTo::Perhaps(owner), ..all }, 6).await,
         [1, 2, 3, 4, 5, 7]
     );
     let nobody = PrivateOwner::default();
-    assert_eq!(nearest(store, VectorFilter { sight: VisibleTo::Surely(nobody), ..all }, 3).await, [1, 2, 4]);
+    assert_eq!(
+        nearest(store, VectorFilter { visible_to: VisibleTo::Surely(nobody), ..all }, 3).await,
+        [1, 2, 4]
+    );
     let count = store.read(AllTenants, "suite", move |tx| {
-        let seen = VectorFilter { sight: VisibleTo::Surely(eyes), ..VectorFilter::default() };
-        let unsure = VectorFilter { sight: VisibleTo::Unsure, ..VectorFilter::default() };
+        let seen = VectorFilter { visible_to: VisibleTo::Surely(owner), ..VectorFilter::default() };
+        let unsure = VectorFilter { visible_to: VisibleTo::Unsure, ..VectorFilter::default() };
         let count = index(tx).count(SCOPE, &seen, None)?;
         Ok::<_, StoreError>((
             count,
@@ -165,7 +168,7 @@ pub async fn words_are_found_and_counted_in_their_scope(fixture: impl Fixture) {
             let words = [SEAL, WALRUS, 0];
             let odd = PrivateOwner { user: Some("odd"), client: None };
             let counts =
-                [PrivateOwner::default(), odd].map(|eyes| index(tx).term_counts(SCOPE, eyes, &words));
+                [PrivateOwner::default(), odd].map(|owner| index(tx).term_counts(SCOPE, owner, &words));
             assert_eq!(index(tx).has_counts(SCOPE)?, counted);
             Ok((numbers(&named), counts.into_iter().collect::<Result<Vec<_>, _>>()?))
         })

@@ -1,11 +1,11 @@
 use super::*;
+use crate::recall::evidence;
 use proptest::prelude::*;
 use uuid::Uuid;
 
 #[derive(Debug, Clone)]
 struct Entry {
     matched: Match,
-    key: Option<String>,
     content: String,
     vector: Option<Vec<f32>>,
 }
@@ -20,8 +20,17 @@ fn entry(id: u128, layer: Layer, score: f64, content: &str) -> Entry {
     let id = MemoryId(Uuid::from_u128(id));
     let updated_at = Timestamp::from_micros(0);
     Entry {
-        matched: Match { id, layer, score, relevance: 1.0, updated_at },
-        key: None,
+        matched: Match {
+            id,
+            key: 0,
+            layer,
+            evidence: evidence::score(score, 0.0),
+            cosine: score,
+            relevance: 1.0,
+            updated_at,
+            conflict_key: None,
+            overridden_by: None,
+        },
         content: content.to_owned(),
         vector: None,
     }
@@ -31,14 +40,10 @@ const ALL: Options =
     Options { limit: 100, ranking: Ranking::Precedence, dedupe: true, include_overridden: false };
 
 /// Walks as a caller does: batch by batch, reading only what is wanted. Also returns how many texts were read.
-fn walk(entries: &[Entry], options: Options) -> (Vec<Survivor>, usize) {
+fn walk(entries: &[Entry], options: Options) -> (Vec<Match>, usize) {
     let mut ordered: Vec<&Entry> = entries.iter().collect();
     ordered.sort_by(|a, b| a.matched.by_precedence(&b.matched));
-    let contenders = ordered.iter().filter_map(|entry| {
-        let Match { id, layer, updated_at, .. } = entry.matched;
-        Some(Contender { key: entry.key.as_deref()?, id, layer, updated_at })
-    });
-    let mut walk = Walk::new(options, contenders);
+    let mut walk = Walk::new(options, ordered.iter().map(|entry| &entry.matched));
     let mut read = 0;
     for batch in ordered.chunks(4) {
         if walk.is_full() {
@@ -47,14 +52,14 @@ fn walk(entries: &[Entry], options: Options) -> (Vec<Survivor>, usize) {
         let wanted: Vec<bool> = batch.iter().map(|entry| walk.wants_text(&entry.matched)).collect();
         for (entry, wanted) in batch.iter().zip(wanted) {
             read += usize::from(wanted);
-            walk.offer(entry.matched, wanted.then(|| entry.text()));
+            walk.offer(entry.matched.clone(), wanted.then(|| entry.text()));
         }
     }
     (walk.finish(), read)
 }
 
 fn ids(entries: &[Entry], options: Options) -> Vec<u128> {
-    walk(entries, options).0.iter().map(|survivor| survivor.matched.id.0.as_u128()).collect()
+    walk(entries, options).0.iter().map(|survivor| survivor.id.0.as_u128()).collect()
 }
 
 #[test]
@@ -97,7 +102,7 @@ fn no_more_is_read_than_the_answer_needs() {
     let options = Options { limit: 10, ..ALL };
     assert_eq!(walk(&entries, options).1, 12, "three batches of four");
     assert_eq!(walk(&entries, Options { dedupe: false, ..options }).1, 0);
-    entries.iter_mut().skip(1).for_each(|entry| entry.key = Some("all the same".to_owned()));
+    entries.iter_mut().skip(1).for_each(|entry| entry.matched.conflict_key = Some("all the same".into()));
     let (survivors, read) = walk(&entries, options);
     assert_eq!((survivors.len(), read), (2, 2), "what is overridden need not be read");
 }
@@ -106,7 +111,7 @@ fn no_more_is_read_than_the_answer_needs() {
 fn of_those_with_one_conflict_key_the_strongest_survives() {
     let with_key = |id, layer, micros| {
         let mut entry = entry(id, layer, 1.0 / id as f64, &format!("text {id}"));
-        entry.key = Some("indentation".to_owned());
+        entry.matched.conflict_key = Some("indentation".into());
         entry.matched.updated_at = Timestamp::from_micros(micros);
         entry
     };
@@ -119,19 +124,19 @@ fn of_those_with_one_conflict_key_the_strongest_survives() {
         "the larger id"
     );
     let mut other = older.clone();
-    other.key = Some("line length".to_owned());
+    other.matched.conflict_key = Some("line length".into());
     assert_eq!(ids(&[company.clone(), other, newer.clone()], ALL), [2, 3]);
 
     let (survivors, _) = walk(&[company, older, newer], Options { include_overridden: true, ..ALL });
     let winner = Some(MemoryId(Uuid::from_u128(3)));
-    let shown: Vec<_> = survivors.iter().map(|s| (s.matched.id.0.as_u128(), s.overridden_by)).collect();
+    let shown: Vec<_> = survivors.iter().map(|s| (s.id.0.as_u128(), s.overridden_by)).collect();
     assert_eq!(shown, [(2, winner), (3, None), (1, winner)], "in place");
 }
 
 #[test]
 fn a_winner_that_is_dropped_as_a_duplicate_still_beats_its_rivals() {
     let keyed = |mut entry: Entry| {
-        entry.key = Some("k".to_owned());
+        entry.matched.conflict_key = Some("k".into());
         entry
     };
     let entries = [
@@ -145,7 +150,7 @@ fn a_winner_that_is_dropped_as_a_duplicate_still_beats_its_rivals() {
 #[test]
 fn asking_for_what_is_overridden_only_adds() {
     let keyed = |mut entry: Entry| {
-        entry.key = Some("k".to_owned());
+        entry.matched.conflict_key = Some("k".into());
         entry
     };
     let entries = [
@@ -158,22 +163,22 @@ fn asking_for_what_is_overridden_only_adds() {
 }
 
 /// The contract read aloud: take everything, step by step.
-fn naive(entries: &[Entry], options: Options) -> Vec<Survivor> {
+fn naive(entries: &[Entry], options: Options) -> Vec<Match> {
     let mut ordered = entries.to_vec();
     ordered.sort_by(|a, b| {
-        let (a, b) = (a.matched, b.matched);
+        let (a, b) = (&a.matched, &b.matched);
         (a.layer.precedence().cmp(&b.layer.precedence()))
-            .then(b.score.partial_cmp(&a.score).unwrap())
+            .then(b.score().partial_cmp(&a.score()).unwrap())
             .then(b.relevance.partial_cmp(&a.relevance).unwrap())
             .then(b.updated_at.cmp(&a.updated_at))
             .then(a.id.cmp(&b.id))
     });
     let beaten_by = |entry: &Entry| {
-        let key = entry.key.as_ref()?;
-        let rivals = entries.iter().filter(|rival| rival.key.as_ref() == Some(key));
+        let key = entry.matched.conflict_key.as_ref()?;
+        let rivals = entries.iter().filter(|rival| rival.matched.conflict_key.as_ref() == Some(key));
         let winner = rivals.min_by_key(|rival| {
-            let Match { layer, updated_at, id, .. } = rival.matched;
-            (layer.precedence(), std::cmp::Reverse((updated_at, id)))
+            let Match { layer, updated_at, id, .. } = &rival.matched;
+            (layer.precedence(), std::cmp::Reverse((*updated_at, *id)))
         })?;
         (winner.matched.id != entry.matched.id).then_some(winner.matched.id)
     };
@@ -197,12 +202,10 @@ fn naive(entries: &[Entry], options: Options) -> Vec<Survivor> {
     }
     if options.ranking == Ranking::Score {
         // Stable: equal scores stay in the order of the walk, which is by layer, relevance, time and id.
-        kept.sort_by(|a, b| b.0.matched.score.partial_cmp(&a.0.matched.score).unwrap());
+        kept.sort_by(|a, b| b.0.matched.score().partial_cmp(&a.0.matched.score()).unwrap());
     }
     kept.truncate(options.limit);
-    kept.into_iter()
-        .map(|(entry, overridden_by)| Survivor { matched: entry.matched, overridden_by })
-        .collect()
+    kept.into_iter().map(|(entry, overridden_by)| Match { overridden_by, ..entry.matched }).collect()
 }
 
 /// Entries with ties in everything, some alike in their words and some in their meaning only: 18 degrees between two vectors
@@ -220,11 +223,14 @@ fn some_entries() -> impl Strategy<Value = Vec<Entry>> {
                 // Ids that do not follow the order in which entries are drawn.
                 id: MemoryId(Uuid::from_u128((at as u128 * 17) % 41)),
                 layer: Layer::ALL[layer],
-                score: f64::from(score) / 4.0,
+                key: at as u64,
+                evidence: evidence::score(f64::from(score) / 4.0, 0.0),
+                cosine: 0.0,
                 relevance: f64::from(relevance),
                 updated_at: Timestamp::from_micros(micros),
+                conflict_key: Option::<String>::map(key, Into::into),
+                overridden_by: None,
             },
-            key,
             content,
             vector,
         };

@@ -56,7 +56,7 @@ pub(super) async fn recall(server: &McpServer, arguments: &Value) -> Outcome {
         let whose = if memory.scope.user().is_none() { ", project" } else { "" };
         let text = cut(&indented(&memory.content), chars);
         // Writing to a `String` cannot fail.
-        let _ = writeln!(shown, "{:.2} {text} [{}, {}{whose}]", hit.score, memory.id, day(&at));
+        let _ = writeln!(shown, "{:.2} {text} [{}, {}{whose}]", hit.matched.score(), memory.id, day(&at));
     }
     Ok(shown.trim_end().to_owned())
 }

@@ -64,7 +64,7 @@ async fn search_all(memories: &Memories, caller: &MemoryCaller, body: &Value) ->
     let show = |memory, score| -> Map<String, Value> {
         mem0::shown(memory, Some(score)).into_iter().filter(|(name, _)| wanted(name)).collect()
     };
-    let results: Vec<_> = hits.iter().map(|hit| show(&hit.memory, hit.score)).collect();
+    let results: Vec<_> = hits.iter().map(|hit| show(&hit.memory, hit.matched.score())).collect();
     Ok(json!({"results": results}))
 }
 

@@ -61,10 +61,10 @@ pub(in crate::rest) async fn search_memories(
 ) -> Result<Response, MemoriesError> {
     let memories = &app.0.services.memories;
     let search = Search::read(&body.value()?, memories.rules(), &caller)?;
-    let with_embedding = search.include_embedding;
+    let (with_embedding, explain) = (search.include_embedding, search.explain);
     let answer = memories.search(&caller, search).await?;
-    let results: Vec<Value> =
-        answer.hits.iter().map(|hit| memories.show_hit(&caller, hit, with_embedding)).collect();
+    let show = |hit| memories.show_hit(&caller, hit, with_embedding, explain);
+    let results: Vec<Value> = answer.hits.iter().map(show).collect();
     let searched: Vec<&str> = answer.searched.iter().map(|layer| layer.as_str()).collect();
     let body = json!({
         "results": results,

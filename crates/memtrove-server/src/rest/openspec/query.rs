@@ -98,9 +98,10 @@ impl ParsedQuery {
 impl Shown {
     /// A result as the protocol shows it.
     pub fn result(self, hit: &Hit) -> Value {
-        let mut result = json!({"entry": openspec::entry(&hit.memory, self.entry), "score": hit.score});
+        let mut result =
+            json!({"entry": openspec::entry(&hit.memory, self.entry), "score": hit.matched.score()});
         if let Some(metric) = self.metric.filter(|_| hit.memory.embedding.is_some()) {
-            result["distance"] = metric.distance(hit.cosine).into();
+            result["distance"] = metric.distance(hit.matched.cosine).into();
         }
         result
     }

@@ -20,7 +20,7 @@ use memtrove_core::memories::params::Params;
 use memtrove_core::memories::{Code, Identifier, Memory, MemoryCaller, Refusal};
 use memtrove_service::memories::journal::Milestone;
 use memtrove_service::memories::stream::{Event as Happened, Update};
-use memtrove_service::memories::{Answer, Memories, StreamRequest, Streamed, Subscription};
+use memtrove_service::memories::{Memories, SearchResults, StreamRequest, Streamed, Subscription};
 use serde_json::{Map, Value, json};
 use std::convert::Infallible;
 use std::time::Duration;
@@ -217,7 +217,7 @@ async fn query(memories: &Memories, caller: &MemoryCaller, params: Params<'_>) -
 }
 
 /// One event per result, of which the last says so; one without a result if there is none.
-fn results(answer: &Answer, shown: Shown) -> String {
+fn results(answer: &SearchResults, shown: Shown) -> String {
     let query_id = fresh_id();
     let mut results: Vec<Value> = answer.hits.iter().map(|hit| shown.result(hit)).collect();
     if results.is_empty() {

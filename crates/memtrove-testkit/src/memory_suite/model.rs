@@ -1,8 +1,9 @@
-//! Random entries and random questions, asked of the provider and of an implementation too simple to be wrong.
+//! Random entries and random questions, asked of the half and of an implementation too simple to be wrong.
 
 use super::*;
 use memtrove_core::memories::Position;
 use memtrove_core::memories::merge::Match;
+use memtrove_core::recall::evidence;
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -45,7 +46,7 @@ impl Model {
         Self { scopes, entries: BTreeMap::new() }
     }
 
-    /// Does something to the provider and to the model.
+    /// Does something to the half and to the model.
     async fn step(&mut self, fixture: &Fixture, dice: &mut Dice) {
         let known: Vec<MemoryId> = self.entries.keys().copied().collect();
         match dice.roll(4) {
@@ -53,12 +54,12 @@ impl Model {
                 let before = self.entries[dice.pick(&known)].clone();
                 let mut after = fixture.next(&before, |_| ());
                 Self::shape(fixture, &mut after, dice);
-                assert_eq!(fixture.replace(after.clone(), before.version).await, Written::Done);
+                assert_eq!(fixture.replace(after.clone(), before.version).await, WriteOutcome::Done);
                 self.entries.insert(after.id, after);
             }
             1 if known.len() > 20 => {
                 let gone = self.entries.remove(dice.pick(&known)).unwrap();
-                assert_eq!(fixture.remove(&gone).await, Written::Done);
+                assert_eq!(fixture.remove(&gone).await, WriteOutcome::Done);
             }
             _ => {
                 let mut memory = fixture.entry(dice.pick(&self.scopes), "", &[]);
@@ -170,7 +171,7 @@ pub async fn a_scan_agrees_with_a_plain_one(fixture: Fixture) {
         expected.truncate(limit);
 
         let query = ScanQuery { viewer, conditions, after, limit, with_embeddings: true, now };
-        let page = fixture.provider.scan(spans, query.clone()).await.unwrap();
+        let page = fixture.scan_spans(spans, query.clone()).await;
 
         assert_eq!(page.memories, expected, "round {round}: {query:?}");
         assert_eq!(page.total, total, "round {round}: {query:?}");
@@ -187,7 +188,7 @@ pub async fn a_search_agrees_with_a_plain_one(fixture: Fixture) {
         let vectors = [asked(MODELS[0], &dice.vector(8)), asked(MODELS[1], &dice.vector(4))];
         let vectors = vectors[..1 + dice.roll(2)].to_vec();
         let now = fixture.now().saturating_add_micros(dice.roll(200_000) as i64);
-        let query = NearQuery {
+        let query = ScopeQuery {
             vectors,
             threshold: *dice.pick(&[0.0, 0.0, 0.15, 0.4]),
             want: 1 + dice.roll(20),
@@ -209,35 +210,42 @@ pub async fn a_search_agrees_with_a_plain_one(fixture: Fixture) {
                     .sum::<f64>(),
             )
         };
-        let mut expected: Vec<(usize, Match)> = model
+        let mut expected: Vec<Match> = model
             .visible(&spans, &query.viewer, &query.conditions, now)
             .filter_map(|memory| {
-                let matched = Match {
+                let cosine = cosine(memory)?;
+                Some(Match {
                     id: memory.id,
+                    key: 0,
                     layer: memory.scope.layer(),
-                    score: cosine(memory)?.clamp(0.0, 1.0),
+                    evidence: evidence::score(cosine, 0.0),
+                    cosine,
                     relevance: memory.number("relevance").unwrap(),
                     updated_at: memory.updated_at,
-                };
-                Some((spans.iter().position(|span| span.scope == memory.scope).unwrap(), matched))
+                    conflict_key: None,
+                    overridden_by: None,
+                })
             })
-            .filter(|(_, matched)| matched.score >= query.threshold)
+            .filter(|matched| matched.score() >= query.threshold)
             .collect();
         let total = expected.len();
-        expected.sort_by(|(_, a), (_, b)| a.by_score(b));
+        expected.sort_by(Match::by_score);
 
-        let hits = fixture.provider.nearest(spans.clone(), query.clone()).await.unwrap();
+        let hits = fixture.nearest_in(spans.clone(), query.clone()).await;
 
-        assert_eq!((hits.total, hits.exact), (total, true), "round {round}: {query:?}");
-        for number in 0..spans.len() {
-            let mut near: Vec<Match> =
-                hits.near.iter().filter(|near| near.span == number).map(|near| near.matched).collect();
-            near.sort_by(Match::by_score);
-            let best = expected.iter().filter(|(span, _)| *span == number).map(|(_, matched)| matched);
+        assert_eq!((hits.total, !hits.inexact), (total, true), "round {round}: {query:?}");
+        // Every scope of the model is of another layer.
+        for layer in spans.iter().map(|span| span.scope.layer()) {
+            let mut near: Vec<&Match> = hits.matches.iter().filter(|near| near.layer == layer).collect();
+            near.sort_by(|a, b| a.by_score(b));
+            let best = expected.iter().filter(|matched| matched.layer == layer);
             let best: Vec<&Match> = best.take(query.want).collect();
             assert_eq!(near.len(), best.len(), "round {round}: {query:?}");
             for (near, best) in near.iter().zip(best) {
-                assert!((near.score - best.score).abs() < 1e-5, "round {round}: {near:?} is not {best:?}");
+                assert!(
+                    (near.score() - best.score()).abs() < 1e-5,
+                    "round {round}: {near:?} is not {best:?}"
+                );
                 let same =
                     (near.id, near.relevance, near.updated_at) == (best.id, best.relevance, best.updated_at);
                 assert!(same, "round {round}: {near:?} is not {best:?}");

@@ -4,18 +4,17 @@ use super::*;
 use memtrove_core::Error;
 use memtrove_core::memories::{Code, Fact};
 use memtrove_service::memories::journal::Remember;
-use memtrove_service::memories::provider::Status;
+use memtrove_service::memories::memory_store::Status;
 use memtrove_store::memories::idempotency::Key;
 use serde_json::json;
 use tokio::task::JoinSet;
 
-pub async fn a_provider_says_who_it_is_and_that_it_is_well(fixture: Fixture) {
-    fixture.provider.initialize().await.unwrap();
-    let info = fixture.provider.info();
+pub async fn a_half_says_what_it_can_do_and_that_it_is_well(fixture: Fixture) {
+    let info = fixture.half().info();
     assert!(!info.id.is_empty() && !info.version.is_empty());
     assert!(info.capabilities.max_content_chars > 0 && info.capabilities.max_metadata_bytes > 0);
     assert!(info.capabilities.metrics.contains(&"cosine") || !info.capabilities.vector_search);
-    assert_eq!(fixture.provider.health().await.status, Status::Healthy);
+    assert_eq!(fixture.half().health().await.status, Status::Healthy);
 }
 
 pub async fn an_entry_comes_back_as_it_was_written(fixture: Fixture) {
@@ -52,10 +51,6 @@ pub async fn an_entry_comes_back_as_it_was_written(fixture: Fixture) {
     for memory in &written {
         assert_eq!(fixture.get(memory).await.as_ref(), Some(memory));
     }
-    let ids: Vec<MemoryId> = written.iter().map(|memory| memory.id).collect();
-    let mut loaded = fixture.provider.load(written[0].scope.tenant(), &ids).await.unwrap();
-    loaded.sort_by_key(|memory| memory.id);
-    assert_eq!(loaded, written);
 }
 
 pub async fn an_unknown_id_is_nothing(fixture: Fixture) {
@@ -63,9 +58,6 @@ pub async fn an_unknown_id_is_nothing(fixture: Fixture) {
     fixture.insert([known.clone()]).await;
     let unknown = fixture.entry(&user("u"), "unknown", &towards(0));
     assert_eq!(fixture.get(&unknown).await, None);
-    let loaded =
-        fixture.provider.load(known.scope.tenant(), &[unknown.id, known.id, unknown.id]).await.unwrap();
-    assert_eq!(loaded, [known]);
     assert_eq!(fixture.scan(&[user("nobody")], fixture.everything()).await.total, 0);
     assert_eq!(fixture.nearest(&[user("nobody")], fixture.like(&towards(0))).await.total, 0);
     assert_eq!(fixture.scan(&[], fixture.everything()).await.total, 0);
@@ -79,14 +71,18 @@ pub async fn a_new_version_takes_the_place_of_the_old_one(fixture: Fixture) {
         memory.metadata = metadata(json!({"tags": ["new"]}));
         memory.embedding = Some(Embedding { model: MODELS[0].into(), vector: towards(1) });
     });
-    assert_eq!(fixture.replace(second.clone(), 1).await, Written::Done);
+    assert_eq!(fixture.replace(second.clone(), 1).await, WriteOutcome::Done);
 
     assert_eq!(fixture.get(&first).await, Some(second));
     let page = fixture.scan(&[user("u")], fixture.everything()).await;
     assert_eq!((contents(&page), page.total), (vec!["second"], 1));
     let hits = fixture.nearest(&[user("u")], fixture.like(&towards(1))).await;
-    assert_eq!((hits.near.len(), hits.total), (1, 1));
-    assert!((hits.near[0].cosine - 1.0).abs() < 1e-6, "compared is the new vector: {}", hits.near[0].cosine);
+    assert_eq!((hits.matches.len(), hits.total), (1, 1));
+    assert!(
+        (hits.matches[0].cosine - 1.0).abs() < 1e-6,
+        "compared is the new vector: {}",
+        hits.matches[0].cosine
+    );
 }
 
 pub async fn a_removed_entry_is_nowhere(fixture: Fixture) {
@@ -94,33 +90,33 @@ pub async fn a_removed_entry_is_nowhere(fixture: Fixture) {
         (fixture.entry(&user("u"), "kept", &towards(0)), fixture.entry(&user("u"), "gone", &towards(0)));
     fixture.insert([kept.clone(), gone.clone()]).await;
     assert_eq!(fixture.nearest(&[user("u")], fixture.like(&towards(0))).await.total, 2);
-    assert_eq!(fixture.remove(&gone).await, Written::Done);
+    assert_eq!(fixture.remove(&gone).await, WriteOutcome::Done);
 
     assert_eq!(fixture.get(&gone).await, None);
     let page = fixture.scan(&[user("u")], fixture.everything()).await;
     assert_eq!((contents(&page), page.total), (vec!["kept"], 1));
     let hits = fixture.nearest(&[user("u")], fixture.like(&towards(0))).await;
     assert_eq!((found(&hits), hits.total), (vec![kept.id], 1));
-    assert_eq!(fixture.remove(&gone).await, Written::Conflict(vec![gone.id]), "it went already");
+    assert_eq!(fixture.remove(&gone).await, WriteOutcome::Conflict(vec![gone.id]), "it went already");
 }
 
 pub async fn a_stale_write_changes_nothing(fixture: Fixture) {
     let first = fixture.entry(&user("u"), "first", &towards(0));
     fixture.insert([first.clone()]).await;
     let second = fixture.next(&first, |memory| memory.content = "second".into());
-    assert_eq!(fixture.replace(second.clone(), 1).await, Written::Done);
+    assert_eq!(fixture.replace(second.clone(), 1).await, WriteOutcome::Done);
 
     let late = fixture.next(&first, |memory| memory.content = "late".into());
-    assert_eq!(fixture.replace(late.clone(), 1).await, Written::Conflict(vec![first.id]));
-    assert_eq!(fixture.replace(late, 3).await, Written::Conflict(vec![first.id]));
-    assert_eq!(fixture.remove(&first).await, Written::Conflict(vec![first.id]));
+    assert_eq!(fixture.replace(late.clone(), 1).await, WriteOutcome::Conflict(vec![first.id]));
+    assert_eq!(fixture.replace(late, 3).await, WriteOutcome::Conflict(vec![first.id]));
+    assert_eq!(fixture.remove(&first).await, WriteOutcome::Conflict(vec![first.id]));
     assert_eq!(fixture.get(&first).await, Some(second));
 }
 
 pub async fn writing_what_is_not_there_is_a_conflict(fixture: Fixture) {
     let never = fixture.entry(&user("u"), "never", &towards(0));
-    assert_eq!(fixture.replace(never.clone(), 1).await, Written::Conflict(vec![never.id]));
-    assert_eq!(fixture.remove(&never).await, Written::Conflict(vec![never.id]));
+    assert_eq!(fixture.replace(never.clone(), 1).await, WriteOutcome::Conflict(vec![never.id]));
+    assert_eq!(fixture.remove(&never).await, WriteOutcome::Conflict(vec![never.id]));
     assert_eq!(fixture.get(&never).await, None);
 }
 
@@ -128,10 +124,13 @@ pub async fn an_insert_that_is_repeated_does_no_harm(fixture: Fixture) {
     let memory = fixture.entry(&user("u"), "once", &towards(0));
     fixture.insert([memory.clone()]).await;
     let again = Write::Insert(Arc::new(memory.clone()));
-    assert_eq!(fixture.write(vec![again]).await, Written::Conflict(vec![memory.id]));
+    assert_eq!(fixture.write(vec![again]).await, WriteOutcome::Conflict(vec![memory.id]));
     let mut other = memory.clone();
     other.content = "another under the same id".into();
-    assert_eq!(fixture.write(vec![Write::Insert(Arc::new(other))]).await, Written::Conflict(vec![memory.id]));
+    assert_eq!(
+        fixture.write(vec![Write::Insert(Arc::new(other))]).await,
+        WriteOutcome::Conflict(vec![memory.id])
+    );
     assert_eq!(fixture.get(&memory).await, Some(memory));
     assert_eq!(fixture.scan(&[user("u")], fixture.everything()).await.total, 1);
 }
@@ -151,7 +150,7 @@ pub async fn a_batch_is_done_whole_or_not_at_all(fixture: Fixture) {
         ]
     };
 
-    let Written::Conflict(mut ids) = fixture.write(batch(7)).await else {
+    let WriteOutcome::Conflict(mut ids) = fixture.write(batch(7)).await else {
         panic!("done, though two are stale")
     };
     ids.sort();
@@ -161,7 +160,7 @@ pub async fn a_batch_is_done_whole_or_not_at_all(fixture: Fixture) {
     }
     assert_eq!(fixture.get(&fresh).await, None);
 
-    assert_eq!(fixture.write(batch(1)).await, Written::Done);
+    assert_eq!(fixture.write(batch(1)).await, WriteOutcome::Done);
     assert_eq!(fixture.get(a).await, None);
     assert_eq!(fixture.get(b).await, Some(changed));
     assert_eq!(fixture.get(c).await.map(|memory| memory.version), Some(2));
@@ -189,15 +188,15 @@ pub async fn a_fact_is_stated_once_in_a_scope(fixture: Fixture) {
     let second = stated("u", "linux");
     assert_eq!(
         fixture.write(vec![Write::Insert(Arc::new(second.clone()))]).await,
-        Written::Conflict(vec![second.id])
+        WriteOutcome::Conflict(vec![second.id])
     );
 
     let changed =
         fixture.next(&first, |memory| memory.fact = Some(Fact { confidence: 0.5, ..fact("linux") }));
-    assert_eq!(fixture.replace(changed.clone(), 1).await, Written::Done, "it is not in its own way");
+    assert_eq!(fixture.replace(changed.clone(), 1).await, WriteOutcome::Done, "it is not in its own way");
     let rival = fixture.next(&changed, |memory| memory.fact = Some(fact("windows")));
-    assert_eq!(fixture.replace(rival, 2).await, Written::Conflict(vec![first.id]));
-    assert_eq!(fixture.remove(&changed).await, Written::Done);
+    assert_eq!(fixture.replace(rival, 2).await, WriteOutcome::Conflict(vec![first.id]));
+    assert_eq!(fixture.remove(&changed).await, WriteOutcome::Done);
     fixture.insert([second]).await;
 }
 
@@ -212,10 +211,10 @@ pub async fn a_request_under_a_known_key_is_answered_as_before(fixture: Fixture)
             answer: content.into(),
         };
         let journal = Entry { remember: Some(remember), ..fixture.journal(1) };
-        fixture.provider.write(vec![Write::Insert(Arc::new(memory))], journal).await
+        fixture.half().write(vec![Write::Insert(Arc::new(memory))], journal).await
     };
-    assert_eq!(write("first", b"a").await.unwrap(), Written::Done);
-    assert_eq!(write("again", b"a").await.unwrap(), Written::Replayed("first".into()));
+    assert_eq!(write("first", b"a").await.unwrap(), WriteOutcome::Done);
+    assert_eq!(write("again", b"a").await.unwrap(), WriteOutcome::Replayed("first".into()));
     match write("other", b"b").await {
         Err(Error::MemoryRefused(refusal)) => assert_eq!(refusal.code, Code::IdempotencyConflict),
         other => panic!("a key stands for one request: {other:?}"),
@@ -233,7 +232,7 @@ pub async fn one_of_many_writers_of_a_version_wins(fixture: Fixture) {
         let (fixture, first) = (fixture.clone(), first.clone());
         tasks.spawn(async move { fixture.write(vec![Write::Insert(Arc::new(first))]).await });
     }
-    let done = |written: Vec<Written>| written.iter().filter(|one| **one == Written::Done).count();
+    let done = |written: Vec<WriteOutcome>| written.iter().filter(|one| **one == WriteOutcome::Done).count();
     assert_eq!(done(tasks.join_all().await), 1, "one insert");
 
     let mut tasks = JoinSet::new();
@@ -246,7 +245,7 @@ pub async fn one_of_many_writers_of_a_version_wins(fixture: Fixture) {
     }
     let tried = tasks.join_all().await;
     let winners: Vec<&Memory> =
-        tried.iter().filter(|(written, _)| *written == Written::Done).map(|(_, one)| one).collect();
+        tried.iter().filter(|(written, _)| *written == WriteOutcome::Done).map(|(_, one)| one).collect();
     let [winner] = winners[..] else { panic!("{} writers won", winners.len()) };
     assert_eq!(fixture.get(&first).await.as_ref(), Some(winner));
 
@@ -272,7 +271,7 @@ pub async fn changes_that_are_tried_again_are_never_lost(fixture: Fixture) {
                     let mine = fixture.next(&current, |memory| {
                         memory.metadata.insert(format!("{writer}-{step}"), true.into());
                     });
-                    if fixture.replace(mine, current.version).await == Written::Done {
+                    if fixture.replace(mine, current.version).await == WriteOutcome::Done {
                         break;
                     }
                 }
@@ -282,20 +281,4 @@ pub async fn changes_that_are_tried_again_are_never_lost(fixture: Fixture) {
     tasks.join_all().await;
     let last = fixture.get(&first).await.unwrap();
     assert_eq!((last.version, last.metadata.len()), (31, 30));
-}
-
-pub async fn after_its_end_a_provider_refuses(fixture: Fixture) {
-    let memory = fixture.entry(&user("u"), "before", &towards(0));
-    fixture.insert([memory.clone()]).await;
-    fixture.provider.shutdown().await.unwrap();
-    fixture.provider.shutdown().await.unwrap();
-
-    let late = fixture.entry(&user("u"), "late", &towards(0));
-    let journal = fixture.journal(1);
-    assert!(fixture.provider.write(vec![Write::Insert(Arc::new(late))], journal).await.is_err());
-    assert!(fixture.provider.get(memory.scope.tenant(), memory.id).await.is_err());
-    assert!(fixture.provider.load(memory.scope.tenant(), &[memory.id]).await.is_err());
-    assert!(fixture.provider.scan(spans(&[user("u")]), fixture.everything()).await.is_err());
-    assert!(fixture.provider.nearest(spans(&[user("u")]), fixture.like(&towards(0))).await.is_err());
-    assert_eq!(fixture.provider.health().await.status, Status::Unhealthy);
 }

@@ -10,15 +10,14 @@ pub async fn tenants_never_meet(fixture: Fixture) {
     let memory = fixture.entry(&here, "of acme", &towards(0));
     fixture.insert([memory.clone()]).await;
     let other = Tenant::listed("other".into());
-    assert_eq!(fixture.provider.get(&other, memory.id).await.unwrap(), None);
-    assert!(fixture.provider.load(&other, &[memory.id]).await.unwrap().is_empty());
+    assert_eq!(fixture.half().get(&other, memory.id).await.unwrap(), None);
     assert_eq!(fixture.scan(std::slice::from_ref(&there), fixture.everything()).await.total, 0);
     assert_eq!(fixture.nearest(std::slice::from_ref(&there), fixture.like(&towards(0))).await.total, 0);
 
     let mut stolen = fixture.next(&memory, |memory| memory.content = "stolen".into());
     stolen.scope = there;
-    assert_eq!(fixture.replace(stolen.clone(), 1).await, Written::Conflict(vec![memory.id]));
-    assert_ne!(fixture.remove(&Memory { version: 1, ..stolen }).await, Written::Done);
+    assert_eq!(fixture.replace(stolen.clone(), 1).await, WriteOutcome::Conflict(vec![memory.id]));
+    assert_ne!(fixture.remove(&Memory { version: 1, ..stolen }).await, WriteOutcome::Done);
     assert_eq!(fixture.get(&memory).await, Some(memory));
 }
 
@@ -59,9 +58,8 @@ pub async fn scopes_never_meet_whatever_they_are_called(fixture: Fixture) {
     let page = fixture.scan(&[one.clone(), two.clone()], fixture.everything()).await;
     assert_eq!(contents(&page), [entries[3].content.as_str(), entries[0].content.as_str()], "newest first");
     let hits = fixture.nearest(&[one, two], fixture.like(&towards(0))).await;
-    let places: BTreeSet<_> =
-        hits.near.iter().map(|near| (near.span, near.matched.id, near.matched.layer)).collect();
-    assert_eq!(places, [(0, entries[0].id, Layer::Agent), (1, entries[3].id, Layer::Session)].into());
+    let places: BTreeSet<_> = hits.matches.iter().map(|near| (near.id, near.layer)).collect();
+    assert_eq!(places, [(entries[0].id, Layer::Agent), (entries[3].id, Layer::Session)].into());
 }
 
 pub async fn a_page_is_newest_first(fixture: Fixture) {
@@ -127,8 +125,8 @@ pub async fn what_has_expired_does_not_exist(fixture: Fixture) {
     fixture.insert([kept, going]).await;
     let seen = async |now: Timestamp| {
         let page = fixture.scan(&[user("u")], ScanQuery { now, ..fixture.everything() }).await;
-        let hits = fixture.nearest(&[user("u")], NearQuery { now, ..fixture.like(&towards(0)) }).await;
-        assert_eq!((page.total, hits.total), (page.memories.len(), hits.near.len()));
+        let hits = fixture.nearest(&[user("u")], ScopeQuery { now, ..fixture.like(&towards(0)) }).await;
+        assert_eq!((page.total, hits.total), (page.memories.len(), hits.matches.len()));
         assert_eq!(page.total, hits.total);
         page.total
     };
@@ -153,10 +151,10 @@ pub async fn a_span_ends_at_its_instant(fixture: Fixture) {
     let until = Some(entries[2].created_at);
     let spans =
         vec![Span { scope: scopes[0].clone(), until }, Span { scope: scopes[1].clone(), until: None }];
-    let page = fixture.provider.scan(spans.clone(), fixture.everything()).await.unwrap();
+    let page = fixture.scan_spans(spans.clone(), fixture.everything()).await;
     assert_eq!((contents(&page), page.total), (vec!["note 5", "note 3", "note 2", "note 1", "note 0"], 5));
-    let hits = fixture.provider.nearest(spans, fixture.like(&towards(0))).await.unwrap();
-    assert_eq!((hits.near.len(), hits.total), (5, 5));
+    let hits = fixture.nearest_in(spans, fixture.like(&towards(0))).await;
+    assert_eq!((hits.matches.len(), hits.total), (5, 5));
     assert!(!found(&hits).contains(&entries[4].id));
 }
 
@@ -219,7 +217,7 @@ pub async fn policies_hide_entries_from_lists_searches_and_counts(fixture: Fixtu
             fixture.scan(&[user("u")], ScanQuery { viewer: viewer.clone(), ..fixture.everything() }).await;
         let mut listed: Vec<MemoryId> = page.memories.iter().map(|memory| memory.id).collect();
         let hits = fixture
-            .nearest(&[user("u")], NearQuery { viewer: viewer.clone(), ..fixture.like(&towards(0)) })
+            .nearest(&[user("u")], ScopeQuery { viewer: viewer.clone(), ..fixture.like(&towards(0)) })
             .await;
         let mut near = found(&hits);
         for ids in [&mut visible, &mut listed, &mut near] {
@@ -236,7 +234,7 @@ pub async fn policies_hide_entries_from_lists_searches_and_counts(fixture: Fixtu
         let query =
             ScanQuery { viewer: viewer.clone(), conditions: conditions.clone(), ..fixture.everything() };
         assert_eq!(fixture.scan(&[user("u")], query).await.total, visible.len());
-        let query = NearQuery { viewer, conditions, ..fixture.like(&towards(0)) };
+        let query = ScopeQuery { viewer, conditions, ..fixture.like(&towards(0)) };
         assert_eq!(fixture.nearest(&[user("u")], query).await.total, visible.len());
     }
 }

@@ -14,8 +14,8 @@ pub async fn a_write_is_found_at_once(fixture: Fixture) {
         let memory = fixture.entry(&user("u"), &format!("note {number}"), &towards(number % 8));
         fixture.insert([memory.clone()]).await;
         let hits = fixture.nearest(&[user("u")], fixture.like(&towards(number % 8))).await;
-        assert_eq!((hits.total, hits.exact), (number + 1, true));
-        assert!(hits.near.iter().any(|near| near.matched.id == memory.id && near.similarity > 0.999));
+        assert_eq!((hits.total, !hits.inexact), (number + 1, true));
+        assert!(hits.matches.iter().any(|near| near.id == memory.id && near.similarity() > 0.999));
         assert_eq!(fixture.scan(&[user("u")], fixture.everything()).await.total, number + 1);
     }
 }
@@ -28,14 +28,14 @@ pub async fn the_least_score_is_inclusive(fixture: Fixture) {
     let hits = fixture.nearest(&[user("u")], fixture.like(&towards(0))).await;
     for (count, near) in entries
         .iter()
-        .map(|memory| hits.near.iter().find(|near| near.matched.id == memory.id).unwrap())
+        .map(|memory| hits.matches.iter().find(|near| near.id == memory.id).unwrap())
         .enumerate()
     {
-        let query = NearQuery { threshold: near.matched.score, ..fixture.like(&towards(0)) };
+        let query = ScopeQuery { threshold: near.score(), ..fixture.like(&towards(0)) };
         let passed = fixture.nearest(&[user("u")], query).await;
-        assert_eq!((passed.near.len(), passed.total), (count + 1, count + 1), "score {}", near.matched.score);
+        assert_eq!((passed.matches.len(), passed.total), (count + 1, count + 1), "score {}", near.score());
     }
-    let all = fixture.nearest(&[user("u")], NearQuery { threshold: 1.0, ..fixture.like(&towards(7)) }).await;
+    let all = fixture.nearest(&[user("u")], ScopeQuery { threshold: 1.0, ..fixture.like(&towards(7)) }).await;
     assert_eq!(all.total, 0);
 }
 
@@ -50,17 +50,17 @@ pub async fn a_filter_comes_before_the_limit(fixture: Fixture) {
     }
     fixture.insert(entries.clone()).await;
     let conditions = Conditions { filter: filter(&json!({"tags": ["rare"]})), ..Conditions::default() };
-    let query = NearQuery { want: 3, conditions: conditions.clone(), ..fixture.like(&towards(0)) };
+    let query = ScopeQuery { want: 3, conditions: conditions.clone(), ..fixture.like(&towards(0)) };
     let hits = fixture.nearest(&[user("u")], query).await;
     let expected: Vec<MemoryId> = entries[50..53].iter().map(|memory| memory.id).collect();
     assert_eq!((found(&hits), hits.total, hits.truncated), (expected, 10, true));
     let page = fixture.scan(&[user("u")], ScanQuery { limit: 3, conditions, ..fixture.everything() }).await;
     assert_eq!((contents(&page), page.total), (vec!["note 59", "note 58", "note 57"], 10));
 
-    let hits = fixture.nearest(&[user("u")], NearQuery { want: 3, ..fixture.like(&towards(0)) }).await;
-    assert_eq!((hits.near.len(), hits.total, hits.truncated), (3, 60, true));
-    let hits = fixture.nearest(&[user("u")], NearQuery { want: 60, ..fixture.like(&towards(0)) }).await;
-    assert_eq!((hits.near.len(), hits.truncated), (60, false));
+    let hits = fixture.nearest(&[user("u")], ScopeQuery { want: 3, ..fixture.like(&towards(0)) }).await;
+    assert_eq!((hits.matches.len(), hits.total, hits.truncated), (3, 60, true));
+    let hits = fixture.nearest(&[user("u")], ScopeQuery { want: 60, ..fixture.like(&towards(0)) }).await;
+    assert_eq!((hits.matches.len(), hits.truncated), (60, false));
 }
 
 pub async fn what_has_no_direction_is_similar_to_nothing(fixture: Fixture) {
@@ -70,15 +70,15 @@ pub async fn what_has_no_direction_is_similar_to_nothing(fixture: Fixture) {
     for query in [towards(0), vec![0.0; 8], vec![-1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]] {
         let hits = fixture.nearest(&[user("u")], fixture.like(&query)).await;
         assert_eq!(hits.total, 2);
-        for near in &hits.near {
+        for near in &hits.matches {
             assert!(
-                (0.0..=1.0).contains(&near.matched.score) && (0.0..=1.0).contains(&near.similarity),
+                (0.0..=1.0).contains(&near.score()) && (0.0..=1.0).contains(&near.similarity()),
                 "{near:?}"
             );
-            assert!(near.matched.id != blank.id || near.similarity == 0.0, "{near:?}");
+            assert!(near.id != blank.id || near.similarity() == 0.0, "{near:?}");
         }
     }
-    let above = NearQuery { threshold: 0.01, ..fixture.like(&[0.0; 8]) };
+    let above = ScopeQuery { threshold: 0.01, ..fixture.like(&[0.0; 8]) };
     assert_eq!(fixture.nearest(&[user("u")], above).await.total, 0);
 }
 
@@ -98,18 +98,18 @@ pub async fn only_vectors_of_one_space_are_compared(fixture: Fixture) {
         (vec![second.clone()], vec![two.id]),
         (vec![first, second], vec![one.id, two.id]),
     ] {
-        let hits = fixture.nearest(&[user("u")], NearQuery { vectors, ..fixture.like(&towards(0)) }).await;
+        let hits = fixture.nearest(&[user("u")], ScopeQuery { vectors, ..fixture.like(&towards(0)) }).await;
         let mut ids = found(&hits);
         ids.sort();
         assert_eq!((ids, hits.total), (expected.clone(), expected.len()));
-        assert!(hits.near.iter().all(|near| near.similarity > 0.999), "{hits:?}");
+        assert!(hits.matches.iter().all(|near| near.similarity() > 0.999), "{hits:?}");
     }
     assert_eq!(fixture.scan(&[user("u")], fixture.everything()).await.total, 4);
 }
 
 /// A search by words that entries must share.
-fn by_words(fixture: &Fixture, text: &str) -> NearQuery {
-    NearQuery {
+fn by_words(fixture: &Fixture, text: &str) -> ScopeQuery {
+    ScopeQuery {
         vectors: Vec::new(),
         terms: words(text),
         mode: Mode::Hybrid,
@@ -150,10 +150,10 @@ pub async fn words_only_ever_raise_a_score(fixture: Fixture) {
         .collect();
     fixture.insert(entries.clone()).await;
     let semantic = fixture.nearest(&[user("u")], fixture.like(&towards(0))).await;
-    let query = NearQuery { terms: words("heron reeds"), mode: Mode::Hybrid, ..fixture.like(&towards(0)) };
+    let query = ScopeQuery { terms: words("heron reeds"), mode: Mode::Hybrid, ..fixture.like(&towards(0)) };
     let hybrid = fixture.nearest(&[user("u")], query).await;
-    let score = |hits: &Hits, memory: &Memory| {
-        hits.near.iter().find(|near| near.matched.id == memory.id).unwrap().matched.score
+    let score = |hits: &Matches, memory: &Memory| {
+        hits.matches.iter().find(|near| near.id == memory.id).unwrap().score()
     };
     for (memory, cosine) in entries.iter().zip(cosines) {
         let (before, after) = (score(&semantic, memory), score(&hybrid, memory));
@@ -185,12 +185,13 @@ pub async fn the_best_are_the_best_however_close_they_are(fixture: Fixture) {
         })
         .collect();
     fixture.insert(entries.clone()).await;
-    let hits = fixture.nearest(&[user("u")], NearQuery { want: 10, ..fixture.like(&query) }).await;
+    let hits = fixture.nearest(&[user("u")], ScopeQuery { want: 10, ..fixture.like(&query) }).await;
     let expected: Vec<MemoryId> = entries.iter().rev().take(10).map(|memory| memory.id).collect();
     assert_eq!(found(&hits), expected);
     let threshold = 0.8 + 1e-5 * 199.5;
-    let hits = fixture.nearest(&[user("u")], NearQuery { want: 10, threshold, ..fixture.like(&query) }).await;
-    assert_eq!((hits.total, hits.exact), (200, true), "counted exactly");
+    let hits =
+        fixture.nearest(&[user("u")], ScopeQuery { want: 10, threshold, ..fixture.like(&query) }).await;
+    assert_eq!((hits.total, !hits.inexact), (200, true), "counted exactly");
 }
 
 pub async fn among_equals_the_more_relevant_and_the_later_come_first(fixture: Fixture) {
@@ -204,7 +205,7 @@ pub async fn among_equals_the_more_relevant_and_the_later_come_first(fixture: Fi
         memory.metadata = metadata(json!({"relevance": 0.5}));
     }
     fixture.insert(entries.clone()).await;
-    let hits = fixture.nearest(&[user("u")], NearQuery { want: 4, ..fixture.like(&towards(0)) }).await;
+    let hits = fixture.nearest(&[user("u")], ScopeQuery { want: 4, ..fixture.like(&towards(0)) }).await;
     assert_eq!(found(&hits), [70, 5, 119, 118].map(|number| entries[number].id));
 }
 
@@ -217,20 +218,20 @@ pub async fn entries_that_may_conflict_are_all_named(fixture: Fixture) {
     entries[30].metadata = metadata(json!({"conflictKey": "k"}));
     entries[35].metadata = metadata(json!({"conflictKey": "k"}));
     fixture.insert(entries.clone()).await;
-    let hits = fixture.nearest(&[user("u")], NearQuery { want: 5, ..fixture.like(&towards(0)) }).await;
+    let hits = fixture.nearest(&[user("u")], ScopeQuery { want: 5, ..fixture.like(&towards(0)) }).await;
     let keyed: Vec<_> = hits
-        .near
+        .matches
         .iter()
         .filter(|near| near.conflict_key.as_deref() == Some("k"))
-        .map(|near| near.matched.id)
+        .map(|near| near.id)
         .collect();
     assert_eq!(keyed.len(), 2, "winners are chosen among all that match: {hits:?}");
-    assert_eq!(hits.near.len(), 7);
+    assert_eq!(hits.matches.len(), 7);
 
     let changed = fixture.next(&entries[30], |memory| _ = memory.metadata.remove("conflictKey"));
     fixture.replace(changed, 1).await;
-    let hits = fixture.nearest(&[user("u")], NearQuery { want: 5, ..fixture.like(&towards(0)) }).await;
-    assert_eq!(hits.near.iter().filter(|near| near.conflict_key.is_some()).count(), 1);
+    let hits = fixture.nearest(&[user("u")], ScopeQuery { want: 5, ..fixture.like(&towards(0)) }).await;
+    assert_eq!(hits.matches.iter().filter(|near| near.conflict_key.is_some()).count(), 1);
 }
 
 pub async fn searches_beside_writers_see_whole_entries(fixture: Fixture) {
@@ -250,7 +251,7 @@ pub async fn searches_beside_writers_see_whole_entries(fixture: Fixture) {
                     memory.content = format!("axis{axis}");
                     memory.embedding = Some(Embedding { model: MODELS[0].into(), vector: towards(axis) });
                 });
-                assert_eq!(fixture.replace(next.clone(), current.version).await, Written::Done);
+                assert_eq!(fixture.replace(next.clone(), current.version).await, WriteOutcome::Done);
                 current = next;
             }
         });
@@ -259,16 +260,16 @@ pub async fn searches_beside_writers_see_whole_entries(fixture: Fixture) {
         let fixture = fixture.clone();
         tasks.spawn(async move {
             for _ in 0..10 {
-                let query = NearQuery {
+                let query = ScopeQuery {
                     terms: words(&format!("axis{axis}")),
                     mode: Mode::Hybrid,
                     ..fixture.like(&towards(axis))
                 };
                 let hits = fixture.nearest(&[user("u")], query).await;
                 assert_eq!(hits.total, 8, "nothing is missing while it changes");
-                for near in &hits.near {
+                for near in &hits.matches {
                     let said = near.evidence.coverage > 0.5;
-                    assert_eq!(said, near.similarity > 0.5, "new words with an old vector: {near:?}");
+                    assert_eq!(said, near.similarity() > 0.5, "new words with an old vector: {near:?}");
                 }
             }
         });

@@ -1,12 +1,12 @@
-//! The behaviours every provider of memories has, one named test each, written against the port alone.
+//! The behaviours that both halves of the memories' store have, on every engine and with every index, one named test each.
 //!
-//! A provider's test file says how to make one, and passes:
+//! A test file says how to make one, and passes:
 //!
 //! ```ignore
-//! memtrove_testkit::provider_suite!(open);
+//! memtrove_testkit::memory_suite!(open);
 //! ```
 //!
-//! where `open` is an `async fn() -> Fixture` with a provider that holds nothing yet. To add a behaviour: write an
+//! where `open` is an `async fn() -> Fixture` with a half that holds nothing yet. To add a behaviour: write an
 //! `async fn` in one of the files here and name it in the macro.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -32,20 +32,21 @@ use memtrove_core::recall::terms;
 use memtrove_core::text::Analyzer;
 use memtrove_core::{Clock, Timestamp};
 use memtrove_recall::embed::{Calibration, QueryVector, Space};
+use memtrove_service::Services;
 use memtrove_service::memories::journal::{Actor, Entry};
-use memtrove_service::memories::provider::{
-    Hits, MemoryProvider, NearQuery, Page, ScanQuery, Span, Write, Written,
-};
+use memtrove_service::memories::memory_store::{Half, Page, ScanQuery};
+use memtrove_service::memories::scope_search::{Matches, ScopeQuery, Span};
+use memtrove_service::memories::writing::{Write, WriteOutcome};
 use serde_json::{Map, Value};
 use std::any::Any;
 use std::sync::Arc;
 
-/// One `#[tokio::test]` for each behaviour, on providers that `$open` makes.
+/// One `#[tokio::test]` for each behaviour, on halves that `$open` makes.
 #[macro_export]
-macro_rules! provider_suite {
+macro_rules! memory_suite {
     ($open:path) => {
-        $crate::provider_suite!($open;
-            a_provider_says_who_it_is_and_that_it_is_well,
+        $crate::memory_suite!($open;
+            a_half_says_what_it_can_do_and_that_it_is_well,
             an_entry_comes_back_as_it_was_written,
             an_unknown_id_is_nothing,
             a_new_version_takes_the_place_of_the_old_one,
@@ -80,14 +81,13 @@ macro_rules! provider_suite {
             entries_that_may_conflict_are_all_named,
             searches_beside_writers_see_whole_entries,
             a_search_agrees_with_a_plain_one,
-            after_its_end_a_provider_refuses,
         );
     };
     ($open:path; $($behaviour:ident),* $(,)?) => {
         $(
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $behaviour() {
-                $crate::provider_suite::$behaviour($open().await).await;
+                $crate::memory_suite::$behaviour($open().await).await;
             }
         )*
     };
@@ -96,24 +96,47 @@ macro_rules! provider_suite {
 /// The models of the suite's vectors: each has a space of its own.
 pub(crate) const MODELS: [&str; 2] = ["openai:suite:8", "openai:other:4"];
 
-/// A provider under test.
+/// Everything but working memory lasts.
+const LASTING: [Kind; 6] =
+    [Kind::Semantic, Kind::Session, Kind::Episodic, Kind::Procedural, Kind::UserPersonal, Kind::Archival];
+const WORKING: [Kind; 1] = [Kind::Working];
+
+/// A half under test.
 pub struct Fixture {
-    provider: Arc<dyn MemoryProvider>,
+    services: Services,
     /// The kinds that are kept with it.
     kinds: &'static [Kind],
+    /// Whether every scope is given to the database before it is read.
+    tended: bool,
     clock: TestClock,
-    /// What has to live as long as the provider.
+    /// What has to live as long as the services.
     _world: Box<dyn Any + Send + Sync>,
 }
 
 impl Fixture {
-    /// A provider that holds nothing, the kinds that are kept with it, and whatever it needs to live.
-    pub fn new(
-        provider: Arc<dyn MemoryProvider>,
-        kinds: &'static [Kind],
-        world: impl Any + Send + Sync,
-    ) -> Self {
-        Self { provider, kinds, clock: TestClock::new(), _world: Box::new(world) }
+    /// The half of what lasts, and whatever it needs to live.
+    pub fn durable(services: Services, world: impl Any + Send + Sync) -> Self {
+        Self { services, kinds: &LASTING, tended: false, clock: TestClock::new(), _world: Box::new(world) }
+    }
+
+    /// The half of working memory.
+    pub fn volatile(services: Services, world: impl Any + Send + Sync) -> Self {
+        Self { kinds: &WORKING, ..Self::durable(services, world) }
+    }
+
+    /// The half of what lasts, whose scopes the database searches.
+    pub fn in_database(services: Services, world: impl Any + Send + Sync) -> Self {
+        Self { tended: true, ..Self::durable(services, world) }
+    }
+
+    fn half(&self) -> &Half {
+        self.services.memories.store().of(self.kinds[0])
+    }
+
+    async fn tend(&self) {
+        if self.tended {
+            self.services.memories.tend_indexes().await.unwrap();
+        }
     }
 
     /// A moment later than the one before.
@@ -176,34 +199,50 @@ impl Fixture {
         }
     }
 
-    async fn write(&self, writes: Vec<Write>) -> Written {
+    async fn write(&self, writes: Vec<Write>) -> WriteOutcome {
         let journal = self.journal(writes.len());
-        self.provider.write(writes, journal).await.unwrap()
+        self.half().write(writes, journal).await.unwrap()
     }
 
     async fn insert(&self, memories: impl IntoIterator<Item = Memory>) {
         let writes: Vec<Write> = memories.into_iter().map(|memory| Write::Insert(Arc::new(memory))).collect();
-        assert_eq!(self.write(writes).await, Written::Done);
+        assert_eq!(self.write(writes).await, WriteOutcome::Done);
     }
 
-    async fn replace(&self, memory: Memory, expected: i64) -> Written {
+    async fn replace(&self, memory: Memory, expected: i64) -> WriteOutcome {
         self.write(vec![Write::Replace { memory: Arc::new(memory), expected }]).await
     }
 
-    async fn remove(&self, memory: &Memory) -> Written {
+    async fn remove(&self, memory: &Memory) -> WriteOutcome {
         self.write(vec![Write::Remove(Arc::new(memory.clone()))]).await
     }
 
     async fn get(&self, memory: &Memory) -> Option<Memory> {
-        self.provider.get(memory.scope.tenant(), memory.id).await.unwrap()
+        self.half().get(memory.scope.tenant(), memory.id).await.unwrap()
     }
 
     async fn scan(&self, scopes: &[ScopeKey], query: ScanQuery) -> Page {
-        self.provider.scan(spans(scopes), query).await.unwrap()
+        self.scan_spans(spans(scopes), query).await
     }
 
-    async fn nearest(&self, scopes: &[ScopeKey], query: NearQuery) -> Hits {
-        self.provider.nearest(spans(scopes), query).await.unwrap()
+    async fn scan_spans(&self, spans: Vec<Span>, query: ScanQuery) -> Page {
+        self.tend().await;
+        self.half().scan(spans, query).await.unwrap()
+    }
+
+    async fn nearest(&self, scopes: &[ScopeKey], query: ScopeQuery) -> Matches {
+        self.nearest_in(spans(scopes), query).await
+    }
+
+    /// What matches. What was loaded with it is of the same moment, whoever writes meanwhile.
+    async fn nearest_in(&self, spans: Vec<Span>, query: ScopeQuery) -> Matches {
+        self.tend().await;
+        let loaded = self.half().matches(spans, query).await.unwrap();
+        for matched in &loaded.matches.matches {
+            let memory = &loaded.memories[&matched.id];
+            assert_eq!(memory.updated_at, matched.updated_at, "found and loaded at different moments");
+        }
+        loaded.matches
     }
 
     /// Everything that an ordinary viewer sees.
@@ -219,13 +258,14 @@ impl Fixture {
     }
 
     /// A search by meaning alone that nothing falls through.
-    fn like(&self, vector: &[f32]) -> NearQuery {
-        NearQuery {
+    fn like(&self, vector: &[f32]) -> ScopeQuery {
+        ScopeQuery {
             vectors: vec![asked(MODELS[0], vector)],
             terms: Vec::new(),
             mode: Mode::Semantic,
             words_required: false,
             threshold: 0.0,
+            farthest: None,
             want: 1_000,
             viewer: viewer("somebody"),
             conditions: Conditions::default(),
@@ -291,8 +331,8 @@ fn contents(page: &Page) -> Vec<&str> {
 }
 
 /// The ids of hits, the best first.
-fn found(hits: &Hits) -> Vec<MemoryId> {
-    let mut near: Vec<_> = hits.near.iter().map(|near| near.matched).collect();
-    near.sort_by(|a, b| a.by_precedence(b));
-    near.into_iter().map(|matched| matched.id).collect()
+fn found(hits: &Matches) -> Vec<MemoryId> {
+    let mut matches: Vec<_> = hits.matches.iter().collect();
+    matches.sort_by(|a, b| a.by_precedence(b));
+    matches.into_iter().map(|matched| matched.id).collect()
 }

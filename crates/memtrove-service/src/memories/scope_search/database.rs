@@ -1,14 +1,12 @@
 //! Finding entries of a large scope, which the database searches: it names candidates, by meaning and by words. What is
 //! admitted, how it is scored and in which order it comes is decided here, from what is stored, as for every other scope.
 
-use super::{Admission, Passing, Scope, Scored, Slot, Words, score};
-use crate::memories::provider::{Hits, NearQuery};
-use memtrove_core::memories::search::Mode;
+use super::{Admission, Matches, ScopeSearch, Words, passing_filter};
 use memtrove_core::memories::{Kind, Viewer};
 use memtrove_core::recall::evidence;
 use memtrove_core::{Error, Result, Timestamp};
 use memtrove_recall::embed::Space;
-use memtrove_recall::index::{Candidate, TermStatistics, rescore};
+use memtrove_recall::index::{QueryTerm, TermStatistics, rescore};
 use memtrove_store::memories::index::Indexed;
 use memtrove_store::memories::scopes::ScopeRow;
 use memtrove_store::memories::{entries, index};
@@ -40,8 +38,8 @@ pub(super) fn statistics(
     viewer: &Viewer,
     terms: &[u64],
 ) -> Result<TermStatistics> {
-    let eyes = PrivateOwner { user: viewer.user.as_deref(), client: viewer.client.as_deref() };
-    let TermCounts { entries, counts } = vectors(tx)?.term_counts(row.no.0, eyes, terms)?;
+    let owner = PrivateOwner { user: viewer.user.as_deref(), client: viewer.client.as_deref() };
+    let TermCounts { entries, counts } = vectors(tx)?.term_counts(row.no.0, owner, terms)?;
     Ok(TermStatistics {
         pieces: entries.unsigned_abs(),
         // How long entries are decides nothing here.
@@ -63,18 +61,18 @@ fn count_filtered(
     filter: VectorFilter<'_>,
     most: Option<i64>,
 ) -> Result<usize> {
-    let VisibleTo::Perhaps(eyes) = filter.sight else {
+    let VisibleTo::Perhaps(owner) = filter.visible_to else {
         return Ok(vectors(tx)?.count(row.no.0, &filter, most)? as usize);
     };
-    let certain = VectorFilter { sight: VisibleTo::Surely(eyes), ..filter };
+    let certain = VectorFilter { visible_to: VisibleTo::Surely(owner), ..filter };
     let mut counted = vectors(tx)?.count(row.no.0, &certain, most)? as usize;
-    let unsure = VectorFilter { sight: VisibleTo::Unsure, ..filter };
+    let unsure = VectorFilter { visible_to: VisibleTo::Unsure, ..filter };
     let mut after = 0;
     while most.is_none_or(|most| counted < most as usize) {
         let named = vectors(tx)?.list(row.no.0, &unsure, after, BATCH)?;
         let Some(last) = named.last() else { break };
         after = last.no;
-        counted += load(tx, row, &named)?.iter().filter(|one| admits(admission, one)).count();
+        counted += load(tx, row, &named)?.iter().filter(|one| admission.admits_indexed(one)).count();
     }
     Ok(counted)
 }
@@ -95,7 +93,7 @@ fn kinds(admission: &Admission<'_>) -> Option<Vec<i64>> {
 
 fn filter<'a>(admission: &Admission<'a>, kinds: Option<&'a [i64]>) -> VectorFilter<'a> {
     let Viewer { user, client, team: _, all } = admission.viewer;
-    let eyes = PrivateOwner { user: user.as_deref(), client: client.as_deref() };
+    let owner = PrivateOwner { user: user.as_deref(), client: client.as_deref() };
     VectorFilter {
         now: admission.now.as_micros(),
         kinds,
@@ -103,20 +101,11 @@ fn filter<'a>(admission: &Admission<'a>, kinds: Option<&'a [i64]>) -> VectorFilt
         from: admission.conditions.from.map(Timestamp::as_micros),
         to: admission.conditions.to.map(Timestamp::as_micros),
         until: admission.until.map(Timestamp::as_micros),
-        sight: if *all { VisibleTo::Everything } else { VisibleTo::Perhaps(eyes) },
+        visible_to: if *all { VisibleTo::Everything } else { VisibleTo::Perhaps(owner) },
         only: None,
         with_vector: false,
         terms: &[],
     }
-}
-
-/// Whether an entry is admitted, but for the conditions' filter.
-fn admits(admission: &Admission<'_>, indexed: &Indexed) -> bool {
-    let head = &indexed.head;
-    head.expires_at.is_none_or(|expires| expires > admission.now)
-        && admission.conditions.admits_head(head.kind, head.state, head.at)
-        && admission.until.is_none_or(|until| head.created_at <= until)
-        && admission.viewer.sees(&head.policy, &head.author)
 }
 
 fn load(tx: &mut dyn Tx, row: ScopeRow, named: &[Named]) -> Result<Vec<Indexed>, StoreError> {
@@ -144,7 +133,7 @@ impl Nominees<'_> {
         let fresh: Vec<Named> =
             named.iter().filter(|one| !self.named.contains_key(&one.no)).copied().collect();
         let mut loaded = load(tx, self.row, &fresh)?;
-        loaded.retain(|one| admits(&self.admission, one));
+        loaded.retain(|one| self.admission.admits_indexed(one));
         let conditions = &self.admission.conditions.filter;
         if !conditions.is_empty() {
             let numbers: Vec<i64> = loaded.iter().map(|one| one.no.0).collect();
@@ -194,42 +183,33 @@ fn tells_apart(mut similar: Vec<f32>, want: usize) -> bool {
     }
 }
 
-impl Scope<'_> {
-    /// As [`Scope::search`], where the database has the index.
+impl ScopeSearch<'_> {
+    /// As [`ScopeSearch::search_ram`], where the database has the index.
     pub(super) fn search_database(
         &self,
         tx: &mut dyn Tx,
-        query: &NearQuery,
         words: &Words,
         here: &TermStatistics,
-        only: &mut Passing<'_>,
-        hits: &mut Hits,
+        matches: &mut Matches,
     ) -> Result<()> {
-        let admission = Admission {
-            viewer: &query.viewer,
-            conditions: &query.conditions,
-            until: self.span.until,
-            now: query.now,
-            only: None,
-        };
+        let query = self.query;
+        let admission = query.admission(self.span.until);
         let kinds = kinds(&admission);
         let filter = filter(&admission, kinds.as_deref());
         let mut nominees = Nominees { row: self.row, admission, filter, named: HashMap::new() };
         let mut exact = true;
         if !query.words_required {
             for vector in &query.vectors {
-                exact &=
-                    self.name_by_vector(tx, &mut nominees, (&vector.space, &vector.vector), query, only)?;
+                exact &= self.name_by_vector(tx, &mut nominees, &vector.space, &vector.vector)?;
             }
         }
         let mut asked = Vec::new();
-        if query.mode == Mode::Hybrid || query.words_required {
+        if query.uses_words() {
             asked = words.rarest_first(&here.frequencies);
-            exact &= self.name_by_words(tx, &mut nominees, query, words, &asked)?;
+            exact &= self.name_by_words(tx, &mut nominees, words, &asked)?;
         }
-        let everything = query.threshold <= 0.0 && !query.words_required && !query.vectors.is_empty();
         let mut total = None;
-        if everything && !exact && query.conditions.filter.is_empty() {
+        if query.matches_everything() && !exact && query.conditions.filter.is_empty() {
             let filter = VectorFilter { with_vector: true, ..filter };
             let counted = count_filtered(tx, self.row, &nominees.admission, filter, Some(COUNTED))?;
             exact = counted < COUNTED as usize;
@@ -238,9 +218,10 @@ impl Scope<'_> {
         }
         let admitted = nominees.named.into_values().flatten();
         // In the order in which an index in memory adds up what they are worth.
-        asked.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.hash.cmp(&b.hash)));
-        let scored = admitted.filter_map(|one| scored(query, words, &asked, one)).collect();
-        self.keep(scored, query, total, exact, hits);
+        let mut terms: Vec<QueryTerm> = asked.iter().map(|word| word.term).collect();
+        terms.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.hash.cmp(&b.hash)));
+        let estimates = admitted.filter_map(|one| self.exact(words, &terms, one)).collect();
+        self.keep(estimates, total, exact, matches);
         Ok(())
     }
 
@@ -249,9 +230,8 @@ impl Scope<'_> {
         &self,
         tx: &mut dyn Tx,
         nominees: &mut Nominees<'_>,
-        (space, vector): (&Space, &[f32]),
-        query: &NearQuery,
-        only: &mut Passing<'_>,
+        space: &Space,
+        vector: &[f32],
     ) -> Result<bool> {
         let scope = self.row.no;
         let similarity = |one: &Indexed| {
@@ -263,13 +243,13 @@ impl Scope<'_> {
                 index.nearest(scope.0, vector, filter, limit, care)
             }
         };
-        let (all, enough) = nominees.ask(tx, query.want, list(Care::Quick), similarity)?;
+        let (all, enough) = nominees.ask(tx, self.query.want, list(Care::Quick), similarity)?;
         if !all && enough {
             return Ok(false);
         }
         // So few are admitted that the walk along the index ended before it had enough of them: now they are looked at one by
         // one, those only that a filter lets pass.
-        let passing = only(tx, scope)?;
+        let passing = passing_filter(tx, scope, self.query)?;
         let passing: Option<Vec<i64>> = passing.map(|only| only.into_iter().map(|no| no as i64).collect());
         let before = nominees.filter;
         let named = {
@@ -286,25 +266,25 @@ impl Scope<'_> {
         &self,
         tx: &mut dyn Tx,
         nominees: &mut Nominees<'_>,
-        query: &NearQuery,
         words: &Words,
-        asked: &[Asked],
+        asked: &[QueryWord],
     ) -> Result<bool> {
+        let query = self.query;
         let mut together = 0;
         let there = asked.iter().filter(|word| word.frequency > 0);
-        let (rare, common): (Vec<&Asked>, Vec<&Asked>) = there.partition(|word| {
+        let (rare, common): (Vec<&QueryWord>, Vec<&QueryWord>) = there.partition(|word| {
             together += word.frequency;
             together <= COMMON_WORDS
         });
-        let all = self.name_by(tx, nominees, query, asked, &rare, &[])?;
+        let all = self.name_by(tx, nominees, asked, &rare, &[])?;
         // Entries that have only words that many have: all of those words, or the rarest of them.
         let rarest = if common.len() > 1 { &common[..1] } else { &[] };
         for some in [&common[..], rarest] {
-            let worth = some.iter().map(|word| word.weight).sum();
+            let worth = some.iter().map(|word| word.term.weight).sum();
             if some.is_empty() || evidence::score(0.0, words.coverage(worth)).score <= 0.0 {
                 continue;
             }
-            let hashes: Vec<u64> = some.iter().map(|word| word.hash).collect();
+            let hashes: Vec<u64> = some.iter().map(|word| word.term.hash).collect();
             match query.vectors.first().filter(|_| !query.words_required) {
                 Some(vector) => {
                     let filter = VectorFilter { terms: &hashes, ..nominees.filter };
@@ -314,7 +294,7 @@ impl Scope<'_> {
                     nominees.take(tx, &named, |_| None)?;
                 }
                 None => {
-                    self.name_by(tx, nominees, query, asked, &some[..1], &hashes)?;
+                    self.name_by(tx, nominees, asked, &some[..1], &hashes)?;
                 }
             }
         }
@@ -326,16 +306,17 @@ impl Scope<'_> {
         &self,
         tx: &mut dyn Tx,
         nominees: &mut Nominees<'_>,
-        query: &NearQuery,
-        asked: &[Asked],
-        some: &[&Asked],
+        asked: &[QueryWord],
+        some: &[&QueryWord],
         all: &[u64],
     ) -> Result<bool> {
+        let query = self.query;
         if some.is_empty() {
             return Ok(true);
         }
-        let some: Vec<u64> = some.iter().map(|word| word.hash).collect();
-        let worth: Vec<(u64, f64)> = asked.iter().map(|word| (word.hash, f64::from(word.weight))).collect();
+        let some: Vec<u64> = some.iter().map(|word| word.term.hash).collect();
+        let worth: Vec<(u64, f64)> =
+            asked.iter().map(|word| (word.term.hash, f64::from(word.term.weight))).collect();
         let vector = query.vectors.first().filter(|_| !query.words_required);
         let vector = vector.map(|vector| vector.vector.as_slice());
         let words = WordQuery { some: &some, worth: &worth, vector };
@@ -353,56 +334,18 @@ impl Scope<'_> {
 }
 
 /// A word of a query.
-struct Asked {
-    hash: u64,
-    weight: f32,
+struct QueryWord {
+    term: QueryTerm,
     /// How many entries of the scope have it.
     frequency: u64,
 }
 
 impl Words {
-    fn rarest_first(&self, frequencies: &[u64]) -> Vec<Asked> {
-        let frequencies = frequencies.iter().copied();
-        let mut asked: Vec<Asked> = self
-            .terms
-            .iter()
-            .zip(frequencies)
-            .map(|(term, frequency)| Asked { hash: term.hash, weight: term.weight, frequency })
-            .collect();
-        asked.sort_by_key(|word| (word.frequency, word.hash));
-        asked
+    fn rarest_first(&self, frequencies: &[u64]) -> Vec<QueryWord> {
+        let words = self.terms.iter().zip(frequencies.iter().copied());
+        let mut words: Vec<QueryWord> =
+            words.map(|(term, frequency)| QueryWord { term: *term, frequency }).collect();
+        words.sort_by_key(|word| (word.frequency, word.term.hash));
+        words
     }
-}
-
-/// An entry with its score, unless it is none that could be found.
-fn scored(query: &NearQuery, words: &Words, asked: &[Asked], indexed: Indexed) -> Option<Scored> {
-    let Indexed { no, seq, head, embedding, terms } = indexed;
-    let space = embedding.as_ref().and_then(|made| {
-        let space = Space::of(&made.model)?;
-        query.vectors.iter().position(|vector| vector.space == space)
-    });
-    // An entry without a vector to compare with has no meaning that a search by meaning could find.
-    if space.is_none() && !query.vectors.is_empty() {
-        return None;
-    }
-    let has = |word: &&Asked| terms.counts.iter().any(|(hash, _)| *hash == word.hash);
-    let lexical = asked.iter().filter(has).fold(0.0, |sum, word| sum + word.weight);
-    if query.words_required && lexical <= 0.0 {
-        return None;
-    }
-    let similarity = match (space, &embedding) {
-        (Some(space), Some(made)) => rescore(&query.vectors[space].vector, &made.vector),
-        _ => 0.0,
-    };
-    let mut one = Scored {
-        candidate: Candidate { key: no.0 as u64, similarity, error: 0.0, lexical },
-        slot: Slot::of(seq, &head),
-        conflict: head.conflict_key.map(Into::into),
-        space,
-        cosine: f64::from(similarity),
-        evidence: evidence::score(0.0, 0.0),
-        certain: true,
-    };
-    one.evidence = score(query, words, &one, one.cosine);
-    Some(one)
 }

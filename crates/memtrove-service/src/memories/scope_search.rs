@@ -1,0 +1,485 @@
+//! Finding entries in scopes: an index names candidates, which are scored here, alike for every index.
+//!
+//! There are two indexes, and each scope has one of them: in [memory](ram), or for large scopes in the [database](database).
+//! Both are derived from the store and asked inside the unit of work that loads what they name.
+
+mod database;
+mod ram;
+
+pub use ram::ScopeCache;
+
+use super::search::Metric;
+use memtrove_core::memories::decay::Fading;
+use memtrove_core::memories::limits::DecayRules;
+use memtrove_core::memories::merge::Match;
+use memtrove_core::memories::search::Mode;
+use memtrove_core::memories::{Conditions, Memory, ScopeKey, Viewer};
+use memtrove_core::recall::evidence::{self, Evidence};
+use memtrove_core::recall::lexical;
+use memtrove_core::{Result, Timestamp};
+use memtrove_recall::embed::{QueryVector, Space};
+use memtrove_recall::index::{Bm25, Candidate, QueryTerm, TermStatistics, rescore};
+use memtrove_store::Tx;
+use memtrove_store::memories::scopes::{self, ScopeRow, Searched};
+use memtrove_store::memories::{ScopeNo, entries, index};
+use ram::{Candidates, Slot};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// So many are scored from their stored vectors at most.
+const MOST_RESCORED: usize = 4_096;
+/// Stored vectors that are read together.
+const FETCHED_AT_ONCE: usize = 32;
+/// Entries that a filter reads at a time.
+const BATCH: i64 = 200;
+
+/// A scope to be read, perhaps only up to an instant: a fork sees what its ancestors remembered before it.
+#[derive(Debug, Clone)]
+pub struct Span {
+    /// The scope.
+    pub scope: ScopeKey,
+    /// Entries made later are not seen.
+    pub until: Option<Timestamp>,
+}
+
+/// What is looked for in scopes.
+#[derive(Debug, Clone)]
+pub struct ScopeQuery {
+    /// By meaning: the query in every space it could be embedded for.
+    pub vectors: Vec<QueryVector>,
+    /// By words: the digests of the query's terms.
+    pub terms: Vec<u64>,
+    /// Which of the two counts.
+    pub mode: Mode,
+    /// Whether entries must share a word with the query.
+    pub words_required: bool,
+    /// The least score.
+    pub threshold: f64,
+    /// The greatest distance of meanings, and how it is measured.
+    pub farthest: Option<(Metric, f64)>,
+    /// How many of the best are needed, in each scope.
+    pub want: usize,
+    /// For whom.
+    pub viewer: Viewer,
+    /// Among which entries.
+    pub conditions: Conditions,
+    /// Now: what has expired does not exist.
+    pub now: Timestamp,
+}
+
+impl ScopeQuery {
+    /// Whether every entry that has a vector matches.
+    fn matches_everything(&self) -> bool {
+        self.threshold <= 0.0 && !self.words_required && !self.vectors.is_empty()
+    }
+
+    /// Which of its vectors lies in the space of a model.
+    fn vector_in_space_of(&self, model: &str) -> Option<usize> {
+        let space = Space::of(model)?;
+        self.vectors.iter().position(|vector| vector.space == space)
+    }
+
+    fn uses_words(&self) -> bool {
+        self.mode == Mode::Hybrid || self.words_required
+    }
+
+    fn admission(&self, until: Option<Timestamp>) -> Admission<'_> {
+        Admission { viewer: &self.viewer, conditions: &self.conditions, until, now: self.now, only: None }
+    }
+}
+
+/// The entries of some scopes that match.
+#[derive(Debug, Clone, Default)]
+pub struct Matches {
+    /// The best of each scope, and every one that has a conflict key.
+    pub matches: Vec<Match>,
+    /// How many match altogether.
+    pub total: usize,
+    /// Whether that may be wrong.
+    pub inexact: bool,
+    /// Whether there are more than are named here.
+    pub truncated: bool,
+    /// The scopes that were searched, each with the instant up to which.
+    scopes: HashMap<ScopeNo, Option<Timestamp>>,
+}
+
+impl Matches {
+    /// Adds what matches elsewhere.
+    pub fn extend(&mut self, other: &Self) {
+        self.matches.extend_from_slice(&other.matches);
+        self.total += other.total;
+        self.inexact |= other.inexact;
+        self.truncated |= other.truncated;
+    }
+
+    /// Drops what means something too far away. What the index could not know is taken off what it counted.
+    fn drop_farther(&mut self, metric: Metric, farthest: f64) {
+        let found = self.matches.len();
+        self.matches.retain(|matched| metric.distance(matched.cosine) <= farthest);
+        self.total = self.total.saturating_sub(found - self.matches.len());
+    }
+
+    /// Loads entries that were found in the same unit of work. Whether they may be found is asked again, of the entries.
+    pub fn load(&self, tx: &mut dyn Tx, matches: &[&Match], query: &ScopeQuery) -> Result<Vec<Memory>> {
+        let numbers: Vec<i64> = matches.iter().map(|matched| matched.key as i64).collect();
+        let mut stored = entries::with_numbers(tx, &numbers)?;
+        stored.retain(|one| {
+            let until = self.scopes.get(&one.scope_no);
+            until.is_some_and(|until| query.admission(*until).admits_memory(&one.memory))
+        });
+        entries::add_embeddings(tx, &mut stored)?;
+        Ok(stored.into_iter().map(|one| one.memory).collect())
+    }
+}
+
+/// Which entries of a scope may be found.
+pub struct Admission<'a> {
+    /// For whom.
+    pub viewer: &'a Viewer,
+    /// Which of them.
+    pub conditions: &'a Conditions,
+    /// Made no later.
+    pub until: Option<Timestamp>,
+    /// Now.
+    pub now: Timestamp,
+    /// Only these, where a filter had to be asked of the entries themselves.
+    pub only: Option<&'a HashSet<u64>>,
+}
+
+impl Admission<'_> {
+    /// Whether an entry may be found.
+    pub fn admits_memory(&self, memory: &Memory) -> bool {
+        memory.is_live(self.now)
+            && self.until.is_none_or(|until| memory.created_at <= until)
+            && self.viewer.sees(&memory.policy, &memory.created_by)
+            && self.conditions.admits(memory)
+    }
+
+    /// The same of what the store's index says of an entry, but for the conditions' filter.
+    fn admits_indexed(&self, indexed: &index::Indexed) -> bool {
+        let head = &indexed.head;
+        head.expires_at.is_none_or(|expires| expires > self.now)
+            && self.conditions.admits_head(head.kind, head.state, head.at)
+            && self.until.is_none_or(|until| head.created_at <= until)
+            && self.viewer.sees(&head.policy, &head.author)
+    }
+}
+
+/// How many entries of a scope are admitted.
+pub fn count(tx: &mut dyn Tx, cache: &ScopeCache, row: ScopeRow, admission: &Admission<'_>) -> Result<usize> {
+    match is_in_database(tx, cache, &row) {
+        true => database::count(tx, row, admission),
+        false => ram::count(tx, cache, row, admission),
+    }
+}
+
+/// Whether the database searches a scope. Then nothing of it is kept here.
+fn is_in_database(tx: &mut dyn Tx, cache: &ScopeCache, row: &ScopeRow) -> bool {
+    let in_database = row.searched == Searched::ByDatabase && tx.vectors().is_some();
+    if in_database {
+        cache.drop_key(&row.no);
+    }
+    in_database
+}
+
+/// The entries of several scopes that answer a query.
+pub fn search(
+    tx: &mut dyn Tx,
+    cache: &ScopeCache,
+    spans: &[Span],
+    query: &ScopeQuery,
+    decay: &DecayRules,
+) -> Result<Matches> {
+    let mut rows = Vec::with_capacity(spans.len());
+    let mut statistics = TermStatistics::default();
+    for span in spans {
+        let Some(row) = scopes::find(tx, &span.scope)? else { continue };
+        let in_database = is_in_database(tx, cache, &row);
+        let here = match (query.terms.is_empty(), in_database) {
+            (true, _) => TermStatistics::default(),
+            (false, true) => database::statistics(tx, row, &query.viewer, &query.terms)?,
+            (false, false) => ram::statistics(tx, cache, row, &query.viewer, &query.terms)?,
+        };
+        statistics.add(&here);
+        rows.push((span, row, in_database.then_some(here)));
+    }
+    let words = Words::of(query, &statistics);
+    let mut matches = Matches::default();
+    for (span, row, in_database) in rows {
+        matches.scopes.insert(row.no, span.until);
+        let scope = ScopeSearch { span, row, query, decay };
+        match in_database {
+            Some(here) => scope.search_database(tx, &words, &here, &mut matches)?,
+            None => scope.search_ram(tx, cache, &words, &mut matches)?,
+        }
+    }
+    if let Some((metric, farthest)) = query.farthest {
+        matches.drop_farther(metric, farthest);
+    }
+    Ok(matches)
+}
+
+/// The entries of a scope that pass a query's filter; `None` is all.
+fn passing_filter(tx: &mut dyn Tx, scope: ScopeNo, query: &ScopeQuery) -> Result<Option<HashSet<u64>>> {
+    if query.conditions.filter.is_empty() {
+        return Ok(None);
+    }
+    let mut passing = HashSet::new();
+    entries::newest(tx, scope, None, BATCH, |stored| {
+        if query.conditions.filter.matches(&stored.memory) {
+            passing.insert(stored.no.0 as u64);
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok(Some(passing))
+}
+
+/// The words of a query, weighed by how rare they are among what the viewer may see.
+struct Words {
+    terms: Vec<QueryTerm>,
+    idfs: Vec<f64>,
+    bm25: Bm25,
+}
+
+impl Words {
+    fn of(query: &ScopeQuery, statistics: &TermStatistics) -> Self {
+        let frequency =
+            |number: usize| statistics.frequencies.get(number).copied().unwrap_or_default() as usize;
+        let worth = |number: usize| lexical::idf(statistics.pieces as usize, frequency(number));
+        let idfs: Vec<f64> = (0..query.terms.len()).map(worth).collect();
+        let terms = query.terms.iter().zip(&idfs);
+        Self {
+            terms: terms.map(|(hash, idf)| QueryTerm { hash: *hash, weight: *idf as f32 }).collect(),
+            idfs,
+            // Neither repeating a word nor being short is evidence: what counts is which of the words are there.
+            bm25: Bm25 { k1: 0.0, b: 0.0, average_length: 1.0 },
+        }
+    }
+
+    fn coverage(&self, lexical: f32) -> f64 {
+        evidence::coverage(f64::from(lexical), self.idfs.iter().copied())
+    }
+}
+
+/// A scope that is searched.
+struct ScopeSearch<'a> {
+    span: &'a Span,
+    row: ScopeRow,
+    query: &'a ScopeQuery,
+    decay: &'a DecayRules,
+}
+
+/// A match whose score may still be an estimate, and what it takes to make it exact.
+struct Estimate {
+    matched: Match,
+    /// The change that the entry is indexed under.
+    seq: i64,
+    /// What the words are worth that it has of the query.
+    lexical: f32,
+    /// Which of the query's vectors it was compared with.
+    vector: Option<usize>,
+    /// The true cosine is at most this far away; nothing of an exact one.
+    error: f64,
+}
+
+impl ScopeSearch<'_> {
+    fn search_ram(
+        &self,
+        tx: &mut dyn Tx,
+        cache: &ScopeCache,
+        words: &Words,
+        matches: &mut Matches,
+    ) -> Result<()> {
+        let only = passing_filter(tx, self.row.no, self.query)?;
+        let admission = Admission { only: only.as_ref(), ..self.query.admission(self.span.until) };
+        let Candidates { mut estimates, changed_since, total, exact } =
+            self.candidates(tx, cache, words, &admission)?;
+        let uncertain = self.rescore(tx, words, &mut estimates)?;
+        if !changed_since.is_empty() {
+            estimates.extend(self.as_of_snapshot(tx, &changed_since, words, &admission)?);
+        }
+        self.keep(estimates, total, exact && !uncertain, matches);
+        Ok(())
+    }
+
+    /// Entries as they are in this unit of work, which the index knows as they became later.
+    fn as_of_snapshot(
+        &self,
+        tx: &mut dyn Tx,
+        numbers: &[i64],
+        words: &Words,
+        admission: &Admission<'_>,
+    ) -> Result<Vec<Estimate>> {
+        let changes: Vec<i64> = entries::with_numbers(tx, numbers)?.iter().map(|stored| stored.seq).collect();
+        let found = index::at(tx, self.row.no, &changes)?.into_iter().filter(|indexed| {
+            let passes = admission.only.is_none_or(|only| only.contains(&(indexed.no.0 as u64)));
+            passes && admission.admits_indexed(indexed)
+        });
+        Ok(found.filter_map(|indexed| self.exact(words, &words.terms, indexed)).collect())
+    }
+
+    /// Adds what passes the threshold, best first, to what was found in other scopes.
+    fn keep(&self, mut estimates: Vec<Estimate>, total: Option<usize>, exact: bool, all: &mut Matches) {
+        let query = self.query;
+        estimates.retain(|one| one.matched.score() >= query.threshold);
+        estimates.sort_unstable_by(|a, b| a.matched.by_score(&b.matched));
+        all.total += total.unwrap_or(estimates.len());
+        all.inexact |= !exact;
+        all.truncated |= estimates.len() > query.want;
+        let matches = estimates.into_iter().map(|one| one.matched).enumerate();
+        let kept = matches.filter(|(rank, one)| *rank < query.want || one.conflict_key.is_some());
+        all.matches.extend(kept.map(|(_, one)| one));
+    }
+
+    /// Replaces estimates by what stored vectors say, wherever that decides who is among the best or passes the threshold.
+    /// Says whether some such were left as they are, because there were too many.
+    fn rescore(&self, tx: &mut dyn Tx, words: &Words, estimates: &mut [Estimate]) -> Result<bool> {
+        let query = self.query;
+        let bounds = |one: &Estimate| {
+            let score = |cosine: f64| self.evidence(words, one.vector, one.lexical, cosine).score;
+            (score(one.matched.cosine - one.error), score(one.matched.cosine + one.error))
+        };
+        // Those that may be best come first, so that most of the others need not be looked at.
+        let mut order: Vec<(f64, usize)> =
+            estimates.iter().enumerate().map(|(at, one)| (bounds(one).1, at)).collect();
+        order.sort_unstable_by(|(a, _), (b, _)| b.total_cmp(a));
+        let mut best: BinaryHeap<Reverse<Ordered>> = BinaryHeap::with_capacity(query.want + 1);
+        let mut left = MOST_RESCORED;
+        let (mut fetched, mut fetched_to) = (HashMap::new(), 0);
+        for (number, (high, at)) in order.iter().copied().enumerate() {
+            if high < query.threshold {
+                break;
+            }
+            if number >= fetched_to && estimates[at].is_estimated() {
+                // Several at once: each time is a round trip where the store is far away.
+                fetched_to = number + FETCHED_AT_ONCE;
+                let next =
+                    order[number..].iter().take(FETCHED_AT_ONCE).filter(|(high, _)| *high >= query.threshold);
+                let next = next.map(|(_, at)| &estimates[*at]).filter(|one| one.is_estimated());
+                let places: Vec<i64> = next.map(|one| self.row.no.place(one.seq)).collect();
+                fetched = index::embeddings(tx, &places)?;
+            }
+            let one = &mut estimates[at];
+            if one.is_estimated() {
+                let full = best.len() == query.want;
+                let beaten = full && best.peek().is_some_and(|Reverse(last)| high < last.0);
+                if beaten && bounds(one).0 >= query.threshold {
+                    continue;
+                }
+                if left == 0 {
+                    return Ok(true);
+                }
+                left -= 1;
+                let Some(vector) = one.vector.and_then(|number| query.vectors.get(number)) else { continue };
+                let Some(stored) = fetched.get(&self.row.no.place(one.seq)) else { continue };
+                one.matched.cosine = f64::from(rescore(&vector.vector, &stored.vector));
+                one.matched.evidence = self.evidence(words, one.vector, one.lexical, one.matched.cosine);
+                one.error = 0.0;
+            }
+            best.push(Reverse(Ordered(one.matched.score())));
+            if best.len() > query.want {
+                best.pop();
+            }
+        }
+        Ok(false)
+    }
+
+    /// A candidate of an index, with what that knows of the entry.
+    fn estimate(
+        &self,
+        words: &Words,
+        candidate: &Candidate,
+        slot: &Slot,
+        vector: Option<usize>,
+        conflict_key: Option<Arc<str>>,
+    ) -> Estimate {
+        let fading = Fading {
+            initial: f64::from(slot.relevance),
+            factor: f64::from(slot.fading),
+            anchor: slot.anchor,
+        };
+        let (layer, cosine) = (self.span.scope.layer(), f64::from(candidate.similarity));
+        Estimate {
+            matched: Match {
+                id: slot.id,
+                key: candidate.key,
+                layer,
+                evidence: self.evidence(words, vector, candidate.lexical, cosine),
+                cosine,
+                relevance: self.decay.shown(layer, &fading, self.query.now),
+                updated_at: slot.updated_at,
+                conflict_key,
+                overridden_by: None,
+            },
+            seq: slot.seq,
+            lexical: candidate.lexical,
+            vector,
+            error: if vector.is_some() { f64::from(candidate.error) } else { 0.0 },
+        }
+    }
+
+    /// An entry with its exact score, by what is stored; none if it could not be found.
+    fn exact(&self, words: &Words, terms: &[QueryTerm], indexed: index::Indexed) -> Option<Estimate> {
+        let query = self.query;
+        let index::Indexed { no, seq, head, embedding, terms: own } = indexed;
+        let vector = embedding.as_ref().and_then(|made| query.vector_in_space_of(&made.model));
+        // An entry without a vector to compare with has no meaning that a search by meaning could find.
+        if vector.is_none() && !query.vectors.is_empty() {
+            return None;
+        }
+        let has = |term: &&QueryTerm| own.counts.iter().any(|(hash, _)| *hash == term.hash);
+        let lexical = terms.iter().filter(has).fold(0.0, |sum, term| sum + term.weight);
+        if query.words_required && lexical <= 0.0 {
+            return None;
+        }
+        let similarity = match (vector, &embedding) {
+            (Some(vector), Some(made)) => rescore(&query.vectors[vector].vector, &made.vector),
+            _ => 0.0,
+        };
+        let candidate = Candidate { key: no.0 as u64, similarity, error: 0.0, lexical };
+        let slot = Slot::of(seq, &head);
+        Some(self.estimate(words, &candidate, &slot, vector, head.conflict_key.map(Into::into)))
+    }
+
+    /// What speaks for an entry whose cosine is this.
+    fn evidence(&self, words: &Words, vector: Option<usize>, lexical: f32, cosine: f64) -> Evidence {
+        let query = self.query;
+        let calibrated = match vector.and_then(|number| query.vectors.get(number)) {
+            Some(vector) if query.mode == Mode::Semantic || !query.words_required => {
+                vector.calibration.score(cosine)
+            }
+            _ => 0.0,
+        };
+        let coverage = match query.mode {
+            Mode::Hybrid => words.coverage(lexical),
+            Mode::Semantic => 0.0,
+        };
+        evidence::score(calibrated, coverage)
+    }
+}
+
+impl Estimate {
+    fn is_estimated(&self) -> bool {
+        self.error > 0.0
+    }
+}
+
+/// A number that sorts.
+#[derive(PartialEq)]
+struct Ordered(f64);
+
+impl Eq for Ordered {}
+
+impl PartialOrd for Ordered {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Ordered {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}

@@ -1,0 +1,141 @@
+//! The halves of the memories' store, on both engines, held to the suite that each passes.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod world;
+
+use memtrove_core::memories::Kind;
+use memtrove_service::{Services, Settings};
+use memtrove_store::postgres::PostgresEngine;
+use memtrove_store::{Store, StoreError, Tx, TxExt};
+use memtrove_testkit::clock::TestClock;
+use memtrove_testkit::memory_suite::Fixture;
+use memtrove_testkit::postgres::Database;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use world::World;
+
+async fn durable() -> Fixture {
+    let world = World::new(Settings::default()).await;
+    Fixture::durable(world.services.clone(), world)
+}
+
+async fn volatile() -> Fixture {
+    let world = World::new(Settings::default()).await;
+    Fixture::volatile(world.services.clone(), world)
+}
+
+/// The services on a database of their own.
+async fn on_postgres() -> (Services, Arc<Database>) {
+    let database = Database::fresh();
+    let store = Store::new(Arc::new(PostgresEngine::open(database.config()).unwrap()));
+    let services = Services::new(store, Arc::new(TestClock::new()), Settings::default()).await.unwrap();
+    (services, database)
+}
+
+async fn durable_on_postgres() -> Fixture {
+    let (services, database) = on_postgres().await;
+    Fixture::durable(services, database)
+}
+
+async fn volatile_on_postgres() -> Fixture {
+    let (services, database) = on_postgres().await;
+    Fixture::volatile(services, database)
+}
+
+mod in_the_store {
+    memtrove_testkit::memory_suite!(super::durable);
+}
+
+mod in_memory {
+    memtrove_testkit::memory_suite!(super::volatile);
+}
+
+mod in_postgres {
+    memtrove_testkit::memory_suite!(super::durable_on_postgres);
+}
+
+mod in_postgres_unlogged {
+    memtrove_testkit::memory_suite!(super::volatile_on_postgres);
+}
+
+#[tokio::test]
+async fn a_store_that_is_closed_is_not_well() {
+    let world = World::new(Settings::default()).await;
+    let store = world.store.clone();
+    tokio::task::spawn_blocking(move || store.close()).await.unwrap();
+    let health = world.services.memories.health().await;
+    assert!(!health.healthy);
+    let components = &health.body["components"];
+    assert_eq!(components["provider:embedded"]["status"], "unhealthy", "{components}");
+    assert_eq!(components["provider:embedded-ram"]["status"], "healthy", "{components}");
+}
+
+/// How many rows each table of a store has.
+async fn rows(store: &Store) -> BTreeMap<String, i64> {
+    let count = |tx: &mut dyn Tx| {
+        let tables = tx.rows("SELECT name FROM sqlite_master WHERE type = 'table'", &[], |row| {
+            row.text(0).map(str::to_owned)
+        })?;
+        let mut rows = BTreeMap::new();
+        for table in tables {
+            let counted = tx.first(&format!("SELECT COUNT(*) FROM \"{table}\""), &[], |row| row.int(0))?;
+            rows.insert(table, counted.unwrap_or_default());
+        }
+        Ok::<_, StoreError>(rows)
+    };
+    store.read(memtrove_store::AllTenants, "count_rows", count).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn working_memory_writes_nothing_that_lasts() {
+    let world = World::new(Settings::default()).await;
+    let memories = &world.services.memories;
+    let caller = memories.caller(&world::principal("alice", None), "request".to_owned());
+    let place = |kind: &str, content: &str| json!({"layer": "user", "identifiers": {"userId": "alice"}, "kind": kind, "content": content});
+    let before = rows(&world.store).await;
+
+    let body = place("working", "scratch");
+    let first = memories.add(&caller, &body, Some("k1".into())).await.unwrap();
+    let again = memories.add(&caller, &body, Some("k1".into())).await.unwrap();
+    assert_eq!((again.id.clone(), again.replayed), (first.id.clone(), true), "the key is known");
+    let other = memories.add(&caller, &place("working", "something else"), Some("k1".into())).await;
+    assert!(other.is_err(), "a key stands for one request");
+    let other = memories.add(&caller, &place("semantic", "something else"), Some("k1".into())).await;
+    assert!(other.is_err(), "of whatever kind");
+    let id = first.id.unwrap();
+    memories.update(&caller, &id, &[], None, &json!({"content": "more scratch"})).await.unwrap();
+    assert_eq!(memories.versions(&caller, &id).await.unwrap().1.len(), 2);
+    assert!(memories.delete(&caller, &id, &[], None).await.unwrap());
+    memories.add(&caller, &place("working", "to be cleared"), None).await.unwrap();
+    let clear = json!({"layer": "user", "identifiers": {"userId": "alice"}});
+    assert_eq!(memories.clear(&caller, &clear).await.unwrap(), 1);
+
+    assert_eq!(rows(&world.store).await, before);
+    memories.add(&caller, &place("semantic", "this lasts"), None).await.unwrap();
+    let after = rows(&world.store).await;
+    assert_eq!(after["changes"], before["changes"] + 1, "what lasts is told");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_moves_between_the_halves_is_told_where_it_lasts() {
+    let world = World::new(Settings::default()).await;
+    let memories = &world.services.memories;
+    let caller = memories.caller(&world::principal("alice", None), "request".to_owned());
+    let body =
+        json!({"layer": "user", "identifiers": {"userId": "alice"}, "kind": "working", "content": "scratch"});
+    let id = memories.add(&caller, &body, None).await.unwrap().id.unwrap();
+    let changes = async || rows(&world.store).await["changes"];
+    let before = changes().await;
+
+    memories.archive(&caller, &id, None).await.unwrap();
+    assert_eq!(changes().await, before + 1);
+    assert_eq!(memories.get(&caller, &id, &[]).await.unwrap().kind, Kind::Archival);
+    memories.restore(&caller, &id, None).await.unwrap();
+    assert_eq!(changes().await, before + 2, "that it left is told");
+    assert_eq!(memories.get(&caller, &id, &[]).await.unwrap().kind, Kind::Working);
+    assert_eq!(rows(&world.store).await["memories"], 0);
+    memories.delete(&caller, &id, &[], None).await.unwrap();
+    assert_eq!(changes().await, before + 2);
+}
