@@ -142,8 +142,8 @@ impl Attachment {
     pub fn require_readable(&self) -> Result<()> {
         match self.status {
             Status::Ready | Status::Downloading => Ok(()),
-            Status::Uploading => Err(Error::UploadInProgress),
-            Status::Failed => Err(Error::DownloadFailed),
+            Status::Uploading => Err(Error::UPLOAD_IN_PROGRESS),
+            Status::Failed => Err(Error::DOWNLOAD_FAILED),
         }
     }
 
@@ -153,10 +153,10 @@ impl Attachment {
             return Err(Error::forbidden("only who uploaded an attachment may delete it"));
         }
         if self.entry_id.is_some() {
-            return Err(Error::AttachmentLinked);
+            return Err(Error::ATTACHMENT_LINKED);
         }
         match self.status {
-            Status::Uploading => Err(Error::UploadInProgress),
+            Status::Uploading => Err(Error::UPLOAD_IN_PROGRESS),
             Status::Downloading | Status::Ready | Status::Failed => Ok(()),
         }
     }
@@ -173,7 +173,7 @@ impl Attachment {
             }
             Some(_) => Ok(Linking::Share),
             None if !self.is_of(user) => Err(Error::forbidden("the attachment belongs to another user")),
-            None if self.status == Status::Uploading => Err(Error::UploadInProgress),
+            None if self.status == Status::Uploading => Err(Error::UPLOAD_IN_PROGRESS),
             None => Ok(Linking::Take),
         }
     }

@@ -195,7 +195,7 @@ impl Principal {
 
     /// The user this principal acts as on user endpoints.
     pub fn into_caller(self) -> Result<Caller> {
-        let user = self.user.or(self.asserted_user).ok_or(Error::Unauthorized)?;
+        let user = self.user.or(self.asserted_user).ok_or(Error::UNAUTHORIZED)?;
         Ok(Caller { tenant: self.tenant, user, client: self.client })
     }
 }
@@ -224,10 +224,10 @@ impl Caller {
 pub fn resolve(credentials: Credentials, policy: &IdentityPolicy) -> Result<Principal> {
     let Credentials { user, client, asserted_user, asserted_tenant } = credentials;
     if user.is_none() && client.is_none() {
-        return Err(Error::Unauthorized);
+        return Err(Error::UNAUTHORIZED);
     }
     if user.as_ref().is_some_and(|user| !is_user_id(&user.id)) {
-        return Err(Error::Unauthorized);
+        return Err(Error::UNAUTHORIZED);
     }
     let trusted = client.as_ref().is_some_and(|client| match &policy.trust {
         Trust::EveryClient => true,
@@ -255,9 +255,7 @@ pub fn resolve(credentials: Credentials, policy: &IdentityPolicy) -> Result<Prin
     let client_bound = client.as_ref().and_then(|c| c.tenant.as_deref());
     let bound = match (user_bound, client_bound) {
         (Some(a), Some(b)) if a != b => {
-            return Err(Error::TenantForbidden(
-                "the token and the API key belong to different tenants".into(),
-            ));
+            return Err(Error::tenant_forbidden("the token and the API key belong to different tenants"));
         }
         (a, b) => a.or(b),
     };
@@ -265,11 +263,11 @@ pub fn resolve(credentials: Credentials, policy: &IdentityPolicy) -> Result<Prin
         (Some(bound), None) => bound,
         (Some(bound), Some(asked)) if asked == bound => bound,
         (Some(_), Some(_)) => {
-            return Err(Error::TenantForbidden("these credentials belong to another tenant".into()));
+            return Err(Error::tenant_forbidden("these credentials belong to another tenant"));
         }
         (None, Some(asked)) if asked == policy.default_tenant || trusted || roles.admin => asked,
         (None, Some(_)) => {
-            return Err(Error::TenantForbidden("only trusted clients and admins may choose a tenant".into()));
+            return Err(Error::tenant_forbidden("only trusted clients and admins may choose a tenant"));
         }
         (None, None) => &policy.default_tenant,
     };
@@ -313,6 +311,7 @@ pub fn is_tenant(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Code;
 
     fn policy() -> IdentityPolicy {
         IdentityPolicy {
@@ -336,7 +335,7 @@ mod tests {
 
     #[test]
     fn nobody_is_unauthorized() {
-        assert_eq!(resolve(Credentials::default(), &policy()).unwrap_err(), Error::Unauthorized);
+        assert_eq!(resolve(Credentials::default(), &policy()).unwrap_err(), Error::UNAUTHORIZED);
     }
 
     #[test]
@@ -350,7 +349,7 @@ mod tests {
         assert!(!trusted.roles.admin, "an asserted user never brings its roles");
         assert_eq!(trusted.into_caller().unwrap().user.as_str(), "alice");
         let untrusted = resolve(asserted("robot"), &policy()).unwrap();
-        assert_eq!(untrusted.into_caller().unwrap_err(), Error::Unauthorized);
+        assert_eq!(untrusted.into_caller().unwrap_err(), Error::UNAUTHORIZED);
     }
 
     #[test]
@@ -373,7 +372,10 @@ mod tests {
         };
         assert_eq!(resolve(bound(None), &policy()).unwrap().tenant().as_str(), "acme");
         assert_eq!(resolve(bound(Some("acme")), &policy()).unwrap().tenant().as_str(), "acme");
-        assert!(matches!(resolve(bound(Some("evil")), &policy()), Err(Error::TenantForbidden(_))));
+        assert!(matches!(
+            resolve(bound(Some("evil")), &policy()),
+            Err(Error { code: Code::TenantForbidden, .. })
+        ));
     }
 
     #[test]
@@ -383,7 +385,7 @@ mod tests {
             asserted_tenant: Some("acme".into()),
             ..Credentials::default()
         };
-        assert!(matches!(resolve(asking("bob"), &policy()), Err(Error::TenantForbidden(_))));
+        assert!(matches!(resolve(asking("bob"), &policy()), Err(Error { code: Code::TenantForbidden, .. })));
         assert_eq!(resolve(asking("alice"), &policy()).unwrap().tenant().as_str(), "acme", "an admin may");
     }
 

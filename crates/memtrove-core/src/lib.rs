@@ -19,7 +19,7 @@ pub mod recall;
 pub mod text;
 mod time;
 
-pub use error::{Error, Quota, Resource, Result, Violation};
+pub use error::{Code, Details, Error, ErrorKind, Quota, Resource, Result, Violation};
 pub use id::{
     AttachmentId, ClientId, ConversationId, EntryId, GroupId, TransferId, UserId, derived_uuid, parse_uuid,
 };

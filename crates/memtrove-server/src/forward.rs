@@ -5,7 +5,7 @@
 
 use crate::auth::{X_API_KEY, X_TENANT_ID, X_USER_ID};
 use crate::shell::Connection;
-use crate::shell::request_id::{self, X_REQUEST_ID};
+use crate::shell::request_id::{RequestId, X_REQUEST_ID};
 use axum::body::Body;
 use axum::extract::FromRequestParts;
 use axum::response::Response;
@@ -66,6 +66,7 @@ pub(crate) struct ForwardedRequest {
     headers: HeaderMap,
     hops: u8,
     reached_at: Option<SocketAddr>,
+    id: Option<RequestId>,
 }
 
 impl ForwardedRequest {
@@ -133,7 +134,7 @@ impl Peers {
                 Whose::Theirs(address) => address,
             };
             if asked.hops >= MOST_HOPS {
-                return Err(Error::PeerUnreachable(format!(
+                return Err(Error::peer_unreachable(format!(
                     "a request came through {MOST_HOPS} nodes, and {address} would be the next: check \
                      recorder.advertised_address of all nodes"
                 )));
@@ -143,7 +144,7 @@ impl Peers {
                 Err(Unanswered { reason, may_be_done })
                     if may_be_done || started.elapsed() > self.patience =>
                 {
-                    return Err(Error::PeerUnreachable(reason));
+                    return Err(Error::peer_unreachable(reason));
                 }
                 Err(Unanswered { reason, .. }) => {
                     tracing::debug!(reason, "a node did not answer; looking again who has it");
@@ -162,7 +163,7 @@ impl Peers {
                 request = request.header(&name, value);
             }
         }
-        if let Some(id) = request_id::current() {
+        if let Some(RequestId(id)) = &asked.id {
             request = request.header(X_REQUEST_ID, id);
         }
         request = request.header(X_MEMTROVE_HOPS, HeaderValue::from(u16::from(asked.hops + 1)));
@@ -209,6 +210,7 @@ impl<S: Sync> FromRequestParts<S> for ForwardedRequest {
             headers: parts.headers.clone(),
             hops: hops.unwrap_or(0),
             reached_at: parts.extensions.get::<Arc<Connection>>().and_then(|one| one.local_address()),
+            id: parts.extensions.get().cloned(),
         })
     }
 }

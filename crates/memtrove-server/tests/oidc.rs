@@ -6,7 +6,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::HeaderMap;
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use memtrove_core::identity::{Principal, Role};
-use memtrove_core::{Clock, Error, Result, SystemClock, Timestamp};
+use memtrove_core::{Clock, Code, Error, Result, SystemClock, Timestamp};
 use memtrove_server::auth::config::{AuthConfig, Mode};
 use memtrove_server::auth::{Authenticator, KeyFetchPace};
 use serde_json::{Value, json};
@@ -131,7 +131,7 @@ async fn present(auth: &Authenticator, token: &str) -> Result<Principal> {
 #[track_caller]
 fn assert_refused(result: Result<Principal>, what: &str) {
     match result {
-        Err(Error::Unauthorized) => {}
+        Err(Error { code: Code::Unauthorized, .. }) => {}
         other => panic!("{what}: expected Unauthorized, got {other:?}"),
     }
 }
@@ -239,7 +239,7 @@ async fn known_keys_outlive_the_provider() {
     assert!(present(&known, &bob).await.is_ok(), "verified with a key that was fetched before");
     let unknown = present(&fresh, &alice).await.unwrap_err();
     assert!(
-        matches!(unknown, Error::IdentityProviderUnavailable),
+        matches!(unknown, Error { code: Code::IdentityProviderUnavailable, .. }),
         "without keys nothing can be said: {unknown:?}"
     );
     assert!(known.probe_issuer().await.unwrap().is_err());

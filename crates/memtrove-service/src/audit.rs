@@ -48,7 +48,7 @@ pub(crate) fn admit(
     })?;
     let justification = checked_justification(justification)?;
     if justification.is_none() && required {
-        return Err(Error::JustificationRequired);
+        return Err(Error::JUSTIFICATION_REQUIRED);
     }
     let line = admin_line(principal, call, justification);
     tracing::info!(target: "admin.audit", "{line}");

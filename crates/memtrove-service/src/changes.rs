@@ -78,9 +78,8 @@ impl Changes {
     /// Follows the feed from a number on; without one, from now on: whatever is acknowledged after this will be told.
     pub async fn follow(&self, principal: &Principal, after: Option<i64>) -> Result<Follower> {
         admit(principal)?;
-        let place = Arc::clone(&self.places)
-            .try_acquire_owned()
-            .map_err(|_| Error::Overloaded { retry_after_seconds: RETRY_SECONDS })?;
+        let place =
+            Arc::clone(&self.places).try_acquire_owned().map_err(|_| Error::overloaded(RETRY_SECONDS))?;
         let tenant = principal.tenant().clone();
         let after = match after {
             Some(after) => after,

@@ -4,8 +4,7 @@
 //! in `docs/operations.md`.
 
 use crate::Context;
-use memtrove_core::files::Class;
-use memtrove_core::{Error, Result};
+use memtrove_core::{Error, ErrorKind, Result};
 use memtrove_store::AllTenants;
 use memtrove_store::files::events;
 use std::time::Duration;
@@ -145,15 +144,11 @@ pub(crate) async fn sample(cx: &Context) {
 
 /// How an attempt to change a file ended, in the words of the contract: the statuses worth telling apart.
 fn outcome<T>(result: &Result<T>) -> &'static str {
-    match result {
+    match result.as_ref().map_err(Error::kind) {
         Ok(_) => "ok",
-        Err(Error::Conflict(_)) => "409",
-        Err(Error::Refused(refusal)) => match refusal.code.class() {
-            Class::Stale => "412",
-            Class::Conflict => "409",
-            Class::Unprocessable => "422",
-            Class::Malformed | Class::Missing | Class::Unavailable => "other",
-        },
+        Err(ErrorKind::Stale) => "412",
+        Err(ErrorKind::Conflict) => "409",
+        Err(ErrorKind::Unprocessable) => "422",
         Err(_) => "other",
     }
 }
@@ -166,7 +161,7 @@ mod tests {
     #[test]
     fn every_outcome_is_one_that_was_announced() {
         let check = |code: Code, expected: &str| {
-            assert_eq!(outcome::<()>(&Err(Error::refused(code, ""))), expected, "{code:?}");
+            assert_eq!(outcome::<()>(&Err(Error::new(code, ""))), expected, "{code:?}");
         };
         check(Code::EtagMismatch, "412");
         check(Code::IdempotencyConflict, "409");
@@ -177,7 +172,7 @@ mod tests {
         check(Code::MissingIfMatch, "other");
         assert_eq!(outcome(&Ok(())), "ok");
         for code in Code::ALL {
-            assert!(OUTCOMES.contains(&outcome::<()>(&Err(Error::refused(*code, "")))), "{code:?}");
+            assert!(OUTCOMES.contains(&outcome::<()>(&Err(Error::new(*code, "")))), "{code:?}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::Context;
 use memtrove_core::identity::Tenant;
-use memtrove_core::{Error, Result};
+use memtrove_core::{Code, Error, Result};
 use memtrove_store::files::jobs::{self, Job, Status};
 use memtrove_store::{AllTenants, StoreError, Tx};
 use std::time::Duration;
@@ -80,7 +80,7 @@ pub(crate) async fn note(cx: &Context, job: &mut Job) -> Result<bool> {
 /// Writes down how a job ended.
 pub(crate) async fn end(cx: &Context, mut job: Job, errors: &[&str]) -> Result<()> {
     job.status = if errors.is_empty() { Status::Succeeded } else { Status::Failed };
-    job.errors = serde_json::to_string(errors).map_err(|error| Error::Internal(error.to_string()))?;
+    job.errors = serde_json::to_string(errors).map_err(|error| Error::internal(error.to_string()))?;
     note(cx, &mut job).await?;
     Ok(())
 }
@@ -97,7 +97,7 @@ pub(crate) async fn persistently<T, F: Future<Output = Result<T>>>(work: impl Fn
     let mut pause = FIRST_PAUSE;
     for _ in 1..TRIES {
         match work().await {
-            Err(Error::Overloaded { .. } | Error::StorageUnavailable(_)) => {
+            Err(Error { code: Code::Overloaded, .. } | Error { code: Code::StorageUnavailable, .. }) => {
                 tokio::time::sleep(pause).await;
                 pause *= 2;
             }

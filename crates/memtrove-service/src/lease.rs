@@ -64,7 +64,7 @@ pub(crate) async fn in_turn<T>(cx: &Context, name: &str, work: impl Future<Outpu
             None => tokio::time::sleep(TURN).await,
         }
     };
-    let late = || Error::StorageUnavailable("this took too long, and others went on; try again".into());
+    let late = || Error::storage_unavailable("this took too long, and others went on; try again");
     lease.over(work).await.unwrap_or_else(|| Err(late()))
 }
 

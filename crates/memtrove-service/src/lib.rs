@@ -40,7 +40,7 @@ use conversations::Trees;
 use conversations::ingest::{self, Patience};
 use memories::Keys;
 use memtrove_core::conversations::sync::Digester;
-use memtrove_core::memories::{Code, Refusal};
+use memtrove_core::memories::Code;
 use memtrove_core::text::Analyzer;
 use memtrove_core::{Clock, Error, Result, Timestamp, legacy_labels};
 use memtrove_recall::embed::Embeddings;
@@ -140,11 +140,10 @@ impl Services {
                 Ok::<_, Error>((key, place, links_key))
             })
             .await?;
-        let key: [u8; 32] = key
-            .try_into()
-            .map_err(|_| Error::Internal("the stored digest key has the wrong length".into()))?;
+        let key: [u8; 32] =
+            key.try_into().map_err(|_| Error::internal("the stored digest key has the wrong length"))?;
         let embeddings = Embeddings::new(settings.embedding.clone())
-            .map_err(|error| Refusal::new(Code::ConfigurationError, error.to_string()))?;
+            .map_err(|error| Error::new(Code::ConfigurationError, error.to_string()))?;
         let rates_key = blake3::derive_key(legacy_labels::RATES_KEY, &key);
         let quotas = Quotas::across(settings.quotas.clone(), clock.clone(), &store, rates_key);
         let (node, started_at) = (clock.new_id(), clock.now());

@@ -214,7 +214,7 @@ pub(crate) fn full(resource: &'static str, limit: u64) -> Error {
 
 fn exceeded(quota: Quota) -> Error {
     files_metrics::quota_rejection(quota.scope);
-    Error::QuotaExceeded(Box::new(quota))
+    Error::quota_exceeded(quota)
 }
 
 impl Rate {

@@ -80,7 +80,7 @@ impl Vectors {
             Some(_) => Ok(()),
             None => {
                 let message = "nobody makes vectors here: embedding.provider is none";
-                Err(Error::refused(Code::InvalidRequest, message))
+                Err(Error::new(Code::InvalidRequest, message))
             }
         }
     }
@@ -92,7 +92,7 @@ impl Vectors {
         let (mut done, mut total) = (0, self.waiting().await?);
         loop {
             progress(done, total);
-            match self.step().await?.map_err(|error| Error::Internal(error.to_string()))? {
+            match self.step().await?.map_err(|error| Error::internal(error.to_string()))? {
                 0 => return Ok(done),
                 made => done += made,
             }
@@ -129,7 +129,7 @@ impl Vectors {
 
     /// Makes the vectors that memories wait for. Texts of conversations do not wait for this.
     pub(crate) async fn round(&self) -> Result<()> {
-        self.make_waiting().await?.map_err(|error| Error::Internal(error.to_string()))
+        self.make_waiting().await?.map_err(|error| Error::internal(error.to_string()))
     }
 
     /// As [`Vectors::round`]; the inner error is that of whoever makes them.

@@ -7,7 +7,7 @@ mod world;
 use memtrove_core::changes::{ChangeKind, RecordedChange};
 use memtrove_core::conversations::{AccessLevel, Channel, ListMode};
 use memtrove_core::files::{EventQuery, ScopedCaller};
-use memtrove_core::{Clock, ConversationId, Error, Json, UserId};
+use memtrove_core::{Clock, Code, ConversationId, Error, Json, UserId};
 use memtrove_service::Settings;
 use memtrove_service::conversations::{AppendRequest, Explanation, ListEntries, SearchRequest};
 use memtrove_service::files::{Forgotten, WriteEvent};
@@ -179,7 +179,7 @@ async fn what_was_broken_off_is_finished_and_what_came_afterwards_stays() {
     world.clock.advance_micros(-HOUR);
     assert_eq!(world.told("alice").await, 0, "out of reach at once");
     let gone = world.services.conversations.get(&caller("alice", None), old).await;
-    assert!(matches!(gone, Err(Error::NotFound { .. })), "closed at once");
+    assert!(matches!(gone, Err(Error { code: Code::NotFound, .. })), "closed at once");
     world.tell("alice", "new").await;
     let new = world.start("alice").await;
     world.invite("bob", of_bob, "alice").await;

@@ -79,7 +79,7 @@ impl Model {
 
 fn code<T: std::fmt::Debug>(result: Result<T, Error>) -> Code {
     match result {
-        Err(Error::Refused(refusal)) => refusal.code,
+        Err(refusal) => refusal.code,
         other => panic!("not refused: {other:?}"),
     }
 }

@@ -169,9 +169,9 @@ impl Trail for World {
         let auditor = admitted(self, user).await;
         match self.services.files.reconstruct(&auditor, Reconstruct { path, version }).await {
             Ok(version) => Some(serde_json::from_str(&version.document).unwrap()),
-            Err(Error::Refused(refusal)) if refusal.code == Code::AuditChainIncomplete => None,
+            Err(Error { code: Code::AuditChainIncomplete, .. }) => None,
             // It went while we looked.
-            Err(Error::Refused(refusal)) if refusal.code == Code::AuditNotFound => Some(Value::Null),
+            Err(Error { code: Code::AuditNotFound, .. }) => Some(Value::Null),
             Err(error) => panic!("{error}"),
         }
     }

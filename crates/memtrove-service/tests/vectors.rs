@@ -6,7 +6,7 @@ mod world;
 
 use memtrove_core::conversations::Channel;
 use memtrove_core::memories::{Embedding, MemoryCaller, NewMemory, Search, State};
-use memtrove_core::{Error, Json};
+use memtrove_core::{Code, Error, Json};
 use memtrove_recall::embed::{EmbeddingConfig, OpenAiConfig, Provider, RetryConfig};
 use memtrove_service::conversations::AppendRequest;
 use memtrove_service::{Services, Settings};
@@ -174,7 +174,7 @@ async fn an_admin_watches_a_job_that_fails_and_one_that_succeeds() {
     let services = world.restarted(words(&embedder)).await;
     let (admin, bob) = (principal("admin", None), principal("bob", None));
     let refused = services.vectors.reindex(&bob, None).await.unwrap_err();
-    assert!(matches!(refused, Error::Forbidden(_)), "{refused:?}");
+    assert!(matches!(refused, Error { code: Code::Forbidden, .. }), "{refused:?}");
 
     embedder.refuse(Some(503));
     let id = services.vectors.reindex(&admin, Some("another model")).await.unwrap();

@@ -35,14 +35,14 @@ pub enum StoreError {
 impl From<StoreError> for memtrove_core::Error {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Overloaded => memtrove_core::Error::Overloaded { retry_after_seconds: 1 },
+            StoreError::Overloaded => memtrove_core::Error::overloaded(1),
             StoreError::Unavailable(why) | StoreError::InUse(why) | StoreError::Damaged(why) => {
-                memtrove_core::Error::StorageUnavailable(why)
+                memtrove_core::Error::storage_unavailable(why)
             }
-            StoreError::Unknown(_) => memtrove_core::Error::Timeout,
+            StoreError::Unknown(_) => memtrove_core::Error::TIMEOUT,
             StoreError::Unstorable(why) => memtrove_core::Error::bad_request(why),
             StoreError::Constraint(what) | StoreError::Schema(what) | StoreError::Broken(what) => {
-                memtrove_core::Error::Internal(what)
+                memtrove_core::Error::internal(what)
             }
         }
     }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::{Code, Details};
 use uuid::Uuid;
 
 const NOW: Timestamp = Timestamp::from_micros(1_000_000);
@@ -38,9 +39,9 @@ fn an_attachment_is_linked_shared_or_refused() {
     let outcome = |record: Attachment, user: &UserId| match record.linking(user, tree(1), NOW) {
         Ok(Linking::Take) => "taken",
         Ok(Linking::Share) => "shared",
-        Err(Error::NotFound { resource: Resource::Attachment, .. }) => "not found",
-        Err(Error::Forbidden(_)) => "forbidden",
-        Err(Error::UploadInProgress) => "in progress",
+        Err(Error { details: Details::Resource(Resource::Attachment, _), .. }) => "not found",
+        Err(Error { code: Code::Forbidden, .. }) => "forbidden",
+        Err(Error { code: Code::UploadInProgress, .. }) => "in progress",
         Err(other) => panic!("{other:?}"),
     };
     assert_eq!(outcome(record(), &alice), "taken");
@@ -59,9 +60,9 @@ fn an_attachment_is_linked_shared_or_refused() {
 fn only_who_brought_it_deletes_it_and_only_until_an_entry_refers_to_it() {
     let (alice, bob) = (UserId::from("alice"), UserId::from("bob"));
     assert_eq!(record().check_deletion(&alice), Ok(()));
-    assert!(matches!(record().check_deletion(&bob), Err(Error::Forbidden(_))));
-    assert_eq!(linked(1).check_deletion(&alice), Err(Error::AttachmentLinked));
-    assert!(matches!(linked(1).check_deletion(&bob), Err(Error::Forbidden(_))));
+    assert!(matches!(record().check_deletion(&bob), Err(Error { code: Code::Forbidden, .. })));
+    assert_eq!(linked(1).check_deletion(&alice), Err(Error::ATTACHMENT_LINKED));
+    assert!(matches!(linked(1).check_deletion(&bob), Err(Error { code: Code::Forbidden, .. })));
 }
 
 #[test]
@@ -87,7 +88,7 @@ fn names_are_kept_without_their_folders() {
     }
     assert_eq!(filename(Some(&"ä".repeat(255))).unwrap(), Some("ä".repeat(255)));
     for wrong in ["ä".repeat(256), "a\0b".into(), "a\r\nSet-Cookie: x".into()] {
-        assert!(matches!(filename(Some(&wrong)), Err(Error::Invalid(_))), "{wrong:?}");
+        assert!(matches!(filename(Some(&wrong)), Err(Error { code: Code::Invalid, .. })), "{wrong:?}");
     }
 }
 
@@ -110,7 +111,7 @@ fn content_types_must_look_like_one() {
         "image/png;a=b,text/html",
         &long,
     ] {
-        assert!(matches!(content_type(Some(wrong)), Err(Error::Invalid(_))), "{wrong:?}");
+        assert!(matches!(content_type(Some(wrong)), Err(Error { code: Code::Invalid, .. })), "{wrong:?}");
     }
 }
 
@@ -118,7 +119,7 @@ fn content_types_must_look_like_one() {
 fn sources_are_on_the_web() {
     assert_eq!(source_url(Some("HTTPS://example.org/a?b")).unwrap(), "HTTPS://example.org/a?b");
     for wrong in [None, Some(""), Some("ftp://example.org"), Some("file:///etc/passwd"), Some("http://a b")] {
-        assert!(matches!(source_url(wrong), Err(Error::Invalid(_))), "{wrong:?}");
+        assert!(matches!(source_url(wrong), Err(Error { code: Code::Invalid, .. })), "{wrong:?}");
     }
 }
 
@@ -130,6 +131,6 @@ fn lifetimes_have_a_default_and_an_end() {
     assert_eq!(of(Some("")), Ok(HOUR));
     assert_eq!(of(Some("PT24H")), Ok(24 * HOUR));
     for wrong in ["PT24H1S", "P2D", "PT0S", "-PT1H", "1h"] {
-        assert!(matches!(of(Some(wrong)), Err(Error::BadRequest(_))), "{wrong}");
+        assert!(matches!(of(Some(wrong)), Err(Error { code: Code::BadRequest, .. })), "{wrong}");
     }
 }

@@ -20,7 +20,7 @@ fn is_history_type(content_type: &str) -> bool {
 
 /// Checks a history entry. The messages are compared literally by existing clients.
 pub fn check_history(content_type: &str, items: &[Value]) -> Result<()> {
-    let wrong = |message: &str| Err(Error::bad_request(message));
+    let wrong = |message: &'static str| Err(Error::bad_request(message));
     if !is_history_type(content_type) {
         return wrong("History channel entries must use 'history' or 'history/<subtype>' as the contentType");
     }
@@ -177,12 +177,13 @@ fn collapsed(text: &str) -> impl Iterator<Item = char> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Code;
     use serde_json::json;
 
     fn check(content: Value) -> String {
         match check_history("history", content.as_array().unwrap()) {
             Ok(()) => "ok".into(),
-            Err(Error::BadRequest(message)) => message,
+            Err(Error { code: Code::BadRequest, message, .. }) => message.into_owned(),
             Err(other) => panic!("{other:?}"),
         }
     }
@@ -232,7 +233,10 @@ mod tests {
         assert_eq!(ids(json!([{"attachments": [{"attachmentId": "x"}]}])), malformed);
         let named = |count: u128| (1..=count).map(|n| json!({"attachmentId": id(n)})).collect::<Vec<_>>();
         assert!(ids(json!([{ "attachments": named(100) }])).is_ok());
-        assert!(matches!(ids(json!([{ "attachments": named(101) }])), Err(Error::Invalid(_))));
+        assert!(matches!(
+            ids(json!([{ "attachments": named(101) }])),
+            Err(Error { code: Code::Invalid, .. })
+        ));
     }
 
     #[test]

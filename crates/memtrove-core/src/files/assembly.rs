@@ -69,18 +69,15 @@ pub fn read(request: &Map<String, Value>) -> Result<(Vec<FileRef>, Budget)> {
     let files = body::array(request, "files")?.unwrap_or_default();
     if files.is_empty() {
         body::refuse_unsupported(request, &OF_PROFILES)?;
-        return Err(Error::refused(Code::MissingAssemblyTargets, "'files' must name at least one file"));
+        return Err(Error::new(Code::MissingAssemblyTargets, "'files' must name at least one file"));
     }
     if body::member(request, "profile_id").is_some() {
-        return Err(Error::refused(
-            Code::InvalidAssemblyMode,
-            "give either 'files' or 'profile_id', not both",
-        ));
+        return Err(Error::new(Code::InvalidAssemblyMode, "give either 'files' or 'profile_id', not both"));
     }
     body::refuse_unsupported(request, &OF_PROFILES)?;
     if files.len() > MAX_FILES {
         let message = format!("'files' must not name more than {MAX_FILES} files");
-        return Err(Error::refused(Code::InvalidRequest, message));
+        return Err(Error::new(Code::InvalidRequest, message));
     }
     let files = files.iter().map(file_ref).collect::<Result<_>>()?;
     let default = Budget::default();
@@ -94,7 +91,7 @@ pub fn read(request: &Map<String, Value>) -> Result<(Vec<FileRef>, Budget)> {
 
 fn file_ref(element: &Value) -> Result<FileRef> {
     let Value::Object(members) = element else {
-        return Err(Error::refused(Code::InvalidRequest, "the elements of 'files' must be JSON objects"));
+        return Err(Error::new(Code::InvalidRequest, "the elements of 'files' must be JSON objects"));
     };
     let given = body::text(members, "path")?.unwrap_or_default();
     Ok(FileRef { given: given.to_owned(), path: FilePath::parse(given)? })
@@ -104,7 +101,7 @@ fn limit(request: &Map<String, Value>, name: &str) -> Result<Option<usize>> {
     let Some(limit) = body::integer(request, name)? else { return Ok(None) };
     match usize::try_from(limit) {
         Ok(limit) => Ok(Some(limit)),
-        Err(_) => Err(Error::refused(Code::InvalidLimit, format!("'{name}' must not be negative"))),
+        Err(_) => Err(Error::new(Code::InvalidLimit, format!("'{name}' must not be negative"))),
     }
 }
 

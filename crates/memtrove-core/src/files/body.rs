@@ -2,7 +2,7 @@
 
 mod parser;
 
-use super::{Code, Refusal};
+use super::Code;
 use crate::{Error, Result, Timestamp};
 use parser::JsonFault;
 use serde_json::{Map, Value};
@@ -12,7 +12,7 @@ pub const MAX_DEPTH: usize = 128;
 
 /// Reads a body. What was stored as JSON text is to be read with this too, or its numbers may change their spelling.
 pub fn parse(bytes: &[u8]) -> Result<Value> {
-    let not_json = |fault: &str| Error::refused(Code::InvalidJson, format!("the body {fault}"));
+    let not_json = |fault: &str| Error::new(Code::InvalidJson, format!("the body {fault}"));
     let text = std::str::from_utf8(bytes).map_err(|_| not_json("is not UTF-8"))?;
     if text.trim_ascii().is_empty() {
         return Err(not_json("is missing"));
@@ -27,7 +27,7 @@ pub fn parse(bytes: &[u8]) -> Result<Value> {
 pub fn object(bytes: &[u8]) -> Result<Map<String, Value>> {
     match parse(bytes)? {
         Value::Object(members) => Ok(members),
-        _ => Err(Error::refused(Code::InvalidRequest, "the body must be a JSON object")),
+        _ => Err(Error::new(Code::InvalidRequest, "the body must be a JSON object")),
     }
 }
 
@@ -42,7 +42,7 @@ pub fn refuse_unsupported(members: &Map<String, Value>, names: &[&str]) -> Resul
         None => Ok(()),
         Some(name) => {
             let message = format!("'{name}' is not supported yet: leave it out");
-            Err(Refusal::new(Code::InvalidRequest, message).with("field", name).into())
+            Err(Error::new(Code::InvalidRequest, message).with_text("field", name))
         }
     }
 }
@@ -78,9 +78,9 @@ fn typed<'a, T>(
     let Some(value) = member(members, name) else { return Ok(None) };
     match read(value) {
         Some(value) => Ok(Some(value)),
-        None => Err(Refusal::new(Code::InvalidRequest, format!("'{name}' must be {kind}"))
-            .with("field", name)
-            .into()),
+        None => {
+            Err(Error::new(Code::InvalidRequest, format!("'{name}' must be {kind}")).with_text("field", name))
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a change of a file comes with: why it is made, where a move leads, and what makes a request the repetition of another.
 
-use super::{Code, FilePath, Refusal, body};
+use super::{Code, FilePath, body};
 use crate::{Error, Result};
 use serde_json::{Map, Value};
 
@@ -22,7 +22,7 @@ impl Reasons {
     pub fn new(reason: Option<String>, evidence: Option<Value>) -> Result<Self> {
         let too_long = |field: &str, limit: usize| {
             let message = format!("'{field}' must have at most {limit} characters");
-            Error::from(Refusal::new(Code::InvalidRequest, message).with("field", field))
+            Error::new(Code::InvalidRequest, message).with_text("field", field)
         };
         if reason.as_ref().is_some_and(|reason| reason.chars().count() > MAX_REASON_CHARS) {
             return Err(too_long("reason", MAX_REASON_CHARS));
@@ -64,7 +64,7 @@ impl MovePaths {
     pub fn new(from: FilePath, to: FilePath) -> Result<Self> {
         if from == to {
             let message = "'from' and 'to' are the same path: the file is there already";
-            return Err(Refusal::new(Code::InvalidRequest, message).with("field", "to").into());
+            return Err(Error::new(Code::InvalidRequest, message).with_text("field", "to"));
         }
         Ok(Self { from, to })
     }
@@ -94,7 +94,7 @@ impl IdempotencyKey {
         let Some(text) = header else { return Ok(None) };
         if text.is_empty() || text.len() > MAX_KEY_CHARS || !text.bytes().all(|b| b.is_ascii_graphic()) {
             let message = format!("Idempotency-Key must be 1..{MAX_KEY_CHARS} visible ASCII characters");
-            return Err(Error::refused(Code::InvalidIdempotencyKey, message));
+            return Err(Error::new(Code::InvalidIdempotencyKey, message));
         }
         Ok(Some(Self { text, fingerprint: fingerprint() }))
     }

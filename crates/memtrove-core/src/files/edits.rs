@@ -1,7 +1,7 @@
 //! Text edits: exact replacements in a text, one after the other, all or none.
 
 use super::envelope::{self, WORKING_CHARS};
-use super::{Code, Refusal, body};
+use super::{Code, body};
 use crate::{Error, Result};
 use memchr::memmem::Finder;
 use serde_json::{Map, Value};
@@ -51,7 +51,7 @@ fn read_one(edit: &Value) -> Result<TextEdit, &'static str> {
 }
 
 fn malformed(index: usize, fault: &str) -> Error {
-    Refusal::new(Code::InvalidTextPatch, format!("edit {index} {fault}")).with("edit_index", index).into()
+    Error::new(Code::InvalidTextPatch, format!("edit {index} {fault}")).with_text("edit_index", index)
 }
 
 /// Applies edits in order; each sees the text that the one before it made.
@@ -90,10 +90,9 @@ fn failed(code: Code, index: usize, count: usize) -> Error {
         Code::PatchMatchAmbiguous => format!("is in the text {count} times; say which with 'occurrence'"),
         _ => format!("is in the text {count} times, so 'occurrence' is out of range"),
     };
-    Refusal::new(code, format!("the 'old_text' of edit {index} {fault}"))
-        .with("edit_index", index)
-        .with("match_count", count)
-        .into()
+    Error::new(code, format!("the 'old_text' of edit {index} {fault}"))
+        .with_text("edit_index", index)
+        .with_text("match_count", count)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The envelope: what every stored document must have, and what the server writes into it.
 
-use super::{Code, Refusal, body};
+use super::{Code, body};
 use crate::{Error, Result, Timestamp};
 use serde_json::{Map, Value};
 
@@ -37,9 +37,7 @@ pub struct Document {
 /// Takes the `document` of a request.
 pub fn document(value: Option<&Value>) -> Result<&Map<String, Value>> {
     value.and_then(Value::as_object).ok_or_else(|| {
-        Refusal::new(Code::InvalidRequest, "'document' must be a JSON object")
-            .with("field", "document")
-            .into()
+        Error::new(Code::InvalidRequest, "'document' must be a JSON object").with_text("field", "document")
     })
 }
 
@@ -47,7 +45,7 @@ pub fn document(value: Option<&Value>) -> Result<&Map<String, Value>> {
 pub fn stored(text: &str) -> Result<Map<String, Value>> {
     match body::parse(text.as_bytes()) {
         Ok(Value::Object(envelope)) => Ok(envelope),
-        _ => Err(Error::Internal("a stored document is no JSON object".to_owned())),
+        _ => Err(Error::internal("a stored document is no JSON object".to_owned())),
     }
 }
 
@@ -80,7 +78,7 @@ pub fn finish(mut envelope: Map<String, Value>, stamp: &Stamp<'_>) -> Result<(Ma
     }
     envelope.insert("updated_at".to_owned(), now);
     envelope.insert("updated_by".to_owned(), Value::String(stamp.actor.to_owned()));
-    let text = serde_json::to_string(&envelope).map_err(|e| Error::Internal(e.to_string()))?;
+    let text = serde_json::to_string(&envelope).map_err(|e| Error::internal(e.to_string()))?;
     let chars = text.chars().count();
     if chars > MAX_CHARS {
         return Err(too_large(chars));
@@ -89,17 +87,14 @@ pub fn finish(mut envelope: Map<String, Value>, stamp: &Stamp<'_>) -> Result<(Ma
 }
 
 fn invalid(field: &str, fault: &str) -> Error {
-    Refusal::new(Code::InvalidDocument, format!("the document's '{field}' {fault}"))
-        .with("field", field)
-        .into()
+    Error::new(Code::InvalidDocument, format!("the document's '{field}' {fault}")).with_text("field", field)
 }
 
 /// The refusal of an envelope of so many chars.
 pub(super) fn too_large(chars: usize) -> Error {
-    Refusal::new(Code::DocumentSizeExceeded, format!("the document has more than {MAX_CHARS} chars"))
-        .with("limit", MAX_CHARS)
-        .with("actual", chars)
-        .into()
+    Error::new(Code::DocumentSizeExceeded, format!("the document has more than {MAX_CHARS} chars"))
+        .with_text("limit", MAX_CHARS)
+        .with_text("actual", chars)
 }
 
 #[cfg(test)]

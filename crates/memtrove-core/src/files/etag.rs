@@ -1,6 +1,6 @@
 //! Versions of a file, and what `If-Match` makes of them.
 
-use super::{Code, Refusal};
+use super::Code;
 use crate::{Error, Result};
 use std::fmt;
 use uuid::Uuid;
@@ -43,7 +43,7 @@ impl Precondition {
     pub fn read(header: Option<&str>) -> Result<Self> {
         Self::parse(header).ok_or_else(|| {
             let message = "If-Match is required: the ETag of the version to change, or * to create the file";
-            Error::refused(Code::MissingIfMatch, message)
+            Error::new(Code::MissingIfMatch, message)
         })
     }
 
@@ -51,7 +51,7 @@ impl Precondition {
     pub fn read_removal(header: Option<&str>) -> Result<Self> {
         Self::parse(header).ok_or_else(|| {
             let message = "If-Match is required: the ETag of the version you have seen, or * for any version";
-            Error::refused(Code::MissingIfMatch, message)
+            Error::new(Code::MissingIfMatch, message)
         })
     }
 
@@ -75,7 +75,7 @@ impl Precondition {
     /// Decides a `PATCH` on a file that is at `current`, or missing.
     pub fn patch(&self, current: Option<ETag>) -> Result<()> {
         match (self, current) {
-            (_, None) => Err(Error::refused(Code::DocumentNotFound, "there is no such file")),
+            (_, None) => Err(Error::new(Code::DocumentNotFound, "there is no such file")),
             (Self::Matches(header), Some(etag)) if etag.matches(header) => Ok(()),
             _ => Err(self.mismatch(current)),
         }
@@ -93,7 +93,7 @@ impl Precondition {
     fn mismatch(&self, current: Option<ETag>) -> Error {
         let Some(etag) = current else {
             let message = "If-Match names a version, but there is no such file; create it with If-Match: *";
-            return Error::refused(Code::EtagMismatch, message);
+            return Error::new(Code::EtagMismatch, message);
         };
         let text = etag.to_string();
         let message = match self {
@@ -105,7 +105,7 @@ impl Precondition {
             }
             Self::Matches(_) => "the file is at another version than If-Match expects; read it and try again",
         };
-        Refusal::new(Code::EtagMismatch, message).with("latest_etag", text).into()
+        Error::new(Code::EtagMismatch, message).with_text("latest_etag", text)
     }
 }
 

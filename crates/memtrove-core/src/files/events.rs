@@ -1,6 +1,6 @@
 //! Events: what one must look like to be stored, and what a search of them asks for.
 
-use super::{Code, Refusal, body, path};
+use super::{Code, body, path};
 use crate::{Error, Result, Timestamp};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
@@ -82,9 +82,9 @@ impl Event {
         now: Timestamp,
     ) -> Result<Event> {
         let Some(Value::Object(mut members)) = event else {
-            return Err(Refusal::new(Code::InvalidEvent, "'event' must be an object")
-                .with("field", "event")
-                .into());
+            return Err(
+                Error::new(Code::InvalidEvent, "'event' must be an object").with_text("field", "event")
+            );
         };
         check_scope(&members, tenant, user)?;
         fill_in(&mut members, actor, now);
@@ -178,7 +178,7 @@ fn tokens(query: &str) -> Result<Vec<String>> {
         .collect();
     if tokens.len() > MAX_TOKENS {
         let message = format!("'query' must have at most {MAX_TOKENS} different words");
-        return Err(Refusal::new(Code::InvalidRequest, message).with("field", "query").into());
+        return Err(Error::new(Code::InvalidRequest, message).with_text("field", "query"));
     }
     Ok(tokens)
 }
@@ -187,7 +187,7 @@ fn check_scope(members: &Map<String, Value>, tenant: &str, user: &str) -> Result
     for (name, expected) in [("tenant_id", tenant), ("user_id", user)] {
         if members.get(name).and_then(Value::as_str) != Some(expected) {
             let message = format!("'event.{name}' must be the one of the route");
-            return Err(Refusal::new(Code::EventScopeMismatch, message).with("field", name).into());
+            return Err(Error::new(Code::EventScopeMismatch, message).with_text("field", name));
         }
     }
     Ok(())
@@ -239,11 +239,10 @@ fn check_cap(field: &str, unit: &str, actual: usize, limit: usize) -> Result<()>
         return Ok(());
     }
     let message = format!("'{field}' has {actual} {unit}, {limit} are allowed");
-    Err(Refusal::new(Code::EventMetadataTooLarge, message)
-        .with("field", field)
-        .with("limit", limit)
-        .with("actual", actual)
-        .into())
+    Err(Error::new(Code::EventMetadataTooLarge, message)
+        .with_text("field", field)
+        .with_text("limit", limit)
+        .with_text("actual", actual))
 }
 
 fn top_k(wanted: Option<i64>) -> usize {
@@ -265,7 +264,7 @@ fn texts<'a>(members: &'a Map<String, Value>, name: &str) -> Result<Vec<&'a str>
 }
 
 fn invalid(name: &str, rule: &str) -> Error {
-    Refusal::new(Code::InvalidEvent, format!("'event.{name}' {rule}")).with("field", name).into()
+    Error::new(Code::InvalidEvent, format!("'event.{name}' {rule}")).with_text("field", name)
 }
 
 #[cfg(test)]

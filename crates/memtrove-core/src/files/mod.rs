@@ -11,16 +11,15 @@ pub mod etag;
 mod events;
 pub mod patch;
 pub mod path;
-mod refusal;
 pub mod retention;
 mod scope;
 
+pub use crate::Code;
 pub use change::{IdempotencyKey, MovePaths, Reasons};
 pub use etag::{ETag, Precondition};
 pub use events::{Event, EventQuery, Searchable};
 pub use patch::Patch;
 pub use path::FilePath;
-pub use refusal::{Class, Code, Refusal};
 pub use scope::{FileRole, Scope, ScopedCaller, UNKNOWN_SERVICE};
 
 #[cfg(test)]

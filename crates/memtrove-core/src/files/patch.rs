@@ -7,8 +7,8 @@ pub(crate) mod equality;
 mod operation;
 mod pointer;
 
+use super::Code;
 use super::edits::{self, TextEdit};
-use super::{Code, Refusal};
 use crate::{Error, Result};
 use operation::Operation;
 use serde_json::{Map, Value};
@@ -31,16 +31,16 @@ impl Patch {
         for (index, op) in ops.iter().enumerate() {
             if !["op", "path"].iter().all(|name| op.get(name).is_some_and(Value::is_string)) {
                 let message = format!("operation {index} must be a JSON object with strings 'op' and 'path'");
-                return Err(Refusal::new(Code::InvalidRequest, message).with("op_index", index).into());
+                return Err(Error::new(Code::InvalidRequest, message).with_text("op_index", index));
             }
         }
         let text_edits = edits::read(edits)?;
         if ops.is_empty() && edits.is_empty() {
-            return Err(Error::refused(Code::InvalidPatch, "a patch needs at least one operation or edit"));
+            return Err(Error::new(Code::InvalidPatch, "a patch needs at least one operation or edit"));
         }
         if ops.len() + edits.len() > MAX_CHANGES {
             let message = format!("a patch must not have more than {MAX_CHANGES} operations and edits");
-            return Err(Error::refused(Code::PatchTooLarge, message));
+            return Err(Error::new(Code::PatchTooLarge, message));
         }
         Ok(Self { ops: ops.to_vec(), edits: edits.to_vec(), text_edits })
     }
@@ -71,10 +71,7 @@ impl Patch {
         }
         if !self.text_edits.is_empty() {
             let Some(Value::String(text)) = root.pointer_mut("/content/text") else {
-                return Err(Error::refused(
-                    Code::PatchTextNotFound,
-                    "the document has no string 'content.text'",
-                ));
+                return Err(Error::new(Code::PatchTextNotFound, "the document has no string 'content.text'"));
             };
             *text = edits::apply(text, &self.text_edits)?;
         }
@@ -89,9 +86,10 @@ fn list<'a>(value: Option<&'a Value>, name: &str) -> Result<&'a [Value]> {
     match value {
         None | Some(Value::Null) => Ok(&[]),
         Some(Value::Array(items)) => Ok(items),
-        Some(_) => Err(Refusal::new(Code::InvalidRequest, format!("'{name}' must be an array"))
-            .with("field", name)
-            .into()),
+        Some(_) => {
+            Err(Error::new(Code::InvalidRequest, format!("'{name}' must be an array"))
+                .with_text("field", name))
+        }
     }
 }
 

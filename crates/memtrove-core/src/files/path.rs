@@ -41,7 +41,7 @@ impl FilePath {
 }
 
 fn invalid(fault: &str) -> Error {
-    Error::refused(Code::InvalidPath, format!("the file path {fault}"))
+    Error::new(Code::InvalidPath, format!("the file path {fault}"))
 }
 
 fn fault(path: &str) -> Option<&'static str> {
@@ -75,7 +75,7 @@ pub fn list_prefix(raw: &str) -> Result<Option<String>> {
     let path = raw.replace('\\', "/");
     let prefix = path.trim().trim_start_matches('/');
     if prefix.contains("..") {
-        return Err(Error::refused(Code::InvalidPathPrefix, "the prefix contains '..'"));
+        return Err(Error::new(Code::InvalidPathPrefix, "the prefix contains '..'"));
     }
     Ok((!prefix.trim().is_empty()).then(|| fold(prefix)))
 }
@@ -91,8 +91,7 @@ pub fn fold(text: &str) -> String {
 
 /// Reads a tenant's or user's id from one raw segment of a request target, percent-decoded exactly once.
 pub fn scope_id(raw_encoded: &str) -> Result<String> {
-    let wrong =
-        |fault: &str| Error::refused(Code::InvalidPathSegment, format!("the tenant or user id {fault}"));
+    let wrong = |fault: &str| Error::new(Code::InvalidPathSegment, format!("the tenant or user id {fault}"));
     let id = percent_decode(raw_encoded).ok_or_else(|| wrong("is not percent-encoded UTF-8"))?;
     if id.trim().is_empty() {
         return Err(wrong("is blank"));

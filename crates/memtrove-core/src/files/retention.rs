@@ -3,7 +3,7 @@
 //! The audit trail has a floor: so many days of it stay, whatever a writer asks for. An admin goes below it with a reason, and
 //! the trail says so.
 
-use super::{Code, Refusal, body};
+use super::{Code, body};
 use crate::{Error, Result, Timestamp};
 use serde_json::{Map, Value};
 
@@ -60,16 +60,16 @@ impl Retention {
         if body::member(request, "profile_id").is_some() && given > 0 {
             let message =
                 "days and a profile exclude each other, and 'profile_id' is not supported yet: leave it out";
-            return Err(Refusal::new(Code::InvalidRetentionMode, message).with("field", "profile_id").into());
+            return Err(Error::new(Code::InvalidRetentionMode, message).with_text("field", "profile_id"));
         }
         body::refuse_unsupported(request, &["profile_id"])?;
         if given == 0 {
             let message = "give 'events_days', 'audit_days' and 'snapshots_days'";
-            return Err(Error::refused(Code::MissingRetentionRules, message));
+            return Err(Error::new(Code::MissingRetentionRules, message));
         }
         if given < DAYS.len() {
             let message = "'events_days', 'audit_days' and 'snapshots_days' are required together";
-            return Err(Error::refused(Code::IncompleteRetentionRules, message));
+            return Err(Error::new(Code::IncompleteRetentionRules, message));
         }
         let mut days = [0; 3];
         for (slot, name) in days.iter_mut().zip(DAYS) {
@@ -115,7 +115,7 @@ pub fn before(instant: Timestamp, days: i64) -> Timestamp {
 }
 
 fn invalid(name: &str, what: impl std::fmt::Display) -> Error {
-    Refusal::new(Code::InvalidRetentionValue, format!("'{name}' {what}")).with("field", name).into()
+    Error::new(Code::InvalidRetentionValue, format!("'{name}' {what}")).with_text("field", name)
 }
 
 #[cfg(test)]
@@ -135,13 +135,8 @@ mod tests {
     }
 
     fn read(request: Value) -> Result<Retention, (&'static str, Option<String>)> {
-        Retention::read(request.as_object().unwrap()).map_err(|error| match error {
-            Error::Refused(refusal) => {
-                let field = refusal.details.get("field").and_then(Value::as_str).map(str::to_owned);
-                (refusal.code.as_str(), field)
-            }
-            other => panic!("{other}"),
-        })
+        Retention::read(request.as_object().unwrap())
+            .map_err(|error| (error.code.as_str(), error.details["field"].as_str().map(str::to_owned)))
     }
 
     #[test]
@@ -184,13 +179,9 @@ mod tests {
     fn only_an_admin_counts_from_a_time_to_come() {
         let ahead = |as_of: &str, authority| days(0, 400, Some(as_of)).cutoffs(authority, 365, at(NOW));
         for as_of in ["2026-03-10T12:01:00.000001Z", "2026-03-11T12:00:00Z", DISTANT] {
-            match ahead(as_of, Authority::Writer).unwrap_err() {
-                Error::Refused(refusal) => {
-                    assert_eq!(refusal.code, Code::InvalidRetentionValue);
-                    assert_eq!(refusal.details["field"], "as_of_utc");
-                }
-                other => panic!("{other}"),
-            }
+            let refusal = ahead(as_of, Authority::Writer).unwrap_err();
+            assert_eq!(refusal.code, Code::InvalidRetentionValue);
+            assert_eq!(refusal.details["field"], "as_of_utc");
             ahead(as_of, Authority::Admin).unwrap();
             ahead(as_of, Authority::JustifiedAdmin).unwrap();
         }

@@ -1,8 +1,8 @@
 //! Who may name which scope, and who of those may see an entry.
 
-use super::{Code, Identifier, Identifiers, Layer, Memory, Refusal};
+use super::{Identifier, Identifiers, Layer, Memory};
 use crate::identity::{Principal, Role, Tenant};
-use crate::{Result, UserId};
+use crate::{Error, Result, UserId};
 
 /// Who made an entry.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -200,20 +200,22 @@ impl MemoryCaller {
         self.check_company(identifiers)?;
         let agent = identifiers.get(Identifier::Agent);
         if self.agent_bound && agent.is_some() && agent != self.client() {
-            return Err(forbidden("agentId must be the client of your API key"));
+            return Err(Error::forbidden("agentId must be the client of your API key"));
         }
         if let Some(named) = identifiers.get(Identifier::User) {
             match &self.user {
                 Some(own) if own == named => {}
                 Some(_) if self.admin && self.bound => {}
-                Some(_) if self.bound => return Err(forbidden("you may name yourself only as userId")),
+                Some(_) if self.bound => {
+                    return Err(Error::forbidden("you may name yourself only as userId"));
+                }
                 Some(_) => {
                     let message = "contradicts X-User-ID; leave one of them out, or make them agree";
-                    return Err(Refusal::field("identifiers.userId", message).into());
+                    return Err(Error::field("identifiers.userId", message));
                 }
                 None if self.is_trusted() => {}
                 None if layers.iter().any(|layer| layer.is_personal()) => {
-                    return Err(forbidden(
+                    return Err(Error::forbidden(
                         "this client may not act for users; only for projects, teams and above",
                     ));
                 }
@@ -221,7 +223,9 @@ impl MemoryCaller {
             }
         } else if self.user.is_none() && !self.is_trusted() && layers.iter().any(|layer| layer.is_personal())
         {
-            return Err(forbidden("this client may not act for users; only for projects, teams and above"));
+            return Err(Error::forbidden(
+                "this client may not act for users; only for projects, teams and above",
+            ));
         }
         Ok(())
     }
@@ -230,7 +234,7 @@ impl MemoryCaller {
     pub fn check_company(&self, identifiers: &Identifiers) -> Result<()> {
         match identifiers.get(Identifier::Company) {
             Some(company) if company != self.tenant.as_str() => {
-                Err(forbidden("companyId must be your own tenant"))
+                Err(Error::forbidden("companyId must be your own tenant"))
             }
             _ => Ok(()),
         }
@@ -241,12 +245,16 @@ impl MemoryCaller {
         if layer.is_personal() || self.admin || self.claims.contains(&layer) {
             return Ok(());
         }
-        Err(forbidden(&format!("a role is required to write in the {} layer", layer.as_str())))
+        Err(Error::forbidden(format!("a role is required to write in the {} layer", layer.as_str())))
     }
 
     /// Requires the admin role.
     pub fn require_admin(&self) -> Result<()> {
-        if self.admin { Ok(()) } else { Err(forbidden("the role admin is required for this operation")) }
+        if self.admin {
+            Ok(())
+        } else {
+            Err(Error::forbidden("the role admin is required for this operation"))
+        }
     }
 
     /// The user a request is made for: the authenticated or asserted one, else the one its identifiers name.
@@ -300,10 +308,6 @@ impl MemoryCaller {
     pub fn sees_author(&self, memory: &Memory) -> bool {
         self.is_trusted() || (self.user.is_some() && self.user == memory.created_by.user)
     }
-}
-
-fn forbidden(message: &str) -> crate::Error {
-    Refusal::new(Code::Forbidden, message).into()
 }
 
 #[cfg(test)]

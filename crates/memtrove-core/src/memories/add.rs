@@ -4,9 +4,9 @@ use super::limits::MAX_TTL_SECONDS;
 use super::members::{Members, kind};
 use super::{
     AccessPolicy, Author, Code, Fact, Identifiers, Kind, Layer, Lineage, Memory, MemoryCaller, MemoryId,
-    Refusal, Rules, ScopeKey, State, metadata,
+    Rules, ScopeKey, State, metadata,
 };
-use crate::{Result, Timestamp};
+use crate::{Error, Result, Timestamp};
 use serde_json::{Map, Value};
 
 /// An entry that may be stored.
@@ -141,7 +141,7 @@ pub(super) fn check_content(content: &str, rules: &Rules) -> Result<()> {
 pub(super) fn check_length(code: Code, text: &str, max: usize) -> Result<()> {
     // No text has more characters than bytes, and most are short enough.
     let actual = if text.len() <= max { 0 } else { text.chars().count() };
-    if actual > max { Err(Refusal::too_long(code, max, actual).into()) } else { Ok(()) }
+    if actual > max { Err(Error::too_long(code, max, actual)) } else { Ok(()) }
 }
 
 /// When something expires that lives so many seconds from an instant.

@@ -2,8 +2,8 @@
 //! somebody else's entry.
 
 use super::params::Params;
-use super::{Code, Identifiers, Layer, Memory, MemoryCaller, Refusal, members};
-use crate::Result;
+use super::{Code, Identifiers, Layer, Memory, MemoryCaller, members};
+use crate::{Error, Result};
 
 /// The scope that a request by id means.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -21,7 +21,7 @@ impl Assertion {
         let identifiers = params.identifiers()?;
         let layer = params.one("layer")?.map(|word| {
             Layer::parse(word).ok_or_else(|| {
-                Refusal::new(Code::InvalidLayer, "there is no such layer")
+                Error::new(Code::InvalidLayer, "there is no such layer")
                     .with("layer", members::echo(&word.into()))
             })
         });

@@ -1,8 +1,8 @@
 //! Many entries in one request.
 
 use super::members::Members;
-use super::{Code, Refusal, Rules};
-use crate::Result;
+use super::{Code, Rules};
+use crate::{Error, Result};
 use serde_json::Value;
 use std::collections::HashSet;
 
@@ -19,7 +19,7 @@ impl BulkAdd {
     /// Reads the body of a bulk add.
     pub fn read(mut body: Value, rules: &Rules) -> Result<Self> {
         let Some(members) = body.as_object_mut() else {
-            return Err(Refusal::new(Code::InvalidRequest, "the body must be a JSON object").into());
+            return Err(Error::new(Code::InvalidRequest, "the body must be a JSON object"));
         };
         let atomic = Members::within(members, "").flag("atomic")?;
         match members.get_mut("memories").map(Value::take) {
@@ -27,7 +27,7 @@ impl BulkAdd {
                 check_count(items.len(), rules.limits.bulk_add)?;
                 Ok(Self { items, atomic })
             }
-            _ => Err(Refusal::field("memories", "must be a list of at least one memory").into()),
+            _ => Err(Error::field("memories", "must be a list of at least one memory")),
         }
     }
 }
@@ -54,7 +54,7 @@ impl BulkDelete {
 }
 
 fn check_count(actual: usize, max: usize) -> Result<()> {
-    if actual > max { Err(Refusal::too_long(Code::BatchTooLarge, max, actual).into()) } else { Ok(()) }
+    if actual > max { Err(Error::too_long(Code::BatchTooLarge, max, actual)) } else { Ok(()) }
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use super::add::{check_content, expiry};
 use super::limits::MAX_TTL_SECONDS;
 use super::members::Members;
-use super::{AccessPolicy, Code, Kind, Memory, Precondition, Refusal, Rules, State, metadata};
-use crate::{Result, Timestamp};
+use super::{AccessPolicy, Code, Kind, Memory, Precondition, Rules, State, metadata};
+use crate::{Error, Result, Timestamp};
 use serde_json::{Map, Value};
 
 /// What never changes, or changes in other ways.
@@ -49,7 +49,7 @@ impl Change {
         let precondition = precondition(members, if_match)?;
         if content.is_none() && metadata.is_none() && ttl.is_none() && policy.is_none() {
             let message = "a change needs at least one of content, metadata, ttlSeconds, accessPolicy";
-            return Err(Refusal::new(Code::InvalidRequest, message).into());
+            return Err(Error::new(Code::InvalidRequest, message));
         }
         content.map_or(Ok(()), |content| check_content(content, rules))?;
         Ok(Self { content: content.map(str::to_owned), metadata, ttl, policy, precondition })
@@ -58,10 +58,10 @@ impl Change {
     /// The next version of an entry.
     pub fn apply(&self, memory: &Memory, now: Timestamp, rules: &Rules) -> Result<Applied> {
         if self.content.is_some() && memory.fact.is_some() {
-            return Err(Refusal::field("content", "of a fact is changed by PATCH /v1/facts/{id}").into());
+            return Err(Error::field("content", "of a fact is changed by PATCH /v1/facts/{id}"));
         }
         if self.ttl == Some(None) && memory.kind == Kind::Working {
-            return Err(Refusal::field("ttlSeconds", "cannot be removed from a working memory").into());
+            return Err(Error::field("ttlSeconds", "cannot be removed from a working memory"));
         }
         check_changeable(memory, &self.precondition)?;
         let mut next = memory.clone();
@@ -106,7 +106,7 @@ impl Memory {
 pub(super) fn check_changeable(memory: &Memory, precondition: &Precondition) -> Result<()> {
     if memory.lineage.mirror_of.is_some() {
         let message = "this memory mirrors an event and cannot be changed here";
-        return Err(Refusal::new(Code::InvalidState, message).with("reason", "mirrored").into());
+        return Err(Error::new(Code::InvalidState, message).with("reason", "mirrored"));
     }
     precondition.check(memory)
 }

@@ -1,7 +1,7 @@
 //! Cursors: where a page ended, sealed so that a cursor works for the query it came from and for no other.
 
 use super::limits::MAX_CURSOR_LENGTH;
-use super::{Code, Identifiers, Memory, MemoryId, Refusal, ScopeKey};
+use super::{Code, Identifiers, Memory, MemoryId, ScopeKey};
 use crate::files::canonical::canonical;
 use crate::{Error, Result, Timestamp};
 use serde_json::{Value, json};
@@ -148,7 +148,7 @@ fn part<const N: usize>(place: &[u8], from: usize) -> [u8; N] {
 
 fn invalid() -> Error {
     let message = "the cursor is not one of this list; begin again without one";
-    Refusal::new(Code::InvalidCursor, message).into()
+    Error::new(Code::InvalidCursor, message)
 }
 
 #[cfg(test)]

@@ -5,10 +5,10 @@ use super::change::{Applied, check_changeable, precondition, refuse_fixed};
 use super::limits::{MAX_FACT_FIELD_CHARS, MAX_TTL_SECONDS};
 use super::members::Members;
 use super::{
-    AccessPolicy, Code, Fact, Identifiers, Kind, Memory, MemoryCaller, NewMemory, Precondition, Refusal,
-    Rules, metadata,
+    AccessPolicy, Code, Fact, Identifiers, Kind, Memory, MemoryCaller, NewMemory, Precondition, Rules,
+    metadata,
 };
-use crate::{Result, Timestamp};
+use crate::{Error, Result, Timestamp};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
@@ -148,7 +148,7 @@ impl FactChange {
         if change == nothing {
             let message = "a change needs at least one of factType, subject, predicate, object, confidence, \
                            metadata, content";
-            return Err(Refusal::new(Code::InvalidRequest, message).into());
+            return Err(Error::new(Code::InvalidRequest, message));
         }
         change.content.as_deref().map_or(Ok(()), |content| check_content(content, rules))?;
         Ok(change)
@@ -157,7 +157,7 @@ impl FactChange {
     /// The next version of a fact. Content that only said what the fact stated follows it; content of the caller's own
     /// stays.
     pub fn apply(&self, memory: &Memory, now: Timestamp, rules: &Rules) -> Result<Applied> {
-        let Some(old) = &memory.fact else { return Err(Refusal::not_found().into()) };
+        let Some(old) = &memory.fact else { return Err(Error::no_such_memory()) };
         check_changeable(memory, &self.precondition)?;
         let changed = |new: &Option<String>, old: &String| new.as_ref().unwrap_or(old).clone();
         let fact = Fact {

@@ -3,7 +3,7 @@
 use super::members::Members;
 use super::metadata::{SOURCE_TYPES, source_type};
 use super::openspec::KnowledgeFilter;
-use super::{Memory, Refusal, mem0};
+use super::{Memory, mem0};
 use crate::files::patch::equality::{compare_numbers, equal};
 use crate::{Error, Result};
 use serde_json::{Map, Value, json};
@@ -217,7 +217,7 @@ pub(super) fn compare(stored: &Value, wanted: &Value) -> Option<Ordering> {
 }
 
 fn refuse(key: &str, problem: &str) -> Error {
-    Refusal::field(format!("filter.custom.{key}"), problem).into()
+    Error::field(format!("filter.custom.{key}"), problem)
 }
 
 #[cfg(test)]

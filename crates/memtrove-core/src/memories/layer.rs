@@ -1,7 +1,7 @@
 //! The seven scope layers and the identifiers that name a scope in each.
 
-use super::{Code, Refusal};
-use crate::Result;
+use super::Code;
+use crate::{Error, Result};
 use serde_json::{Map, Value};
 
 /// The longest identifier, in characters.
@@ -127,7 +127,7 @@ impl Identifiers {
         let members = match given {
             None | Some(Value::Null) => &empty,
             Some(Value::Object(members)) => members,
-            Some(_) => return Err(Refusal::field("identifiers", "must be an object").into()),
+            Some(_) => return Err(Error::field("identifiers", "must be an object")),
         };
         let mut identifiers = Self::default();
         for identifier in Identifier::ALL {
@@ -135,7 +135,7 @@ impl Identifiers {
             match members.get(identifier.as_str()) {
                 None | Some(Value::Null) => {}
                 Some(Value::String(text)) => identifiers.set(identifier, &name, text)?,
-                Some(_) => return Err(Refusal::field(name, "must be a string").into()),
+                Some(_) => return Err(Error::field(name, "must be a string")),
             }
         }
         Ok(identifiers)
@@ -145,10 +145,10 @@ impl Identifiers {
     pub fn set(&mut self, identifier: Identifier, field: &str, text: &str) -> Result<()> {
         if text.chars().count() > MAX_IDENTIFIER_CHARS {
             let message = format!("must have at most {MAX_IDENTIFIER_CHARS} characters");
-            return Err(Refusal::field(field, message).into());
+            return Err(Error::field(field, message));
         }
         if text.chars().any(|c| matches!(c, '\0'..='\u{1f}' | '\u{7f}')) {
-            return Err(Refusal::field(field, "must not contain control characters").into());
+            return Err(Error::field(field, "must not contain control characters"));
         }
         self.0[identifier as usize] = (!text.is_empty()).then(|| text.to_owned());
         Ok(())
@@ -205,7 +205,7 @@ impl Identifiers {
         all.dedup();
         let words: Vec<&str> = all.iter().map(|identifier| identifier.as_str()).collect();
         let message = format!("the {} layer needs {}", first.as_str(), words.join(" and "));
-        let mut refusal = Refusal::new(Code::MissingIdentifier, message)
+        let mut refusal = Error::new(Code::MissingIdentifier, message)
             .with("layer", first.as_str())
             .with("missing", names(&all));
         if layers.len() > 1 {
@@ -213,7 +213,7 @@ impl Identifiers {
                 missing.iter().map(|(layer, missing)| (layer.as_str().to_owned(), names(missing))).collect();
             refusal = refusal.with("layers", by_layer);
         }
-        Err(refusal.into())
+        Err(refusal)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What an operator sets for the memories surface, with the contract's defaults.
 
-use super::{Code, Kind, Layer, Refusal, members};
-use crate::Result;
+use super::{Code, Kind, Layer, members};
+use crate::{Error, Result};
 use serde_json::Value;
 
 /// The most tags of an entry.
@@ -198,13 +198,13 @@ impl Rules {
     /// Reads a layer that has to be there.
     pub fn layer(&self, given: Option<&Value>) -> Result<Layer> {
         let Some(given) = given else {
-            return Err(Refusal::new(Code::InvalidLayer, "a layer is required").into());
+            return Err(Error::new(Code::InvalidLayer, "a layer is required"));
         };
         let layer = given.as_str().and_then(Layer::parse);
         layer.filter(|layer| self.enabled_layers.contains(layer)).ok_or_else(|| {
             let names: Vec<&str> = self.enabled_layers.iter().map(|layer| layer.as_str()).collect();
             let message = format!("the layer must be one of {}", names.join(", "));
-            Refusal::new(Code::InvalidLayer, message).with("layer", members::echo(given)).into()
+            Error::new(Code::InvalidLayer, message).with("layer", members::echo(given))
         })
     }
 

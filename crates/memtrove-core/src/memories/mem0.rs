@@ -20,8 +20,8 @@ pub use writing::{Add, Update, needs_a_model};
 
 use super::add::check_length;
 use super::members::Members;
-use super::{Code, Conditions, Filter, Kind, Refusal, Rules};
-use crate::Result;
+use super::{Code, Conditions, Filter, Kind, Rules};
+use crate::{Error, Result};
 use serde_json::Value;
 
 /// The member of metadata that holds what only mem0 knows.
@@ -144,7 +144,7 @@ fn refuse_unknown(members: Members<'_>, known: &[&str]) -> Result<()> {
         Some(unknown) => {
             let message =
                 format!("'{unknown}' is not known here, and leaving it out could find more than was meant");
-            Err(Refusal::new(Code::InvalidRequest, message).with("field", unknown).into())
+            Err(Error::new(Code::InvalidRequest, message).with("field", unknown))
         }
         None => Ok(()),
     }

@@ -1,6 +1,6 @@
 //! Reading the bodies of this surface: strictly, and saying which member is not what it should be.
 
-use super::{Code, Kind, Layer, Refusal};
+use super::{Code, Kind, Layer};
 use crate::files::body;
 use crate::{Error, Result, Timestamp};
 use serde_json::{Map, Value};
@@ -21,10 +21,10 @@ impl<'a> Members<'a> {
     /// The members of a whole body, in which no string holds a NUL and no number is beyond all measure.
     pub fn body(body: &'a Value) -> Result<Self> {
         let Value::Object(members) = body else {
-            return Err(Refusal::new(Code::InvalidRequest, "the body must be a JSON object").into());
+            return Err(Error::new(Code::InvalidRequest, "the body must be a JSON object"));
         };
         match flaw(body) {
-            Some(flaw) => Err(Refusal::field(flaw.field, flaw.problem).into()),
+            Some(flaw) => Err(Error::field(flaw.field, flaw.problem)),
             None => Ok(Self::within(members, "")),
         }
     }
@@ -175,7 +175,7 @@ impl<'a> Members<'a> {
 
     /// The refusal of a member.
     pub fn refuse(&self, name: &str, problem: &str) -> Error {
-        Refusal::field(format!("{}{name}", self.within), problem).into()
+        Error::field(format!("{}{name}", self.within), problem)
     }
 
     fn typed<T>(
@@ -198,11 +198,10 @@ pub fn kind(given: Option<&Value>, layer: Layer) -> Result<Kind> {
     }
     let allowed: Value = kind.layers().iter().map(|layer| layer.as_str()).collect();
     let message = format!("a memory of kind {} cannot stand in the {} layer", kind.as_str(), layer.as_str());
-    Err(Refusal::new(Code::InvalidKind, message)
+    Err(Error::new(Code::InvalidKind, message)
         .with("layer", layer.as_str())
         .with("kind", kind.as_str())
-        .with("allowedLayers", allowed)
-        .into())
+        .with("allowedLayers", allowed))
 }
 
 /// Reads kinds: each once, in the order of [`Kind::ALL`].
@@ -217,7 +216,7 @@ fn one_kind(given: &Value) -> Result<Kind> {
     given.as_str().and_then(Kind::parse).ok_or_else(|| {
         let names = Kind::ALL.map(Kind::as_str).join(", ");
         let message = format!("the kind must be one of {names}");
-        Refusal::new(Code::InvalidKind, message).with("kind", echo(given)).into()
+        Error::new(Code::InvalidKind, message).with("kind", echo(given))
     })
 }
 

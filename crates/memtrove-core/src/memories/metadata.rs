@@ -3,7 +3,7 @@
 use super::limits::{MAX_CONFLICT_KEY_CHARS, MAX_METADATA_DEPTH, MAX_TAG_CHARS, MAX_TAGS};
 use super::members::Members;
 use super::pointer::{self, SourceType};
-use super::{Code, Layer, Refusal};
+use super::{Code, Layer};
 use crate::{Error, Result};
 use serde_json::{Map, Value};
 use std::io;
@@ -21,7 +21,7 @@ pub fn read(body: Members<'_>) -> Result<Map<String, Value>> {
     let Value::Object(given) = given else { return Err(body.refuse("metadata", "must be an object")) };
     if let Some(key) = given.keys().find(|key| key.starts_with('_')) {
         let problem = "is reserved: no key of metadata may begin with '_'";
-        return Err(Refusal::field(format!("metadata.{key}"), problem).into());
+        return Err(Error::field(format!("metadata.{key}"), problem));
     }
     if depth(given) > MAX_METADATA_DEPTH {
         return Err(body.refuse("metadata", &format!("must be nested at most {MAX_METADATA_DEPTH} levels")));
@@ -63,7 +63,7 @@ pub fn merge(stored: &Map<String, Value>, change: &Map<String, Value>) -> Map<St
 pub fn check_size(metadata: &Map<String, Value>, max_bytes: usize) -> Result<()> {
     let actual = bytes(metadata)?;
     if actual > max_bytes {
-        return Err(Refusal::too_long(Code::MetadataTooLarge, max_bytes, actual).into());
+        return Err(Error::too_long(Code::MetadataTooLarge, max_bytes, actual));
     }
     Ok(())
 }
@@ -161,7 +161,7 @@ fn bytes(metadata: &Map<String, Value>) -> Result<usize> {
         }
     }
     let mut count = Count(0);
-    serde_json::to_writer(&mut count, metadata).map_err(|error| Error::Internal(error.to_string()))?;
+    serde_json::to_writer(&mut count, metadata).map_err(|error| Error::internal(error.to_string()))?;
     Ok(count.0)
 }
 

@@ -46,6 +46,7 @@ pub mod stream_position;
 #[cfg(test)]
 pub(crate) mod testing;
 
+pub use crate::Code;
 pub use access::{AccessPolicy, Author, MemoryCaller, Policy, Viewer};
 pub use add::NewMemory;
 pub use assertion::Assertion;
@@ -63,7 +64,7 @@ pub use limits::{ConsolidationRules, DecayRules, Limits, Rules, SessionRules};
 pub use list::List;
 pub use maintenance::{ConsolidateRequest, DecayRequest};
 pub use precondition::Precondition;
-pub use refusal::{Code, Refusal};
+pub use refusal::contract_word;
 pub use scope::{ScopeHash, ScopeKey, resolve};
 pub use search::{Mode, Ranking, Search};
 pub use sessions::{Clear, EndSession, Promote};

@@ -12,9 +12,9 @@ pub use source::{SOURCE_TYPES, shown as shown_source, source_type};
 pub use types::{Target, Type, kinds};
 
 use super::members::Members;
-use super::{AccessPolicy, Identifier, Identifiers, Kind, Memory, Refusal};
-use crate::Result;
+use super::{AccessPolicy, Identifier, Identifiers, Kind, Memory};
 use crate::identity::Tenant;
+use crate::{Error, Result};
 use serde_json::{Map, Value, json};
 
 /// The members of metadata that the protocol names; all others are `custom`.
@@ -138,7 +138,7 @@ pub fn add(body: Members<'_>, user: Option<&str>, tenant: &Tenant) -> Result<Val
 pub fn change(body: Members<'_>, stored: &Memory) -> Result<Value> {
     let mut change = said(body, stored.fact.is_some(), Some(stored))?;
     if !change.contains_key("content") {
-        return Err(Refusal::field("entry.content", "is required").into());
+        return Err(Error::field("entry.content", "is required"));
     }
     if let Some(Value::Object(metadata)) = change.get_mut("metadata") {
         // What an entry does not show, because its fact stands there, nobody meant to remove.
@@ -153,7 +153,7 @@ pub fn change(body: Members<'_>, stored: &Memory) -> Result<Value> {
     if stored.fact.is_some() {
         let Some(Value::Object(fact)) = change.shift_remove("fact") else {
             let problem = "is required, because this entry states a fact";
-            return Err(Refusal::field("entry.metadata.custom.fact", problem).into());
+            return Err(Error::field("entry.metadata.custom.fact", problem));
         };
         change.insert("confidence".to_owned(), json!(1.0));
         change.extend(fact);

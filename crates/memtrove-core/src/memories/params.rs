@@ -1,8 +1,8 @@
 //! Query parameters, read as the members of the body they stand for.
 
-use super::{Identifier, Identifiers, Refusal};
-use crate::Result;
+use super::{Identifier, Identifiers};
 use crate::files::body;
+use crate::{Error, Result};
 use serde_json::{Map, Value};
 
 /// The query parameters of a request, decoded.
@@ -13,7 +13,7 @@ impl<'a> Params<'a> {
     /// These parameters, in which nothing holds a NUL.
     pub fn new(pairs: &'a [(String, String)]) -> Result<Self> {
         match pairs.iter().find(|(_, value)| value.contains('\0')) {
-            Some((name, _)) => Err(Refusal::field(name, "must not contain the character NUL").into()),
+            Some((name, _)) => Err(Error::field(name, "must not contain the character NUL")),
             None => Ok(Self(pairs)),
         }
     }
@@ -22,7 +22,7 @@ impl<'a> Params<'a> {
     pub fn refuse_unsupported(&self, names: &[&str]) -> Result<()> {
         match names.iter().find(|name| self.many(name).next().is_some()) {
             None => Ok(()),
-            Some(name) => Err(Refusal::field(*name, "is not supported yet: leave it out").into()),
+            Some(name) => Err(Error::field(*name, "is not supported yet: leave it out")),
         }
     }
 
@@ -31,7 +31,7 @@ impl<'a> Params<'a> {
         let mut values = self.many(name);
         let first = values.next();
         match values.next() {
-            Some(_) => Err(Refusal::field(name, "must be given once only").into()),
+            Some(_) => Err(Error::field(name, "must be given once only")),
             None => Ok(first),
         }
     }
@@ -73,7 +73,7 @@ impl<'a> Params<'a> {
         match self.one(name)?.map(scalar) {
             None => Ok(false),
             Some(Value::Bool(flag)) => Ok(flag),
-            Some(_) => Err(Refusal::field(name, "must be true or false").into()),
+            Some(_) => Err(Error::field(name, "must be true or false")),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Versions on the wire: `If-Match`, `If-None-Match` and the member `version`.
 
-use super::{Code, Memory, Refusal};
-use crate::Result;
+use super::{Code, Memory};
+use crate::{Error, Result};
 
 /// What a request expects of the entry it is for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl Precondition {
         match self {
             Self::Tagged(tags) if !tags.contains(&expected) => {
                 let message = "contradicts If-Match; leave one of them out, or make them agree";
-                Err(Refusal::field("version", message).into())
+                Err(Error::field("version", message))
             }
             _ => Ok(Self::Tagged(vec![expected])),
         }
@@ -47,10 +47,9 @@ impl Precondition {
             Self::Tagged(tags) if tags.contains(&memory.etag()) => Ok(()),
             Self::Tagged(_) => {
                 let message = "the memory is at another version than expected; read it and try again";
-                Err(Refusal::new(Code::EtagMismatch, message)
+                Err(Error::new(Code::EtagMismatch, message)
                     .with("latest_etag", memory.etag())
-                    .with("latestVersion", memory.version)
-                    .into())
+                    .with("latestVersion", memory.version))
             }
         }
     }

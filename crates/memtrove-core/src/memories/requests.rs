@@ -1,6 +1,6 @@
 //! How tests ask, and how they look at refusals.
 
-use super::{MemoryCaller, Refusal};
+use super::MemoryCaller;
 use crate::identity::{self, Credentials, IdentityPolicy, RoleGrant, Trust, VerifiedClient, VerifiedUser};
 use crate::{Error, Result, files};
 use serde_json::Value;
@@ -68,11 +68,8 @@ pub(super) fn params(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 /// The refusal that this has to be.
-pub(super) fn refusal<T: Debug>(result: Result<T>) -> Refusal {
-    match result {
-        Err(Error::MemoryRefused(refusal)) => *refusal,
-        other => panic!("expected a refusal, got {other:?}"),
-    }
+pub(super) fn refusal<T: Debug>(result: Result<T>) -> Error {
+    result.expect_err("a refusal")
 }
 
 /// The code of a refusal, with the field it names if it names one: `INVALID_REQUEST limit`.

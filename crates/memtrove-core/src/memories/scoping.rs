@@ -1,8 +1,8 @@
 //! From the identifiers of a request to the scopes its caller may use: what they name first, then whether that is allowed.
 
 use super::scope::resolve_one;
-use super::{Code, Identifier, Identifiers, Layer, MemoryCaller, Refusal, Rules, ScopeKey, resolve};
-use crate::Result;
+use super::{Code, Identifier, Identifiers, Layer, MemoryCaller, Rules, ScopeKey, resolve};
+use crate::{Error, Result};
 use serde_json::Value;
 
 impl MemoryCaller {
@@ -36,7 +36,7 @@ impl Rules {
         if layers.is_empty() {
             let all: Value = Identifier::ALL.iter().map(|identifier| identifier.as_str()).collect();
             let message = "these identifiers open no layer; give at least one that a layer needs";
-            return Err(Refusal::new(Code::MissingIdentifier, message).with("missing", all).into());
+            return Err(Error::new(Code::MissingIdentifier, message).with("missing", all));
         }
         Ok(layers)
     }

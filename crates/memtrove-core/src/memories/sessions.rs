@@ -2,10 +2,10 @@
 
 use super::members::{Members, kinds};
 use super::{
-    Code, Identifiers, Kind, Layer, Memory, MemoryCaller, Precondition, Refusal, Rules, ScopeKey, State,
-    Viewer, promote,
+    Code, Identifiers, Kind, Layer, Memory, MemoryCaller, Precondition, Rules, ScopeKey, State, Viewer,
+    promote,
 };
-use crate::{Result, Timestamp};
+use crate::{Error, Result, Timestamp};
 use serde_json::Value;
 
 /// The end of a session.
@@ -110,16 +110,16 @@ impl Promote {
         let identifiers = self.identifiers.clone().or(&memory.scope.identifiers());
         let scope = caller.writable_scope(&identifiers, self.target_layer)?;
         if scope == memory.scope {
-            return Err(Refusal::field("targetLayer", "must lead to another scope than the memory's").into());
+            return Err(Error::field("targetLayer", "must lead to another scope than the memory's"));
         }
         if let Some(block) = promote::block(memory) {
             let message = "a sensitive memory is not promoted";
-            return Err(Refusal::new(Code::Forbidden, message).with("reason", block.as_str()).into());
+            return Err(Error::new(Code::Forbidden, message).with("reason", block.as_str()));
         }
         if memory.state == State::Archived {
             let message = "an archived memory is not promoted; restore it first";
-            let refusal = Refusal::new(Code::InvalidState, message);
-            return Err(refusal.with("state", memory.state.as_str()).into());
+            let refusal = Error::new(Code::InvalidState, message);
+            return Err(refusal.with("state", memory.state.as_str()));
         }
         self.precondition.check(memory)?;
         Ok(scope)

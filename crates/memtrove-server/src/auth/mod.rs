@@ -101,7 +101,7 @@ impl Authenticator {
 
     /// Who sent these headers.
     ///
-    /// [`Error::Unauthorized`] when nobody is named or a credential is wrong: a wrong one is never ignored because
+    /// [`Error::UNAUTHORIZED`] when nobody is named or a credential is wrong: a wrong one is never ignored because
     /// another one is right.
     pub async fn authenticate(&self, headers: &HeaderMap) -> Result<Principal> {
         self.identify(headers, None).await
@@ -114,7 +114,7 @@ impl Authenticator {
 
     async fn identify(&self, headers: &HeaderMap, route_tenant: Option<&str>) -> Result<Principal> {
         let bearer = bearer(headers)?;
-        let client = match only_value(headers, &X_API_KEY).map_err(|_| Error::Unauthorized)? {
+        let client = match only_value(headers, &X_API_KEY).map_err(|_| Error::UNAUTHORIZED)? {
             Some(key) => Some(self.client(key)?),
             None => None,
         };
@@ -129,7 +129,7 @@ impl Authenticator {
         let header = text(headers, &X_TENANT_ID, "X-Tenant-Id")?.filter(|tenant| !tenant.is_empty());
         let asserted_tenant = match (header, route_tenant) {
             (Some(header), Some(route)) if header != route => {
-                return Err(Error::TenantForbidden("X-Tenant-Id names another tenant than the path".into()));
+                return Err(Error::tenant_forbidden("X-Tenant-Id names another tenant than the path"));
             }
             (header, route) => route.map(str::to_owned).or(header),
         };
@@ -160,7 +160,7 @@ impl Authenticator {
             }
             _ => {
                 tracing::debug!("an API key was refused: it belongs to no client");
-                Err(Error::Unauthorized)
+                Err(Error::UNAUTHORIZED)
             }
         }
     }
@@ -168,19 +168,19 @@ impl Authenticator {
     async fn user(&self, credential: &[u8]) -> Result<VerifiedUser> {
         match &self.bearer {
             Bearer::UserName => {
-                let id = std::str::from_utf8(credential).map_err(|_| Error::Unauthorized)?;
+                let id = std::str::from_utf8(credential).map_err(|_| Error::UNAUTHORIZED)?;
                 Ok(VerifiedUser { id: id.to_owned(), ..VerifiedUser::default() })
             }
             Bearer::Token(verifier) => verifier.verify(credential).await.map_err(|failure| match failure {
                 TokenFailure::Rejected(reason) => {
                     tracing::debug!(reason, "a bearer token was refused");
-                    Error::Unauthorized
+                    Error::UNAUTHORIZED
                 }
-                TokenFailure::Unavailable => Error::IdentityProviderUnavailable,
+                TokenFailure::Unavailable => Error::IDENTITY_PROVIDER_UNAVAILABLE,
             }),
             Bearer::Nothing => {
                 tracing::debug!("a bearer token was refused: neither an issuer nor a secret is configured");
-                Err(Error::Unauthorized)
+                Err(Error::UNAUTHORIZED)
             }
         }
     }
@@ -221,13 +221,13 @@ fn policy(config: &AuthConfig) -> IdentityPolicy {
 
 /// The credential of the one `Authorization: Bearer` header. Another scheme is a credential that cannot be verified.
 fn bearer(headers: &HeaderMap) -> Result<Option<&[u8]>> {
-    let Some(value) = only_value(headers, &AUTHORIZATION).map_err(|_| Error::Unauthorized)? else {
+    let Some(value) = only_value(headers, &AUTHORIZATION).map_err(|_| Error::UNAUTHORIZED)? else {
         return Ok(None);
     };
-    let Some((scheme, rest)) = value.split_at_checked(BEARER.len()) else { return Err(Error::Unauthorized) };
+    let Some((scheme, rest)) = value.split_at_checked(BEARER.len()) else { return Err(Error::UNAUTHORIZED) };
     let credential = rest.trim_ascii();
     if !scheme.eq_ignore_ascii_case(BEARER) || !rest.starts_with(b" ") || credential.is_empty() {
-        return Err(Error::Unauthorized);
+        return Err(Error::UNAUTHORIZED);
     }
     Ok(Some(credential))
 }

@@ -14,8 +14,8 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::HeaderValue;
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
-use memtrove_core::Timestamp;
 use memtrove_core::identity::Role;
+use memtrove_core::{Code, Details, Timestamp};
 use serde_json::{Value, json};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -87,7 +87,7 @@ fn with(mut claims: Value, name: &str, value: Value) -> Value {
 
 #[track_caller]
 fn assert_refused(result: Result<Principal>) {
-    assert_eq!(result.map(|principal| principal.user).unwrap_err(), Error::Unauthorized);
+    assert_eq!(result.map(|principal| principal.user).unwrap_err(), Error::UNAUTHORIZED);
 }
 
 mod local_mode {
@@ -141,7 +141,7 @@ mod local_mode {
         let mut latin1 = headers(&[("x-api-key", "a")]);
         latin1.insert(X_USER_ID, HeaderValue::from_bytes(b"zo\xeb").unwrap());
         assert!(
-            matches!(local().authenticate(&latin1).await, Err(Error::Invalid(v)) if v[0].field == "X-User-ID")
+            matches!(local().authenticate(&latin1).await, Err(Error { details: Details::Violations(v), .. }) if v[0].field == "X-User-ID")
         );
         let mut latin1 = HeaderMap::new();
         latin1.insert(AUTHORIZATION, HeaderValue::from_bytes(b"Bearer zo\xeb").unwrap());
@@ -186,9 +186,9 @@ mod header_rules {
     #[tokio::test]
     async fn a_repeated_assertion_is_invalid() {
         let twice = [("x-api-key", "a"), ("x-user-id", "bob"), ("x-user-id", "eve")];
-        assert!(matches!(call(&local(), &twice).await, Err(Error::Invalid(_))));
+        assert!(matches!(call(&local(), &twice).await, Err(Error { code: Code::Invalid, .. })));
         let twice = [("authorization", "Bearer a"), ("x-tenant-id", "t"), ("x-tenant-id", "u")];
-        assert!(matches!(call(&local(), &twice).await, Err(Error::Invalid(_))));
+        assert!(matches!(call(&local(), &twice).await, Err(Error { code: Code::Invalid, .. })));
     }
 
     #[tokio::test]
@@ -243,7 +243,7 @@ mod api_key_rules {
         let gateway = call(&auth, &[("x-api-key", "k3"), ("x-user-id", "bob")]).await.unwrap();
         assert_eq!(gateway.into_caller().unwrap().user.as_str(), "bob");
         let agent = call(&auth, &[("x-api-key", "k1"), ("x-user-id", "bob")]).await.unwrap();
-        assert_eq!(agent.into_caller().unwrap_err(), Error::Unauthorized);
+        assert_eq!(agent.into_caller().unwrap_err(), Error::UNAUTHORIZED);
 
         let mut malformed = headers(&[("x-api-key", "k1")]);
         malformed.insert(X_USER_ID, HeaderValue::from_bytes(b"\xff").unwrap());
@@ -321,10 +321,10 @@ mod claims {
         assert_eq!(id(alice()).await.unwrap(), "alice");
         assert_eq!(
             id(with(full.clone(), "preferred_username", json!(7))).await.unwrap_err(),
-            Error::Unauthorized
+            Error::UNAUTHORIZED
         );
-        assert_eq!(id(with(full, "preferred_username", json!(" "))).await.unwrap_err(), Error::Unauthorized);
-        assert_eq!(id(json!({ "exp": NOW + 9 })).await.unwrap_err(), Error::Unauthorized);
+        assert_eq!(id(with(full, "preferred_username", json!(" "))).await.unwrap_err(), Error::UNAUTHORIZED);
+        assert_eq!(id(json!({ "exp": NOW + 9 })).await.unwrap_err(), Error::UNAUTHORIZED);
         let mut config = secret_config();
         config.jwt.user_id_claims = vec!["/act/name".into()];
         let nested =
@@ -343,12 +343,12 @@ mod claims {
         let odd = odd.into_iter().chain([json!("a\nb"), json!("t".repeat(257))]);
         for odd in odd {
             let refused = tenant(secret_config(), with(alice(), "tenant", odd.clone())).await;
-            assert_eq!(refused.unwrap_err(), Error::Unauthorized, "{odd}");
+            assert_eq!(refused.unwrap_err(), Error::UNAUTHORIZED, "{odd}");
             let mut nested = secret_config();
             nested.tenant_claim = OneOrMany(vec!["/org/tenant".into(), "tid".into()]);
             let claims = with(alice(), "org", json!({"tenant": odd.clone()}));
             for claims in [claims.clone(), with(claims, "tid", json!("acme"))] {
-                assert_eq!(tenant(nested.clone(), claims).await.unwrap_err(), Error::Unauthorized, "{odd}");
+                assert_eq!(tenant(nested.clone(), claims).await.unwrap_err(), Error::UNAUTHORIZED, "{odd}");
             }
         }
         let mut config = secret_config();
@@ -359,7 +359,7 @@ mod claims {
             tenant(config.clone(), with(claims.clone(), "org", json!("first"))).await.unwrap(),
             "first"
         );
-        assert_eq!(tenant(config, with(claims, "org", json!(null))).await.unwrap_err(), Error::Unauthorized);
+        assert_eq!(tenant(config, with(claims, "org", json!(null))).await.unwrap_err(), Error::UNAUTHORIZED);
 
         let mut config = secret_config();
         config.tenant_claim = OneOrMany(vec!["/org/tenant".into()]);
@@ -686,7 +686,7 @@ mod issuer_rules {
         *issuer.state.says.lock().unwrap() = Some("https://evil.example".into());
         let auth = issuer.authenticator(KeyFetchPace::default());
         let refused = bearer_call(&auth, &issuer.token(&key)).await.unwrap_err();
-        assert!(matches!(refused, Error::IdentityProviderUnavailable));
+        assert!(matches!(refused, Error { code: Code::IdentityProviderUnavailable, .. }));
         let problem = auth.probe_issuer().await.unwrap().unwrap_err();
         assert!(problem.contains("evil.example"), "{problem}");
     }
@@ -812,7 +812,10 @@ mod refreshing {
         issuer.fail(true);
         let auth = issuer.authenticator(KeyFetchPace { no_keys: Duration::ZERO, ..KeyFetchPace::default() });
         let unavailable = bearer_call(&auth, &issuer.token(&key)).await.unwrap_err();
-        assert!(matches!(unavailable, Error::IdentityProviderUnavailable), "{unavailable}");
+        assert!(
+            matches!(unavailable, Error { code: Code::IdentityProviderUnavailable, .. }),
+            "{unavailable}"
+        );
         issuer.fail(false);
         assert!(bearer_call(&auth, &issuer.token(&key)).await.is_ok());
     }

@@ -70,7 +70,7 @@ impl AttachmentsService for Calls {
             attachment.require_readable()?;
             if attachment.status == Arrival::Downloading {
                 // Over REST its source answers meanwhile; a stream of bytes cannot lead anywhere else.
-                return Err(Error::UploadInProgress);
+                return Err(Error::UPLOAD_IN_PROGRESS);
             }
             let bytes = attachments.read(&attachment, None).await?;
             let messages = stream::iter([Ok(Sent::Metadata(info(attachment)))])
@@ -185,7 +185,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_goes_wrong_is_the_last_that_is_said() {
-        let broken = || Err(Error::Internal("broken".into()));
+        let broken = || Err(Error::internal("broken"));
         let got =
             cut(vec![Ok(Bytes::from(vec![0; PIECE + 1])), broken(), Ok(Bytes::from_static(b"more"))]).await;
         assert_eq!(got.len(), 2);

@@ -91,7 +91,7 @@ fn in_order(content: Option<&Json>) -> CoreResult<Vec<u8>> {
     let content = content.map_or("null", Json::get);
     match serde_json::from_str(content) {
         Ok(value) => Ok(canonical(&value).into_bytes()),
-        Err(error) => Err(Error::Internal(format!("content that is no JSON: {error}"))),
+        Err(error) => Err(Error::internal(format!("content that is no JSON: {error}"))),
     }
 }
 

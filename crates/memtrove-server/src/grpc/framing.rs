@@ -50,9 +50,7 @@ pub(super) async fn check(State(gate): State<Gate>, mut request: Request, next: 
         return response;
     }
     match headers.get(GRPC_STATUS).map(|status| Code::from_bytes(status.as_bytes())) {
-        Some(Code::OutOfRange) => {
-            error::response(Error::TooLarge { max_bytes: gate.max_bytes, actual_bytes: None })
-        }
+        Some(Code::OutOfRange) => error::response(Error::too_large(gate.max_bytes, None)),
         Some(Code::Internal) => error::response(Error::bad_request("the message could not be read")),
         _ => response,
     }

@@ -62,7 +62,7 @@ pub(crate) struct Calls {
 impl Calls {
     /// Whoever presented valid credentials, as the gate found out; for calls of indexers.
     fn authenticated<T>(&self, request: &tonic::Request<T>) -> Result<Principal> {
-        request.extensions().get().cloned().ok_or(Error::Unauthorized)
+        request.extensions().get().cloned().ok_or(Error::UNAUTHORIZED)
     }
 
     /// A user, acting directly or through an agent; for everything else.
@@ -80,7 +80,7 @@ async fn answer<T>(work: impl Future<Output = Result<T>>) -> Result<Response<T>,
 pub fn router(app: App, message_limit: usize, ready: Readiness) -> Result<Router> {
     let gate = Gate { app: app.clone(), max_bytes: message_limit as u64 };
     let calls = Arc::new(Calls { app });
-    let unreadable = |error: &dyn std::fmt::Display| Error::Internal(format!("no reflection: {error}"));
+    let unreadable = |error: &dyn std::fmt::Display| Error::internal(format!("no reflection: {error}"));
     let described = [
         memtrove_proto::DESCRIPTORS,
         tonic_health::pb::FILE_DESCRIPTOR_SET,

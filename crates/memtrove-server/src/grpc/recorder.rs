@@ -4,7 +4,7 @@ use super::error::GrpcError;
 use super::{Calls, answer, decode, encode};
 use crate::shell::Connection;
 use futures_util::stream::{self, BoxStream, Stream, StreamExt};
-use memtrove_core::{ConversationId, Error};
+use memtrove_core::{Code, ConversationId, Error};
 use memtrove_proto::v1;
 use memtrove_proto::v1::RecordStatus;
 use memtrove_proto::v1::response_recorder_service_server::ResponseRecorderService;
@@ -31,7 +31,7 @@ impl ResponseRecorderService for Calls {
         let id = decode::conversation_id(&first.conversation_id).map_err(GrpcError)?;
         match self.app.services().recorder.record(&caller, id, reached_at).await {
             Ok(recording) => record(id, recording, first, messages).await.map(Response::new),
-            Err(Error::RecorderDisabled) => {
+            Err(Error { code: Code::RecorderDisabled, .. }) => {
                 Ok(Response::new(ended(RecordStatus::Error, "Response recorder is not enabled")))
             }
             Err(error) => Err(GrpcError(error).into()),

@@ -45,7 +45,7 @@ pub struct Bound {
 impl Bound {
     /// The memory of the user whom a principal is or speaks for.
     pub fn new(principal: Principal, project: Option<String>, request_id: String) -> Result<Self> {
-        let user = principal.user.as_ref().or(principal.asserted_user.as_ref()).ok_or(Error::Unauthorized)?;
+        let user = principal.user.as_ref().or(principal.asserted_user.as_ref()).ok_or(Error::UNAUTHORIZED)?;
         let user = user.as_str().to_owned();
         let too_long = |project: &String| project.chars().count() > MAX_PROJECT_CHARS;
         if project.as_ref().is_some_and(|project| too_long(project) || project.contains(char::is_control)) {

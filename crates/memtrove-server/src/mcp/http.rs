@@ -6,7 +6,8 @@ use super::{Bound, McpServer};
 use crate::auth::loopback::is_this_machine;
 use crate::rest::App;
 use crate::rest::extract::header;
-use crate::shell::{AllowedOrigins, request_id};
+use crate::shell::AllowedOrigins;
+use crate::shell::request_id::RequestId;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Request, State};
@@ -41,7 +42,7 @@ async fn try_answer(app: App, request: Request) -> Result<Response> {
     // Who is calling comes before the body: nobody is made to send one for nothing.
     let principal = app.authenticator().authenticate(request.headers()).await?;
     let project = header(request.headers(), PROJECT)?;
-    let bound = Bound::new(principal, project, request_id::current().unwrap_or_default())?;
+    let bound = Bound::new(principal, project, RequestId::of(request.extensions()))?;
     let server = McpServer::new(app.services().clone(), bound);
 
     let (mut parts, body) = request.into_parts();

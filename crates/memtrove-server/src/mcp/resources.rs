@@ -50,14 +50,14 @@ pub(super) async fn list(
 pub(super) async fn read(server: &McpServer, uri: String) -> Result<ReadResourceResponse, ErrorData> {
     let text = async {
         let Some(path) = uri.strip_prefix(SCHEME) else {
-            return Err(Error::refused(Code::DocumentNotFound, "there is no such resource"));
+            return Err(Error::new(Code::DocumentNotFound, "there is no such resource"));
         };
         let path = FilePath::from_encoded(path)?;
         let caller = server.files_caller()?;
         let files = &server.services.files;
         let file = files.get(&files.admit::<Reader>(caller).await?, path).await?;
         let envelope: Envelope = serde_json::from_str(&file.document)
-            .map_err(|error| Error::Internal(format!("a stored document cannot be read: {error}")))?;
+            .map_err(|error| Error::internal(format!("a stored document cannot be read: {error}")))?;
         Ok(shown(&envelope.content))
     };
     let (content_type, text) = text.await.map_err(|error| refused(error, Some(&uri)))?;
@@ -71,7 +71,7 @@ fn address(path: &str) -> String {
 
 /// A resource has no results that could tell of a failure, so the protocol's errors do.
 fn refused(error: Error, uri: Option<&str>) -> ErrorData {
-    let failure = failure::told(error);
+    let failure = failure::to_failure(error);
     let data = Some(json!({"uri": uri, "code": failure.code}));
     match failure.code.as_str() {
         "DOCUMENT_NOT_FOUND" => ErrorData::resource_not_found(failure.message, data),

@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::Stream;
 use http::{HeaderMap, StatusCode};
 use memtrove_core::identity::Role;
-use memtrove_core::{ConversationId, EntryId, Error, Result as CoreResult, Timestamp, UserId};
+use memtrove_core::{Code, ConversationId, EntryId, Error, Result as CoreResult, Timestamp, UserId};
 use memtrove_service::Conversations;
 use memtrove_service::conversations::{
     AdminEntries, AdminList, AdminSearch, EvictRequest, Eviction, SearchRequest,
@@ -421,8 +421,8 @@ impl Stream for Progress {
         self.run = None;
         let message = match ended {
             Ok(Ok(_)) => return Poll::Ready(None),
-            Ok(Err(Error::Internal(why))) => {
-                tracing::error!(why, "an eviction failed");
+            Ok(Err(Error { code: Code::Internal, cause, .. })) => {
+                tracing::error!(?cause, "an eviction failed");
                 "Internal server error".to_owned()
             }
             Ok(Err(error)) => {

@@ -128,8 +128,8 @@ async fn upload(
 async fn source(mut request: Request) -> Result<wire::CreateAttachmentRequest, ApiError> {
     let watch = Incoming::limit(&mut request, MAX_SOURCE_BYTES);
     let read = tokio::time::timeout(SOURCE_TIMEOUT, extract::Body::from_request(request, &()));
-    let body = read.await.map_err(|_| Error::Timeout)?.map_err(|error| match watch.stopped() {
-        Some(_) => Error::TooLarge { max_bytes: MAX_SOURCE_BYTES, actual_bytes: None }.into(),
+    let body = read.await.map_err(|_| Error::TIMEOUT)?.map_err(|error| match watch.stopped() {
+        Some(_) => Error::too_large(MAX_SOURCE_BYTES, None).into(),
         None => error,
     })?;
     Ok(body.object()?)

@@ -157,7 +157,7 @@ impl<S: Send + Sync> FromRequest<S> for Body {
         let is_json = is_json(request.headers());
         match Bytes::from_request(request, state).await {
             Ok(bytes) if bytes.is_empty() || is_json => Ok(Self(bytes)),
-            Ok(_) => Err(Error::UnsupportedMediaType.into()),
+            Ok(_) => Err(Error::UNSUPPORTED_MEDIA_TYPE.into()),
             // Whether the limit was hit is the shell's to know, and then it answers in our place.
             Err(_) => Err(Error::bad_request("the body could not be read to its end").into()),
         }

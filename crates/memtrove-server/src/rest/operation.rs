@@ -1,7 +1,6 @@
 //! What an operation of the memories contract is called in its errors: one name per method and route.
 
 use http::Method;
-use std::cell::Cell;
 
 /// The name of what no route took.
 pub const UNKNOWN: &str = "unknown";
@@ -59,23 +58,6 @@ pub fn named(method: &Method, route: &str) -> &'static str {
     }
 }
 
-thread_local! {
-    static CURRENT: Cell<&'static str> = const { Cell::new(UNKNOWN) };
-}
-
-/// The operation whose handler is running on this thread.
-pub fn current() -> &'static str {
-    CURRENT.get()
-}
-
-/// Runs `work`, which catches its own panics, as part of an operation.
-pub(crate) fn within<T>(operation: &'static str, work: impl FnOnce() -> T) -> T {
-    let before = CURRENT.replace(operation);
-    let done = work();
-    CURRENT.set(before);
-    done
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,16 +81,5 @@ mod tests {
             }
         }
         assert_eq!(named_operations, 34 + 22);
-    }
-
-    #[test]
-    fn an_operation_within_another_ends_where_it_ends() {
-        assert_eq!(current(), UNKNOWN);
-        within("memory.add", || {
-            assert_eq!(current(), "memory.add");
-            within("memory.search", || assert_eq!(current(), "memory.search"));
-            assert_eq!(current(), "memory.add");
-        });
-        assert_eq!(current(), UNKNOWN);
     }
 }

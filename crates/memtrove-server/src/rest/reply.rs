@@ -40,7 +40,7 @@ fn json<T: Serialize>(status: StatusCode, body: &T) -> Response {
     match serde_json::to_vec(body) {
         Ok(bytes) => (status, [(CONTENT_TYPE, JSON_UTF8)], bytes).into_response(),
         Err(error) => {
-            ApiError(Error::Internal(format!("a response could not be written: {error}"))).into_response()
+            ApiError(Error::internal(format!("a response could not be written: {error}"))).into_response()
         }
     }
 }

@@ -204,7 +204,7 @@ impl Range {
                 return Ok(Self { start, end, step });
             }
         }
-        Err(Error::Invalid(violations))
+        Err(Error::violations(violations))
     }
 
     fn rate_window(self) -> Duration {
@@ -251,7 +251,7 @@ struct PrometheusServer {
 
 impl Prometheus {
     /// With the base address of the server (`prometheus.url`), or none; then every statistic is
-    /// [`Error::PrometheusNotConfigured`]. Fails when no HTTP client can be made.
+    /// [`Error::PROMETHEUS_NOT_CONFIGURED`]. Fails when no HTTP client can be made.
     pub fn new(url: Option<&str>, clock: Arc<dyn Clock>) -> Result<Self, reqwest::Error> {
         let server = match url.map(str::trim).filter(|url| !url.is_empty()) {
             Some(url) => Some(PrometheusServer {
@@ -274,13 +274,13 @@ impl Prometheus {
     ) -> Result<StatsResponse> {
         let stat = Stat::named(name)
             .ok_or_else(|| Error::not_found(Resource::Route, format!("/v1/admin/stats/{name}")))?;
-        let server = self.server.as_ref().ok_or(Error::PrometheusNotConfigured)?;
+        let server = self.server.as_ref().ok_or(Error::PROMETHEUS_NOT_CONFIGURED)?;
         let range = Range::parse(self.clock.now(), start, end, step)?;
         match server.query(&stat.query(range.rate_window()), range).await {
             Ok(series) => Ok(stat.response(series)),
             Err(failure) => {
                 tracing::warn!(endpoint = server.endpoint, %failure, "Prometheus did not answer");
-                Err(Error::PrometheusUnavailable)
+                Err(Error::PROMETHEUS_UNAVAILABLE)
             }
         }
     }

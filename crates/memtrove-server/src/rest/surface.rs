@@ -1,10 +1,7 @@
 //! Which contract a path belongs to: each fixes the shape of its errors, and clients compare them.
 
-use super::error::ApiError;
-use super::files::FilesError;
-use super::mem0::{self, Mem0Error};
-use super::memories::MemoriesError;
-use super::openspec::OpenSpecError;
+use super::error::{self, ApiError, RequestInfo};
+use super::{files, mem0, memories, openspec};
 use crate::{grpc, mcp};
 use axum::response::{IntoResponse, Response};
 use memtrove_core::files::{Code, path};
@@ -53,17 +50,25 @@ impl Surface {
         }
     }
 
-    /// An error in this surface's shape.
-    pub fn answer(self, error: Error) -> Response {
+    /// An error in this surface's shape, for the request it belongs to.
+    pub fn render(self, error: Error, request: RequestInfo<'_>) -> Response {
+        if self != Self::Grpc {
+            error::log(&error);
+        }
         match self {
-            Self::Conversations => ApiError(error).into_response(),
-            Self::Files => FilesError(error).into_response(),
-            Self::Memories => MemoriesError(error).into_response(),
-            Self::OpenSpec => OpenSpecError(error).into_response(),
-            Self::Mem0 => Mem0Error(error).into_response(),
+            Self::Conversations => error::render(error),
+            Self::Files => files::error::render(error, request),
+            Self::Memories => memories::error::render(error, request),
+            Self::OpenSpec => openspec::error::render(error, request),
+            Self::Mem0 => mem0::error::render(error, request),
             Self::Grpc => grpc::error::response(error),
             Self::Mcp => mcp::failure::response(error),
         }
+    }
+
+    /// Whether its errors are counted by operation.
+    pub(crate) fn counts_operations(self) -> bool {
+        matches!(self, Self::Memories | Self::OpenSpec | Self::Mem0)
     }
 }
 
@@ -80,7 +85,7 @@ pub fn no_such_route(path: &str) -> Response {
         Surface::Grpc => return grpc::error::no_such_call(),
         Surface::Conversations | Surface::Memories | Surface::OpenSpec | Surface::Mem0 | Surface::Mcp => None,
     };
-    surface.answer(error.unwrap_or_else(|| Error::not_found(Resource::Route, path)))
+    ApiError(error.unwrap_or_else(|| Error::not_found(Resource::Route, path))).into_response()
 }
 
 /// Routes do not match an empty segment, so a path with an empty tenant or user ends up here.
@@ -94,7 +99,7 @@ fn empty_id(path: &str) -> Option<Error> {
 }
 
 fn is_segment_error(error: &Error) -> bool {
-    matches!(error, Error::Refused(refusal) if refusal.code == Code::InvalidPathSegment)
+    error.code == Code::InvalidPathSegment
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ pub(super) fn apply(request: &mut Request, limit: u64) -> Result<Option<Overrun>
     match request.body().size_hint().upper() {
         Some(length) if length > limit => {
             linger(std::mem::take(request.body_mut()));
-            Err(Error::TooLarge { max_bytes: limit, actual_bytes: Some(length) })
+            Err(Error::too_large(limit, Some(length)))
         }
         Some(length) => {
             if length > AXUM_DEFAULT {

@@ -7,7 +7,7 @@ use super::body_limit::{self, Overrun};
 use super::connection::OpenRequest;
 use super::meter::{Meter, UNMATCHED};
 use super::pace::Patience;
-use super::request_id::{self, X_REQUEST_ID};
+use super::request_id::{self, RequestId, X_REQUEST_ID};
 use super::room::Asker;
 use super::whole_messages::{Messages, WholeMessages};
 use super::{ShellConfig, compression};
@@ -15,15 +15,16 @@ use crate::auth::loopback;
 use crate::grpc::deadline;
 use crate::grpc::error::over_rest;
 use crate::rest::IDEMPOTENCY_REPLAYED;
-use crate::rest::operation;
+use crate::rest::error::{self, ApiError, RequestInfo};
 use crate::rest::surface::Surface;
+use crate::rest::{memories, operation};
 use crate::telemetry::panic_text;
 use axum::body::Body;
 use axum::extract::{DefaultBodyLimit, MatchedPath, Request};
 use axum::response::Response;
 use http::header::CONNECTION;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
-use memtrove_core::Error;
+use memtrove_core::{Code, Error};
 use opentelemetry::propagation::Extractor;
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -158,8 +159,9 @@ where
         };
         let refusal = refusal.or_else(|| {
             // What is done is answered, whether there is room or not; so nothing is done for those who do not read.
-            (!only_reads && self.answers.has_its_part(&asker)).then_some(NO_ROOM)
+            (!only_reads && self.answers.has_its_part(&asker)).then(NO_ROOM)
         });
+        request.extensions_mut().insert(RequestId(id.clone()));
         let handler = match refusal {
             Some(error) => Handler::Refused(Some(error)),
             None => Handler::Running(self.inner.call(request)),
@@ -168,8 +170,9 @@ where
             handler,
             time_limit,
             sleep: None,
-            id: Some(id),
+            id: Some(id.clone()),
             about: About {
+                id: id.clone(),
                 started,
                 surface,
                 noted,
@@ -217,7 +220,7 @@ struct Admitted {
 }
 
 /// The answer where there is no room now, for a body or for an answer.
-const NO_ROOM: Error = Error::Overloaded { retry_after_seconds: 1 };
+const NO_ROOM: fn() -> Error = || Error::overloaded(1);
 
 impl<S> Shell<S> {
     /// Limits a body, by itself and together with all others.
@@ -275,6 +278,7 @@ where
 
 /// What has to be remembered until the response is there.
 struct About {
+    id: HeaderValue,
     started: Instant,
     surface: Surface,
     /// For the log: what the handler said, and the path.
@@ -318,12 +322,12 @@ where
             let late = std::mem::replace(handler, Handler::Done);
             let response =
                 match polled.and_then(|response| about.overrode(*body_limit).map_or(Ok(response), Err)) {
-                    Ok(response) => about.hold(response, cx),
+                    Ok(response) => about.hold(about.rendered(response), cx),
                     Err(error) => about.refuse(error),
                 };
             Poll::Ready((about.finish(response), late))
         };
-        let answered = request_id::within(id, || operation::within(about.operation, poll));
+        let answered = request_id::within(id, poll);
         answered.map(|(mut response, late)| {
             if let Handler::Running(late) = late {
                 about.run_out(late, id.clone());
@@ -377,7 +381,7 @@ where
         Err(panic) => {
             *handler = Handler::Done;
             let defect = format!("a handler panicked: {}", panic_text(&*panic));
-            return Poll::Ready(Err(Error::Internal(defect)));
+            return Poll::Ready(Err(Error::internal(defect)));
         }
     }
     let Some(time_limit) = time_limit else { return Poll::Pending };
@@ -387,28 +391,44 @@ where
         return Poll::Pending;
     }
     let sleep = sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep(time_limit)));
-    sleep.as_mut().poll(cx).map(|()| Err(Error::Timeout))
+    sleep.as_mut().poll(cx).map(|()| Err(Error::TIMEOUT))
 }
 
 impl About {
     /// Why the body was not read to its end, if it was our doing: whatever the handler made of it.
     fn overrode(&self, max_bytes: u64) -> Option<Error> {
         if self.overrun.as_ref().is_some_and(Overrun::happened) {
-            return Some(Error::TooLarge { max_bytes, actual_bytes: None });
+            return Some(Error::too_large(max_bytes, None));
         }
         let body = self.body.as_ref()?;
         match (body.was_refused(), body.was_late()) {
-            (true, _) => Some(NO_ROOM),
+            (true, _) => Some(NO_ROOM()),
             // What a stream makes of it when its sender falls silent is for those who read it.
-            (false, true) if !self.streamed => Some(Error::Timeout),
+            (false, true) if !self.streamed => Some(Error::TIMEOUT),
             (false, _) => None,
         }
     }
 
+    fn render(&self, error: Error) -> Response {
+        let id = self.id.to_str().unwrap_or_default();
+        self.surface.render(error, RequestInfo { id, operation: self.operation })
+    }
+
+    /// A response as it is or, of a handler that failed, the error in the surface's shape, with the headers that were added to it.
+    fn rendered(&self, mut response: Response) -> Response {
+        let Some(ApiError(error)) = response.extensions_mut().remove() else { return response };
+        let mut rendered = self.render(error);
+        let added = std::mem::take(response.headers_mut());
+        for (name, value) in added.into_iter().filter_map(|(name, value)| Some((name?, value))) {
+            rendered.headers_mut().entry(name).or_insert(value);
+        }
+        rendered
+    }
+
     /// Answers with an error. Who was too slow, or waited for us too long, does not get to go on with the same connection.
     fn refuse(&self, error: Error) -> Response {
-        let timed_out = matches!(error, Error::Timeout);
-        let mut response = self.surface.answer(error);
+        let timed_out = error.code == Code::Timeout;
+        let mut response = self.render(error);
         if timed_out && self.closes {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         } else if self.body.as_ref().is_some_and(Watched::was_late)
@@ -427,7 +447,7 @@ impl About {
         let must = !self.only_reads && !response.headers().contains_key(IDEMPOTENCY_REPLAYED);
         match self.answers.hold(response, &self.asker, is_ready, must, cx) {
             Ok(response) => response,
-            Err(NoRoom) => self.refuse(NO_ROOM),
+            Err(NoRoom) => self.refuse(NO_ROOM()),
         }
     }
 
@@ -443,9 +463,16 @@ impl About {
         if self.streamed || self.only_reads || body.as_ref().is_some_and(|body| !body.is_done()) {
             return;
         }
+        let operation = self.surface.counts_operations().then_some(self.operation);
         runtime.spawn(std::future::poll_fn(move |cx| {
             let _held_until_the_end = &body;
-            request_id::within(&mut id, || Pin::new(&mut handler).poll(cx).map(drop))
+            request_id::within(&mut id, || Pin::new(&mut handler).poll(cx)).map(|answered| {
+                let Ok(response) = answered;
+                if let Some(ApiError(error)) = response.extensions().get() {
+                    error::log(error);
+                    operation.inspect(|operation| memories::error::count(error.code, operation));
+                }
+            })
         }));
     }
 

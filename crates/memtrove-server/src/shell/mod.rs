@@ -30,7 +30,8 @@ pub use pace::Patience;
 pub use serve::{Limits, run};
 
 use crate::grpc;
-use crate::rest::surface::{self, Surface};
+use crate::rest::error::ApiError;
+use crate::rest::surface;
 use axum::response::Response;
 use axum::{Extension, Router};
 use http::{HeaderMap, Uri};
@@ -107,6 +108,6 @@ async fn no_such_route(uri: Uri, headers: HeaderMap) -> Response {
 }
 
 /// axum adds the `Allow` header to what this answers.
-async fn no_such_method(uri: Uri) -> Response {
-    Surface::of(uri.path()).answer(Error::MethodNotAllowed)
+async fn no_such_method() -> ApiError {
+    ApiError(Error::METHOD_NOT_ALLOWED)
 }

@@ -1,7 +1,7 @@
 //! The id that ties a response, its log lines and its trace together.
 
 use crate::rest::surface::Surface;
-use http::{HeaderName, HeaderValue};
+use http::{Extensions, HeaderName, HeaderValue};
 use memtrove_core::{Clock, SystemClock};
 use std::cell::RefCell;
 use std::sync::LazyLock;
@@ -12,12 +12,25 @@ pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 const LONGEST: usize = 128;
 
+/// The id of a request, as its handler finds it among the request's extensions.
+#[derive(Debug, Clone)]
+pub struct RequestId(pub(crate) HeaderValue);
+
+impl RequestId {
+    /// The id of the request that these belong to; empty outside a shell.
+    pub fn of(extensions: &Extensions) -> String {
+        let id = extensions.get::<Self>().and_then(|Self(id)| id.to_str().ok());
+        id.unwrap_or_default().to_owned()
+    }
+}
+
+// For log lines alone: a line may be written anywhere below a handler, where nobody passes an id.
 thread_local! {
     static CURRENT: RefCell<Option<HeaderValue>> = const { RefCell::new(None) };
 }
 
 /// The id of the request whose handler is running on this thread, if one is.
-pub fn current() -> Option<String> {
+pub(crate) fn current() -> Option<String> {
     // Fails only while the thread ends, when somebody logs from a destructor.
     CURRENT.try_with(|id| id.borrow().as_ref().and_then(|id| id.to_str().ok()).map(str::to_owned)).ok()?
 }

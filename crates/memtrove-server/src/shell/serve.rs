@@ -5,6 +5,8 @@ use super::operations::OPERATIONAL;
 use super::pace::Patience;
 use super::request_id::{self, X_REQUEST_ID};
 use super::socket::{self, Socket};
+use crate::rest::error::RequestInfo;
+use crate::rest::operation;
 use crate::rest::surface::Surface;
 use axum::Router;
 use axum::body::Body;
@@ -246,9 +248,8 @@ async fn answer_beyond_the_cap(
     tracing::debug!(path, "refused a connection: there are too many");
     let surface = Surface::of(path);
     let id = request_id::accept_or_generate(request.headers().get(X_REQUEST_ID), surface);
-    let mut response = request_id::within(&mut Some(id.clone()), || {
-        surface.answer(Error::Overloaded { retry_after_seconds: 1 })
-    });
+    let info = RequestInfo { id: id.to_str().unwrap_or_default(), operation: operation::UNKNOWN };
+    let mut response = surface.render(Error::overloaded(1), info);
     response.headers_mut().insert(X_REQUEST_ID, id);
     Ok(response)
 }

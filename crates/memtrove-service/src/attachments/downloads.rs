@@ -60,7 +60,7 @@ impl Attachments {
         attachment.require_readable()?;
         if attachment.status == Status::Downloading {
             let own = reader.is_some_and(|reader| attachment.is_of(reader));
-            let url = attachment.source_url.clone().filter(|_| own).ok_or(Error::UploadInProgress)?;
+            let url = attachment.source_url.clone().filter(|_| own).ok_or(Error::UPLOAD_IN_PROGRESS)?;
             return Ok(Content::Redirect { url, lasting: Duration::ZERO });
         }
         let lasting = self.settings().download_url_expires_in;

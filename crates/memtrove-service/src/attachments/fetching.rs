@@ -100,7 +100,7 @@ impl Attachments {
         let (fetcher, _) = (settings.fetcher.clone().ok_or_else(off)?, self.blobs()?);
         // Before anybody is led there. What a name leads to is seen when it is fetched.
         fetcher.check(&source_url).map_err(|error| Error::invalid("sourceUrl", error.to_string()))?;
-        let busy = Error::Overloaded { retry_after_seconds: 5 };
+        let busy = Error::overloaded(5);
         let taken_on = self.fetches.take_on(caller).ok_or(busy)?;
 
         let record = Attachment {
@@ -160,7 +160,7 @@ impl FetchedSource {
                 tracing::debug!(%error, "it could not be looked up whether a source is still wanted")
             }
         }
-        let late = |_| Err(Error::BadRequest("it took too long".into()));
+        let late = |_| Err(Error::bad_request("it took too long"));
         let arrived = match tokio::time::timeout(LONGEST, self.store()).await.unwrap_or_else(late) {
             Ok(arrived) => self.note(arrived).await,
             Err(error) => {
@@ -228,7 +228,7 @@ impl FetchedSource {
 }
 
 fn unfetched(error: FetchError) -> Error {
-    Error::BadRequest(error.to_string())
+    Error::bad_request(error.to_string())
 }
 
 #[cfg(test)]

@@ -115,7 +115,7 @@ impl Attachments {
 
 fn blobs(cx: &Context) -> Result<&Blobs> {
     let blobs = cx.settings.attachments.blobs.as_ref();
-    blobs.ok_or_else(|| Error::Conflict("Attachments are not enabled".into()))
+    blobs.ok_or_else(|| Error::conflict("Attachments are not enabled"))
 }
 
 /// Finds an attachment for a caller: it is there (else 404), and the caller uploaded it or reads the tree that it belongs to
@@ -174,10 +174,10 @@ fn seal(key: Option<&BlobKey>, storage_key: &str) -> Option<Seal> {
 fn failed(error: BlobError) -> Error {
     match error {
         BlobError::Denied | BlobError::Unavailable(_) => {
-            Error::StorageUnavailable(format!("the object store of attachments: {error}"))
+            Error::storage_unavailable(format!("the object store of attachments: {error}"))
         }
         BlobError::Missing | BlobError::Damaged | BlobError::Invalid(_) => {
-            Error::Internal(format!("the bytes of an attachment: {error}"))
+            Error::internal(format!("the bytes of an attachment: {error}"))
         }
     }
 }

@@ -93,10 +93,9 @@ impl Upload {
         let max_bytes = self.cx.settings.attachments.max_bytes;
         let size = self.size + bytes.len() as u64;
         if size > max_bytes {
-            return Err(Error::FileTooLarge { max_bytes, actual_bytes: size });
+            return Err(Error::file_too_large(max_bytes, size));
         }
-        let blob =
-            self.blob.as_mut().ok_or_else(|| Error::Internal("an upload goes on that failed".into()))?;
+        let blob = self.blob.as_mut().ok_or_else(|| Error::internal("an upload goes on that failed"))?;
         self.hasher.update(&bytes);
         self.size = size;
         blob.write(bytes).await.map_err(failed)
@@ -104,7 +103,7 @@ impl Upload {
 
     /// Makes it an attachment. When this returns, it survives a crash.
     pub async fn finish(mut self) -> Result<Attachment> {
-        let blob = self.blob.take().ok_or_else(|| Error::Internal("an upload ends that failed".into()))?;
+        let blob = self.blob.take().ok_or_else(|| Error::internal("an upload ends that failed"))?;
         blob.finish().await.map_err(failed)?;
         let now = self.cx.clock.now();
         let arrived = Arrived {
@@ -121,7 +120,7 @@ impl Upload {
         });
         let Some(ready) = ready.await? else {
             let why = "an upload was given up, because nothing was heard of it for too long";
-            return Err(Error::StorageUnavailable(why.into()));
+            return Err(Error::storage_unavailable(why));
         };
         self.finished = true;
         Ok(ready)

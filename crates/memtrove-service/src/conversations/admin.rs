@@ -181,7 +181,7 @@ impl Conversations {
             let group = tree(tx, &tenant, id)?;
             let locked = groups::lock(tx, group)?.ok_or_else(|| not_found(id))?;
             if locked.deleted_at.is_none() {
-                return Err(Error::Conflict("Conversation is not deleted".into()));
+                return Err(Error::conflict("Conversation is not deleted"));
             }
             groups::set_deleted(tx, group, None)?;
             publish(tx, &tenant, ChangeKind::ConversationRestored, user.as_ref(), id, None, now)?;

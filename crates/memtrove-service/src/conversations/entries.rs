@@ -269,10 +269,7 @@ pub(super) fn check_content(content: &Json, max_bytes: usize, max_items: usize) 
         return Err(wrong("must be a JSON array".into()));
     }
     if content.get().len() > max_bytes {
-        return Err(Error::TooLarge {
-            max_bytes: max_bytes as u64,
-            actual_bytes: Some(content.get().len() as u64),
-        });
+        return Err(Error::too_large(max_bytes as u64, Some(content.get().len() as u64)));
     }
     content.check(MAX_NESTING).map_err(|e| wrong(e.to_string()))?;
     let items: Vec<&RawValue> = content.items().map_err(|e| wrong(e.to_string()))?;
@@ -321,7 +318,7 @@ fn repeated(
     body: &Digest,
 ) -> Result<Entry> {
     if first.body != *body {
-        return Err(Error::Conflict("this Idempotency-Key was already used with a different request".into()));
+        return Err(Error::conflict("this Idempotency-Key was already used with a different request"));
     }
     entries::get(tx, group, first.entry)?.ok_or_else(|| Error::not_found(Resource::Entry, first.entry))
 }

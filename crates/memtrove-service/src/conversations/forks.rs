@@ -122,9 +122,7 @@ pub(super) fn fork_tree(
         now,
     };
     if !rows::insert_if_absent(tx, caller.tenant(), &new)? {
-        return Err(Error::Conflict(
-            "a conversation with this id was made at the same time; try again".into(),
-        ));
+        return Err(Error::conflict("a conversation with this id was made at the same time; try again"));
     }
     ancestry::insert(tx, parent.group, id, &view.fork_at(excluded))?;
     publish(tx, caller.tenant(), ChangeKind::ConversationCreated, Some(&caller.user), id, None, now)?;

@@ -162,7 +162,7 @@ fn acceptable(mut transcript: Transcript, max_bytes: usize) -> (Transcript, Vec<
         let verdict =
             check_content(&message.content, max_bytes, 1).and_then(|()| match seen.insert(message.id) {
                 true => Ok(()),
-                false => Err(Error::Conflict("another message of the conversation has the same id".into())),
+                false => Err(Error::conflict("another message of the conversation has the same id")),
             });
         match verdict {
             Ok(()) => {
@@ -274,7 +274,7 @@ impl Work {
         let tenant = self.caller.tenant();
         if branch.ancestors.len() > MAX_DEPTH {
             let message = format!("its branches leave each other more than {MAX_DEPTH} times");
-            return Err(Error::BadRequest(message));
+            return Err(Error::bad_request(message));
         }
         let title = rows::title(tx, tenant, branch.left.0)?;
         let new = NewConversation {
@@ -287,7 +287,7 @@ impl Work {
             now: branch.at,
         };
         if !rows::insert_if_absent(tx, tenant, &new)? {
-            return Err(Error::Conflict("another conversation has the id of one of its branches".into()));
+            return Err(Error::conflict("another conversation has the id of one of its branches"));
         }
         ancestry::insert(tx, group, branch.id, &branch.ancestors)?;
         let user = Some(&self.caller.user);

@@ -89,7 +89,7 @@ async fn take_in(cx: &Arc<Context>) -> Result<bool> {
         let described = |text| (at_once(&inner, text), text.group);
         by_tree(texts.iter().map(described))
     });
-    let described = described.await.map_err(|error| Error::Internal(error.to_string()))?;
+    let described = described.await.map_err(|error| Error::internal(error.to_string()))?;
     write(cx, described).await?;
     cx.store
         .write(AllTenants, "take_in_texts", move |tx| Ok::<_, Error>(tx.take_in_texts(&numbers)?))

@@ -221,7 +221,7 @@ pub(super) fn head_for_writing(
 }
 
 pub(super) fn empty_object() -> Result<Json> {
-    Json::parse("{}".into()).map_err(|e| Error::Internal(e.to_string()))
+    Json::parse("{}".into()).map_err(|e| Error::internal(e.to_string()))
 }
 
 fn check_metadata(metadata: Json) -> Result<Json> {

@@ -164,10 +164,10 @@ impl Conversations {
         let unavailable = |requested| {
             let types = [("semantic", semantic), ("fulltext", fulltext)];
             let available = types.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name).collect();
-            Err(Error::SearchTypeUnavailable { requested, available })
+            Err(Error::search_type_unavailable(requested, available))
         };
         Ok(match (asked, fulltext, semantic) {
-            (SearchType::Auto, false, false) => return Err(Error::SearchDisabled),
+            (SearchType::Auto, false, false) => return Err(Error::SEARCH_DISABLED),
             (SearchType::FullText, false, _) => return unavailable("fulltext"),
             (SearchType::Semantic, _, false) => return unavailable("semantic"),
             (SearchType::FullText, true, _) => vec![Ranker::FullText],
@@ -191,7 +191,7 @@ impl Conversations {
 fn without_vectors(rankers: &[Ranker], may_do_without: bool, error: &EmbedError) -> Result<Vec<Ranker>> {
     let others: Vec<Ranker> = rankers.iter().filter_map(|ranker| ranker.without_vectors()).collect();
     if !may_do_without || others.is_empty() {
-        return Err(Error::SemanticUnavailable(error.to_string()));
+        return Err(Error::semantic_unavailable(error.to_string()));
     }
     tracing::warn!(%error, "a query could not be embedded; it is answered by its words");
     Ok(others)

@@ -85,7 +85,7 @@ impl Conversations {
             .store
             .write(caller.tenant().clone(), "sync_entries", move |tx| {
                 tx.lock(id.0.as_bytes())?;
-                let Some(client) = &caller.client else { return Err(Error::Unauthorized) };
+                let Some(client) = &caller.client else { return Err(Error::UNAUTHORIZED) };
                 let existing = head_for_writing(tx, caller.tenant(), &caller.user, id)?;
                 let created_as_root = existing.is_none() && checked.fork.is_none();
                 let head = match existing {
@@ -133,7 +133,7 @@ impl Conversations {
 
 /// The items of an array from index `from` on.
 fn rest_of(content: &Json, from: usize) -> Result<Json> {
-    let internal = |e: memtrove_core::JsonError| Error::Internal(e.to_string());
+    let internal = |e: memtrove_core::JsonError| Error::internal(e.to_string());
     let items = content.items().map_err(internal)?;
     Json::of(&items[from..].to_vec()).map_err(internal)
 }

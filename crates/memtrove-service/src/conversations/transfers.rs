@@ -101,7 +101,7 @@ impl Conversations {
                 };
                 if !transfers::insert_if_none(tx, caller.tenant(), head.group, &transfer)? {
                     let existing = transfers::of_group(tx, head.group)?.map_or(Uuid::nil(), |id| id.0);
-                    return Err(Error::TransferAlreadyPending { existing });
+                    return Err(Error::transfer_already_pending(existing));
                 }
                 tell(tx, &caller, ChangeKind::TransferCreated, &transfer, now)?;
                 Ok(transfer)
@@ -172,7 +172,7 @@ impl Conversations {
                 Ok(Some(transfer.conversation_id))
             })
             .await?;
-        let conversation = accepted.ok_or_else(|| Error::Conflict("the transfer no longer stands".into()))?;
+        let conversation = accepted.ok_or_else(|| Error::conflict("the transfer no longer stands"))?;
         audit::membership(&actor, conversation, &recipient, &Change::TransferOwnership);
         Ok(())
     }

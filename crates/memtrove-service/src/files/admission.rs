@@ -127,7 +127,7 @@ impl Files {
     pub async fn admit<R: Role>(&self, caller: ScopedCaller) -> Result<Admitted<R>> {
         if !self.cx.settings.files_enabled {
             let message = "this build keeps no files in Azure: set files.provider = \"store\"";
-            return Err(Error::refused(Code::AzureProviderNotEnabled, message));
+            return Err(Error::new(Code::AzureProviderNotEnabled, message));
         }
         R::require(&caller)?;
         let kind = if R::WRITES { Kind::Write } else { Kind::Read };
@@ -144,7 +144,7 @@ impl Files {
 
     /// Gives a caller back what it was charged if a cap refused the call in the end.
     pub(super) fn refund_refused<T>(&self, admitted: &Admitted<Writer>, result: Result<T>) -> Result<T> {
-        if admitted.charged && matches!(result, Err(Error::QuotaExceeded(_))) {
+        if admitted.charged && matches!(result, Err(Error { code: Code::QuotaExceeded, .. })) {
             let caller = &admitted.caller;
             let (tenant, user) = (caller.scope.tenant().as_str(), caller.scope.user().as_str());
             self.cx.quotas.refund(tenant, user, &caller.service, Kind::Write);

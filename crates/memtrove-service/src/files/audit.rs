@@ -174,7 +174,7 @@ impl Files {
         let caller = admitted.caller();
         let limit = request.limit.unwrap_or(DEFAULT_LIMIT);
         if !(1..=MAX_LIMIT).contains(&limit) {
-            return Err(Error::refused(Code::InvalidLimit, format!("'limit' must be 1..{MAX_LIMIT}")));
+            return Err(Error::new(Code::InvalidLimit, format!("'limit' must be 1..{MAX_LIMIT}")));
         }
         let path = request.path.as_deref().map(FilePath::parse).transpose()?;
         let filter = Filter {
@@ -238,9 +238,7 @@ impl Files {
                 Ok(Some(Reconstructed { change_id: public_id(version.etag), etag: version.etag, document }))
             })
             .await;
-        if let Err(Error::Refused(refusal)) = &result
-            && refusal.code == Code::AuditChainIncomplete
-        {
+        if let Err(Error { code: Code::AuditChainIncomplete, .. }) = &result {
             files_metrics::audit_integrity_failure();
             tracing::error!("the audit trail of a file does not prove its versions");
         }
@@ -306,18 +304,18 @@ fn link(record: Record, previous: Option<Proved>) -> Result<Option<Proved>> {
 }
 
 fn left() -> Error {
-    Error::refused(
+    Error::new(
         Code::AuditNotFound,
         "the file had been deleted or moved away by then; ask for a version before",
     )
 }
 
 fn incomplete() -> Error {
-    Error::refused(Code::AuditChainIncomplete, "the audit trail does not prove this version")
+    Error::new(Code::AuditChainIncomplete, "the audit trail does not prove this version")
 }
 
 fn not_found() -> Error {
-    Error::refused(Code::AuditNotFound, "there is no such record in the audit trail")
+    Error::new(Code::AuditNotFound, "there is no such record in the audit trail")
 }
 
 fn public_id(etag: ETag) -> String {
@@ -326,7 +324,7 @@ fn public_id(etag: ETag) -> String {
 
 fn rendered(caller: &ScopedCaller, record: Record) -> Result<AuditRecord> {
     let unreadable =
-        |error: serde_json::Error| Error::Internal(format!("an audit record cannot be read: {error}"));
+        |error: serde_json::Error| Error::internal(format!("an audit record cannot be read: {error}"));
     let said: Said = serde_json::from_str(&record.record).map_err(unreadable)?;
     let (previous_etag, new_etag) = said.etags(&record);
     let document = record.image.map(RawValue::from_string).transpose().map_err(unreadable)?;

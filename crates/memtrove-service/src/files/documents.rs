@@ -72,7 +72,7 @@ impl Files {
         let limit = request.limit.unwrap_or(DEFAULT_LIST_LIMIT);
         if !(1..=MAX_LIST_LIMIT).contains(&limit) {
             let message = format!("'limit' must be 1..{MAX_LIST_LIMIT}");
-            return Err(Error::refused(Code::InvalidLimit, message));
+            return Err(Error::new(Code::InvalidLimit, message));
         }
         let prefix =
             request.prefix.as_deref().map(path::list_prefix).transpose()?.flatten().unwrap_or_default();
@@ -141,7 +141,7 @@ impl Files {
                 draft = Some(mutation.draft(envelope.clone(), at, created_at.as_ref())?);
             }
         }
-        let draft = draft.ok_or_else(|| Error::Internal("a version was never drafted".into()))?;
+        let draft = draft.ok_or_else(|| Error::internal("a version was never drafted"))?;
         mutation.commit(&self.cx, &self.memories, draft).await
     }
 
@@ -180,7 +180,7 @@ impl Files {
 }
 
 pub(super) fn not_found() -> Error {
-    Error::refused(Code::DocumentNotFound, "there is no such file")
+    Error::new(Code::DocumentNotFound, "there is no such file")
 }
 
 /// An answer as it is kept for a repetition.
@@ -192,14 +192,14 @@ struct StoredAnswer {
 
 impl WrittenFile {
     pub(super) fn to_json(&self) -> Result<String> {
-        let internal = |error: serde_json::Error| Error::Internal(error.to_string());
+        let internal = |error: serde_json::Error| Error::internal(error.to_string());
         let document = serde_json::value::RawValue::from_string(self.document.clone()).map_err(internal)?;
         serde_json::to_string(&StoredAnswer { etag: self.etag.clone(), document }).map_err(internal)
     }
 
     pub(super) fn replayed(answer: &str) -> Result<Self> {
         let kept: StoredAnswer = serde_json::from_str(answer)
-            .map_err(|error| Error::Internal(format!("a remembered answer cannot be read: {error}")))?;
+            .map_err(|error| Error::internal(format!("a remembered answer cannot be read: {error}")))?;
         Ok(Self { etag: kept.etag, document: kept.document.get().to_owned(), replayed: true })
     }
 }

@@ -243,7 +243,7 @@ impl RequestedChange {
             idempotency_key_hash: replay.key_hash(),
             request_id: &caller.request_id,
         };
-        serde_json::to_string(&record).map_err(|e| Error::Internal(e.to_string()))
+        serde_json::to_string(&record).map_err(|e| Error::internal(e.to_string()))
     }
 
     fn check_room(&self, cx: &Context, scope: &Counted) -> Result<()> {

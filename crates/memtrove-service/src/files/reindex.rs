@@ -81,7 +81,7 @@ impl Files {
 
     /// A job, for whoever may ask for one like it.
     pub async fn job(&self, principal: &Principal, id: &str) -> Result<Job> {
-        let not_found = || Error::refused(Code::JobNotFound, "there is no such job");
+        let not_found = || Error::new(Code::JobNotFound, "there is no such job");
         let id = memtrove_core::parse_uuid(id).ok_or_else(not_found)?;
         let job =
             self.cx.store.read(AllTenants, "get_job", move |tx| Ok::<_, Error>(stored::get(tx, id)?)).await?;

@@ -10,7 +10,7 @@ use super::replay::FileReplay;
 use super::{Admitted, Files, Writer};
 use crate::files_metrics;
 use memtrove_core::files::{
-    Code, ETag, FilePath, IdempotencyKey, MovePaths, Precondition, Reasons, Refusal, envelope,
+    Code, ETag, FilePath, IdempotencyKey, MovePaths, Precondition, Reasons, envelope,
 };
 use memtrove_core::{Error, Result, Timestamp};
 use memtrove_store::Tx;
@@ -151,7 +151,7 @@ impl Files {
                 return asked.relocate(tx, scope, current, &target, departure, &draft);
             }
             let stored = documents::get(tx, &asked.caller.scope, &asked.path)?;
-            let stored = stored.ok_or_else(|| Error::Internal("a file vanished under its lock".into()))?;
+            let stored = stored.ok_or_else(|| Error::internal("a file vanished under its lock"))?;
             asked.relocate(tx, scope, current, &target, departure, &asked.moved(&stored, at)?)
         };
         let (file, pointing) =
@@ -176,7 +176,7 @@ impl RequestedChange {
     fn current(&self, tx: &mut dyn Tx, scope: ScopeId) -> Result<ETag> {
         let current = documents::version(tx, scope, &self.path)?;
         self.admit(current)?;
-        current.ok_or_else(|| Error::Internal("a file may leave its path without being there".into()))
+        current.ok_or_else(|| Error::internal("a file may leave its path without being there"))
     }
 
     /// The version that a move makes of one: the same document, changed now.
@@ -228,7 +228,7 @@ fn later(tx: &mut dyn Tx, scope: ScopeId, path: &FilePath, now: Timestamp) -> Re
 
 fn exists(path: &FilePath) -> Error {
     let message = "there is a file at the new path already; delete that first, or choose another path";
-    Refusal::new(Code::DocumentExists, message).with("path", path.as_str()).into()
+    Error::new(Code::DocumentExists, message).with_text("path", path.as_str())
 }
 
 /// The answer to a deletion as it is kept for a repetition.
@@ -239,11 +239,11 @@ struct StoredDeletion {
 
 impl StoredDeletion {
     fn to_json(&self) -> Result<String> {
-        serde_json::to_string(self).map_err(|error| Error::Internal(error.to_string()))
+        serde_json::to_string(self).map_err(|error| Error::internal(error.to_string()))
     }
 
     fn read(answer: &str) -> Result<Self> {
         serde_json::from_str(answer)
-            .map_err(|error| Error::Internal(format!("a remembered answer cannot be read: {error}")))
+            .map_err(|error| Error::internal(format!("a remembered answer cannot be read: {error}")))
     }
 }

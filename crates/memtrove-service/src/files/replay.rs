@@ -43,7 +43,7 @@ impl FileReplay {
             }
             Some(_) => {
                 files_metrics::idempotency("conflict");
-                Err(Error::refused(
+                Err(Error::new(
                     Code::IdempotencyConflict,
                     "this Idempotency-Key was already used for a different request",
                 ))

@@ -285,7 +285,7 @@ impl Truncation {
             ops_hash: canonical::ops_hash(&[], &[]),
             request_id: &caller.request_id,
         };
-        let record = serde_json::to_string(&body).map_err(|e| Error::Internal(e.to_string()))?;
+        let record = serde_json::to_string(&body).map_err(|e| Error::internal(e.to_string()))?;
         let tenant = caller.scope.tenant();
         if let Some(sequence) = gone.told_at {
             audit::rewrite(tx, tenant, id, sequence, *change, &record)?;
@@ -329,7 +329,7 @@ fn outdated(tx: &mut dyn Tx, id: ScopeId, cutoff: AuditCutoff, after: &PruneEnd)
             image = match trail::proved(tx, id, heir) {
                 Ok(document) => document,
                 // What cannot be proved now could not be proved later either.
-                Err(Error::Refused(_)) => None,
+                Err(error) if error.code.is_of_files() => None,
                 Err(error) => return Err(error),
             };
             match &image {

@@ -6,7 +6,7 @@ use super::writing::{Write, WriteOutcome};
 use super::{Memories, count, embedding_failed};
 use memtrove_core::memories::{
     Assertion, BulkAdd, BulkDelete, Code, Embedding, Kind, Memory, MemoryCaller, MemoryId, NewMemory,
-    Precondition, Refusal,
+    Precondition, contract_word,
 };
 use memtrove_core::{Error, Result, parse_uuid};
 use memtrove_recall::embed::EmbedError;
@@ -67,9 +67,7 @@ impl Memories {
                     for one in &mut results {
                         if one.as_ref().is_ok_and(|memory| stated.contains(&memory.id)) {
                             let message = "this fact is stated already; change it with POST /v1/facts";
-                            *one = Err(Refusal::new(Code::InvalidState, message)
-                                .with("reason", "duplicate")
-                                .into());
+                            *one = Err(Error::new(Code::InvalidState, message).with("reason", "duplicate"));
                         }
                     }
                 }
@@ -162,7 +160,7 @@ impl Memories {
             match deleted {
                 Ok(true) => outcome.deleted += 1,
                 Ok(false) => outcome.failed.push((text, Code::MemoryNotFound.as_str())),
-                Err(Error::MemoryRefused(refusal)) => outcome.failed.push((text, refusal.code.as_str())),
+                Err(error) if error.code.is_of_memories() => outcome.failed.push((text, error.code.as_str())),
                 Err(error) => return Err(error),
             }
         }
@@ -178,7 +176,7 @@ fn refuse_repeated_facts(read: &mut [Result<Memory>]) {
         let Some(fact) = &memory.fact else { continue };
         if !stated.insert((memory.scope.hash(), fact.key())) {
             let message = "this fact is stated before in the same batch";
-            *one = Err(Refusal::new(Code::InvalidState, message).into());
+            *one = Err(Error::new(Code::InvalidState, message));
         }
     }
 }
@@ -189,24 +187,15 @@ fn first_error<T>(results: &[Result<T>]) -> Option<(usize, Error)> {
 
 /// An error of one item as that of the whole batch.
 fn at_index(error: Error, index: usize) -> Error {
-    match error {
-        Error::MemoryRefused(refusal) => (*refusal).with("index", index).into(),
-        other => other,
-    }
+    if error.code.is_of_memories() { error.with("index", index) } else { error }
 }
 
 /// An error of one item, in the shape of errors.
 fn shown_error(error: &Error) -> Value {
-    match error {
-        Error::MemoryRefused(refusal) => json!({
-            "code": refusal.code.as_str(),
-            "message": refusal.message,
-            "retryable": refusal.code.retryable(),
-            "details": refusal.details,
-        }),
-        other => {
-            json!({"code": Code::InvalidRequest.as_str(), "message": other.to_string(), "retryable": false,
-            "details": {}})
-        }
-    }
+    json!({
+        "code": contract_word(error.code),
+        "message": error.message,
+        "retryable": error.code.retryable(),
+        "details": error.details.clone().into_members(),
+    })
 }

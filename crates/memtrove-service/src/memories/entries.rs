@@ -6,9 +6,9 @@ use super::writing::{Write, WriteOutcome};
 use super::{Memories, count};
 use memtrove_core::memories::{
     AccessPolicy, Applied, Assertion, Change, Embedding, Memory, MemoryCaller, MemoryId, NewMemory,
-    Precondition, Refusal, State,
+    Precondition, State,
 };
-use memtrove_core::{Result, parse_uuid};
+use memtrove_core::{Error, Result, parse_uuid};
 use memtrove_store::memories::{entries, versions};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -74,7 +74,7 @@ impl Memories {
                 self.added(std::slice::from_ref(&memory)).await;
                 Ok(Memory::clone(&memory))
             }
-            WriteOutcome::Conflict(_) | WriteOutcome::Replayed(_) => Err(Refusal::new(
+            WriteOutcome::Conflict(_) | WriteOutcome::Replayed(_) => Err(Error::new(
                 memtrove_core::memories::Code::InvalidState,
                 "this fact is stated already; change it instead",
             )

@@ -6,7 +6,7 @@ use super::writing::{Write, WriteOutcome};
 use super::{Listed, Memories, Updated, count};
 use memtrove_core::memories::{
     Applied, Assertion, Code, Embedding, Fact, FactChange, FactPosition, FactQuery, Kind, Memory,
-    MemoryCaller, MemoryId, NewFact, NewMemory, Precondition, Refusal, ScopeKey,
+    MemoryCaller, MemoryId, NewFact, NewMemory, Precondition, ScopeKey,
 };
 use memtrove_core::{Error, Result, parse_uuid};
 use memtrove_store::memories::facts::{self, FactPattern};
@@ -37,7 +37,7 @@ impl Memories {
         replay: &Replay,
     ) -> Result<Reply> {
         let Some(new) = NewFact::of_memory(new) else {
-            return Err(Error::Internal("a new id is there already".into()));
+            return Err(Error::internal("a new id is there already"));
         };
         let shown = |memories: &Self, memory: &Memory, _: bool| {
             let shown = memories.show(caller, memory, false);
@@ -63,7 +63,7 @@ impl Memories {
             let stated = stated.filter(|memory| memory.is_live(self.now()));
             if stated.as_ref().is_some_and(|memory| !caller.reaches(memory, &new.memory.identifiers)) {
                 let message = "this fact is stated already, by somebody whose entries you may not change";
-                return Err(Refusal::new(Code::InvalidState, message).with("reason", "duplicate").into());
+                return Err(Error::new(Code::InvalidState, message).with("reason", "duplicate"));
             }
             let expected = stated.as_ref().map(|memory| memory.version);
             let (mut memory, changed) = match &stated {
@@ -154,7 +154,7 @@ impl Memories {
             return self.expire(vec![other]).await;
         }
         let message = "another fact of this scope states that already";
-        Err(Refusal::new(Code::InvalidState, message).with("reason", "duplicate").into())
+        Err(Error::new(Code::InvalidState, message).with("reason", "duplicate"))
     }
 
     /// A fact by its id.
@@ -165,7 +165,7 @@ impl Memories {
         params: &[(String, String)],
     ) -> Result<Memory> {
         let memory = self.get(caller, id, params).await?;
-        if memory.kind == Kind::Procedural { Ok(memory) } else { Err(Refusal::not_found().into()) }
+        if memory.kind == Kind::Procedural { Ok(memory) } else { Err(Error::no_such_memory()) }
     }
 
     /// Changes a fact.
@@ -181,12 +181,12 @@ impl Memories {
         let assertion = Assertion::read(params, caller)?;
         let current = self.reach(caller, id, &assertion).await?;
         if current.kind != Kind::Procedural {
-            return Err(Refusal::not_found().into());
+            return Err(Error::no_such_memory());
         }
         self.refuse_restated(&change.apply(&current, self.now(), self.rules())?.memory).await?;
         self.change(caller, id, &assertion, "update", |memory| {
             if memory.kind != Kind::Procedural {
-                return Err(Refusal::not_found().into());
+                return Err(Error::no_such_memory());
             }
             change.apply(memory, self.now(), self.rules())
         })

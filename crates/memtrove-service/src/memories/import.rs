@@ -4,7 +4,7 @@ use super::Memories;
 
 use super::writing::{Write, WriteOutcome, possible};
 use memtrove_core::memories::{
-    Assertion, Change, Code, Kind, Memory, MemoryCaller, MemoryId, NewMemory, Refusal, Rules,
+    Assertion, Change, Code, Kind, Memory, MemoryCaller, MemoryId, NewMemory, Rules,
 };
 use memtrove_core::{Error, Result, Timestamp};
 use memtrove_store::Tx;
@@ -245,7 +245,7 @@ fn replaceable(there: &Memory, brought: &Memory) -> Result<()> {
         return Ok(());
     }
     let message = "it belongs to another agent or run here; delete it, and import it again";
-    Err(Refusal::new(Code::InvalidState, message).into())
+    Err(Error::new(Code::InvalidState, message))
 }
 
 /// Those of new memories that are there already, or state what one before them states.

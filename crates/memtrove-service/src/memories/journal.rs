@@ -6,8 +6,8 @@ use super::stream::{Bus, Event, Update};
 use super::writing::Write;
 use memtrove_core::files::{ETag, Scope, canonical};
 use memtrove_core::identity::Tenant;
-use memtrove_core::memories::{Author, Code, Memory, MemoryCaller, Refusal};
-use memtrove_core::{Result, Timestamp, UserId};
+use memtrove_core::memories::{Author, Code, Memory, MemoryCaller};
+use memtrove_core::{Error, Result, Timestamp, UserId};
 use memtrove_store::changes::{self, Change, ChangeKind};
 use memtrove_store::files::audit::{self, NewRecord};
 use memtrove_store::files::scopes;
@@ -99,7 +99,7 @@ pub fn replayed(
         Some(first) if first.fingerprint == key.fingerprint => Ok(Some(first.answer)),
         Some(_) => {
             let message = "this Idempotency-Key was already used for a different request";
-            Err(Refusal::new(Code::IdempotencyConflict, message).into())
+            Err(Error::new(Code::IdempotencyConflict, message))
         }
     }
 }

@@ -10,8 +10,7 @@ use crate::lease;
 use memtrove_core::memories::duplicate::{self, Profile};
 use memtrove_core::memories::promote;
 use memtrove_core::memories::{
-    Assertion, Code, Conditions, Kind, Memory, MemoryCaller, Precondition, Promote, Refusal, ScopeKey, State,
-    Viewer,
+    Assertion, Code, Conditions, Kind, Memory, MemoryCaller, Precondition, Promote, ScopeKey, State, Viewer,
 };
 use memtrove_core::{Error, Result};
 use memtrove_recall::embed::Space;
@@ -144,7 +143,7 @@ impl Memories {
         };
         let left = self.cx.store.write_then(current.scope.tenant(), "move_memory", leave, publish).await;
         // Where nobody knows whether it left, it stays: an entry in both halves is one, an entry in none is lost.
-        if !matches!(left, Ok(Some(_)) | Err(Error::Timeout)) {
+        if !matches!(left, Ok(Some(_)) | Err(Error { code: Code::Timeout, .. })) {
             self.remove_working(Memory::clone(next)).await;
         }
         Ok(left?.is_some())
@@ -182,7 +181,7 @@ impl Memories {
             request.precondition.check(&source)?;
             if let Some(block) = promote::block(&source) {
                 let message = "the memory is marked sensitive or private and is never promoted";
-                return Err(Refusal::new(Code::Forbidden, message).with("reason", block.as_str()).into());
+                return Err(Error::new(Code::Forbidden, message).with("reason", block.as_str()));
             }
             let actor = self.actor(caller, &request.identifiers);
             if let Some(promoted) = self.copy_to(&source, target, actor, false).await? {
@@ -309,8 +308,8 @@ impl Memories {
     }
 }
 
-pub(super) fn invalid_state(message: &str, memory: &Memory) -> Error {
-    Refusal::new(Code::InvalidState, message).with("state", memory.state.as_str()).into()
+pub(super) fn invalid_state(message: &'static str, memory: &Memory) -> Error {
+    Error::new(Code::InvalidState, message).with("state", memory.state.as_str())
 }
 
 /// Refuses to change what mirrors an event.
@@ -319,5 +318,5 @@ fn refuse_mirror(memory: &Memory) -> Result<()> {
         return Ok(());
     }
     let message = "this memory mirrors an event and cannot be changed here";
-    Err(Refusal::new(Code::InvalidState, message).with("reason", "mirrored").into())
+    Err(Error::new(Code::InvalidState, message).with("reason", "mirrored"))
 }

@@ -170,8 +170,11 @@ impl Memories {
 
     async fn trim_gone(&self) -> Result<()> {
         for store in self.parts.store.all().map(Half::store) {
-            let trim =
-                || store.write(AllTenants, "trim_gone", |tx| Ok::<_, Error>(index::trim_gone(tx, KEPT_GONE, STEP)?));
+            let trim = || {
+                store.write(AllTenants, "trim_gone", |tx| {
+                    Ok::<_, Error>(index::trim_gone(tx, KEPT_GONE, STEP)?)
+                })
+            };
             while trim().await? > 0 {}
         }
         Ok(())

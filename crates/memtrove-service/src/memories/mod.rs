@@ -59,8 +59,7 @@ use memory_store::MemoryStore;
 use memtrove_core::identity::{Principal, Role};
 use memtrove_core::memories::stream_position::StreamKey;
 use memtrove_core::memories::{
-    Assertion, Code, CursorKey, Embedding, Identifiers, Kind, Layer, Memory, MemoryCaller, MemoryId, Refusal,
-    Rules,
+    Assertion, Code, CursorKey, Embedding, Identifiers, Kind, Layer, Memory, MemoryCaller, MemoryId, Rules,
 };
 use memtrove_core::{Error, Result, Timestamp, parse_uuid};
 use memtrove_recall::embed::EmbedError;
@@ -193,7 +192,7 @@ impl Memories {
         };
         found
             .filter(|memory| assertion.holds(memory) && caller.reaches(memory, &assertion.identifiers))
-            .ok_or_else(|| Refusal::not_found().into())
+            .ok_or_else(|| Error::no_such_memory().into())
     }
 
     /// An entry of the caller's tenant that exists at this moment.
@@ -239,7 +238,7 @@ fn embedding_failed(error: &EmbedError) -> Error {
         ),
         _ => (Code::EmbeddingFailed, "no embedding could be made; nothing was stored, try again later"),
     };
-    let refusal = Refusal::new(code, message);
+    let refusal = Error::new(code, message);
     match retry_after {
         Some(seconds) => refusal.with("retryAfterSeconds", seconds).into(),
         None => refusal.into(),

@@ -3,7 +3,7 @@
 use super::Memories;
 use super::journal::{self, Remember};
 use memtrove_core::files::canonical;
-use memtrove_core::memories::{Memory, MemoryCaller, Refusal};
+use memtrove_core::memories::{Memory, MemoryCaller};
 use memtrove_core::{Error, Result};
 use memtrove_store::Tx;
 use memtrove_store::memories::idempotency::Key;
@@ -41,7 +41,7 @@ impl Reply {
 
     /// An earlier answer, as it was stored.
     pub(super) fn stored(text: &str) -> Result<Self> {
-        let broken = || Error::Internal("a remembered answer cannot be read".into());
+        let broken = || Error::internal("a remembered answer cannot be read");
         let Value::Object(mut stored) = memtrove_core::files::body::parse(text.as_bytes())? else {
             return Err(broken());
         };
@@ -77,7 +77,7 @@ impl Replay {
         let Some(text) = key else { return Ok(Self { key: None, user }) };
         if text.is_empty() || text.chars().count() > MAX_KEY_CHARS {
             let message = format!("must have 1 to {MAX_KEY_CHARS} characters");
-            return Err(Refusal::field("Idempotency-Key", message).into());
+            return Err(Error::field("Idempotency-Key", message));
         }
         Ok(Self {
             key: Some(Key {

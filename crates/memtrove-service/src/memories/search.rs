@@ -3,12 +3,12 @@
 use super::ranking::{Hit, RankedHits};
 use super::scope_search::{ScopeQuery, Span};
 use super::{Memories, count, embedding_failed};
-use memtrove_core::Result;
 use memtrove_core::memories::merge::Options;
 use memtrove_core::memories::{
-    Code, Conditions, Identifiers, Layer, MemoryCaller, Mode, Ranking, Refusal, ScopeKey, Search, Viewer,
+    Code, Conditions, Identifiers, Layer, MemoryCaller, Mode, Ranking, ScopeKey, Search, Viewer,
 };
 use memtrove_core::recall::terms;
+use memtrove_core::{Error, Result};
 use memtrove_recall::embed::{EmbedError, QueryVector};
 
 /// So many more matches than asked for are taken from each layer at first, since some may be dropped.
@@ -175,7 +175,7 @@ impl Memories {
         if vectors.is_empty() && mode == KnowledgeMode::Semantic {
             let message =
                 "there is no embedding provider, so nothing can be searched by meaning; use mode hybrid";
-            return Err(Refusal::new(Code::NotImplemented, message).into());
+            return Err(Error::new(Code::NotImplemented, message).into());
         }
         Ok(QueryForms { vectors, terms: terms::query(&self.cx.analyzer, text) })
     }

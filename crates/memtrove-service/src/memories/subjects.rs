@@ -10,7 +10,7 @@ use memtrove_core::memories::mem0::{self, Entities, Entity, Filters, may_look_in
 use memtrove_core::memories::merge::Options;
 use memtrove_core::memories::{
     Applied, Assertion, Author, Change, Code, Conditions, Identifier, Identifiers, Layer, Memory,
-    MemoryCaller, MemoryId, Mode, Position, Precondition, Ranking, Refusal, ScopeKey, Viewer,
+    MemoryCaller, MemoryId, Mode, Position, Precondition, Ranking, ScopeKey, Viewer,
 };
 use memtrove_core::{Error, Result};
 use memtrove_store::Store;
@@ -138,7 +138,7 @@ impl Memories {
     pub async fn delete_everything(&self, caller: &MemoryCaller) -> Result<usize> {
         if !caller.acts_for_all() {
             let message = "only a client that may act for all users may delete everything";
-            return Err(Refusal::new(Code::Forbidden, message).into());
+            return Err(Error::new(Code::Forbidden, message));
         }
         let scopes = self.known_scopes(caller, true).await?;
         self.delete_in(caller, scopes, &Entities::default()).await
@@ -203,7 +203,7 @@ impl Memories {
             if known.len() > MOST_SUBJECTS {
                 let message =
                     format!("there are memories about more than {MOST_SUBJECTS} subjects; name one");
-                return Err(Refusal::new(Code::InvalidRequest, message).into());
+                return Err(Error::new(Code::InvalidRequest, message));
             }
         }
         let total = known.len();

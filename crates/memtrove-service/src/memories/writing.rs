@@ -297,7 +297,7 @@ fn apply(
             Write::Remove(memory) => writing.remove(tx, memory, None)?,
         };
         if !done {
-            return Err(Error::Internal("an entry changed inside a unit of work".into()));
+            return Err(Error::internal("an entry changed inside a unit of work"));
         }
     }
     writing.finish(tx)?;

@@ -1,4 +1,5 @@
 use super::*;
+use memtrove_core::Details;
 use memtrove_testkit::clock::TestClock;
 use proptest::prelude::*;
 
@@ -16,7 +17,7 @@ fn quotas(everywhere: QuotaLimits) -> (Quotas, Arc<TestClock>) {
 
 fn refusal(result: Result<()>) -> Quota {
     match result {
-        Err(Error::QuotaExceeded(quota)) => *quota,
+        Err(Error { details: Details::Quota(quota), .. }) => *quota,
         other => panic!("a quota should have refused this, not {other:?}"),
     }
 }

@@ -116,7 +116,7 @@ impl Recorder {
         reached_at: Option<SocketAddr>,
     ) -> Result<Recording> {
         let head = self.open(caller, id, AccessLevel::Writer).await?;
-        let node = self.node.as_ref().ok_or(Error::RecorderDisabled)?;
+        let node = self.node.as_ref().ok_or(Error::RECORDER_DISABLED)?;
         node.begin(key(caller, id), head.group, address(node, reached_at)).await
     }
 
@@ -148,7 +148,7 @@ impl Recorder {
         reached_at: Option<SocketAddr>,
     ) -> Result<Cancel> {
         self.open(caller, id, AccessLevel::Writer).await?;
-        let node = self.node.as_ref().ok_or(Error::RecorderDisabled)?;
+        let node = self.node.as_ref().ok_or(Error::RECORDER_DISABLED)?;
         let key = key(caller, id);
         // Taken first: one that begins while others are asked is none that the caller knew of.
         let live = node.registry.live(&key);
@@ -269,7 +269,7 @@ async fn holder(node: &Node, key: &Key, reached_at: Option<SocketAddr>) -> Resul
         }
         if Instant::now() > until {
             node.warn_of_another_at(&address);
-            return Err(Error::PeerUnreachable(format!(
+            return Err(Error::peer_unreachable(format!(
                 "another node is said to be at {address}, which is where this node is: set \
                  recorder.advertised_address on every node"
             )));

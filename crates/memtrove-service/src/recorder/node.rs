@@ -123,8 +123,8 @@ impl Node {
         // One that begins after that ends at once: nobody is there to take it.
         match tokio::time::timeout(BEGINNING, begun).await {
             Ok(Ok(begun)) => begun,
-            Ok(Err(_)) => Err(Error::Internal("whoever told of a recording died over it".into())),
-            Err(_) => Err(Error::StorageUnavailable(format!(
+            Ok(Err(_)) => Err(Error::internal("whoever told of a recording died over it")),
+            Err(_) => Err(Error::storage_unavailable(format!(
                 "nobody could be told of a recording within {} s",
                 BEGINNING.as_secs()
             ))),
@@ -412,14 +412,14 @@ impl Order {
 }
 
 fn stopping() -> Error {
-    Error::StorageUnavailable("this node stops and records nothing more".into())
+    Error::storage_unavailable("this node stops and records nothing more")
 }
 
 /// Whatever the reason, whoever calls can do no more about it than try again.
 pub(super) fn unavailable(error: StoreError) -> Error {
     match error {
         StoreError::Overloaded => error.into(),
-        other => Error::StorageUnavailable(other.to_string()),
+        other => Error::storage_unavailable(other.to_string()),
     }
 }
 

@@ -99,5 +99,5 @@ enum SpoolLook<R> {
 
 /// Cannot be: a recording is held as long as nobody was cut off from it.
 fn gone() -> Error {
-    Error::Internal("a recording was let go while it was read".into())
+    Error::internal("a recording was let go while it was read")
 }

@@ -89,7 +89,7 @@ impl Readers {
     /// Cuts off whoever has not read on for too long.
     pub(super) fn sweep(&self, now: Timestamp) {
         for seat in self.all().iter().filter(|seat| seat.stands_still(now)) {
-            seat.cut_off(Error::Timeout);
+            seat.cut_off(Error::TIMEOUT);
         }
     }
 

@@ -244,7 +244,7 @@ impl Spool {
                 let cipher = spool.cipher.get().ok_or_else(|| std::io::Error::other("there is no key"))?;
                 cipher.open(number, sealed).map(Some)
             });
-            let failed = |error| Error::Internal(format!("a recording cannot be read back: {error}"));
+            let failed = |error| Error::internal(format!("a recording cannot be read back: {error}"));
             let Some(whole) = read.await.map_err(failed)? else { return Ok(None) };
             let text = match position - piece.from {
                 0 => whole,

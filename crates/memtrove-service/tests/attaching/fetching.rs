@@ -5,7 +5,7 @@ use crate::setting::{Engine, HOUR, Setting, caller, outcome, principal, referred
 use futures_util::future::BoxFuture;
 use memtrove_blobs::fetch::{Fetcher, Names};
 use memtrove_core::conversations::AccessLevel;
-use memtrove_core::{Clock, Error};
+use memtrove_core::{Clock, Code, Error};
 use memtrove_service::attachments::{Attachment, Content, NewSource, Status};
 use memtrove_store::vault::Vault;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -252,7 +252,7 @@ async fn nobody_keeps_all_others_waiting(engine: Engine) {
         fetch("alice").await.unwrap();
     }
     let refused = fetch("alice").await;
-    assert!(matches!(refused, Err(Error::Overloaded { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(Error { code: Code::Overloaded, .. })), "{refused:?}");
     fetch("bob").await.unwrap();
     fetch("alice@other").await.unwrap();
     assert_eq!(setting.records().await, 10);

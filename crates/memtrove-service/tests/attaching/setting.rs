@@ -7,7 +7,7 @@ use memtrove_core::conversations::{AccessLevel, Channel, Entry};
 use memtrove_core::identity::{
     Caller, Credentials, IdentityPolicy, Principal, RoleGrant, Trust, VerifiedUser, resolve,
 };
-use memtrove_core::{AttachmentId, Clock, ConversationId, EntryId, Error, Json, Result};
+use memtrove_core::{AttachmentId, Clock, Code, ConversationId, EntryId, Error, Json, Result};
 use memtrove_service::attachments::{Attachment, NewAttachment};
 use memtrove_service::conversations::AppendRequest;
 use memtrove_service::{AttachmentSettings, Services, Settings};
@@ -238,15 +238,15 @@ pub fn principal(user: &str) -> Principal {
 pub fn outcome<T>(result: Result<T>) -> &'static str {
     match result {
         Ok(_) => "ok",
-        Err(Error::NotFound { .. }) => "not found",
-        Err(Error::Forbidden(_)) => "forbidden",
-        Err(Error::AttachmentLinked) => "linked",
-        Err(Error::UploadInProgress) => "in progress",
-        Err(Error::DownloadFailed) => "failed",
-        Err(Error::FileTooLarge { .. }) => "too large",
-        Err(Error::Invalid(_)) => "invalid",
-        Err(Error::BadRequest(_)) => "bad request",
-        Err(Error::Conflict(_)) => "conflict",
+        Err(Error { code: Code::NotFound, .. }) => "not found",
+        Err(Error { code: Code::Forbidden, .. }) => "forbidden",
+        Err(Error { code: Code::AttachmentLinked, .. }) => "linked",
+        Err(Error { code: Code::UploadInProgress, .. }) => "in progress",
+        Err(Error { code: Code::DownloadFailed, .. }) => "failed",
+        Err(Error { code: Code::FileTooLarge, .. }) => "too large",
+        Err(Error { code: Code::Invalid, .. }) => "invalid",
+        Err(Error { code: Code::BadRequest, .. }) => "bad request",
+        Err(Error { code: Code::Conflict, .. }) => "conflict",
         Err(other) => panic!("{other:?}"),
     }
 }

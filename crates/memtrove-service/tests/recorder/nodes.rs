@@ -5,7 +5,7 @@ use super::{
     AT_ONCE, conversation, elsewhere, ended_within, goes_on, in_progress, read, reader, record, replayed,
 };
 use memtrove_core::identity::Caller;
-use memtrove_core::{ConversationId, Error};
+use memtrove_core::{Code, ConversationId, Error};
 use memtrove_service::recorder::{Address, Cancel, Ended, Recording, Replay};
 use memtrove_service::{RecorderBackend, RecorderSettings, Services, Settings};
 use memtrove_store::Store;
@@ -280,7 +280,9 @@ async fn another_node_at_the_same_address_is_not_taken_for_this_one(by: By) {
     let (replay, cancel) =
         tokio::join!(other.replay(alice, id, reached_at), other.cancel(alice, id, reached_at));
     for refused in [replay.err(), cancel.err()] {
-        let Some(Error::PeerUnreachable(reason)) = refused else { panic!("{refused:?}") };
+        let Some(Error { code: Code::PeerUnreachable, cause: Some(reason), .. }) = refused else {
+            panic!("{refused:?}")
+        };
         assert!(reason.contains("recorder.advertised_address"), "{reason}");
     }
     assert!(goes_on(&recording).await);
@@ -333,7 +335,7 @@ async fn what_redis_heard_of_and_did_not_answer_in_time_is_taken_back() {
     let redis = cluster.redis.as_ref().unwrap();
     assert_eq!(said(redis, "CLIENT PAUSE 2600 ALL"), "+OK");
     let refused = cluster.nodes[0].recorder.record(&cluster.alice, id, None).await.err().unwrap();
-    assert!(matches!(refused, Error::StorageUnavailable(_)), "{refused}");
+    assert!(matches!(refused, Error { code: Code::StorageUnavailable, .. }), "{refused}");
     // Answered when the pause is over, behind what was sent during it.
     said(redis, "PING");
     let started = Instant::now();
@@ -381,12 +383,12 @@ async fn recordings_go_on_while_redis_is_away_and_are_found_when_it_is_back() {
     let redis = cluster.redis.as_ref().unwrap();
     redis.kill();
     let refused = cluster.nodes[0].recorder.record(&cluster.alice, other, None).await.err().unwrap();
-    assert!(matches!(refused, Error::StorageUnavailable(_)), "{refused}");
+    assert!(matches!(refused, Error { code: Code::StorageUnavailable, .. }), "{refused}");
     recording.append(", meanwhile").await.unwrap();
     let mut reading = reader(&cluster.nodes[0], &cluster.alice, id).await;
     assert_eq!(reading.next().await.unwrap().unwrap(), "before, meanwhile");
     let refused = cluster.nodes[1].recorder.replay(&cluster.alice, id, None).await.err().unwrap();
-    assert!(matches!(refused, Error::StorageUnavailable(_)), "{refused}");
+    assert!(matches!(refused, Error { code: Code::StorageUnavailable, .. }), "{refused}");
     tokio::time::sleep(TTL * 2).await;
     redis.restart();
     let started = Instant::now();

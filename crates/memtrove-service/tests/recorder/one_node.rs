@@ -4,7 +4,7 @@ use super::world::{World, caller, principal};
 use super::{AT_ONCE, conversation, ended_within, goes_on, in_progress, read, reader, record, replayed};
 use memtrove_core::conversations::AccessLevel;
 use memtrove_core::identity::Caller;
-use memtrove_core::{ConversationId, Error, Json, Resource};
+use memtrove_core::{Code, ConversationId, Details, Error, Json, Resource};
 use memtrove_service::conversations::AppendRequest;
 use memtrove_service::recorder::{Cancel, Ended, Replay};
 use memtrove_service::{RecorderBackend, RecorderSettings, Services, Settings};
@@ -125,7 +125,8 @@ async fn members_may_replay_and_writers_may_record_and_cancel() {
         [(&alice, true, true), (&will, true, true), (&rita, true, false), (&eve, false, false)]
     {
         let name = &who.user;
-        let refused = |error: Error| assert!(matches!(error, Error::Forbidden(_)), "{name}: {error}");
+        let refused =
+            |error: Error| assert!(matches!(error, Error { code: Code::Forbidden, .. }), "{name}: {error}");
         match recorder.replay(who, id, None).await {
             Ok(Replay::Here(_)) if may_read => {}
             Err(error) if !may_read => refused(error),
@@ -148,7 +149,10 @@ async fn members_may_replay_and_writers_may_record_and_cancel() {
         recorder.replay(&alice, unknown, None).await.err().unwrap(),
         recorder.cancel(&alice, unknown, None).await.unwrap_err(),
     ] {
-        assert!(matches!(error, Error::NotFound { resource: Resource::Conversation, .. }), "{error}");
+        assert!(
+            matches!(error, Error { details: Details::Resource(Resource::Conversation, _), .. }),
+            "{error}"
+        );
     }
 }
 
@@ -182,8 +186,8 @@ async fn a_recorder_that_is_off_says_so_and_has_nothing() {
     let id = conversation(&world.services, &alice).await;
     let recorder = &world.services.recorder;
     assert!(!recorder.is_enabled());
-    assert_eq!(recorder.record(&alice, id, None).await.err(), Some(Error::RecorderDisabled));
-    assert_eq!(recorder.cancel(&alice, id, None).await.unwrap_err(), Error::RecorderDisabled);
+    assert_eq!(recorder.record(&alice, id, None).await.err(), Some(Error::RECORDER_DISABLED));
+    assert_eq!(recorder.cancel(&alice, id, None).await.unwrap_err(), Error::RECORDER_DISABLED);
     assert_eq!(replayed(&world.services, &alice, id).await, None);
     assert!(!in_progress(&world.services, &alice, id).await);
 }
@@ -274,7 +278,7 @@ async fn a_node_that_stops_ends_its_recordings_and_takes_no_more() {
     assert_eq!(ended_within(&recording, AT_ONCE).await, Ended::Stopped);
     assert_eq!(read(reading).await, "half a sen");
     let refused = world.services.recorder.record(&alice, id, None).await.err().unwrap();
-    assert!(matches!(refused, Error::StorageUnavailable(_)), "{refused}");
+    assert!(matches!(refused, Error { code: Code::StorageUnavailable, .. }), "{refused}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -339,7 +343,7 @@ async fn whoever_is_no_member_any_more_is_cut_off_from_the_replay_that_runs() {
     }
     services.conversations.delete_membership(&alice, id, bob.user.clone()).await.unwrap();
     let cut = tokio::time::timeout(AT_ONCE * 5, of_bob.next()).await.expect("that it is cut off");
-    assert!(matches!(cut, Err(Error::Forbidden(_))), "{cut:?}");
+    assert!(matches!(cut, Err(Error { code: Code::Forbidden, .. })), "{cut:?}");
     recording.append(" only").await.unwrap();
     assert_eq!(of_alice.next().await.unwrap().unwrap(), " only");
 }

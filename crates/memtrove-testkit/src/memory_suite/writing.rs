@@ -1,7 +1,6 @@
 //! Writing, versions, and what happens when several write at once.
 
 use super::*;
-use memtrove_core::Error;
 use memtrove_core::memories::{Code, Fact};
 use memtrove_service::memories::journal::Remember;
 use memtrove_service::memories::memory_store::Status;
@@ -216,7 +215,7 @@ pub async fn a_request_under_a_known_key_is_answered_as_before(fixture: Fixture)
     assert_eq!(write("first", b"a").await.unwrap(), WriteOutcome::Done);
     assert_eq!(write("again", b"a").await.unwrap(), WriteOutcome::Replayed("first".into()));
     match write("other", b"b").await {
-        Err(Error::MemoryRefused(refusal)) => assert_eq!(refusal.code, Code::IdempotencyConflict),
+        Err(refusal) => assert_eq!(refusal.code, Code::IdempotencyConflict),
         other => panic!("a key stands for one request: {other:?}"),
     }
     let page = fixture.scan(&[user("u")], fixture.everything()).await;

@@ -4,12 +4,15 @@ use super::format::Format;
 use super::reading::SourceRecords;
 use super::record::{Conversation, Document, Message, Record, Remembered, Role};
 use super::report::Outcome;
-use memtrove_core::files::{Code as FileCode, FilePath, Precondition, Reasons, ScopedCaller, envelope};
+use memtrove_core::files::{FilePath, Precondition, Reasons, ScopedCaller, envelope};
 use memtrove_core::identity::{
     Caller, Credentials, IdentityPolicy, Principal, RoleGrant, Trust, VerifiedClient, resolve,
 };
 use memtrove_core::memories::{MemoryCaller, MemoryId};
-use memtrove_core::{ConversationId, EntryId, Error, Json, Result, Timestamp, derived_uuid, legacy_labels};
+use memtrove_core::{
+    Code, ConversationId, Details, EntryId, Error, ErrorKind, Json, Result, Timestamp, derived_uuid,
+    legacy_labels,
+};
 use memtrove_service::conversations::import as transcripts;
 use memtrove_service::conversations::import::Transcript;
 use memtrove_service::files::PutFile;
@@ -211,7 +214,7 @@ fn content(message: Message) -> Result<Json> {
 }
 
 fn json_of(value: &impl serde::Serialize) -> Result<Json> {
-    Json::of(value).map_err(|error| Error::Internal(error.to_string()))
+    Json::of(value).map_err(|error| Error::internal(error.to_string()))
 }
 
 /// What an import would do, by what a reader of the store sees; without one, in a store that has nothing.
@@ -344,7 +347,7 @@ pub(super) async fn file(
     let operator = services.files.admit_operator(caller.clone());
     let stored = match services.files.get(&operator, path.clone()).await {
         Ok(stored) => Some(stored),
-        Err(Error::Refused(refusal)) if refusal.code == FileCode::DocumentNotFound => None,
+        Err(Error { code: Code::DocumentNotFound, .. }) => None,
         Err(error) => return refused(place, error),
     };
     let fate = fate(stored.as_ref().map(|stored| stored.document.as_str()), document, overwrite)?;
@@ -419,30 +422,28 @@ fn new_envelope(path: &FilePath, document: &Document) -> Map<String, Value> {
 
 /// What is wrong with one record; an error if it is not the record that something is wrong with.
 fn refused(place: String, error: Error) -> anyhow::Result<Outcome> {
-    let of_the_record = match &error {
-        Error::MemoryRefused(refusal) => !refusal.code.retryable(),
-        Error::Invalid(_)
-        | Error::BadRequest(_)
-        | Error::Forbidden(_)
-        | Error::Refused(_)
-        | Error::QuotaExceeded(_)
-        | Error::NotFound { .. }
-        | Error::Conflict(_)
-        | Error::TooLarge { .. } => true,
-        _ => false,
+    let of_the_record = match error.kind() {
+        ErrorKind::Malformed
+        | ErrorKind::Unprocessable
+        | ErrorKind::Forbidden
+        | ErrorKind::Missing
+        | ErrorKind::Conflict
+        | ErrorKind::Stale
+        | ErrorKind::TooLarge => true,
+        _ => matches!(error.code, Code::QuotaExceeded | Code::EmbeddingRefused | Code::NotImplemented),
     };
     if of_the_record { Ok(Outcome::Refused { place, why: told(&error) }) } else { Err(error.into()) }
 }
 
 fn told(error: &Error) -> String {
-    match error {
-        Error::NotFound { .. } => {
+    match (error.code, &error.details) {
+        (Code::NotFound, _) => {
             "it was imported and then deleted here: what was deleted is not brought back".to_owned()
         }
-        Error::TooLarge { max_bytes, .. } => {
-            format!("it is longer than {max_bytes} bytes (limits.content_bytes)")
+        (Code::TooLarge, Details::Bytes { max, .. }) => {
+            format!("it is longer than {max} bytes (limits.content_bytes)")
         }
-        other => other.to_string(),
+        _ => error.to_string(),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::equality::equal;
 use super::pointer::{JsonPointer, index};
 use crate::Error;
-use crate::files::{Code, Refusal, envelope};
+use crate::files::{Code, envelope};
 use serde_json::Value;
 use std::io;
 
@@ -65,10 +65,9 @@ impl OperationFault {
             OperationFault::TooLarge(chars) => return envelope::too_large(chars),
         };
         let path = op.get("path").and_then(Value::as_str).unwrap_or_default();
-        Refusal::new(code, format!("operation {index} {fault}"))
-            .with("op_index", index)
-            .with("path", path)
-            .into()
+        Error::new(code, format!("operation {index} {fault}"))
+            .with_text("op_index", index)
+            .with_text("path", path)
     }
 }
 

@@ -46,11 +46,14 @@ fn every_set_of_identifiers_opens_the_layers_of_the_matrix_and_no_other() {
 #[test]
 fn a_refusal_names_all_that_is_missing_in_the_order_of_the_matrix() {
     let one = refusal(identifiers(&[]).require(&[Layer::Session]));
-    assert_eq!(Value::Object(one.details), json!({"layer": "session", "missing": ["userId", "sessionId"]}));
+    assert_eq!(
+        Value::Object(one.details.into_members()),
+        json!({"layer": "session", "missing": ["userId", "sessionId"]})
+    );
     let several =
         refusal(identifiers(&[Identifier::User]).require(&[Layer::Agent, Layer::User, Layer::Company]));
     assert_eq!(
-        Value::Object(several.details),
+        Value::Object(several.details.into_members()),
         json!({
             "layer": "agent",
             "missing": ["agentId", "companyId"],

@@ -5,9 +5,9 @@
 //! place for are kept with the entry.
 
 use super::OWN;
-use crate::Result;
 use crate::memories::members::Members;
-use crate::memories::{Code, Identifier, Identifiers, Kind, Layer, Memory, MemoryCaller, Refusal, ScopeKey};
+use crate::memories::{Code, Identifier, Identifiers, Kind, Layer, Memory, MemoryCaller, ScopeKey};
+use crate::{Error, Result};
 use serde_json::{Map, Value};
 
 /// What stands before the id of an agent or a run in the id of its project; the id of an app is the project's own.
@@ -100,11 +100,11 @@ impl Entities {
         Identifiers::default().set(Identifier::User, entity.member(), text)?;
         if text == "*" {
             let problem = "must be one id: '*' stands for any value in conditions of filters alone";
-            return Err(Refusal::field(entity.member(), problem).into());
+            return Err(Error::field(entity.member(), problem));
         }
         if entity == Entity::App && [AGENT_PROJECT, RUN_PROJECT].iter().any(|own| text.starts_with(own)) {
             let problem = "must not begin with 'agent:' or 'run:', which stand for agents and runs";
-            return Err(Refusal::field(entity.member(), problem).into());
+            return Err(Error::field(entity.member(), problem));
         }
         self.0[entity as usize] = (!text.is_empty()).then(|| text.to_owned());
         Ok(())
@@ -153,7 +153,7 @@ impl Entities {
             return Ok(self);
         }
         let message = "at least one of user_id, agent_id, app_id and run_id is required";
-        Err(Refusal::new(Code::MissingIdentifier, message).into())
+        Err(Error::new(Code::MissingIdentifier, message))
     }
 
     /// Where entries with these ids live.

@@ -7,7 +7,7 @@ use super::{Entities, Entity, conditions, metadata};
 use crate::Result;
 use crate::memories::filter::{Comparison, compare, contains, is};
 use crate::memories::members::Members;
-use crate::memories::{Code, Conditions, Memory, MemoryCaller, Refusal, ScopeKey};
+use crate::memories::{Code, Conditions, Memory, MemoryCaller, ScopeKey};
 use crate::{Error, Timestamp};
 use serde_json::{Map, Value, json};
 
@@ -60,7 +60,7 @@ impl Filters {
         if places.iter().any(Entities::is_empty) {
             let message = "filters must name at least one of user_id, agent_id, app_id and run_id in every branch, \
                            each with a value of its own: filters={\"user_id\": \"...\"}";
-            return Err(Refusal::new(Code::MissingIdentifier, message).into());
+            return Err(Error::new(Code::MissingIdentifier, message));
         }
         let implied = matches!(&places[..], [place] if test.is_nothing_but_ids() && is_a_scope(place));
         Ok(Self { test: (!implied).then_some(test), places })
@@ -264,7 +264,7 @@ fn add(places: &mut Vec<Entities>, place: Entities) -> Result<()> {
     if places.len() == MAX_PLACES {
         let message =
             format!("filters ask about more than {MAX_PLACES} combinations of ids; ask in several requests");
-        return Err(Refusal::new(Code::InvalidRequest, message).into());
+        return Err(Error::new(Code::InvalidRequest, message));
     }
     places.push(place);
     Ok(())
@@ -507,5 +507,5 @@ fn at(clock: WhichTime, name: &str, comparison: Comparison, value: &Value) -> Re
 
 fn refuse(name: &str, problem: &str) -> Error {
     let field = if name.is_empty() { "filters".to_owned() } else { format!("filters.{name}") };
-    Refusal::field(field, problem).into()
+    Error::field(field, problem)
 }

@@ -2,9 +2,9 @@
 //! with what else only mem0 knows, so that it comes back as it was given.
 
 use super::OWN;
-use crate::Result;
 use crate::memories::members::Members;
-use crate::memories::{Memory, Refusal, metadata};
+use crate::memories::{Memory, metadata};
+use crate::{Error, Result};
 use serde_json::{Map, Value, json};
 
 /// Where metadata are set aside.
@@ -25,7 +25,7 @@ impl SplitMetadata {
         let Some(given) = members.object("metadata", "metadata.")? else { return Ok(None) };
         let given = given.to_map();
         if given.contains_key(OWN) {
-            return Err(Refusal::field(format!("metadata.{OWN}"), "is used by the server").into());
+            return Err(Error::field(format!("metadata.{OWN}"), "is used by the server"));
         }
         Ok(Some(Self::told(given)))
     }

@@ -5,7 +5,7 @@ use super::metadata::SplitMetadata;
 use super::{Entities, Entity, Home, OWN};
 use crate::memories::limits::MAX_TTL_SECONDS;
 use crate::memories::members::Members;
-use crate::memories::{Code, Kind, Memory, MemoryCaller, Refusal};
+use crate::memories::{Code, Kind, Memory, MemoryCaller};
 use crate::{Error, Result, Timestamp};
 use serde_json::{Map, Value, json};
 
@@ -43,7 +43,7 @@ pub fn needs_a_model(what: &str) -> Error {
     let message = format!(
         "{what}, and no language model is configured; nothing was stored. To store messages as they are, pass infer=False"
     );
-    Refusal::new(Code::InvalidRequest, message).with("reason", "no_language_model").into()
+    Error::new(Code::InvalidRequest, message).with("reason", "no_language_model")
 }
 
 /// Messages to be remembered.
@@ -177,7 +177,7 @@ fn entities(members: Members<'_>) -> Result<Entities> {
     if let Some(unknown) = filters.names().find(|name| !known(name)) {
         return Err(filters.refuse(unknown, "says nothing about whose a new memory is"));
     }
-    let contradiction = || Error::from(Refusal::field("filters", "contradict the ids beside them"));
+    let contradiction = || Error::field("filters", "contradict the ids beside them");
     named.and(&Entities::read(filters)?).ok_or_else(contradiction)
 }
 
@@ -274,7 +274,7 @@ impl Update {
         };
         if text.is_none() && metadata.is_none() && expiration.is_none() {
             let message = "an update needs at least one of text, metadata, expiration_date";
-            return Err(Refusal::new(Code::InvalidRequest, message).into());
+            return Err(Error::new(Code::InvalidRequest, message));
         }
         Ok(Self { text, metadata, expiration, now })
     }

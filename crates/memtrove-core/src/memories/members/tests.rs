@@ -103,7 +103,7 @@ fn a_kind_stands_in_the_layers_of_the_table_only() {
     }
     let refusal = refusal(kind(Some(&json!("personal")), Layer::Team));
     assert_eq!(
-        (refusal.code, Value::Object(refusal.details)),
+        (refusal.code, Value::Object(refusal.details.into_members())),
         (Code::InvalidKind, json!({"layer": "team", "kind": "user_personal", "allowedLayers": ["user"]}))
     );
     for given in [json!("nothing"), json!(3), json!([])] {

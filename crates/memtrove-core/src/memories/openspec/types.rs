@@ -1,10 +1,10 @@
 //! The protocol's eight layer types: where each writes, what a query for it covers, and which one an entry shows.
 
 use super::identifiers;
-use crate::Result;
 use crate::identity::Tenant;
 use crate::memories::members::Members;
-use crate::memories::{Code, Identifier, Identifiers, Kind, Layer, Memory, Refusal};
+use crate::memories::{Code, Identifier, Identifiers, Kind, Layer, Memory};
+use crate::{Error, Result};
 
 /// A layer type of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -167,7 +167,7 @@ fn scope(layer: Members<'_>) -> Result<Option<Layer>> {
     let Some(word) = layer.text("scope")? else { return Ok(None) };
     let unknown = || {
         let message = format!("the scope must be one of {}", Layer::ALL.map(Layer::as_str).join(", "));
-        Refusal::new(Code::InvalidLayer, message)
+        Error::new(Code::InvalidLayer, message)
     };
     Ok(Some(Layer::parse(word).ok_or_else(unknown)?))
 }

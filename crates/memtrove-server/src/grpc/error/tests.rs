@@ -13,32 +13,32 @@ fn errors() -> Vec<(Error, u16, Code)> {
     vec![
         (Error::invalid("title", "is too long"), 400, Code::InvalidArgument),
         (Error::bad_request("no"), 400, Code::InvalidArgument),
-        (Error::JustificationRequired, 400, Code::InvalidArgument),
-        (Error::Unauthorized, 401, Code::Unauthenticated),
+        (Error::JUSTIFICATION_REQUIRED, 400, Code::InvalidArgument),
+        (Error::UNAUTHORIZED, 401, Code::Unauthenticated),
         (Error::forbidden("no"), 403, Code::PermissionDenied),
-        (Error::TenantForbidden("no".into()), 403, Code::PermissionDenied),
+        (Error::tenant_forbidden("no"), 403, Code::PermissionDenied),
         (Error::not_found(Resource::Entry, "x"), 404, Code::NotFound),
-        (Error::MethodNotAllowed, 405, Code::Unimplemented),
-        (Error::TransferAlreadyPending { existing: Uuid::nil() }, 409, Code::AlreadyExists),
-        (Error::RecorderDisabled, 409, Code::FailedPrecondition),
-        (Error::Conflict("no".into()), 409, Code::Aborted),
-        (Error::AttachmentLinked, 409, Code::Aborted),
-        (Error::UploadInProgress, 409, Code::Aborted),
-        (Error::TooLarge { max_bytes: 1, actual_bytes: None }, 413, Code::ResourceExhausted),
-        (Error::FileTooLarge { max_bytes: 1, actual_bytes: 2 }, 413, Code::ResourceExhausted),
-        (Error::UnsupportedMediaType, 415, Code::InvalidArgument),
-        (Error::DownloadFailed, 422, Code::FailedPrecondition),
-        (Error::QuotaExceeded(Box::new(quota)), 429, Code::ResourceExhausted),
-        (Error::Internal("secret".into()), 500, Code::Internal),
-        (Error::SearchDisabled, 501, Code::Unimplemented),
-        (Error::PrometheusNotConfigured, 501, Code::Unimplemented),
-        (Error::PeerUnreachable("secret".into()), 502, Code::Unavailable),
-        (Error::Overloaded { retry_after_seconds: 3 }, 503, Code::Unavailable),
-        (Error::StorageUnavailable("secret".into()), 503, Code::Unavailable),
-        (Error::SemanticUnavailable("secret".into()), 503, Code::Unavailable),
-        (Error::IdentityProviderUnavailable, 503, Code::Unavailable),
-        (Error::PrometheusUnavailable, 503, Code::Unavailable),
-        (Error::Timeout, 504, Code::DeadlineExceeded),
+        (Error::METHOD_NOT_ALLOWED, 405, Code::Unimplemented),
+        (Error::transfer_already_pending(Uuid::nil()), 409, Code::AlreadyExists),
+        (Error::RECORDER_DISABLED, 409, Code::FailedPrecondition),
+        (Error::conflict("no"), 409, Code::Aborted),
+        (Error::ATTACHMENT_LINKED, 409, Code::Aborted),
+        (Error::UPLOAD_IN_PROGRESS, 409, Code::Aborted),
+        (Error::too_large(1, None), 413, Code::ResourceExhausted),
+        (Error::file_too_large(1, 2), 413, Code::ResourceExhausted),
+        (Error::UNSUPPORTED_MEDIA_TYPE, 415, Code::InvalidArgument),
+        (Error::DOWNLOAD_FAILED, 422, Code::FailedPrecondition),
+        (Error::quota_exceeded(quota), 429, Code::ResourceExhausted),
+        (Error::internal("secret"), 500, Code::Internal),
+        (Error::SEARCH_DISABLED, 501, Code::Unimplemented),
+        (Error::PROMETHEUS_NOT_CONFIGURED, 501, Code::Unimplemented),
+        (Error::peer_unreachable("secret"), 502, Code::Unavailable),
+        (Error::overloaded(3), 503, Code::Unavailable),
+        (Error::storage_unavailable("secret"), 503, Code::Unavailable),
+        (Error::semantic_unavailable("secret"), 503, Code::Unavailable),
+        (Error::IDENTITY_PROVIDER_UNAVAILABLE, 503, Code::Unavailable),
+        (Error::PROMETHEUS_UNAVAILABLE, 503, Code::Unavailable),
+        (Error::TIMEOUT, 504, Code::DeadlineExceeded),
     ]
 }
 
@@ -67,24 +67,24 @@ fn what_is_for_the_log_never_leaves() {
         let said = format!("{} {:?}", status.message(), status.get_error_details());
         assert!(!said.contains("secret"), "{said}");
     }
-    assert_eq!(Status::from(GrpcError(Error::Internal("secret".into()))).message(), "Internal server error");
+    assert_eq!(Status::from(GrpcError(Error::internal("secret"))).message(), "Internal server error");
 }
 
 #[test]
 fn who_should_come_back_is_told_when() {
     let wait =
         |error| Status::from(GrpcError(error)).get_details_retry_info().and_then(|info| info.retry_delay);
-    assert_eq!(wait(Error::Overloaded { retry_after_seconds: 3 }), Some(Duration::from_secs(3)));
-    assert_eq!(wait(Error::StorageUnavailable(String::new())), Some(UNAVAILABLE_RETRY));
-    assert_eq!(wait(Error::Timeout), None, "what timed out may have happened");
-    assert_eq!(wait(Error::Conflict(String::new())), None);
+    assert_eq!(wait(Error::overloaded(3)), Some(Duration::from_secs(3)));
+    assert_eq!(wait(Error::storage_unavailable(String::new())), Some(Duration::from_secs(5)));
+    assert_eq!(wait(Error::TIMEOUT), None, "what timed out may have happened");
+    assert_eq!(wait(Error::conflict(String::new())), None);
 }
 
 #[test]
 fn every_field_that_is_wrong_is_named() {
-    let violations =
-        ["title", "metadata"].map(|field| Violation { field: field.into(), message: "is wrong".into() });
-    let status = Status::from(GrpcError(Error::Invalid(violations.into())));
+    let violations = ["title", "metadata"]
+        .map(|field| memtrove_core::Violation { field: field.into(), message: "is wrong".into() });
+    let status = Status::from(GrpcError(Error::violations(violations.into())));
     let named: Vec<String> =
         status.get_details_bad_request().unwrap().field_violations.into_iter().map(|v| v.field).collect();
     assert_eq!(named, ["title", "metadata"]);

@@ -3,9 +3,9 @@
 
 use super::{Outcome, cut, day, indented, internal, read};
 use crate::mcp::McpServer;
-use crate::mcp::failure::told;
+use crate::mcp::failure::to_failure;
 use memtrove_core::conversations::{Channel, Entry};
-use memtrove_core::{Clock, ConversationId, Error, Json, Resource, SystemClock, parse_uuid};
+use memtrove_core::{Clock, ConversationId, Details, Error, Json, Resource, SystemClock, parse_uuid};
 use memtrove_service::conversations::{AppendRequest, SearchHit, SearchRequest};
 use memtrove_wire::tools::ToolFailure;
 use serde_json::{Value, json};
@@ -32,8 +32,8 @@ pub(super) async fn search(server: &McpServer, arguments: &Value) -> Outcome {
         include_entry: true,
         ..SearchRequest::default()
     };
-    let caller = server.conversations_caller().map_err(told)?;
-    let found = server.services.conversations.search_own(&caller, request).await.map_err(told)?;
+    let caller = server.conversations_caller().map_err(to_failure)?;
+    let found = server.services.conversations.search_own(&caller, request).await.map_err(to_failure)?;
     if found.data.is_empty() {
         return Ok("nothing found in earlier conversations".to_owned());
     }
@@ -111,12 +111,12 @@ pub(super) async fn append(server: &McpServer, arguments: &Value) -> Outcome {
         content: Some(Json::of(&content).map_err(internal)?),
         ..AppendRequest::default()
     };
-    let caller = server.conversations_caller().map_err(told)?;
+    let caller = server.conversations_caller().map_err(to_failure)?;
     match server.services.conversations.append_own(&caller, id, request).await {
         Ok(_) => Ok(format!("recorded [conversation {id}]")),
-        Err(error @ Error::NotFound { resource: Resource::Conversation, .. }) => {
-            Err(ToolFailure { hint: NO_CONVERSATION.to_owned(), ..told(error) })
+        Err(error @ Error { details: Details::Resource(Resource::Conversation, _), .. }) => {
+            Err(ToolFailure { hint: NO_CONVERSATION.to_owned(), ..to_failure(error) })
         }
-        Err(error) => Err(told(error)),
+        Err(error) => Err(to_failure(error)),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Outcome, read};
 use crate::mcp::McpServer;
-use crate::mcp::failure::told;
+use crate::mcp::failure::to_failure;
 use memtrove_core::{Clock, SystemClock, Timestamp};
 use memtrove_service::files::WriteEvent;
 use memtrove_wire::tools::{Arguments, ToolFailure};
@@ -30,9 +30,9 @@ pub(super) async fn log(server: &McpServer, arguments: &Value) -> Outcome {
         "keywords": keywords(&arguments)?,
         "project_ids": server.bound.project().into_iter().collect::<Vec<_>>(),
     });
-    let (files, caller) = (&server.services.files, server.files_caller().map_err(told)?);
-    let admitted = files.admit(caller).await.map_err(told)?;
-    files.write_event(&admitted, WriteEvent { event: Some(event), key: None }).await.map_err(told)?;
+    let (files, caller) = (&server.services.files, server.files_caller().map_err(to_failure)?);
+    let admitted = files.admit(caller).await.map_err(to_failure)?;
+    files.write_event(&admitted, WriteEvent { event: Some(event), key: None }).await.map_err(to_failure)?;
     Ok(format!("logged [{id}]"))
 }
 

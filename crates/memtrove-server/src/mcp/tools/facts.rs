@@ -2,7 +2,7 @@
 
 use super::{Outcome, cut, fitting, for_project, indented, read, share};
 use crate::mcp::McpServer;
-use crate::mcp::failure::told;
+use crate::mcp::failure::to_failure;
 use memtrove_core::memories::{Fact, FactQuery, Memory};
 use memtrove_core::parse_uuid;
 use memtrove_service::memories::Listed;
@@ -54,7 +54,7 @@ pub(super) async fn remember(server: &McpServer, arguments: &Value) -> Outcome {
                 body["confidence"] = confidence.into();
             }
             let caller = server.memories_caller();
-            let reply = server.services.memories.add_fact(&caller, &body, None).await.map_err(told)?;
+            let reply = server.services.memories.add_fact(&caller, &body, None).await.map_err(to_failure)?;
             let id = reply.body.pointer("/fact/id").and_then(Value::as_str).unwrap_or_default().to_owned();
             let what = match stated {
                 _ if reply.created => "remembered",
@@ -141,8 +141,8 @@ async fn facts(server: &McpServer, layers: Value, mut body: Value) -> Result<Lis
     body["layers"] = layers;
     body["identifiers"] = server.bound.identifiers();
     let (memories, caller) = (&server.services.memories, server.memories_caller());
-    let query = FactQuery::read(&body, memories.rules(), &caller).map_err(told)?;
-    memories.facts(&caller, query).await.map_err(told)
+    let query = FactQuery::read(&body, memories.rules(), &caller).map_err(to_failure)?;
+    memories.facts(&caller, query).await.map_err(to_failure)
 }
 
 fn line(memory: &Memory, chars: usize) -> String {

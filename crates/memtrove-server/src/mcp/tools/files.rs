@@ -2,7 +2,7 @@
 
 use super::{Outcome, cut, day, fitting, indented, internal, read, share_of};
 use crate::mcp::McpServer;
-use crate::mcp::failure::told;
+use crate::mcp::failure::to_failure;
 use memtrove_core::files::edits::TextEdit;
 use memtrove_core::files::{Code, EventQuery, FilePath, Patch, Precondition, Reasons};
 use memtrove_core::{Clock, Error, SystemClock};
@@ -32,7 +32,7 @@ pub(super) async fn call(server: &McpServer, tool: FileTool, arguments: &Value) 
         ToolCall::ListFiles(call) => list(server, &admitted(server).await?, call).await,
         ToolCall::LoadFile(call) => {
             let reader: Admitted<Reader> = admitted(server).await?;
-            let path = FilePath::parse(&call.path).map_err(told)?;
+            let path = FilePath::parse(&call.path).map_err(to_failure)?;
             let (_, document) = load(server, &reader, &path).await?;
             Ok(shown(&document.content).1)
         }
@@ -42,8 +42,8 @@ pub(super) async fn call(server: &McpServer, tool: FileTool, arguments: &Value) 
 }
 
 async fn admitted<R: Role>(server: &McpServer) -> Result<Admitted<R>, ToolFailure> {
-    let caller = server.files_caller().map_err(told)?;
-    server.services.files.admit(caller).await.map_err(told)
+    let caller = server.files_caller().map_err(to_failure)?;
+    server.services.files.admit(caller).await.map_err(to_failure)
 }
 
 /// Deletes a file, whatever its version.
@@ -52,22 +52,22 @@ pub(super) async fn delete(server: &McpServer, arguments: &Value) -> Outcome {
     let path = arguments.text("path", MAX_PATH_CHARS)?;
     let writer = admitted(server).await?;
     let request = DeleteFile {
-        path: counted("delete", FilePath::parse(&path)).map_err(told)?,
+        path: counted("delete", FilePath::parse(&path)).map_err(to_failure)?,
         precondition: Precondition::Star,
         reasons: reasons("memory_delete_file".to_owned())?,
         key: None,
     };
-    let deleted = server.services.files.delete(&writer, request).await.map_err(told)?;
+    let deleted = server.services.files.delete(&writer, request).await.map_err(to_failure)?;
     Ok(format!("deleted {}", deleted.path.as_str()))
 }
 
 fn reasons(reason: String) -> Result<Reasons, ToolFailure> {
-    Reasons::new(Some(reason), None).map_err(told)
+    Reasons::new(Some(reason), None).map_err(to_failure)
 }
 
 async fn recall(server: &McpServer, reader: &Admitted<Reader>, call: RecallCall) -> Outcome {
-    let query = EventQuery::of_words(&call.query, call.top_k.into()).map_err(told)?;
-    let found = server.services.files.search_events(reader, query).await.map_err(told)?;
+    let query = EventQuery::of_words(&call.query, call.top_k.into()).map_err(to_failure)?;
+    let found = server.services.files.search_events(reader, query).await.map_err(to_failure)?;
     if found.is_empty() {
         return Ok("no event has any of these words; events are written with memory_log_event".to_owned());
     }
@@ -88,7 +88,7 @@ async fn recall(server: &McpServer, reader: &Admitted<Reader>, call: RecallCall)
 
 async fn list(server: &McpServer, reader: &Admitted<Reader>, call: ListFilesCall) -> Outcome {
     let request = ListFiles { prefix: call.prefix, limit: Some(call.limit.into()), after: None };
-    let list = server.services.files.list(reader, request).await.map_err(told)?;
+    let list = server.services.files.list(reader, request).await.map_err(to_failure)?;
     if list.files.is_empty() {
         return Ok("no files".to_owned());
     }
@@ -104,7 +104,7 @@ async fn list(server: &McpServer, reader: &Admitted<Reader>, call: ListFilesCall
 }
 
 async fn write(server: &McpServer, writer: &Admitted<Writer>, call: WriteFileCall) -> Outcome {
-    let path = FilePath::parse(&call.path).map_err(told)?;
+    let path = FilePath::parse(&call.path).map_err(to_failure)?;
     let reasons = reasons(call.reason.unwrap_or_else(|| FileTool::WriteFile.name().to_owned()))?;
     let mut attempts = 0;
     loop {
@@ -129,20 +129,20 @@ async fn write(server: &McpServer, writer: &Admitted<Writer>, call: WriteFileCal
         match server.services.files.put(writer, request).await {
             Ok(_) => return Ok(format!("{done} {}", path.as_str())),
             Err(error) if attempts < ATTEMPTS && is_stale(&error) => {}
-            Err(error) => return Err(told(error)),
+            Err(error) => return Err(to_failure(error)),
         }
     }
 }
 
 async fn patch(server: &McpServer, writer: &Admitted<Writer>, call: PatchFileCall) -> Outcome {
-    let path = FilePath::parse(&call.path).map_err(told)?;
+    let path = FilePath::parse(&call.path).map_err(to_failure)?;
     let reasons = reasons(call.reason.unwrap_or_else(|| FileTool::PatchFile.name().to_owned()))?;
     let edits = call.edits.into_iter().map(|edit| TextEdit {
         old_text: edit.old_text,
         new_text: edit.new_text,
         occurrence: edit.occurrence,
     });
-    let patch = Patch::of_edits(edits.collect()).map_err(told)?;
+    let patch = Patch::of_edits(edits.collect()).map_err(to_failure)?;
     let mut attempts = 0;
     loop {
         let (etag, _) = load(server, writer, &path).await?;
@@ -157,7 +157,7 @@ async fn patch(server: &McpServer, writer: &Admitted<Writer>, call: PatchFileCal
         match server.services.files.patch(writer, request).await {
             Ok(_) => return Ok(format!("patched {}", path.as_str())),
             Err(error) if attempts < ATTEMPTS && is_stale(&error) => {}
-            Err(error) => return Err(told(error)),
+            Err(error) => return Err(to_failure(error)),
         }
     }
 }
@@ -167,11 +167,11 @@ async fn load(
     admitted: &Admitted<impl SeesFiles>,
     path: &FilePath,
 ) -> Result<(String, Envelope), ToolFailure> {
-    let file = server.services.files.get(admitted, path.clone()).await.map_err(told)?;
+    let file = server.services.files.get(admitted, path.clone()).await.map_err(to_failure)?;
     Ok((file.etag.to_string(), serde_json::from_str(&file.document).map_err(internal)?))
 }
 
 /// Whether somebody else was faster.
 fn is_stale(error: &Error) -> bool {
-    matches!(error, Error::Refused(refusal) if refusal.code == Code::EtagMismatch)
+    error.code == Code::EtagMismatch
 }

@@ -2,7 +2,7 @@
 
 use super::{Outcome, cut, day, facts, for_project, indented, read, share, share_of};
 use crate::mcp::McpServer;
-use crate::mcp::failure::{NO_MEMORY, told};
+use crate::mcp::failure::{NO_MEMORY, to_failure};
 use memtrove_core::memories::{Search, mirror};
 use memtrove_wire::tools::ToolFailure;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ pub(super) async fn remember(server: &McpServer, arguments: &Value) -> Outcome {
     let layer = if for_project(server, &arguments)? { "project" } else { "user" };
     let body = json!({"layer": layer, "identifiers": server.bound.identifiers(), "content": text});
     let caller = server.memories_caller();
-    let remembered = server.services.memories.remember(&caller, &body).await.map_err(told)?;
+    let remembered = server.services.memories.remember(&caller, &body).await.map_err(to_failure)?;
     let (what, id) =
         (if remembered.created { "remembered" } else { "already remembered" }, remembered.memory.id);
     Ok(format!("{what} [{id}]"))
@@ -42,8 +42,8 @@ pub(super) async fn recall(server: &McpServer, arguments: &Value) -> Outcome {
         "ranking": "score",
     });
     let (memories, caller) = (&server.services.memories, server.memories_caller());
-    let search = Search::read(&body, memories.rules(), &caller).map_err(told)?;
-    let found = memories.search(&caller, search).await.map_err(told)?;
+    let search = Search::read(&body, memories.rules(), &caller).map_err(to_failure)?;
+    let found = memories.search(&caller, search).await.map_err(to_failure)?;
     if found.hits.is_empty() {
         let advice = if threshold > 0.0 { "; other words or a lower min_score may find more" } else { "" };
         return Ok(format!("nothing found with a score of {threshold} or more{advice}"));
@@ -77,7 +77,7 @@ pub(super) async fn forget(server: &McpServer, arguments: &Value) -> Outcome {
                 "layers": server.bound.layers(),
                 "identifiers": server.bound.identifiers(),
             });
-            match memories.forget_words(&caller, &body).await.map_err(told)?.len() {
+            match memories.forget_words(&caller, &body).await.map_err(to_failure)?.len() {
                 0 => {
                     let mut gone = 0;
                     for fact in facts::shown_as(server, &text).await? {
@@ -112,7 +112,7 @@ async fn forget_id(server: &McpServer, id: &str) -> Result<usize, ToolFailure> {
     for id in ids {
         let mut gone = 0;
         for scope in scopes(server) {
-            gone += usize::from(memories.delete(&caller, &id, &scope, None).await.map_err(told)?);
+            gone += usize::from(memories.delete(&caller, &id, &scope, None).await.map_err(to_failure)?);
         }
         if gone > 0 {
             return Ok(gone);

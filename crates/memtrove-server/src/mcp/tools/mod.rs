@@ -7,7 +7,7 @@ mod files;
 mod memories;
 
 use super::McpServer;
-use super::failure::told;
+use super::failure::to_failure;
 use memtrove_core::Error;
 use memtrove_wire::tools::{Arguments, FileTool, ToolFailure};
 use serde_json::{Map, Value};
@@ -165,5 +165,5 @@ fn day(instant: &str) -> &str {
 }
 
 fn internal(error: impl std::fmt::Display) -> ToolFailure {
-    told(Error::Internal(error.to_string()))
+    to_failure(Error::internal(error.to_string()))
 }

@@ -60,7 +60,7 @@ pub(super) async fn bytes(
     headers: &HeaderMap,
 ) -> Result<Response, ApiError> {
     let (Some(size), Some(sha256)) = (attachment.size, &attachment.sha256) else {
-        return Err(Error::UploadInProgress.into());
+        return Err(Error::UPLOAD_IN_PROGRESS.into());
     };
     let etag = format!("\"{sha256}\"");
     if ranges::is_known(headers, &etag) {
@@ -141,7 +141,7 @@ fn not_satisfiable(size: u64) -> Result<Response> {
         existing_transfer_id: None,
     };
     let json = serde_json::to_vec(&body)
-        .map_err(|error| Error::Internal(format!("a response could not be written: {error}")))?;
+        .map_err(|error| Error::internal(format!("a response could not be written: {error}")))?;
     let range = header(&format!("bytes */{size}"))?;
     let headers = [(CONTENT_TYPE, JSON_UTF8), (CONTENT_RANGE, range)];
     Ok((StatusCode::RANGE_NOT_SATISFIABLE, headers, json).into_response())
@@ -150,7 +150,7 @@ fn not_satisfiable(size: u64) -> Result<Response> {
 /// A header of what was checked when it was stored.
 fn header(text: &str) -> Result<HeaderValue> {
     HeaderValue::from_str(text)
-        .map_err(|_| Error::Internal("an attachment has something that no header can carry".to_owned()))
+        .map_err(|_| Error::internal("an attachment has something that no header can carry".to_owned()))
 }
 
 #[cfg(test)]

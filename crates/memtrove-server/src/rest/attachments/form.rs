@@ -35,7 +35,7 @@ impl Form {
         let length = text(request.headers(), CONTENT_LENGTH).and_then(|text| text.parse().ok());
         let watch = Incoming::limit(&mut request, limit);
         if let Some(length) = length.filter(|length| *length > limit) {
-            return Err(Error::FileTooLarge { max_bytes, actual_bytes: length });
+            return Err(Error::file_too_large(max_bytes, length));
         }
         // Ours takes its place.
         DefaultBodyLimit::disable().apply(&mut request);
@@ -60,7 +60,7 @@ async fn read<T>(
     reading: impl Future<Output = Result<T, MultipartError>>,
 ) -> Result<T> {
     pace.wait(reading).await?.inspect(|_| watch.progress()).map_err(|_| match watch.stopped() {
-        Some(Stopped::TooLong(max_bytes)) => Error::TooLarge { max_bytes, actual_bytes: None },
+        Some(Stopped::TooLong(max_bytes)) => Error::too_large(max_bytes, None),
         Some(Stopped::Hoarded) => Error::bad_request("the head of a part is too long"),
         None => Error::bad_request("the body is not a whole form: it ends early, or is written wrongly"),
     })

@@ -54,7 +54,7 @@ impl Uploads {
     }
 
     fn place(&self, user: User) -> Result<UploadSlot> {
-        let full = || Error::Overloaded { retry_after_seconds: RETRY_SECONDS };
+        let full = || Error::overloaded(RETRY_SECONDS);
         let room = self.room.clone().try_acquire_owned().map_err(|_| full())?;
         let mut by_user = self.by_user();
         let count = by_user.get(&user).copied().unwrap_or_default();
@@ -115,6 +115,7 @@ fn given_up(why: impl Display) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use memtrove_core::Code;
     use std::future::{pending, ready};
 
     fn user(name: &str) -> User {
@@ -125,7 +126,7 @@ mod tests {
     fn no_more_than_so_many_come_at_a_time() {
         let uploads = Uploads::new(2);
         let (one, _two) = (uploads.place(user("a")).unwrap(), uploads.place(user("b")).unwrap());
-        assert!(matches!(uploads.place(user("c")), Err(Error::Overloaded { .. })));
+        assert!(matches!(uploads.place(user("c")), Err(Error { code: Code::Overloaded, .. })));
         drop(one);
         uploads.place(user("c")).unwrap();
     }
@@ -134,7 +135,7 @@ mod tests {
     fn nobody_takes_all_the_room() {
         let uploads = Uploads::new(64);
         let mut places: Vec<UploadSlot> = (0..PER_USER).map(|_| uploads.place(user("a")).unwrap()).collect();
-        assert!(matches!(uploads.place(user("a")), Err(Error::Overloaded { .. })));
+        assert!(matches!(uploads.place(user("a")), Err(Error { code: Code::Overloaded, .. })));
         assert_eq!(uploads.room.available_permits(), 64 - PER_USER, "who is refused takes no room");
         uploads.place(user("b")).unwrap();
         uploads.place((Tenant::listed("other".into()), "a".into())).unwrap();
@@ -182,7 +183,7 @@ mod tests {
         let begin = Instant::now();
         let given_up = pace.wait(pending::<()>()).await;
         assert!(
-            matches!(given_up, Err(Error::BadRequest(why)) if why.contains("nothing came for 30 seconds"))
+            matches!(given_up, Err(Error { code: Code::BadRequest, message: why, .. }) if why.contains("nothing came for 30 seconds"))
         );
         assert_eq!(begin.elapsed(), SILENCE);
 

@@ -4,7 +4,7 @@ use memtrove_core::Resource;
 
 /// Status, the headers that say something, and the body, byte for byte.
 async fn rendered(error: Error) -> String {
-    let response = ApiError(error).into_response();
+    let response = render(error);
     let mut text = response.status().to_string();
     for name in [WWW_AUTHENTICATE, RETRY_AFTER] {
         if let Some(value) = response.headers().get(&name) {
@@ -18,7 +18,7 @@ async fn rendered(error: Error) -> String {
 
 #[tokio::test]
 async fn invalid() {
-    let error = Error::Invalid(vec![
+    let error = Error::violations(vec![
         Violation { field: "limit".into(), message: "must be at most 200".into() },
         Violation { field: "title".into(), message: "must be at most 500 characters".into() },
     ]);
@@ -39,7 +39,7 @@ async fn bad_request() {
 
 #[tokio::test]
 async fn justification_required() {
-    let error = Error::JustificationRequired;
+    let error = Error::JUSTIFICATION_REQUIRED;
     insta::assert_snapshot!(rendered(error).await, @r#"
     400 Bad Request
     {"error":"Justification is required for admin operations","code":"JUSTIFICATION_REQUIRED"}
@@ -48,7 +48,7 @@ async fn justification_required() {
 
 #[tokio::test]
 async fn unauthorized() {
-    let error = Error::Unauthorized;
+    let error = Error::UNAUTHORIZED;
     insta::assert_snapshot!(rendered(error).await, @r#"
     401 Unauthorized
     www-authenticate: Bearer
@@ -76,7 +76,7 @@ async fn not_found() {
 
 #[tokio::test]
 async fn method_not_allowed() {
-    let error = Error::MethodNotAllowed;
+    let error = Error::METHOD_NOT_ALLOWED;
     insta::assert_snapshot!(rendered(error).await, @r#"
     405 Method Not Allowed
     {"error":"Method not allowed","code":"method_not_allowed"}
@@ -85,7 +85,7 @@ async fn method_not_allowed() {
 
 #[tokio::test]
 async fn conflict() {
-    let error = Error::Conflict("the conversation is not deleted".into());
+    let error = Error::conflict("the conversation is not deleted");
     insta::assert_snapshot!(rendered(error).await, @r#"
     409 Conflict
     {"error":"Conflict","code":"conflict","details":{"message":"the conversation is not deleted"}}
@@ -94,7 +94,7 @@ async fn conflict() {
 
 #[tokio::test]
 async fn transfer_already_pending() {
-    let error = Error::TransferAlreadyPending { existing: Uuid::from_u128(7) };
+    let error = Error::transfer_already_pending(Uuid::from_u128(7));
     insta::assert_snapshot!(rendered(error).await, @r#"
     409 Conflict
     {"error":"A pending ownership transfer already exists for this conversation","code":"TRANSFER_ALREADY_PENDING","existingTransferId":"00000000-0000-0000-0000-000000000007"}
@@ -103,7 +103,7 @@ async fn transfer_already_pending() {
 
 #[tokio::test]
 async fn too_large() {
-    let error = Error::TooLarge { max_bytes: 10, actual_bytes: Some(11) };
+    let error = Error::too_large(10, Some(11));
     insta::assert_snapshot!(rendered(error).await, @r#"
     413 Payload Too Large
     {"error":"Payload too large","code":"payload_too_large","details":{"maxBytes":10,"actualBytes":11}}
@@ -112,7 +112,7 @@ async fn too_large() {
 
 #[tokio::test]
 async fn too_large_by_an_unknown_amount() {
-    let error = Error::TooLarge { max_bytes: 10, actual_bytes: None };
+    let error = Error::too_large(10, None);
     insta::assert_snapshot!(rendered(error).await, @r#"
     413 Payload Too Large
     {"error":"Payload too large","code":"payload_too_large","details":{"maxBytes":10}}
@@ -121,7 +121,7 @@ async fn too_large_by_an_unknown_amount() {
 
 #[tokio::test]
 async fn unsupported_media_type() {
-    let error = Error::UnsupportedMediaType;
+    let error = Error::UNSUPPORTED_MEDIA_TYPE;
     insta::assert_snapshot!(rendered(error).await, @r#"
     415 Unsupported Media Type
     {"error":"Unsupported media type","code":"unsupported_media_type"}
@@ -130,7 +130,7 @@ async fn unsupported_media_type() {
 
 #[tokio::test]
 async fn timeout() {
-    let error = Error::Timeout;
+    let error = Error::TIMEOUT;
     insta::assert_snapshot!(rendered(error).await, @r#"
     504 Gateway Timeout
     {"error":"Request timed out","code":"timeout","details":{"message":"the request took too long; it may have been carried out, so repeat it with the same Idempotency-Key or look first"}}
@@ -139,7 +139,7 @@ async fn timeout() {
 
 #[tokio::test]
 async fn search_type_unavailable() {
-    let error = Error::SearchTypeUnavailable { requested: "semantic", available: vec!["fulltext", "auto"] };
+    let error = Error::search_type_unavailable("semantic", vec!["fulltext", "auto"]);
     insta::assert_snapshot!(rendered(error).await, @r#"
     501 Not Implemented
     {"error":"search_type_unavailable","message":"search type 'semantic' is not available","availableTypes":["fulltext","auto"]}
@@ -148,7 +148,7 @@ async fn search_type_unavailable() {
 
 #[tokio::test]
 async fn search_disabled() {
-    let error = Error::SearchDisabled;
+    let error = Error::SEARCH_DISABLED;
     insta::assert_snapshot!(rendered(error).await, @r#"
     501 Not Implemented
     {"error":"Search disabled","code":"search_store_disabled","details":{"message":"search is disabled on this server"}}
@@ -157,7 +157,7 @@ async fn search_disabled() {
 
 #[tokio::test]
 async fn semantic_search_unavailable() {
-    let error = Error::SemanticUnavailable("it answered 500".into());
+    let error = Error::semantic_unavailable("it answered 500");
     insta::assert_snapshot!(rendered(error).await, @r#"
     503 Service Unavailable
     retry-after: 5
@@ -167,7 +167,7 @@ async fn semantic_search_unavailable() {
 
 #[tokio::test]
 async fn prometheus_not_configured() {
-    let error = Error::PrometheusNotConfigured;
+    let error = Error::PROMETHEUS_NOT_CONFIGURED;
     insta::assert_snapshot!(rendered(error).await, @r#"
     501 Not Implemented
     {"error":"Prometheus not configured","code":"prometheus_not_configured","details":{"message":"no Prometheus server is configured: set prometheus.url"}}
@@ -176,7 +176,7 @@ async fn prometheus_not_configured() {
 
 #[tokio::test]
 async fn prometheus_unavailable() {
-    let error = Error::PrometheusUnavailable;
+    let error = Error::PROMETHEUS_UNAVAILABLE;
     insta::assert_snapshot!(rendered(error).await, @r#"
     503 Service Unavailable
     {"error":"Prometheus unavailable","code":"prometheus_unavailable","details":{"message":"the Prometheus server did not answer"}}
@@ -185,7 +185,7 @@ async fn prometheus_unavailable() {
 
 #[tokio::test]
 async fn overloaded() {
-    let error = Error::Overloaded { retry_after_seconds: 3 };
+    let error = Error::overloaded(3);
     insta::assert_snapshot!(rendered(error).await, @r#"
     503 Service Unavailable
     retry-after: 3
@@ -195,7 +195,7 @@ async fn overloaded() {
 
 #[tokio::test]
 async fn storage_unavailable() {
-    let error = Error::StorageUnavailable("the disk is full: free space in /var/lib/memtrove".into());
+    let error = Error::storage_unavailable("the disk is full: free space in /var/lib/memtrove");
     insta::assert_snapshot!(rendered(error).await, @r#"
     503 Service Unavailable
     retry-after: 5
@@ -205,7 +205,7 @@ async fn storage_unavailable() {
 
 #[tokio::test]
 async fn an_identity_provider_that_is_away_is_not_the_callers_fault() {
-    insta::assert_snapshot!(rendered(Error::IdentityProviderUnavailable).await, @r#"
+    insta::assert_snapshot!(rendered(Error::IDENTITY_PROVIDER_UNAVAILABLE).await, @r#"
     503 Service Unavailable
     retry-after: 5
     {"error":"Identity provider unavailable","code":"identity_provider_unavailable","details":{"message":"the identity provider cannot be reached, so nobody can sign in; try again later"}}
@@ -214,7 +214,7 @@ async fn an_identity_provider_that_is_away_is_not_the_callers_fault() {
 
 #[tokio::test]
 async fn internal_keeps_its_text_to_itself() {
-    let error = Error::Internal("row 7 of secrets".into());
+    let error = Error::internal("row 7 of secrets");
     insta::assert_snapshot!(rendered(error).await, @r#"
     500 Internal Server Error
     {"error":"Internal server error","code":"internal_error"}

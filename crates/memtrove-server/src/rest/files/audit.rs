@@ -1,7 +1,7 @@
 //! The audit trail: list, get, reconstruct.
 
 use super::extract::{JsonBody, Parameters, Scoped};
-use super::{FilesError, decode, json, push_text, written};
+use super::{ApiError, decode, json, push_text, written};
 use crate::rest::App;
 use crate::rest::extract::Segments;
 use axum::extract::State;
@@ -24,7 +24,7 @@ pub(in crate::rest) async fn list_audit(
     Scoped(caller): Scoped,
     query: Parameters,
     State(app): State<App>,
-) -> Result<Response, FilesError> {
+) -> Result<Response, ApiError> {
     let files = &app.0.services.files;
     let admitted = files.admit(caller).await?;
     query.refuse_unsupported(&["held"])?;
@@ -56,7 +56,7 @@ pub(in crate::rest) async fn get_audit(
     Segments((_, _, change_id)): Segments<(String, String, String)>,
     query: Parameters,
     State(app): State<App>,
-) -> Result<Response, FilesError> {
+) -> Result<Response, ApiError> {
     let files = &app.0.services.files;
     let admitted = files.admit(caller).await?;
     query.refuse_unsupported(&["held"])?;
@@ -72,7 +72,7 @@ pub(in crate::rest) async fn reconstruct_version(
     Scoped(caller): Scoped,
     State(app): State<App>,
     body: JsonBody,
-) -> Result<Response, FilesError> {
+) -> Result<Response, ApiError> {
     let files = &app.0.services.files;
     let admitted = files.admit(caller).await?;
     let version = files.reconstruct(&admitted, decode::reconstruct(&body.object()?)?).await?;

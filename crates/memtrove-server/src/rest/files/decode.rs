@@ -112,14 +112,14 @@ pub(super) fn reconstruct(request: &Map<String, Value>) -> Result<Reconstruct> {
     let version = match (body::text(request, "change_id")?, body::instant(request, "as_of_utc")?) {
         (Some(id), None) => WantedVersion::Of(ChangeId::parse(id)?),
         (None, Some(as_of)) => WantedVersion::AsOf(as_of),
-        _ => return Err(Error::refused(Code::InvalidRequest, "give either 'change_id' or 'as_of_utc'")),
+        _ => return Err(Error::new(Code::InvalidRequest, "give either 'change_id' or 'as_of_utc'")),
     };
     Ok(Reconstruct { path, version })
 }
 
 /// The members of a body, which must be an object.
 fn members(body: &Value) -> Result<&Map<String, Value>> {
-    body.as_object().ok_or_else(|| Error::refused(Code::InvalidRequest, "the body must be a JSON object"))
+    body.as_object().ok_or_else(|| Error::new(Code::InvalidRequest, "the body must be a JSON object"))
 }
 
 /// A path that stands in a body.

@@ -2,7 +2,7 @@
 
 use super::decode::{self, ChangeHeaders};
 use super::extract::{JsonBody, Parameters, Scoped, ScopedPrincipal, Target};
-use super::{FilesError, json, push_text, written};
+use super::{ApiError, json, push_text, written};
 use crate::rest::{App, IDEMPOTENCY_REPLAYED};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -25,7 +25,7 @@ pub(in crate::rest) async fn list_files(
     Scoped(caller): Scoped,
     query: Parameters,
     State(app): State<App>,
-) -> Result<Response, FilesError> {
+) -> Result<Response, ApiError> {
     let files = &app.0.services.files;
     let admitted = files.admit(caller).await?;
     let request = ListFiles {
@@ -54,7 +54,7 @@ pub(in crate::rest) async fn get_file(
     Target(path): Target,
     headers: HeaderMap,
     State(app): State<App>,
-) -> Result<Response, FilesError> {
+) -> Result<Response, ApiError> {
     let files = &app.0.services.files;
     let admitted = files.admit::<Reader>(caller).await?;
     let file = files.get(&admitted, path?).await?;
@@ -82,7 +82,7 @@ pub(in crate::rest) async fn put_file(
     headers: HeaderMap,
     State(app): State<App>,
     body: JsonBody,
-) -> Result<Response, FilesError> {
+) -> Result<Response, ApiError> {
     let files = &app.0.services.files;
     let admitted = files.admit(caller).await?;
     let request = counted("put", decode::put_file(path?, body.value()?, ChangeHeaders::of(&headers)?))?;
@@ -106,7 +106,7 @@ pub(in crate::rest) async fn patch_file(
     headers: HeaderMap,
     State(app): State<App>,
     body: JsonBody,
-) -> Result<Response, FilesError> {
+) -> Result<Response, ApiError> {
     let files = &app.0.services.files;
     let admitted = files.admit(caller).await?;
     let request = counted("patch", decode::patch_file(path?, &body.value()?, ChangeHeaders::of(&headers)?))?;
@@ -114,8 +114,8 @@ pub(in crate::rest) async fn patch_file(
 }
 
 /// Says of `…/files` and `…/files/` that a path is missing.
-pub(in crate::rest) async fn no_path(Scoped(_): Scoped, Target(path): Target) -> FilesError {
-    FilesError(path.err().unwrap_or(Error::MethodNotAllowed))
+pub(in crate::rest) async fn no_path(Scoped(_): Scoped, Target(path): Target) -> ApiError {
+    ApiError(path.err().unwrap_or(Error::METHOD_NOT_ALLOWED))
 }
 
 /// Assembles a context from files, in the order they are named, and from memories that are searched for, as far as the
@@ -128,7 +128,7 @@ pub(in crate::rest) async fn assemble_context(
     ScopedPrincipal(caller, principal): ScopedPrincipal,
     State(app): State<App>,
     body: JsonBody,
-) -> Result<Response, FilesError> {
+) -> Result<Response, ApiError> {
     let Services { files, memories, .. } = &app.0.services;
     let (user, request_id) = (caller.scope.user().clone(), caller.request_id.clone());
     let admitted = files.admit(caller).await?;
@@ -163,12 +163,12 @@ pub(in crate::rest) async fn assemble_context(
     Ok(written(StatusCode::OK, json))
 }
 
-fn answer(file: WrittenFile) -> Result<Response, FilesError> {
+fn answer(file: WrittenFile) -> Result<Response, ApiError> {
     answered(stored(&file.etag, &file.document, file.replayed), &file.etag, file.replayed)
 }
 
 /// The answer to a change, with the headers that tell its version, and whether it was given before.
-pub(super) fn answered(response: Response, etag: &str, replayed: bool) -> Result<Response, FilesError> {
+pub(super) fn answered(response: Response, etag: &str, replayed: bool) -> Result<Response, ApiError> {
     let mut response = with_etag(response, etag)?;
     if replayed {
         response.headers_mut().insert(IDEMPOTENCY_REPLAYED, HeaderValue::from_static("true"));
@@ -187,8 +187,8 @@ fn stored(etag: &str, document: &str, replayed: bool) -> Response {
     written(StatusCode::OK, json)
 }
 
-fn with_etag(mut response: Response, etag: &str) -> Result<Response, FilesError> {
-    let value = HeaderValue::from_str(etag).map_err(|error| Error::Internal(error.to_string()))?;
+fn with_etag(mut response: Response, etag: &str) -> Result<Response, ApiError> {
+    let value = HeaderValue::from_str(etag).map_err(|error| Error::internal(error.to_string()))?;
     response.headers_mut().insert(ETAG, value);
     Ok(response)
 }

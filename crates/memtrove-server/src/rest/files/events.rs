@@ -1,7 +1,7 @@
 //! Events: write, search.
 
 use super::extract::{JsonBody, Scoped};
-use super::{FilesError, decode, written};
+use super::{ApiError, decode, written};
 use crate::rest::extract::header;
 use crate::rest::{App, IDEMPOTENCY_REPLAYED};
 use axum::extract::State;
@@ -23,7 +23,7 @@ pub(in crate::rest) async fn write_event(
     headers: HeaderMap,
     State(app): State<App>,
     body: JsonBody,
-) -> Result<Response, FilesError> {
+) -> Result<Response, ApiError> {
     let files = &app.0.services.files;
     let admitted = files.admit(caller).await?;
     let key = header(&headers, "Idempotency-Key")?;
@@ -45,7 +45,7 @@ pub(in crate::rest) async fn search_events(
     Scoped(caller): Scoped,
     State(app): State<App>,
     body: JsonBody,
-) -> Result<Response, FilesError> {
+) -> Result<Response, ApiError> {
     let files = &app.0.services.files;
     let admitted = files.admit(caller).await?;
     let query = EventQuery::read(&body.optional_object()?)?;

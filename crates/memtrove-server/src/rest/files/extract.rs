@@ -1,16 +1,16 @@
 //! What handlers of the files surface read: the scope, the path, the query, the body.
 
-use super::FilesError;
+use super::ApiError;
 use crate::rest::App;
 use crate::rest::extract::header;
 use crate::shell::access::Noted;
-use crate::shell::request_id;
+use crate::shell::request_id::RequestId;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
-use memtrove_core::files::{Code, FilePath, Refusal, ScopedCaller, body, path};
+use memtrove_core::files::{Code, FilePath, ScopedCaller, body, path};
 use memtrove_core::identity::Principal;
 use memtrove_core::{Error, Result, Timestamp};
 use serde_json::{Map, Value};
@@ -18,24 +18,13 @@ use serde_json::{Map, Value};
 /// Segments before the part of a path that differs: "", v1, tenants, {tenant}, users, {user}.
 const BEFORE_OPERATION: usize = 6;
 
-/// Whoever presented valid credentials, for routes that name no scope.
-pub(in crate::rest) struct Identified(pub Principal);
-
-impl FromRequestParts<App> for Identified {
-    type Rejection = FilesError;
-
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, FilesError> {
-        Ok(Self(app.0.authenticator.authenticate(&parts.headers).await?))
-    }
-}
-
 /// Somebody who may act on the scope of the path.
 pub(in crate::rest) struct Scoped(pub ScopedCaller);
 
 impl FromRequestParts<App> for Scoped {
-    type Rejection = FilesError;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, FilesError> {
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         ScopedPrincipal::from_request_parts(parts, app).await.map(|ScopedPrincipal(caller, _)| Self(caller))
     }
 }
@@ -44,9 +33,9 @@ impl FromRequestParts<App> for Scoped {
 pub(in crate::rest) struct ScopedPrincipal(pub ScopedCaller, pub Principal);
 
 impl FromRequestParts<App> for ScopedPrincipal {
-    type Rejection = FilesError;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, FilesError> {
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         // From the raw target: ids are decoded once, here, whatever the router does.
         let mut segments = parts.uri.path().split('/').skip(3);
         let (tenant, user) = (segments.next().unwrap_or_default(), segments.nth(1).unwrap_or_default());
@@ -62,7 +51,7 @@ impl FromRequestParts<App> for ScopedPrincipal {
         let principal = authenticator.authenticate_in(&parts.headers, &tenant).await?;
         let user = path::scope_id(user)?;
         let service_id = header(&parts.headers, "X-Service-Id")?;
-        let request_id = request_id::current().unwrap_or_default();
+        let request_id = RequestId::of(&parts.extensions);
         let caller = ScopedCaller::enter(&principal, user, service_id.as_deref(), request_id)?;
         let scope = &caller.scope;
         Noted::write(&parts.extensions, scope.tenant().as_str(), scope.user().as_str(), &caller.actor);
@@ -74,9 +63,9 @@ impl FromRequestParts<App> for ScopedPrincipal {
 pub(in crate::rest) struct Target(pub Result<FilePath>);
 
 impl<S: Send + Sync> FromRequestParts<S> for Target {
-    type Rejection = FilesError;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, FilesError> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         let raw = parts.uri.path().splitn(BEFORE_OPERATION + 2, '/').nth(BEFORE_OPERATION + 1);
         // Kept for the handler, which asks for the role first.
         Ok(Self(FilePath::from_encoded(raw.unwrap_or_default())))
@@ -87,9 +76,9 @@ impl<S: Send + Sync> FromRequestParts<S> for Target {
 pub(in crate::rest) struct Parameters(Vec<(String, String)>);
 
 impl<S: Send + Sync> FromRequestParts<S> for Parameters {
-    type Rejection = FilesError;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, FilesError> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         let query = parts.uri.query().unwrap_or_default();
         // Bytes that are no text become replacement characters, which no rule below takes for anything else.
         Ok(Self(serde_urlencoded::from_str(query).unwrap_or_default()))
@@ -112,14 +101,14 @@ impl Parameters {
             None => Ok(()),
             Some((name, _)) => {
                 let message = format!("'{name}' is not supported yet: leave it out");
-                Err(Refusal::new(Code::InvalidRequest, message).with("field", name).into())
+                Err(Error::new(Code::InvalidRequest, message).with_text("field", name))
             }
         }
     }
 
     /// A whole number; whatever is wrong with it is an invalid limit.
     pub fn limit(&self, name: &str) -> Result<Option<i64>> {
-        let wrong = || Error::refused(Code::InvalidLimit, format!("'{name}' must be one whole number"));
+        let wrong = || Error::new(Code::InvalidLimit, format!("'{name}' must be one whole number"));
         let text = self.text(name).map_err(|_| wrong())?;
         text.map(|text| text.parse().map_err(|_| wrong())).transpose()
     }
@@ -144,15 +133,15 @@ impl Parameters {
 pub(in crate::rest) struct JsonBody(Result<Bytes>);
 
 impl<S: Send + Sync> FromRequest<S> for JsonBody {
-    type Rejection = FilesError;
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, FilesError> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let is_json = is_json(request.headers());
         Ok(Self(match Bytes::from_request(request, state).await {
             Ok(bytes) if bytes.is_empty() || is_json => Ok(bytes),
-            Ok(_) => Err(Error::UnsupportedMediaType),
+            Ok(_) => Err(Error::UNSUPPORTED_MEDIA_TYPE),
             // Whether the limit was hit is the shell's to know, and then it answers in our place.
-            Err(_) => Err(Error::refused(Code::InvalidJson, "the body could not be read to its end")),
+            Err(_) => Err(Error::new(Code::InvalidJson, "the body could not be read to its end")),
         }))
     }
 }

@@ -1,10 +1,10 @@
 //! Making anew what searches look at, and how far that is.
 
-use super::extract::{Identified, JsonBody, Scoped};
-use super::{FilesError, json};
+use super::extract::{JsonBody, Scoped};
+use super::{ApiError, json};
 use crate::rest::App;
 use crate::rest::admin::JUSTIFICATION_HEADER;
-use crate::rest::extract::{Segments, header};
+use crate::rest::extract::{Authenticated, Segments, header};
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
@@ -19,7 +19,7 @@ use memtrove_wire::files as wire;
 pub(in crate::rest) async fn reindex_events(
     Scoped(caller): Scoped,
     State(app): State<App>,
-) -> Result<Response, FilesError> {
+) -> Result<Response, ApiError> {
     let files = &app.0.services.files;
     let job_id = files.reindex_scope(&files.admit(caller).await?).await?;
     Ok(json(StatusCode::ACCEPTED, &wire::JobStarted { job_id }))
@@ -30,11 +30,11 @@ pub(in crate::rest) async fn reindex_events(
     request_body = Option<wire::ReindexRequest>,
     responses((status = 202, description = "The job", body = wire::JobStarted)))]
 pub(in crate::rest) async fn reindex_tenant(
-    Identified(principal): Identified,
+    Authenticated(principal): Authenticated,
     headers: HeaderMap,
     State(app): State<App>,
     body: JsonBody,
-) -> Result<Response, FilesError> {
+) -> Result<Response, ApiError> {
     let members = body.optional_object()?;
     let principal = match body::text(&members, "tenant_id")?.filter(|tenant| !tenant.is_empty()) {
         Some(tenant) => app.0.authenticator.authenticate_in(&headers, tenant).await?,
@@ -45,7 +45,7 @@ pub(in crate::rest) async fn reindex_tenant(
     let job_id = match body::text(&members, "target")?.unwrap_or("events") {
         "events" => services.files.reindex_tenant(&principal, justification.as_deref()).await?,
         "embeddings" => services.vectors.reindex(&principal, justification.as_deref()).await?,
-        _ => return Err(Error::refused(Code::InvalidRequest, "target must be events or embeddings").into()),
+        _ => return Err(Error::new(Code::InvalidRequest, "target must be events or embeddings").into()),
     };
     Ok(json(StatusCode::ACCEPTED, &wire::JobStarted { job_id }))
 }
@@ -55,10 +55,10 @@ pub(in crate::rest) async fn reindex_tenant(
     params(("job_id" = uuid::Uuid, Path, description = "The job")),
     responses((status = 200, description = "The job", body = wire::Job)))]
 pub(in crate::rest) async fn get_job(
-    Identified(principal): Identified,
+    Authenticated(principal): Authenticated,
     Segments(job_id): Segments<String>,
     State(app): State<App>,
-) -> Result<Response, FilesError> {
+) -> Result<Response, ApiError> {
     let job = app.0.services.files.job(&principal, &job_id).await?;
     let body = wire::Job {
         job_id: job.id,

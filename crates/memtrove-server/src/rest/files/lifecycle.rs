@@ -1,16 +1,16 @@
 //! Retention and forget.
 
 use super::extract::{JsonBody, Scoped};
-use super::{FilesError, json};
+use super::{ApiError, json};
 use crate::rest::App;
 use crate::rest::admin::JUSTIFICATION_HEADER;
+use crate::rest::extract::Authenticated;
 use crate::rest::extract::header;
-use crate::rest::memories::extract::Authenticated;
-use crate::rest::memories::{MemoriesError, respond};
-use crate::shell::request_id;
+use crate::rest::memories::respond;
+use crate::shell::request_id::RequestId;
 use axum::extract::State;
 use axum::response::Response;
-use http::{HeaderMap, StatusCode};
+use http::{Extensions, HeaderMap, StatusCode};
 use memtrove_core::files::retention::Retention;
 use memtrove_core::files::{ScopedCaller, body};
 use memtrove_core::identity::is_user_id;
@@ -30,7 +30,7 @@ pub(in crate::rest) async fn apply_retention(
     State(app): State<App>,
     headers: HeaderMap,
     body: JsonBody,
-) -> Result<Response, FilesError> {
+) -> Result<Response, ApiError> {
     let files = &app.0.services.files;
     let admitted = files.admit(caller).await?;
     let request = Retention::read(&body.object()?)?;
@@ -56,7 +56,7 @@ pub(in crate::rest) async fn apply_retention(
 pub(in crate::rest) async fn forget_user(
     Scoped(caller): Scoped,
     State(app): State<App>,
-) -> Result<Response, FilesError> {
+) -> Result<Response, ApiError> {
     Ok(json(StatusCode::OK, &forget(&app, caller).await?))
 }
 
@@ -67,16 +67,17 @@ pub(in crate::rest) async fn forget_user(
 pub(in crate::rest) async fn forget_user_by_id(
     Authenticated(principal): Authenticated,
     headers: HeaderMap,
+    extensions: Extensions,
     State(app): State<App>,
     body: JsonBody,
-) -> Result<Response, MemoriesError> {
+) -> Result<Response, ApiError> {
     let members = body.object()?;
     let user = body::text(&members, "userId")?.unwrap_or_default();
     if !is_user_id(user) {
         return Err(Error::invalid("userId", "must be 1..255 characters, not blank").into());
     }
     let service_id = header(&headers, "X-Service-Id")?;
-    let request_id = request_id::current().unwrap_or_default();
+    let request_id = RequestId::of(&extensions);
     let caller = ScopedCaller::enter(&principal, user.to_owned(), service_id.as_deref(), request_id)?;
     Ok(respond(StatusCode::OK, &forget(&app, caller).await?))
 }

@@ -3,14 +3,16 @@
 pub(super) mod audit;
 mod decode;
 pub(super) mod documents;
-mod error;
+pub(crate) mod error;
 pub(super) mod events;
 pub(super) mod extract;
 pub(super) mod jobs;
 pub(super) mod lifecycle;
 pub(super) mod removal;
 
-pub use error::{FilesError, FilesErrorBody};
+pub use error::FilesErrorBody;
+
+use crate::rest::error::ApiError;
 
 use crate::rest::error::JSON_UTF8;
 use axum::response::{IntoResponse, Response};
@@ -24,7 +26,7 @@ fn json<T: Serialize>(status: StatusCode, body: &T) -> Response {
     match serde_json::to_vec(body) {
         Ok(bytes) => written(status, bytes),
         Err(error) => {
-            FilesError(Error::Internal(format!("a response could not be written: {error}"))).into_response()
+            ApiError(Error::internal(format!("a response could not be written: {error}"))).into_response()
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::decode::{self, ChangeHeaders};
 use super::documents::answered;
 use super::extract::{JsonBody, Scoped};
-use super::{FilesError, push_text, written};
+use super::{ApiError, push_text, written};
 use crate::rest::App;
 use axum::extract::State;
 use axum::response::Response;
@@ -25,7 +25,7 @@ pub(in crate::rest) async fn delete_file(
     headers: HeaderMap,
     State(app): State<App>,
     body: JsonBody,
-) -> Result<Response, FilesError> {
+) -> Result<Response, ApiError> {
     let files = &app.0.services.files;
     let admitted = files.admit(caller).await?;
     let request = counted("delete", decode::delete_file(&body.value()?, ChangeHeaders::of(&headers)?))?;
@@ -55,7 +55,7 @@ pub(in crate::rest) async fn move_file(
     headers: HeaderMap,
     State(app): State<App>,
     body: JsonBody,
-) -> Result<Response, FilesError> {
+) -> Result<Response, ApiError> {
     let files = &app.0.services.files;
     let admitted = files.admit(caller).await?;
     let request = counted("move", decode::move_file(&body.value()?, ChangeHeaders::of(&headers)?))?;

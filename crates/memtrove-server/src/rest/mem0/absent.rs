@@ -1,12 +1,12 @@
 //! What the hosted service of mem0 has or had besides: it needs a language model, is about its accounts, or is what older clients
 //! call. Each says so.
 
-use super::Mem0Error;
+use super::ApiError;
 use super::extract::Called;
 use http::Uri;
 use memtrove_core::Error;
+use memtrove_core::memories::Code;
 use memtrove_core::memories::mem0::needs_a_model;
-use memtrove_core::memories::{Code, Refusal};
 
 /// The routes, any method of which is answered here.
 pub(in crate::rest) const ROUTES: [&str; 16] = [
@@ -29,7 +29,7 @@ pub(in crate::rest) const ROUTES: [&str; 16] = [
 ];
 
 /// Says why something is not here.
-pub(in crate::rest) async fn absent(Called(_): Called, uri: Uri) -> Mem0Error {
+pub(in crate::rest) async fn absent(Called(_): Called, uri: Uri) -> ApiError {
     let path = uri.path();
     let is = |part: &str| path.contains(part);
     if is("/exports/") || is("/summary/") || is("/profile") {
@@ -50,6 +50,6 @@ pub(in crate::rest) async fn absent(Called(_): Called, uri: Uri) -> Mem0Error {
     } else {
         "there are no organizations and projects here; the API key says whose memories these are"
     };
-    let refusal = Refusal::new(Code::InvalidRequest, message).with("reason", "not_offered");
-    Error::from(refusal).into()
+    let refusal = Error::new(Code::InvalidRequest, message).with("reason", "not_offered");
+    refusal.into()
 }

@@ -1,14 +1,14 @@
 //! Many memories at once. All of them must be there, and all changes possible, before the first is touched.
 
 use super::extract::{Called, JsonBody};
-use super::{Mem0Error, Mem0ErrorBody, now, said};
+use super::{ApiError, Mem0ErrorBody, now, said};
 use crate::rest::App;
 use axum::extract::State;
 use axum::response::Response;
 use memtrove_core::memories::mem0::Update;
 use memtrove_core::memories::members::Members;
-use memtrove_core::memories::{Code, MemoryId, Refusal};
-use memtrove_core::{Result, parse_uuid};
+use memtrove_core::memories::{Code, MemoryId};
+use memtrove_core::{Error, Result, parse_uuid};
 use memtrove_wire::mem0 as wire;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ pub(in crate::rest) async fn batch_update(
     Called(caller): Called,
     State(app): State<App>,
     body: JsonBody,
-) -> Result<Response, Mem0Error> {
+) -> Result<Response, ApiError> {
     let (memories, body, at) = (&app.0.services.memories, body.value()?, now());
     let (mut updates, mut named) = (Vec::new(), BTreeSet::new());
     for item in items(&body)? {
@@ -55,7 +55,7 @@ pub(in crate::rest) async fn batch_delete(
     Called(caller): Called,
     State(app): State<App>,
     body: JsonBody,
-) -> Result<Response, Mem0Error> {
+) -> Result<Response, ApiError> {
     let (memories, body) = (&app.0.services.memories, body.value()?);
     let mut ids = BTreeSet::new();
     for item in items(&body)? {
@@ -75,7 +75,7 @@ fn items(body: &Value) -> Result<Vec<Members<'_>>> {
     let members = Members::body(body)?;
     let items = members.required("memories", members.items("memories"))?;
     if items.len() > MOST {
-        return Err(Refusal::too_long(Code::BatchTooLarge, MOST, items.len()).into());
+        return Err(Error::too_long(Code::BatchTooLarge, MOST, items.len()));
     }
     let mut read = Vec::with_capacity(items.len());
     for item in items {
@@ -90,5 +90,5 @@ fn items(body: &Value) -> Result<Vec<Members<'_>>> {
 /// The id of an item: by what it is, not by how it is spelled.
 fn id(item: Members<'_>) -> Result<MemoryId> {
     let id = item.required("memory_id", item.text("memory_id"))?;
-    parse_uuid(id).map(MemoryId).ok_or_else(|| Refusal::not_found().into())
+    parse_uuid(id).map(MemoryId).ok_or_else(Error::no_such_memory)
 }

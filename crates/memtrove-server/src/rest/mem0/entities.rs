@@ -2,14 +2,14 @@
 
 use super::extract::{Called, Parameters};
 use super::params::{EntityPageParameters, members};
-use super::{Mem0Error, Paging, respond, said};
+use super::{ApiError, Paging, respond, said};
 use crate::rest::App;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
+use memtrove_core::memories::Code;
 use memtrove_core::memories::mem0::{Entities, Entity};
 use memtrove_core::memories::members::Members;
-use memtrove_core::memories::{Code, Refusal};
 use memtrove_core::{Error, Result};
 use memtrove_wire::mem0 as wire;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ pub(in crate::rest) async fn entities(
     Called(caller): Called,
     Parameters(params): Parameters,
     State(app): State<App>,
-) -> Result<Response, Mem0Error> {
+) -> Result<Response, ApiError> {
     let body = Value::Object(members(&params, &["page", "page_size"])?);
     let paging = Members::body(&body)?;
     let paging = Paging {
@@ -49,10 +49,10 @@ pub(in crate::rest) async fn delete_entity(
     Called(caller): Called,
     path: Result<Path<(String, String)>, PathRejection>,
     State(app): State<App>,
-) -> Result<Response, Mem0Error> {
+) -> Result<Response, ApiError> {
     let not_found = || {
         let message = "memories are about a user, an agent, an app or a run, and about nothing else";
-        Error::from(Refusal::new(Code::MemoryNotFound, message))
+        Error::new(Code::MemoryNotFound, message)
     };
     // What cannot be decoded names nobody.
     let Path((kind, id)) = path.map_err(|_| not_found())?;

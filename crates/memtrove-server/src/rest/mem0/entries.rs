@@ -1,14 +1,14 @@
 //! One memory at a time: add, get, update, delete.
 
 use super::extract::{Called, Id, JsonBody, Parameters};
-use super::{Mem0Error, Mem0ErrorBody, now, respond, said, shown};
+use super::{ApiError, Mem0ErrorBody, now, respond, said, shown};
 use crate::rest::App;
 use axum::extract::State;
 use axum::response::Response;
 use memtrove_core::memories::mem0::{Add, Update};
 use memtrove_core::memories::members::Members;
 use memtrove_core::memories::params::Params;
-use memtrove_core::memories::{Code, MemoryCaller, Refusal};
+use memtrove_core::memories::{Code, MemoryCaller};
 use memtrove_core::{Error, Result};
 use memtrove_service::memories::Memories;
 use memtrove_wire::mem0 as wire;
@@ -23,7 +23,7 @@ pub(in crate::rest) async fn add(
     Called(caller): Called,
     State(app): State<App>,
     body: JsonBody,
-) -> Result<Response, Mem0Error> {
+) -> Result<Response, ApiError> {
     Ok(respond(&add_all(&app.0.services.memories, &caller, &body.value()?).await?))
 }
 
@@ -35,7 +35,7 @@ pub(in crate::rest) async fn get(
     Called(caller): Called,
     Id(id): Id,
     State(app): State<App>,
-) -> Result<Response, Mem0Error> {
+) -> Result<Response, ApiError> {
     Ok(respond(&shown(&app.0.services.memories.get(&caller, &id, &[]).await?)))
 }
 
@@ -50,7 +50,7 @@ pub(in crate::rest) async fn update(
     Id(id): Id,
     State(app): State<App>,
     body: JsonBody,
-) -> Result<Response, Mem0Error> {
+) -> Result<Response, ApiError> {
     let body = body.value()?;
     Ok(respond(&update_one(&app.0.services.memories, &caller, &id, &body).await?))
 }
@@ -65,12 +65,12 @@ pub(in crate::rest) async fn delete(
     Id(id): Id,
     Parameters(params): Parameters,
     State(app): State<App>,
-) -> Result<Response, Mem0Error> {
+) -> Result<Response, ApiError> {
     let linked = Params::new(&params)?.one("delete_linked")?;
     let linked = match linked.map(str::to_ascii_lowercase).as_deref() {
         None | Some("false") => false,
         Some("true") => true,
-        Some(_) => return Err(Error::from(Refusal::field("delete_linked", "must be true or false")).into()),
+        Some(_) => return Err(Error::field("delete_linked", "must be true or false").into()),
     };
     delete_one(&app.0.services.memories, &caller, &id, linked).await?;
     Ok(said("Memory deleted successfully!"))
@@ -120,14 +120,14 @@ pub(super) async fn delete_one(
     let memory = memories.get(caller, id, &[]).await?;
     let mut absorbed = if linked { memory.lineage.consolidated_from.clone() } else { Vec::new() };
     if !memories.delete(caller, id, &[], None).await? {
-        return Err(Refusal::not_found().into());
+        return Err(Error::no_such_memory());
     }
     while let Some(next) = absorbed.pop() {
         let id = next.to_string();
         // One that was restored since is on its own again; one that is gone leads nowhere.
         let older = match memories.get(caller, &id, &[]).await {
             Ok(older) => older,
-            Err(Error::MemoryRefused(refusal)) if refusal.code == Code::MemoryNotFound => continue,
+            Err(Error { code: Code::MemoryNotFound, .. }) => continue,
             Err(error) => return Err(error),
         };
         if older.lineage.superseded_by.is_some() {

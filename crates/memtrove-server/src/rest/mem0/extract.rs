@@ -1,6 +1,6 @@
 //! What handlers of the mem0 API read. Its clients send their API key as `Authorization: Token …`.
 
-use super::Mem0Error;
+use super::ApiError;
 use crate::auth::X_API_KEY;
 use crate::rest::App;
 use crate::rest::memories::extract::caller;
@@ -18,11 +18,11 @@ pub(super) use crate::rest::memories::extract::{Id, JsonBody, Parameters};
 pub(in crate::rest) struct Called(pub MemoryCaller);
 
 impl FromRequestParts<App> for Called {
-    type Rejection = Mem0Error;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Mem0Error> {
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let headers = with_key(&parts.headers)?;
-        Ok(Self(caller(&headers, app).await?))
+        Ok(Self(caller(&headers, &parts.extensions, app).await?))
     }
 }
 
@@ -37,9 +37,9 @@ fn with_key(headers: &HeaderMap) -> Result<Cow<'_, HeaderMap>> {
     if !scheme.eq_ignore_ascii_case(SCHEME.as_bytes()) {
         return Ok(Cow::Borrowed(headers));
     }
-    let key = HeaderValue::from_bytes(key.trim_ascii()).map_err(|_| Error::Unauthorized)?;
+    let key = HeaderValue::from_bytes(key.trim_ascii()).map_err(|_| Error::UNAUTHORIZED)?;
     if headers.get(X_API_KEY).is_some_and(|other| *other != key) {
-        return Err(Error::Unauthorized);
+        return Err(Error::UNAUTHORIZED);
     }
     let mut headers = headers.clone();
     headers.remove(AUTHORIZATION);

@@ -1,7 +1,7 @@
 //! What a memory said, and when.
 
 use super::extract::{Called, Id};
-use super::{Mem0Error, respond};
+use super::{ApiError, respond};
 use crate::rest::App;
 use axum::extract::State;
 use axum::response::Response;
@@ -20,7 +20,7 @@ pub(in crate::rest) async fn history(
     Called(caller): Called,
     Id(id): Id,
     State(app): State<App>,
-) -> Result<Response, Mem0Error> {
+) -> Result<Response, ApiError> {
     Ok(respond(&events(&app.0.services.memories, &caller, &id).await?))
 }
 

@@ -8,7 +8,7 @@ pub(super) mod absent;
 pub(super) mod batch;
 pub(super) mod entities;
 pub(super) mod entries;
-mod error;
+pub(crate) mod error;
 mod extract;
 pub(super) mod history;
 mod params;
@@ -16,7 +16,9 @@ pub(super) mod published;
 pub(super) mod search;
 pub(super) mod system;
 
-pub use error::{Mem0Error, Mem0ErrorBody};
+pub use error::Mem0ErrorBody;
+
+use crate::rest::error::ApiError;
 
 use super::memories;
 use axum::response::Response;

@@ -1,10 +1,9 @@
 //! The query parameters of the mem0 API: described, and read as the members of a body.
 #![allow(dead_code, reason = "describes parameters in the OpenAPI document; nothing makes these types")]
 
-use memtrove_core::Result;
-use memtrove_core::memories::Refusal;
 use memtrove_core::memories::mem0::Entity;
 use memtrove_core::memories::params::Params;
+use memtrove_core::{Error, Result};
 use serde_json::{Map, Value};
 use utoipa::IntoParams;
 
@@ -58,7 +57,7 @@ pub(super) fn members(params: &[(String, String)], numbers: &[&str]) -> Result<M
     if let Some((unknown, _)) = params.iter().find(|(name, _)| !known(name)) {
         let problem =
             "is not known here; name user_id, agent_id, app_id or run_id as parameters of their own";
-        return Err(Refusal::field(unknown.replace('\0', "\u{fffd}"), problem).into());
+        return Err(Error::field(unknown.replace('\0', "\u{fffd}"), problem));
     }
     Params::new(params)?.members(&ids, numbers)
 }

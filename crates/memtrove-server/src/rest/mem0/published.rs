@@ -5,7 +5,7 @@ use super::extract::{Called, Id, JsonBody, Parameters};
 use super::history;
 use super::params::{EntityParameters, PageParameters, members};
 use super::search::{self, delete_with, page};
-use super::{Mem0Error, Mem0ErrorBody, respond, said};
+use super::{ApiError, Mem0ErrorBody, respond, said};
 use crate::rest::App;
 use axum::extract::State;
 use axum::response::Response;
@@ -21,7 +21,7 @@ pub(in crate::rest) async fn create_memories(
     caller: Called,
     app: State<App>,
     body: JsonBody,
-) -> Result<Response, Mem0Error> {
+) -> Result<Response, ApiError> {
     entries::add(caller, app, body).await
 }
 
@@ -33,7 +33,7 @@ pub(in crate::rest) async fn get_memories(
     Called(caller): Called,
     Parameters(params): Parameters,
     State(app): State<App>,
-) -> Result<Response, Mem0Error> {
+) -> Result<Response, ApiError> {
     let body = members(&params, &["page", "page_size"])?;
     let page = page(&app.0.services.memories, &caller, body, "/memories").await?;
     Ok(respond(&json!({"results": page["results"], "count": page["count"]})))
@@ -47,7 +47,7 @@ pub(in crate::rest) async fn delete_memories(
     Called(caller): Called,
     Parameters(params): Parameters,
     State(app): State<App>,
-) -> Result<Response, Mem0Error> {
+) -> Result<Response, ApiError> {
     delete_with(&app.0.services.memories, &caller, &params).await?;
     Ok(said("All relevant memories deleted"))
 }
@@ -60,7 +60,7 @@ pub(in crate::rest) async fn get_memory(
     caller: Called,
     id: Id,
     app: State<App>,
-) -> Result<Response, Mem0Error> {
+) -> Result<Response, ApiError> {
     entries::get(caller, id, app).await
 }
 
@@ -75,7 +75,7 @@ pub(in crate::rest) async fn update_memory(
     Id(id): Id,
     State(app): State<App>,
     body: JsonBody,
-) -> Result<Response, Mem0Error> {
+) -> Result<Response, ApiError> {
     update_one(&app.0.services.memories, &caller, &id, &body.value()?).await?;
     Ok(said("Memory updated successfully!"))
 }
@@ -88,7 +88,7 @@ pub(in crate::rest) async fn delete_memory(
     Called(caller): Called,
     Id(id): Id,
     State(app): State<App>,
-) -> Result<Response, Mem0Error> {
+) -> Result<Response, ApiError> {
     delete_one(&app.0.services.memories, &caller, &id, false).await?;
     Ok(said("Memory deleted successfully"))
 }
@@ -101,7 +101,7 @@ pub(in crate::rest) async fn memory_history(
     caller: Called,
     id: Id,
     app: State<App>,
-) -> Result<Response, Mem0Error> {
+) -> Result<Response, ApiError> {
     history::history(caller, id, app).await
 }
 
@@ -114,7 +114,7 @@ pub(in crate::rest) async fn search_memories(
     caller: Called,
     app: State<App>,
     body: JsonBody,
-) -> Result<Response, Mem0Error> {
+) -> Result<Response, ApiError> {
     search::search(caller, app, body).await
 }
 
@@ -124,7 +124,7 @@ pub(in crate::rest) async fn search_memories(
 pub(in crate::rest) async fn reset(
     Called(caller): Called,
     State(app): State<App>,
-) -> Result<Response, Mem0Error> {
+) -> Result<Response, ApiError> {
     app.0.services.memories.delete_everything(&caller).await?;
     Ok(said("All memories reset"))
 }

@@ -2,7 +2,7 @@
 
 use super::extract::{Called, JsonBody, Parameters};
 use super::params::{EntityParameters, PageParameters, members};
-use super::{Mem0Error, Mem0ErrorBody, Paging, respond, said, shown};
+use super::{ApiError, Mem0ErrorBody, Paging, respond, said, shown};
 use crate::rest::App;
 use axum::extract::State;
 use axum::response::Response;
@@ -23,7 +23,7 @@ pub(in crate::rest) async fn search(
     Called(caller): Called,
     State(app): State<App>,
     body: JsonBody,
-) -> Result<Response, Mem0Error> {
+) -> Result<Response, ApiError> {
     Ok(respond(&search_all(&app.0.services.memories, &caller, &body.value()?).await?))
 }
 
@@ -36,7 +36,7 @@ pub(in crate::rest) async fn list(
     Parameters(params): Parameters,
     State(app): State<App>,
     body: JsonBody,
-) -> Result<Response, Mem0Error> {
+) -> Result<Response, ApiError> {
     let mut body = body.object()?;
     body.extend(members(&params, &["page", "page_size"])?);
     Ok(respond(&page(&app.0.services.memories, &caller, body, "/v3/memories/").await?))
@@ -49,7 +49,7 @@ pub(in crate::rest) async fn delete_all(
     Called(caller): Called,
     Parameters(params): Parameters,
     State(app): State<App>,
-) -> Result<Response, Mem0Error> {
+) -> Result<Response, ApiError> {
     delete_with(&app.0.services.memories, &caller, &params).await?;
     Ok(said("Memories deleted successfully!"))
 }

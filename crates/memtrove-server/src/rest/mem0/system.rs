@@ -1,7 +1,7 @@
 //! What clients ask before anything else.
 
 use super::extract::Called;
-use super::{Mem0Error, respond};
+use super::{ApiError, respond};
 use axum::response::Response;
 use memtrove_wire::mem0 as wire;
 use serde_json::json;
@@ -9,7 +9,7 @@ use serde_json::json;
 /// Says whether an API key is good, and in which tenant. Clients want an organization and a project; both are that.
 #[utoipa::path(get, path = "/v1/ping/", tag = "mem0", operation_id = "mem0_ping",
     responses((status = 200, description = "It is", body = wire::Pong)))]
-pub(in crate::rest) async fn ping(Called(caller): Called) -> Result<Response, Mem0Error> {
+pub(in crate::rest) async fn ping(Called(caller): Called) -> Result<Response, ApiError> {
     let tenant = caller.tenant().as_str();
     Ok(respond(&json!({"status": "ok", "org_id": tenant, "project_id": tenant, "user_email": null})))
 }

@@ -2,7 +2,7 @@
 
 use super::extract::{Called, JsonBody};
 use super::params::IdempotencyKey;
-use super::{MemoriesError, MemoriesErrorBody, answer, respond};
+use super::{ApiError, MemoriesErrorBody, answer, respond};
 use crate::rest::App;
 use crate::rest::extract::header;
 use axum::extract::State;
@@ -21,7 +21,7 @@ pub(in crate::rest) async fn bulk_add(
     headers: HeaderMap,
     State(app): State<App>,
     body: JsonBody,
-) -> Result<Response, MemoriesError> {
+) -> Result<Response, ApiError> {
     let key = header(&headers, "Idempotency-Key")?;
     Ok(answer(app.0.services.memories.bulk_add(&caller, body.value()?, key).await?, "/v1/memories")?)
 }
@@ -35,7 +35,7 @@ pub(in crate::rest) async fn bulk_delete(
     Called(caller): Called,
     State(app): State<App>,
     body: JsonBody,
-) -> Result<Response, MemoriesError> {
+) -> Result<Response, ApiError> {
     let deleted = app.0.services.memories.bulk_delete(&caller, &body.value()?).await?;
     let failed: Vec<&String> = deleted.failed.iter().map(|(id, _)| id).collect();
     let errors: Vec<Value> =
@@ -51,7 +51,7 @@ pub(in crate::rest) async fn clear_memories(
     Called(caller): Called,
     State(app): State<App>,
     body: JsonBody,
-) -> Result<Response, MemoriesError> {
+) -> Result<Response, ApiError> {
     let cleared = app.0.services.memories.clear(&caller, &body.value()?).await?;
     Ok(respond(StatusCode::OK, &json!({"cleared": cleared})))
 }

@@ -4,7 +4,7 @@ use super::extract::{Called, Id, JsonBody, Parameters};
 use super::params::{
     EmbeddingParameter, IdempotencyKey, IdentifierParameters, IfMatch, IfNoneMatch, LayerAssertion,
 };
-use super::{MemoriesError, MemoriesErrorBody, answer, no_store, respond, tagged};
+use super::{ApiError, MemoriesErrorBody, answer, no_store, respond, tagged};
 use crate::rest::App;
 use crate::rest::extract::header;
 use axum::extract::State;
@@ -28,7 +28,7 @@ pub(in crate::rest) async fn add_memory(
     headers: HeaderMap,
     State(app): State<App>,
     body: JsonBody,
-) -> Result<Response, MemoriesError> {
+) -> Result<Response, ApiError> {
     let key = header(&headers, "Idempotency-Key")?;
     Ok(answer(app.0.services.memories.add(&caller, &body.value()?, key).await?, "/v1/memories")?)
 }
@@ -45,7 +45,7 @@ pub(in crate::rest) async fn get_memory(
     Parameters(params): Parameters,
     headers: HeaderMap,
     State(app): State<App>,
-) -> Result<Response, MemoriesError> {
+) -> Result<Response, ApiError> {
     let memories = &app.0.services.memories;
     let with_embedding = Params::new(&params)?.flag("includeEmbedding")?;
     let known = header(&headers, "If-None-Match")?;
@@ -72,7 +72,7 @@ pub(in crate::rest) async fn update_memory(
     headers: HeaderMap,
     State(app): State<App>,
     body: JsonBody,
-) -> Result<Response, MemoriesError> {
+) -> Result<Response, ApiError> {
     let memories = &app.0.services.memories;
     let (body, if_match) = (body.value()?, header(&headers, "If-Match")?);
     let updated = memories.update(&caller, &id, &params, if_match.as_deref(), &body).await?;
@@ -92,7 +92,7 @@ pub(in crate::rest) async fn delete_memory(
     Parameters(params): Parameters,
     headers: HeaderMap,
     State(app): State<App>,
-) -> Result<Response, MemoriesError> {
+) -> Result<Response, ApiError> {
     let if_match = header(&headers, "If-Match")?;
     let deleted = app.0.services.memories.delete(&caller, &id, &params, if_match.as_deref()).await?;
     Ok(respond(StatusCode::OK, &json!({"success": true, "deleted": deleted})))

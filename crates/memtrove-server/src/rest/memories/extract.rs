@@ -1,13 +1,12 @@
 //! What handlers of the memories surface read: the caller, ids in paths, query parameters. Bodies are read as those of files.
 
-use super::MemoriesError;
+use super::ApiError;
 use crate::rest::App;
-use crate::shell::request_id;
+use crate::shell::request_id::RequestId;
 use axum::extract::{FromRequestParts, Path};
-use http::HeaderMap;
 use http::request::Parts;
+use http::{Extensions, HeaderMap};
 use memtrove_core::Result;
-use memtrove_core::identity::Principal;
 use memtrove_core::memories::MemoryCaller;
 use std::convert::Infallible;
 
@@ -17,28 +16,21 @@ pub(in crate::rest) use crate::rest::files::extract::JsonBody;
 pub(in crate::rest) struct Called(pub MemoryCaller);
 
 impl FromRequestParts<App> for Called {
-    type Rejection = MemoriesError;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, MemoriesError> {
-        Ok(Self(caller(&parts.headers, app).await?))
-    }
-}
-
-/// Whoever presented valid credentials; nobody's body is read before.
-pub(in crate::rest) struct Authenticated(pub Principal);
-
-impl FromRequestParts<App> for Authenticated {
-    type Rejection = MemoriesError;
-
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, MemoriesError> {
-        Ok(Self(app.0.authenticator.authenticate(&parts.headers).await?))
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        Ok(Self(caller(&parts.headers, &parts.extensions, app).await?))
     }
 }
 
 /// Brings the sender of a request to the memories of its tenant.
-pub(in crate::rest) async fn caller(headers: &HeaderMap, app: &App) -> Result<MemoryCaller> {
+pub(in crate::rest) async fn caller(
+    headers: &HeaderMap,
+    extensions: &Extensions,
+    app: &App,
+) -> Result<MemoryCaller> {
     let principal = app.0.authenticator.authenticate(headers).await?;
-    Ok(app.0.services.memories.caller(&principal, request_id::current().unwrap_or_default()))
+    Ok(app.0.services.memories.caller(&principal, RequestId::of(extensions)))
 }
 
 /// The id of an entry in a path. What cannot be decoded names nothing, as does everything else that is no UUID.

@@ -5,7 +5,7 @@ use super::params::{
     FactParameters, FilterParameters, IdempotencyKey, IdentifierParameters, IfMatch, IfNoneMatch,
     LayerAssertion, LayerParameter,
 };
-use super::{MemoriesError, MemoriesErrorBody, answer, no_store, respond, tagged};
+use super::{ApiError, MemoriesErrorBody, answer, no_store, respond, tagged};
 use crate::rest::App;
 use crate::rest::extract::header;
 use axum::extract::State;
@@ -28,7 +28,7 @@ pub(in crate::rest) async fn add_fact(
     headers: HeaderMap,
     State(app): State<App>,
     body: JsonBody,
-) -> Result<Response, MemoriesError> {
+) -> Result<Response, ApiError> {
     let key = header(&headers, "Idempotency-Key")?;
     Ok(answer(app.0.services.memories.add_fact(&caller, &body.value()?, key).await?, "/v1/facts")?)
 }
@@ -41,7 +41,7 @@ pub(in crate::rest) async fn list_facts(
     Called(caller): Called,
     Parameters(params): Parameters,
     State(app): State<App>,
-) -> Result<Response, MemoriesError> {
+) -> Result<Response, ApiError> {
     let query = FactQuery::from_params(&params, app.0.services.memories.rules(), &caller)?;
     page(&app, &caller, query).await
 }
@@ -54,12 +54,12 @@ pub(in crate::rest) async fn query_facts(
     Called(caller): Called,
     State(app): State<App>,
     body: JsonBody,
-) -> Result<Response, MemoriesError> {
+) -> Result<Response, ApiError> {
     let query = FactQuery::read(&body.value()?, app.0.services.memories.rules(), &caller)?;
     page(&app, &caller, query).await
 }
 
-async fn page(app: &App, caller: &MemoryCaller, query: FactQuery) -> Result<Response, MemoriesError> {
+async fn page(app: &App, caller: &MemoryCaller, query: FactQuery) -> Result<Response, ApiError> {
     let memories = &app.0.services.memories;
     let listed = memories.facts(caller, query).await?;
     let facts: Vec<Value> = listed.memories.iter().map(|memory| memories.show_fact(memory)).collect();
@@ -78,7 +78,7 @@ pub(in crate::rest) async fn get_fact(
     Parameters(params): Parameters,
     headers: HeaderMap,
     State(app): State<App>,
-) -> Result<Response, MemoriesError> {
+) -> Result<Response, ApiError> {
     let memories = &app.0.services.memories;
     let known = header(&headers, "If-None-Match")?;
     let memory = memories.get_fact(&caller, &id, &params).await?;
@@ -104,7 +104,7 @@ pub(in crate::rest) async fn update_fact(
     headers: HeaderMap,
     State(app): State<App>,
     body: JsonBody,
-) -> Result<Response, MemoriesError> {
+) -> Result<Response, ApiError> {
     let memories = &app.0.services.memories;
     let (body, if_match) = (body.value()?, header(&headers, "If-Match")?);
     let updated = memories.update_fact(&caller, &id, &params, if_match.as_deref(), &body).await?;
@@ -123,7 +123,7 @@ pub(in crate::rest) async fn delete_fact(
     Parameters(params): Parameters,
     headers: HeaderMap,
     State(app): State<App>,
-) -> Result<Response, MemoriesError> {
+) -> Result<Response, ApiError> {
     let if_match = header(&headers, "If-Match")?;
     let deleted = app.0.services.memories.delete_fact(&caller, &id, &params, if_match.as_deref()).await?;
     Ok(respond(StatusCode::OK, &json!({"success": true, "deleted": deleted})))

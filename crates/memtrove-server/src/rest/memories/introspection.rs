@@ -1,7 +1,7 @@
 //! What this surface can do, and whether it can do it now.
 
 use super::extract::Called;
-use super::{MemoriesError, respond};
+use super::{ApiError, respond};
 use crate::rest::App;
 use axum::extract::State;
 use axum::response::Response;
@@ -14,7 +14,7 @@ use memtrove_wire::memories as wire;
 pub(in crate::rest) async fn memory_capabilities(
     Called(_): Called,
     State(app): State<App>,
-) -> Result<Response, MemoriesError> {
+) -> Result<Response, ApiError> {
     Ok(respond(StatusCode::OK, &app.0.services.memories.capabilities()))
 }
 
@@ -25,7 +25,7 @@ pub(in crate::rest) async fn memory_capabilities(
 pub(in crate::rest) async fn memory_health(
     Called(_): Called,
     State(app): State<App>,
-) -> Result<Response, MemoriesError> {
+) -> Result<Response, ApiError> {
     let health = app.0.services.memories.health().await;
     let status = if health.healthy { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     Ok(respond(status, &health.body))

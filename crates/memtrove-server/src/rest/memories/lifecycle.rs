@@ -2,7 +2,7 @@
 
 use super::extract::{Called, Id, JsonBody};
 use super::params::IfMatch;
-use super::{MemoriesError, MemoriesErrorBody, respond, tagged};
+use super::{ApiError, MemoriesErrorBody, respond, tagged};
 use crate::rest::App;
 use crate::rest::extract::header;
 use axum::extract::State;
@@ -22,7 +22,7 @@ pub(in crate::rest) async fn archive_memory(
     Id(id): Id,
     headers: HeaderMap,
     State(app): State<App>,
-) -> Result<Response, MemoriesError> {
+) -> Result<Response, ApiError> {
     let if_match = header(&headers, "If-Match")?;
     let memory = app.0.services.memories.archive(&caller, &id, if_match.as_deref()).await?;
     one(&app, &caller, &memory)
@@ -38,13 +38,13 @@ pub(in crate::rest) async fn restore_memory(
     Id(id): Id,
     headers: HeaderMap,
     State(app): State<App>,
-) -> Result<Response, MemoriesError> {
+) -> Result<Response, ApiError> {
     let if_match = header(&headers, "If-Match")?;
     let memory = app.0.services.memories.restore(&caller, &id, if_match.as_deref()).await?;
     one(&app, &caller, &memory)
 }
 
-fn one(app: &App, caller: &MemoryCaller, memory: &Memory) -> Result<Response, MemoriesError> {
+fn one(app: &App, caller: &MemoryCaller, memory: &Memory) -> Result<Response, ApiError> {
     let body = json!({"memory": app.0.services.memories.show(caller, memory, false)});
     Ok(tagged(respond(StatusCode::OK, &body), &memory.etag())?)
 }
@@ -63,7 +63,7 @@ pub(in crate::rest) async fn promote_memory(
     headers: HeaderMap,
     State(app): State<App>,
     body: JsonBody,
-) -> Result<Response, MemoriesError> {
+) -> Result<Response, ApiError> {
     let memories = &app.0.services.memories;
     let (body, if_match) = (body.value()?, header(&headers, "If-Match")?);
     let promoted = memories.promote(&caller, &id, if_match.as_deref(), &body).await?;
@@ -81,7 +81,7 @@ pub(in crate::rest) async fn decay_memories(
     Called(caller): Called,
     State(app): State<App>,
     body: JsonBody,
-) -> Result<Response, MemoriesError> {
+) -> Result<Response, ApiError> {
     let body = Value::Object(body.optional_object()?);
     Ok(respond(StatusCode::OK, &app.0.services.memories.decay(&caller, &body).await?))
 }
@@ -94,6 +94,6 @@ pub(in crate::rest) async fn consolidate_memories(
     Called(caller): Called,
     State(app): State<App>,
     body: JsonBody,
-) -> Result<Response, MemoriesError> {
+) -> Result<Response, ApiError> {
     Ok(respond(StatusCode::OK, &app.0.services.memories.consolidate(&caller, &body.value()?).await?))
 }

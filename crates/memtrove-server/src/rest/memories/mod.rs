@@ -2,7 +2,7 @@
 
 pub(super) mod bulk;
 pub(super) mod entries;
-mod error;
+pub(crate) mod error;
 pub(super) mod extract;
 pub(super) mod facts;
 pub(super) mod introspection;
@@ -11,8 +11,10 @@ mod params;
 pub(super) mod search;
 pub(super) mod sessions;
 
+pub use error::MemoriesErrorBody;
 pub(super) use error::Problem;
-pub use error::{MemoriesError, MemoriesErrorBody};
+
+use crate::rest::error::ApiError;
 
 use crate::rest::IDEMPOTENCY_REPLAYED;
 use crate::rest::error::JSON_UTF8;
@@ -59,5 +61,5 @@ fn answer(reply: Reply, collection: &str) -> Result<Response> {
 }
 
 fn header(text: &str) -> Result<HeaderValue> {
-    HeaderValue::from_str(text).map_err(|error| Error::Internal(error.to_string()))
+    HeaderValue::from_str(text).map_err(|error| Error::internal(error.to_string()))
 }

@@ -4,7 +4,7 @@ use super::extract::{Called, JsonBody, Parameters};
 use super::params::{
     EmbeddingParameter, FilterParameters, IdentifierParameters, LayerParameter, ListParameters,
 };
-use super::{MemoriesError, MemoriesErrorBody, respond};
+use super::{ApiError, MemoriesErrorBody, respond};
 use crate::rest::App;
 use axum::extract::State;
 use axum::response::Response;
@@ -21,7 +21,7 @@ pub(in crate::rest) async fn list_memories(
     Called(caller): Called,
     Parameters(params): Parameters,
     State(app): State<App>,
-) -> Result<Response, MemoriesError> {
+) -> Result<Response, ApiError> {
     let list = List::from_params(&params, app.0.services.memories.rules(), &caller)?;
     page(&app, &caller, list).await
 }
@@ -34,12 +34,12 @@ pub(in crate::rest) async fn filter_memories(
     Called(caller): Called,
     State(app): State<App>,
     body: JsonBody,
-) -> Result<Response, MemoriesError> {
+) -> Result<Response, ApiError> {
     let list = List::read(&body.value()?, app.0.services.memories.rules(), &caller)?;
     page(&app, &caller, list).await
 }
 
-async fn page(app: &App, caller: &MemoryCaller, list: List) -> Result<Response, MemoriesError> {
+async fn page(app: &App, caller: &MemoryCaller, list: List) -> Result<Response, ApiError> {
     let memories = &app.0.services.memories;
     let with_embedding = list.include_embedding;
     let listed = memories.list(caller, list).await?;
@@ -58,7 +58,7 @@ pub(in crate::rest) async fn search_memories(
     Called(caller): Called,
     State(app): State<App>,
     body: JsonBody,
-) -> Result<Response, MemoriesError> {
+) -> Result<Response, ApiError> {
     let memories = &app.0.services.memories;
     let search = Search::read(&body.value()?, memories.rules(), &caller)?;
     let (with_embedding, explain) = (search.include_embedding, search.explain);

@@ -1,7 +1,7 @@
 //! The end of a session.
 
 use super::extract::{Called, JsonBody};
-use super::{MemoriesError, respond};
+use super::{ApiError, respond};
 use crate::rest::App;
 use axum::extract::State;
 use axum::response::Response;
@@ -16,6 +16,6 @@ pub(in crate::rest) async fn end_session(
     Called(caller): Called,
     State(app): State<App>,
     body: JsonBody,
-) -> Result<Response, MemoriesError> {
+) -> Result<Response, ApiError> {
     Ok(respond(StatusCode::OK, &app.0.services.memories.end_session(&caller, &body.value()?).await?))
 }

@@ -2,20 +2,22 @@
 
 use super::entries::{check_deletion, create, replace};
 use super::error::number;
-use super::extract::{Called, JsonBody};
-use super::{OpenSpecError, OpenSpecErrorBody, fresh_id, respond};
+use super::{ApiError, OpenSpecErrorBody, fresh_id, respond};
 use crate::rest::App;
 use crate::rest::memories::Problem;
-use crate::rest::operation;
+use crate::rest::memories::extract::{Called, JsonBody};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use memtrove_core::memories::members::Members;
-use memtrove_core::memories::{Code, MemoryCaller, Refusal, Rules};
+use memtrove_core::memories::{Code, MemoryCaller, Rules};
 use memtrove_core::{Error, Result};
 use memtrove_service::memories::Memories;
 use memtrove_wire::openspec as wire;
 use serde_json::{Value, json};
+
+/// What errors of items call the operation.
+const OPERATION: &str = "openspec.batch";
 
 /// What a batch does with each of its items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +57,7 @@ impl<'a> Batch<'a> {
         let continue_on_error = options.map_or(Ok(false), |options| options.flag("continue_on_error"))?;
         let most = rules.limits.bulk_add;
         if items.len() > most {
-            return Err(Refusal::too_long(Code::BatchTooLarge, most, items.len()).into());
+            return Err(Error::too_long(Code::BatchTooLarge, most, items.len()));
         }
         Ok(Self { operation, items, continue_on_error })
     }
@@ -73,7 +75,7 @@ pub(in crate::rest) async fn batch_knowledge(
     Called(caller): Called,
     State(app): State<App>,
     body: JsonBody,
-) -> Result<Response, OpenSpecError> {
+) -> Result<Response, ApiError> {
     let memories = &app.0.services.memories;
     let body = body.value()?;
     let batch = Batch::read(&body, memories.rules())?;
@@ -111,14 +113,14 @@ async fn carry_out(
         (Operation::Update | Operation::Delete, None) => Err(body.refuse("id", "is required")),
         (Operation::Update, Some(id)) => updated(id).await,
         (Operation::Upsert, Some(id)) => match updated(id).await {
-            Err(Error::MemoryRefused(refusal)) if refusal.code == Code::MemoryNotFound => created().await,
+            Err(Error { code: Code::MemoryNotFound, .. }) => created().await,
             outcome => outcome,
         },
         (Operation::Delete, Some(id)) => {
             check_deletion(body)?;
             match memories.delete(caller, id, &[], None).await? {
                 true => Ok((id.to_owned(), "deleted")),
-                false => Err(Refusal::not_found().into()),
+                false => Err(Error::no_such_memory()),
             }
         }
     }
@@ -148,7 +150,7 @@ impl Report {
             }
             Err(error) => {
                 let problem = Problem::from(error);
-                let code = number(&problem, operation::current());
+                let code = number(&problem, OPERATION);
                 let error =
                     json!({"index": index, "code": code, "name": problem.code, "message": problem.message});
                 self.errors.push(with_id(error, id));

@@ -1,8 +1,8 @@
 //! What this provider says about itself.
 
-use super::extract::Called;
-use super::{NAME, OpenSpecError, VERSION, respond};
+use super::{ApiError, NAME, VERSION, respond};
 use crate::rest::App;
+use crate::rest::memories::extract::Called;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -20,7 +20,7 @@ const DESCRIPTION: &str =
 pub(in crate::rest) async fn discover_knowledge(
     Called(_): Called,
     State(app): State<App>,
-) -> Result<Response, OpenSpecError> {
+) -> Result<Response, ApiError> {
     let memories = &app.0.services.memories;
     let dimensions = memories.capabilities()["embedding"]["dimensions"].as_u64();
     Ok(respond(StatusCode::OK, &discovery(memories.rules(), dimensions)))

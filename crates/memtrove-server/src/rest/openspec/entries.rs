@@ -1,18 +1,18 @@
 //! One entry at a time: create, get, replace, delete, metadata.
 
-use super::extract::{Called, Id, JsonBody, Parameters};
-use super::{OpenSpecError, OpenSpecErrorBody, entry, provided, respond, tagged};
+use super::{ApiError, OpenSpecErrorBody, entry, provided, respond, tagged};
 use crate::rest::App;
 use crate::rest::extract::header;
+use crate::rest::memories::extract::{Called, Id, JsonBody, Parameters};
 use crate::rest::memories::no_store;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode};
-use memtrove_core::Result;
 use memtrove_core::memories::members::Members;
 use memtrove_core::memories::openspec::{self, Show, shown_metadata, shown_source};
 use memtrove_core::memories::params::Params;
-use memtrove_core::memories::{Author, Change, Code, Memory, MemoryCaller, NewMemory, Refusal, precondition};
+use memtrove_core::memories::{Author, Change, Code, Memory, MemoryCaller, NewMemory, precondition};
+use memtrove_core::{Error, Result};
 use memtrove_service::memories::{Memories, Replacement};
 use memtrove_wire::openspec as wire;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ pub(in crate::rest) async fn create_knowledge(
     Called(caller): Called,
     State(app): State<App>,
     body: JsonBody,
-) -> Result<Response, OpenSpecError> {
+) -> Result<Response, ApiError> {
     let body = body.value()?;
     let body = Members::body(&body)?;
     let memory = create(&app.0.services.memories, &caller, body).await?;
@@ -46,7 +46,7 @@ pub(in crate::rest) async fn get_knowledge(
     Id(id): Id,
     headers: HeaderMap,
     State(app): State<App>,
-) -> Result<Response, OpenSpecError> {
+) -> Result<Response, ApiError> {
     let known = header(&headers, "If-None-Match")?;
     let memory = app.0.services.memories.get(&caller, &id, &[]).await?;
     let response = if precondition::is_known(known.as_deref(), &memory) {
@@ -71,7 +71,7 @@ pub(in crate::rest) async fn replace_knowledge(
     headers: HeaderMap,
     State(app): State<App>,
     body: JsonBody,
-) -> Result<Response, OpenSpecError> {
+) -> Result<Response, ApiError> {
     let (body, if_match) = (body.value()?, header(&headers, "If-Match")?);
     let body = Members::body(&body)?;
     let memory = replace(&app.0.services.memories, &caller, &id, if_match.as_deref(), body).await?;
@@ -94,7 +94,7 @@ pub(in crate::rest) async fn delete_knowledge(
     headers: HeaderMap,
     State(app): State<App>,
     body: JsonBody,
-) -> Result<Response, OpenSpecError> {
+) -> Result<Response, ApiError> {
     let body = Value::Object(body.optional_object()?);
     check_deletion(Members::body(&body)?)?;
     Params::new(&params)?.flag("hard_delete")?;
@@ -113,7 +113,7 @@ pub(in crate::rest) async fn knowledge_metadata(
     Id(id): Id,
     Parameters(params): Parameters,
     State(app): State<App>,
-) -> Result<Response, OpenSpecError> {
+) -> Result<Response, ApiError> {
     let with_custom = Params::new(&params)?.flag("include_custom")?;
     let (memory, versions) = app.0.services.memories.versions(&caller, &id).await?;
     let history: Vec<Value> = versions
@@ -182,7 +182,7 @@ fn check_governance(body: Members<'_>) -> Result<()> {
     for name in ["require_approval", "verification_required"] {
         if governance.flag(name)? {
             let message = format!("there is no approval here: 'governance.{name}' cannot be asked for");
-            return Err(Refusal::new(Code::NotImplemented, message).into());
+            return Err(Error::new(Code::NotImplemented, message));
         }
     }
     Ok(())

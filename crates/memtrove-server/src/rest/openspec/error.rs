@@ -1,24 +1,13 @@
 //! How the OpenSpec provider says no: what the memories surface says, in the protocol's envelope and with its numbers.
 
 use super::provided;
+use crate::rest::error::RequestInfo;
 use crate::rest::memories::Problem;
-use crate::rest::operation;
-use crate::shell::request_id;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use memtrove_core::{Clock, Error, SystemClock};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
-
-/// A domain error on its way out of the OpenSpec provider. Its handlers return `Result<_, OpenSpecError>` and use `?`.
-#[derive(Debug)]
-pub struct OpenSpecError(pub Error);
-
-impl From<Error> for OpenSpecError {
-    fn from(error: Error) -> Self {
-        Self(error)
-    }
-}
 
 /// The envelope of every error of the OpenSpec provider.
 #[derive(Debug, Serialize, ToSchema)]
@@ -54,25 +43,20 @@ pub struct OpenSpecErrorDetail {
     pub details: Map<String, Value>,
 }
 
-impl IntoResponse for OpenSpecError {
-    fn into_response(self) -> Response {
-        let problem = Problem::from(self.0);
-        let operation = operation::current();
-        let error = OpenSpecErrorDetail {
-            code: number(&problem, operation),
-            name: problem.code.to_owned(),
-            message: problem.message.clone(),
-            retryable: problem.retryable,
-            operation: operation.to_owned(),
-            details: problem.details.clone(),
-        };
-        let body = OpenSpecErrorBody {
-            error,
-            request_id: request_id::current().unwrap_or_else(|| operation::UNKNOWN.to_owned()),
-            timestamp: SystemClock.now().to_string(),
-        };
-        provided(problem.answer(&body))
-    }
+/// An error as the protocol renders it.
+pub(in crate::rest) fn render(error: Error, request: RequestInfo<'_>) -> Response {
+    let problem = Problem::from(error);
+    let error = OpenSpecErrorDetail {
+        code: number(&problem, request.operation),
+        name: problem.code.to_owned(),
+        message: problem.message.clone(),
+        retryable: problem.retryable,
+        operation: request.operation.to_owned(),
+        details: problem.details.clone(),
+    };
+    let timestamp = SystemClock.now().to_string();
+    let body = OpenSpecErrorBody { error, request_id: request.id.to_owned(), timestamp };
+    provided(problem.answer(&body, request))
 }
 
 /// The protocol's number for a problem: its own where it has one, else the HTTP status.

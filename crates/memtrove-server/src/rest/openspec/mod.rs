@@ -5,14 +5,15 @@
 pub(super) mod batch;
 pub(super) mod discovery;
 pub(super) mod entries;
-mod error;
-mod extract;
+pub(crate) mod error;
 pub(super) mod query;
 pub(super) mod stream;
 #[cfg(test)]
 mod testing;
 
-pub use error::{OpenSpecError, OpenSpecErrorBody};
+pub use error::OpenSpecErrorBody;
+
+use crate::rest::error::ApiError;
 
 use super::memories;
 use axum::response::Response;

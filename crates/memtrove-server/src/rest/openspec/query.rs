@@ -1,15 +1,15 @@
 //! Queries: by meaning, by words, or both.
 
-use super::extract::{Called, JsonBody};
-use super::{OpenSpecError, OpenSpecErrorBody, fresh_id, provider, respond};
+use super::{ApiError, OpenSpecErrorBody, fresh_id, provider, respond};
 use crate::rest::App;
+use crate::rest::memories::extract::{Called, JsonBody};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use memtrove_core::Result;
 use memtrove_core::memories::members::Members;
 use memtrove_core::memories::openspec::{self, Reach, Show};
-use memtrove_core::memories::{Code, MemoryCaller, Refusal, Rules};
+use memtrove_core::memories::{Code, MemoryCaller, Rules};
+use memtrove_core::{Error, Result};
 use memtrove_service::memories::{Hit, KnowledgeMode, KnowledgeQuery, Metric};
 use memtrove_wire::openspec as wire;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ pub(in crate::rest) async fn query_knowledge(
     Called(caller): Called,
     State(app): State<App>,
     body: JsonBody,
-) -> Result<Response, OpenSpecError> {
+) -> Result<Response, ApiError> {
     let started = Instant::now();
     let memories = &app.0.services.memories;
     let body = body.value()?;
@@ -74,7 +74,7 @@ impl ParsedQuery {
         let conditions = reach.conditions(filters)?;
         let length = query.chars().count();
         if length > rules.limits.query_length {
-            return Err(Refusal::too_long(Code::QueryTooLong, rules.limits.query_length, length).into());
+            return Err(Error::too_long(Code::QueryTooLong, rules.limits.query_length, length));
         }
         let types = reach.types().into_iter().map(openspec::Type::as_str).collect();
         let metric = (mode != KnowledgeMode::Keyword).then_some(options.metric);

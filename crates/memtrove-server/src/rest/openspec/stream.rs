@@ -1,10 +1,10 @@
 //! What happens to entries, as it happens; or the results of a query, one by one.
 
-use super::extract::{Called, Parameters};
 use super::query::{ParsedQuery, Shown};
-use super::{OpenSpecError, entry, fresh_id, provided};
+use super::{ApiError, entry, fresh_id, provided};
 use crate::rest::App;
 use crate::rest::extract::header;
+use crate::rest::memories::extract::{Called, Parameters};
 use crate::rest::memories::no_store;
 use axum::extract::State;
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -12,12 +12,12 @@ use axum::response::{IntoResponse, Response};
 use futures_util::{Stream, StreamExt, stream};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue};
-use memtrove_core::Result;
 use memtrove_core::files::body;
 use memtrove_core::memories::members::Members;
 use memtrove_core::memories::openspec::{Reach, identifier_name, shown_layer};
 use memtrove_core::memories::params::Params;
-use memtrove_core::memories::{Code, Identifier, Memory, MemoryCaller, Refusal};
+use memtrove_core::memories::{Code, Identifier, Memory, MemoryCaller};
+use memtrove_core::{Error, Result};
 use memtrove_service::memories::journal::Milestone;
 use memtrove_service::memories::stream::{Event as Happened, Update};
 use memtrove_service::memories::{Memories, SearchResults, StreamRequest, Streamed, Subscription};
@@ -48,9 +48,9 @@ impl Subject {
         let Some(word) = params.one("type")? else { return Ok(Self::Updates) };
         let all = [Self::Updates, Self::Query, Self::Notifications].into_iter().zip(Self::WORDS);
         let known = all.into_iter().find(|(_, name)| name.eq_ignore_ascii_case(word));
-        known.map(|(subject, _)| subject).ok_or_else(|| {
-            Refusal::field("type", format!("must be one of {}", Self::WORDS.join(", "))).into()
-        })
+        known
+            .map(|(subject, _)| subject)
+            .ok_or_else(|| Error::field("type", format!("must be one of {}", Self::WORDS.join(", "))))
     }
 }
 
@@ -124,7 +124,7 @@ pub(in crate::rest) async fn stream_knowledge(
     Parameters(params): Parameters,
     headers: HeaderMap,
     State(app): State<App>,
-) -> Result<Response, OpenSpecError> {
+) -> Result<Response, ApiError> {
     let memories = &app.0.services.memories;
     let params = Params::new(&params)?;
     let subject = Subject::read(params)?;
@@ -157,9 +157,9 @@ fn check_format(params: Params<'_>) -> Result<()> {
         None => Ok(()),
         Some(word) if word.eq_ignore_ascii_case("sse") => Ok(()),
         Some(word) if word.eq_ignore_ascii_case("websocket") => {
-            Err(Refusal::new(Code::NotImplemented, "there are no web sockets here: use format=sse").into())
+            Err(Error::new(Code::NotImplemented, "there are no web sockets here: use format=sse"))
         }
-        Some(_) => Err(Refusal::field("format", "must be sse").into()),
+        Some(_) => Err(Error::field("format", "must be sse")),
     }
 }
 
@@ -169,7 +169,7 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<i64>> {
     let Some(text) = header(headers, LAST_EVENT_ID)?.filter(|text| !text.is_empty()) else { return Ok(None) };
     match text.parse() {
         Ok(number) if number >= 0 => Ok(Some(number)),
-        _ => Err(Refusal::field(LAST_EVENT_ID, "must be an id that was sent before").into()),
+        _ => Err(Error::field(LAST_EVENT_ID, "must be an id that was sent before")),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Callers to test decoding with, and how tests look at refusals.
 
+use memtrove_core::Result;
 use memtrove_core::identity::{self, Credentials, IdentityPolicy, RoleGrant, Trust, VerifiedUser};
 use memtrove_core::memories::MemoryCaller;
-use memtrove_core::{Error, Result};
 use serde_json::Value;
 use std::collections::HashSet;
 
@@ -25,7 +25,7 @@ pub(super) fn caller(user: &str) -> MemoryCaller {
 
 /// The code of a refusal, and the field it is about.
 pub(super) fn code<T>(result: Result<T>) -> String {
-    let Err(Error::MemoryRefused(refusal)) = result else { panic!("this was not refused") };
+    let Err(refusal) = result else { panic!("this was not refused") };
     match refusal.details.get("field").and_then(Value::as_str) {
         Some(field) => format!("{} {field}", refusal.code.as_str()),
         None => refusal.code.as_str().to_owned(),

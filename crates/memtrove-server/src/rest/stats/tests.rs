@@ -2,7 +2,7 @@ use super::*;
 use axum::Router;
 use axum::extract::{RawQuery, State};
 use axum::routing::get;
-use memtrove_core::SystemClock;
+use memtrove_core::{Details, SystemClock};
 use std::sync::Mutex;
 use uuid::Uuid;
 
@@ -226,7 +226,7 @@ async fn what_is_not_an_answer_is_unavailable() {
     for (status, body) in garbage {
         let double = Double::answering(status, body).await;
         let stats = double.client().stats("request-rate", None, None, None).await;
-        assert_eq!(stats, Err(Error::PrometheusUnavailable), "{status} {body}");
+        assert_eq!(stats, Err(Error::PROMETHEUS_UNAVAILABLE), "{status} {body}");
     }
 }
 
@@ -234,7 +234,7 @@ async fn what_is_not_an_answer_is_unavailable() {
 async fn nobody_listening_is_unavailable() {
     let unused = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let client = Prometheus::new(Some(&format!("http://{unused}")), Arc::new(Noon)).unwrap();
-    assert_eq!(client.stats("request-rate", None, None, None).await, Err(Error::PrometheusUnavailable));
+    assert_eq!(client.stats("request-rate", None, None, None).await, Err(Error::PROMETHEUS_UNAVAILABLE));
 }
 
 #[tokio::test]
@@ -242,7 +242,7 @@ async fn without_a_server_there_are_no_statistics_but_names_are_still_checked() 
     for url in [None, Some(""), Some("  ")] {
         let client = Prometheus::new(url, Arc::new(SystemClock)).unwrap();
         let stats = client.stats("request-rate", Some("garbage"), None, None).await;
-        assert_eq!(stats, Err(Error::PrometheusNotConfigured));
+        assert_eq!(stats, Err(Error::PROMETHEUS_NOT_CONFIGURED));
         let unknown = client.stats("requests", None, None, None).await.unwrap_err();
         assert_eq!(unknown, Error::not_found(Resource::Route, "/v1/admin/stats/requests"));
     }
@@ -251,7 +251,9 @@ async fn without_a_server_there_are_no_statistics_but_names_are_still_checked() 
 #[test]
 fn every_complaint_about_a_range_names_its_field() {
     let complaints = |start, end, step| match Range::parse(Noon.now(), start, end, step) {
-        Err(Error::Invalid(violations)) => violations.into_iter().map(|v| v.field).collect::<Vec<_>>(),
+        Err(Error { details: Details::Violations(violations), .. }) => {
+            violations.into_iter().map(|v| v.field).collect::<Vec<_>>()
+        }
         other => panic!("{other:?}"),
     };
     assert_eq!(

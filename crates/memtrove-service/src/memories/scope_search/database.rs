@@ -78,7 +78,7 @@ fn count_filtered(
 }
 
 fn vectors(tx: &mut dyn Tx) -> Result<&mut dyn VectorIndex> {
-    tx.vectors().ok_or_else(|| Error::Internal("the store finds no vectors".into()))
+    tx.vectors().ok_or_else(|| Error::internal("the store finds no vectors"))
 }
 
 /// The kinds that conditions admit, unless they are all.

@@ -1,6 +1,6 @@
 use super::*;
 use crate::quota::{QuotaLimits, QuotaSettings};
-use memtrove_core::Clock;
+use memtrove_core::{Clock, Details};
 use memtrove_store::sqlite::VolatileEngine;
 use memtrove_store::{Engine, Health, Job};
 use memtrove_testkit::clock::TestClock;
@@ -85,7 +85,7 @@ async fn nodes_together_pass_what_one_would() {
     cluster.clock.advance_micros(6 * SECOND);
     assert_eq!(cluster.passed(9).await, 1);
     let refused = cluster.nodes[2].spend("acme", "alice", "agent", Kind::Read).await;
-    let Err(Error::QuotaExceeded(quota)) = refused else { panic!("{refused:?}") };
+    let Err(Error { details: Details::Quota(quota), .. }) = refused else { panic!("{refused:?}") };
     assert_eq!(quota.retry_after_seconds, 6);
     assert_eq!(cluster.nodes[0].spend("acme", "bob", "agent", Kind::Read).await, Ok(()));
 }

@@ -1,6 +1,6 @@
 use super::*;
-use memtrove_core::ConversationId;
 use memtrove_core::identity::Tenant;
+use memtrove_core::{Code, ConversationId};
 use memtrove_store::sqlite::{SqliteConfig, SqliteEngine};
 use memtrove_testkit::clock::TestClock;
 
@@ -26,7 +26,7 @@ async fn a_recording_that_nobody_can_be_told_of_for_too_long_does_not_begin() {
     // Somebody works who never comes to an end.
     node.orders().is_worked_on = true;
     let refused = begin(&node).await.err();
-    assert!(matches!(refused, Some(Error::StorageUnavailable(_))), "{refused:?}");
+    assert!(matches!(refused, Some(Error { code: Code::StorageUnavailable, .. })), "{refused:?}");
 }
 
 #[tokio::test]
@@ -43,7 +43,9 @@ async fn what_waits_is_told_by_another_when_the_one_who_told_died() {
         assert!(died.is_err());
     };
     let (refused, ()) = tokio::join!(begin(&node), dies);
-    let Some(Error::StorageUnavailable(reason)) = refused.err() else { panic!("it was not told") };
+    let Some(Error { code: Code::StorageUnavailable, cause: Some(reason), .. }) = refused.err() else {
+        panic!("it was not told")
+    };
     assert!(reason.contains("redis"), "{reason}");
     node.all_told().await;
     assert!(!node.orders().is_worked_on);
@@ -54,6 +56,9 @@ async fn a_node_that_stops_tells_nobody_of_what_would_begin() {
     let folder = tempfile::tempdir().unwrap();
     let node = node(&folder);
     node.close();
-    let Some(Error::StorageUnavailable(reason)) = begin(&node).await.err() else { panic!("it began") };
+    let Some(Error { code: Code::StorageUnavailable, cause: Some(reason), .. }) = begin(&node).await.err()
+    else {
+        panic!("it began")
+    };
     assert!(reason.contains("stops"), "{reason}");
 }

@@ -46,14 +46,14 @@ async fn whoever_stands_still_in_what_has_ended_holds_it_for_a_minute_and_is_cut
     readers.sweep(at(59));
     second.next().await.unwrap().unwrap();
     readers.sweep(at(60));
-    assert_eq!(first.next().await, Err(Error::Timeout));
+    assert_eq!(first.next().await, Err(Error::TIMEOUT));
     assert!(disk.used() > 0, "the other one goes on");
     readers.sweep(at(119));
     assert!(second.next().await.unwrap().is_some(), "it has read since");
     readers.sweep(at(120));
     readers.sweep(at(180));
     assert_eq!(disk.used(), 0, "although both are still there");
-    assert_eq!(second.next().await, Err(Error::Timeout));
+    assert_eq!(second.next().await, Err(Error::TIMEOUT));
 }
 
 #[tokio::test(flavor = "multi_thread")]

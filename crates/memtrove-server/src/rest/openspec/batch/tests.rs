@@ -7,10 +7,7 @@ fn read(body: Value) -> Result<(Operation, usize, bool)> {
 }
 
 fn code(error: Error) -> Code {
-    match error {
-        Error::MemoryRefused(refusal) => refusal.code,
-        other => panic!("{other}"),
-    }
+    error.code
 }
 
 #[test]
@@ -38,7 +35,7 @@ fn a_batch_names_its_operation_and_has_one_to_five_hundred_items() {
 fn a_report_tells_every_item_and_why_it_failed() {
     let mut report = Report::default();
     report.note(None, Ok(("a".to_owned(), "created")));
-    report.note(Some("b"), Err(Refusal::not_found().into()));
+    report.note(Some("b"), Err(Error::no_such_memory()));
     report.stopped = true;
     report.skip();
     let finished = report.finish();
@@ -60,7 +57,7 @@ fn a_report_tells_every_item_and_why_it_failed() {
 
 #[test]
 fn a_run_to_its_end_is_completed_if_anything_succeeded() {
-    let failure = || Err(Refusal::not_found().into());
+    let failure = || Err(Error::no_such_memory());
     let mut some = Report::default();
     some.note(None, failure());
     some.note(None, Ok(("a".to_owned(), "deleted")));
