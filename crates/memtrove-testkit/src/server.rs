@@ -62,6 +62,8 @@ pub struct Setup {
     variables: Vec<(String, String)>,
     data_dir: Option<PathBuf>,
     database: Option<Arc<Database>>,
+    /// What answers 200 as soon as it has started.
+    awaited: &'static str,
 }
 
 impl Setup {
@@ -73,7 +75,14 @@ impl Setup {
             variables: Vec::new(),
             data_dir: None,
             database: None,
+            awaited: "/health/ready",
         }
+    }
+
+    /// Waits for the server to be alive, ready or not: what it finds in its store may keep it from being that.
+    pub fn ready_or_not(mut self) -> Self {
+        self.awaited = "/health/live";
+        self
     }
 
     /// Adds lines to the configuration file.
@@ -368,7 +377,7 @@ impl TestServer {
                 url = announced_url(&printed);
             }
             if let Some(url) = &url
-                && is_ready(url)
+                && answers(url, self.setup.awaited)
             {
                 self.running = Some(Running { process, url: Arc::from(url.as_str()), watchdog });
                 return Ok(());
@@ -378,7 +387,7 @@ impl TestServer {
                 let _ = process.kill();
                 let _ = process.wait();
                 let reason = match url {
-                    Some(url) => format!("{url}/health/ready did not answer 200"),
+                    Some(url) => format!("{url}{} did not answer 200", self.setup.awaited),
                     None => "it printed no line with http://127.0.0.1:<port>".to_owned(),
                 };
                 return Err(FailedStart { reason, status: None, log: printed });
@@ -801,9 +810,9 @@ static HTTP: LazyLock<reqwest::Client> = LazyLock::new(|| {
         .expect("an HTTP client")
 });
 
-fn is_ready(url: &str) -> bool {
+fn answers(url: &str, path: &str) -> bool {
     let client = Client { base: Arc::from(url), user: None, headers: Vec::new() };
-    client.try_send("GET", "/health/ready", Body::None).is_ok_and(|answer| answer.status == 200)
+    client.try_send("GET", path, Body::None).is_ok_and(|answer| answer.status == 200)
 }
 
 fn announced_url(printed: &str) -> Option<String> {

@@ -352,9 +352,10 @@ fn a_server_that_meets_damage_says_so_and_is_not_ready_any_more() {
 #[test]
 fn a_write_that_meets_damage_is_refused_and_what_is_sound_can_still_be_read() {
     let (copy, database, pages) = copied("entries");
-    // Before the start: the writer may look at the newest entries by itself, and what it has seen it does not read again.
+    // Before the start: the writer may look at the newest entries by itself, and what it has seen it does not read again. Then it
+    // may also meet the damage by itself.
     overwrite(&database, &pages);
-    let server = setup(&copy.path().join("data")).start();
+    let server = setup(&copy.path().join("data")).ready_or_not().start();
     let alice = server.as_user("alice").with_key("agent");
 
     let path = format!("/v1/conversations/{}/entries", SAMPLE.conversation);

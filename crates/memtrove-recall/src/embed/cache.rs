@@ -7,6 +7,7 @@ use super::{CacheConfig, Embedder, Vector};
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 use sha2::{Digest, Sha256};
+use std::time::Duration;
 
 /// Remembers as many vectors as it may, those used last, none longer than it may.
 pub(super) struct VectorCache(Cache<Key, Vector>);
@@ -29,11 +30,14 @@ impl Key {
     }
 }
 
+/// A hundred years: a cache that is to keep vectors for longer than moka can count keeps them this long.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
 impl VectorCache {
     pub(super) fn new(config: CacheConfig) -> Self {
         let cache = Cache::builder()
             .max_capacity(config.size as u64)
-            .time_to_live(config.ttl)
+            .time_to_live(config.ttl.min(LONGEST))
             .eviction_policy(EvictionPolicy::lru());
         Self(cache.build())
     }
@@ -50,9 +54,12 @@ impl VectorCache {
 
     pub(super) fn remove(&self, key: &Key) {
         self.0.invalidate(key);
+        // What was forgotten leaves memory now, not with the next insert.
+        self.0.run_pending_tasks();
     }
 
     pub(super) fn clear(&self) {
         self.0.invalidate_all();
+        self.0.run_pending_tasks();
     }
 }

@@ -77,8 +77,7 @@ impl Memories {
             WriteOutcome::Conflict(_) | WriteOutcome::Replayed(_) => Err(Error::new(
                 memtrove_core::memories::Code::InvalidState,
                 "this fact is stated already; change it instead",
-            )
-            .into()),
+            )),
         }
     }
 

@@ -15,6 +15,7 @@ use memtrove_core::memories::{
 use memtrove_core::{Error, Result};
 use memtrove_recall::embed::Space;
 use memtrove_store::Tx;
+use memtrove_store::memories::entries;
 use memtrove_store::memories::writing::Writing;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -111,8 +112,13 @@ impl Memories {
     async fn make_working(&self, current: &Memory, next: &Arc<Memory>, journal: Entry) -> Result<bool> {
         let (terms, memory) = (terms_of(&self.cx, next), next.clone());
         let arrive = move |tx: &mut dyn Tx| {
-            let write = Write::Insert(memory.clone());
-            let free = possible(tx, &write)?;
+            // What lasts is the truth: a copy that a move left here when it was cut off goes first.
+            if let Some(left) = entries::get(tx, memory.scope.tenant(), memory.id)? {
+                let mut writing = Writing::default();
+                writing.remove(tx, &left.memory, None)?;
+                writing.finish(tx)?;
+            }
+            let free = possible(tx, &Write::Insert(memory.clone()))?;
             if free {
                 let mut writing = Writing::default();
                 writing.insert(tx, &memory, &terms)?;

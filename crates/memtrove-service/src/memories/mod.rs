@@ -192,7 +192,7 @@ impl Memories {
         };
         found
             .filter(|memory| assertion.holds(memory) && caller.reaches(memory, &assertion.identifiers))
-            .ok_or_else(|| Error::no_such_memory().into())
+            .ok_or_else(Error::no_such_memory)
     }
 
     /// An entry of the caller's tenant that exists at this moment.
@@ -240,7 +240,7 @@ fn embedding_failed(error: &EmbedError) -> Error {
     };
     let refusal = Error::new(code, message);
     match retry_after {
-        Some(seconds) => refusal.with("retryAfterSeconds", seconds).into(),
-        None => refusal.into(),
+        Some(seconds) => refusal.with("retryAfterSeconds", seconds),
+        None => refusal,
     }
 }

@@ -175,7 +175,7 @@ impl Memories {
         if vectors.is_empty() && mode == KnowledgeMode::Semantic {
             let message =
                 "there is no embedding provider, so nothing can be searched by meaning; use mode hybrid";
-            return Err(Error::new(Code::NotImplemented, message).into());
+            return Err(Error::new(Code::NotImplemented, message));
         }
         Ok(QueryForms { vectors, terms: terms::query(&self.cx.analyzer, text) })
     }

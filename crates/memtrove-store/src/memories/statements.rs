@@ -117,7 +117,7 @@ pub fn register(tx: &mut dyn Tx, scope: Option<ScopeNo>, limit: i64) -> Result<u
             // The vault has raised its alarm. It must not keep the others from being found.
             Err(StoreError::Broken(_)) => {
                 let params: [Value<'_>; 2] = [no.0.into(), NO_WORDS.into()];
-                tx.post("UPDATE memories SET words = $2 WHERE no = $1", &params)?;
+                tx.post("UPDATE memories SET words = $2, statement = NULL WHERE no = $1", &params)?;
             }
             Err(other) => return Err(other),
         }

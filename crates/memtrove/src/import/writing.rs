@@ -430,7 +430,15 @@ fn refused(place: String, error: Error) -> anyhow::Result<Outcome> {
         | ErrorKind::Conflict
         | ErrorKind::Stale
         | ErrorKind::TooLarge => true,
-        _ => matches!(error.code, Code::QuotaExceeded | Code::EmbeddingRefused | Code::NotImplemented),
+        _ => matches!(
+            error.code,
+            Code::QuotaExceeded
+                | Code::EmbeddingRefused
+                | Code::NotImplemented
+                | Code::AzureProviderNotEnabled
+                | Code::ConfigurationError
+                | Code::ProviderFailed
+        ),
     };
     if of_the_record { Ok(Outcome::Refused { place, why: told(&error) }) } else { Err(error.into()) }
 }

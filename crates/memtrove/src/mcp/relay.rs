@@ -230,6 +230,13 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Relay<R, W> {
         self.refuse(id, json!({"code": INVALID_REQUEST, "message": message})).await
     }
 
+    /// An owner reads a last line without its newline too: of one that lacks nothing else nobody knows whether it was carried out.
+    fn doubt_unsent(&mut self, sent: usize) {
+        if let Some(line) = self.unsent.take_if(|line| line[sent..].trim_ascii().is_empty()) {
+            self.note(line);
+        }
+    }
+
     /// Passes lines on in both directions. Whether it was the editor that ended, and not the peer.
     async fn pump(&mut self, mut peer: Peer) -> anyhow::Result<bool> {
         let mut leaving = self.leaving.subscribe();
@@ -252,7 +259,10 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Relay<R, W> {
                     silence.as_mut().reset(Instant::now() + PATIENCE);
                     match line {
                         Line::Whole(line) => self.pass_on(&line, &mut swallowed).await?,
-                        Line::TooLong | Line::End => return Ok(false),
+                        Line::TooLong | Line::End => {
+                            self.doubt_unsent(sent);
+                            return Ok(false);
+                        }
                     }
                 }
                 written = peer.tx.write(rest), if is_read && has_rest => {
@@ -270,6 +280,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Relay<R, W> {
                 () = &mut silence => {
                     if !is_read || waits && self.is_stuck().await {
                         tracing::warn!("the process that has the store does not answer any more");
+                        self.doubt_unsent(sent);
                         return Ok(false);
                     }
                     silence.as_mut().reset(Instant::now() + PATIENCE);

@@ -14,6 +14,15 @@ const OF_NO_TENANT: [(&str, &str); 5] = [
 ];
 
 /// Units of work that run for all tenants, and why each must.
+const STEPS_OF_A_FORGET: [&str; 7] = [
+    "forget_names",
+    "forget_memory_names",
+    "forget_changes",
+    "forget_private_memories",
+    "forget_memories",
+    "forget_files",
+    "forget_entries",
+];
 const FOR_ALL_TENANTS: &[(&str, &str)] = &[
     ("beat", "a node says that it is there"),
     ("begin_searching", "background: indexes of vectors"),
@@ -41,6 +50,13 @@ const FOR_ALL_TENANTS: &[(&str, &str)] = &[
     ("fill_index", "background: indexes of vectors"),
     ("find_large_scopes", "background: indexes of vectors"),
     ("find_stale_pages", "background: what deleted rows left"),
+    ("forget_changes", "what a forget detached may name no tenant"),
+    ("forget_entries", "what a forget detached may name no tenant"),
+    ("forget_files", "what a forget detached may name no tenant"),
+    ("forget_memories", "what a forget detached may name no tenant"),
+    ("forget_memory_names", "what a forget detached may name no tenant"),
+    ("forget_names", "what a forget detached may name no tenant"),
+    ("forget_private_memories", "what a forget detached may name no tenant"),
     ("forget_traces", "background: what forgotten users left on the disk"),
     ("forgotten", "background: forgets that have not come to their end"),
     ("forgotten_traces", "background: what forgotten users left on the disk"),
@@ -315,9 +331,12 @@ fn operations_for_all_tenants(folder: &Path, found: &mut BTreeSet<String>) {
                 Some(operation.to_owned())
             });
             found.extend(named);
-            // Two name it apart from their operation: one has a unit of its own, one serves requests too.
+            // Three name it apart from their operation: one has a unit of its own, one several steps, one serves requests too.
             if source.contains("Unit::new(AllTenants") {
                 found.insert("number_changes".to_owned());
+            }
+            if source.contains(".write(AllTenants, name") {
+                found.extend(STEPS_OF_A_FORGET.map(str::to_owned));
             }
             if source.contains("register(&self.cx.store, AllTenants") {
                 found.insert("register_words".to_owned());

@@ -1,7 +1,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::*;
-use crate::rest::error::ApiError;
+use crate::rest::error::RequestInfo;
+use crate::rest::surface::Surface;
 use memtrove_core::{Quota, Resource};
 use tonic_types::StatusExt;
 use uuid::Uuid;
@@ -45,7 +46,8 @@ fn errors() -> Vec<(Error, u16, Code)> {
 #[tokio::test]
 async fn both_transports_say_the_same_of_every_error() {
     for (error, status, code) in errors() {
-        let rest = ApiError(error.clone()).into_response();
+        let request = RequestInfo { id: "r-1", operation: "unknown" };
+        let rest = Surface::Conversations.render(error.clone(), request);
         assert_eq!(rest.status().as_u16(), status, "{error:?}");
         let body = axum::body::to_bytes(rest.into_body(), 10_000).await.unwrap();
         let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
