@@ -7,6 +7,7 @@
 //! To measure one more operation, see [`scenario`]; one more thing that must not grow, see [`growth`].
 #![allow(clippy::print_stdout, reason = "progress and results are this program's output")]
 
+mod against;
 mod dataset;
 mod deployment;
 mod engines;
@@ -28,6 +29,7 @@ mod stream_floor;
 mod transports;
 mod world;
 
+use against::AgainstOlder;
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Parser;
 use deployment::Deployment;
@@ -35,6 +37,7 @@ use engines::Engines;
 use growth::Growth;
 use load::{Load, Run, Side};
 use machine::Machine;
+use postgres::Postgres;
 use progress::Progress;
 use report::{Comparison, Footprint, Grown, Report};
 use scenario::Operation;
@@ -68,6 +71,9 @@ struct Options {
     /// Measures only this part; may be repeated.
     #[arg(long, value_name = "NAME", value_parser = part_names())]
     only: Vec<String>,
+    /// Measures every operation in turns with this older binary, on the same engine, in place of all else.
+    #[arg(long, value_name = "PATH")]
+    against: Option<PathBuf>,
     /// The memtrove binary [default: the one next to this program]
     #[arg(long, value_name = "PATH")]
     bin: Option<PathBuf>,
@@ -184,26 +190,51 @@ impl Bench {
             transports: None,
             replays: None,
             recordings: None,
+            against: None,
         };
         println!("{}", report.machine.describe());
-        match bench.options.engine {
-            Engine::Sqlite => bench.measure_all(&mut report).await?,
-            Engine::Postgres => report.engines = Some(bench.beside().await?),
+        match (&bench.options.against, bench.options.engine) {
+            (Some(older), engine) => report.against = Some(bench.against(older, engine).await?),
+            (None, Engine::Sqlite) => bench.measure_all(&mut report).await?,
+            (None, Engine::Postgres) => report.engines = Some(bench.beside().await?),
         }
         println!("\n{}", report.markdown());
         println!("Written to {}", report.write(&bench.options.results)?.display());
         Ok(report)
     }
 
-    /// PostgreSQL beside the embedded engine. A million events over HTTP are left out: what grows is in docs/scaling.md.
+    /// This build beside an older one.
+    async fn against(&self, older: &Path, engine: Engine) -> Result<AgainstOlder> {
+        let deployment = match engine {
+            Engine::Sqlite => Deployment::Embedded,
+            Engine::Postgres => Deployment::Postgres(Arc::new(Postgres::find()?), 1),
+        };
+        let plan = against::Plan {
+            older: &binary(Some(older))?,
+            newer: &self.binary,
+            deployment,
+            seconds: self.seconds / f64::from(SLICES),
+            connections: &self.connections,
+            operations: self.quickly_seeded(),
+            progress: self.progress,
+        };
+        against::measure(&plan).await
+    }
+
+    /// What is asked for, without a million events over HTTP: what grows is in docs/scaling.md.
+    fn quickly_seeded(&self) -> Vec<Operation> {
+        let large = Operation::CrowdedEventSearch;
+        Operation::ALL.into_iter().filter(|&o| o != large && self.wants(o.name())).collect()
+    }
+
+    /// PostgreSQL beside the embedded engine.
     async fn beside(&self) -> Result<Engines> {
-        let large = |operation: &Operation| *operation != Operation::CrowdedEventSearch;
         let plan = engines::Plan {
             binary: &self.binary,
             // What pgbench can be told.
             seconds: (self.seconds / f64::from(SLICES)).ceil() as u64,
             connections: &self.connections,
-            operations: Operation::ALL.into_iter().filter(|o| self.wants(o.name()) && large(o)).collect(),
+            operations: self.quickly_seeded(),
             progress: self.progress,
         };
         engines::measure(&plan).await

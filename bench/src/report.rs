@@ -1,5 +1,6 @@
 //! The results: next to what was asked of them, as a table for people and as JSON for programs.
 
+use crate::against::AgainstOlder;
 use crate::engines::Engines;
 use crate::growth::Growth;
 use crate::load::Run;
@@ -72,6 +73,8 @@ pub struct Report {
     pub replays: Option<Replays>,
     /// Many recordings at once.
     pub recordings: Option<Recordings>,
+    /// This build beside an older one.
+    pub against: Option<AgainstOlder>,
 }
 
 /// Goals for [`Footprint`].
@@ -135,6 +138,7 @@ impl Report {
             })
             .chain(self.memories.iter().flat_map(|memories| memories.failures.clone()))
             .chain(self.engines.iter().flat_map(Engines::failures))
+            .chain(self.against.iter().flat_map(AgainstOlder::failures))
             .chain(self.transports.iter().flat_map(Transports::failures))
             .collect()
     }
@@ -153,6 +157,9 @@ impl Report {
         );
         if let Some(engines) = &self.engines {
             out.push_str(&engines.markdown());
+        }
+        if let Some(against) = &self.against {
+            out.push_str(&against.markdown());
         }
         self.write_comparisons(&mut out);
         if let Some(transports) = &self.transports {
@@ -307,17 +314,22 @@ impl Report {
             "transports": self.transports.as_ref().map(Transports::json),
             "replays": self.replays.as_ref().map(Replays::json),
             "recordings": self.recordings.as_ref().map(Recordings::json),
+            "against": self.against.as_ref().map(AgainstOlder::json),
             "failures": self.failures(),
         })
     }
 
-    /// Writes both into `folder`, and a copy of the table as `latest.md`, or as `postgres.md`. Returns the table's path.
+    /// Writes both into `folder`, and a copy of the table under a name that stays. Returns the table's path.
     pub fn write(&self, folder: &Path) -> Result<PathBuf> {
         fs::create_dir_all(folder)?;
         let stem = self.machine.file_stem();
         let table = folder.join(format!("{stem}.md"));
         fs::write(&table, self.markdown())?;
-        let latest = if self.engines.is_some() { "postgres.md" } else { "latest.md" };
+        let latest = match (&self.engines, &self.against) {
+            (Some(_), _) => "postgres.md",
+            (None, Some(_)) => "against.md",
+            (None, None) => "latest.md",
+        };
         fs::write(folder.join(latest), self.markdown())?;
         fs::write(folder.join(format!("{stem}.json")), format!("{:#}\n", self.json()))?;
         Ok(table)

@@ -37,6 +37,14 @@ pub enum Operation {
     EventSearch,
     /// The same where 999 other users have 1,000 events each.
     CrowdedEventSearch,
+    /// Add of a new memory to one of 200 projects.
+    MemoryAdd,
+    /// Add of a new working memory to one of 200 sessions.
+    WorkingAdd,
+    /// One of 1,000 memories by its id.
+    MemoryGet,
+    /// Search of a project of 1,000 memories.
+    MemorySearch,
 }
 
 /// A bound on a result.
@@ -54,7 +62,7 @@ pub enum Goal {
 
 impl Operation {
     /// All of them; forks come after the other conversations because they change what those would list.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 17] = [
         Self::Append,
         Self::Page,
         Self::Sync,
@@ -68,6 +76,10 @@ impl Operation {
         Self::EventWrite,
         Self::EventSearch,
         Self::CrowdedEventSearch,
+        Self::MemoryAdd,
+        Self::WorkingAdd,
+        Self::MemoryGet,
+        Self::MemorySearch,
     ];
 
     /// Its name on the command line.
@@ -86,6 +98,10 @@ impl Operation {
             Self::EventWrite => "event-write",
             Self::EventSearch => "event-search",
             Self::CrowdedEventSearch => "event-search-crowded",
+            Self::MemoryAdd => "memory-add",
+            Self::WorkingAdd => "working-add",
+            Self::MemoryGet => "memory-get",
+            Self::MemorySearch => "memory-search",
         }
     }
 
@@ -105,12 +121,19 @@ impl Operation {
             Self::EventWrite => "write event",
             Self::EventSearch => "search 10,000 events of a user",
             Self::CrowdedEventSearch => "the same user's among 1,000,000 events of 1,000 users",
+            Self::MemoryAdd => "add a memory",
+            Self::WorkingAdd => "add a working memory",
+            Self::MemoryGet => "GET a memory",
+            Self::MemorySearch => "search 1,000 memories of a project",
         }
     }
 
     /// Whether each request ends in a durable commit.
     pub fn commits(self) -> bool {
-        matches!(self, Self::Append | Self::Fork | Self::FilePut | Self::FilePatch | Self::EventWrite)
+        matches!(
+            self,
+            Self::Append | Self::Fork | Self::FilePut | Self::FilePatch | Self::EventWrite | Self::MemoryAdd
+        )
     }
 
     /// Whether it is measured with a single connection too: latency without a queue.
@@ -140,7 +163,11 @@ impl Operation {
             | Self::Assemble
             | Self::EventWrite
             | Self::EventSearch
-            | Self::CrowdedEventSearch => vec![],
+            | Self::CrowdedEventSearch
+            | Self::MemoryAdd
+            | Self::WorkingAdd
+            | Self::MemoryGet
+            | Self::MemorySearch => vec![],
         }
     }
 
@@ -160,6 +187,10 @@ impl Operation {
             Self::EventWrite => world.event_writes().await?,
             Self::EventSearch => world.event_searches(0).await?,
             Self::CrowdedEventSearch => world.event_searches(NEIGHBOURS).await?,
+            Self::MemoryAdd => world.memory_adds(),
+            Self::WorkingAdd => world.working_adds(),
+            Self::MemoryGet => world.memory_gets().await?,
+            Self::MemorySearch => world.memory_searches().await?,
         };
         let workload = Workload::probe(side).await?;
         let status = workload.status;
@@ -180,6 +211,9 @@ impl Operation {
             Self::Assemble => (count("files") == 8, "8 files"),
             Self::EventWrite => (status == 202, "that it is taken"),
             Self::EventSearch | Self::CrowdedEventSearch => (count("results") == 10, "10 events"),
+            Self::MemoryAdd | Self::WorkingAdd => (status == 201, "a new memory"),
+            Self::MemoryGet => (body["memory"]["content"].is_string(), "a memory"),
+            Self::MemorySearch => (count("results") > 0, "memories"),
         };
         ensure!(right, "{self:?} should answer {wanted} but answers {status} {body}");
         Ok(workload)

@@ -1,6 +1,7 @@
 //! Memories: short statements as people and agents write them, each about something of its own.
 
 use super::{Random, request};
+use crate::sender::{FRESH_ID, Template};
 use serde_json::json;
 
 const WHO: [&str; 24] = [
@@ -141,6 +142,18 @@ pub fn question(number: u64) -> String {
 pub fn add(layer: &str, identifiers: &serde_json::Value, number: u64) -> Vec<u8> {
     let body = json!({"content": statement(number), "layer": layer, "identifiers": identifiers});
     request("POST", "/v1/memories", "bench", Some(&body.to_string()))
+}
+
+/// Adds one statement to a scope, each time another one: the gap is where its number stands.
+pub fn fresh(layer: &str, kind: &str, identifiers: &serde_json::Value, number: u64) -> Template {
+    let content = format!("{} [{FRESH_ID}]", statement(number));
+    let body = json!({"content": content, "layer": layer, "kind": kind, "identifiers": identifiers});
+    Template::new(&request("POST", "/v1/memories", "bench", Some(&body.to_string())), FRESH_ID)
+}
+
+/// Reads one by its id.
+pub fn get(id: &str) -> Vec<u8> {
+    request("GET", &format!("/v1/memories/{id}"), "bench", None)
 }
 
 /// Adds statements to a scope, in one request.

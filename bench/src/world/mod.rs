@@ -3,6 +3,7 @@
 mod conversations;
 mod events;
 mod files;
+mod memories;
 
 pub use conversations::Chat;
 pub use events::NEIGHBOURS;
