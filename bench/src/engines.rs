@@ -29,12 +29,12 @@ pub struct Engines {
     /// The server's version.
     version: String,
     deployments: Vec<String>,
-    rows: Vec<Row>,
-    floors: Vec<Floor>,
+    rows: Vec<EngineRow>,
+    floors: Vec<InsertFloor>,
 }
 
 /// An operation with so many connections.
-struct Row {
+struct EngineRow {
     operation: Operation,
     connections: usize,
     /// The HTTP shell around nothing.
@@ -44,7 +44,7 @@ struct Row {
 }
 
 /// Appends with so many connections, beside PostgreSQL's own inserts.
-struct Floor {
+struct InsertFloor {
     connections: usize,
     nodes: usize,
     append: Run,
@@ -100,7 +100,7 @@ pub async fn measure(plan: &Plan<'_>) -> Result<Engines> {
             plan.progress.say(&format!("{}: measuring, connections: {connections}", operation.title()));
             let mut runs = plan.in_turns(connections, &mut sides).await?.into_iter();
             let floor = runs.next().unwrap_or_default();
-            engines.rows.push(Row { operation, connections, floor, runs: runs.collect() });
+            engines.rows.push(EngineRow { operation, connections, floor, runs: runs.collect() });
         }
         if operation == Operation::Append {
             engines.floors = plan.floors(&postgres, &mut sides[2..]).await?;
@@ -143,7 +143,7 @@ impl Plan<'_> {
     }
 
     /// Appends on PostgreSQL in turns with its own inserts.
-    async fn floors(&self, postgres: &Postgres, sides: &mut [Side]) -> Result<Vec<Floor>> {
+    async fn floors(&self, postgres: &Postgres, sides: &mut [Side]) -> Result<Vec<InsertFloor>> {
         let table = postgres.floor_table()?;
         let mut floors = Vec::new();
         for &connections in self.connections {
@@ -151,7 +151,7 @@ impl Plan<'_> {
                 let nodes = side.nodes.len();
                 self.progress
                     .say(&format!("PostgreSQL's own inserts, connections: {connections}, nodes: {nodes}"));
-                let mut floor = Floor {
+                let mut floor = InsertFloor {
                     connections,
                     nodes,
                     append: Run::default(),
@@ -195,7 +195,7 @@ async fn quiet(sides: &[Side], patience: Duration) -> Result<()> {
     }
 }
 
-impl Floor {
+impl InsertFloor {
     /// Appends as a share of the inserts beside them, the median over the turns.
     fn share(&self, inserts: &[Inserts]) -> f64 {
         median(self.append.slices.iter().zip(inserts).map(|(append, insert)| append / insert.per_second))

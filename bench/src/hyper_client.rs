@@ -3,7 +3,7 @@
 //! It costs more than the prebuilt bytes of [`load`](crate::load), the same on each side. Requests are written as HTTP/1.1 has
 //! them and taken apart when they are sent.
 
-use crate::load::Answer;
+use crate::load::HttpAnswer;
 use anyhow::{Context as _, Result};
 use bytes::Bytes;
 use http::header::HOST;
@@ -70,7 +70,7 @@ impl HyperConnection {
     }
 
     /// Sends one request and waits for its whole answer. A call that fails is one with the status 500.
-    pub async fn exchange(&mut self, request: &[u8]) -> Result<Answer<'_>> {
+    pub async fn exchange(&mut self, request: &[u8]) -> Result<HttpAnswer<'_>> {
         let mut response = self.send(request).await?;
         let mut status = response.status().as_u16();
         let mut failure = failure_of_call(response.headers());
@@ -85,7 +85,7 @@ impl HyperConnection {
         if let Some(failure) = failure {
             (status, self.body) = (500, failure);
         }
-        Ok(Answer { status, body: &self.body })
+        Ok(HttpAnswer { status, body: &self.body })
     }
 
     /// Sends one request and waits for the beginning of its answer.

@@ -44,7 +44,7 @@ impl Side {
 
     /// Lets the first sender ask once; the body of the answer, which must be a good one.
     pub async fn ask(&mut self) -> Result<Vec<u8>> {
-        let mut link = Link::open_all(self, 1).await?.remove(0);
+        let mut link = SenderLink::open_all(self, 1).await?.remove(0);
         let sender = &mut self.senders[0];
         let answer = link.exchange(sender.request()).await?;
         ensure!(answer.is_success(), "the server answers {}", answer.describe());
@@ -62,14 +62,14 @@ impl Side {
 }
 
 /// One answer.
-pub struct Answer<'a> {
+pub struct HttpAnswer<'a> {
     /// The HTTP status.
     pub status: u16,
     /// The body.
     pub body: &'a [u8],
 }
 
-impl Answer<'_> {
+impl HttpAnswer<'_> {
     /// Whether the status is 2xx.
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
@@ -98,7 +98,7 @@ impl Connection {
     }
 
     /// Sends one request and waits for its whole answer.
-    pub async fn exchange(&mut self, request: &[u8]) -> Result<Answer<'_>> {
+    pub async fn exchange(&mut self, request: &[u8]) -> Result<HttpAnswer<'_>> {
         self.send(request).await?;
         let mut filled = 0;
         let head = loop {
@@ -114,7 +114,7 @@ impl Connection {
         if filled > end {
             bail!("the server sent {} bytes more than its Content-Length", filled - end);
         }
-        Ok(Answer { status: head.status, body: &self.buffer[head.length..end] })
+        Ok(HttpAnswer { status: head.status, body: &self.buffer[head.length..end] })
     }
 
     async fn send(&mut self, mut bytes: &[u8]) -> io::Result<()> {
@@ -271,7 +271,7 @@ pub struct Load {
 /// Lets a side's senders send for as long as `load` says.
 pub async fn drive(side: &mut Side, load: Load) -> Result<Run> {
     ensure!(load.connections <= side.senders.len(), "fewer senders than connections");
-    let links = Link::open_all(side, load.connections).await?;
+    let links = SenderLink::open_all(side, load.connections).await?;
     let begin = Instant::now() + load.warm_up;
     let end = begin + load.measure;
     let mut tasks = JoinSet::new();
@@ -292,12 +292,12 @@ pub async fn drive(side: &mut Side, load: Load) -> Result<Run> {
 }
 
 /// What one sender sends over.
-enum Link {
+enum SenderLink {
     Prebuilt(Connection),
     Library(HyperConnection),
 }
 
-impl Link {
+impl SenderLink {
     /// So many, spread over the nodes of a side.
     async fn open_all(side: &Side, count: usize) -> Result<Vec<Self>> {
         let mut links = Vec::with_capacity(count);
@@ -319,7 +319,7 @@ impl Link {
         Ok(links)
     }
 
-    async fn exchange(&mut self, request: &[u8]) -> Result<Answer<'_>> {
+    async fn exchange(&mut self, request: &[u8]) -> Result<HttpAnswer<'_>> {
         match self {
             Self::Prebuilt(connection) => connection.exchange(request).await,
             Self::Library(connection) => connection.exchange(request).await,
@@ -341,7 +341,7 @@ pub async fn cpu_between(side: &Side, begin: Instant, end: Instant) -> Result<[D
 }
 
 /// One connection's share of [`drive`]. A request counts when its answer arrives within the measured time.
-async fn repeat(mut link: Link, mut sender: Sender, begin: Instant, end: Instant) -> (Run, Sender) {
+async fn repeat(mut link: SenderLink, mut sender: Sender, begin: Instant, end: Instant) -> (Run, Sender) {
     let mut run = Run::default();
     let mut sent = Instant::now();
     while sent < end {

@@ -24,7 +24,7 @@ const BULK_CONNECTIONS: usize = 8;
 const COMPARED: u64 = 50;
 
 /// A measured number next to what was asked of it.
-pub struct Row {
+pub struct GoalRow {
     what: String,
     result: String,
     goal: String,
@@ -33,12 +33,12 @@ pub struct Row {
 
 /// What was measured.
 pub struct Memories {
-    rows: Vec<Row>,
+    rows: Vec<GoalRow>,
     /// Requests that went wrong.
     pub failures: Vec<String>,
 }
 
-struct Bench<'a> {
+struct MemoryBench<'a> {
     server: Arc<Server>,
     seconds: f64,
     progress: &'a Progress,
@@ -49,7 +49,7 @@ struct Bench<'a> {
 pub async fn measure(binary: &Path, seconds: f64, progress: &Progress) -> Result<Memories> {
     let server = Arc::new(Server::product(binary).await?);
     let measured = Memories { rows: Vec::new(), failures: Vec::new() };
-    let mut bench = Bench { server, seconds, progress, measured };
+    let mut bench = MemoryBench { server, seconds, progress, measured };
     bench.embed().await?;
     bench.add().await?;
     bench.layers().await?;
@@ -71,9 +71,9 @@ fn scope(size: u64) -> Value {
     json!({"projectId": format!("p{size}")})
 }
 
-impl Bench<'_> {
+impl MemoryBench<'_> {
     fn row(&mut self, what: impl Into<String>, result: String, goal: String, json: Value) {
-        self.measured.rows.push(Row { what: what.into(), result, goal, json });
+        self.measured.rows.push(GoalRow { what: what.into(), result, goal, json });
     }
 
     async fn drive(&mut self, requests: Vec<Vec<u8>>, connections: usize, what: &str) -> Result<Run> {
@@ -273,7 +273,7 @@ impl Memories {
             "## Memories\n\nOver HTTP with one connection unless said otherwise: latency is the work and not the queue.\n\n\
              | | result | goal |\n|---|--:|---|\n",
         );
-        for Row { what, result, goal, .. } in &self.rows {
+        for GoalRow { what, result, goal, .. } in &self.rows {
             out.push_str(&format!("| {what} | {result} | {goal} |\n"));
         }
         out.push('\n');

@@ -84,7 +84,7 @@ pub async fn measure(binary: &Path, progress: Progress) -> Result<Recordings> {
         cancels: Vec::new(),
     };
     while let Some(done) = tasks.join_next().await {
-        let Told { recorded, replayed, cancelled } = done??;
+        let TalkOutcome { recorded, replayed, cancelled } = done??;
         measured.recorded += recorded;
         measured.replayed += replayed;
         measured.cancels.extend(cancelled);
@@ -107,14 +107,14 @@ struct Talk {
 }
 
 /// How a response went.
-struct Told {
+struct TalkOutcome {
     recorded: u64,
     replayed: u64,
     cancelled: Option<Duration>,
 }
 
 impl Talk {
-    async fn run(self, is_cancelled: bool) -> Result<Told> {
+    async fn run(self, is_cancelled: bool) -> Result<TalkOutcome> {
         let (sender, receiver) = mpsc::channel(4);
         let first = v1::RecordRequest {
             conversation_id: self.conversation.clone(),
@@ -163,7 +163,7 @@ impl Talk {
         let (early, late) = (early.await??, late.await??);
         ensure!(early == late, "two replays have {early} and {late} bytes");
         ensure!(is_cancelled || early == (MESSAGES * MESSAGE) as u64, "a replay has {early} bytes");
-        Ok(Told { recorded: early, replayed: early + late, cancelled })
+        Ok(TalkOutcome { recorded: early, replayed: early + late, cancelled })
     }
 
     fn next(&self) -> v1::RecordRequest {

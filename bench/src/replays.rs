@@ -37,10 +37,10 @@ const CONVERSATION: Uuid = Uuid::from_u128(0x019b_76da_a800_7000_8000_0000_0000_
 /// Everything that is compared.
 #[derive(Default)]
 pub struct Replays {
-    rows: Vec<Row>,
+    rows: Vec<ReplayRow>,
 }
 
-struct Row {
+struct ReplayRow {
     readers: usize,
     floor: Flow,
     product: Flow,
@@ -80,7 +80,7 @@ pub async fn measure(binary: &Path, seconds: f64, progress: Progress) -> Result<
             }
         }
         let [floor, product] = flows;
-        measured.rows.push(Row { readers: count, floor, product });
+        measured.rows.push(ReplayRow { readers: count, floor, product });
     }
     Ok(measured)
 }
@@ -195,7 +195,7 @@ impl Flow {
     }
 }
 
-impl Row {
+impl ReplayRow {
     /// The product's share of the floor, the median over the turns.
     fn ratio(&self) -> f64 {
         let turns = self.product.bytes_per_second.iter().zip(&self.floor.bytes_per_second);
@@ -233,7 +233,7 @@ impl Replays {
 
     /// The same for programs.
     pub fn json(&self) -> Value {
-        let row = |row: &Row| {
+        let row = |row: &ReplayRow| {
             json!({
                 "readers": row.readers,
                 "ratio": row.ratio(),

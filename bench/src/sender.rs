@@ -20,14 +20,14 @@ enum Source {
     /// Any of these, each time with another id.
     Fresh { templates: Arc<Vec<Template>>, random: Random, number: usize, sent: usize },
     /// These in turn, of one conversation after the other.
-    Growing { templates: Vec<Template>, position: usize, ids: Ids, id: Uuid, written: Written },
+    Growing { templates: Vec<Template>, position: usize, ids: Ids, id: Uuid, encoding: IdEncoding },
     /// These in turn, each with the ETag that the last answer told.
     Chain { templates: Vec<Template>, position: usize, etag: Vec<u8> },
 }
 
 /// How an id stands in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Written {
+pub enum IdEncoding {
     /// As 36 characters.
     Text,
     /// As 16 bytes.
@@ -58,9 +58,9 @@ impl Sender {
     }
 
     /// A sender of these requests, whose gap takes an id that is another one after the last of them.
-    pub fn growing(templates: Vec<Template>, mut ids: Ids, written: Written) -> Self {
+    pub fn growing(templates: Vec<Template>, mut ids: Ids, encoding: IdEncoding) -> Self {
         let id = ids.next();
-        Source::Growing { templates, position: 0, ids, id, written }.into()
+        Source::Growing { templates, position: 0, ids, id, encoding }.into()
     }
 
     /// A sender of these requests, round and round. Each changes one resource, which belongs to this sender alone and
@@ -79,10 +79,10 @@ impl Sender {
                 let id = format!("{number:05}-{sent:08}");
                 templates[random.below(templates.len())].fill(id.as_bytes(), &mut self.buffer);
             }
-            Source::Growing { templates, position, id, written: Written::Text, .. } => {
+            Source::Growing { templates, position, id, encoding: IdEncoding::Text, .. } => {
                 templates[*position].fill(id.to_string().as_bytes(), &mut self.buffer);
             }
-            Source::Growing { templates, position, id, written: Written::Bytes, .. } => {
+            Source::Growing { templates, position, id, encoding: IdEncoding::Bytes, .. } => {
                 templates[*position].fill(id.as_bytes(), &mut self.buffer);
             }
             Source::Chain { templates, position, etag } => templates[*position].fill(etag, &mut self.buffer),
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn a_growing_sender_takes_another_id_when_it_begins_anew() {
         let templates = ["one GAP!", "two GAP!"].map(|text| Template::new(text.as_bytes(), "GAP"));
-        let mut sender = Sender::growing(templates.to_vec(), Ids::default(), Written::Text);
+        let mut sender = Sender::growing(templates.to_vec(), Ids::default(), IdEncoding::Text);
         let mut sent = Vec::new();
         for _ in 0..3 {
             sent.push(String::from_utf8(sender.request().to_vec()).unwrap());

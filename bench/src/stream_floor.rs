@@ -34,7 +34,7 @@ pub fn text(options: &StreamFloorOptions) -> String {
 pub fn serve(options: &StreamFloorOptions) -> Result<()> {
     let text = text(options);
     let pieces = (0..options.pieces).map(|number| text[number * options.piece..][..options.piece].to_owned());
-    let floor = Floor { pieces: pieces.collect() };
+    let floor = StreamFloor { pieces: pieces.collect() };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -45,12 +45,12 @@ pub fn serve(options: &StreamFloorOptions) -> Result<()> {
     })
 }
 
-struct Floor {
+struct StreamFloor {
     pieces: Arc<[String]>,
 }
 
 #[tonic::async_trait]
-impl ResponseRecorderService for Floor {
+impl ResponseRecorderService for StreamFloor {
     type ReplayStream = BoxStream<'static, Result<v1::ReplayResponse, Status>>;
 
     async fn replay(

@@ -6,7 +6,7 @@ use crate::hyper_client::{HyperConnection, Wire};
 use crate::load::{self, Load, Run, Side};
 use crate::progress::Progress;
 use crate::report::{ratio, run_json, thousands, verdict};
-use crate::sender::{Sender, Template, Written};
+use crate::sender::{IdEncoding, Sender, Template};
 use crate::server::Server;
 use crate::world::World;
 use anyhow::{Context as _, Result, ensure};
@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 /// What is measured over each transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Operation {
+enum TransportOperation {
     Append,
     Page,
     Sync,
@@ -52,11 +52,11 @@ const GAP: Uuid = Uuid::from_u128(0x0f1e_2d3c_4b5a_7697_8796_a5b4_c3d2_e1f0);
 /// Everything that is compared.
 #[derive(Default)]
 pub struct Transports {
-    rows: Vec<Row>,
+    rows: Vec<TransportRow>,
 }
 
-struct Row {
-    operation: Operation,
+struct TransportRow {
+    operation: TransportOperation,
     clients: usize,
     /// In the order of [`Way::ALL`].
     runs: [Run; 4],
@@ -72,7 +72,7 @@ pub async fn measure(
     let clients = if clients.is_empty() { &CLIENTS } else { clients };
     let most = clients.iter().max().copied().unwrap_or(1);
     let mut measured = Transports::default();
-    for operation in Operation::ALL {
+    for operation in TransportOperation::ALL {
         progress.say(&format!("gRPC beside REST, {}: seeding", operation.title()));
         let prepared = operation.prepare(world, most).await;
         let mut sides = prepared.with_context(|| format!("cannot prepare {operation:?}"))?;
@@ -86,7 +86,7 @@ pub async fn measure(
                     run.add(load::drive(side, load).await?);
                 }
             }
-            measured.rows.push(Row { operation, clients, runs });
+            measured.rows.push(TransportRow { operation, clients, runs });
         }
     }
     Ok(measured)
@@ -122,7 +122,7 @@ impl Way {
     }
 }
 
-impl Operation {
+impl TransportOperation {
     const ALL: [Self; 4] = [Self::Append, Self::Page, Self::Sync, Self::Growing];
 
     fn name(self) -> &'static str {
@@ -226,13 +226,13 @@ fn growing(way: Way, requests: Vec<Vec<Vec<u8>>>, first: usize) -> Result<Vec<Se
             true => Template::new(request, GAP.to_string()),
             false => Template::new(request, GAP.as_bytes()),
         };
-        let written = if way.is_rest() { Written::Text } else { Written::Bytes };
-        Ok(Sender::growing(way.translate(requests)?.iter().map(template).collect(), ids, written))
+        let encoding = if way.is_rest() { IdEncoding::Text } else { IdEncoding::Bytes };
+        Ok(Sender::growing(way.translate(requests)?.iter().map(template).collect(), ids, encoding))
     };
     requests.into_iter().enumerate().map(sender).collect()
 }
 
-impl Row {
+impl TransportRow {
     fn run(&self, way: Way) -> &Run {
         let [rest, calls, rest_over_http2, calls_together] = &self.runs;
         match way {
@@ -302,7 +302,7 @@ impl Transports {
 
     /// The same for programs.
     pub fn json(&self) -> Value {
-        let row = |row: &Row| {
+        let row = |row: &TransportRow| {
             let ways = Way::ALL.map(|way| (way.name().to_owned(), run_json(row.run(way))));
             json!({
                 "operation": row.operation.name(),

@@ -4,7 +4,7 @@
 //! writes such a file holds a lock on it, so that a process that starts can tell what a crash left from what another one
 //! is busy with; several may share the directory.
 
-use crate::{BlobError, ByteStream, Listed, Opened};
+use crate::{BlobError, ByteStream, ListedBlob, Opened};
 use bytes::{Bytes, BytesMut};
 use futures_util::stream::{self, BoxStream};
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
@@ -93,7 +93,7 @@ impl Directory {
         .await
     }
 
-    pub(crate) fn list(&self, prefix: &str) -> BoxStream<'static, Result<Listed, BlobError>> {
+    pub(crate) fn list(&self, prefix: &str) -> BoxStream<'static, Result<ListedBlob, BlobError>> {
         let (sender, receiver) = mpsc::channel(LISTED_AHEAD);
         let (root, prefix) = (self.root.clone(), prefix.to_owned());
         spawn_blocking(move || {
@@ -290,7 +290,11 @@ fn contents(file: File, length: u64) -> ByteStream {
 }
 
 /// Tells of every blob below a folder; an error of the reader, that nobody listens any more, ends it quietly.
-fn walk(folder: &Path, prefix: &str, listener: &mpsc::Sender<Result<Listed, BlobError>>) -> io::Result<()> {
+fn walk(
+    folder: &Path,
+    prefix: &str,
+    listener: &mpsc::Sender<Result<ListedBlob, BlobError>>,
+) -> io::Result<()> {
     let entries = match fs::read_dir(folder) {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Ok(());
@@ -313,7 +317,7 @@ fn walk(folder: &Path, prefix: &str, listener: &mpsc::Sender<Result<Listed, Blob
         if metadata.is_dir() {
             walk(&entry.path(), &key, listener)?;
         } else if metadata.is_file() {
-            let listed = Listed { key, size: metadata.len(), modified: metadata.modified()? };
+            let listed = ListedBlob { key, size: metadata.len(), modified: metadata.modified()? };
             if listener.blocking_send(Ok(listed)).is_err() {
                 return Ok(());
             }

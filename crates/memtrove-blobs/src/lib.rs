@@ -43,7 +43,7 @@ enum Backend {
 
 /// A blob as a listing names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedBlob {
     /// Its key.
     pub key: String,
     /// How many bytes are stored; of a sealed one that is more than were written.
@@ -122,7 +122,7 @@ impl Blobs {
     }
 
     /// Every blob whose key begins with `prefix` and a `/`, in no particular order; with an empty prefix every blob.
-    pub fn list(&self, prefix: &str) -> BoxStream<'static, Result<Listed, BlobError>> {
+    pub fn list(&self, prefix: &str) -> BoxStream<'static, Result<ListedBlob, BlobError>> {
         let prefix = prefix.trim_end_matches('/');
         if !prefix.is_empty()
             && let Err(error) = key::check(prefix)

@@ -1,7 +1,7 @@
 //! Blobs as objects of a store that `object_store` speaks to.
 
 use crate::sas::SharedKey;
-use crate::{BlobError, ByteStream, Listed, Opened};
+use crate::{BlobError, ByteStream, ListedBlob, Opened};
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, TryStreamExt};
@@ -199,7 +199,7 @@ impl Objects {
         }
     }
 
-    pub(crate) fn list(&self, prefix: &str) -> BoxStream<'static, Result<Listed, BlobError>> {
+    pub(crate) fn list(&self, prefix: &str) -> BoxStream<'static, Result<ListedBlob, BlobError>> {
         let (above, below) = (self.prefix.clone(), self.path(prefix));
         let listed = self.store.list(Some(&below)).map_err(in_its_place).try_filter_map(move |meta| {
             let key = match &above {
@@ -210,7 +210,8 @@ impl Objects {
             };
             // What has a name that no key has is not ours.
             let key = key.filter(|key| crate::key::check(key).is_ok()).map(str::to_owned);
-            let listed = key.map(|key| Listed { key, size: meta.size, modified: meta.last_modified.into() });
+            let listed =
+                key.map(|key| ListedBlob { key, size: meta.size, modified: meta.last_modified.into() });
             std::future::ready(Ok(listed))
         });
         Box::pin(listed)

@@ -2,6 +2,7 @@
 //!
 //! Every value is escaped, so that nothing a caller sends can look like a line or a field of its own.
 
+use crate::quota::CallKind;
 use memtrove_core::conversations::AccessLevel;
 use memtrove_core::identity::{Caller, Principal, Role};
 use memtrove_core::{ConversationId, Error, Result, UserId};
@@ -9,16 +10,9 @@ use std::fmt::Write as _;
 
 const MAX_JUSTIFICATION_CHARS: usize = 1000;
 
-/// Whether an admin call reads or writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Read,
-    Write,
-}
-
 /// An admin call as its line in the log names it.
 pub(crate) struct Call<'a> {
-    kind: Kind,
+    kind: CallKind,
     pub action: &'static str,
     detail: &'a [(&'static str, String)],
 }
@@ -26,12 +20,12 @@ pub(crate) struct Call<'a> {
 impl<'a> Call<'a> {
     /// A call that auditors may make too, with its parameters.
     pub fn read(action: &'static str, detail: &'a [(&'static str, String)]) -> Self {
-        Self { kind: Kind::Read, action, detail }
+        Self { kind: CallKind::Read, action, detail }
     }
 
     /// A call that only admins may make, with its target.
     pub fn write(action: &'static str, detail: &'a [(&'static str, String)]) -> Self {
-        Self { kind: Kind::Write, action, detail }
+        Self { kind: CallKind::Write, action, detail }
     }
 }
 
@@ -43,8 +37,8 @@ pub(crate) fn admit(
     required: bool,
 ) -> Result<()> {
     principal.require(match call.kind {
-        Kind::Read => Role::Auditor,
-        Kind::Write => Role::Admin,
+        CallKind::Read => Role::Auditor,
+        CallKind::Write => Role::Admin,
     })?;
     let justification = checked_justification(justification)?;
     if justification.is_none() && required {
@@ -84,8 +78,8 @@ fn admin_line(principal: &Principal, call: &Call<'_>, justification: Option<&str
     let user = principal.user.as_ref().map_or("-", |user| user.as_str());
     let role = if principal.roles.admin { "admin" } else { "auditor" };
     let verb = match call.kind {
-        Kind::Read => "ADMIN_READ",
-        Kind::Write => "ADMIN_WRITE",
+        CallKind::Read => "ADMIN_READ",
+        CallKind::Write => "ADMIN_WRITE",
     };
     let mut line = format!("{verb} user={} role={role}", bare(user));
     // Writing to a `String` cannot fail, here and below.
@@ -94,12 +88,12 @@ fn admin_line(principal: &Principal, call: &Call<'_>, justification: Option<&str
     }
     let _ = write!(line, " action={}", call.action);
     match call.kind {
-        Kind::Read => {
+        CallKind::Read => {
             let params: Vec<String> =
                 call.detail.iter().map(|(name, value)| format!("{name}=\"{}\"", escape(value))).collect();
             let _ = write!(line, " params={{{}}}", params.join(", "));
         }
-        Kind::Write => {
+        CallKind::Write => {
             for (name, value) in call.detail {
                 let _ = write!(line, " {name}={}", bare(value));
             }
@@ -121,7 +115,12 @@ pub(crate) enum Change {
 }
 
 /// Notes a change of a membership, after it was committed.
-pub(crate) fn membership(actor: &Actor, conversation: ConversationId, target: &UserId, change: &Change) {
+pub(crate) fn membership(
+    actor: &MembershipActor,
+    conversation: ConversationId,
+    target: &UserId,
+    change: &Change,
+) {
     let (action, levels) = match change {
         Change::Add(level) => ("add", format!(" accessLevel={}", level.as_str())),
         Change::Update { from, to } => {
@@ -140,25 +139,25 @@ pub(crate) fn membership(actor: &Actor, conversation: ConversationId, target: &U
 }
 
 /// Who changed a membership.
-pub(crate) struct Actor {
+pub(crate) struct MembershipActor {
     user: String,
     client: Option<String>,
 }
 
-impl Actor {
+impl MembershipActor {
     /// Somebody whom the log had better not name.
     pub fn unnamed() -> Self {
         Self { user: "-".to_owned(), client: None }
     }
 }
 
-impl From<&Caller> for Actor {
+impl From<&Caller> for MembershipActor {
     fn from(caller: &Caller) -> Self {
         Self { user: caller.user.0.clone(), client: caller.client.as_ref().map(|c| c.0.clone()) }
     }
 }
 
-impl From<&Principal> for Actor {
+impl From<&Principal> for MembershipActor {
     fn from(principal: &Principal) -> Self {
         let user = principal.user.as_ref().map_or_else(|| "-".to_owned(), |user| user.0.clone());
         Self { user, client: principal.client.as_ref().map(|c| c.0.clone()) }

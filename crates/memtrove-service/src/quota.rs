@@ -56,10 +56,10 @@ impl QuotaLimits {
     }
 
     /// Those of a user and of a service for calls of a kind.
-    fn rates(&self, kind: Kind) -> (Option<Rate>, Option<Rate>) {
+    fn rates(&self, kind: CallKind) -> (Option<Rate>, Option<Rate>) {
         match kind {
-            Kind::Read => (self.user_reads, self.service_reads),
-            Kind::Write => (self.user_writes, self.service_writes),
+            CallKind::Read => (self.user_reads, self.service_reads),
+            CallKind::Write => (self.user_writes, self.service_writes),
         }
     }
 }
@@ -75,19 +75,19 @@ pub struct QuotaSettings {
 
 /// What a call does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum CallKind {
     /// It looks.
     Read,
     /// It changes something.
     Write,
 }
 
-impl Kind {
+impl CallKind {
     /// What calls of it are, as refusals call them.
     fn resource(self) -> &'static str {
         match self {
-            Kind::Read => "reads",
-            Kind::Write => "writes",
+            CallKind::Read => "reads",
+            CallKind::Write => "writes",
         }
     }
 }
@@ -134,7 +134,7 @@ impl Quotas {
     /// Counts one call of `service` for `user`, or refuses it and counts nothing.
     ///
     /// Both are of the tenant: what a service does in one is not held against it in another.
-    pub async fn spend(&self, tenant: &str, user: &str, service: &str, kind: Kind) -> Result<()> {
+    pub async fn spend(&self, tenant: &str, user: &str, service: &str, kind: CallKind) -> Result<()> {
         match &self.shared {
             Some(shared) => self.spend_shared(shared, tenant, user, service, kind).await,
             None => self.charge(tenant, user, service, kind),
@@ -142,7 +142,7 @@ impl Quotas {
     }
 
     /// As [`Quotas::spend`], with the buckets of this process.
-    fn charge(&self, tenant: &str, user: &str, service: &str, kind: Kind) -> Result<()> {
+    fn charge(&self, tenant: &str, user: &str, service: &str, kind: CallKind) -> Result<()> {
         if !self.on {
             return Ok(());
         }
@@ -157,7 +157,7 @@ impl Quotas {
     }
 
     /// Takes back the count of a call that was charged and then refused by a cap.
-    pub fn refund(&self, tenant: &str, user: &str, service: &str, kind: Kind) {
+    pub fn refund(&self, tenant: &str, user: &str, service: &str, kind: CallKind) {
         if let Some(shared) = &self.shared {
             return self.refund_shared(shared, tenant, user, service, kind);
         }
@@ -177,7 +177,7 @@ impl Quotas {
         self.clock.now().as_micros().saturating_mul(1000)
     }
 
-    fn draws(&self, tenant: &str, user: &str, service: &str, kind: Kind) -> [Option<Draw<'_>>; 2] {
+    fn draws(&self, tenant: &str, user: &str, service: &str, kind: CallKind) -> [Option<Draw<'_>>; 2] {
         let (of_user, of_service) = self.limits(tenant).rates(kind);
         let now = self.now();
         [
@@ -247,7 +247,7 @@ impl Buckets {
     }
 
     /// Looks into a bucket, and keeps others from it for as long as the draw lives.
-    fn draw(&self, rate: Rate, whose: (&str, &str), kind: Kind, now: i64) -> Draw<'_> {
+    fn draw(&self, rate: Rate, whose: (&str, &str), kind: CallKind, now: i64) -> Draw<'_> {
         let key = self.hasher.hash_one(whose);
         let mut shard = self.shards[key as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner);
         let missing = shard.full_at.get_mut(&key).map_or(0, |full_at| {
@@ -289,7 +289,7 @@ impl Shard {
 struct Draw<'a> {
     scope: &'static str,
     rate: Rate,
-    kind: Kind,
+    kind: CallKind,
     now: i64,
     key: u64,
     /// How long until the bucket is full, in nanoseconds.

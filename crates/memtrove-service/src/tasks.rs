@@ -204,10 +204,11 @@ async fn execute(cx: &Arc<Context>, task: &Task) -> Result<(), String> {
 async fn delete_vectors(cx: &Context, body: &str) -> Result<(), String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Body {
+    struct DeletedTree {
         conversation_group_id: GroupId,
     }
-    let Body { conversation_group_id: group } = serde_json::from_str(body).map_err(|e| e.to_string())?;
+    let DeletedTree { conversation_group_id: group } =
+        serde_json::from_str(body).map_err(|e| e.to_string())?;
     let removed = cx.store.write(AllTenants, "delete_vectors", move |tx| embeddings::remove_tree(tx, group));
     removed.await.map_err(|error: StoreError| error.to_string())?;
     cx.trees.forget(group);

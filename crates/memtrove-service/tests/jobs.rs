@@ -100,7 +100,7 @@ struct Busy {
 }
 
 impl Engine for Busy {
-    fn read(&self, job: Box<dyn memtrove_store::Job>) {
+    fn read(&self, job: memtrove_store::QueuedWork) {
         let refuses = |left: usize| left.checked_sub(1);
         match self.refusals.fetch_update(Ordering::SeqCst, Ordering::SeqCst, refuses) {
             Ok(_) => job.finish(Err(StoreError::Overloaded)),
@@ -108,7 +108,7 @@ impl Engine for Busy {
         }
     }
 
-    fn write(&self, job: Box<dyn memtrove_store::Job>) {
+    fn write(&self, job: memtrove_store::QueuedWork) {
         self.engine.write(job);
     }
 

@@ -10,7 +10,7 @@ use memtrove_service::{Services, Settings};
 use memtrove_store::postgres::PostgresEngine;
 use memtrove_store::sqlite::{SqliteConfig, SqliteEngine};
 use memtrove_store::vault::rotation::Rotation;
-use memtrove_store::vault::{Key, Keys, Vault};
+use memtrove_store::vault::{Keys, Vault, WrappingKey};
 use memtrove_store::{AllTenants, Store, Tx, TxExt};
 use memtrove_testkit::clock::TestClock;
 use memtrove_testkit::postgres::Database;
@@ -285,8 +285,8 @@ async fn of_many_on_several_nodes_who_remember_the_same_at_once_one_stores_it() 
     assert!(!Person::new(&nodes[1], "alice").remember(TEA).await.1);
 }
 
-fn key(number: u8) -> Key {
-    Key::new(&[number; 32]).unwrap()
+fn key(number: u8) -> WrappingKey {
+    WrappingKey::new(&[number; 32]).unwrap()
 }
 
 fn open(folder: &Path, vault: Vault) -> Store {

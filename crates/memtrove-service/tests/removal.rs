@@ -6,7 +6,7 @@
 mod world;
 
 use memtrove_core::files::retention::Retention;
-use memtrove_core::files::{Code, FilePath, MovePaths, Patch, Precondition, Reasons, ScopedCaller};
+use memtrove_core::files::{Code, FilePath, FilePrecondition, MovePaths, Patch, Reasons, ScopedCaller};
 use memtrove_core::{Error, Timestamp};
 use memtrove_service::files::{
     Admitted, ChangeId, DeleteFile, ListAudit, ListFiles, MoveFile, PatchFile, PutFile, Reconstruct, Role,
@@ -57,8 +57,8 @@ fn path(index: usize) -> FilePath {
     FilePath::parse(PATHS[index]).unwrap()
 }
 
-fn if_match(etag: &str) -> Precondition {
-    Precondition::read(Some(etag)).unwrap()
+fn if_match(etag: &str) -> FilePrecondition {
+    FilePrecondition::read(Some(etag)).unwrap()
 }
 
 /// What must be there: the files with their ETags, and under each ETag the document that it ever named.

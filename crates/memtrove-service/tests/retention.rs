@@ -7,7 +7,7 @@ mod world;
 use memtrove_core::Error;
 use memtrove_core::files::retention::Retention;
 use memtrove_core::files::{
-    Code, EventQuery, FilePath, IdempotencyKey, Patch, Precondition, Reasons, ScopedCaller,
+    Code, EventQuery, FilePath, FilePrecondition, IdempotencyKey, Patch, Reasons, ScopedCaller,
 };
 use memtrove_service::files::{
     Admitted, ChangeId, ListAudit, PatchFile, PutFile, Reconstruct, Role, WantedVersion, WriteEvent,
@@ -136,7 +136,7 @@ impl Trail for World {
             json!({"doc_id": "d", "schema_id": "s", "schema_version": "1", "content": {"text": "begun"}});
         let request = PutFile {
             path: FilePath::parse(path).unwrap(),
-            precondition: Precondition::Star,
+            precondition: FilePrecondition::Star,
             envelope: document.as_object().unwrap().clone(),
             reasons: Reasons::default(),
             key: None,
@@ -148,7 +148,7 @@ impl Trail for World {
         let op = json!({"op": "replace", "path": "/content/text", "value": text});
         let request = PatchFile {
             path: FilePath::parse(path).unwrap(),
-            precondition: Precondition::Matches(etag.to_owned()),
+            precondition: FilePrecondition::Matches(etag.to_owned()),
             patch: Patch::read(Some(&json!([op])), None).unwrap(),
             reasons: Reasons::default(),
             key: None,

@@ -36,5 +36,5 @@ pub use port::{
     Compaction, FeedEntry, Lock, Recorded, Row, StalePages, TextDocument, TextHit, TextQuery, Tx, TxExt,
     Value,
 };
-pub use store::{Engine, Health, Job, Store, Traces};
+pub use store::{Engine, Health, QueuedWork, Store, Traces, UnitOfWork};
 pub use tenancy::{AllTenants, TenantScope};

@@ -224,7 +224,7 @@ pub trait Tx {
 
     /// Says that the statements [posted](Tx::post) from here on have nothing to do with each other, until one is waited for:
     /// none reads or changes what another one writes. An engine that is far away sends them as one.
-    fn gather(&mut self) {}
+    fn begin_batch(&mut self) {}
 
     /// Waits until no other unit of work holds this key, and holds it until this one has ended. To be called before
     /// anything else, so that what is read afterwards is what the one before has left. Nothing is wrong without it: two that

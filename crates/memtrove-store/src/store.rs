@@ -28,7 +28,7 @@ pub enum Traces {
 }
 
 /// Work that an engine runs on one of its connection threads.
-pub trait Job: Send {
+pub trait UnitOfWork: Send {
     /// Whose rows it may see and write.
     fn tenants(&self) -> &TenantScope;
 
@@ -39,6 +39,9 @@ pub trait Job: Send {
     /// Answers the caller, after the commit (or the reason why there was none).
     fn finish(self: Box<Self>, outcome: Result<(), StoreError>);
 }
+
+/// A unit of work in the queue of an engine.
+pub type QueuedWork = Box<dyn UnitOfWork>;
 
 /// What `/health/ready` and the metrics want to know of an engine.
 #[derive(Debug, Clone, Copy, Default)]
@@ -58,9 +61,9 @@ pub struct Health {
 /// A storage engine: threads, connections, queues.
 pub trait Engine: Send + Sync {
     /// Queues work that only reads. It sees every write committed before it was queued.
-    fn read(&self, job: Box<dyn Job>);
+    fn read(&self, job: QueuedWork);
     /// Queues work that reads and writes; it is answered after its commit is durable.
-    fn write(&self, job: Box<dyn Job>);
+    fn write(&self, job: QueuedWork);
     /// Load, for metrics.
     fn health(&self) -> Health;
     /// Tries to empty the engine's log, which still holds what was deleted, without making anybody wait for long; says
@@ -307,7 +310,7 @@ impl Store {
         &self,
         operation: &'static str,
         (unit, answer): UnitAndAnswer<F, A, T, E>,
-        queue: impl FnOnce(&dyn Engine, Box<dyn Job>),
+        queue: impl FnOnce(&dyn Engine, QueuedWork),
     ) -> Result<T, E>
     where
         F: Fn(&mut dyn Tx) -> Result<T, E> + Send + 'static,
@@ -362,7 +365,7 @@ impl<F, A, T, E> Unit<F, A, T, E> {
     }
 }
 
-impl<F, A, T, E> Job for Unit<F, A, T, E>
+impl<F, A, T, E> UnitOfWork for Unit<F, A, T, E>
 where
     F: Fn(&mut dyn Tx) -> Result<T, E> + Send,
     A: FnOnce(&T) + Send,

@@ -4,7 +4,7 @@
 
 use memtrove_store::Store;
 use memtrove_store::postgres::PostgresEngine;
-use memtrove_testkit::engine_suite::Fixture;
+use memtrove_testkit::engine_suite::EngineFixture;
 use memtrove_testkit::postgres::Database;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ struct Postgres {
     database: Arc<Database>,
 }
 
-impl Fixture for Postgres {
+impl EngineFixture for Postgres {
     fn store(&self) -> &Store {
         &self.store
     }

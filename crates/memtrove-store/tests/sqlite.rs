@@ -6,7 +6,7 @@ use memtrove_store::sqlite::{SqliteConfig, SqliteEngine};
 use memtrove_store::{
     AllTenants, Engine, Store, StoreError, TextDocument, TextQuery, Traces, Tx, TxExt, Value,
 };
-use memtrove_testkit::engine_suite::Fixture;
+use memtrove_testkit::engine_suite::EngineFixture;
 use memtrove_testkit::small_disk::SmallDisk;
 use std::collections::HashSet;
 use std::path::Path;
@@ -23,7 +23,7 @@ struct Sqlite {
     store: Store,
 }
 
-impl Fixture for Sqlite {
+impl EngineFixture for Sqlite {
     fn store(&self) -> &Store {
         &self.store
     }

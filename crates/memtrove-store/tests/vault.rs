@@ -6,12 +6,12 @@ use memtrove_core::conversations::forks::View;
 use memtrove_core::conversations::{Channel, Conversation, Entry};
 use memtrove_core::identity::Tenant;
 use memtrove_core::{ConversationId, EntryId, GroupId, Json, Timestamp, UserId};
-use memtrove_store::conversations::entries::{self, End, Filter, Range};
+use memtrove_store::conversations::entries::{self, End, EntryFilter, Range};
 use memtrove_store::conversations::rows::{self, NewConversation};
 use memtrove_store::conversations::{groups, search};
 use memtrove_store::sqlite::{self, SqliteConfig, SqliteEngine};
 use memtrove_store::vault::rotation::{self, Rotation};
-use memtrove_store::vault::{self, Key, Keys, Vault, seal_contexts};
+use memtrove_store::vault::{self, Keys, Vault, WrappingKey, seal_contexts};
 use memtrove_store::{AllTenants, Store, StoreError, TextDocument, TextQuery, Traces, Tx, TxExt, Value};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,8 +21,8 @@ use uuid::Uuid;
 /// The secret that must never be on disk.
 const SECRET: &str = "the eagle lands at midnight";
 
-fn key(number: u8) -> Key {
-    Key::new(&[number; 32]).unwrap()
+fn key(number: u8) -> WrappingKey {
+    WrappingKey::new(&[number; 32]).unwrap()
 }
 
 fn keys(current: u8, former: &[u8]) -> Keys {
@@ -815,7 +815,7 @@ async fn a_page_is_bounded_by_what_it_holds_and_not_by_what_that_takes_on_disk()
         for (_, bytes) in search::content_bytes(tx, &ids)? {
             assert_eq!(bytes, (12 << 20) + 4);
         }
-        let filter = Filter { history: true, memory: None };
+        let filter = EntryFilter { history: true, memory: None };
         let range = Range { after: 0, before: i64::MAX, end: End::Oldest, limit: 10 };
         entries::page(tx, group, &View::new(conversation, Vec::new()), &filter, range)
     });

@@ -6,7 +6,7 @@
 //! memtrove_testkit::engine_suite!(open);
 //! ```
 //!
-//! where `open` is an `async fn() -> impl Fixture` that makes an empty database with the engine's schema. To add a
+//! where `open` is an `async fn() -> impl EngineFixture` that makes an empty database with the engine's schema. To add a
 //! behaviour: write an `async fn` here and name it in the macro. Tables of the suite's own are made with DDL that SQLite
 //! and PostgreSQL read alike.
 
@@ -38,7 +38,7 @@ use uuid::Uuid;
 pub use vectors::*;
 
 /// An engine under test.
-pub trait Fixture: Send {
+pub trait EngineFixture: Send {
     /// Its store.
     fn store(&self) -> &Store;
     /// Closes it and opens the same database again, as a restart does.
@@ -231,7 +231,7 @@ async fn bytes_round_trip(store: &Store, bytes: &[u8]) {
 
 // --- values ---
 
-pub async fn a_value_of_every_type_comes_back_as_it_was(fixture: impl Fixture) {
+pub async fn a_value_of_every_type_comes_back_as_it_was(fixture: impl EngineFixture) {
     let store = fixture.store();
     run(store, &[VALUES]).await;
     assert_eq!(round_trip(store, "i", |bind| bind(42.into()), |row| row.int(0)).await, 42);
@@ -246,7 +246,7 @@ pub async fn a_value_of_every_type_comes_back_as_it_was(fixture: impl Fixture) {
     bytes_round_trip(store, b"bytes\x00with\xffanything").await;
 }
 
-pub async fn nulls_come_back_as_nulls(fixture: impl Fixture) {
+pub async fn nulls_come_back_as_nulls(fixture: impl EngineFixture) {
     let store = fixture.store();
     run(store, &[VALUES, "INSERT INTO suite_values (id) VALUES (1)"]).await;
     let nulls = store.read(AllTenants, "suite", |tx| {
@@ -277,13 +277,13 @@ pub async fn nulls_come_back_as_nulls(fixture: impl Fixture) {
     }
 }
 
-pub async fn empty_text_and_bytes_are_not_null(fixture: impl Fixture) {
+pub async fn empty_text_and_bytes_are_not_null(fixture: impl EngineFixture) {
     run(fixture.store(), &[VALUES]).await;
     text_round_trip(fixture.store(), "").await;
     bytes_round_trip(fixture.store(), b"").await;
 }
 
-pub async fn extreme_integers_come_back(fixture: impl Fixture) {
+pub async fn extreme_integers_come_back(fixture: impl EngineFixture) {
     let store = fixture.store();
     run(store, &[VALUES]).await;
     for number in [i64::MIN, i64::MIN + 1, -1, 0, 1, 1 << 53, (1 << 53) + 1, i64::MAX] {
@@ -292,7 +292,7 @@ pub async fn extreme_integers_come_back(fixture: impl Fixture) {
     }
 }
 
-pub async fn unicode_text_comes_back(fixture: impl Fixture) {
+pub async fn unicode_text_comes_back(fixture: impl EngineFixture) {
     run(fixture.store(), &[VALUES]).await;
     for text in [
         "żółć",
@@ -305,14 +305,14 @@ pub async fn unicode_text_comes_back(fixture: impl Fixture) {
     }
 }
 
-pub async fn large_values_come_back(fixture: impl Fixture) {
+pub async fn large_values_come_back(fixture: impl EngineFixture) {
     run(fixture.store(), &[VALUES]).await;
     text_round_trip(fixture.store(), &"ü".repeat(1 << 20)).await;
     let bytes: Vec<u8> = (0..3_000_000u32).map(|n| (n % 251) as u8).collect();
     bytes_round_trip(fixture.store(), &bytes).await;
 }
 
-pub async fn a_value_of_another_type_is_refused(fixture: impl Fixture) {
+pub async fn a_value_of_another_type_is_refused(fixture: impl EngineFixture) {
     let store = fixture.store();
     run(store, &[VALUES, "INSERT INTO suite_values (id, t) VALUES (1, 'text')"]).await;
     // A damaged page may have such values, where nothing else in the engine sees what belongs into a column.
@@ -324,7 +324,7 @@ pub async fn a_value_of_another_type_is_refused(fixture: impl Fixture) {
     assert!(matches!(read.await, Err(StoreError::Broken(_) | StoreError::Damaged(_))));
 }
 
-pub async fn a_null_where_none_may_be_is_refused(fixture: impl Fixture) {
+pub async fn a_null_where_none_may_be_is_refused(fixture: impl EngineFixture) {
     let store = fixture.store();
     run(store, &[VALUES, "INSERT INTO suite_values (id) VALUES (1)"]).await;
     let read =
@@ -334,7 +334,7 @@ pub async fn a_null_where_none_may_be_is_refused(fixture: impl Fixture) {
 
 // --- statements ---
 
-pub async fn execute_answers_how_many_rows_it_changed(fixture: impl Fixture) {
+pub async fn execute_answers_how_many_rows_it_changed(fixture: impl EngineFixture) {
     let store = fixture.store();
     run(store, &[COUNTERS, "INSERT INTO suite_counters VALUES (1, 0), (2, 0), (3, 5)"]).await;
     let changed = store.write(AllTenants, "suite", |tx| {
@@ -347,7 +347,7 @@ pub async fn execute_answers_how_many_rows_it_changed(fixture: impl Fixture) {
     assert_eq!(changed.await.unwrap(), (2, 0, 2));
 }
 
-pub async fn returning_hands_over_what_was_written(fixture: impl Fixture) {
+pub async fn returning_hands_over_what_was_written(fixture: impl EngineFixture) {
     let store = fixture.store();
     run(store, &[COUNTERS, "INSERT INTO suite_counters VALUES (1, 10), (2, 20)"]).await;
     let returned = store.write(AllTenants, "suite", |tx| {
@@ -361,7 +361,7 @@ pub async fn returning_hands_over_what_was_written(fixture: impl Fixture) {
     assert_eq!(returned.await.unwrap(), [(1, 11), (2, 21)]);
 }
 
-pub async fn returning_keeps_the_write_when_the_reader_breaks_off(fixture: impl Fixture) {
+pub async fn returning_keeps_the_write_when_the_reader_breaks_off(fixture: impl EngineFixture) {
     let store = fixture.store();
     run(store, &[COUNTERS, "INSERT INTO suite_counters VALUES (1, 0), (2, 0), (3, 0)"]).await;
     let first = store.write(AllTenants, "suite", |tx| {
@@ -371,7 +371,7 @@ pub async fn returning_keeps_the_write_when_the_reader_breaks_off(fixture: impl 
     assert_eq!(count(store, "SELECT count(*) FROM suite_counters WHERE n = 1").await, 3);
 }
 
-pub async fn on_conflict_updates_or_ignores(fixture: impl Fixture) {
+pub async fn on_conflict_updates_or_ignores(fixture: impl EngineFixture) {
     let store = fixture.store();
     run(store, &[COUNTERS]).await;
     let ran = store.write(AllTenants, "suite", |tx| {
@@ -388,7 +388,7 @@ pub async fn on_conflict_updates_or_ignores(fixture: impl Fixture) {
     assert_eq!(ran.await.unwrap(), (Some(5), Some(10), 0, 1));
 }
 
-pub async fn any_takes_no_one_and_many_ids(fixture: impl Fixture) {
+pub async fn any_takes_no_one_and_many_ids(fixture: impl EngineFixture) {
     let store = fixture.store();
     run(store, &[PARENTS]).await;
     let written = store.write(AllTenants, "suite", |tx| {
@@ -422,7 +422,7 @@ pub async fn any_takes_no_one_and_many_ids(fixture: impl Fixture) {
     assert_eq!(read.await.unwrap(), [id(5)]);
 }
 
-pub async fn a_recursive_query_walks_a_chain(fixture: impl Fixture) {
+pub async fn a_recursive_query_walks_a_chain(fixture: impl EngineFixture) {
     let store = fixture.store();
     run(store, &[PARENTS]).await;
     let walked = store.write(AllTenants, "suite", |tx| {
@@ -447,7 +447,7 @@ pub async fn a_recursive_query_walks_a_chain(fixture: impl Fixture) {
     assert_eq!(walked.await.unwrap(), (0..50).rev().map(id).collect::<Vec<_>>());
 }
 
-pub async fn a_query_can_be_broken_off(fixture: impl Fixture) {
+pub async fn a_query_can_be_broken_off(fixture: impl EngineFixture) {
     let store = fixture.store();
     run(store, &[COUNTERS, "INSERT INTO suite_counters VALUES (1, 0), (2, 0), (3, 0), (4, 0)"]).await;
     let seen = store.read(AllTenants, "suite", |tx| {
@@ -463,7 +463,7 @@ pub async fn a_query_can_be_broken_off(fixture: impl Fixture) {
     assert_eq!(seen.await.unwrap(), (vec![1, 2], vec![1, 2, 3, 4]));
 }
 
-pub async fn an_error_while_reading_rows_is_the_answer(fixture: impl Fixture) {
+pub async fn an_error_while_reading_rows_is_the_answer(fixture: impl EngineFixture) {
     let store = fixture.store();
     run(store, &[COUNTERS, "INSERT INTO suite_counters VALUES (1, 0), (2, 0)"]).await;
     let read = store.read(AllTenants, "suite", |tx| {
@@ -476,7 +476,7 @@ pub async fn an_error_while_reading_rows_is_the_answer(fixture: impl Fixture) {
     assert_eq!(read.await.unwrap(), [1, 2]);
 }
 
-pub async fn a_statement_can_be_used_again(fixture: impl Fixture) {
+pub async fn a_statement_can_be_used_again(fixture: impl EngineFixture) {
     let store = fixture.store();
     run(store, &[COUNTERS]).await;
     let written = store.write(AllTenants, "suite", |tx| {
@@ -503,7 +503,7 @@ pub async fn a_statement_can_be_used_again(fixture: impl Fixture) {
     read.await.unwrap();
 }
 
-pub async fn placeholders_may_repeat_and_come_in_any_order(fixture: impl Fixture) {
+pub async fn placeholders_may_repeat_and_come_in_any_order(fixture: impl EngineFixture) {
     let store = fixture.store();
     run(store, &[COUNTERS, "INSERT INTO suite_counters VALUES (1, 10), (2, 20)"]).await;
     let read = store.read(AllTenants, "suite", |tx| {
@@ -516,7 +516,7 @@ pub async fn placeholders_may_repeat_and_come_in_any_order(fixture: impl Fixture
     assert_eq!(read.await.unwrap(), [20]);
 }
 
-pub async fn a_wrong_number_of_parameters_is_refused(fixture: impl Fixture) {
+pub async fn a_wrong_number_of_parameters_is_refused(fixture: impl EngineFixture) {
     let store = fixture.store();
     run(store, &[COUNTERS]).await;
     let sql = "SELECT n FROM suite_counters WHERE id = $1";
@@ -529,7 +529,7 @@ pub async fn a_wrong_number_of_parameters_is_refused(fixture: impl Fixture) {
 
 // --- units of work ---
 
-pub async fn a_refusing_closure_writes_nothing(fixture: impl Fixture) {
+pub async fn a_refusing_closure_writes_nothing(fixture: impl EngineFixture) {
     let store = fixture.store();
     run(store, &[COUNTERS]).await;
     let refused = store.write(AllTenants, "suite", |tx| {
@@ -540,7 +540,7 @@ pub async fn a_refusing_closure_writes_nothing(fixture: impl Fixture) {
     assert_eq!(count(store, "SELECT count(*) FROM suite_counters").await, 0);
 }
 
-pub async fn a_panicking_closure_is_answered_and_writes_nothing(fixture: impl Fixture) {
+pub async fn a_panicking_closure_is_answered_and_writes_nothing(fixture: impl EngineFixture) {
     let store = fixture.store();
     run(store, &[COUNTERS]).await;
     let mut units = JoinSet::new();
@@ -565,7 +565,7 @@ pub async fn a_panicking_closure_is_answered_and_writes_nothing(fixture: impl Fi
     assert_eq!(count(store, "SELECT count(*) FROM suite_counters").await, 20);
 }
 
-pub async fn a_panicking_read_is_answered(fixture: impl Fixture) {
+pub async fn a_panicking_read_is_answered(fixture: impl EngineFixture) {
     let store = fixture.store();
     run(store, &[COUNTERS, "INSERT INTO suite_counters VALUES (1, 0)"]).await;
     // More often than there are readers, in the midst of a query.
@@ -580,7 +580,7 @@ pub async fn a_panicking_read_is_answered(fixture: impl Fixture) {
     assert_eq!(count(store, "SELECT count(*) FROM suite_counters").await, 1);
 }
 
-pub async fn a_read_cannot_write(fixture: impl Fixture) {
+pub async fn a_read_cannot_write(fixture: impl EngineFixture) {
     let store = fixture.store();
     run(store, &[COUNTERS]).await;
     let written =
@@ -591,7 +591,7 @@ pub async fn a_read_cannot_write(fixture: impl Fixture) {
     assert_eq!(count(store, "SELECT count(*) FROM suite_counters").await, 0);
 }
 
-pub async fn a_committed_write_is_visible_to_the_next_read(fixture: impl Fixture) {
+pub async fn a_committed_write_is_visible_to_the_next_read(fixture: impl EngineFixture) {
     let store = fixture.store();
     run(store, &[COUNTERS, "INSERT INTO suite_counters VALUES (1, 0)"]).await;
     for number in 1..=200 {
@@ -603,7 +603,7 @@ pub async fn a_committed_write_is_visible_to_the_next_read(fixture: impl Fixture
     }
 }
 
-pub async fn a_unit_of_work_sees_its_own_writes(fixture: impl Fixture) {
+pub async fn a_unit_of_work_sees_its_own_writes(fixture: impl EngineFixture) {
     let store = fixture.store();
     run(store, &[COUNTERS]).await;
     let seen = store.write(AllTenants, "suite", |tx| {
@@ -613,7 +613,7 @@ pub async fn a_unit_of_work_sees_its_own_writes(fixture: impl Fixture) {
     assert_eq!(seen.await.unwrap(), Some(7));
 }
 
-pub async fn concurrent_increments_lose_nothing(fixture: impl Fixture) {
+pub async fn concurrent_increments_lose_nothing(fixture: impl EngineFixture) {
     let store = fixture.store();
     run(store, &[COUNTERS, "INSERT INTO suite_counters VALUES (1, 0)"]).await;
     let mut units = JoinSet::new();
@@ -635,7 +635,7 @@ pub async fn concurrent_increments_lose_nothing(fixture: impl Fixture) {
     assert_eq!(count(store, "SELECT n FROM suite_counters").await, 800);
 }
 
-pub async fn a_failing_unit_leaves_its_neighbours_committed(fixture: impl Fixture) {
+pub async fn a_failing_unit_leaves_its_neighbours_committed(fixture: impl EngineFixture) {
     let store = fixture.store();
     run(store, &[COUNTERS, "INSERT INTO suite_counters VALUES (-1, 0)"]).await;
     // Something that holds the writer, so that the rest queues up behind it.
@@ -678,7 +678,7 @@ pub async fn a_failing_unit_leaves_its_neighbours_committed(fixture: impl Fixtur
     assert_eq!(count(store, others).await, 0);
 }
 
-pub async fn a_unit_of_work_reads_one_snapshot(fixture: impl Fixture) {
+pub async fn a_unit_of_work_reads_one_snapshot(fixture: impl EngineFixture) {
     let store = fixture.store();
     run(store, &[COUNTERS, "INSERT INTO suite_counters VALUES (1, 0), (2, 0)"]).await;
     let writer = store.clone();
@@ -702,7 +702,7 @@ pub async fn a_unit_of_work_reads_one_snapshot(fixture: impl Fixture) {
     writing.await.unwrap();
 }
 
-pub async fn a_violated_constraint_is_told_apart(fixture: impl Fixture) {
+pub async fn a_violated_constraint_is_told_apart(fixture: impl EngineFixture) {
     let store = fixture.store();
     run(store, &[COUNTERS, "INSERT INTO suite_counters VALUES (1, 0)"]).await;
     let twice =
@@ -716,7 +716,7 @@ pub async fn a_violated_constraint_is_told_apart(fixture: impl Fixture) {
     assert!(matches!(wrong.await, Err(StoreError::Broken(_))));
 }
 
-pub async fn after_a_violated_constraint_only_undoing_is_left(fixture: impl Fixture) {
+pub async fn after_a_violated_constraint_only_undoing_is_left(fixture: impl EngineFixture) {
     let store = fixture.store();
     run(store, &[COUNTERS, "INSERT INTO suite_counters VALUES (1, 0)"]).await;
     let written = store.write(AllTenants, "suite", |tx| {
@@ -732,7 +732,7 @@ pub async fn after_a_violated_constraint_only_undoing_is_left(fixture: impl Fixt
     assert_eq!(count(store, "SELECT count(*) FROM suite_counters").await, 1);
 }
 
-pub async fn locked_rows_can_be_read_and_written(fixture: impl Fixture) {
+pub async fn locked_rows_can_be_read_and_written(fixture: impl EngineFixture) {
     let store = fixture.store();
     run(store, &[COUNTERS, "INSERT INTO suite_counters VALUES (1, 5), (2, 6)"]).await;
     for lock in [Lock::None, Lock::Rows, Lock::SkipLocked] {
@@ -799,7 +799,7 @@ fn set<const N: usize>(numbers: [u128; N]) -> BTreeSet<u128> {
     numbers.into()
 }
 
-pub async fn search_finds_terms_by_their_beginning(fixture: impl Fixture) {
+pub async fn search_finds_terms_by_their_beginning(fixture: impl EngineFixture) {
     let store = fixture.store();
     index(store, vec![text(1, 1, "weather forecast"), text(2, 1, "weathered wood"), text(3, 1, "wet")]).await;
     assert_eq!(find(store, &["weather"], None).await, set([1, 2]));
@@ -812,7 +812,7 @@ pub async fn search_finds_terms_by_their_beginning(fixture: impl Fixture) {
     assert_eq!(found, [(id(1), id(1_000_001), id(2_000_001), "the text of weather forecast".to_owned())]);
 }
 
-pub async fn search_wants_every_word(fixture: impl Fixture) {
+pub async fn search_wants_every_word(fixture: impl EngineFixture) {
     let store = fixture.store();
     index(store, vec![text(1, 1, "red apple"), text(2, 1, "green apple"), text(3, 1, "red car")]).await;
     assert_eq!(find(store, &["red", "apple"], None).await, set([1]));
@@ -820,7 +820,7 @@ pub async fn search_wants_every_word(fixture: impl Fixture) {
     assert_eq!(find(store, &["apple", "blue"], None).await, set([]));
 }
 
-pub async fn search_takes_any_alternative(fixture: impl Fixture) {
+pub async fn search_takes_any_alternative(fixture: impl EngineFixture) {
     let store = fixture.store();
     index(store, vec![text(1, 1, "run fast"), text(2, 1, "running fast"), text(3, 1, "walk fast")]).await;
     assert_eq!(find(store, &["running|run"], None).await, set([1, 2]));
@@ -828,7 +828,7 @@ pub async fn search_takes_any_alternative(fixture: impl Fixture) {
     assert_eq!(find(store, &["swim|fly"], None).await, set([]));
 }
 
-pub async fn search_is_confined_to_trees(fixture: impl Fixture) {
+pub async fn search_is_confined_to_trees(fixture: impl EngineFixture) {
     let store = fixture.store();
     index(store, vec![text(1, 1, "secret plan"), text(2, 2, "secret plan"), text(3, 3, "secret plan")]).await;
     assert_eq!(find(store, &["secret"], Some(&[1])).await, set([1]));
@@ -841,7 +841,7 @@ pub async fn search_is_confined_to_trees(fixture: impl Fixture) {
     assert_eq!(find(store, &[&name], None).await, set([]));
 }
 
-pub async fn search_never_leaves_its_tenant(fixture: impl Fixture) {
+pub async fn search_never_leaves_its_tenant(fixture: impl EngineFixture) {
     let store = fixture.store();
     let other = TextDocument { tenant: "other".into(), ..text(2, 2, "secret plan") };
     index(store, vec![text(1, 1, "secret plan"), other]).await;
@@ -851,14 +851,14 @@ pub async fn search_never_leaves_its_tenant(fixture: impl Fixture) {
     assert_eq!(find(store, &["plan"], Some(&many)).await, set([1]));
 }
 
-pub async fn search_among_very_many_trees(fixture: impl Fixture) {
+pub async fn search_among_very_many_trees(fixture: impl EngineFixture) {
     let store = fixture.store();
     index(store, (0..3000).map(|number| text(number, number, "common word")).collect()).await;
     let even: Vec<u128> = (0..3000).step_by(2).collect();
     assert_eq!(find(store, &["common"], Some(&even)).await, even.iter().copied().collect());
 }
 
-pub async fn search_without_words_finds_nothing(fixture: impl Fixture) {
+pub async fn search_without_words_finds_nothing(fixture: impl EngineFixture) {
     let store = fixture.store();
     index(store, vec![text(1, 1, "something")]).await;
     assert_eq!(find(store, &[], None).await, set([]));
@@ -867,7 +867,7 @@ pub async fn search_without_words_finds_nothing(fixture: impl Fixture) {
     assert_eq!(find(store, &["", "something"], None).await, set([]));
 }
 
-pub async fn search_finds_terms_beyond_ascii(fixture: impl Fixture) {
+pub async fn search_finds_terms_beyond_ascii(fixture: impl EngineFixture) {
     let store = fixture.store();
     index(
         store,
@@ -886,7 +886,7 @@ pub async fn search_finds_terms_beyond_ascii(fixture: impl Fixture) {
     assert_eq!(find(store, &["zol"], None).await, set([4]));
 }
 
-pub async fn search_takes_quotes_and_operators_as_text(fixture: impl Fixture) {
+pub async fn search_takes_quotes_and_operators_as_text(fixture: impl EngineFixture) {
     let store = fixture.store();
     index(store, vec![text(1, 1, "and or not near"), text(2, 1, "plain")]).await;
     assert_eq!(find(store, &["and"], None).await, set([1]));
@@ -910,7 +910,7 @@ pub async fn search_takes_quotes_and_operators_as_text(fixture: impl Fixture) {
     }
 }
 
-pub async fn an_indexed_text_replaces_its_predecessor(fixture: impl Fixture) {
+pub async fn an_indexed_text_replaces_its_predecessor(fixture: impl EngineFixture) {
     let store = fixture.store();
     index(store, vec![text(1, 1, "old words"), text(2, 1, "old neighbour")]).await;
     index(store, vec![text(1, 2, "new words")]).await;
@@ -922,14 +922,14 @@ pub async fn an_indexed_text_replaces_its_predecessor(fixture: impl Fixture) {
     assert_eq!(count(store, "SELECT count(*) FROM texts WHERE text = 'the text of new words'").await, 1);
 }
 
-pub async fn indexing_twice_in_one_unit_keeps_the_last(fixture: impl Fixture) {
+pub async fn indexing_twice_in_one_unit_keeps_the_last(fixture: impl EngineFixture) {
     let store = fixture.store();
     index(store, vec![text(1, 1, "first"), text(1, 1, "second"), text(1, 1, "third")]).await;
     assert_eq!(find(store, &["first|second"], None).await, set([]));
     assert_eq!(find(store, &["third"], None).await, set([1]));
 }
 
-pub async fn unindexing_a_text_leaves_the_others(fixture: impl Fixture) {
+pub async fn unindexing_a_text_leaves_the_others(fixture: impl EngineFixture) {
     let store = fixture.store();
     index(store, vec![text(1, 1, "word"), text(2, 1, "word")]).await;
     let unindexed = store.write(AllTenants, "suite", |tx| {
@@ -943,7 +943,7 @@ pub async fn unindexing_a_text_leaves_the_others(fixture: impl Fixture) {
     assert_eq!(count(store, "SELECT count(*) FROM texts").await, 1);
 }
 
-pub async fn unindexing_a_tree_leaves_the_others(fixture: impl Fixture) {
+pub async fn unindexing_a_tree_leaves_the_others(fixture: impl EngineFixture) {
     let store = fixture.store();
     index(store, (0..50).map(|number| text(number, number % 2, "word")).collect()).await;
     let unindexed = store.write(AllTenants, "suite", |tx| tx.unindex_group(id(1_000_001)));
@@ -963,7 +963,7 @@ pub async fn unindexing_a_tree_leaves_the_others(fixture: impl Fixture) {
     none.await.unwrap();
 }
 
-pub async fn undone_texts_leave_no_trace(fixture: impl Fixture) {
+pub async fn undone_texts_leave_no_trace(fixture: impl EngineFixture) {
     let store = fixture.store();
     index(store, vec![text(1, 1, "kept")]).await;
     let mut units = JoinSet::new();
@@ -990,7 +990,7 @@ pub async fn undone_texts_leave_no_trace(fixture: impl Fixture) {
     assert_eq!(count(store, "SELECT count(*) FROM texts").await, 21);
 }
 
-pub async fn many_concurrent_texts_are_all_found(fixture: impl Fixture) {
+pub async fn many_concurrent_texts_are_all_found(fixture: impl EngineFixture) {
     let store = fixture.store();
     let mut units = JoinSet::new();
     for number in 0..400 {
@@ -1006,7 +1006,7 @@ pub async fn many_concurrent_texts_are_all_found(fixture: impl Fixture) {
 
 // --- life of a store ---
 
-pub async fn rewriting_the_index_loses_nothing_that_is_in_it(fixture: impl Fixture) {
+pub async fn rewriting_the_index_loses_nothing_that_is_in_it(fixture: impl EngineFixture) {
     let store = fixture.store();
     index(store, (0..200).map(|n| text(n, n % 3, &format!("walrus{n}"))).collect()).await;
     let removed = store.write(AllTenants, "suite", |tx| {
@@ -1028,7 +1028,7 @@ pub async fn rewriting_the_index_loses_nothing_that_is_in_it(fixture: impl Fixtu
     assert_eq!(find(store, &["walrus"], None).await, expected);
 }
 
-pub async fn committed_data_survives_a_restart(mut fixture: impl Fixture) {
+pub async fn committed_data_survives_a_restart(mut fixture: impl EngineFixture) {
     run(fixture.store(), &[COUNTERS]).await;
     for round in 0..3 {
         let store = fixture.store();
@@ -1054,7 +1054,7 @@ pub async fn committed_data_survives_a_restart(mut fixture: impl Fixture) {
     }
 }
 
-pub async fn a_closed_store_says_so(fixture: impl Fixture) {
+pub async fn a_closed_store_says_so(fixture: impl EngineFixture) {
     let store = fixture.store();
     run(store, &[COUNTERS]).await;
     assert!(store.health().total >= 1);

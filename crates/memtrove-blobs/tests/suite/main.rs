@@ -15,7 +15,7 @@ mod tampering;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::TryStreamExt;
-use memtrove_blobs::{AzureConfig, BlobError, Blobs, ByteStream, Listed, S3Config, Seal};
+use memtrove_blobs::{AzureConfig, BlobError, Blobs, ByteStream, ListedBlob, S3Config, Seal};
 use object_stores::{Bucket, Container};
 use std::ops::Range;
 use tempfile::TempDir;
@@ -62,8 +62,8 @@ impl Store {
         collect(self.blobs.get(key, seal, Some(range)).await?).await
     }
 
-    async fn list(&self, prefix: &str) -> Vec<Listed> {
-        let mut listed: Vec<Listed> = self.blobs.list(prefix).try_collect().await.unwrap();
+    async fn list(&self, prefix: &str) -> Vec<ListedBlob> {
+        let mut listed: Vec<ListedBlob> = self.blobs.list(prefix).try_collect().await.unwrap();
         listed.sort_by(|one, other| one.key.cmp(&other.key));
         listed
     }

@@ -139,12 +139,12 @@ fn to_the_end(told: impl Stream<Item = Result<u8>> + Send) -> impl Stream<Item =
 
 fn progress(event: &Event) -> Result<u8> {
     #[derive(Deserialize)]
-    struct Said {
+    struct EvictionEvent {
         progress: Option<u8>,
         error: Option<String>,
     }
     let read = |error: crate::BoxError| Error::decode(operations::EVICT.id, error, event.data.as_bytes());
-    let said: Said = serde_json::from_str(&event.data).map_err(|error| read(error.into()))?;
+    let said: EvictionEvent = serde_json::from_str(&event.data).map_err(|error| read(error.into()))?;
     match (said.progress, said.error) {
         (Some(percent), None) => Ok(percent),
         // The stream had begun with 200, so the status is the one that it would have had.

@@ -30,7 +30,7 @@ impl fmt::Display for ETag {
 
 /// What a mutation expects of the file it is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Precondition {
+pub enum FilePrecondition {
     /// `*`: where a file is written, that there is none yet; where it is deleted or moved, that there is one. (Only the
     /// second is the usual meaning of `If-Match: *`.)
     Star,
@@ -38,7 +38,7 @@ pub enum Precondition {
     Matches(String),
 }
 
-impl Precondition {
+impl FilePrecondition {
     /// Reads the `If-Match` of a write, which none goes without.
     pub fn read(header: Option<&str>) -> Result<Self> {
         Self::parse(header).ok_or_else(|| {
@@ -118,8 +118,8 @@ mod tests {
         ETag { revision, change: Uuid::from_u128(0xABCD << 64 | revision as u128) }
     }
 
-    fn if_match(header: &str) -> Precondition {
-        Precondition::read(Some(header)).unwrap()
+    fn if_match(header: &str) -> FilePrecondition {
+        FilePrecondition::read(Some(header)).unwrap()
     }
 
     #[test]
@@ -144,11 +144,11 @@ mod tests {
     #[test]
     fn if_match_is_required() {
         for header in [None, Some(""), Some(" \t")] {
-            assert_eq!(code(Precondition::read(header)), "MISSING_IF_MATCH");
-            assert_eq!(code(Precondition::read_removal(header)), "MISSING_IF_MATCH");
+            assert_eq!(code(FilePrecondition::read(header)), "MISSING_IF_MATCH");
+            assert_eq!(code(FilePrecondition::read_removal(header)), "MISSING_IF_MATCH");
         }
-        assert_eq!(if_match(" * "), Precondition::Star);
-        assert_eq!(if_match(" \"x\" "), Precondition::Matches("\"x\"".to_owned()));
+        assert_eq!(if_match(" * "), FilePrecondition::Star);
+        assert_eq!(if_match(" \"x\" "), FilePrecondition::Matches("\"x\"".to_owned()));
     }
 
     #[test]

@@ -16,7 +16,7 @@ mod scope;
 
 pub use crate::Code;
 pub use change::{IdempotencyKey, MovePaths, Reasons};
-pub use etag::{ETag, Precondition};
+pub use etag::{ETag, FilePrecondition};
 pub use events::{Event, EventQuery, Searchable};
 pub use patch::Patch;
 pub use path::FilePath;

@@ -180,14 +180,14 @@ fn public_key_algorithm(name: &str) -> Option<Algorithm> {
 
 /// A token in its parts, before anything about it is known to be true.
 struct Unverified<'a> {
-    header: Header,
+    header: TokenHeader,
     signed: &'a str,
     payload: &'a str,
     signature: &'a str,
 }
 
 #[derive(Deserialize)]
-struct Header {
+struct TokenHeader {
     alg: Cow<'static, str>,
     kid: Option<String>,
     /// Extensions that must be understood; we understand none.
@@ -204,7 +204,7 @@ impl<'a> Unverified<'a> {
             return Err(NOT_A_JWT);
         }
         let header = URL_SAFE_NO_PAD.decode(header).map_err(|_| NOT_A_JWT)?;
-        let header: Header = serde_json::from_slice(&header).map_err(|_| NOT_A_JWT)?;
+        let header: TokenHeader = serde_json::from_slice(&header).map_err(|_| NOT_A_JWT)?;
         if header.crit.is_some() {
             return Err(TokenFailure::Rejected("with critical header parameters"));
         }

@@ -8,7 +8,7 @@ use memtrove_core::{Code, ConversationId, Error};
 use memtrove_proto::v1;
 use memtrove_proto::v1::RecordStatus;
 use memtrove_proto::v1::response_recorder_service_server::ResponseRecorderService;
-use memtrove_service::recorder::{Cancel, Ended, Reader, Recording, Replay};
+use memtrove_service::recorder::{Cancel, EndReason, Recording, RecordingReader, Replay};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tonic::{Extensions, Request, Response, Status, Streaming};
@@ -146,10 +146,10 @@ async fn record(
     Ok(ended(RecordStatus::Success, ""))
 }
 
-fn stopped(why: Ended) -> v1::RecordResponse {
+fn stopped(why: EndReason) -> v1::RecordResponse {
     match why {
-        Ended::Cancelled | Ended::Superseded => ended(RecordStatus::Cancelled, ""),
-        Ended::TooLarge { .. } | Ended::NoRoom | Ended::Failed | Ended::Stopped => {
+        EndReason::Cancelled | EndReason::Superseded => ended(RecordStatus::Cancelled, ""),
+        EndReason::TooLarge { .. } | EndReason::NoRoom | EndReason::Failed | EndReason::Stopped => {
             ended(RecordStatus::Error, &why.to_string())
         }
     }
@@ -160,7 +160,7 @@ fn ended(status: RecordStatus, error_message: &str) -> v1::RecordResponse {
 }
 
 /// What is recorded, as messages. A piece is read when the one before it has been sent.
-fn told(reader: Reader) -> impl Stream<Item = Result<v1::ReplayResponse, Status>> {
+fn told(reader: RecordingReader) -> impl Stream<Item = Result<v1::ReplayResponse, Status>> {
     stream::unfold(Some(reader), |reader| async {
         let mut reader = reader?;
         match reader.next().await {

@@ -40,7 +40,7 @@ pub(super) fn justification(given: Option<String>, headers: &HeaderMap) -> CoreR
 #[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
-pub(super) struct ListQuery {
+pub(super) struct AdminConversationsQuery {
     /// Which conversations of each fork tree; `latest-fork` unless said otherwise.
     #[param(value_type = Option<wire::ListMode>)]
     mode: Option<String>,
@@ -74,11 +74,11 @@ pub(super) struct ListQuery {
 }
 
 /// Lists the conversations of the tenant.
-#[utoipa::path(get, path = "/v1/admin/conversations", operation_id = "admin_list_conversations", tag = "admin", params(ListQuery),
+#[utoipa::path(get, path = "/v1/admin/conversations", operation_id = "admin_list_conversations", tag = "admin", params(AdminConversationsQuery),
     responses((status = 200, description = "A page of conversations", body = wire::Page<wire::AdminConversationSummary>)))]
 pub(super) async fn list_conversations(
     Authenticated(principal): Authenticated,
-    Query(query): Query<ListQuery>,
+    Query(query): Query<AdminConversationsQuery>,
     State(app): State<App>,
     headers: HeaderMap,
 ) -> Result<Ok200<wire::Page<wire::AdminConversationSummary>>, ApiError> {
@@ -180,7 +180,7 @@ pub(super) async fn restore_conversation(
 #[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
-pub(super) struct EntriesQuery {
+pub(super) struct AdminEntriesQuery {
     /// Only this channel; all unless said otherwise.
     #[param(value_type = Option<wire::ChannelFilter>)]
     channel: Option<String>,
@@ -211,12 +211,12 @@ pub(super) struct EntriesQuery {
 
 /// Lists the entries of any conversation: every channel, every client, every epoch.
 #[utoipa::path(get, path = "/v1/admin/conversations/{conversationId}/entries", operation_id = "admin_list_entries", tag = "admin",
-    params(("conversationId" = uuid::Uuid, Path, description = "The conversation"), EntriesQuery),
+    params(("conversationId" = uuid::Uuid, Path, description = "The conversation"), AdminEntriesQuery),
     responses((status = 200, description = "A page of entries", body = wire::EntriesPage<wire::AdminEntry>)))]
 pub(super) async fn list_entries(
     Authenticated(principal): Authenticated,
     Segments(id): Segments<String>,
-    Query(query): Query<EntriesQuery>,
+    Query(query): Query<AdminEntriesQuery>,
     State(app): State<App>,
     headers: HeaderMap,
 ) -> Result<Ok200<wire::EntriesPage<wire::AdminEntry>>, ApiError> {

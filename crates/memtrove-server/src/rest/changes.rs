@@ -36,7 +36,7 @@ pub(super) struct ChangesQuery {
 #[derive(IntoParams)]
 #[into_params(parameter_in = Header)]
 #[allow(dead_code, reason = "describes the header in the OpenAPI document; the handler reads it")]
-pub(super) struct ResumeHeader {
+pub(super) struct FeedResumeHeader {
     /// The same as `after`, and stronger.
     #[param(rename = "Last-Event-ID", nullable = false, minimum = 0)]
     last_event_id: Option<i64>,
@@ -48,7 +48,7 @@ pub(super) struct ResumeHeader {
 /// exactly once, under a number of its own. A stream is resumed by sending the last number seen as `Last-Event-ID`; an event
 /// named `gap` says that something before what follows is not kept any more. For admins, auditors and trusted clients.
 #[utoipa::path(get, path = "/v1/changes", operation_id = "list_changes", tag = "changes",
-    params(ChangesQuery, ResumeHeader),
+    params(ChangesQuery, FeedResumeHeader),
     responses((status = 200, description = "A page, or a stream", content(
         (wire::ChangesPage = "application/json"), (ChangeEvent = "text/event-stream")))))]
 pub(super) async fn list_changes(

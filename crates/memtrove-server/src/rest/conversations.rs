@@ -14,7 +14,7 @@ use utoipa::IntoParams;
 #[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
-pub(super) struct ListQuery {
+pub(super) struct ConversationsQuery {
     /// Which conversations of each fork tree; `latest-fork` unless said otherwise.
     #[param(value_type = Option<wire::ListMode>)]
     mode: Option<String>,
@@ -33,11 +33,11 @@ pub(super) struct ListQuery {
 }
 
 /// Lists the conversations the caller can see, most recently updated first.
-#[utoipa::path(get, path = "/v1/conversations", tag = "conversations", params(ListQuery),
+#[utoipa::path(get, path = "/v1/conversations", tag = "conversations", params(ConversationsQuery),
     responses((status = 200, description = "A page of conversations", body = wire::Page<wire::ConversationSummary>)))]
 pub(super) async fn list_conversations(
     User(caller): User,
-    Query(query): Query<ListQuery>,
+    Query(query): Query<ConversationsQuery>,
     State(app): State<App>,
 ) -> Result<Ok200<wire::Page<wire::ConversationSummary>>, ApiError> {
     let mode = extract::word("mode", query.mode, wire::ListMode::parse, wire::ListMode::WORDS)?;

@@ -72,19 +72,19 @@ const PROVIDER_ERRORS: [(&str, &str); 3] = [
 ];
 
 /// A header that many operations read: its name, its meaning, and how many characters it may have.
-type Header = (&'static str, &'static str, usize);
+type SharedHeader = (&'static str, &'static str, usize);
 
-const USER: Header = (
+const USER: SharedHeader = (
     "X-User-ID",
     "The user to act for: from an agent that is trusted to say so, where no bearer token does",
     255,
 );
-const TENANT: Header = (
+const TENANT: SharedHeader = (
     "X-Tenant-Id",
     "The tenant to act in, where the credentials leave the choice; in a path that names the tenant, that one",
     255,
 );
-const JUSTIFICATION: Header =
+const JUSTIFICATION: SharedHeader =
     (JUSTIFICATION_HEADER, "Why, for the audit log; a deployment may require it", 1000);
 
 /// What the shell answers by itself, to anybody: path, id, summary, media type, and what an unhappy answer means.
@@ -157,11 +157,11 @@ pub fn document() -> OpenApi {
 }
 
 /// Where a header is described, once for all operations.
-fn reference((name, ..): Header) -> RefOr<Parameter> {
+fn reference((name, ..): SharedHeader) -> RefOr<Parameter> {
     RefOr::Ref(Ref::new(format!("#/components/parameters/{name}")))
 }
 
-fn parameter((name, description, max_length): Header) -> Parameter {
+fn parameter((name, description, max_length): SharedHeader) -> Parameter {
     let text = ObjectBuilder::new().schema_type(Type::String).max_length(Some(max_length));
     ParameterBuilder::new()
         .name(name)

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::{Stream, StreamExt, stream};
 use http::{HeaderMap, StatusCode};
 use memtrove_core::{Error, parse_uuid};
-use memtrove_service::recorder::{Cancel, Ended, Reader, Replay};
+use memtrove_service::recorder::{Cancel, EndReason, RecordingReader, Replay};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use utoipa::{IntoParams, ToSchema};
@@ -33,7 +33,7 @@ pub(super) struct ReplayQuery {
 #[derive(IntoParams)]
 #[into_params(parameter_in = Header)]
 #[allow(dead_code, reason = "describes the header in the OpenAPI document; the handler reads it")]
-pub(super) struct ResumeHeader {
+pub(super) struct EventResumeHeader {
     /// The id of the last event seen: the stream goes on behind it.
     #[param(rename = "Last-Event-ID", nullable = false)]
     last_event_id: Option<String>,
@@ -65,7 +65,7 @@ struct Piece<'a> {
 /// Also one that has ended, for a short time. A stream is resumed by sending the last id seen as `Last-Event-ID`, which an
 /// `EventSource` does by itself. 204 says that there is nothing to tell: the response is in the history, or will be.
 #[utoipa::path(get, path = "/v1/conversations/{conversationId}/response", tag = "conversations",
-    params(("conversationId" = uuid::Uuid, Path, description = "The conversation"), ReplayQuery, ResumeHeader),
+    params(("conversationId" = uuid::Uuid, Path, description = "The conversation"), ReplayQuery, EventResumeHeader),
     responses(
         (status = 200, description = "The response", content((ResponseEvent = "text/event-stream"))),
         (status = 204, description = "No response is being given, or all of it was seen"),
@@ -119,7 +119,7 @@ pub(super) async fn cancel_response(
 }
 
 /// A recording as a stream, behind the event with this id if it is one of it.
-fn told(mut reader: Reader, last: Option<&str>) -> Response {
+fn told(mut reader: RecordingReader, last: Option<&str>) -> Response {
     let restart = match last.map(|last| ResumePoint::of(last, &mut reader)) {
         Some(ResumePoint::Behind) => return StatusCode::NO_CONTENT.into_response(),
         Some(ResumePoint::Elsewhere) => Some(Event::default().event("restart").data("{}")),
@@ -140,7 +140,7 @@ enum ResumePoint {
 }
 
 impl ResumePoint {
-    fn of(last: &str, reader: &mut Reader) -> Self {
+    fn of(last: &str, reader: &mut RecordingReader) -> Self {
         let Some((recording, place)) = last.split_once(':') else { return Self::Elsewhere };
         if parse_uuid(recording) != Some(reader.recording_id()) {
             return Self::Elsewhere;
@@ -154,7 +154,7 @@ impl ResumePoint {
 }
 
 /// What is left of a recording, as events. A piece is read when the one before it has been sent.
-fn events(reader: Reader) -> impl Stream<Item = Result<Event, Error>> {
+fn events(reader: RecordingReader) -> impl Stream<Item = Result<Event, Error>> {
     stream::unfold(Some(reader), |reader| async {
         let mut reader = reader?;
         let recording = reader.recording_id();
@@ -179,11 +179,13 @@ fn events(reader: Reader) -> impl Stream<Item = Result<Event, Error>> {
 }
 
 /// How a response ended, in the words of `RecordStatus`.
-fn status(ended: Option<Ended>) -> &'static str {
+fn status(ended: Option<EndReason>) -> &'static str {
     match ended {
         None => "success",
-        Some(Ended::Cancelled | Ended::Superseded) => "cancelled",
-        Some(Ended::TooLarge { .. } | Ended::NoRoom | Ended::Failed | Ended::Stopped) => "error",
+        Some(EndReason::Cancelled | EndReason::Superseded) => "cancelled",
+        Some(EndReason::TooLarge { .. } | EndReason::NoRoom | EndReason::Failed | EndReason::Stopped) => {
+            "error"
+        }
     }
 }
 

@@ -4,14 +4,14 @@ use super::entries::{EntryPage, ListEntries, Walk};
 use super::lifecycle::delete_tree;
 use super::search::{AdminSearch, SearchHit, SearchRequest};
 use super::{ChannelFilter, Conversations, EpochFilter, forks, not_found, publish, sharing, text};
-use crate::audit::{self, Actor, Call, Change};
+use crate::audit::{self, Call, Change, MembershipActor};
 use crate::page::{self, Page};
 use memtrove_core::conversations::{Channel, Conversation, ListMode, Membership};
 use memtrove_core::identity::{MAX_USER_ID_CHARS, Principal, Tenant};
 use memtrove_core::{ConversationId, EntryId, Error, GroupId, Result, Timestamp, UserId};
 use memtrove_store::Tx;
 use memtrove_store::changes::ChangeKind;
-use memtrove_store::conversations::entries::{Filter, MemoryFilter};
+use memtrove_store::conversations::entries::{EntryFilter, MemoryFilter};
 use memtrove_store::conversations::groups::{self, Counts};
 use memtrove_store::conversations::listing::{self, AdminFilter, ListPosition};
 use memtrove_store::conversations::{ancestry, rows};
@@ -164,7 +164,7 @@ impl Conversations {
         let (group, members) =
             self.audited(principal, Call::write("deleteConversation", &detail), justification, work).await?;
         self.cx.recorder.end_tree(group);
-        let actor = Actor::from(principal);
+        let actor = MembershipActor::from(principal);
         members.iter().for_each(|member| audit::membership(&actor, id, member, &Change::Remove));
         Ok(())
     }
@@ -217,7 +217,7 @@ impl Conversations {
             _ => None,
         };
         let everybody = MemoryFilter { client: None, epoch, from_ord: 0 };
-        let filter = Filter {
+        let filter = EntryFilter {
             history: request.channel != Some(Channel::Memory),
             memory: (request.channel != Some(Channel::History)).then_some(everybody),
         };

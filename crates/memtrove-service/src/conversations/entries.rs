@@ -17,7 +17,7 @@ use memtrove_core::{
     AttachmentId, ClientId, ConversationId, EntryId, Error, GroupId, Json, Resource, Result, Timestamp,
 };
 use memtrove_store::changes::ChangeKind;
-use memtrove_store::conversations::entries::{End, Filter, MemoryFilter, Part, Range};
+use memtrove_store::conversations::entries::{End, EntryFilter, MemoryFilter, Part, Range};
 use memtrove_store::conversations::rows::{self, ConversationHead};
 use memtrove_store::conversations::{ancestry, entries, groups, idempotency, search};
 use memtrove_store::{TextDocument, Tx};
@@ -350,7 +350,7 @@ pub(super) fn append_history(
         content,
         created_at: place.created_at,
     };
-    tx.gather();
+    tx.begin_batch();
     entries::insert(tx, caller.tenant(), head.group, &entry, None)?;
     let title = if head.has_history { None } else { checked.title.as_deref() };
     rows::set_latest_message(tx, caller.tenant(), id, place.created_at, checked.preview.as_deref(), title)?;
@@ -438,7 +438,7 @@ pub(super) fn append_memory(
         content: content.clone(),
         created_at: place.created_at,
     };
-    tx.gather();
+    tx.begin_batch();
     entries::insert(tx, caller.tenant(), group, &entry, Some(&next))?;
     let user = Some(&caller.user);
     publish(tx, caller.tenant(), ChangeKind::MemoryAppended, user, id, Some(entry_id.0), now)?;
@@ -578,10 +578,10 @@ impl Walk<'_> {
             .ok_or_else(|| page::unknown_cursor(field))
     }
 
-    fn filter(&self, tx: &mut dyn Tx) -> Result<Filter> {
+    fn filter(&self, tx: &mut dyn Tx) -> Result<EntryFilter> {
         let history = self.request.channel != ChannelFilter::Memory;
         if self.request.channel == ChannelFilter::History {
-            return Ok(Filter { history, memory: None });
+            return Ok(EntryFilter { history, memory: None });
         }
         let client = self.reader.flatten().cloned();
         let mut memory = MemoryFilter { client, epoch: None, from_ord: 0 };
@@ -600,7 +600,7 @@ impl Walk<'_> {
             }
             _ => {}
         }
-        Ok(Filter { history, memory: Some(memory) })
+        Ok(EntryFilter { history, memory: Some(memory) })
     }
 
     /// The page of what was fetched (one more than the limit, where there is more), and whether there is more.
@@ -612,7 +612,7 @@ impl Walk<'_> {
     }
 
     /// Fetches the page; `up_to` bounds a walk along a whole tree, whose view does not.
-    pub fn page(&self, tx: &mut dyn Tx, filter: &Filter, up_to: i64) -> Result<EntryPage> {
+    pub fn page(&self, tx: &mut dyn Tx, filter: &EntryFilter, up_to: i64) -> Result<EntryPage> {
         let bound = up_to.saturating_add(1);
         let fetch = |tx: &mut dyn Tx, range: Range| match self.request.all_forks {
             true => entries::group_page(tx, self.group, filter, range),

@@ -1,7 +1,7 @@
 //! Making, reading, listing, renaming and deleting conversations.
 
 use super::{Conversations, authorise, not_found, open, publish, text, title};
-use crate::audit::{self, Actor, Change};
+use crate::audit::{self, Change, MembershipActor};
 use crate::page::{self, Page};
 use memtrove_core::conversations::{AccessLevel, Conversation, ListMode};
 use memtrove_core::identity::{Caller, Tenant};
@@ -91,7 +91,7 @@ impl Conversations {
             true => AccessLevel::Manager,
             false => AccessLevel::Owner,
         };
-        let (now, actor) = (self.cx.clock.now(), Actor::from(caller));
+        let (now, actor) = (self.cx.clock.now(), MembershipActor::from(caller));
         let caller = caller.clone();
         let (group, members) = self
             .cx

@@ -1,7 +1,7 @@
 //! Who may see and do what: memberships.
 
 use super::{Conversations, authorise, open, publish};
-use crate::audit::{self, Actor, Change};
+use crate::audit::{self, Change, MembershipActor};
 use crate::page::{self, Page};
 use memtrove_core::conversations::{AccessLevel, Membership};
 use memtrove_core::identity::{Caller, is_user_id};
@@ -41,7 +41,7 @@ impl Conversations {
     ) -> Result<Membership> {
         let user = required_user("userId", user)?;
         let level = required_level(level)?;
-        let (now, actor) = (self.cx.clock.now(), Actor::from(caller));
+        let (now, actor) = (self.cx.clock.now(), MembershipActor::from(caller));
         let (caller, managers_may) = (caller.clone(), self.cx.settings.managers_may_grant_manager);
         let (membership, change) = self
             .cx
@@ -78,7 +78,7 @@ impl Conversations {
         level: Option<AccessLevel>,
     ) -> Result<Membership> {
         let level = required_level(level)?;
-        let (now, actor) = (self.cx.clock.now(), Actor::from(caller));
+        let (now, actor) = (self.cx.clock.now(), MembershipActor::from(caller));
         let (caller, managers_may) = (caller.clone(), self.cx.settings.managers_may_grant_manager);
         let (membership, from) = self
             .cx
@@ -106,7 +106,7 @@ impl Conversations {
 
     /// Takes somebody out. Everybody but the owner may take out themselves.
     pub async fn delete_membership(&self, caller: &Caller, id: ConversationId, user: UserId) -> Result<()> {
-        let (now, actor) = (self.cx.clock.now(), Actor::from(caller));
+        let (now, actor) = (self.cx.clock.now(), MembershipActor::from(caller));
         let (caller, managers_may) = (caller.clone(), self.cx.settings.managers_may_grant_manager);
         let removed = user.clone();
         self.cx

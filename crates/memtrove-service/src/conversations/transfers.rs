@@ -2,7 +2,7 @@
 
 use super::sharing::required_user;
 use super::{Conversations, open, publish};
-use crate::audit::{self, Actor, Change};
+use crate::audit::{self, Change, MembershipActor};
 use crate::page::{self, Page};
 use memtrove_core::conversations::{AccessLevel, Transfer};
 use memtrove_core::identity::Caller;
@@ -138,7 +138,7 @@ impl Conversations {
 
     /// Accepts a transfer: the caller owns the tree, the former owner manages it.
     pub async fn accept_transfer(&self, caller: &Caller, id: TransferId) -> Result<()> {
-        let (actor, now, caller) = (Actor::from(caller), self.cx.clock.now(), caller.clone());
+        let (actor, now, caller) = (MembershipActor::from(caller), self.cx.clock.now(), caller.clone());
         let recipient = caller.user.clone();
         let accepted = self
             .cx

@@ -4,7 +4,7 @@
 //! asked for its role cannot be passed on. Jobs on a whole tenant are no scope's; they ask the principal themselves.
 
 use super::Files;
-use crate::quota::Kind;
+use crate::quota::CallKind;
 use memtrove_core::files::{Code, FileRole, ScopedCaller};
 use memtrove_core::{Error, Result};
 use std::fmt;
@@ -130,7 +130,7 @@ impl Files {
             return Err(Error::new(Code::AzureProviderNotEnabled, message));
         }
         R::require(&caller)?;
-        let kind = if R::WRITES { Kind::Write } else { Kind::Read };
+        let kind = if R::WRITES { CallKind::Write } else { CallKind::Read };
         let (tenant, user) = (caller.scope.tenant().as_str(), caller.scope.user().as_str());
         self.cx.quotas.spend(tenant, user, &caller.service, kind).await?;
         Ok(Admitted { caller, charged: true, role: PhantomData })
@@ -147,7 +147,7 @@ impl Files {
         if admitted.charged && matches!(result, Err(Error { code: Code::QuotaExceeded, .. })) {
             let caller = &admitted.caller;
             let (tenant, user) = (caller.scope.tenant().as_str(), caller.scope.user().as_str());
-            self.cx.quotas.refund(tenant, user, &caller.service, Kind::Write);
+            self.cx.quotas.refund(tenant, user, &caller.service, CallKind::Write);
         }
         result
     }

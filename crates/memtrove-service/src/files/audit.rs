@@ -5,7 +5,7 @@ use crate::files_metrics;
 use memtrove_core::files::envelope::{self, Stamp};
 use memtrove_core::files::{Code, ETag, FilePath, Patch, ScopedCaller, body, canonical};
 use memtrove_core::{Error, Result, Timestamp};
-use memtrove_store::files::audit::{self, Filter, Record, Version};
+use memtrove_store::files::audit::{self, AuditFilter, FileVersion, Record};
 use memtrove_store::files::scopes::{self, ScopeId};
 use memtrove_store::{StoreError, Tx};
 use serde::{Deserialize, Serialize};
@@ -88,7 +88,7 @@ type Json = Option<Box<RawValue>>;
 
 /// What a stored record says beyond its columns.
 #[derive(Deserialize)]
-struct Said {
+struct RecordDetails {
     layer: Json,
     action: Json,
     actor: Json,
@@ -112,7 +112,7 @@ struct Said {
     version: Option<i64>,
 }
 
-impl Said {
+impl RecordDetails {
     /// The tags of the versions before and after.
     fn etags(&self, record: &Record) -> (Option<String>, Option<String>) {
         match self.layer.as_ref().map(|layer| layer.get()) {
@@ -177,7 +177,7 @@ impl Files {
             return Err(Error::new(Code::InvalidLimit, format!("'limit' must be 1..{MAX_LIMIT}")));
         }
         let path = request.path.as_deref().map(FilePath::parse).transpose()?;
-        let filter = Filter {
+        let filter = AuditFilter {
             path: path.map(|path| path.as_str().to_owned()),
             from: request.from,
             to: request.to,
@@ -249,7 +249,7 @@ impl Files {
 
 /// The document of a version: the records of its chain applied to the image of the first, one after the other, and every
 /// version on the way held against its hash. `None` if that proves that the file has left its path.
-pub(super) fn proved(tx: &mut dyn Tx, scope: ScopeId, version: &Version) -> Result<Option<String>> {
+pub(super) fn proved(tx: &mut dyn Tx, scope: ScopeId, version: &FileVersion) -> Result<Option<String>> {
     let chain = audit::chain(tx, scope, &version.path, version.sequence)?;
     if chain.is_empty() {
         return Err(incomplete());
@@ -325,7 +325,7 @@ fn public_id(etag: ETag) -> String {
 fn rendered(caller: &ScopedCaller, record: Record) -> Result<AuditRecord> {
     let unreadable =
         |error: serde_json::Error| Error::internal(format!("an audit record cannot be read: {error}"));
-    let said: Said = serde_json::from_str(&record.record).map_err(unreadable)?;
+    let said: RecordDetails = serde_json::from_str(&record.record).map_err(unreadable)?;
     let (previous_etag, new_etag) = said.etags(&record);
     let document = record.image.map(RawValue::from_string).transpose().map_err(unreadable)?;
     Ok(AuditRecord {

@@ -5,10 +5,10 @@ use super::replay::FileReplay;
 use super::{Admitted, Files, Reader, SeesFiles, Writer};
 use crate::files_metrics;
 use memtrove_core::files::{
-    Code, FilePath, IdempotencyKey, Patch, Precondition, Reasons, body, envelope, path,
+    Code, FilePath, FilePrecondition, IdempotencyKey, Patch, Reasons, body, envelope, path,
 };
 use memtrove_core::{Error, Result};
-use memtrove_store::files::documents::{self, After, Listed, StoredFile};
+use memtrove_store::files::documents::{self, After, ListedFile, StoredFile};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -19,7 +19,7 @@ const MAX_LIST_LIMIT: i64 = 500;
 #[derive(Debug, Clone)]
 pub struct PutFile {
     pub path: FilePath,
-    pub precondition: Precondition,
+    pub precondition: FilePrecondition,
     pub envelope: Map<String, Value>,
     pub reasons: Reasons,
     pub key: Option<IdempotencyKey>,
@@ -29,7 +29,7 @@ pub struct PutFile {
 #[derive(Debug, Clone)]
 pub struct PatchFile {
     pub path: FilePath,
-    pub precondition: Precondition,
+    pub precondition: FilePrecondition,
     pub patch: Patch,
     pub reasons: Reasons,
     pub key: Option<IdempotencyKey>,
@@ -61,7 +61,7 @@ pub struct ListFiles {
 #[derive(Debug, Clone)]
 pub struct FileList {
     /// The files, in the order of their folded paths.
-    pub files: Vec<Listed>,
+    pub files: Vec<ListedFile>,
     /// The last path, if there are more.
     pub next_after: Option<String>,
 }

@@ -7,13 +7,13 @@
 
 use super::{Admitted, Files, Forgetter};
 use crate::attachments::{delete_with_tree, deletion};
-use crate::audit::{self, Actor};
+use crate::audit::{self, MembershipActor};
 use crate::memories::forget::{Ended, end_sessions};
 use crate::{Context, files_metrics, lease, tasks};
 use memtrove_core::{ConversationId, Error, Result, UserId};
 use memtrove_store::changes::{self, Change, ChangeKind};
 use memtrove_store::conversations::{groups, memberships};
-use memtrove_store::files::forget::{self, Forget, Removed, Step};
+use memtrove_store::files::forget::{self, Forget, ForgetStep, Removed};
 use memtrove_store::{AllTenants, StoreError, Tx};
 
 /// Trees that one step takes out of reach.
@@ -26,7 +26,7 @@ const STEP_ENTRIES: i64 = 1_000;
 const STEP_CHANGES: i64 = 10_000;
 
 /// What happens to what is out of reach, in this order: names first, because others see them.
-const STEPS: [(&str, Step, i64); 7] = [
+const STEPS: [(&str, ForgetStep, i64); 7] = [
     ("forget_names", forget::anonymize, STEP_ENTRIES),
     ("forget_memory_names", forget::clear_memory_names, STEP_ROWS),
     ("forget_changes", forget::blank_changes, STEP_CHANGES),
@@ -165,7 +165,7 @@ impl Files {
             for HiddenTree { root, members } in &trees {
                 // The log must not name who is being forgotten.
                 for member in members.iter().filter(|member| *member != forget.who.user()) {
-                    audit::membership(&Actor::unnamed(), *root, member, &audit::Change::Remove);
+                    audit::membership(&MembershipActor::unnamed(), *root, member, &audit::Change::Remove);
                 }
             }
         }

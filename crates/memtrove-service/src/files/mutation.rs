@@ -7,7 +7,7 @@ use super::documents::{WrittenFile, not_found};
 use super::replay::FileReplay;
 use crate::{Context, Memories, quota};
 use memtrove_core::files::envelope::{self, Document, Stamp};
-use memtrove_core::files::{ETag, FilePath, Precondition, Reasons, ScopedCaller, canonical};
+use memtrove_core::files::{ETag, FilePath, FilePrecondition, Reasons, ScopedCaller, canonical};
 use memtrove_core::{Error, Result, Timestamp};
 use memtrove_store::Tx;
 use memtrove_store::changes::{self, Change, ChangeKind};
@@ -35,10 +35,10 @@ pub(super) enum Action {
 
 impl Action {
     /// What a `PUT` does if its precondition holds.
-    pub fn put(precondition: &Precondition) -> Self {
+    pub fn put(precondition: &FilePrecondition) -> Self {
         match precondition {
-            Precondition::Star => Self::Create,
-            Precondition::Matches(_) => Self::Replace,
+            FilePrecondition::Star => Self::Create,
+            FilePrecondition::Matches(_) => Self::Replace,
         }
     }
 
@@ -60,7 +60,7 @@ pub(super) struct RequestedChange {
     /// The id that the change will have.
     pub change: Uuid,
     pub action: Action,
-    pub precondition: Precondition,
+    pub precondition: FilePrecondition,
     pub reasons: Reasons,
     pub replay: FileReplay,
     /// What a patch consists of.

@@ -10,7 +10,7 @@ use super::replay::FileReplay;
 use super::{Admitted, Files, Writer};
 use crate::files_metrics;
 use memtrove_core::files::{
-    Code, ETag, FilePath, IdempotencyKey, MovePaths, Precondition, Reasons, envelope,
+    Code, ETag, FilePath, FilePrecondition, IdempotencyKey, MovePaths, Reasons, envelope,
 };
 use memtrove_core::{Error, Result, Timestamp};
 use memtrove_store::Tx;
@@ -26,7 +26,7 @@ use uuid::Uuid;
 #[derive(Debug, Clone)]
 pub struct DeleteFile {
     pub path: FilePath,
-    pub precondition: Precondition,
+    pub precondition: FilePrecondition,
     pub reasons: Reasons,
     pub key: Option<IdempotencyKey>,
 }
@@ -35,7 +35,7 @@ pub struct DeleteFile {
 #[derive(Debug, Clone)]
 pub struct MoveFile {
     pub paths: MovePaths,
-    pub precondition: Precondition,
+    pub precondition: FilePrecondition,
     pub reasons: Reasons,
     pub key: Option<IdempotencyKey>,
 }

@@ -11,7 +11,7 @@ use memtrove_core::{Error, Result, Timestamp};
 use memtrove_store::AllTenants;
 use memtrove_store::Tx;
 use memtrove_store::changes::{self, Change, ChangeKind};
-use memtrove_store::files::audit::{LIFECYCLE_PATH, NewRecord, PruneEnd, Version};
+use memtrove_store::files::audit::{FileVersion, LIFECYCLE_PATH, NewRecord, PruneEnd};
 use memtrove_store::files::scopes::ScopeId;
 use memtrove_store::files::{STEP_BYTES, audit, events, scopes};
 use serde::Serialize;
@@ -313,7 +313,7 @@ impl Truncation {
 struct Outdated {
     end: PruneEnd,
     /// The first version that stays.
-    heir: Option<Version>,
+    heir: Option<FileVersion>,
     /// The heir's document, where its record does not keep it yet.
     image: Option<String>,
 }

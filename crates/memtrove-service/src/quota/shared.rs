@@ -9,7 +9,7 @@
 //! the other holds what is left: the [`HELD`]th part of the limit at most, and no longer than that takes to flow in. So a limit
 //! of less than twice [`HELD`] is exact. The time is that of the node whose clock is furthest ahead.
 
-use super::{Kind, Quotas, Rate, exceeded};
+use super::{CallKind, Quotas, Rate, exceeded};
 use memtrove_core::identity::Tenant;
 use memtrove_core::{Error, Quota, Result};
 use memtrove_store::rates::{self, Draw, Grant, Measure};
@@ -64,7 +64,7 @@ struct Bucket {
 #[derive(Clone, Copy)]
 struct BucketDraw {
     scope: &'static str,
-    kind: Kind,
+    kind: CallKind,
     rate: Rate,
     digest: Digest,
 }
@@ -84,7 +84,7 @@ impl Shared {
         self.turns[place * TURNS + usize::from(wanted.digest[0]) % TURNS].clone()
     }
 
-    fn digest(&self, scope: &str, tenant: &str, name: &str, kind: Kind) -> Digest {
+    fn digest(&self, scope: &str, tenant: &str, name: &str, kind: CallKind) -> Digest {
         let mut hasher = blake3::Hasher::new_keyed(&self.key);
         for part in [scope, tenant, name] {
             hasher.update(&(part.len() as u64).to_be_bytes()).update(part.as_bytes());
@@ -112,7 +112,7 @@ impl Quotas {
         tenant: &str,
         user: &str,
         service: &str,
-        kind: Kind,
+        kind: CallKind,
     ) -> [Option<BucketDraw>; 2] {
         let (of_user, of_service) = self.limits(tenant).rates(kind);
         let wanted = |scope, name, rate: Option<Rate>| {
@@ -132,7 +132,7 @@ impl Quotas {
         tenant: &str,
         user: &str,
         service: &str,
-        kind: Kind,
+        kind: CallKind,
     ) -> Result<()> {
         let wanted = self.wanted(shared, tenant, user, service, kind);
         // The call counts as one of this moment, however long it waits for its turn.
@@ -169,7 +169,7 @@ impl Quotas {
         tenant: &str,
         user: &str,
         service: &str,
-        kind: Kind,
+        kind: CallKind,
     ) {
         for (place, wanted) in self.wanted(shared, tenant, user, service, kind).into_iter().enumerate() {
             let Some(wanted) = wanted else { continue };

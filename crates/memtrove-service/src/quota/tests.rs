@@ -30,7 +30,7 @@ fn passed(calls: usize, mut call: impl FnMut() -> Result<()>) -> usize {
 #[test]
 fn without_quotas_everything_passes() {
     let (quotas, _) = quotas(QuotaLimits::default());
-    assert_eq!(passed(10_000, || quotas.charge("acme", "alice", "agent", Kind::Write)), 10_000);
+    assert_eq!(passed(10_000, || quotas.charge("acme", "alice", "agent", CallKind::Write)), 10_000);
     assert_eq!((quotas.max_files("acme"), quotas.max_events("acme")), (None, None));
 }
 
@@ -38,7 +38,7 @@ fn without_quotas_everything_passes() {
 fn a_refusal_says_whose_quota_what_for_how_much_and_when_to_come_back() {
     let (quotas, clock) =
         quotas(QuotaLimits { user_writes: rate(2, 60), service_reads: rate(3, 1), ..QuotaLimits::default() });
-    let write = || quotas.charge("acme", "alice", "agent", Kind::Write);
+    let write = || quotas.charge("acme", "alice", "agent", CallKind::Write);
     assert_eq!(passed(2, write), 2);
     let limits = |scope, resource, limit, window_seconds, retry_after_seconds| Quota {
         scope,
@@ -53,8 +53,8 @@ fn a_refusal_says_whose_quota_what_for_how_much_and_when_to_come_back() {
     clock.advance_micros(SECOND);
     assert_eq!(write(), Ok(()));
 
-    assert_eq!(passed(9, || quotas.charge("acme", "bob", "agent", Kind::Read)), 3);
-    let third = quotas.charge("acme", "carol", "agent", Kind::Read);
+    assert_eq!(passed(9, || quotas.charge("acme", "bob", "agent", CallKind::Read)), 3);
+    let third = quotas.charge("acme", "carol", "agent", CallKind::Read);
     assert_eq!(refusal(third), limits("service", "reads", 3, 1, 1));
 }
 
@@ -70,16 +70,16 @@ fn users_services_kinds_and_tenants_are_counted_apart() {
     };
     let (quotas, _) = quotas(all);
     for (tenant, user, service, kind) in [
-        ("acme", "alice", "a", Kind::Read),
-        ("acme", "alice", "b", Kind::Write),
-        ("acme", "bob", "b", Kind::Read),
-        ("acme", "bob", "a", Kind::Write),
-        ("other", "alice", "a", Kind::Read),
+        ("acme", "alice", "a", CallKind::Read),
+        ("acme", "alice", "b", CallKind::Write),
+        ("acme", "bob", "b", CallKind::Read),
+        ("acme", "bob", "a", CallKind::Write),
+        ("other", "alice", "a", CallKind::Read),
     ] {
         assert_eq!(quotas.charge(tenant, user, service, kind), Ok(()), "{tenant} {user} {service} {kind:?}");
     }
-    assert_eq!(refusal(quotas.charge("acme", "alice", "c", Kind::Read)).scope, "user");
-    assert_eq!(refusal(quotas.charge("acme", "carol", "a", Kind::Read)).scope, "service");
+    assert_eq!(refusal(quotas.charge("acme", "alice", "c", CallKind::Read)).scope, "user");
+    assert_eq!(refusal(quotas.charge("acme", "carol", "a", CallKind::Read)).scope, "service");
 }
 
 #[test]
@@ -88,8 +88,8 @@ fn a_tenant_replaces_single_limits() {
     let acme = QuotaLimits { user_reads: rate(3, 60), max_events: Some(7), ..QuotaLimits::default() };
     let tenants = BTreeMap::from([("acme".to_owned(), acme)]);
     let quotas = Quotas::new(QuotaSettings { everywhere, tenants }, Arc::new(TestClock::new()));
-    assert_eq!(passed(9, || quotas.charge("acme", "alice", "agent", Kind::Read)), 3);
-    assert_eq!(passed(9, || quotas.charge("other", "alice", "agent", Kind::Read)), 1);
+    assert_eq!(passed(9, || quotas.charge("acme", "alice", "agent", CallKind::Read)), 3);
+    assert_eq!(passed(9, || quotas.charge("other", "alice", "agent", CallKind::Read)), 1);
     assert_eq!((quotas.max_files("acme"), quotas.max_events("acme")), (Some(10), Some(7)));
     assert_eq!((quotas.max_files("other"), quotas.max_events("other")), (Some(10), None));
 }
@@ -97,7 +97,7 @@ fn a_tenant_replaces_single_limits() {
 #[test]
 fn a_clock_that_is_set_back_costs_at_most_one_window() {
     let (quotas, clock) = quotas(QuotaLimits { user_reads: rate(5, 10), ..QuotaLimits::default() });
-    let read = || quotas.charge("acme", "alice", "agent", Kind::Read);
+    let read = || quotas.charge("acme", "alice", "agent", CallKind::Read);
     assert_eq!(passed(9, read), 5);
     clock.advance_micros(-3600 * SECOND);
     assert!(refusal(read()).retry_after_seconds <= 2);
@@ -108,22 +108,22 @@ fn a_clock_that_is_set_back_costs_at_most_one_window() {
 #[test]
 fn a_limit_of_nothing_lets_nothing_through_and_one_beyond_measure_does_no_harm() {
     let (nothing, _) = quotas(QuotaLimits { user_reads: rate(0, 60), ..QuotaLimits::default() });
-    assert_eq!(passed(3, || nothing.charge("acme", "alice", "agent", Kind::Read)), 0);
+    assert_eq!(passed(3, || nothing.charge("acme", "alice", "agent", CallKind::Read)), 0);
     let (boundless, _) =
         quotas(QuotaLimits { user_reads: rate(u64::MAX, u64::MAX), ..QuotaLimits::default() });
-    assert_eq!(passed(100, || boundless.charge("acme", "alice", "agent", Kind::Read)), 100);
+    assert_eq!(passed(100, || boundless.charge("acme", "alice", "agent", CallKind::Read)), 100);
 }
 
 #[test]
 fn a_refund_is_never_more_than_was_taken() {
     let (quotas, clock) = quotas(QuotaLimits { user_writes: rate(2, 60), ..QuotaLimits::default() });
-    let write = || quotas.charge("acme", "alice", "agent", Kind::Write);
-    quotas.refund("acme", "alice", "agent", Kind::Write);
+    let write = || quotas.charge("acme", "alice", "agent", CallKind::Write);
+    quotas.refund("acme", "alice", "agent", CallKind::Write);
     assert_eq!(passed(9, write), 2);
-    quotas.refund("acme", "alice", "agent", Kind::Read);
+    quotas.refund("acme", "alice", "agent", CallKind::Read);
     assert_eq!(passed(9, write), 0);
     clock.advance_micros(59 * SECOND);
-    quotas.refund("acme", "alice", "agent", Kind::Write);
+    quotas.refund("acme", "alice", "agent", CallKind::Write);
     assert_eq!(passed(9, write), 2);
 }
 
@@ -139,7 +139,7 @@ fn calls_at_once_share_what_there_is() {
         let callers: Vec<_> = (0..8)
             .map(|caller| {
                 let (user, service) = (format!("user-{}", caller % 3), format!("agent-{}", caller % 2));
-                scope.spawn(move || passed(500, || quotas.charge("acme", &user, &service, Kind::Write)))
+                scope.spawn(move || passed(500, || quotas.charge("acme", &user, &service, CallKind::Write)))
             })
             .collect();
         callers.into_iter().map(|caller| caller.join().unwrap()).sum()
@@ -151,7 +151,7 @@ fn calls_at_once_share_what_there_is() {
 fn buckets_that_are_full_again_take_no_memory() {
     let (quotas, clock) = quotas(QuotaLimits { user_reads: rate(10, 10), ..QuotaLimits::default() });
     let held = || quotas.users.shards.iter().map(|shard| shard.lock().unwrap().full_at.len()).sum::<usize>();
-    let call = |number: usize| quotas.charge("acme", &format!("user-{number}"), "agent", Kind::Read);
+    let call = |number: usize| quotas.charge("acme", &format!("user-{number}"), "agent", CallKind::Read);
     (0..20_000).for_each(|number| call(number).unwrap());
     assert_eq!(held(), 20_000, "all of them have called within the last second");
     // From here on a thousand users call per second, and each of their buckets is full again a second later.
@@ -163,9 +163,9 @@ fn buckets_that_are_full_again_take_no_memory() {
 }
 
 /// Calls of a few users through a few services: who, through whom, what, and how long after the one before.
-fn calls() -> impl Strategy<Value = Vec<(usize, usize, Kind, i64)>> {
+fn calls() -> impl Strategy<Value = Vec<(usize, usize, CallKind, i64)>> {
     let pause = prop_oneof![Just(0), 1..2_000i64, 0..(3 * SECOND)];
-    let kind = prop_oneof![Just(Kind::Read), Just(Kind::Write)];
+    let kind = prop_oneof![Just(CallKind::Read), Just(CallKind::Write)];
     prop::collection::vec((0..3usize, 0..2usize, kind, pause), 1..200)
 }
 
@@ -189,7 +189,7 @@ proptest! {
             clock.advance_micros(pause);
             if quotas.charge("acme", USERS[user], SERVICES[service], kind).is_ok() {
                 for whose in [(USER, USERS[user]), (SERVICE, SERVICES[service])] {
-                    let times = accepted.entry((whose.0, whose.1, kind == Kind::Write)).or_default();
+                    let times = accepted.entry((whose.0, whose.1, kind == CallKind::Write)).or_default();
                     times.push(clock.now().as_micros());
                 }
             }

@@ -6,7 +6,7 @@
 
 mod cipher;
 mod disk;
-mod ended;
+mod end_reason;
 mod metrics;
 mod node;
 mod reader;
@@ -16,10 +16,10 @@ mod registry;
 mod settings;
 mod spool;
 
-pub use ended::Ended;
+pub use end_reason::EndReason;
 pub use memtrove_store::locators::{Address, NotAnAddress};
 pub use metrics::announce_metrics;
-pub use reader::Reader;
+pub use reader::RecordingReader;
 pub use recording::Recording;
 pub use settings::{RecorderBackend, RecorderSettings};
 
@@ -29,7 +29,7 @@ use memtrove_core::identity::Caller;
 use memtrove_core::{Clock, ConversationId, Error, GroupId, Result};
 use memtrove_store::Store;
 use memtrove_store::conversations::rows::ConversationHead;
-use memtrove_store::locators::{Key, Locator, Locators, trees};
+use memtrove_store::locators::{Locator, Locators, RecordingKey, trees};
 use node::Node;
 use registry::Tape;
 use spool::Closed;
@@ -65,7 +65,7 @@ pub enum Replay {
     /// Another node has it.
     Elsewhere(Address),
     /// This.
-    Here(Reader),
+    Here(RecordingReader),
 }
 
 /// What became of a request to cancel.
@@ -134,7 +134,7 @@ impl Recorder {
             Holder::Another(address) => Replay::Elsewhere(address),
             Holder::This(tape) => {
                 metrics::replayed();
-                Replay::Here(Reader::new(node.readers.seat(tape, caller.user.clone()))?)
+                Replay::Here(RecordingReader::new(node.readers.seat(tape, caller.user.clone()))?)
             }
         })
     }
@@ -156,13 +156,13 @@ impl Recorder {
             (Holder::Another(address), live) => {
                 // Then the one that goes on here was superseded there, and would notice in a moment.
                 if let Some(tape) = live {
-                    node.end(&tape, Closed::Ended(Ended::Superseded));
+                    node.end(&tape, Closed::Ended(EndReason::Superseded));
                 }
                 Ok(Cancel::Elsewhere(address))
             }
             (Holder::Nobody | Holder::This(_), None) => Ok(Cancel::Done),
             (Holder::Nobody | Holder::This(_), Some(tape)) => {
-                if let Some(told) = node.end(&tape, Closed::Ended(Ended::Cancelled)) {
+                if let Some(told) = node.end(&tape, Closed::Ended(EndReason::Cancelled)) {
                     // If nobody could be told, it is found out when its time is over.
                     let _ = tokio::time::timeout(CANCELLING, told).await;
                 }
@@ -241,8 +241,8 @@ impl Recorder {
     }
 }
 
-fn key(caller: &Caller, id: ConversationId) -> Key {
-    Key { tenant: caller.tenant().clone(), conversation: id }
+fn key(caller: &Caller, id: ConversationId) -> RecordingKey {
+    RecordingKey { tenant: caller.tenant().clone(), conversation: id }
 }
 
 /// The address a recording of this node is found at: the advertised one, else where its call came in, else what this machine
@@ -256,7 +256,7 @@ fn address(node: &Node, reached_at: Option<SocketAddr>) -> Address {
 ///
 /// A node that is said to be at an address of this one can be an earlier process of it, and gone: then its locator runs out
 /// soon. If it does not, nobody can be sent there, because they would come back here.
-async fn holder(node: &Node, key: &Key, reached_at: Option<SocketAddr>) -> Result<Holder> {
+async fn holder(node: &Node, key: &RecordingKey, reached_at: Option<SocketAddr>) -> Result<Holder> {
     let until = Instant::now() + node.settings.locator_ttl + 2 * PAUSE;
     loop {
         let address = match look(node, key).await? {
@@ -279,7 +279,7 @@ async fn holder(node: &Node, key: &Key, reached_at: Option<SocketAddr>) -> Resul
 }
 
 /// Whom the locator of a conversation names.
-async fn look(node: &Node, key: &Key) -> Result<Holder> {
+async fn look(node: &Node, key: &RecordingKey) -> Result<Holder> {
     let told = match &node.locators {
         None => Ok(None),
         Some(locators) => {
@@ -306,7 +306,7 @@ async fn look(node: &Node, key: &Key) -> Result<Holder> {
 }
 
 /// What ended here is not replayed any more when a newer recording was begun elsewhere.
-fn note_found(node: &Node, key: &Key, locator: &Locator) {
+fn note_found(node: &Node, key: &RecordingKey, locator: &Locator) {
     if locator.node != node.id {
         node.registry.forget_others(key, locator.recording);
     }

@@ -9,9 +9,9 @@ use super::readers::Readers;
 use super::recording::Recording;
 use super::registry::{Registry, Stopping, Tape};
 use super::spool::{Closed, Spool};
-use super::{Address, Ended, RecorderSettings, metrics};
+use super::{Address, EndReason, RecorderSettings, metrics};
 use memtrove_core::{Clock, Error, GroupId, Result};
-use memtrove_store::locators::{Key, Locator, Locators, Notice, trees};
+use memtrove_store::locators::{Locator, Locators, Notice, RecordingKey, trees};
 use memtrove_store::{AllTenants, Store, StoreError};
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -62,11 +62,11 @@ pub(super) struct Node {
 /// What waits to be told, in its order.
 #[derive(Default)]
 struct Orders {
-    waiting: Vec<Order>,
+    waiting: Vec<NodeOrder>,
     is_worked_on: bool,
 }
 
-enum Order {
+enum NodeOrder {
     Begin(Arc<Tape>, oneshot::Sender<Result<Recording>>),
     End(Arc<Tape>, oneshot::Sender<()>),
 }
@@ -107,7 +107,7 @@ impl Node {
     /// Begins a recording that is found at an address.
     pub(super) async fn begin(
         self: &Arc<Self>,
-        key: Key,
+        key: RecordingKey,
         group: GroupId,
         address: Address,
     ) -> Result<Recording> {
@@ -119,7 +119,7 @@ impl Node {
             return self.install(tape);
         }
         let (reply, begun) = oneshot::channel();
-        self.tell(Order::Begin(tape, reply));
+        self.tell(NodeOrder::Begin(tape, reply));
         // One that begins after that ends at once: nobody is there to take it.
         match tokio::time::timeout(BEGINNING, begun).await {
             Ok(Ok(begun)) => begun,
@@ -136,12 +136,12 @@ impl Node {
         let before = match self.registry.begin(&tape) {
             Ok(before) => before,
             Err(Stopping) => {
-                self.end(&tape, Closed::Ended(Ended::Stopped));
+                self.end(&tape, Closed::Ended(EndReason::Stopped));
                 return Err(stopping());
             }
         };
         if let Some(before) = before {
-            self.end(&before, Closed::Ended(Ended::Superseded));
+            self.end(&before, Closed::Ended(EndReason::Superseded));
         }
         Ok(Recording::new(Arc::clone(self), tape))
     }
@@ -165,7 +165,7 @@ impl Node {
         }
         tape.spool.close(how);
         // One that another took the place of is not replayed any more, wherever that other one is.
-        let keep = keep && tape.spool.closed() != Some(Closed::Ended(Ended::Superseded));
+        let keep = keep && tape.spool.closed() != Some(Closed::Ended(EndReason::Superseded));
         let retention = i64::try_from(self.settings.finished_retention.as_micros()).unwrap_or(i64::MAX);
         let until = self.clock.now().saturating_add_micros(retention);
         self.registry.end(tape, keep.then_some(until));
@@ -174,21 +174,21 @@ impl Node {
 
     fn tell_end(self: &Arc<Self>, tape: &Arc<Tape>) -> oneshot::Receiver<()> {
         let (reply, told) = oneshot::channel();
-        self.tell(Order::End(Arc::clone(tape), reply));
+        self.tell(NodeOrder::End(Arc::clone(tape), reply));
         told
     }
 
     /// Ends the recordings of a tree that is gone.
     pub(super) fn end_tree(self: &Arc<Self>, group: GroupId) {
         for tape in self.registry.of_tree(group) {
-            self.end_and_keep(&tape, Closed::Ended(Ended::Cancelled), false);
+            self.end_and_keep(&tape, Closed::Ended(EndReason::Cancelled), false);
         }
     }
 
     /// Ends all recordings, and takes no more.
     pub(super) fn close(self: &Arc<Self>) {
         for tape in self.registry.close() {
-            self.end(&tape, Closed::Ended(Ended::Stopped));
+            self.end(&tape, Closed::Ended(EndReason::Stopped));
         }
     }
 
@@ -227,7 +227,7 @@ impl Node {
         }
     }
 
-    fn tell(self: &Arc<Self>, order: Order) {
+    fn tell(self: &Arc<Self>, order: NodeOrder) {
         let mut orders = self.orders();
         orders.waiting.push(order);
         if !std::mem::replace(&mut orders.is_worked_on, true) {
@@ -240,14 +240,16 @@ impl Node {
         while let Some(mut batch) = self.next_orders() {
             if self.registry.is_closed() {
                 // What this node does not record must not end what another one does.
-                batch = batch.into_iter().filter_map(Order::unless_it_begins).collect();
+                batch = batch.into_iter().filter_map(NodeOrder::unless_it_begins).collect();
             }
             if batch.is_empty() {
                 continue;
             }
             let told = match &self.locators {
                 Some(locators) => {
-                    locators.tell(batch.iter().map(Order::notice).collect(), self.settings.locator_ttl).await
+                    locators
+                        .tell(batch.iter().map(NodeOrder::notice).collect(), self.settings.locator_ttl)
+                        .await
                 }
                 None => Ok(()),
             };
@@ -259,7 +261,7 @@ impl Node {
             for order in batch {
                 // Whoever waited may have gone away; a recording that nobody takes ends as it is dropped.
                 match order {
-                    Order::Begin(tape, reply) => drop(reply.send(match &told {
+                    NodeOrder::Begin(tape, reply) => drop(reply.send(match &told {
                         Ok(()) => self.install(tape),
                         Err(error) => {
                             // They may know nevertheless: it can be the answer that was lost.
@@ -267,13 +269,13 @@ impl Node {
                             Err(error.clone())
                         }
                     })),
-                    Order::End(_, reply) => drop(reply.send(())),
+                    NodeOrder::End(_, reply) => drop(reply.send(())),
                 }
             }
         }
     }
 
-    fn next_orders(&self) -> Option<Vec<Order>> {
+    fn next_orders(&self) -> Option<Vec<NodeOrder>> {
         let mut orders = self.orders();
         if orders.waiting.is_empty() {
             orders.is_worked_on = false;
@@ -332,7 +334,7 @@ impl Node {
         };
         for tape in live {
             if lost.contains(&tape.id) {
-                self.end(tape, Closed::Ended(Ended::Superseded));
+                self.end(tape, Closed::Ended(EndReason::Superseded));
             } else if !tape.is_live() {
                 // It ended meanwhile, and may have been told again after that.
                 self.tell_end(tape);
@@ -390,23 +392,23 @@ impl Drop for Worker {
     }
 }
 
-impl Order {
+impl NodeOrder {
     /// Refuses what would begin.
     fn unless_it_begins(self) -> Option<Self> {
         match self {
-            Order::Begin(_, reply) => {
+            NodeOrder::Begin(_, reply) => {
                 // Whoever waited may have gone away.
                 drop(reply.send(Err(stopping())));
                 None
             }
-            Order::End(..) => Some(self),
+            NodeOrder::End(..) => Some(self),
         }
     }
 
     fn notice(&self) -> Notice {
         match self {
-            Order::Begin(tape, _) => Notice::Begun(tape.key.clone(), tape.locator()),
-            Order::End(tape, _) => Notice::Ended(tape.key.clone(), tape.locator()),
+            NodeOrder::Begin(tape, _) => Notice::Begun(tape.key.clone(), tape.locator()),
+            NodeOrder::End(tape, _) => Notice::Ended(tape.key.clone(), tape.locator()),
         }
     }
 }

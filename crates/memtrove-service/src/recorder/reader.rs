@@ -1,6 +1,6 @@
 //! A replay.
 
-use super::Ended;
+use super::EndReason;
 use super::readers::Seat;
 use super::spool::{Closed, Piece, SpoolRead};
 use memtrove_core::{Error, Result};
@@ -11,14 +11,14 @@ use uuid::Uuid;
 /// Reads a recording from its beginning, and follows it while it goes on. It holds what it reads: a recording that is superseded
 /// or forgotten meanwhile is read to its end. One who does not go on reading when nothing more is added is cut off, because what
 /// it holds is missing elsewhere; so is one who may not read any more.
-pub struct Reader {
+pub struct RecordingReader {
     seat: Arc<Seat>,
     recording: Uuid,
     position: u64,
     changes: watch::Receiver<()>,
 }
 
-impl Reader {
+impl RecordingReader {
     pub(super) fn new(seat: Arc<Seat>) -> Result<Self> {
         let tape = seat.tape()?;
         Ok(Self { recording: tape.id, position: 0, changes: tape.spool.changes(), seat })
@@ -30,7 +30,7 @@ impl Reader {
     }
 
     /// Why the recording had to stop, if it had to: then what was read to its end may be half of an answer.
-    pub fn ended(&self) -> Option<Ended> {
+    pub fn ended(&self) -> Option<EndReason> {
         match self.seat.tape().ok()?.spool.closed() {
             Some(Closed::Ended(ended)) => Some(ended),
             Some(Closed::Finished) | None => None,

@@ -1,6 +1,6 @@
 //! A recording in the hands of whoever records.
 
-use super::Ended;
+use super::EndReason;
 use super::node::Node;
 use super::registry::Tape;
 use super::spool::Closed;
@@ -29,7 +29,7 @@ impl Recording {
     }
 
     /// Adds to it. Everybody who replays it reads that from now on. Whoever gives up waiting for this may have added a part.
-    pub async fn append(&mut self, content: &str) -> Result<(), Ended> {
+    pub async fn append(&mut self, content: &str) -> Result<(), EndReason> {
         let appended = self.tape.spool.append(content).await;
         if let Err(ended) = appended {
             self.node.end(&self.tape, Closed::Ended(ended));
@@ -38,7 +38,7 @@ impl Recording {
     }
 
     /// Resolves when it has to stop, also while nothing comes in. Whoever gives up waiting has missed nothing.
-    pub async fn ended(&self) -> Ended {
+    pub async fn ended(&self) -> EndReason {
         self.tape.spool.ended().await
     }
 

@@ -3,7 +3,7 @@
 use super::metrics;
 use super::spool::Spool;
 use memtrove_core::{GroupId, Timestamp};
-use memtrove_store::locators::{Key, Locator};
+use memtrove_store::locators::{Locator, RecordingKey};
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ const OVERHEAD: usize = 1024;
 /// One recording.
 pub(super) struct Tape {
     pub id: Uuid,
-    pub key: Key,
+    pub key: RecordingKey,
     /// The tree of its conversation.
     pub group: GroupId,
     pub spool: Arc<Spool>,
@@ -27,7 +27,7 @@ pub(super) struct Tape {
 }
 
 impl Tape {
-    pub(super) fn new(locator: Locator, key: Key, group: GroupId, spool: Spool) -> Self {
+    pub(super) fn new(locator: Locator, key: RecordingKey, group: GroupId, spool: Spool) -> Self {
         let (spool, settled) = (Arc::new(spool), AtomicBool::new(false));
         Self { id: locator.recording, key, group, spool, locator, settled }
     }
@@ -57,10 +57,10 @@ pub(super) struct Registry {
 
 #[derive(Default)]
 struct HeldRecordings {
-    live: HashMap<Key, Arc<Tape>>,
-    finished: HashMap<Key, Finished>,
+    live: HashMap<RecordingKey, Arc<Tape>>,
+    finished: HashMap<RecordingKey, Finished>,
     /// The finished ones in the order in which they go. One that went before its time may still be named.
-    order: VecDeque<(Timestamp, Key, Uuid)>,
+    order: VecDeque<(Timestamp, RecordingKey, Uuid)>,
     /// What the finished ones take, those that are only named included.
     memory: usize,
     is_closed: bool,
@@ -111,7 +111,7 @@ impl Registry {
     }
 
     /// What there is of a conversation now.
-    pub(super) fn get(&self, key: &Key, now: Timestamp) -> Option<Arc<Tape>> {
+    pub(super) fn get(&self, key: &RecordingKey, now: Timestamp) -> Option<Arc<Tape>> {
         let held = self.held();
         let finished =
             || held.finished.get(key).filter(|finished| now < finished.until).map(|finished| &finished.tape);
@@ -119,7 +119,7 @@ impl Registry {
     }
 
     /// The recording of a conversation that goes on.
-    pub(super) fn live(&self, key: &Key) -> Option<Arc<Tape>> {
+    pub(super) fn live(&self, key: &RecordingKey) -> Option<Arc<Tape>> {
         self.held().live.get(key).cloned()
     }
 
@@ -135,7 +135,7 @@ impl Registry {
     }
 
     /// Lets the finished recording of a conversation go that is another one than this.
-    pub(super) fn forget_others(&self, key: &Key, recording: Uuid) {
+    pub(super) fn forget_others(&self, key: &RecordingKey, recording: Uuid) {
         let mut held = self.held();
         if held.finished.get(key).is_some_and(|finished| finished.tape.id != recording) {
             held.forget(key, None);
@@ -188,7 +188,7 @@ pub(super) struct Stopping;
 
 impl HeldRecordings {
     /// Lets the finished recording of a conversation go, or only this one.
-    fn forget(&mut self, key: &Key, only: Option<Uuid>) {
+    fn forget(&mut self, key: &RecordingKey, only: Option<Uuid>) {
         let Entry::Occupied(finished) = self.finished.entry(key.clone()) else { return };
         if only.is_none_or(|id| finished.get().tape.id == id) {
             self.memory -= finished.remove().memory;

@@ -6,7 +6,7 @@
 
 use super::cipher::{self, Cipher, PIECE};
 use super::disk::{Disk, NotWritten};
-use super::{Ended, metrics};
+use super::{EndReason, metrics};
 use memtrove_core::{Error, Result};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::sync::watch;
@@ -50,7 +50,7 @@ pub(super) enum Closed {
     /// Its agent said so, or hung up.
     Finished,
     /// It had to stop.
-    Ended(Ended),
+    Ended(EndReason),
 }
 
 impl Spool {
@@ -60,7 +60,7 @@ impl Spool {
     }
 
     /// Adds to the end. Waits for the disk if that is slower than the agent. Whoever gives up waiting has added a part.
-    pub(super) async fn append(self: &Arc<Self>, content: &str) -> Result<(), Ended> {
+    pub(super) async fn append(self: &Arc<Self>, content: &str) -> Result<(), EndReason> {
         self.admit(content.len() as u64)?;
         let mut rest = content;
         while !rest.is_empty() {
@@ -74,7 +74,7 @@ impl Spool {
                 // Asked while nothing of this one is locked: others are looked at.
                 Pushed::NoRoom if self.disk.make_room() => {}
                 Pushed::NoRoom => {
-                    self.close(Closed::Ended(Ended::NoRoom));
+                    self.close(Closed::Ended(EndReason::NoRoom));
                     self.state().still_open()?;
                 }
             }
@@ -84,20 +84,20 @@ impl Spool {
     }
 
     /// Refuses what would make it too large, as a whole: half of it is of no use to anybody.
-    fn admit(&self, more: u64) -> Result<(), Ended> {
+    fn admit(&self, more: u64) -> Result<(), EndReason> {
         let mut state = self.state();
         state.still_open()?;
         if state.length() + more <= self.max_bytes {
             return Ok(());
         }
-        let ended = Ended::TooLarge { max_bytes: self.max_bytes };
+        let ended = EndReason::TooLarge { max_bytes: self.max_bytes };
         state.closed = Some(Closed::Ended(ended));
         self.changes.send_replace(());
         Err(ended)
     }
 
     /// Adds as much as there is room for in memory.
-    fn push<'c>(self: &Arc<Self>, content: &'c str) -> Result<Pushed<'c>, Ended> {
+    fn push<'c>(self: &Arc<Self>, content: &'c str) -> Result<Pushed<'c>, EndReason> {
         let mut state = self.state();
         state.still_open()?;
         let (now, later) = content.split_at(last_boundary(content, PIECE - state.open.len()));
@@ -141,10 +141,10 @@ impl Spool {
                 state.writing = None;
                 None
             }
-            Err(NotWritten::NoRoom) => Some(Ended::NoRoom),
+            Err(NotWritten::NoRoom) => Some(EndReason::NoRoom),
             Err(NotWritten::Failed(error)) => {
                 tracing::warn!(%error, "a recording could not be written");
-                Some(Ended::Failed)
+                Some(EndReason::Failed)
             }
         };
         if let Some(ended) = ended {
@@ -170,7 +170,7 @@ impl Spool {
     }
 
     /// Resolves when it has to stop.
-    pub(super) async fn ended(&self) -> Ended {
+    pub(super) async fn ended(&self) -> EndReason {
         let mut changes = self.changes.subscribe();
         loop {
             if let Some(Closed::Ended(ended)) = self.closed() {
@@ -274,12 +274,12 @@ impl SpoolState {
         self.written_to + (writing + self.open.len()) as u64
     }
 
-    fn still_open(&self) -> Result<(), Ended> {
+    fn still_open(&self) -> Result<(), EndReason> {
         match self.closed {
             None => Ok(()),
             Some(Closed::Ended(ended)) => Err(ended),
             // Whoever finishes a recording has it no more.
-            Some(Closed::Finished) => Err(Ended::Stopped),
+            Some(Closed::Finished) => Err(EndReason::Stopped),
         }
     }
 }

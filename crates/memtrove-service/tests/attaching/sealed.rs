@@ -9,7 +9,7 @@ use memtrove_service::attachments::NewAttachment;
 use memtrove_store::AllTenants;
 use memtrove_store::TxExt;
 use memtrove_store::vault::rotation::Rotation;
-use memtrove_store::vault::{Key, Keys, Vault};
+use memtrove_store::vault::{Keys, Vault, WrappingKey};
 
 on_both_engines!(
     nothing_of_an_attachment_lies_open,
@@ -23,7 +23,7 @@ on_both_engines!(
 );
 
 fn sealing() -> Vault {
-    Vault::sealing(Keys::new(Key::new(&[1; 32]).unwrap(), Vec::new()))
+    Vault::sealing(Keys::new(WrappingKey::new(&[1; 32]).unwrap(), Vec::new()))
 }
 
 const SECRET: &[u8] = b"the eagle lands at midnight";
@@ -124,7 +124,7 @@ async fn bytes_that_are_older_than_encryption_stay_as_they_are(engine: Engine) {
 
 async fn links_are_signed_with_what_a_copy_of_the_store_does_not_have(engine: Engine) {
     let token = async |key: u8| {
-        let vault = Vault::sealing(Keys::new(Key::new(&[key; 32]).unwrap(), Vec::new()));
+        let vault = Vault::sealing(Keys::new(WrappingKey::new(&[key; 32]).unwrap(), Vec::new()));
         let setting = Setting::with(engine, vault, |_| {}).await;
         // All that these stores differ in is the key that is configured: clocks and ids are the same.
         let id = setting.upload("alice", SECRET).await.id;
@@ -142,7 +142,7 @@ async fn links_are_signed_with_what_a_copy_of_the_store_does_not_have(engine: En
 async fn bytes_that_are_sealed_can_be_read_when_encryption_is_turned_off(engine: Engine) {
     let setting = Setting::with(engine, sealing(), |_| {}).await;
     let uploaded = setting.upload("alice", SECRET).await;
-    let keys = Keys::new(Key::new(&[1; 32]).unwrap(), Vec::new());
+    let keys = Keys::new(WrappingKey::new(&[1; 32]).unwrap(), Vec::new());
     let setting = setting.reopened(Vault::plain().reading_sealed(keys).rotating()).await;
     rotate(&setting).await;
     let setting = setting.reopened(Vault::plain()).await;

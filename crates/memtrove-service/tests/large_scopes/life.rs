@@ -7,7 +7,7 @@ use memtrove_service::memories::writing::{Write, WriteOutcome};
 use memtrove_store::AllTenants;
 use memtrove_store::memories::purge::{self, Selector};
 use memtrove_store::postgres::PostgresConfig;
-use memtrove_store::vault::{Key, Keys, Vault};
+use memtrove_store::vault::{Keys, Vault, WrappingKey};
 use memtrove_testkit::postgres::Database;
 use std::sync::Arc;
 use tokio::task::JoinSet;
@@ -189,7 +189,7 @@ async fn a_store_that_is_encrypted_has_no_vectors_in_the_open() {
     assert_eq!(states(&database), are("2", 210, 1));
     node.store.close();
 
-    let vault = Vault::sealing(Keys::new(Key::new(&[1; 32]).unwrap(), Vec::new())).reading_plain();
+    let vault = Vault::sealing(Keys::new(WrappingKey::new(&[1; 32]).unwrap(), Vec::new())).reading_plain();
     let sealed = Node::open(PostgresConfig { vault: Arc::new(vault), ..database.config() }, 200).await;
     assert_eq!(states(&database), are("0", 0, 0));
     sealed.tend().await;

@@ -10,7 +10,7 @@ mod world;
 use memtrove_core::ConversationId;
 use memtrove_core::identity::Caller;
 use memtrove_service::Services;
-use memtrove_service::recorder::{Address, Ended, Reader, Recording, Replay};
+use memtrove_service::recorder::{Address, EndReason, Recording, RecordingReader, Replay};
 use std::time::Duration;
 
 /// Far more than anything here takes that is to be at once.
@@ -25,7 +25,7 @@ async fn record(services: &Services, caller: &Caller, id: ConversationId) -> Rec
 }
 
 /// What there is to replay, which is here.
-async fn reader(services: &Services, caller: &Caller, id: ConversationId) -> Reader {
+async fn reader(services: &Services, caller: &Caller, id: ConversationId) -> RecordingReader {
     match services.recorder.replay(caller, id, None).await.unwrap() {
         Replay::Here(reader) => reader,
         Replay::Elsewhere(address) => panic!("it is at {address}"),
@@ -33,7 +33,7 @@ async fn reader(services: &Services, caller: &Caller, id: ConversationId) -> Rea
     }
 }
 
-async fn read(mut reader: Reader) -> String {
+async fn read(mut reader: RecordingReader) -> String {
     let mut text = String::new();
     while let Some(more) = reader.next().await.unwrap() {
         text.push_str(&more);
@@ -63,7 +63,7 @@ async fn in_progress(services: &Services, caller: &Caller, id: ConversationId) -
 }
 
 /// Why a recording has to stop, which it has to soon.
-async fn ended_within(recording: &Recording, time: Duration) -> Ended {
+async fn ended_within(recording: &Recording, time: Duration) -> EndReason {
     tokio::time::timeout(time, recording.ended()).await.expect("a recording that goes on")
 }
 

@@ -6,7 +6,7 @@ use super::{
 };
 use memtrove_core::identity::Caller;
 use memtrove_core::{Code, ConversationId, Error};
-use memtrove_service::recorder::{Address, Cancel, Ended, Recording, Replay};
+use memtrove_service::recorder::{Address, Cancel, EndReason, Recording, Replay};
 use memtrove_service::{RecorderBackend, RecorderSettings, Services, Settings};
 use memtrove_store::Store;
 use memtrove_store::postgres::PostgresEngine;
@@ -148,7 +148,7 @@ async fn another_node_says_where_a_recording_is(by: By) {
     assert!(goes_on(&recording).await);
     let cancelled = cluster.nodes[0].recorder.cancel(&cluster.alice, id, None).await.unwrap();
     assert_eq!(cancelled, Cancel::Done);
-    assert_eq!(ended_within(&recording, AT_ONCE).await, Ended::Cancelled);
+    assert_eq!(ended_within(&recording, AT_ONCE).await, EndReason::Cancelled);
     assert!(!cluster.in_progress(1, id).await, "whoever cancelled can rely on it");
     assert_eq!(replayed(&cluster.nodes[1], &cluster.alice, id).await, None);
     assert_eq!(replayed(&cluster.nodes[0], &cluster.alice, id).await.unwrap(), "hello");
@@ -162,7 +162,7 @@ async fn a_recording_on_another_node_supersedes_the_running_one(by: By) {
     let of_old = reader(&cluster.nodes[0], &cluster.alice, id).await;
     let new = cluster.record(1, id).await;
     assert_eq!(cluster.elsewhere(0, id).await.unwrap(), "node-2:8080", "at once");
-    assert_eq!(ended_within(&old, SOON).await, Ended::Superseded);
+    assert_eq!(ended_within(&old, SOON).await, EndReason::Superseded);
     assert_eq!(read(of_old).await, "old");
     old.finish().await;
     tokio::time::sleep(TTL * 2).await;
@@ -197,7 +197,7 @@ async fn a_recording_that_another_node_took_over_is_never_confirmed_again(by: By
     let new = cluster.record(1, id).await;
     cluster.run(1);
     cluster.run(0);
-    assert_eq!(ended_within(&old, SOON).await, Ended::Superseded);
+    assert_eq!(ended_within(&old, SOON).await, EndReason::Superseded);
     assert!(goes_on(&new).await);
     assert_eq!(cluster.elsewhere(0, id).await.unwrap(), "node-2:8080");
 }
@@ -208,7 +208,7 @@ async fn a_recording_that_was_superseded_by_a_short_one_does_not_go_on(by: By) {
     let old = cluster.record(0, id).await;
     cluster.until_elsewhere(1, id, Some("node-1:8080")).await;
     cluster.record(1, id).await.finish().await;
-    assert_eq!(ended_within(&old, SOON).await, Ended::Superseded);
+    assert_eq!(ended_within(&old, SOON).await, EndReason::Superseded);
 }
 
 async fn a_conversation_deleted_on_another_node_is_not_recorded_any_more(by: By) {
@@ -216,7 +216,7 @@ async fn a_conversation_deleted_on_another_node_is_not_recorded_any_more(by: By)
     let id = cluster.conversation().await;
     let recording = cluster.record(0, id).await;
     cluster.nodes[1].conversations.delete(&cluster.alice, id).await.unwrap();
-    assert_eq!(ended_within(&recording, SOON).await, Ended::Cancelled);
+    assert_eq!(ended_within(&recording, SOON).await, EndReason::Cancelled);
 }
 
 async fn of_many_that_begin_at_once_on_two_nodes_one_goes_on(by: By) {
@@ -287,7 +287,7 @@ async fn another_node_at_the_same_address_is_not_taken_for_this_one(by: By) {
     }
     assert!(goes_on(&recording).await);
     assert_eq!(cluster.nodes[0].recorder.cancel(alice, id, reached_at).await.unwrap(), Cancel::Done);
-    assert_eq!(ended_within(&recording, AT_ONCE).await, Ended::Cancelled);
+    assert_eq!(ended_within(&recording, AT_ONCE).await, EndReason::Cancelled);
 }
 
 async fn what_ended_here_is_not_replayed_any_more_when_another_node_recorded_after_it(by: By) {
@@ -360,7 +360,7 @@ async fn a_node_that_stops_says_so(by: By) {
     let recording = cluster.record(0, id).await;
     assert!(cluster.elsewhere(1, id).await.is_some());
     drop(cluster.running[0].take());
-    assert_eq!(ended_within(&recording, SOON).await, Ended::Stopped);
+    assert_eq!(ended_within(&recording, SOON).await, EndReason::Stopped);
     cluster.until_elsewhere(1, id, None).await;
 }
 

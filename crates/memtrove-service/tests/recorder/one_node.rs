@@ -6,7 +6,7 @@ use memtrove_core::conversations::AccessLevel;
 use memtrove_core::identity::Caller;
 use memtrove_core::{Code, ConversationId, Details, Error, Json, Resource};
 use memtrove_service::conversations::AppendRequest;
-use memtrove_service::recorder::{Cancel, Ended, Replay};
+use memtrove_service::recorder::{Cancel, EndReason, Replay};
 use memtrove_service::{RecorderBackend, RecorderSettings, Services, Settings};
 use memtrove_store::AllTenants;
 use std::time::Duration;
@@ -79,8 +79,8 @@ async fn a_new_recording_supersedes_the_running_one_whose_replays_end_normally()
     old.append("old").await.unwrap();
     let of_old = reader(&world.services, &alice, id).await;
     let mut new = record(&world.services, &alice, id).await;
-    assert_eq!(ended_within(&old, AT_ONCE).await, Ended::Superseded);
-    assert_eq!(old.append("er").await, Err(Ended::Superseded));
+    assert_eq!(ended_within(&old, AT_ONCE).await, EndReason::Superseded);
+    assert_eq!(old.append("er").await, Err(EndReason::Superseded));
     assert_eq!(read(of_old).await, "old");
     old.finish().await;
     assert!(in_progress(&world.services, &alice, id).await, "the new one goes on");
@@ -102,8 +102,8 @@ async fn a_cancelled_recording_stops_at_once_and_what_was_recorded_is_replayed()
     assert!(goes_on(&recording).await);
     let (ended, cancelled) =
         tokio::join!(ended_within(&recording, AT_ONCE), recorder.cancel(&alice, id, None));
-    assert_eq!((ended, cancelled.unwrap()), (Ended::Cancelled, Cancel::Done));
-    assert_eq!(recording.append("tence").await, Err(Ended::Cancelled));
+    assert_eq!((ended, cancelled.unwrap()), (EndReason::Cancelled, Cancel::Done));
+    assert_eq!(recording.append("tence").await, Err(EndReason::Cancelled));
     assert_eq!(read(reading).await, "half a sen");
     assert!(!in_progress(&world.services, &alice, id).await);
     assert_eq!(replayed(&world.services, &alice, id).await.unwrap(), "half a sen");
@@ -230,7 +230,7 @@ async fn deleting_a_tree_ends_the_recordings_of_all_its_branches() {
             true => services.conversations.admin_delete(&admin, root, None).await.unwrap(),
         }
         for recording in &recordings {
-            assert_eq!(ended_within(recording, AT_ONCE).await, Ended::Cancelled);
+            assert_eq!(ended_within(recording, AT_ONCE).await, EndReason::Cancelled);
         }
         assert!(goes_on(&kept).await);
         services.conversations.admin_restore(&admin, root, None).await.unwrap();
@@ -250,7 +250,7 @@ async fn a_tree_that_went_in_another_way_takes_its_recordings_with_it_too() {
     tokio::spawn(async move { services.run_tasks(async { drop(stopped.await) }).await });
     let delete = "UPDATE groups SET deleted_at = 1";
     world.store.write(AllTenants, "test", move |tx| tx.execute(delete, &[])).await.unwrap();
-    assert_eq!(ended_within(&recording, AT_ONCE * 5).await, Ended::Cancelled);
+    assert_eq!(ended_within(&recording, AT_ONCE * 5).await, EndReason::Cancelled);
 }
 
 #[tokio::test]
@@ -275,7 +275,7 @@ async fn a_node_that_stops_ends_its_recordings_and_takes_no_more() {
     recording.append("half a sen").await.unwrap();
     let reading = reader(&world.services, &alice, id).await;
     world.services.recorder.close();
-    assert_eq!(ended_within(&recording, AT_ONCE).await, Ended::Stopped);
+    assert_eq!(ended_within(&recording, AT_ONCE).await, EndReason::Stopped);
     assert_eq!(read(reading).await, "half a sen");
     let refused = world.services.recorder.record(&alice, id, None).await.err().unwrap();
     assert!(matches!(refused, Error { code: Code::StorageUnavailable, .. }), "{refused}");
@@ -321,7 +321,7 @@ async fn a_recording_finds_room_where_finished_ones_were_that_nobody_reads() {
     let mut recording = record(services, &alice, id).await;
     recording.append(&text).await.unwrap();
     assert_eq!(replayed(services, &alice, ids[1]).await, None, "it made room");
-    assert_eq!(recording.append(&text).await, Err(Ended::NoRoom), "what is read makes none");
+    assert_eq!(recording.append(&text).await, Err(EndReason::NoRoom), "what is read makes none");
     assert!(read(first).await == text);
 }
 

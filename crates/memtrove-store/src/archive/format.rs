@@ -3,7 +3,7 @@
 use super::frame::{FrameReader, FrameWriter, NoFrame, Tag};
 use super::numbers::Numbers;
 use super::tables::{Column, TABLES, Table};
-use super::{ArchiveError, Digest, rows};
+use super::{ArchiveDigest, ArchiveError, rows};
 use crate::Value;
 use memtrove_core::Timestamp;
 use serde::de::DeserializeOwned;
@@ -64,7 +64,7 @@ pub struct Summary {
     /// Tables that have rows, and how many.
     pub tables: Vec<(&'static str, u64)>,
     /// Names all of it.
-    pub digest: Digest,
+    pub digest: ArchiveDigest,
     /// Attachments whose bytes are with it. They are no part of the digest: they are not in the store.
     pub blobs: u64,
 }
@@ -135,7 +135,7 @@ impl Tally {
     }
 
     pub(super) fn summary(&self) -> Summary {
-        let digest = Digest(self.all.finalize());
+        let digest = ArchiveDigest(self.all.finalize());
         Summary { rows: self.rows, tables: self.tables.clone(), digest, blobs: self.blobs }
     }
 }

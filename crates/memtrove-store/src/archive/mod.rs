@@ -4,7 +4,7 @@
 //! of files of a database. The stream is made of [frames](frame), each of which vouches for everything before it: reading
 //! stops at the first byte that is not as it was written. Sealed content stays sealed, and its data keys stay wrapped.
 //!
-//! What is alike has the same [`Digest`], whichever engine holds it and whenever it was asked.
+//! What is alike has the same [`ArchiveDigest`], whichever engine holds it and whenever it was asked.
 //!
 //! To archive one more table: a line in [`tables`], in both engines' order of dependence. A test compares that list with the
 //! schema of every engine, so nothing is forgotten silently.
@@ -32,9 +32,9 @@ use std::fmt::{Display, Formatter};
 
 /// Names the content of a store, or of one tenant in it: equal where all rows are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Digest(blake3::Hash);
+pub struct ArchiveDigest(blake3::Hash);
 
-impl Display for Digest {
+impl Display for ArchiveDigest {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
         write!(f, "blake3:{}", self.0.to_hex())
     }

@@ -166,7 +166,7 @@ fn digest(bytes: &[u8]) -> Result<Digest, StoreError> {
 
 /// Which entries a page is made of.
 #[derive(Debug, Clone)]
-pub struct Filter {
+pub struct EntryFilter {
     /// The visible transcript.
     pub history: bool,
     /// Memory entries, if any.
@@ -229,7 +229,7 @@ pub fn page(
     tx: &mut dyn Tx,
     group: GroupId,
     view: &View,
-    filter: &Filter,
+    filter: &EntryFilter,
     range: Range,
 ) -> Result<Part, StoreError> {
     let mut page = Part::default();
@@ -258,7 +258,7 @@ pub fn page(
 pub fn group_page(
     tx: &mut dyn Tx,
     group: GroupId,
-    filter: &Filter,
+    filter: &EntryFilter,
     range: Range,
 ) -> Result<Part, StoreError> {
     let branches = tx.rows("SELECT id FROM conversations WHERE group_id = $1", &[group.0.into()], |row| {
@@ -284,7 +284,7 @@ fn segment_page(
     tx: &mut dyn Tx,
     group: GroupId,
     conversation: ConversationId,
-    filter: &Filter,
+    filter: &EntryFilter,
     range: Range,
     taken: usize,
 ) -> Result<Part, StoreError> {

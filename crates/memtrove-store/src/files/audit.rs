@@ -93,7 +93,7 @@ pub fn insert(
 
 /// Which records a list shows.
 #[derive(Debug, Clone, Default)]
-pub struct Filter {
+pub struct AuditFilter {
     /// Only of this file.
     pub path: Option<String>,
     /// Only at or after.
@@ -108,7 +108,7 @@ pub struct Filter {
 pub fn list(
     tx: &mut dyn Tx,
     scope: ScopeId,
-    filter: &Filter,
+    filter: &AuditFilter,
     limit: usize,
 ) -> Result<(Vec<Record>, bool), StoreError> {
     let from = filter.from.map_or(i64::MIN, Timestamp::as_micros);
@@ -163,7 +163,7 @@ macro_rules! of_a_file {
 
 /// A version of a file as its record names it, without what the record says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Version {
+pub struct FileVersion {
     /// See [`Record::sequence`].
     pub sequence: i64,
     /// See [`Record::path`].
@@ -177,7 +177,7 @@ pub struct Version {
 }
 
 /// The version that a change led to.
-pub fn version(tx: &mut dyn Tx, scope: ScopeId, change: Uuid) -> Result<Option<Version>, StoreError> {
+pub fn version(tx: &mut dyn Tx, scope: ScopeId, change: Uuid) -> Result<Option<FileVersion>, StoreError> {
     first_version(tx, "change_id = $2", &[scope.0.into(), change.into()])
 }
 
@@ -187,7 +187,7 @@ pub fn version_at(
     scope: ScopeId,
     path: &str,
     at: Timestamp,
-) -> Result<Option<Version>, StoreError> {
+) -> Result<Option<FileVersion>, StoreError> {
     let params = [scope.0.into(), path.into(), at.as_micros().into()];
     let of_a_file = concat!("path = $2 AND at <= $3 AND ", of_a_file!(), " ORDER BY sequence DESC LIMIT 1");
     match first_version(tx, of_a_file, &params)? {
@@ -202,7 +202,7 @@ pub fn version_after(
     scope: ScopeId,
     path: &str,
     after: i64,
-) -> Result<Option<Version>, StoreError> {
+) -> Result<Option<FileVersion>, StoreError> {
     let params = [scope.0.into(), path.into(), after.into()];
     let condition = concat!("path = $2 AND sequence > $3 AND ", of_a_file!(), " ORDER BY sequence LIMIT 1");
     first_version(tx, condition, &params)
@@ -212,7 +212,7 @@ fn first_version(
     tx: &mut dyn Tx,
     condition: &str,
     params: &[Value<'_>],
-) -> Result<Option<Version>, StoreError> {
+) -> Result<Option<FileVersion>, StoreError> {
     let columns = concat!(
         "sequence, path, revision, change_id, CASE WHEN image IS NULL THEN 0 ELSE 1 END, CASE WHEN ",
         of_a_file!(),
@@ -220,7 +220,7 @@ fn first_version(
     );
     let sql = format!("SELECT {columns} FROM audit WHERE scope_id = $1 AND {condition}");
     tx.first(&sql, params, |row| {
-        Ok(Version {
+        Ok(FileVersion {
             sequence: row.int(0)?,
             path: row.text(1)?.to_owned(),
             etag: ETag { revision: row.int(2)?, change: row.uuid(3)? },
@@ -328,7 +328,7 @@ pub fn set_image(
     tx: &mut dyn Tx,
     tenant: &Tenant,
     scope: ScopeId,
-    version: &Version,
+    version: &FileVersion,
     image: &str,
 ) -> Result<(), StoreError> {
     let image = vault::seal(tx, tenant, &seal_contexts::audit_image(version.etag.change), image.as_bytes())?;

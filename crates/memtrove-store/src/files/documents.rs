@@ -104,7 +104,7 @@ pub fn remove(tx: &mut dyn Tx, scope: ScopeId, path: &FilePath) -> Result<(), St
 
 /// A file in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedFile {
     /// Its path.
     pub path: String,
     /// When it was last changed.
@@ -127,7 +127,7 @@ pub fn list(
     prefix: &str,
     after: &After,
     limit: i64,
-) -> Result<Vec<Listed>, StoreError> {
+) -> Result<Vec<ListedFile>, StoreError> {
     let Some(id) = super::scopes::find(tx, scope)? else { return Ok(Vec::new()) };
     // The walk starts where the prefix does and ends at the first path without it: no `LIKE`, whose folding is not ours.
     // No path is empty, so that every one with the prefix comes after the prefix itself without a path.
@@ -142,7 +142,7 @@ pub fn list(
             if !row.text(2)?.starts_with(prefix) {
                 return Ok(std::ops::ControlFlow::Break(()));
             }
-            listed.push(Listed {
+            listed.push(ListedFile {
                 path: row.text(0)?.to_owned(),
                 last_modified: Timestamp::from_micros(row.int(1)?),
             });

@@ -248,7 +248,7 @@ pub fn set_unreachable(tx: &mut dyn Tx, group: GroupId) -> Result<(), StoreError
 }
 
 /// A step: how much it removed, at most so many rows; `None` when there was nothing left to do.
-pub type Step = fn(&mut dyn Tx, &Forget, i64) -> Result<Option<Removed>, StoreError>;
+pub type ForgetStep = fn(&mut dyn Tx, &Forget, i64) -> Result<Option<Removed>, StoreError>;
 
 /// Takes the user's name off what it wrote in the trees of others.
 pub fn anonymize(tx: &mut dyn Tx, forget: &Forget, limit: i64) -> Result<Option<Removed>, StoreError> {

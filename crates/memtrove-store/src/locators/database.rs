@@ -5,7 +5,7 @@
 //!
 //! The table is not logged, and empty after a crash of the database. The mark of a node is a row of a tenant that nobody has.
 
-use super::{Address, Key, Locator, Notice};
+use super::{Address, Locator, Notice, RecordingKey};
 use crate::{StoreError, Tx, TxExt, Value};
 use memtrove_core::ConversationId;
 use memtrove_core::identity::Tenant;
@@ -45,7 +45,7 @@ pub(super) fn tell(tx: &mut dyn Tx, notices: &[Notice], ttl: Duration) -> Result
 pub(super) fn confirm(
     tx: &mut dyn Tx,
     node: Uuid,
-    held: &[(Key, Locator)],
+    held: &[(RecordingKey, Locator)],
     ttl: Duration,
 ) -> Result<HashSet<Uuid>, StoreError> {
     let is_known = tx.execute(
@@ -58,7 +58,7 @@ pub(super) fn confirm(
         &[node.into(), micros(ttl).into()],
     )? == 1;
     if !is_known {
-        let own = Key { tenant: Tenant::listed(String::new()), conversation: ConversationId(node) };
+        let own = RecordingKey { tenant: Tenant::listed(String::new()), conversation: ConversationId(node) };
         let nowhere = Address { host: String::new(), port: 0 };
         revived(tx, &own, &Locator { address: nowhere, recording: node, node }, ttl)?;
     }
@@ -88,7 +88,12 @@ pub(super) fn confirm(
 }
 
 /// Tells of a recording again, unless another is told of; says whether it did.
-fn revived(tx: &mut dyn Tx, key: &Key, locator: &Locator, ttl: Duration) -> Result<bool, StoreError> {
+fn revived(
+    tx: &mut dyn Tx,
+    key: &RecordingKey,
+    locator: &Locator,
+    ttl: Duration,
+) -> Result<bool, StoreError> {
     let told = tx.execute(
         concat!(
             "INSERT INTO recordings (tenant, conversation_id, recording, node, host, port, expires_at) \
@@ -132,7 +137,7 @@ pub(super) fn purge(tx: &mut dyn Tx) -> Result<(), StoreError> {
     tx.post(concat!("DELETE FROM recordings WHERE expires_at <= ", now!()), &[])
 }
 
-fn row<'a>(key: &'a Key, locator: &'a Locator, ttl: Duration) -> [Value<'a>; 7] {
+fn row<'a>(key: &'a RecordingKey, locator: &'a Locator, ttl: Duration) -> [Value<'a>; 7] {
     [
         key.tenant.as_str().into(),
         key.conversation.0.into(),

@@ -26,7 +26,7 @@ use uuid::Uuid;
 
 /// Whose recording.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Key {
+pub struct RecordingKey {
     /// The tenant of the conversation.
     pub tenant: Tenant,
     /// The conversation.
@@ -78,9 +78,9 @@ impl Locator {
 #[derive(Debug, Clone)]
 pub enum Notice {
     /// It begins. Whatever was there of its conversation is superseded.
-    Begun(Key, Locator),
+    Begun(RecordingKey, Locator),
     /// It ended. Nothing happens if another one has its place.
-    Ended(Key, Locator),
+    Ended(RecordingKey, Locator),
 }
 
 /// Where locators are kept, as one node uses it.
@@ -125,7 +125,7 @@ impl Locators {
     /// was kept there was lost, it is told again, unless another is in its place.
     pub async fn confirm(
         &self,
-        held: Vec<(Key, Locator)>,
+        held: Vec<(RecordingKey, Locator)>,
         ttl: Duration,
     ) -> Result<HashSet<Uuid>, StoreError> {
         let node = self.node;

@@ -1,6 +1,6 @@
 //! Locators on a Redis server.
 
-use super::{Key, Locator, Notice};
+use super::{Locator, Notice, RecordingKey};
 use crate::StoreError;
 use memtrove_core::ConversationId;
 use memtrove_core::identity::Tenant;
@@ -69,7 +69,7 @@ impl RedisLocators {
     pub(super) async fn confirm(
         &self,
         node: Uuid,
-        held: &[(Key, Locator)],
+        held: &[(RecordingKey, Locator)],
         ttl: Duration,
     ) -> Result<HashSet<Uuid>, StoreError> {
         let mut commands = redis::pipe();
@@ -92,7 +92,9 @@ impl RedisLocators {
         }
         let mut commands = redis::pipe();
         commands.cmd("MGET");
-        ids.iter().for_each(|id| _ = commands.arg(name(&Key { tenant: tenant.clone(), conversation: *id })));
+        ids.iter().for_each(|id| {
+            _ = commands.arg(name(&RecordingKey { tenant: tenant.clone(), conversation: *id }))
+        });
         let (found,): (Vec<Option<Vec<u8>>>,) = self.ask(&commands).await?;
         let locators = ids.iter().zip(found).filter_map(|(id, found)| {
             let found = found?;
@@ -139,7 +141,7 @@ fn patience(retries: usize) -> ConnectionManagerConfig {
 }
 
 /// Where the locator of a conversation is.
-fn name(key: &Key) -> String {
+fn name(key: &RecordingKey) -> String {
     format!("memtrove:{}:response:{}", key.tenant.as_str(), key.conversation)
 }
 

@@ -7,7 +7,7 @@
 use super::entries::{Stored, columns, stored};
 use super::scopes::scope_columns;
 use super::{MemoryNo, ScopeNo};
-use crate::vault::{self, Digest};
+use crate::vault::{self, ContentDigest};
 use crate::{Row, StoreError, Tx, TxExt, Value};
 use memtrove_core::identity::Tenant;
 use memtrove_core::memories::duplicate::normalise;
@@ -18,8 +18,8 @@ const NO_WORDS: &[u8] = b"";
 
 /// What an entry is found by.
 pub(super) struct Registration {
-    pub words: Digest,
-    pub statement: Digest,
+    pub words: ContentDigest,
+    pub statement: ContentDigest,
 }
 
 impl Registration {

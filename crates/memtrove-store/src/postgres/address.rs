@@ -13,7 +13,7 @@ use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 /// It follows libpq, but for what would be a guess: a database must be named, and what is special in a name or a password
 /// must be escaped. `Display` and `Debug` leave the password out, so that an address can be shown to anybody.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Address {
+pub struct DatabaseUrl {
     config: Box<tokio_postgres::Config>,
     tls: Tls,
     root: Option<Root>,
@@ -85,7 +85,7 @@ const OPTIONS: [&str; 18] = [
 const AN_EXAMPLE: &str = "write it as postgres://user@host/database";
 const REDACTED: &str = "[redacted]";
 
-impl FromStr for Address {
+impl FromStr for DatabaseUrl {
     type Err = AddressError;
 
     fn from_str(url: &str) -> Result<Self, AddressError> {
@@ -122,7 +122,7 @@ impl FromStr for Address {
     }
 }
 
-impl Address {
+impl DatabaseUrl {
     /// What the driver connects with. It asks for TLS as the address does; what is verified is up to the connector. A password
     /// that the URL leaves out comes from where libpq looks for it (`PGPASSWORD`, `PGPASSFILE`, `~/.pgpass`).
     pub fn config(&self) -> tokio_postgres::Config {
@@ -330,14 +330,14 @@ impl fmt::Display for Tls {
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for DatabaseUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let user = self.config.get_user().map(|user| format!("{user}@")).unwrap_or_default();
         write!(f, "{}{user}{}/{}", SCHEMES[0], self.hosts().join(","), self.database())
     }
 }
 
-impl fmt::Debug for Address {
+impl fmt::Debug for DatabaseUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}?sslmode={}", self.tls)
     }
@@ -350,7 +350,7 @@ mod tests {
     #[test]
     fn an_address_is_shown_without_its_password() {
         let check = |url: &str, shown: &str, redacted_as: &str| {
-            let address: Address = url.parse().unwrap_or_else(|error| panic!("{url}: {error}"));
+            let address: DatabaseUrl = url.parse().unwrap_or_else(|error| panic!("{url}: {error}"));
             assert_eq!(address.to_string(), shown, "{url}");
             assert_eq!(redacted(url), redacted_as);
             assert!(!format!("{address}{address:?}{}", redacted(url)).contains("hush"), "{url}");
@@ -379,7 +379,7 @@ mod tests {
 
     #[test]
     fn what_tls_means_is_read_as_libpq_reads_it() {
-        let read = |options: &str| format!("postgres://db/x{options}").parse::<Address>().unwrap();
+        let read = |options: &str| format!("postgres://db/x{options}").parse::<DatabaseUrl>().unwrap();
         for (options, tls, mode) in [
             ("", Tls::Prefer, SslMode::Prefer),
             ("?sslmode=disable", Tls::Disable, SslMode::Disable),
@@ -421,7 +421,7 @@ mod tests {
             ("postgres://u@%2Frun/x?sslmode=require", "asks for TLS (sslmode=require) on a Unix socket"),
             ("postgres://u@db/x?target_session_attrs=read-only", "asks for a server that only reads"),
         ] {
-            let error = url.parse::<Address>().map(|address| address.to_string()).unwrap_err();
+            let error = url.parse::<DatabaseUrl>().map(|address| address.to_string()).unwrap_err();
             assert!(error.problem.starts_with(problem), "{url}: {error}");
             assert!(!error.fix.is_empty() && !format!("{error}{error:?}").contains("hush"), "{url}: {error}");
             assert!(!redacted(url).contains("hush@"), "{}", redacted(url));
@@ -430,7 +430,7 @@ mod tests {
 
     #[test]
     fn it_is_known_whether_the_connection_leaves_the_machine() {
-        let local = |place: &str| format!("postgres://{place}/x").parse::<Address>().unwrap().is_local();
+        let local = |place: &str| format!("postgres://{place}/x").parse::<DatabaseUrl>().unwrap().is_local();
         assert!(local("localhost") && local("127.0.0.1:6432") && local("[::1]") && local("%2Frun"));
         assert!(!local("db.example") && !local("localhost,10.0.0.1"));
     }

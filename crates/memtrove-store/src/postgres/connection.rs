@@ -4,8 +4,8 @@
 //! the answers to those before them, so that several statements cost one round trip.
 
 use super::PostgresConfig;
-use super::address::Address;
-use super::failure::{Failure, Remedy, full};
+use super::address::DatabaseUrl;
+use super::failure::{DatabaseFailure, Remedy, full};
 use super::tls::tls;
 use crate::StoreError;
 use futures_util::future::{MaybeDone, maybe_done};
@@ -43,7 +43,7 @@ type Prepared = (Box<[Type]>, Statement);
 pub type Wire = Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>;
 
 /// A connection with its prepared statements.
-pub struct Session {
+pub struct DatabaseSession {
     runtime: Idle,
     client: Arc<Client>,
     patience: Duration,
@@ -51,7 +51,7 @@ pub struct Session {
     posted: Vec<Posted>,
 }
 
-impl Session {
+impl DatabaseSession {
     /// Makes a connection and sets it up.
     pub fn connect(config: &PostgresConfig, schema: Option<&str>) -> Result<Self, StoreError> {
         let runtime = Idle(Some(runtime()?));
@@ -77,19 +77,21 @@ impl Session {
     /// Sets it up anew, after something else was done on it.
     pub(super) fn set_up(&mut self, config: &PostgresConfig, schema: Option<&str>) -> Result<(), StoreError> {
         let (client, settings) = (self.client.clone(), settings(config, schema));
-        let set =
-            self.wait(async { client.batch_execute(&settings).await.map_err(|error| Failure::from(&error)) });
+        let set = self.wait(async {
+            client.batch_execute(&settings).await.map_err(|error| DatabaseFailure::from(&error))
+        });
         set.map_err(|failure| failure.error)
     }
 
-    /// As [`Session::connect`], for work that may take as long as it takes.
+    /// As [`DatabaseSession::connect`], for work that may take as long as it takes.
     pub(super) fn connect_patiently(config: &PostgresConfig) -> Result<Self, StoreError> {
         let mut session = Self::connect(config, None)?;
         session.patience = FOR_EVER;
         let client = session.client.clone();
         let patient = "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0";
-        let set = session
-            .wait(async { client.batch_execute(patient).await.map_err(|error| Failure::from(&error)) });
+        let set = session.wait(async {
+            client.batch_execute(patient).await.map_err(|error| DatabaseFailure::from(&error))
+        });
         set.map_err(|failure| failure.error).map(|()| session)
     }
 
@@ -108,23 +110,26 @@ impl Session {
 
     /// Waits for something, after the answers to everything posted before. The first thing that failed is the reason of all
     /// that failed after it.
-    pub(super) fn wait<T>(&mut self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    pub(super) fn wait<T>(
+        &mut self,
+        work: impl Future<Output = Result<T, DatabaseFailure>>,
+    ) -> Result<T, DatabaseFailure> {
         self.wait_for(self.patience, work)
     }
 
-    /// As [`Session::wait`], for so long.
+    /// As [`DatabaseSession::wait`], for so long.
     pub(super) fn wait_for<T>(
         &mut self,
         patience: Duration,
-        work: impl Future<Output = Result<T, Failure>>,
-    ) -> Result<T, Failure> {
+        work: impl Future<Output = Result<T, DatabaseFailure>>,
+    ) -> Result<T, DatabaseFailure> {
         let posted = std::mem::take(&mut self.posted);
         let all = async {
             let mut failed = None;
             for mut message in posted {
                 message.as_mut().await;
                 if let Some(Err(error)) = message.as_mut().take_output() {
-                    failed.get_or_insert_with(|| Failure::from(&error));
+                    failed.get_or_insert_with(|| DatabaseFailure::from(&error));
                 }
             }
             match failed {
@@ -134,7 +139,7 @@ impl Session {
         };
         self.runtime.block_on(async move { tokio::time::timeout(patience, all).await }).unwrap_or_else(|_| {
             let silent = StoreError::Unavailable("the database does not answer".into());
-            Err(Failure::new(silent, Remedy::Reconnect))
+            Err(DatabaseFailure::new(silent, Remedy::Reconnect))
         })
     }
 
@@ -154,7 +159,7 @@ impl Session {
     }
 
     /// The statement for this SQL and these types of parameters; [`Type::UNKNOWN`] leaves one to the database.
-    pub(super) fn statement(&mut self, sql: &str, types: &[Type]) -> Result<Statement, Failure> {
+    pub(super) fn statement(&mut self, sql: &str, types: &[Type]) -> Result<Statement, DatabaseFailure> {
         let known = self.statements.get(sql);
         let known = known.and_then(|known| known.iter().find(|(of, _)| &**of == types));
         if let Some((_, statement)) = known {
@@ -164,14 +169,15 @@ impl Session {
         let wanted = placeholders(sql);
         if wanted != types.len() {
             let what = format!("the statement has {wanted} parameters and was given {}", types.len());
-            return Err(Failure::broken(what));
+            return Err(DatabaseFailure::broken(what));
         }
         if self.statements.len() >= STATEMENTS {
             self.statements.clear();
         }
         let client = self.client.clone();
-        let statement = self
-            .wait(async { client.prepare_typed(sql, types).await.map_err(|error| Failure::from(&error)) })?;
+        let statement = self.wait(async {
+            client.prepare_typed(sql, types).await.map_err(|error| DatabaseFailure::from(&error))
+        })?;
         self.statements.entry(sql.into()).or_default().push((types.into(), statement.clone()));
         Ok(statement)
     }
@@ -213,7 +219,7 @@ pub(super) fn runtime() -> Result<Runtime, StoreError> {
 
 /// Makes a connection that is not set up.
 pub async fn connect(config: &PostgresConfig) -> Result<(Client, Wire), StoreError> {
-    let address: Address =
+    let address: DatabaseUrl =
         config.url.parse().map_err(|error| StoreError::Schema(format!("store.url {error}")))?;
     let mut settings = address.config();
     if settings.get_connect_timeout().is_none() {
@@ -257,5 +263,5 @@ fn away(config: &PostgresConfig, error: &Error) -> StoreError {
 
 /// The database without anything secret.
 pub fn describe(url: &str) -> String {
-    url.parse().map_or_else(|_| "postgres".to_owned(), |address: Address| address.to_string())
+    url.parse().map_or_else(|_| "postgres".to_owned(), |address: DatabaseUrl| address.to_string())
 }

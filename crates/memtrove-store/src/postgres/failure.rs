@@ -21,7 +21,7 @@ pub(super) enum Remedy {
 
 /// A failure, as the unit of work that met it is told.
 #[derive(Debug, Clone)]
-pub(super) struct Failure {
+pub(super) struct DatabaseFailure {
     pub error: StoreError,
     pub remedy: Remedy,
     /// Whether the database said so, and stays: then it is known that nothing was done.
@@ -30,7 +30,7 @@ pub(super) struct Failure {
     pub is_read_only: bool,
 }
 
-impl Failure {
+impl DatabaseFailure {
     pub(super) fn new(error: StoreError, remedy: Remedy) -> Self {
         Self { error, remedy, is_answer: false, is_read_only: false }
     }
@@ -40,7 +40,7 @@ impl Failure {
     }
 }
 
-impl From<&Error> for Failure {
+impl From<&Error> for DatabaseFailure {
     fn from(error: &Error) -> Self {
         let Some(cause) = error.as_db_error() else {
             return if error.is_closed()

@@ -15,26 +15,26 @@ use tokio_postgres::{AsyncMessage, Client};
 /// How often somebody looks for changes whose node died before it numbered them, and for messages that were lost with a
 /// connection.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// How long changes are gathered before they are numbered together.
-const GATHERING: Duration = Duration::from_millis(5);
+/// Changes of this time are numbered together.
+const BATCHING: Duration = Duration::from_millis(5);
 /// How long after a lost connection another is made.
 const PAUSE: Duration = Duration::from_millis(500);
 
 type Wakers = Arc<Mutex<Vec<Arc<dyn Fn() + Send + Sync>>>>;
 
-/// Rings when a change was committed here.
+/// Told when this node committed a change.
 #[derive(Clone)]
 pub(super) struct CommitNotifier(Arc<Notify>);
 
 impl CommitNotifier {
-    pub(super) fn ring(&self) {
+    pub(super) fn notify(&self) {
         self.0.notify_one();
     }
 }
 
 /// The thread's handle.
 pub(super) struct Follower {
-    bell: CommitNotifier,
+    notifier: CommitNotifier,
     stop: Arc<Notify>,
     wakers: Wakers,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -42,26 +42,26 @@ pub(super) struct Follower {
 
 impl Follower {
     pub(super) fn start(config: PostgresConfig, outage: Arc<Outage>) -> Result<Self, StoreError> {
-        let (bell, stop, wakers) =
+        let (notifier, stop, wakers) =
             (CommitNotifier(Arc::default()), Arc::new(Notify::new()), Wakers::default());
         let runtime = runtime()?;
-        let (rung, stopped, woken) = (bell.clone(), stop.clone(), wakers.clone());
+        let (notified, stopped, woken) = (notifier.clone(), stop.clone(), wakers.clone());
         let thread = std::thread::Builder::new().name("memtrove-pg-follower".into()).spawn(move || {
             runtime.block_on(async {
                 tokio::select! {
                     () = stopped.notified() => {}
-                    () = follow(&config, &outage, &rung, &woken) => {}
+                    () = follow(&config, &outage, &notified, &woken) => {}
                 }
             });
         });
         let thread = thread.map_err(|error| {
             StoreError::Unavailable(format!("cannot start the follower's thread: {error}"))
         })?;
-        Ok(Self { bell, stop, wakers, thread: Mutex::new(Some(thread)) })
+        Ok(Self { notifier, stop, wakers, thread: Mutex::new(Some(thread)) })
     }
 
-    pub(super) fn bell(&self) -> CommitNotifier {
-        self.bell.clone()
+    pub(super) fn notifier(&self) -> CommitNotifier {
+        self.notifier.clone()
     }
 
     /// Also calls this whenever somebody committed.
@@ -85,9 +85,9 @@ fn wake(wakers: &Wakers) {
 }
 
 /// Follows over one connection after the other, for ever.
-async fn follow(config: &PostgresConfig, outage: &Outage, bell: &CommitNotifier, wakers: &Wakers) {
+async fn follow(config: &PostgresConfig, outage: &Outage, notifier: &CommitNotifier, wakers: &Wakers) {
     loop {
-        if let Err(error) = follow_once(config, outage, bell, wakers).await {
+        if let Err(error) = follow_once(config, outage, notifier, wakers).await {
             tracing::debug!(%error, "the follower lost its connection");
         }
         tokio::time::sleep(PAUSE).await;
@@ -99,7 +99,7 @@ async fn follow(config: &PostgresConfig, outage: &Outage, bell: &CommitNotifier,
 async fn follow_once(
     config: &PostgresConfig,
     outage: &Outage,
-    bell: &CommitNotifier,
+    notifier: &CommitNotifier,
     wakers: &Wakers,
 ) -> Result<(), StoreError> {
     let connected = connection::connect(config).await.inspect_err(|error| outage.began(error));
@@ -131,7 +131,7 @@ async fn follow_once(
             while number(&client).await? {}
             tokio::select! {
                 // Whoever reads the feed numbers it first; others are served better by fewer, larger batches.
-                () = bell.0.notified() => tokio::time::sleep(GATHERING).await,
+                () = notifier.0.notified() => tokio::time::sleep(BATCHING).await,
                 () = tokio::time::sleep(INTERVAL) => {}
             }
         }

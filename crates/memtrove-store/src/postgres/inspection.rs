@@ -2,8 +2,8 @@
 
 mod cause;
 
-use super::connection::Session;
-use super::failure::Failure;
+use super::connection::DatabaseSession;
+use super::failure::DatabaseFailure;
 pub use super::look;
 use super::migrations::DENIES_WITHOUT_TENANT;
 pub use super::migrations::{Schema, known as known_schema, refusal, works_with};
@@ -17,7 +17,7 @@ use tokio_postgres::{Client, Error, Row};
 
 /// What a look at a database finds.
 #[derive(Debug, Clone)]
-pub struct Inspection {
+pub struct PostgresInspection {
     /// The server that answered.
     pub server: Server,
     /// Whom we are there.
@@ -143,15 +143,15 @@ impl PostgresConfig {
 }
 
 /// Looks at a database, which may be in use. Nothing is changed, upgraded or made.
-pub fn inspect(config: &PostgresConfig, clock: &dyn Clock) -> Result<Inspection, StoreError> {
+pub fn inspect(config: &PostgresConfig, clock: &dyn Clock) -> Result<PostgresInspection, StoreError> {
     waiting(|| inspect_here(config, clock))?
 }
 
-fn inspect_here(config: &PostgresConfig, clock: &dyn Clock) -> Result<Inspection, StoreError> {
-    let mut session = Session::connect(config, None)?;
+fn inspect_here(config: &PostgresConfig, clock: &dyn Clock) -> Result<PostgresInspection, StoreError> {
+    let mut session = DatabaseSession::connect(config, None)?;
     let client = session.client().clone();
     let asked = session.wait(async {
-        let failed = |error: Error| Failure::from(&error);
+        let failed = |error: Error| DatabaseFailure::from(&error);
         client.batch_execute("BEGIN READ ONLY").await.map_err(failed)?;
         let found = ask(&client, clock).await;
         client.batch_execute("ROLLBACK").await.map_err(failed)?;
@@ -168,7 +168,7 @@ fn inspect_here(config: &PostgresConfig, clock: &dyn Clock) -> Result<Inspection
     Ok(found)
 }
 
-async fn ask(client: &Client, clock: &dyn Clock) -> Result<Inspection, Error> {
+async fn ask(client: &Client, clock: &dyn Clock) -> Result<PostgresInspection, Error> {
     let before = clock.now().as_micros();
     let row = client.query_one(SERVER, &[]).await?;
     let after = clock.now().as_micros();
@@ -190,7 +190,7 @@ async fn ask(client: &Client, clock: &dyn Clock) -> Result<Inspection, Error> {
         true => client.query(NODES, &[&FORGOTTEN]).await?.iter().map(node).collect::<Result<_, _>>()?,
         false => vec![],
     };
-    Ok(Inspection {
+    Ok(PostgresInspection {
         server: server(&row)?,
         role: role(&row)?,
         pgvector: extension(&row)?,

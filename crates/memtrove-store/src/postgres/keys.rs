@@ -3,7 +3,7 @@
 //! Whoever wants a key that another one here holds does not wait on a thread: it is put aside, and run by the thread that gives
 //! the key back. So one busy conversation takes up one connection, and not all of them.
 
-use super::Work;
+use crate::QueuedWork;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[derive(Default)]
 pub(super) struct BusyKeys {
     /// A key that is here is held, or promised to the one that is run next.
-    held: Mutex<HashMap<i64, VecDeque<Work>>>,
+    held: Mutex<HashMap<i64, VecDeque<QueuedWork>>>,
 }
 
 /// What became of work that wanted to wait.
@@ -19,13 +19,13 @@ pub(super) enum WaitingWork {
     /// It is put aside.
     Aside,
     /// The key was given back meanwhile.
-    NoNeed(Work),
+    NoNeed(QueuedWork),
     /// Too many wait already.
-    NoRoom(Work),
+    NoRoom(QueuedWork),
 }
 
 impl BusyKeys {
-    fn held(&self) -> MutexGuard<'_, HashMap<i64, VecDeque<Work>>> {
+    fn held(&self) -> MutexGuard<'_, HashMap<i64, VecDeque<QueuedWork>>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -40,7 +40,7 @@ impl BusyKeys {
     }
 
     /// Puts work aside until a key is given back, behind `most` others at most.
-    pub(super) fn wait(&self, key: i64, job: Work, most: usize) -> WaitingWork {
+    pub(super) fn wait(&self, key: i64, job: QueuedWork, most: usize) -> WaitingWork {
         match self.held().get_mut(&key) {
             None => WaitingWork::NoNeed(job),
             Some(waiting) if waiting.len() >= most => WaitingWork::NoRoom(job),
@@ -52,12 +52,12 @@ impl BusyKeys {
     }
 
     /// Everybody who waits for a key.
-    pub(super) fn take_waiting(&self, key: i64) -> VecDeque<Work> {
+    pub(super) fn take_waiting(&self, key: i64) -> VecDeque<QueuedWork> {
         self.held().get_mut(&key).map(std::mem::take).unwrap_or_default()
     }
 
     /// Gives a key back. If somebody waits for it, it is promised to that one, which is to be run now.
-    pub(super) fn give_back(&self, key: i64) -> Option<Work> {
+    pub(super) fn give_back(&self, key: i64) -> Option<QueuedWork> {
         let mut held = self.held();
         let next = held.get_mut(&key)?.pop_front();
         if next.is_none() {
@@ -70,11 +70,11 @@ impl BusyKeys {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Job, StoreError, TenantScope, Tx};
+    use crate::{StoreError, TenantScope, Tx, UnitOfWork};
 
     struct Numbered;
 
-    impl Job for Numbered {
+    impl UnitOfWork for Numbered {
         fn tenants(&self) -> &TenantScope {
             &TenantScope::All
         }

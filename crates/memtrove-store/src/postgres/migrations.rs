@@ -3,15 +3,15 @@
 //! Nodes of two versions may work side by side while a cluster is upgraded. So every step says which is the oldest schema
 //! whose version can still work on it: one that only adds what older versions do not look at leaves that where it was.
 
-use super::connection::Session;
-use super::failure::{Failure, Remedy};
+use super::connection::DatabaseSession;
+use super::failure::{DatabaseFailure, Remedy};
 use super::tx::key_number;
 use crate::StoreError;
 use memtrove_core::legacy_labels;
 use std::time::Duration;
 
 /// A step.
-struct Step {
+struct Migration {
     name: &'static str,
     /// The oldest schema whose version can work on a database that has this step.
     works_with: i64,
@@ -19,18 +19,22 @@ struct Step {
 }
 
 /// Every step, in order. One that has been released is never edited: databases out there have run it.
-const STEPS: &[Step] = &[
-    Step { name: "0001_memtrove", works_with: 1, sql: include_str!("migrations/0001_memtrove.sql") },
-    Step { name: "0002_nodes", works_with: 2, sql: include_str!("migrations/0002_nodes.sql") },
-    Step { name: VECTORS, works_with: 3, sql: include_str!("migrations/0003_vectors.sql") },
-    Step { name: "0004_locators", works_with: 3, sql: include_str!("migrations/0004_locators.sql") },
-    Step { name: "0005_attachments", works_with: 3, sql: include_str!("migrations/0005_attachments.sql") },
+const STEPS: &[Migration] = &[
+    Migration { name: "0001_memtrove", works_with: 1, sql: include_str!("migrations/0001_memtrove.sql") },
+    Migration { name: "0002_nodes", works_with: 2, sql: include_str!("migrations/0002_nodes.sql") },
+    Migration { name: VECTORS, works_with: 3, sql: include_str!("migrations/0003_vectors.sql") },
+    Migration { name: "0004_locators", works_with: 3, sql: include_str!("migrations/0004_locators.sql") },
+    Migration {
+        name: "0005_attachments",
+        works_with: 3,
+        sql: include_str!("migrations/0005_attachments.sql"),
+    },
     // An older version would delete entries and leave what they said before.
-    Step { name: "0006_texts", works_with: 6, sql: include_str!("migrations/0006_texts.sql") },
+    Migration { name: "0006_texts", works_with: 6, sql: include_str!("migrations/0006_texts.sql") },
     // An older version would change what entries say and leave what they are found by.
-    Step { name: "0007_statements", works_with: 7, sql: include_str!("migrations/0007_statements.sql") },
+    Migration { name: "0007_statements", works_with: 7, sql: include_str!("migrations/0007_statements.sql") },
     // An older version names no tenant in part of its work, and would see nothing there.
-    Step {
+    Migration {
         name: "0008_tenants",
         works_with: DENIES_WITHOUT_TENANT,
         sql: include_str!("migrations/0008_tenants.sql"),
@@ -75,12 +79,12 @@ pub struct Schema {
 
 /// Brings the database to this version's schema, on a session that is to be set up anew afterwards: one process at a time, each step in a transaction of its own.
 pub(super) fn migrate(
-    session: &mut Session,
+    session: &mut DatabaseSession,
     volatile: Option<&str>,
     is_alone: bool,
 ) -> Result<(), StoreError> {
     let client = session.client().clone();
-    let failed = |error: tokio_postgres::Error| Failure::from(&error);
+    let failed = |error: tokio_postgres::Error| DatabaseFailure::from(&error);
     let lock = key_number(legacy_labels::POSTGRES_MIGRATION_LOCK);
     let migrated = session.wait_for(PATIENCE, async {
         let schema = volatile.map_or(String::new(), |schema| format!("CREATE SCHEMA IF NOT EXISTS {schema};"));
@@ -100,12 +104,12 @@ pub(super) fn migrate(
             works_with: row.get(1),
         });
         if let Some(refusal) = refusal(schema) {
-            return Err(Failure::new(refusal, Remedy::None));
+            return Err(DatabaseFailure::new(refusal, Remedy::None));
         }
         let works_with = STEPS.iter().skip(schema.number as usize).map(|step| step.works_with).max();
         if !is_alone && schema.number > 0 && works_with.is_some_and(|oldest| oldest > schema.number) {
             let why = "nodes of an older version use the database, and cannot work on the schema of this one: stop them first";
-            return Err(Failure::new(StoreError::Unavailable(why.into()), Remedy::None));
+            return Err(DatabaseFailure::new(StoreError::Unavailable(why.into()), Remedy::None));
         }
         // Nothing is made where it could not be made to the end.
         if STEPS.iter().skip(schema.number as usize).any(|step| step.name == VECTORS) {
@@ -150,12 +154,12 @@ pub fn refusal(schema: Schema) -> Option<StoreError> {
 }
 
 /// Makes the extension that a step needs, where that is allowed; refuses where it is missing or too old.
-async fn need_pgvector(client: &tokio_postgres::Client) -> Result<(), Failure> {
+async fn need_pgvector(client: &tokio_postgres::Client) -> Result<(), DatabaseFailure> {
     const VERSION: &str = "SELECT extversion, string_to_array(extversion, '.')::bigint[] < ARRAY[0, 8]::bigint[] \
                            FROM pg_extension WHERE extname = 'vector'";
-    let refused = |why: String| Failure::new(StoreError::Schema(why), Remedy::None);
+    let refused = |why: String| DatabaseFailure::new(StoreError::Schema(why), Remedy::None);
     if let Err(error) = client.batch_execute("CREATE EXTENSION IF NOT EXISTS vector").await {
-        let failure = Failure::from(&error);
+        let failure = DatabaseFailure::from(&error);
         return Err(match failure.error {
             StoreError::Unavailable(_) => failure,
             other => refused(format!(
@@ -164,7 +168,7 @@ async fn need_pgvector(client: &tokio_postgres::Client) -> Result<(), Failure> {
             )),
         });
     }
-    let found = client.query_one(VERSION, &[]).await.map_err(|error| Failure::from(&error))?;
+    let found = client.query_one(VERSION, &[]).await.map_err(|error| DatabaseFailure::from(&error))?;
     if found.get(1) {
         return Err(refused(format!(
             "pgvector 0.8 or newer is needed, and this database has {}: install the package on the server, and as a superuser \
@@ -175,11 +179,11 @@ async fn need_pgvector(client: &tokio_postgres::Client) -> Result<(), Failure> {
     Ok(())
 }
 
-fn explained(step: &str, error: &tokio_postgres::Error) -> Failure {
-    let failure = Failure::from(error);
+fn explained(step: &str, error: &tokio_postgres::Error) -> DatabaseFailure {
+    let failure = DatabaseFailure::from(error);
     let error = match failure.error {
         StoreError::Unavailable(why) => StoreError::Unavailable(why),
         other => StoreError::Schema(format!("migration {step} failed, nothing of it was kept: {other}")),
     };
-    Failure { error, ..failure }
+    DatabaseFailure { error, ..failure }
 }

@@ -5,11 +5,11 @@
 //! the change feed are the database's ([`feed`], [`follower`]).
 
 pub mod address;
+mod batch;
 pub mod connection;
 mod failure;
 mod feed;
 mod follower;
-mod gathered;
 pub mod inspection;
 mod keys;
 mod migrations;
@@ -25,8 +25,8 @@ mod worker;
 
 use crate::damage::Damage;
 use crate::vault::{self, Vault};
-use crate::{Engine, Health, Job, StoreError, TenantScope, Tx};
-use connection::{Session, waiting};
+use crate::{Engine, Health, QueuedWork, StoreError, TenantScope, Tx};
+use connection::{DatabaseSession, waiting};
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use follower::Follower;
 use keys::BusyKeys;
@@ -90,7 +90,7 @@ impl std::fmt::Debug for PostgresConfig {
 pub fn migrate(config: &PostgresConfig) -> Result<(), StoreError> {
     waiting(|| {
         for schema in [None, Some(VOLATILE_SCHEMA)] {
-            migrations::migrate(&mut Session::connect(config, schema)?, schema, true)?;
+            migrations::migrate(&mut DatabaseSession::connect(config, schema)?, schema, true)?;
         }
         Ok(())
     })?
@@ -104,7 +104,7 @@ pub fn look<T: Send>(
 ) -> Result<T, StoreError> {
     waiting(|| {
         // It may take as long as it takes: an archive of everything is one look.
-        let mut session = Session::connect_patiently(config)?;
+        let mut session = DatabaseSession::connect_patiently(config)?;
         let mut tx = tx::PostgresTx::new(&mut session, &config.vault, &tenants, false);
         let looked = work(&mut tx);
         tx.roll_back();
@@ -112,26 +112,23 @@ pub fn look<T: Send>(
     })?
 }
 
-/// A unit of work in a queue.
-type Work = Box<dyn Job>;
-
 /// What the threads count.
 #[derive(Debug, Default)]
-struct Load {
+struct PoolLoad {
     active: AtomicUsize,
 }
 
 #[derive(Clone)]
 struct WorkerQueues {
-    write: Sender<Work>,
-    read: Sender<Work>,
+    write: Sender<QueuedWork>,
+    read: Sender<QueuedWork>,
 }
 
 /// The engine for many nodes.
 pub struct PostgresEngine {
     config: PostgresConfig,
     connections: usize,
-    load: Arc<Load>,
+    load: Arc<PoolLoad>,
     outage: Arc<Outage>,
     damage: Arc<Damage>,
     keys: Arc<BusyKeys>,
@@ -141,7 +138,7 @@ pub struct PostgresEngine {
     /// Volatile stores tell nobody anything.
     follower: Option<Follower>,
     /// Says that somebody is here, for as long as it is open.
-    _presence: Mutex<Option<Session>>,
+    _presence: Mutex<Option<DatabaseSession>>,
 }
 
 impl PostgresEngine {
@@ -151,7 +148,7 @@ impl PostgresEngine {
     }
 
     fn start(mut config: PostgresConfig, schema: Option<&'static str>) -> Result<Self, StoreError> {
-        let mut first = Session::connect(&config, schema)?;
+        let mut first = DatabaseSession::connect(&config, schema)?;
         let (presence, is_first) = match schema {
             None => presence::admit(&config).map(|(session, is_first)| (Some(session), is_first))?,
             Some(_) => (None, true),
@@ -185,19 +182,19 @@ impl PostgresEngine {
         };
         // From here on an early return drops the engine, which ends the threads that have started.
         let writers = engine.connections.div_ceil(2);
-        let crew = |role| {
-            let bell = engine.follower.as_ref().map(Follower::bell);
+        let pool = |role| {
+            let notifier = engine.follower.as_ref().map(Follower::notifier);
             let condition = (engine.outage.clone(), engine.damage.clone());
             Arc::new(WorkerPool::new(
                 role,
                 engine.config.clone(),
                 schema,
-                bell,
+                notifier,
                 condition,
                 engine.keys.clone(),
             ))
         };
-        let (writing, reading) = (crew(WorkerRole::Writer), crew(WorkerRole::Reader));
+        let (writing, reading) = (pool(WorkerRole::Writer), pool(WorkerRole::Reader));
         engine.add_thread(&writing, &writes, Some(first))?;
         for _ in 1..writers {
             engine.add_thread(&writing, &writes, None)?;
@@ -212,13 +209,13 @@ impl PostgresEngine {
     /// A thread connects when it has something to do.
     fn add_thread(
         &self,
-        crew: &Arc<WorkerPool>,
-        queue: &Receiver<Work>,
-        session: Option<Session>,
+        pool: &Arc<WorkerPool>,
+        queue: &Receiver<QueuedWork>,
+        session: Option<DatabaseSession>,
     ) -> Result<(), StoreError> {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         let name = format!("memtrove-pg-{}", threads.len());
-        let mut worker = Worker::new(crew.clone(), session);
+        let mut worker = Worker::new(pool.clone(), session);
         let (queue, load) = (queue.clone(), Arc::clone(&self.load));
         let thread = std::thread::Builder::new().name(name.clone()).spawn(move || worker.work(&queue, &load));
         let thread = thread
@@ -227,7 +224,7 @@ impl PostgresEngine {
         Ok(())
     }
 
-    fn queue(&self, job: Work, choose: impl FnOnce(&WorkerQueues) -> &Sender<Work>) {
+    fn queue(&self, job: QueuedWork, choose: impl FnOnce(&WorkerQueues) -> &Sender<QueuedWork>) {
         let queues = self.queues.read().unwrap_or_else(PoisonError::into_inner);
         let queued = match queues.as_ref() {
             Some(queues) => choose(queues).try_send(job),
@@ -244,11 +241,11 @@ impl PostgresEngine {
 }
 
 impl Engine for PostgresEngine {
-    fn read(&self, job: Box<dyn Job>) {
+    fn read(&self, job: QueuedWork) {
         self.queue(job, |queues| &queues.read);
     }
 
-    fn write(&self, job: Box<dyn Job>) {
+    fn write(&self, job: QueuedWork) {
         self.queue(job, |queues| &queues.write);
     }
 

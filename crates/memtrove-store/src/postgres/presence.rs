@@ -1,7 +1,7 @@
 //! Who may use a database at the same time: any number of nodes, or one process that changes what all content is sealed with.
 
-use super::connection::Session;
-use super::failure::Failure;
+use super::connection::DatabaseSession;
+use super::failure::DatabaseFailure;
 use super::tx::key_number;
 use super::{PostgresConfig, VOLATILE_SCHEMA};
 use crate::StoreError;
@@ -16,8 +16,8 @@ pub(super) fn key() -> i64 {
 /// session is open.
 ///
 /// What need not outlive the processes that use a database goes when the first of them comes: nobody is there to miss it.
-pub(super) fn admit(config: &PostgresConfig) -> Result<(Session, bool), StoreError> {
-    let mut session = Session::connect(config, None)?;
+pub(super) fn admit(config: &PostgresConfig) -> Result<(DatabaseSession, bool), StoreError> {
+    let mut session = DatabaseSession::connect(config, None)?;
     let is_first = ask(&mut session, "SELECT pg_try_advisory_lock($1)")?;
     if is_first {
         forget_volatile(&mut session)?;
@@ -38,7 +38,7 @@ pub(super) fn admit(config: &PostgresConfig) -> Result<(Session, bool), StoreErr
 }
 
 /// Makes a session of a node present, unless somebody must be alone.
-pub(super) fn join(session: &mut Session) -> Result<(), StoreError> {
+pub(super) fn join(session: &mut DatabaseSession) -> Result<(), StoreError> {
     match ask(session, "SELECT pg_try_advisory_lock_shared($1)")? {
         true => Ok(()),
         false => Err(refusal("its keys are being rotated")),
@@ -49,31 +49,33 @@ fn refusal(why: &str) -> StoreError {
     StoreError::Unavailable(format!("the database cannot be opened: {why}"))
 }
 
-fn ask(session: &mut Session, question: &'static str) -> Result<bool, StoreError> {
+fn ask(session: &mut DatabaseSession, question: &'static str) -> Result<bool, StoreError> {
     let client = session.client().clone();
     let asked = session.wait(async {
         client
             .query_one(question, &[&key()])
             .await
             .map(|row| row.get(0))
-            .map_err(|error| Failure::from(&error))
+            .map_err(|error| DatabaseFailure::from(&error))
     });
     asked.map_err(|failure| failure.error)
 }
 
 /// Empties the tables of the volatile twin, if it was ever there.
-fn forget_volatile(session: &mut Session) -> Result<(), StoreError> {
+fn forget_volatile(session: &mut DatabaseSession) -> Result<(), StoreError> {
     let client = session.client().clone();
     let tables = "SELECT string_agg(format('%I.%I', schemaname, tablename), ', ') FROM pg_tables \
                   WHERE schemaname = $1 AND tablename <> 'schema_steps'";
     let emptied = session.wait(async {
-        let row =
-            client.query_one(tables, &[&VOLATILE_SCHEMA]).await.map_err(|error| Failure::from(&error))?;
+        let row = client
+            .query_one(tables, &[&VOLATILE_SCHEMA])
+            .await
+            .map_err(|error| DatabaseFailure::from(&error))?;
         match row.get::<_, Option<String>>(0) {
             Some(tables) => client.batch_execute(&format!("TRUNCATE {tables}")).await,
             None => Ok(()),
         }
-        .map_err(|error| Failure::from(&error))
+        .map_err(|error| DatabaseFailure::from(&error))
     });
     emptied.map_err(|failure| failure.error)
 }

@@ -1,7 +1,7 @@
 //! Writing a database anew, so that nothing is left in it of what was deleted or replaced.
 
-use super::connection::Session;
-use super::failure::Failure;
+use super::connection::DatabaseSession;
+use super::failure::DatabaseFailure;
 use super::{PostgresConfig, waiting};
 use crate::StoreError;
 use std::time::Duration;
@@ -22,10 +22,10 @@ pub fn rewrite(config: &PostgresConfig) -> Result<(), StoreError> {
 }
 
 fn rewrite_here(config: &PostgresConfig) -> Result<(), StoreError> {
-    let mut session = Session::connect(config, None)?;
+    let mut session = DatabaseSession::connect(config, None)?;
     let client = session.client().clone();
     let rewritten = session.wait(async {
-        let failed = |error: Error| Failure::from(&error);
+        let failed = |error: Error| DatabaseFailure::from(&error);
         for row in client.query(TABLES, &[]).await.map_err(failed)? {
             let table: String = row.try_get(0).map_err(failed)?;
             client.batch_execute(&format!("VACUUM (FULL) {table}")).await.map_err(failed)?;

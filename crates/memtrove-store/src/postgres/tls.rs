@@ -1,6 +1,6 @@
 //! TLS to the database: whom we take for it.
 
-use super::address::{Address, Root, Tls};
+use super::address::{DatabaseUrl, Root, Tls};
 use crate::StoreError;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The connector for an address; `ca` are the certificates that the configuration trusts.
-pub(super) fn tls(address: &Address, ca: Option<&Path>) -> Result<ClientConfig, StoreError> {
+pub(super) fn tls(address: &DatabaseUrl, ca: Option<&Path>) -> Result<ClientConfig, StoreError> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let ca = match address.root() {
         Some(Root::File(path)) => Some(path.as_path()),

@@ -1,8 +1,8 @@
 //! The port's transaction on one connection.
 
-use super::connection::Session;
-use super::failure::{Failure, Remedy};
-use super::gathered::Gathered;
+use super::batch::StatementBatch;
+use super::connection::DatabaseSession;
+use super::failure::{DatabaseFailure, Remedy};
 use super::keys::BusyKeys;
 use super::row::{Parameter, PostgresRow, type_of};
 use super::{feed, text};
@@ -33,7 +33,7 @@ const ONLY_READS: &str = "a unit of work that only reads tried to write";
 
 /// A unit of work on a connection. Nothing is sent before its first statement.
 pub(super) struct PostgresTx<'s> {
-    session: &'s mut Session,
+    session: &'s mut DatabaseSession,
     vault: &'s Arc<Vault>,
     writable: bool,
     begun: bool,
@@ -50,26 +50,26 @@ pub(super) struct PostgresTx<'s> {
     /// Whose rows the policies let it see.
     tenants: &'s TenantScope,
     /// Why a statement failed: nothing more runs then.
-    failed: Option<Failure>,
+    failed: Option<DatabaseFailure>,
     /// Whether the feed has something to be numbered.
-    told: bool,
+    has_changes: bool,
     /// Statements that are to be sent as one; `None` if they are to be sent as they come.
-    gathered: Option<Gathered>,
+    batch: Option<StatementBatch>,
 }
 
 /// How a commit ended.
 pub(super) enum Committed {
     /// It is durable. The feed has something new, or not.
-    Yes { told: bool },
+    Yes { has_changes: bool },
     /// Nothing was written.
-    No(Failure),
+    No(DatabaseFailure),
     /// The connection was lost on the way.
     Unknown,
 }
 
 impl<'s> PostgresTx<'s> {
     pub(super) fn new(
-        session: &'s mut Session,
+        session: &'s mut DatabaseSession,
         vault: &'s Arc<Vault>,
         tenants: &'s TenantScope,
         writable: bool,
@@ -86,8 +86,8 @@ impl<'s> PostgresTx<'s> {
             waited: false,
             tenants,
             failed: None,
-            told: false,
-            gathered: None,
+            has_changes: false,
+            batch: None,
         }
     }
 
@@ -103,7 +103,7 @@ impl<'s> PostgresTx<'s> {
     }
 
     /// Why a statement failed, if one did.
-    pub(super) fn failure(&mut self) -> Option<Failure> {
+    pub(super) fn failure(&mut self) -> Option<DatabaseFailure> {
         self.failed.take()
     }
 
@@ -111,16 +111,18 @@ impl<'s> PostgresTx<'s> {
     pub(super) fn commit(mut self) -> Committed {
         if !self.begun {
             self.release();
-            return Committed::Yes { told: false };
+            return Committed::Yes { has_changes: false };
         }
         if !self.writable {
             self.control("COMMIT");
             self.session.flush();
-            return Committed::Yes { told: false };
+            return Committed::Yes { has_changes: false };
         }
-        if self.send_gathered().is_err() {
-            let failure =
-                self.failed.take().unwrap_or_else(|| Failure::broken("a statement could not be sent"));
+        if self.send_batch().is_err() {
+            let failure = self
+                .failed
+                .take()
+                .unwrap_or_else(|| DatabaseFailure::broken("a statement could not be sent"));
             self.roll_back();
             return Committed::No(failure);
         }
@@ -135,7 +137,7 @@ impl<'s> PostgresTx<'s> {
         self.end("COMMIT");
         let ended = self.session.wait(async { Ok(()) });
         match ended {
-            Ok(()) => Committed::Yes { told: self.told },
+            Ok(()) => Committed::Yes { has_changes: self.has_changes },
             Err(failure) if failure.remedy == Remedy::Reconnect && !failure.is_answer => Committed::Unknown,
             Err(failure) => Committed::No(failure),
         }
@@ -143,7 +145,7 @@ impl<'s> PostgresTx<'s> {
 
     /// Undoes what was written.
     pub(super) fn roll_back(mut self) {
-        self.gathered = None;
+        self.batch = None;
         if self.begun {
             self.end("ROLLBACK");
             // What failed before is known.
@@ -174,15 +176,15 @@ impl<'s> PostgresTx<'s> {
 
     /// What every statement but a posted one begins with.
     fn begin(&mut self) -> Result<(), StoreError> {
-        self.send_gathered()?;
+        self.send_batch()?;
         self.begin_transaction()
     }
 
-    fn send_gathered(&mut self) -> Result<(), StoreError> {
-        let Some(gathered) = self.gathered.take().filter(|gathered| !gathered.is_empty()) else {
+    fn send_batch(&mut self) -> Result<(), StoreError> {
+        let Some(batch) = self.batch.take().filter(|batch| !batch.is_empty()) else {
             return Ok(());
         };
-        let (sql, types, parameters) = gathered.joined();
+        let (sql, types, parameters) = batch.joined();
         let statement = self.session.statement(&sql, &types).map_err(|failure| self.fail(failure))?;
         let client = self.session.client().clone();
         self.session.post(async move { client.execute_raw(&statement, parameters).await.map(drop) });
@@ -212,9 +214,9 @@ impl<'s> PostgresTx<'s> {
         Err(StoreError::Broken(ONLY_READS.into()))
     }
 
-    fn fail(&mut self, mut failure: Failure) -> StoreError {
+    fn fail(&mut self, mut failure: DatabaseFailure) -> StoreError {
         if failure.is_read_only && !self.writable {
-            failure = Failure::broken(ONLY_READS);
+            failure = DatabaseFailure::broken(ONLY_READS);
         }
         let error = failure.error.clone();
         self.failed.get_or_insert(failure);
@@ -270,7 +272,7 @@ pub fn set_every_tenant() -> String {
 
 /// Runs work of the engine itself in a transaction of its own, again where another came first.
 pub(super) fn alone(
-    session: &mut Session,
+    session: &mut DatabaseSession,
     vault: &Arc<Vault>,
     work: impl Fn(&mut dyn Tx) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
@@ -330,8 +332,8 @@ impl Tx for PostgresTx<'_> {
         let ran = self.session.wait(async {
             sent.as_mut().await;
             match sent.as_mut().take_output() {
-                Some(ran) => ran.map_err(|error| Failure::from(&error)),
-                None => Err(Failure::broken("a statement has no answer")),
+                Some(ran) => ran.map_err(|error| DatabaseFailure::from(&error)),
+                None => Err(DatabaseFailure::broken("a statement has no answer")),
             }
         });
         ran.map_err(|failure| self.fail(failure))
@@ -339,18 +341,18 @@ impl Tx for PostgresTx<'_> {
 
     fn post(&mut self, sql: &str, params: &[Value<'_>]) -> Result<(), StoreError> {
         self.writing()?;
-        match &mut self.gathered {
-            Some(gathered) if gathered.takes(sql) => {
-                gathered.add(sql, params);
+        match &mut self.batch {
+            Some(batch) if batch.takes(sql) => {
+                batch.add(sql, params);
                 self.begin_transaction()
             }
             _ => self.send(sql, params),
         }
     }
 
-    fn gather(&mut self) {
-        if self.writable && self.gathered.is_none() {
-            self.gathered = Some(Gathered::default());
+    fn begin_batch(&mut self) {
+        if self.writable && self.batch.is_none() {
+            self.batch = Some(StatementBatch::default());
         }
     }
 
@@ -383,12 +385,14 @@ impl Tx for PostgresTx<'_> {
                 Some(answer) => Poll::Ready(answer),
                 None => sent.as_mut().poll(cx),
             });
-            let mut rows = pin!(answer.await.map_err(|error| Failure::from(&error))?);
-            while let Some(row) = rows.try_next().await.map_err(|error| Failure::from(&error))? {
+            let mut rows = pin!(answer.await.map_err(|error| DatabaseFailure::from(&error))?);
+            while let Some(row) = rows.try_next().await.map_err(|error| DatabaseFailure::from(&error))? {
                 match each(&PostgresRow(row)) {
                     Ok(ControlFlow::Continue(())) => {}
                     Ok(ControlFlow::Break(())) if reads_on => {
-                        while rows.try_next().await.map_err(|error| Failure::from(&error))?.is_some() {}
+                        while rows.try_next().await.map_err(|error| DatabaseFailure::from(&error))?.is_some()
+                        {
+                        }
                         break;
                     }
                     Ok(ControlFlow::Break(())) => break,
@@ -406,7 +410,7 @@ impl Tx for PostgresTx<'_> {
         if let Some(keys) = self.keys.filter(|_| !self.own.contains(&number)) {
             if !keys.take(number) {
                 self.wanted = Some(number);
-                return Err(self.fail(Failure::new(StoreError::Overloaded, Remedy::WaitForKey)));
+                return Err(self.fail(DatabaseFailure::new(StoreError::Overloaded, Remedy::WaitForKey)));
             }
             self.own.push(number);
         }
@@ -424,7 +428,7 @@ impl Tx for PostgresTx<'_> {
 
     fn record_change(&mut self, change: &FeedEntry<'_>) -> Result<Recorded, StoreError> {
         self.writing()?;
-        self.told = true;
+        self.has_changes = true;
         feed::record(self, change)
     }
 

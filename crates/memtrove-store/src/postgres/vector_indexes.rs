@@ -2,7 +2,7 @@
 
 use super::PostgresConfig;
 use super::connection::{connect, runtime};
-use super::failure::Failure;
+use super::failure::DatabaseFailure;
 use super::tx::key_number;
 use crate::{Row, StoreError, Tx, TxExt};
 use memtrove_core::legacy_labels;
@@ -58,7 +58,7 @@ pub(super) fn keep(config: &PostgresConfig, wanted: &[(i64, i64)]) -> Result<boo
         let kept = reconcile(&client, wanted).await;
         drop(client);
         connection.abort();
-        kept.map_err(|error| Failure::from(&error).error)
+        kept.map_err(|error| DatabaseFailure::from(&error).error)
     })
 }
 

@@ -1,13 +1,13 @@
 //! A thread of the pool: runs units of work on its connection, again where that helps.
 
-use super::connection::Session;
-use super::failure::{Failure, Remedy};
+use super::connection::DatabaseSession;
+use super::failure::{DatabaseFailure, Remedy};
 use super::follower::CommitNotifier;
 use super::keys::{BusyKeys, WaitingWork};
 use super::tx::{Committed, PostgresTx};
-use super::{Load, PostgresConfig, Work, presence};
-use crate::StoreError;
+use super::{PoolLoad, PostgresConfig, presence};
 use crate::damage::Damage;
+use crate::{QueuedWork, StoreError};
 use crossbeam_channel::{Receiver, RecvError, Sender, select, unbounded};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -65,14 +65,14 @@ pub(super) struct WorkerPool {
     role: WorkerRole,
     config: PostgresConfig,
     schema: Option<&'static str>,
-    bell: Option<CommitNotifier>,
+    notifier: Option<CommitNotifier>,
     outage: Arc<Outage>,
     damage: Arc<Damage>,
     keys: Arc<BusyKeys>,
     /// How many have a connection.
     connected: AtomicUsize,
     /// Work that one without a connection hands over to those with one.
-    orphans: (Sender<Work>, Receiver<Work>),
+    orphans: (Sender<QueuedWork>, Receiver<QueuedWork>),
 }
 
 impl WorkerPool {
@@ -80,7 +80,7 @@ impl WorkerPool {
         role: WorkerRole,
         config: PostgresConfig,
         schema: Option<&'static str>,
-        bell: Option<CommitNotifier>,
+        notifier: Option<CommitNotifier>,
         (outage, damage): (Arc<Outage>, Arc<Damage>),
         keys: Arc<BusyKeys>,
     ) -> Self {
@@ -88,7 +88,7 @@ impl WorkerPool {
             role,
             config,
             schema,
-            bell,
+            notifier,
             outage,
             damage,
             keys,
@@ -99,8 +99,8 @@ impl WorkerPool {
 }
 
 pub(super) struct Worker {
-    crew: Arc<WorkerPool>,
-    session: Option<Session>,
+    pool: Arc<WorkerPool>,
+    session: Option<DatabaseSession>,
     /// When connecting was given up last, and why.
     refused: Option<(Instant, StoreError)>,
 }
@@ -108,18 +108,18 @@ pub(super) struct Worker {
 /// What became of one run.
 enum RunOutcome {
     Done(Result<(), StoreError>),
-    Again(Failure),
+    Again(DatabaseFailure),
 }
 
 impl Worker {
-    pub(super) fn new(crew: Arc<WorkerPool>, session: Option<Session>) -> Self {
-        crew.connected.fetch_add(usize::from(session.is_some()), Ordering::Relaxed);
-        Self { crew, session, refused: None }
+    pub(super) fn new(pool: Arc<WorkerPool>, session: Option<DatabaseSession>) -> Self {
+        pool.connected.fetch_add(usize::from(session.is_some()), Ordering::Relaxed);
+        Self { pool, session, refused: None }
     }
 
     /// Works until every sender is gone and the queue is empty.
-    pub(super) fn work(&mut self, queue: &Receiver<Work>, load: &Load) {
-        let orphans = self.crew.orphans.1.clone();
+    pub(super) fn work(&mut self, queue: &Receiver<QueuedWork>, load: &PoolLoad) {
+        let orphans = self.pool.orphans.1.clone();
         loop {
             let job = select! {
                 recv(orphans) -> job => job,
@@ -128,9 +128,9 @@ impl Worker {
             let Ok(job) = job else { break };
             load.active.fetch_add(1, Ordering::Relaxed);
             let connected = self.connect().is_ok();
-            if !connected && self.crew.connected.load(Ordering::Relaxed) > 0 {
+            if !connected && self.pool.connected.load(Ordering::Relaxed) > 0 {
                 // The database has no room for another connection; those that there are do the work.
-                let _ = self.crew.orphans.0.send(job);
+                let _ = self.pool.orphans.0.send(job);
                 load.active.fetch_sub(1, Ordering::Relaxed);
                 std::thread::sleep(REST);
                 continue;
@@ -143,22 +143,22 @@ impl Worker {
 
     fn disconnect(&mut self) {
         if self.session.take().is_some() {
-            self.crew.connected.fetch_sub(1, Ordering::Relaxed);
+            self.pool.connected.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
     /// Runs a unit of work to its end and answers it, and then those that waited for a key it held.
-    pub(super) fn run(&mut self, job: Work) {
+    pub(super) fn run(&mut self, job: QueuedWork) {
         let mut next = VecDeque::from([(job, None)]);
         while let Some((job, promised)) = next.pop_front() {
             for key in self.run_one(job, promised) {
-                next.extend(self.crew.keys.give_back(key).map(|job| (job, Some(key))));
+                next.extend(self.pool.keys.give_back(key).map(|job| (job, Some(key))));
             }
         }
     }
 
     /// Runs one; answers the keys that are to be given back.
-    fn run_one(&mut self, mut job: Work, mut promised: Option<i64>) -> Vec<i64> {
+    fn run_one(&mut self, mut job: QueuedWork, mut promised: Option<i64>) -> Vec<i64> {
         let (mut tries, mut rare, mut pause, started) = (0, 0, FIRST_PAUSE, Instant::now());
         let mut lost = None;
         let mut own = Vec::new();
@@ -199,7 +199,7 @@ impl Worker {
                 }
                 Remedy::WaitForKey => {
                     // Whoever holds it may want one of ours.
-                    match self.crew.keys.wait(wanted.unwrap_or_default(), job, self.crew.config.queue) {
+                    match self.pool.keys.wait(wanted.unwrap_or_default(), job, self.pool.config.queue) {
                         WaitingWork::Aside => return own,
                         WaitingWork::NoNeed(again) => job = again,
                         WaitingWork::NoRoom(refused) => {
@@ -213,7 +213,7 @@ impl Worker {
         };
         if outcome.as_ref().is_err_and(|error| matches!(error, StoreError::Overloaded)) {
             // Somebody elsewhere does not give the key back. Those who waited behind this one have waited for long enough.
-            let behind = own.iter().flat_map(|key| self.crew.keys.take_waiting(*key));
+            let behind = own.iter().flat_map(|key| self.pool.keys.take_waiting(*key));
             behind.for_each(|job| job.finish(Err(StoreError::Overloaded)));
         }
         job.finish(outcome);
@@ -222,13 +222,18 @@ impl Worker {
 
     /// Runs it once, with the keys of this process that it has; those that it took are among them afterwards. Also answers the
     /// one it could not have.
-    fn attempt(&mut self, job: &mut Work, own: &mut Vec<i64>) -> (RunOutcome, Option<i64>) {
+    fn attempt(&mut self, job: &mut QueuedWork, own: &mut Vec<i64>) -> (RunOutcome, Option<i64>) {
         let mut wanted = None;
         let ran = self.attempt_with(job, own, &mut wanted);
         (ran, wanted)
     }
 
-    fn attempt_with(&mut self, job: &mut Work, own: &mut Vec<i64>, wanted: &mut Option<i64>) -> RunOutcome {
+    fn attempt_with(
+        &mut self,
+        job: &mut QueuedWork,
+        own: &mut Vec<i64>,
+        wanted: &mut Option<i64>,
+    ) -> RunOutcome {
         if let Err(failure) = self.connect() {
             return if failure.remedy == Remedy::None {
                 RunOutcome::Done(Err(failure.error))
@@ -239,9 +244,9 @@ impl Worker {
         let Some(session) = &mut self.session else {
             return RunOutcome::Done(Err(StoreError::Broken("a connection is not there".into())));
         };
-        let keys = Arc::clone(&self.crew.keys);
-        let (tenants, writable) = (job.tenants().clone(), self.crew.role == WorkerRole::Writer);
-        let mut tx = PostgresTx::new(session, &self.crew.config.vault, &tenants, writable)
+        let keys = Arc::clone(&self.pool.keys);
+        let (tenants, writable) = (job.tenants().clone(), self.pool.role == WorkerRole::Writer);
+        let mut tx = PostgresTx::new(session, &self.pool.config.vault, &tenants, writable)
             .with_keys(&keys, std::mem::take(own));
         let ran = catch_unwind(AssertUnwindSafe(|| job.run(&mut tx)));
         (*own, *wanted) = tx.take_keys();
@@ -259,9 +264,9 @@ impl Worker {
             return RunOutcome::Done(Ok(()));
         }
         match tx.commit() {
-            Committed::Yes { told } => {
-                if let Some(bell) = self.crew.bell.as_ref().filter(|_| told) {
-                    bell.ring();
+            Committed::Yes { has_changes } => {
+                if let Some(notifier) = self.pool.notifier.as_ref().filter(|_| has_changes) {
+                    notifier.notify();
                 }
                 RunOutcome::Done(Ok(()))
             }
@@ -284,9 +289,9 @@ impl Worker {
         }
     }
 
-    fn failed(&mut self, failure: Failure) -> RunOutcome {
+    fn failed(&mut self, failure: DatabaseFailure) -> RunOutcome {
         if let StoreError::Damaged(what) = &failure.error {
-            self.crew.damage.found(what);
+            self.pool.damage.found(what);
         }
         match failure.remedy {
             Remedy::None => RunOutcome::Done(Err(failure.error)),
@@ -298,35 +303,36 @@ impl Worker {
         }
     }
 
-    fn connect(&mut self) -> Result<(), Failure> {
-        if self.session.as_mut().is_some_and(Session::is_open) {
+    fn connect(&mut self) -> Result<(), DatabaseFailure> {
+        if self.session.as_mut().is_some_and(DatabaseSession::is_open) {
             return Ok(());
         }
         self.disconnect();
         if let Some((at, error)) = &self.refused
             && at.elapsed() < REST
-            && self.crew.outage.is_on()
+            && self.pool.outage.is_on()
         {
-            return Err(Failure::new(error.clone(), Remedy::None));
+            return Err(DatabaseFailure::new(error.clone(), Remedy::None));
         }
-        let connected = Session::connect(&self.crew.config, self.crew.schema).and_then(|mut session| {
-            // What it seals must be what everybody seals with.
-            if self.crew.schema.is_none() && !self.crew.config.vault.is_rotating() {
-                presence::join(&mut session)?;
-            }
-            Ok(session)
-        });
+        let connected =
+            DatabaseSession::connect(&self.pool.config, self.pool.schema).and_then(|mut session| {
+                // What it seals must be what everybody seals with.
+                if self.pool.schema.is_none() && !self.pool.config.vault.is_rotating() {
+                    presence::join(&mut session)?;
+                }
+                Ok(session)
+            });
         match connected {
             Ok(session) => {
                 metrics::counter!("memory_store_connections_total").increment(1);
-                self.crew.outage.ended();
+                self.pool.outage.ended();
                 self.session = Some(session);
-                self.crew.connected.fetch_add(1, Ordering::Relaxed);
+                self.pool.connected.fetch_add(1, Ordering::Relaxed);
                 Ok(())
             }
             Err(error) => {
-                self.crew.outage.began(&error);
-                Err(Failure::new(error, Remedy::Reconnect))
+                self.pool.outage.began(&error);
+                Err(DatabaseFailure::new(error, Remedy::Reconnect))
             }
         }
     }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// What a look at a database finds.
 #[derive(Debug)]
-pub struct Inspection {
+pub struct SqliteInspection {
     /// The number of its schema.
     pub schema: i64,
     /// Whether its content can be read with the vault; an error is what a start would be refused with. `None` if the schema
@@ -21,7 +21,7 @@ pub struct Inspection {
 }
 
 /// Looks at a database, which may be in use. Nothing is changed, upgraded or made.
-pub fn inspect(database: &Path, vault: Vault) -> Result<Inspection, StoreError> {
+pub fn inspect(database: &Path, vault: Vault) -> Result<SqliteInspection, StoreError> {
     let place = DatabaseFile::new(database.to_owned());
     let failed = |error: rusqlite::Error| place.error(&error);
     let connection = open_to_look(&place).map_err(failed)?;
@@ -30,7 +30,7 @@ pub fn inspect(database: &Path, vault: Vault) -> Result<Inspection, StoreError> 
         let mut tx = SqliteTx::new(&connection, place.clone(), Arc::new(vault), false);
         tx.control("BEGIN").and_then(|()| vault::check(&mut tx))
     });
-    Ok(Inspection { schema, readable })
+    Ok(SqliteInspection { schema, readable })
 }
 
 /// Reads from a database of this version's schema, which may be in use. Nothing is changed or made.

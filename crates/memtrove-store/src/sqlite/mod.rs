@@ -20,12 +20,12 @@ mod volatile;
 mod writer;
 
 use crate::vault::{self, Vault};
-use crate::{Engine, Health, Job, StoreError};
+use crate::{Engine, Health, QueuedWork, StoreError};
 use checkpoint::{Log, LogKeeper};
 use connection::ConnectionRole;
 use crossbeam_channel::{Sender, TrySendError, bounded};
 use failure::DatabaseFile;
-pub use inspection::{Inspection, Soundness, check, inspect, look};
+pub use inspection::{Soundness, SqliteInspection, check, inspect, look};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -67,21 +67,18 @@ impl Default for SqliteConfig {
     }
 }
 
-/// A unit of work in a queue.
-type Work = Box<dyn Job>;
-
 /// Where it goes whether the log was emptied.
 type Reply = oneshot::Sender<Result<bool, StoreError>>;
 
 /// What the writer does, one after the other.
 enum Order {
-    Run(Work),
+    Run(QueuedWork),
     EmptyLog(Reply),
 }
 
 /// What the threads count.
 #[derive(Debug, Default)]
-struct Load {
+struct ThreadLoad {
     active: AtomicUsize,
     commits: AtomicU64,
 }
@@ -89,7 +86,7 @@ struct Load {
 #[derive(Clone)]
 struct ThreadQueues {
     write: Sender<Order>,
-    read: Sender<Work>,
+    read: Sender<QueuedWork>,
 }
 
 #[derive(Default)]
@@ -105,7 +102,7 @@ const OLDEST_SQLITE: i32 = 3_051_003;
 pub struct SqliteEngine {
     place: DatabaseFile,
     readers: usize,
-    load: Arc<Load>,
+    load: Arc<ThreadLoad>,
     /// `None` once the engine is closed.
     queues: RwLock<Option<ThreadQueues>>,
     threads: Mutex<Threads>,
@@ -136,7 +133,7 @@ impl SqliteEngine {
             .map(|_| connection::open(&place, ConnectionRole::Reader))
             .collect::<Result<Vec<_>, _>>()?;
 
-        let load = Arc::new(Load::default());
+        let load = Arc::new(ThreadLoad::default());
         let log = Arc::new(Log::default());
         let (pass, passes) = bounded(1);
         let (write, writes) = bounded(config.write_queue.max(1));
@@ -216,13 +213,13 @@ impl SqliteEngine {
 }
 
 impl Engine for SqliteEngine {
-    fn read(&self, job: Box<dyn Job>) {
+    fn read(&self, job: QueuedWork) {
         if let Err((job, why)) = self.queue(job, |queues| &queues.read) {
             job.finish(Err(why));
         }
     }
 
-    fn write(&self, job: Box<dyn Job>) {
+    fn write(&self, job: QueuedWork) {
         self.order(Order::Run(job));
     }
 

@@ -1,13 +1,13 @@
 //! The threads that read, each on a connection and snapshots of its own.
 
+use super::ThreadLoad;
 use super::tx::{SqliteTx, WorkOutcome};
-use super::{Load, Work};
-use crate::StoreError;
+use crate::{QueuedWork, StoreError};
 use crossbeam_channel::Receiver;
 use std::sync::atomic::Ordering;
 
 /// Works until every sender is gone and the queue is empty.
-pub(super) fn run(mut tx: SqliteTx<'_>, queue: &Receiver<Work>, load: &Load) {
+pub(super) fn run(mut tx: SqliteTx<'_>, queue: &Receiver<QueuedWork>, load: &ThreadLoad) {
     while let Ok(mut job) = queue.recv() {
         load.active.fetch_add(1, Ordering::Relaxed);
         let outcome = unit(&mut tx, &mut job);
@@ -17,7 +17,7 @@ pub(super) fn run(mut tx: SqliteTx<'_>, queue: &Receiver<Work>, load: &Load) {
 }
 
 /// Runs one unit of work on one snapshot, which begins with its first query.
-fn unit(tx: &mut SqliteTx<'_>, job: &mut Work) -> Result<(), StoreError> {
+fn unit(tx: &mut SqliteTx<'_>, job: &mut QueuedWork) -> Result<(), StoreError> {
     tx.control("BEGIN DEFERRED")?;
     let ran = tx.run(job.as_mut());
     // The snapshot must go whatever happened: it keeps the log from being started over.

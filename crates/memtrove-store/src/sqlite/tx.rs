@@ -9,8 +9,8 @@ use super::text::{self, TextChange};
 use crate::port::EachRow;
 use crate::vault::Vault;
 use crate::{
-    Compaction, FeedEntry, Job, Lock, Recorded, Row, StalePages, StoreError, TextDocument, TextHit,
-    TextQuery, Tx, TxExt, Value,
+    Compaction, FeedEntry, Lock, Recorded, Row, StalePages, StoreError, TextDocument, TextHit, TextQuery, Tx,
+    TxExt, UnitOfWork, Value,
 };
 use rusqlite::types::{ToSql, ToSqlOutput, Value as SqliteValue, ValueRef};
 use rusqlite::{Connection, Statement};
@@ -84,7 +84,7 @@ impl<'c> SqliteTx<'c> {
     }
 
     /// Runs a job's closure, whatever it does.
-    pub(super) fn run(&mut self, job: &mut dyn Job) -> WorkOutcome {
+    pub(super) fn run(&mut self, job: &mut dyn UnitOfWork) -> WorkOutcome {
         self.failed = None;
         match catch_unwind(AssertUnwindSafe(|| job.run(self))) {
             Ok(kept) => match self.failed.take() {

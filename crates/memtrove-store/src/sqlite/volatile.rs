@@ -2,9 +2,9 @@
 
 use super::failure::DatabaseFile;
 use super::tx::{SqliteTx, WorkOutcome};
-use super::{Load, Work, connection, join, migrations, spawn};
+use super::{ThreadLoad, connection, join, migrations, spawn};
 use crate::vault::{self, Vault};
-use crate::{Engine, Health, Job, StoreError};
+use crate::{Engine, Health, QueuedWork, StoreError};
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -17,9 +17,9 @@ const QUEUE: usize = 4096;
 
 /// A database in memory.
 pub struct VolatileEngine {
-    load: Arc<Load>,
+    load: Arc<ThreadLoad>,
     /// `None` once the engine is closed.
-    queue: RwLock<Option<Sender<Work>>>,
+    queue: RwLock<Option<Sender<QueuedWork>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -32,7 +32,7 @@ impl VolatileEngine {
         let vault = Arc::new(Vault::plain());
         SqliteTx::new(&connection, place.clone(), Arc::clone(&vault), true).alone(vault::admit)?;
         let (queue, jobs) = bounded(QUEUE);
-        let load = Arc::new(Load::default());
+        let load = Arc::new(ThreadLoad::default());
         let counted = Arc::clone(&load);
         let thread = spawn("memtrove-volatile", move || {
             run(SqliteTx::new(&connection, place, vault, true), &jobs, &counted);
@@ -40,7 +40,7 @@ impl VolatileEngine {
         Ok(Self { load, queue: RwLock::new(Some(queue)), thread: Mutex::new(Some(thread)) })
     }
 
-    fn queue(&self, job: Work) {
+    fn queue(&self, job: QueuedWork) {
         let queue = self.queue.read().unwrap_or_else(PoisonError::into_inner);
         let refused = match queue.as_ref().map(|queue| queue.try_send(job)) {
             None | Some(Ok(())) => return,
@@ -56,7 +56,7 @@ impl VolatileEngine {
 }
 
 /// Works until every sender is gone and the queue is empty: a transaction per unit of work, which costs nothing here.
-fn run(mut tx: SqliteTx<'_>, jobs: &Receiver<Work>, load: &Load) {
+fn run(mut tx: SqliteTx<'_>, jobs: &Receiver<QueuedWork>, load: &ThreadLoad) {
     while let Ok(mut job) = jobs.recv() {
         load.active.fetch_add(1, Ordering::Relaxed);
         let outcome = unit(&mut tx, &mut job);
@@ -65,7 +65,7 @@ fn run(mut tx: SqliteTx<'_>, jobs: &Receiver<Work>, load: &Load) {
     }
 }
 
-fn unit(tx: &mut SqliteTx<'_>, job: &mut Work) -> Result<(), StoreError> {
+fn unit(tx: &mut SqliteTx<'_>, job: &mut QueuedWork) -> Result<(), StoreError> {
     tx.control("BEGIN IMMEDIATE")?;
     let outcome = match tx.run(job.as_mut()) {
         WorkOutcome::Keep => tx.apply_texts().and_then(|()| tx.control("COMMIT")),
@@ -79,11 +79,11 @@ fn unit(tx: &mut SqliteTx<'_>, job: &mut Work) -> Result<(), StoreError> {
 }
 
 impl Engine for VolatileEngine {
-    fn read(&self, job: Box<dyn Job>) {
+    fn read(&self, job: QueuedWork) {
         self.queue(job);
     }
 
-    fn write(&self, job: Box<dyn Job>) {
+    fn write(&self, job: QueuedWork) {
         self.queue(job);
     }
 

@@ -2,8 +2,8 @@
 
 use super::checkpoint::LogKeeper;
 use super::tx::{SqliteTx, WorkOutcome};
-use super::{Load, Order, Reply, Work};
-use crate::StoreError;
+use super::{Order, Reply, ThreadLoad};
+use crate::{QueuedWork, StoreError};
 use crossbeam_channel::Receiver;
 use rusqlite::Connection;
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ const BATCH_TIME: Duration = Duration::from_millis(10);
 
 /// A unit of work that ran in the current transaction, with the engine's part of its answer.
 struct FinishedWork {
-    job: Work,
+    job: QueuedWork,
     outcome: Result<(), StoreError>,
 }
 
@@ -36,7 +36,7 @@ impl<'c> WriterThread<'c> {
     }
 
     /// Works until every sender is gone and the queue is empty.
-    pub(super) fn run(mut self, queue: &Receiver<Order>, load: &Load) {
+    pub(super) fn run(mut self, queue: &Receiver<Order>, load: &ThreadLoad) {
         let mut answers = Vec::new();
         while let Ok(order) = queue.recv() {
             load.active.fetch_add(1, Ordering::Relaxed);
@@ -58,10 +58,10 @@ impl<'c> WriterThread<'c> {
     /// hands over who wants that.
     fn batch(
         &mut self,
-        first: Work,
+        first: QueuedWork,
         queue: &Receiver<Order>,
         answers: &mut Vec<FinishedWork>,
-        load: &Load,
+        load: &ThreadLoad,
     ) -> Option<Reply> {
         let started = Instant::now();
         let max_batch = self.max_batch;
@@ -91,7 +91,7 @@ impl<'c> WriterThread<'c> {
 
     /// Nothing of the batch was written, perhaps because of one of its members: each gets a transaction of its own. What
     /// they answered so far does not count either, since they may have seen what others wrote and lost.
-    fn one_by_one(&mut self, error: StoreError, answers: &mut Vec<FinishedWork>, load: &Load) {
+    fn one_by_one(&mut self, error: StoreError, answers: &mut Vec<FinishedWork>, load: &ThreadLoad) {
         tracing::warn!(%error, units = answers.len(), "a batch was not committed");
         let disk_full = self.tx.take_disk_full();
         if disk_full {
@@ -116,10 +116,10 @@ impl<'c> WriterThread<'c> {
     /// Runs `first`, and `more` as long as there is some, in one transaction. On failure nothing is written.
     fn transaction(
         &mut self,
-        first: Work,
-        more: impl FnMut(usize) -> Option<Work>,
+        first: QueuedWork,
+        more: impl FnMut(usize) -> Option<QueuedWork>,
         answers: &mut Vec<FinishedWork>,
-        load: &Load,
+        load: &ThreadLoad,
     ) -> Result<(), StoreError> {
         answers.push(FinishedWork { job: first, outcome: Ok(()) });
         let committed = self.attempt(more, answers);
@@ -140,7 +140,7 @@ impl<'c> WriterThread<'c> {
 
     fn attempt(
         &mut self,
-        mut more: impl FnMut(usize) -> Option<Work>,
+        mut more: impl FnMut(usize) -> Option<QueuedWork>,
         answers: &mut Vec<FinishedWork>,
     ) -> Result<(), StoreError> {
         self.tx.control("BEGIN IMMEDIATE")?;
@@ -157,7 +157,7 @@ impl<'c> WriterThread<'c> {
     }
 
     /// Runs one unit of work in a savepoint. The outer error means that the whole transaction is lost.
-    fn unit(&mut self, job: &mut Work) -> Result<Result<(), StoreError>, StoreError> {
+    fn unit(&mut self, job: &mut QueuedWork) -> Result<Result<(), StoreError>, StoreError> {
         self.tx.control("SAVEPOINT unit")?;
         let texts = self.tx.pending_texts();
         match self.tx.run(job.as_mut()) {

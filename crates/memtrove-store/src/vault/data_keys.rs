@@ -2,7 +2,7 @@
 
 use super::cipher::{self, Cipher, KEY_LENGTH};
 use super::keys::{Keys, Wrapped};
-use super::{Failure, Vault};
+use super::{Vault, VaultFailure};
 use crate::{Row, StoreError, Tx, TxExt};
 use memtrove_core::identity::Tenant;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ pub(super) const DATA_KEY_ID_LENGTH: usize = 16;
 pub(super) type DataKeyId = [u8; DATA_KEY_ID_LENGTH];
 
 /// The key that a tenant's content is sealed with now. The first content of a tenant brings its key.
-pub(super) fn active(tx: &mut dyn Tx, tenant: &Tenant) -> Result<(DataKeyId, Arc<Cipher>), Failure> {
+pub(super) fn active(tx: &mut dyn Tx, tenant: &Tenant) -> Result<(DataKeyId, Arc<Cipher>), VaultFailure> {
     if let Some(id) = active_id(tx, tenant)? {
         return Ok((id, find(tx, id)?));
     }
@@ -31,7 +31,7 @@ pub(super) fn active(tx: &mut dyn Tx, tenant: &Tenant) -> Result<(DataKeyId, Arc
         return Ok((new.id, vault.keep_unwrapped(new.id, Cipher::new(&key)?)));
     }
     // Somebody else was first.
-    let id = active_id(tx, tenant)?.ok_or(Failure::UnknownKey)?;
+    let id = active_id(tx, tenant)?.ok_or(VaultFailure::UnknownKey)?;
     Ok((id, find(tx, id)?))
 }
 
@@ -47,7 +47,7 @@ pub(super) fn all_ids(tx: &mut dyn Tx, tenant: &Tenant) -> Result<Vec<DataKeyId>
 }
 
 /// The key of this id.
-pub(super) fn find(tx: &mut dyn Tx, id: DataKeyId) -> Result<Arc<Cipher>, Failure> {
+pub(super) fn find(tx: &mut dyn Tx, id: DataKeyId) -> Result<Arc<Cipher>, VaultFailure> {
     if let Some(cipher) = tx.vault().unwrapped(&id) {
         return Ok(cipher);
     }
@@ -57,7 +57,7 @@ pub(super) fn find(tx: &mut dyn Tx, id: DataKeyId) -> Result<Arc<Cipher>, Failur
         wrapped,
     )?;
     let vault = tx.vault();
-    let key = configured(vault)?.unwrap(&stored.ok_or(Failure::UnknownKey)?)?;
+    let key = configured(vault)?.unwrap(&stored.ok_or(VaultFailure::UnknownKey)?)?;
     Ok(vault.keep_unwrapped(id, Cipher::new(&key)?))
 }
 
@@ -98,8 +98,8 @@ pub(super) fn wrapped_by(tx: &mut dyn Tx) -> Result<Vec<String>, StoreError> {
     tx.rows("SELECT DISTINCT wrapped_by FROM data_keys", &[], |row| Ok(row.text(0)?.to_owned()))
 }
 
-fn configured(vault: &Vault) -> Result<&Keys, Failure> {
-    vault.keys.as_ref().ok_or(Failure::Sealed)
+fn configured(vault: &Vault) -> Result<&Keys, VaultFailure> {
+    vault.keys.as_ref().ok_or(VaultFailure::Sealed)
 }
 
 fn wrapped(row: &dyn Row) -> Result<Wrapped, StoreError> {

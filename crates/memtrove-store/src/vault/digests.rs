@@ -1,15 +1,15 @@
 //! Digests by which sealed content is looked up. Each is made under the key that seals the content, so that a copy of the store
 //! tells nobody what was said, however well they guess.
 
-use super::{Failure, Provider, SealContext, data_keys};
+use super::{Provider, SealContext, VaultFailure, data_keys};
 use crate::{StoreError, Tx};
 use memtrove_core::identity::Tenant;
 
 /// A digest of content.
-pub type Digest = [u8; 16];
+pub type ContentDigest = [u8; 16];
 
 /// The digest of content that is written now.
-pub fn digest(tx: &mut dyn Tx, tenant: &Tenant, content: &[u8]) -> Result<Digest, StoreError> {
+pub fn digest(tx: &mut dyn Tx, tenant: &Tenant, content: &[u8]) -> Result<ContentDigest, StoreError> {
     if tx.vault().writes == Provider::Plain {
         return Ok(plain_digest(content));
     }
@@ -21,7 +21,7 @@ pub fn digest(tx: &mut dyn Tx, tenant: &Tenant, content: &[u8]) -> Result<Digest
 
 /// The digests that content may have that was written at any time: one, but where encryption was turned on or off without
 /// sealing everything anew, or while that was interrupted.
-pub fn digests(tx: &mut dyn Tx, tenant: &Tenant, content: &[u8]) -> Result<Vec<Digest>, StoreError> {
+pub fn digests(tx: &mut dyn Tx, tenant: &Tenant, content: &[u8]) -> Result<Vec<ContentDigest>, StoreError> {
     let mut digests = Vec::with_capacity(1);
     if tx.vault().reads_plain {
         digests.push(plain_digest(content));
@@ -36,15 +36,15 @@ pub fn digests(tx: &mut dyn Tx, tenant: &Tenant, content: &[u8]) -> Result<Vec<D
 }
 
 /// A digest that anybody can make.
-pub fn plain_digest(content: &[u8]) -> Digest {
+pub fn plain_digest(content: &[u8]) -> ContentDigest {
     shortened(blake3::hash(content))
 }
 
-fn failed(failure: Failure) -> StoreError {
+fn failed(failure: VaultFailure) -> StoreError {
     failure.at(&SealContext::new("digest", []))
 }
 
-fn shortened(hash: blake3::Hash) -> Digest {
+fn shortened(hash: blake3::Hash) -> ContentDigest {
     let mut short = [0; 16];
     short.copy_from_slice(&hash.as_bytes()[..16]);
     short

@@ -17,7 +17,7 @@
 
 use super::cipher::{Cipher, NONCE_LENGTH, TAG_LENGTH};
 use super::data_keys::{DATA_KEY_ID_LENGTH, DataKeyId};
-use super::{Failure, SealContext};
+use super::{SealContext, VaultFailure};
 use crate::StoreError;
 
 /// No byte of any UTF-8 text.
@@ -61,20 +61,20 @@ pub(super) struct EnvelopeHead {
 }
 
 impl EnvelopeHead {
-    pub(super) fn read(stored: &[u8]) -> Result<Self, Failure> {
+    pub(super) fn read(stored: &[u8]) -> Result<Self, VaultFailure> {
         if stored.len() < CONTENT_AT + TAG_LENGTH {
-            return Err(Failure::Malformed);
+            return Err(VaultFailure::Malformed);
         }
         let (compressed, length, key) = match &stored[..HEADER_LENGTH] {
             [MARK, MARK_2, VERSION, DEK, flags @ (0 | COMPRESSED), a, b, c, d, key @ ..] => {
                 (*flags == COMPRESSED, u32::from_be_bytes([*a, *b, *c, *d]), key)
             }
             [MARK, MARK_2, VERSION, provider, ..] if *provider != DEK => {
-                return Err(Failure::UnknownProvider);
+                return Err(VaultFailure::UnknownProvider);
             }
-            _ => return Err(Failure::Malformed),
+            _ => return Err(VaultFailure::Malformed),
         };
-        Ok(Self { key: key.try_into().map_err(|_| Failure::Malformed)?, compressed, length })
+        Ok(Self { key: key.try_into().map_err(|_| VaultFailure::Malformed)?, compressed, length })
     }
 
     fn write(&self) -> [u8; HEADER_LENGTH] {
@@ -93,7 +93,7 @@ pub(super) fn seal(
     key: DataKeyId,
     place: &SealContext<'_>,
     plain: &[u8],
-) -> Result<Vec<u8>, Failure> {
+) -> Result<Vec<u8>, VaultFailure> {
     let length = u32::try_from(plain.len())
         .map_err(|_| StoreError::Broken(format!("{}: content of 4 GiB or more", place.purpose())))?;
     let compressed = compress(plain);
@@ -116,19 +116,19 @@ pub(super) fn open(
     head: EnvelopeHead,
     place: &SealContext<'_>,
     mut stored: Vec<u8>,
-) -> Result<Vec<u8>, Failure> {
+) -> Result<Vec<u8>, VaultFailure> {
     let (header, rest) = stored.split_at_mut(HEADER_LENGTH);
     let (nonce, content) = rest.split_at_mut(NONCE_LENGTH);
-    let length = cipher.decrypt(nonce, &bound_to(header, place), content).ok_or(Failure::BadTag)?.len();
+    let length = cipher.decrypt(nonce, &bound_to(header, place), content).ok_or(VaultFailure::BadTag)?.len();
     let (content, expected) = (CONTENT_AT..CONTENT_AT + length, head.length as usize);
     let plain = if head.compressed {
-        zstd::bulk::decompress(&stored[content], expected).map_err(|_| Failure::Malformed)?
+        zstd::bulk::decompress(&stored[content], expected).map_err(|_| VaultFailure::Malformed)?
     } else {
         stored.truncate(content.end);
         stored.drain(..content.start);
         stored
     };
-    if plain.len() == expected { Ok(plain) } else { Err(Failure::Malformed) }
+    if plain.len() == expected { Ok(plain) } else { Err(VaultFailure::Malformed) }
 }
 
 /// The content compressed, if that makes it shorter.

@@ -2,27 +2,27 @@
 
 use super::cipher::{Cipher, KEY_LENGTH, NONCE_LENGTH};
 use super::data_keys::DataKeyId;
-use super::{Failure, SealContext, seal_contexts};
+use super::{SealContext, VaultFailure, seal_contexts};
 use crate::StoreError;
 use memtrove_core::legacy_labels;
 use std::fmt::{Debug, Formatter};
 use zeroize::Zeroizing;
 
 /// A configured key.
-pub struct Key {
+pub struct WrappingKey {
     id: String,
     cipher: Cipher,
     signing: Zeroizing<[u8; KEY_LENGTH]>,
 }
 
-impl Debug for Key {
+impl Debug for WrappingKey {
     /// Without what is secret.
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Key").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("WrappingKey").field("id", &self.id).finish_non_exhaustive()
     }
 }
 
-impl Key {
+impl WrappingKey {
     /// Takes the 32 bytes of a key.
     pub fn new(bytes: &[u8; KEY_LENGTH]) -> Result<Self, StoreError> {
         let id = blake3::derive_key(legacy_labels::WRAPPING_KEY_ID, bytes);
@@ -45,8 +45,8 @@ impl Key {
 /// All configured keys.
 #[derive(Debug)]
 pub struct Keys {
-    current: Key,
-    former: Vec<Key>,
+    current: WrappingKey,
+    former: Vec<WrappingKey>,
 }
 
 /// A data key as it is stored.
@@ -72,12 +72,12 @@ impl Wrapped {
 
 impl Keys {
     /// The key that wraps from now on, and those that earlier ones were wrapped with.
-    pub fn new(current: Key, former: Vec<Key>) -> Self {
+    pub fn new(current: WrappingKey, former: Vec<WrappingKey>) -> Self {
         Self { current, former }
     }
 
     /// The key that wraps from now on.
-    pub fn current(&self) -> &Key {
+    pub fn current(&self) -> &WrappingKey {
         &self.current
     }
 
@@ -86,7 +86,7 @@ impl Keys {
         self.get(id).is_some()
     }
 
-    fn get(&self, id: &str) -> Option<&Key> {
+    fn get(&self, id: &str) -> Option<&WrappingKey> {
         std::iter::once(&self.current).chain(&self.former).find(|key| key.id == id)
     }
 
@@ -106,12 +106,12 @@ impl Keys {
     }
 
     /// Unwraps a data key with the key that wrapped it.
-    pub(super) fn unwrap(&self, key: &Wrapped) -> Result<Zeroizing<[u8; KEY_LENGTH]>, Failure> {
-        let by = self.get(&key.wrapped_by).ok_or(Failure::UnknownKey)?;
-        let (nonce, content) = key.wrapped.split_at_checked(NONCE_LENGTH).ok_or(Failure::Malformed)?;
+    pub(super) fn unwrap(&self, key: &Wrapped) -> Result<Zeroizing<[u8; KEY_LENGTH]>, VaultFailure> {
+        let by = self.get(&key.wrapped_by).ok_or(VaultFailure::UnknownKey)?;
+        let (nonce, content) = key.wrapped.split_at_checked(NONCE_LENGTH).ok_or(VaultFailure::Malformed)?;
         let mut content = Zeroizing::new(content.to_vec());
-        let data_key = by.cipher.decrypt(nonce, &key.bound_to(), &mut content).ok_or(Failure::BadTag)?;
-        let data_key = <&[u8; KEY_LENGTH]>::try_from(&*data_key).map_err(|_| Failure::Malformed)?;
+        let data_key = by.cipher.decrypt(nonce, &key.bound_to(), &mut content).ok_or(VaultFailure::BadTag)?;
+        let data_key = <&[u8; KEY_LENGTH]>::try_from(&*data_key).map_err(|_| VaultFailure::Malformed)?;
         Ok(Zeroizing::new(*data_key))
     }
 }

@@ -22,9 +22,9 @@ pub(crate) use admission::{admit, check};
 use cipher::Cipher;
 pub(crate) use cipher::random;
 use data_keys::DataKeyId;
-pub(crate) use digests::{Digest, digest, digests, plain_digest};
+pub(crate) use digests::{ContentDigest, digest, digests, plain_digest};
 pub use envelope::{HEAD_LENGTH, plain_length};
-pub use keys::{Key, Keys};
+pub use keys::{Keys, WrappingKey};
 use memtrove_core::identity::Tenant;
 pub use seal_contexts::SealContext;
 use std::borrow::Cow;
@@ -154,12 +154,12 @@ pub fn open_text(tx: &mut dyn Tx, place: &SealContext<'_>, stored: Vec<u8>) -> R
         .map_err(|_| StoreError::Broken(format!("{}: stored content is not UTF-8", place.purpose())))
 }
 
-fn open_envelope(tx: &mut dyn Tx, place: &SealContext<'_>, stored: Vec<u8>) -> Result<Vec<u8>, Failure> {
+fn open_envelope(tx: &mut dyn Tx, place: &SealContext<'_>, stored: Vec<u8>) -> Result<Vec<u8>, VaultFailure> {
     let vault = tx.vault();
     match (envelope::is_sealed(&stored), vault.reads_plain, vault.keys.is_some()) {
         (false, true, _) => Ok(stored),
-        (false, false, _) => Err(Failure::Plain),
-        (true, _, false) => Err(Failure::Sealed),
+        (false, false, _) => Err(VaultFailure::Plain),
+        (true, _, false) => Err(VaultFailure::Sealed),
         (true, _, true) => {
             let head = envelope::EnvelopeHead::read(&stored)?;
             let cipher = data_keys::find(tx, head.key)?;
@@ -171,14 +171,14 @@ fn open_envelope(tx: &mut dyn Tx, place: &SealContext<'_>, stored: Vec<u8>) -> R
 /// Makes the failure counter known to the recorder, at zero: an alarm cannot be set on a metric that is not there yet.
 pub fn announce_metrics() {
     metrics::describe_counter!(FAILURES, "Stored content that could not be opened, by reason.");
-    for reason in Failure::REASONS {
+    for reason in VaultFailure::REASONS {
         metrics::counter!(FAILURES, "reason" => reason).increment(0);
     }
 }
 
 /// Why content cannot be sealed or opened.
 #[derive(Debug)]
-enum Failure {
+enum VaultFailure {
     /// It begins like an envelope and is none.
     Malformed,
     /// It was sealed by something this version does not know.
@@ -195,13 +195,13 @@ enum Failure {
     Store(StoreError),
 }
 
-impl From<StoreError> for Failure {
+impl From<StoreError> for VaultFailure {
     fn from(error: StoreError) -> Self {
-        Failure::Store(error)
+        VaultFailure::Store(error)
     }
 }
 
-impl Failure {
+impl VaultFailure {
     const REASONS: [&'static str; 6] =
         ["malformed_envelope", "unknown_provider", "unknown_key", "bad_tag", "sealed_row", "plain_row"];
 
@@ -209,13 +209,13 @@ impl Failure {
     fn at(self, place: &SealContext<'_>) -> StoreError {
         let [malformed, unknown_provider, unknown_key, bad_tag, sealed, plain] = Self::REASONS;
         let reason = match self {
-            Failure::Malformed => malformed,
-            Failure::UnknownProvider => unknown_provider,
-            Failure::UnknownKey => unknown_key,
-            Failure::BadTag => bad_tag,
-            Failure::Sealed => sealed,
-            Failure::Plain => plain,
-            Failure::Store(error) => return error,
+            VaultFailure::Malformed => malformed,
+            VaultFailure::UnknownProvider => unknown_provider,
+            VaultFailure::UnknownKey => unknown_key,
+            VaultFailure::BadTag => bad_tag,
+            VaultFailure::Sealed => sealed,
+            VaultFailure::Plain => plain,
+            VaultFailure::Store(error) => return error,
         };
         let purpose = place.purpose();
         metrics::counter!(FAILURES, "reason" => reason).increment(1);

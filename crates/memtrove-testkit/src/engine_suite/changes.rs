@@ -1,6 +1,6 @@
 //! The change feed: one sequence per tenant, whole whatever else happens.
 
-use super::{Failure, Fixture};
+use super::{EngineFixture, Failure};
 use memtrove_core::changes::RecordedChange;
 use memtrove_core::identity::Tenant;
 use memtrove_core::{Timestamp, UserId};
@@ -55,7 +55,7 @@ async fn trim(store: &Store, name: &'static str, before: i64, batch: i64) -> u64
     trimmed.await.unwrap()
 }
 
-pub async fn a_change_comes_back_as_it_was_recorded(fixture: impl Fixture) {
+pub async fn a_change_comes_back_as_it_was_recorded(fixture: impl EngineFixture) {
     let store = fixture.store();
     let written = store.write(AllTenants, "suite", |tx| {
         let evicted = Change {
@@ -93,7 +93,7 @@ pub async fn a_change_comes_back_as_it_was_recorded(fixture: impl Fixture) {
     assert_eq!(first.await.unwrap(), expected[..1]);
 }
 
-pub async fn every_tenant_has_a_feed_of_its_own(fixture: impl Fixture) {
+pub async fn every_tenant_has_a_feed_of_its_own(fixture: impl EngineFixture) {
     let store = fixture.store();
     tell(store, "a", &[(1, "alice"), (2, "alice")]).await;
     tell(store, "b", &[(3, "alice")]).await;
@@ -104,7 +104,7 @@ pub async fn every_tenant_has_a_feed_of_its_own(fixture: impl Fixture) {
     assert_eq!(bounds(store, "nobody").await, (1, 0), "an empty feed begins at 1 and ends before it");
 }
 
-pub async fn changes_are_numbered_in_the_order_of_the_commits_whatever_fails(fixture: impl Fixture) {
+pub async fn changes_are_numbered_in_the_order_of_the_commits_whatever_fails(fixture: impl EngineFixture) {
     let store = fixture.store();
     super::run(store, &[super::COUNTERS, "INSERT INTO suite_counters VALUES (1, 0)"]).await;
     let mut writers = JoinSet::new();
@@ -145,7 +145,7 @@ pub async fn changes_are_numbered_in_the_order_of_the_commits_whatever_fails(fix
     assert!(order.is_sorted(), "{order:?}");
 }
 
-pub async fn numbers_are_never_used_twice(mut fixture: impl Fixture) {
+pub async fn numbers_are_never_used_twice(mut fixture: impl EngineFixture) {
     tell(fixture.store(), "a", &[(1, "alice"), (2, "alice"), (3, "alice")]).await;
     assert_eq!(trim(fixture.store(), "a", 100, 10).await, 2, "the newest stays, however old it is");
     assert_eq!(trim(fixture.store(), "a", 100, 10).await, 0);
@@ -159,7 +159,7 @@ pub async fn numbers_are_never_used_twice(mut fixture: impl Fixture) {
     assert_eq!(numbers(fixture.store(), "a").await, [3, 4]);
 }
 
-pub async fn trimming_removes_the_oldest_in_batches(fixture: impl Fixture) {
+pub async fn trimming_removes_the_oldest_in_batches(fixture: impl EngineFixture) {
     let store = fixture.store();
     tell(store, "a", &[(1, "a"), (2, "a"), (3, "a"), (9, "a"), (4, "a"), (5, "a")]).await;
     tell(store, "old", &[(1, "a")]).await;
@@ -187,7 +187,7 @@ pub async fn trimming_removes_the_oldest_in_batches(fixture: impl Fixture) {
     assert!(feed(store, "young").await.iter().all(|change| change.resource.is_some()));
 }
 
-pub async fn forgetting_a_user_blanks_its_changes_step_by_step(fixture: impl Fixture) {
+pub async fn forgetting_a_user_blanks_its_changes_step_by_step(fixture: impl EngineFixture) {
     let store = fixture.store();
     tell(store, "a", &[(1, "bob"), (2, "alice"), (3, "bob"), (4, "alice"), (5, "bob"), (6, "alicea")]).await;
     tell(store, "a", &[(1, "alice")]).await;
@@ -225,7 +225,7 @@ pub async fn forgetting_a_user_blanks_its_changes_step_by_step(fixture: impl Fix
     assert_eq!(feed(store, "b").await[0].kind, updated, "another tenant's alice is somebody else");
 }
 
-pub async fn a_commit_is_announced_to_those_who_listen(fixture: impl Fixture) {
+pub async fn a_commit_is_announced_to_those_who_listen(fixture: impl EngineFixture) {
     let store = fixture.store();
     tell(store, "a", &[(1, "alice")]).await;
     feed(store, "a").await;

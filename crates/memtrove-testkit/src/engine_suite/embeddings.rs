@@ -1,7 +1,7 @@
 //! What texts are found by besides full text: taken in in the background, read by indexes in memory.
 
 use super::forget::{NOW, detach, plant, tenant, tree, user, write};
-use super::{Fixture, count};
+use super::{EngineFixture, count};
 use memtrove_core::conversations::{Channel, Entry};
 use memtrove_core::{EntryId, Json};
 use memtrove_store::conversations::embeddings::{self, EmbeddedText, Text};
@@ -125,7 +125,7 @@ async fn tail(store: &Store, number: u128) -> Vec<String> {
     read.await.unwrap().into_iter().map(|text| text.text).collect()
 }
 
-pub async fn texts_are_numbered_in_the_order_they_are_written(fixture: impl Fixture) {
+pub async fn texts_are_numbered_in_the_order_they_are_written(fixture: impl EngineFixture) {
     let store = fixture.store();
     planted(store).await;
     assert_eq!(tail(store, 1).await, ["walrus", "carpenter", "Bob: cabbages?"]);
@@ -142,7 +142,7 @@ pub async fn texts_are_numbered_in_the_order_they_are_written(fixture: impl Fixt
     assert_eq!(authors, [Some("bob"), Some(""), Some("bob"), Some("alice")], "an agent has no name");
 }
 
-pub async fn what_was_taken_in_is_no_longer_waiting(fixture: impl Fixture) {
+pub async fn what_was_taken_in_is_no_longer_waiting(fixture: impl EngineFixture) {
     let store = fixture.store();
     planted(store).await;
     let two =
@@ -162,7 +162,7 @@ pub async fn what_was_taken_in_is_no_longer_waiting(fixture: impl Fixture) {
     assert!(!store.read(AllTenants, "suite", |tx| tx.has_untaken_texts()).await.unwrap());
 }
 
-pub async fn no_number_that_was_taken_in_is_given_again(fixture: impl Fixture) {
+pub async fn no_number_that_was_taken_in_is_given_again(fixture: impl EngineFixture) {
     let store = fixture.store();
     planted(store).await;
     take_in(store, Some("m")).await;
@@ -177,7 +177,7 @@ pub async fn no_number_that_was_taken_in_is_given_again(fixture: impl Fixture) {
     assert_eq!(waiting(store).await.len(), 1);
 }
 
-pub async fn a_text_that_was_replaced_meanwhile_is_not_taken_in(fixture: impl Fixture) {
+pub async fn a_text_that_was_replaced_meanwhile_is_not_taken_in(fixture: impl EngineFixture) {
     let store = fixture.store();
     planted(store).await;
     let texts = waiting(store).await;
@@ -195,7 +195,7 @@ pub async fn a_text_that_was_replaced_meanwhile_is_not_taken_in(fixture: impl Fi
     assert_eq!(tail(store, 1).await, ["kings"], "its successor waits");
 }
 
-pub async fn what_is_derived_from_a_text_goes_with_it(fixture: impl Fixture) {
+pub async fn what_is_derived_from_a_text_goes_with_it(fixture: impl EngineFixture) {
     let store = fixture.store();
     planted(store).await;
     take_in(store, Some("m")).await;
@@ -210,7 +210,7 @@ pub async fn what_is_derived_from_a_text_goes_with_it(fixture: impl Fixture) {
     assert_eq!(count(store, "SELECT COUNT(*) FROM meanings").await, 0);
 }
 
-pub async fn a_tree_is_read_on_from_the_last_change(fixture: impl Fixture) {
+pub async fn a_tree_is_read_on_from_the_last_change(fixture: impl EngineFixture) {
     let store = fixture.store();
     planted(store).await;
     let (texts, before) = (waiting(store).await, last_change(store, 1).await);
@@ -231,7 +231,7 @@ pub async fn a_tree_is_read_on_from_the_last_change(fixture: impl Fixture) {
     assert_eq!(changed(store, 1, 0).await.len(), 3);
 }
 
-pub async fn texts_of_another_model_are_outdated(fixture: impl Fixture) {
+pub async fn texts_of_another_model_are_outdated(fixture: impl EngineFixture) {
     let store = fixture.store();
     planted(store).await;
     let texts = waiting(store).await;
@@ -251,7 +251,7 @@ pub async fn texts_of_another_model_are_outdated(fixture: impl Fixture) {
     assert_eq!(outdated("d", 100).await.unwrap(), (0, 0));
 }
 
-pub async fn who_is_forgotten_is_no_speaker_any_more(fixture: impl Fixture) {
+pub async fn who_is_forgotten_is_no_speaker_any_more(fixture: impl EngineFixture) {
     let store = fixture.store();
     planted(store).await;
     take_in(store, Some("m")).await;

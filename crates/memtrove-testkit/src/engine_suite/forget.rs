@@ -1,6 +1,6 @@
 //! Forgetting a user: what belongs to it, and how it goes step by step.
 
-use super::{Fixture, count};
+use super::{EngineFixture, count};
 use memtrove_core::conversations::forks::Segment;
 use memtrove_core::conversations::{AccessLevel, Channel, Entry};
 use memtrove_core::files::Scope;
@@ -8,7 +8,7 @@ use memtrove_core::identity::Tenant;
 use memtrove_core::{ConversationId, EntryId, GroupId, Json, Timestamp, UserId};
 use memtrove_store::conversations::rows::{self, NewConversation};
 use memtrove_store::conversations::{ancestry, entries, groups, memberships, search};
-use memtrove_store::files::forget::{self, Forget, Removed, Step};
+use memtrove_store::files::forget::{self, Forget, ForgetStep, Removed};
 use memtrove_store::files::scopes;
 use memtrove_store::{AllTenants, Store, StoreError, TextDocument, Traces, Tx, TxExt};
 use uuid::Uuid;
@@ -114,7 +114,7 @@ pub(super) async fn detach(store: &Store) -> Vec<Forget> {
 }
 
 /// Does one step after the other, so many rows each; answers how many steps it took and what went.
-pub(super) async fn steps(store: &Store, forget: &Forget, step: Step, rows: i64) -> (usize, Removed) {
+pub(super) async fn steps(store: &Store, forget: &Forget, step: ForgetStep, rows: i64) -> (usize, Removed) {
     let (mut count, mut sum) = (0, Removed::default());
     loop {
         let forget = forget.clone();
@@ -138,7 +138,7 @@ async fn authors(store: &Store, number: u128) -> Vec<Option<String>> {
     named.await.unwrap()
 }
 
-pub async fn a_forgotten_member_loses_its_name_on_what_it_had_written(fixture: impl Fixture) {
+pub async fn a_forgotten_member_loses_its_name_on_what_it_had_written(fixture: impl EngineFixture) {
     let store = fixture.store();
     write(store, |tx| {
         plant(tx, 1, "bob", &["alice"])?;
@@ -177,7 +177,7 @@ pub async fn a_forgotten_member_loses_its_name_on_what_it_had_written(fixture: i
     assert_eq!(count(store, "SELECT COUNT(*) FROM past_members").await, 0);
 }
 
-pub async fn a_forgotten_tree_is_closed_at_once_and_goes_step_by_step(fixture: impl Fixture) {
+pub async fn a_forgotten_tree_is_closed_at_once_and_goes_step_by_step(fixture: impl EngineFixture) {
     let store = fixture.store();
     write(store, |tx| {
         plant(tx, 1, "alice", &["bob"])?;
@@ -252,7 +252,7 @@ pub async fn a_forgotten_tree_is_closed_at_once_and_goes_step_by_step(fixture: i
     assert_eq!(count(store, "SELECT COUNT(*) FROM groups").await, 2);
 }
 
-pub async fn a_forgotten_scope_goes_step_by_step_and_is_counted(fixture: impl Fixture) {
+pub async fn a_forgotten_scope_goes_step_by_step_and_is_counted(fixture: impl EngineFixture) {
     let store = fixture.store();
     write(store, |tx| {
         for name in ["alice", "bob"] {
@@ -297,7 +297,7 @@ pub async fn a_forgotten_scope_goes_step_by_step_and_is_counted(fixture: impl Fi
     }
 }
 
-pub async fn the_end_of_one_forget_is_not_the_end_of_another(fixture: impl Fixture) {
+pub async fn the_end_of_one_forget_is_not_the_end_of_another(fixture: impl EngineFixture) {
     let store = fixture.store();
     write(store, |tx| {
         plant(tx, 1, "bob", &["alice"])?;

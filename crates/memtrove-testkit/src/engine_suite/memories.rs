@@ -1,7 +1,7 @@
 //! Where memories meet the rest: forgetting, files they point at, the audit trail.
 
 use super::forget::{NOW, alice, detach, steps, tenant, write};
-use super::{Fixture, count};
+use super::{EngineFixture, count};
 use memtrove_core::Timestamp;
 use memtrove_core::files::{ETag, Event, FilePath};
 use memtrove_core::memories::{
@@ -89,7 +89,7 @@ async fn is_there(store: &Store, number: u128) -> bool {
 
 /// Forgotten memories are out of reach at once, say nothing before the first of them goes, and go step by step; those that
 /// come meanwhile stay.
-pub async fn forgotten_memories_say_nothing_before_they_go(fixture: impl Fixture) {
+pub async fn forgotten_memories_say_nothing_before_they_go(fixture: impl EngineFixture) {
     let store = fixture.store();
     let session = scope(Layer::Session, &["alice", "s"]);
     let mut memories: Vec<Memory> = (0..7).map(|n| memory(n, &of_alice(), "alice", json!({}))).collect();
@@ -122,7 +122,7 @@ pub async fn forgotten_memories_say_nothing_before_they_go(fixture: impl Fixture
 
 /// What an entry said before is kept in the order of its versions, as many as are remembered, and goes with it. A version that
 /// says the same leaves none.
-pub async fn replaced_texts_go_with_their_memory(fixture: impl Fixture) {
+pub async fn replaced_texts_go_with_their_memory(fixture: impl EngineFixture) {
     let store = fixture.store();
     let mut now = memory(1, &of_alice(), "alice", json!({}));
     remember(store, vec![now.clone()]).await;
@@ -181,7 +181,7 @@ pub async fn replaced_texts_go_with_their_memory(fixture: impl Fixture) {
 }
 
 /// An id that belongs to what is out of reach can be used again before that is cleared away.
-pub async fn the_id_of_a_forgotten_memory_is_free(fixture: impl Fixture) {
+pub async fn the_id_of_a_forgotten_memory_is_free(fixture: impl EngineFixture) {
     let store = fixture.store();
     remember(store, vec![memory(1, &of_alice(), "alice", json!({}))]).await;
     detach(store).await;
@@ -194,7 +194,7 @@ pub async fn the_id_of_a_forgotten_memory_is_free(fixture: impl Fixture) {
 }
 
 /// A forgotten user loses its name on what it did in scopes of others, up to the moment it was forgotten.
-pub async fn a_forgotten_author_is_found_in_scopes_of_others(fixture: impl Fixture) {
+pub async fn a_forgotten_author_is_found_in_scopes_of_others(fixture: impl EngineFixture) {
     let store = fixture.store();
     let of_bob = scope(Layer::User, &["bob"]);
     let private = Memory {
@@ -242,7 +242,7 @@ pub async fn a_forgotten_author_is_found_in_scopes_of_others(fixture: impl Fixtu
 }
 
 /// Answers that tell of a user go with it, those of others stay.
-pub async fn keys_whose_answers_tell_of_a_user_are_forgotten(fixture: impl Fixture) {
+pub async fn keys_whose_answers_tell_of_a_user_are_forgotten(fixture: impl EngineFixture) {
     let store = fixture.store();
     let key = |key: &str| Key { principal: "p".into(), key: key.into(), fingerprint: b"f".to_vec() };
     write(store, move |tx| {
@@ -271,7 +271,7 @@ pub async fn keys_whose_answers_tell_of_a_user_are_forgotten(fixture: impl Fixtu
 }
 
 /// An entry that points at a document is to be looked at when that changes, and until it was.
-pub async fn pointers_are_due_when_their_document_changes(fixture: impl Fixture) {
+pub async fn pointers_are_due_when_their_document_changes(fixture: impl EngineFixture) {
     let store = fixture.store();
     let at = |path: &str| {
         json!({"knowledgePointer": {"sourceType": "adr", "sourceId": format!("file:{path}"), "contentHash": "00",
@@ -318,7 +318,7 @@ pub async fn pointers_are_due_when_their_document_changes(fixture: impl Fixture)
 }
 
 /// What the trail says of a memory is no version of a file, even of one that is called like it.
-pub async fn records_of_memories_are_no_versions_of_files(fixture: impl Fixture) {
+pub async fn records_of_memories_are_no_versions_of_files(fixture: impl EngineFixture) {
     let store = fixture.store();
     let change = |number: i64| ETag { revision: number, change: Uuid::from_u128(number as u128) };
     write(store, move |tx| {
@@ -338,8 +338,9 @@ pub async fn records_of_memories_are_no_versions_of_files(fixture: impl Fixture)
             };
             audit::insert(tx, &tenant(), scope, &new)?;
         }
-        let version =
-            |version: Option<audit::Version>| version.map(|version| (version.sequence, version.is_of_a_file));
+        let version = |version: Option<audit::FileVersion>| {
+            version.map(|version| (version.sequence, version.is_of_a_file))
+        };
         assert_eq!(audit::chain(tx, scope, "memories/1", 4)?, [1, 3, 4]);
         assert_eq!(version(audit::version_after(tx, scope, "memories/1", 1)?), Some((3, true)));
         assert_eq!(
@@ -353,7 +354,7 @@ pub async fn records_of_memories_are_no_versions_of_files(fixture: impl Fixture)
 }
 
 /// An event that is removed is neither found nor counted.
-pub async fn a_removed_event_leaves_the_others(fixture: impl Fixture) {
+pub async fn a_removed_event_leaves_the_others(fixture: impl EngineFixture) {
     let store = fixture.store();
     let put = |tx: &mut dyn Tx, id: &str| -> Result<(), StoreError> {
         let event = json!({"event_id": id, "tenant_id": "a", "user_id": "alice", "digest": "walrus"});

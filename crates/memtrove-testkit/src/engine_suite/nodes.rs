@@ -1,6 +1,6 @@
 //! What nodes that share a store agree on.
 
-use super::Fixture;
+use super::EngineFixture;
 use memtrove_core::Timestamp;
 use memtrove_core::identity::Tenant;
 use memtrove_core::memories::{MemoryId, ScopeHash};
@@ -23,7 +23,7 @@ async fn write<T: Send + 'static>(
     store.write(AllTenants, "suite", work).await.unwrap()
 }
 
-pub async fn a_lease_is_one_node_s_until_it_runs_out(fixture: impl Fixture) {
+pub async fn a_lease_is_one_node_s_until_it_runs_out(fixture: impl EngineFixture) {
     let store = fixture.store();
     let [one, other] = [1, 2].map(Uuid::from_u128);
     let take =
@@ -42,7 +42,7 @@ pub async fn a_lease_is_one_node_s_until_it_runs_out(fixture: impl Fixture) {
     assert!(take(other, 29, 44).await, "what nobody took over is removed");
 }
 
-pub async fn of_many_who_ask_for_a_lease_one_gets_it(fixture: impl Fixture) {
+pub async fn of_many_who_ask_for_a_lease_one_gets_it(fixture: impl EngineFixture) {
     let store = fixture.store();
     let mut asked = JoinSet::new();
     for holder in 1..=16u128 {
@@ -56,7 +56,7 @@ pub async fn of_many_who_ask_for_a_lease_one_gets_it(fixture: impl Fixture) {
     assert_eq!(got.into_iter().filter(|got| *got).count(), 1);
 }
 
-pub async fn a_node_is_there_for_as_long_as_it_says_so(fixture: impl Fixture) {
+pub async fn a_node_is_there_for_as_long_as_it_says_so(fixture: impl EngineFixture) {
     let store = fixture.store();
     let node = |id, seen| Node {
         id: Uuid::from_u128(id),
@@ -80,7 +80,7 @@ fn calls(bucket: u8, most: i64) -> Draw {
     Draw { bucket: [bucket; 16], measure: Measure { cost: 10, capacity: 1_000 }, most }
 }
 
-pub async fn a_bucket_gives_no_piece_twice_and_no_more_than_it_holds(fixture: impl Fixture) {
+pub async fn a_bucket_gives_no_piece_twice_and_no_more_than_it_holds(fixture: impl EngineFixture) {
     let store = fixture.store();
     let mut draws = JoinSet::new();
     for number in 0..40 {
@@ -106,7 +106,7 @@ pub async fn a_bucket_gives_no_piece_twice_and_no_more_than_it_holds(fixture: im
     assert_eq!(draw(8_000).await, granted(8_000, 8_070));
 }
 
-pub async fn where_one_bucket_is_empty_nothing_is_drawn_from_the_others(fixture: impl Fixture) {
+pub async fn where_one_bucket_is_empty_nothing_is_drawn_from_the_others(fixture: impl EngineFixture) {
     let store = fixture.store();
     let draw = |draws: &'static [(u8, i64)]| {
         let draws: Vec<Draw> = draws.iter().map(|(bucket, most)| calls(*bucket, *most)).collect();
@@ -152,7 +152,7 @@ async fn told(store: &Store, after: i64) -> Vec<(i64, Option<String>)> {
     page.into_iter().map(|event| (event.sequence, event.body.map(said))).collect()
 }
 
-pub async fn events_of_the_stream_have_the_numbers_of_their_changes(fixture: impl Fixture) {
+pub async fn events_of_the_stream_have_the_numbers_of_their_changes(fixture: impl EngineFixture) {
     let store = fixture.store();
     tell(store, 1, 1, None, 1).await;
     write(store, |tx| {
@@ -167,7 +167,7 @@ pub async fn events_of_the_stream_have_the_numbers_of_their_changes(fixture: imp
     assert_eq!(told(store, 1).await, [(3, say("2 at 3"))]);
 }
 
-pub async fn events_of_the_stream_say_nothing_once_their_memory_is_gone(fixture: impl Fixture) {
+pub async fn events_of_the_stream_say_nothing_once_their_memory_is_gone(fixture: impl EngineFixture) {
     let store = fixture.store();
     tell(store, 1, 1, None, 1).await;
     tell(store, 2, 2, None, 2).await;
@@ -180,7 +180,7 @@ pub async fn events_of_the_stream_say_nothing_once_their_memory_is_gone(fixture:
     assert_eq!(told(store, 0).await, expected, "and every number is still there");
 }
 
-pub async fn a_trimmed_stream_says_from_where_it_is_whole(fixture: impl Fixture) {
+pub async fn a_trimmed_stream_says_from_where_it_is_whole(fixture: impl EngineFixture) {
     let store = fixture.store();
     let kept = || {
         let read = |tx: &mut dyn Tx| stream::kept_after(tx, &Tenant::listed("a".to_owned()));

@@ -2,7 +2,7 @@
 
 use super::forget::{NOW, tenant, write};
 use super::memories::{memory, of_alice, project, remember};
-use super::{Fixture, count};
+use super::{EngineFixture, count};
 use memtrove_core::memories::{AccessPolicy, Kind, Memory, Policy, ScopeKey};
 use memtrove_core::recall::terms::Terms;
 use memtrove_store::memories::writing::Writing;
@@ -41,7 +41,7 @@ async fn replace(store: &Store, next: Memory) {
 
 /// An entry is found by its words, whatever their case and spacing, in its scope alone, and by no words that it does not say any
 /// more.
-pub async fn a_memory_is_found_by_the_words_it_says_now(fixture: impl Fixture) {
+pub async fn a_memory_is_found_by_the_words_it_says_now(fixture: impl EngineFixture) {
     let store = fixture.store();
     let first = says(1, &of_alice(), "Likes  Tea.");
     remember(store, vec![first.clone(), says(2, &project(), "likes tea"), says(3, &of_alice(), "🦭")]).await;
@@ -64,7 +64,7 @@ pub async fn a_memory_is_found_by_the_words_it_says_now(fixture: impl Fixture) {
 
 /// Of entries that state the same, one stands for it: the first, until another takes over or it says something else. Another kind
 /// and what somebody hides are statements of their own.
-pub async fn one_memory_stands_for_what_several_state(fixture: impl Fixture) {
+pub async fn one_memory_stands_for_what_several_state(fixture: impl EngineFixture) {
     let store = fixture.store();
     let made = |number, change: fn(&mut Memory)| {
         let mut memory = says(number, &project(), "tea");
@@ -107,7 +107,7 @@ fn twin_id(number: u128) -> memtrove_store::Value<'static> {
 }
 
 /// Of many that store an entry unless its words are there, one does.
-pub async fn of_many_who_state_the_same_at_once_one_is_stored(fixture: impl Fixture) {
+pub async fn of_many_who_state_the_same_at_once_one_is_stored(fixture: impl EngineFixture) {
     let store = fixture.store();
     let mut units = JoinSet::new();
     for number in 1..=32u128 {
@@ -132,7 +132,7 @@ pub async fn of_many_who_state_the_same_at_once_one_is_stored(fixture: impl Fixt
 
 /// Entries that have no digest yet get theirs step by step, those of a scope first if it is in a hurry; what is out of reach gets
 /// none.
-pub async fn memories_of_older_versions_come_to_be_found_by_their_words(fixture: impl Fixture) {
+pub async fn memories_of_older_versions_come_to_be_found_by_their_words(fixture: impl EngineFixture) {
     let store = fixture.store();
     let mut memories: Vec<Memory> = (1..=5).map(|number| says(number, &project(), "tea")).collect();
     memories.push(says(6, &of_alice(), "tea"));

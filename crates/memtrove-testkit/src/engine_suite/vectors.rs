@@ -1,7 +1,7 @@
 //! What engines have in common that find vectors and words by themselves. Those that do not have nothing to show.
 
 use super::forget::write;
-use super::{Failure, Fixture};
+use super::{EngineFixture, Failure};
 use memtrove_store::vectors::{
     Care, Named, PrivateOwner, TermCounts, VectorFilter, VectorIndex, VectorRow, VisibleTo, WordQuery,
 };
@@ -73,7 +73,7 @@ fn numbers(named: &[Named]) -> Vec<i64> {
 }
 
 /// The most similar are named first, as they were put last, and no more when they are removed.
-pub async fn what_is_similar_is_found_as_it_was_put_last(fixture: impl Fixture) {
+pub async fn what_is_similar_is_found_as_it_was_put_last(fixture: impl EngineFixture) {
     let store = fixture.store();
     if !is_able(store).await {
         return;
@@ -99,7 +99,7 @@ pub async fn what_is_similar_is_found_as_it_was_put_last(fixture: impl Fixture) 
 }
 
 /// Conditions come before the limit, every one of them.
-pub async fn filters_come_before_the_limit_of_vectors(fixture: impl Fixture) {
+pub async fn filters_come_before_the_limit_of_vectors(fixture: impl EngineFixture) {
     let store = fixture.store();
     if !is_able(store).await {
         return;
@@ -143,7 +143,7 @@ pub async fn filters_come_before_the_limit_of_vectors(fixture: impl Fixture) {
 }
 
 /// Words are those of a scope, whatever others say.
-pub async fn words_are_found_and_counted_in_their_scope(fixture: impl Fixture) {
+pub async fn words_are_found_and_counted_in_their_scope(fixture: impl EngineFixture) {
     let store = fixture.store();
     if !is_able(store).await {
         return;
@@ -194,7 +194,7 @@ pub async fn words_are_found_and_counted_in_their_scope(fixture: impl Fixture) {
 }
 
 /// What is undone was never there.
-pub async fn undone_vectors_leave_no_trace(fixture: impl Fixture) {
+pub async fn undone_vectors_leave_no_trace(fixture: impl EngineFixture) {
     let store = fixture.store();
     if !is_able(store).await {
         return;

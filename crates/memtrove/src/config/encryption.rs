@@ -4,7 +4,7 @@ use super::Listen;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use memtrove_server::auth::config::{ConfigProblem, Secret};
-use memtrove_store::vault::{Key, Keys, Vault};
+use memtrove_store::vault::{Keys, Vault, WrappingKey};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
@@ -114,11 +114,11 @@ impl Encryption {
     }
 }
 
-fn key(name: &'static str, secret: &Secret) -> Result<Key, ConfigProblem> {
+fn key(name: &'static str, secret: &Secret) -> Result<WrappingKey, ConfigProblem> {
     let wrong = |problem: String| ConfigProblem::new(name, problem, MAKE_A_KEY);
     let bytes = STANDARD.decode(secret.expose().trim()).map(Zeroizing::new);
     let bytes = bytes.map_err(|_| wrong("is not base64".into()))?;
     let bytes: &[u8; 32] =
         bytes.as_slice().try_into().map_err(|_| wrong(format!("has {} bytes instead of 32", bytes.len())))?;
-    Key::new(bytes).map_err(|error| wrong(error.to_string()))
+    WrappingKey::new(bytes).map_err(|error| wrong(error.to_string()))
 }

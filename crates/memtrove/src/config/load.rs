@@ -91,13 +91,17 @@ impl Config {
             if let Some(key) = key_of_variable(name)? {
                 // Parsing never fails: what is no number, list or table is a text.
                 let value = value.parse::<Value>().unwrap_or_else(|never| match never {});
-                figment = figment.merge(Given { origin: format!("environment variable {name}"), key, value });
+                figment =
+                    figment.merge(OuterValue { origin: format!("environment variable {name}"), key, value });
             }
         }
         for flag in &inputs.flags {
             let value = Value::from(flag.value.clone());
-            figment =
-                figment.merge(Given { origin: format!("flag {}", flag.name), key: flag.key.into(), value });
+            figment = figment.merge(OuterValue {
+                origin: format!("flag {}", flag.name),
+                key: flag.key.into(),
+                value,
+            });
         }
         let mut config: Config =
             figment.extract().map_err(|error| LoadError(explain(error, file.as_deref())))?;
@@ -169,13 +173,13 @@ fn key_of_variable(name: &str) -> Result<Option<String>, LoadError> {
 }
 
 /// One value from outside the file.
-struct Given {
+struct OuterValue {
     origin: String,
     key: String,
     value: Value,
 }
 
-impl Provider for Given {
+impl Provider for OuterValue {
     fn metadata(&self) -> Metadata {
         Metadata::named(self.origin.clone())
     }

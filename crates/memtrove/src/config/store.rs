@@ -3,7 +3,7 @@
 use super::{Span, positive};
 use memtrove_server::auth::config::ConfigProblem;
 use memtrove_store::postgres::PostgresConfig;
-use memtrove_store::postgres::address::{self, Address, Root, Tls};
+use memtrove_store::postgres::address::{self, DatabaseUrl, Root, Tls};
 use memtrove_store::vault::Vault;
 use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
@@ -51,7 +51,7 @@ pub enum Database {
     /// In a file of this machine, for one process.
     Sqlite(PathBuf),
     /// On a PostgreSQL server, for any number of them.
-    Postgres(Address),
+    Postgres(DatabaseUrl),
 }
 
 const URL: &str = "store.url";
@@ -185,7 +185,7 @@ impl Store {
     }
 
     /// Whatever would make somebody believe that the server is verified when it is not.
-    fn tls_problem(&self, address: &Address) -> Option<ConfigProblem> {
+    fn tls_problem(&self, address: &DatabaseUrl) -> Option<ConfigProblem> {
         let file = self.tls_ca.as_deref()?;
         if matches!(address.tls(), Tls::Disable | Tls::Prefer) {
             return Some(ConfigProblem::new(
@@ -232,7 +232,7 @@ impl Store {
             .then(|| format!("{}: for PostgreSQL only, and {URL} asks for SQLite", set.join(", ")))
     }
 
-    fn unverified(&self, address: &Address) -> Option<String> {
+    fn unverified(&self, address: &DatabaseUrl) -> Option<String> {
         let verified_by = address.root().is_some() || self.tls_ca.is_some();
         let anybody = match address.tls() {
             Tls::Disable => "without TLS",

@@ -3,8 +3,8 @@
 use super::store::Readable;
 use super::{Check, DATABASE};
 use memtrove_core::{Clock, SystemClock};
-use memtrove_store::postgres::address::Address;
-use memtrove_store::postgres::inspection::{self, Cause, InspectedNode, Inspection, known_schema};
+use memtrove_store::postgres::address::DatabaseUrl;
+use memtrove_store::postgres::inspection::{self, Cause, InspectedNode, PostgresInspection, known_schema};
 use memtrove_store::postgres::{self, PostgresConfig};
 use memtrove_store::{AllTenants, StoreError, Tx};
 use std::collections::BTreeSet;
@@ -21,10 +21,10 @@ const UNNUMBERED_FOR: i64 = 10_000_000;
 
 /// A database, after a look at it that changed nothing.
 pub(super) struct ExaminedPostgres {
-    address: Address,
+    address: DatabaseUrl,
     config: PostgresConfig,
     /// Nodes that are gone without having said so are not among those it found.
-    found: Result<Inspection, Refusal>,
+    found: Result<PostgresInspection, Refusal>,
     gone: Vec<InspectedNode>,
 }
 
@@ -36,7 +36,7 @@ struct Refusal {
 
 impl ExaminedPostgres {
     /// Looks at a database, where nodes count as gone that did not say for a `lease` that they are there.
-    pub(super) async fn of(address: Address, config: PostgresConfig, lease: Duration) -> Self {
+    pub(super) async fn of(address: DatabaseUrl, config: PostgresConfig, lease: Duration) -> Self {
         let looked_at = config.clone();
         let look = move || {
             inspection::inspect(&looked_at, &SystemClock)
@@ -101,14 +101,14 @@ impl ExaminedPostgres {
         }
     }
 
-    fn connection(&self, found: &Inspection) -> Check {
+    fn connection(&self, found: &PostgresInspection) -> Check {
         let tls =
             found.server.tls.as_deref().map_or("without TLS".to_owned(), |version| format!("with {version}"));
         Check::ok(DATABASE, format!("connected to {} {tls}", self.address))
     }
 
     /// Whether there are connections for all nodes, and this one.
-    fn room(&self, found: &Inspection, running: bool) -> Check {
+    fn room(&self, found: &PostgresInspection, running: bool) -> Check {
         const NAME: &str = "connections";
         let nodes = found.nodes.len() + usize::from(!running);
         let (each, limit) = (self.config.most_connections(), found.connections.limit);
@@ -127,7 +127,7 @@ impl ExaminedPostgres {
 }
 
 /// What to do where nobody could connect.
-fn remedy(cause: Option<Cause>, address: &Address) -> String {
+fn remedy(cause: Option<Cause>, address: &DatabaseUrl) -> String {
     let (hosts, database) = (address.hosts().join(", "), address.database());
     match cause {
         Some(Cause::Refused) => format!(
@@ -168,7 +168,7 @@ fn remedy(cause: Option<Cause>, address: &Address) -> String {
     }
 }
 
-fn server(found: &Inspection) -> Check {
+fn server(found: &PostgresInspection) -> Check {
     const NAME: &str = "server";
     let server = &found.server;
     let message = format!("PostgreSQL {}, encoding {}", server.version_text, server.encoding);
@@ -190,7 +190,7 @@ fn server(found: &Inspection) -> Check {
     Check::ok(NAME, message)
 }
 
-fn role(found: &Inspection, address: &Address) -> Check {
+fn role(found: &PostgresInspection, address: &DatabaseUrl) -> Check {
     const NAME: &str = "role";
     let role = &found.role;
     let name = &role.name;
@@ -233,7 +233,7 @@ fn role(found: &Inspection, address: &Address) -> Check {
 }
 
 /// Whether tables keep tenants apart for their owner too, who is who we are.
-fn row_security(found: &Inspection) -> Option<Check> {
+fn row_security(found: &PostgresInspection) -> Option<Check> {
     const NAME: &str = "row security";
     found.schema.filter(|schema| schema.number == known_schema())?;
     let [table, others @ ..] = found.unforced.as_slice() else {
@@ -250,7 +250,7 @@ fn row_security(found: &Inspection) -> Option<Check> {
     ))
 }
 
-fn pgvector(found: &Inspection) -> Check {
+fn pgvector(found: &PostgresInspection) -> Check {
     const NAME: &str = "pgvector";
     let (pgvector, role) = (&found.pgvector, &found.role);
     match (&pgvector.installed, &pgvector.available) {
@@ -281,7 +281,7 @@ fn parts(version: &str) -> (u32, u32) {
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
-fn schema(found: &Inspection) -> Check {
+fn schema(found: &PostgresInspection) -> Check {
     const NAME: &str = "schema";
     let known = known_schema();
     match found.schema {
@@ -311,7 +311,7 @@ fn schema(found: &Inspection) -> Check {
     }
 }
 
-fn clocks(found: &Inspection) -> Check {
+fn clocks(found: &PostgresInspection) -> Check {
     const NAME: &str = "clock";
     let apart = found.clock_ahead.unsigned_abs();
     if apart < CLOCKS_APART {
@@ -322,7 +322,7 @@ fn clocks(found: &Inspection) -> Check {
     Check::advice(NAME, message, "set all clocks by the same time service (NTP)")
 }
 
-fn vacuum(found: &Inspection) -> Check {
+fn vacuum(found: &PostgresInspection) -> Check {
     const NAME: &str = "vacuum";
     let whose = if found.sees_everybody { "" } else { " of this role" };
     match found.holding_back.as_slice() {
@@ -338,7 +338,7 @@ fn vacuum(found: &Inspection) -> Check {
     }
 }
 
-fn feed(found: &Inspection) -> Option<Check> {
+fn feed(found: &PostgresInspection) -> Option<Check> {
     const NAME: &str = "change feed";
     found.schema?;
     let Some(unnumbered) = found.unnumbered else {

@@ -4,7 +4,7 @@ use super::store::Readable;
 use super::{Check, DATABASE};
 use crate::config::{Bytes, Config};
 use crate::terminal;
-use memtrove_store::sqlite::{self, Inspection, Soundness};
+use memtrove_store::sqlite::{self, Soundness, SqliteInspection};
 use memtrove_store::vault::Vault;
 use memtrove_store::{StoreError, Tx};
 use std::fs::File;
@@ -26,7 +26,7 @@ pub(super) struct ExaminedSqlite {
     /// Who has it open, in words.
     holder: Option<String>,
     /// What was found; `None` where no file is.
-    found: Option<Result<Inspection, StoreError>>,
+    found: Option<Result<SqliteInspection, StoreError>>,
     /// Whether all of it can be read; `None` where there is nothing that could.
     soundness: Option<Result<Soundness, StoreError>>,
 }
@@ -117,12 +117,12 @@ fn used_database(path: &Path, holder: &str, running: bool) -> Check {
     Check::problem(DATABASE, message, "stop that process, or choose another folder with --data-dir")
 }
 
-fn free_database(path: &Path, found: Option<&Result<Inspection, StoreError>>) -> Check {
+fn free_database(path: &Path, found: Option<&Result<SqliteInspection, StoreError>>) -> Check {
     let shown = path.display();
     match found {
         None => Check::ok(DATABASE, format!("{shown} is not there yet and will be created")),
         Some(Err(refusal)) => Check::refusal(DATABASE, refusal),
-        Some(Ok(Inspection { schema, .. })) if *schema > sqlite::known_schema() => Check::problem(
+        Some(Ok(SqliteInspection { schema, .. })) if *schema > sqlite::known_schema() => Check::problem(
             DATABASE,
             format!(
                 "{shown} has schema {schema}, and this version of memtrove knows up to {}",
@@ -130,14 +130,14 @@ fn free_database(path: &Path, found: Option<&Result<Inspection, StoreError>>) ->
             ),
             "start the newer version that wrote it, or restore a backup made before the upgrade",
         ),
-        Some(Ok(Inspection { schema: 0, .. })) if path.metadata().is_ok_and(|file| file.len() == 0) => {
+        Some(Ok(SqliteInspection { schema: 0, .. })) if path.metadata().is_ok_and(|file| file.len() == 0) => {
             Check::advice(
                 DATABASE,
                 format!("{shown} is an empty file: a server would begin anew in it"),
                 "if there was something in it, put it aside and restore a backup",
             )
         }
-        Some(Ok(Inspection { schema, .. })) => {
+        Some(Ok(SqliteInspection { schema, .. })) => {
             Check::ok(DATABASE, format!("{shown} is a database with schema {schema}, used by nobody"))
         }
     }

@@ -1,7 +1,7 @@
 //! The data export of ChatGPT: `conversations.json`, in which every conversation is a tree of messages.
 
 use super::record::{
-    Conversation, FILES, LeftOut, Message, Record, Role, UNKNOWN_PARTS, Unplaced, list, placed, text, time,
+    Conversation, FILES, LeftOut, Message, Record, Speaker, UNKNOWN_PARTS, Unplaced, list, placed, text, time,
 };
 use serde_json::{Map, Value, json};
 
@@ -75,7 +75,7 @@ fn message(node: &str, said: &Value, left_out: &mut LeftOut) -> Option<Message> 
         parent: None,
         current: false,
         at: time(said, "create_time"),
-        role: if author == "user" { Role::User } else { Role::Ai },
+        role: if author == "user" { Speaker::User } else { Speaker::Ai },
         text: parts.text,
         events: parts.events,
     })

@@ -1,8 +1,8 @@
 //! The data export of Claude: conversations, what it remembers of somebody, and projects with their documents.
 
 use super::record::{
-    Conversation, Document, FILES, LeftOut, Message, Record, Remembered, Role, UNKNOWN_PARTS, Unplaced, list,
-    placed, text, time,
+    Conversation, Document, FILES, LeftOut, Message, Record, Remembered, Speaker, UNKNOWN_PARTS, Unplaced,
+    list, placed, text, time,
 };
 use memtrove_core::{derived_uuid, legacy_labels};
 use serde_json::{Map, Value, json};
@@ -74,7 +74,11 @@ fn message(id: &str, said: &Value, left_out: &mut LeftOut) -> Option<Message> {
         parent: None,
         current: false,
         at: time(said, "created_at"),
-        role: if matches!(text(said, "sender"), Some("human" | "user")) { Role::User } else { Role::Ai },
+        role: if matches!(text(said, "sender"), Some("human" | "user")) {
+            Speaker::User
+        } else {
+            Speaker::Ai
+        },
         text: spoken.words.join("\n\n"),
         events: spoken.events,
     })

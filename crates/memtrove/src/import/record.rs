@@ -33,7 +33,7 @@ pub struct Conversation {
 
 /// Who said something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub enum Speaker {
     /// A person.
     User,
     /// The agent, or a tool it used.
@@ -52,7 +52,7 @@ pub struct Message {
     /// When it was said.
     pub at: Option<Timestamp>,
     /// By whom.
-    pub role: Role,
+    pub role: Speaker,
     /// In words.
     pub text: String,
     /// What is not words: calls of tools and what they gave back, thoughts, pictures and files by their names.

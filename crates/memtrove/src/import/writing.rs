@@ -2,9 +2,9 @@
 
 use super::format::Format;
 use super::reading::SourceRecords;
-use super::record::{Conversation, Document, Message, Record, Remembered, Role};
+use super::record::{Conversation, Document, Message, Record, Remembered, Speaker};
 use super::report::Outcome;
-use memtrove_core::files::{FilePath, Precondition, Reasons, ScopedCaller, envelope};
+use memtrove_core::files::{FilePath, FilePrecondition, Reasons, ScopedCaller, envelope};
 use memtrove_core::identity::{
     Caller, Credentials, IdentityPolicy, Principal, RoleGrant, Trust, VerifiedClient, resolve,
 };
@@ -203,7 +203,7 @@ impl Destination {
 /// A message as an entry has it.
 fn content(message: Message) -> Result<Json> {
     let mut item = Map::new();
-    item.insert("role".to_owned(), if message.role == Role::User { "USER" } else { "AI" }.into());
+    item.insert("role".to_owned(), if message.role == Speaker::User { "USER" } else { "AI" }.into());
     if !message.text.trim().is_empty() {
         item.insert("text".to_owned(), message.text.into());
     }
@@ -356,9 +356,9 @@ pub(super) async fn file(
         (Some(stored), _) => {
             let mut envelope = envelope::stored(&stored.document)?;
             envelope.insert("content".to_owned(), text_of(document));
-            (envelope, Precondition::Matches(stored.etag.to_string()))
+            (envelope, FilePrecondition::Matches(stored.etag.to_string()))
         }
-        (None, _) => (new_envelope(&path, document), Precondition::Star),
+        (None, _) => (new_envelope(&path, document), FilePrecondition::Star),
     };
     let reasons = Reasons::new(Some("import".to_owned()), None)?;
     let request = PutFile { path: path.clone(), precondition, envelope, reasons, key: None };

@@ -42,7 +42,7 @@ const INITIALIZED: &[u8] = b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/ini
 
 /// What is looked at in a message.
 #[derive(Deserialize)]
-struct Message {
+struct RpcMessage {
     jsonrpc: String,
     id: Option<Value>,
     method: Option<String>,
@@ -56,7 +56,7 @@ struct Params {
     request_id: Option<Value>,
 }
 
-impl Message {
+impl RpcMessage {
     /// `None` for what the SDK refuses without an id, so that no answer would name it.
     fn read(line: &[u8]) -> Option<Self> {
         let message: Self = serde_json::from_str(std::str::from_utf8(line).ok()?).ok()?;
@@ -214,7 +214,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Relay<R, W> {
     async fn take(&mut self, line: Line) -> anyhow::Result<()> {
         let id = match line {
             Line::Whole(line) if line.len() > MAX_MESSAGE => {
-                Message::read(&line).and_then(|message| message.id)
+                RpcMessage::read(&line).and_then(|message| message.id)
             }
             Line::Whole(line) => {
                 self.unsent = Some(line);
@@ -304,7 +304,9 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Relay<R, W> {
 
     /// Notes what the owner was sent.
     fn note(&mut self, line: Vec<u8>) {
-        let Some(Message { id, method: Some(method), params, .. }) = Message::read(&line) else { return };
+        let Some(RpcMessage { id, method: Some(method), params, .. }) = RpcMessage::read(&line) else {
+            return;
+        };
         if let Some(id) = id {
             self.unanswered.push(id.clone());
             if method == "initialize" {
@@ -319,7 +321,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Relay<R, W> {
 
     /// Passes a message of the owner on.
     async fn pass_on(&mut self, line: &[u8], swallowed: &mut Option<Value>) -> anyhow::Result<()> {
-        if let Some(Message { id: Some(id), method: None, error, .. }) = Message::read(line) {
+        if let Some(RpcMessage { id: Some(id), method: None, error, .. }) = RpcMessage::read(line) {
             // A session that was refused is not begun anew elsewhere.
             self.initialize.take_if(|(initialize, _)| error.is_some() && *initialize == id);
             if swallowed.take_if(|swallowed| *swallowed == id).is_some() {
@@ -344,8 +346,8 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Relay<R, W> {
 
     /// Answers what no owner was sent.
     async fn refuse_unsent(&mut self, why: &str) -> anyhow::Result<()> {
-        let message = self.unsent.take().and_then(|line| Message::read(&line));
-        let Some(Message { id: Some(id), method: Some(_), .. }) = message else { return Ok(()) };
+        let message = self.unsent.take().and_then(|line| RpcMessage::read(&line));
+        let Some(RpcMessage { id: Some(id), method: Some(_), .. }) = message else { return Ok(()) };
         let message = format!("the memory cannot be reached, and nothing was done: {why}");
         let data = json!({"code": "DEPENDENCY_UNAVAILABLE", "retryable": true, "hint": "Repeat it later."});
         self.refuse(Some(id), json!({"code": SERVER_ERROR, "message": message, "data": data})).await

@@ -75,10 +75,10 @@ const WINDOW: usize = 256;
 /// How many tokens are read at a time, with the two that enclose them.
 pub(super) fn window(directory: &Path, config: &BertConfig) -> Result<usize, String> {
     #[derive(Deserialize)]
-    struct File {
+    struct WindowFile {
         max_seq_length: Option<usize>,
     }
-    let file: Option<File> = optional(directory, "sentence_bert_config.json")?;
+    let file: Option<WindowFile> = optional(directory, "sentence_bert_config.json")?;
     let length = file.and_then(|file| file.max_seq_length).unwrap_or(WINDOW);
     Ok(length.clamp(MIN_WINDOW, config.max_position_embeddings))
 }
@@ -98,7 +98,7 @@ impl Pooling {
         /// As sentence-transformers wrote it first: a switch for each way. Newer versions name the way.
         #[derive(Default, Deserialize)]
         #[serde(default)]
-        struct File {
+        struct PoolingFile {
             pooling_mode: Option<String>,
             pooling_mode_cls_token: bool,
             pooling_mode_mean_tokens: bool,
@@ -107,7 +107,9 @@ impl Pooling {
             pooling_mode_weightedmean_tokens: bool,
             pooling_mode_lasttoken: bool,
         }
-        let Some(file) = optional::<File>(directory, "1_Pooling/config.json")? else { return Ok(Self::Mean) };
+        let Some(file) = optional::<PoolingFile>(directory, "1_Pooling/config.json")? else {
+            return Ok(Self::Mean);
+        };
         let others = file.pooling_mode_max_tokens
             || file.pooling_mode_mean_sqrt_len_tokens
             || file.pooling_mode_weightedmean_tokens
@@ -150,7 +152,7 @@ pub(super) fn tokenizer(directory: &Path) -> Result<WordPiece, String> {
 /// What a `tokenizer.json` would say, of older files.
 fn from_vocabulary(directory: &Path) -> Result<Vec<u8>, String> {
     #[derive(Deserialize)]
-    struct File {
+    struct VocabularyFile {
         #[serde(default = "yes")]
         do_lower_case: bool,
     }
@@ -160,7 +162,7 @@ fn from_vocabulary(directory: &Path) -> Result<Vec<u8>, String> {
     let vocabulary = read(directory, "vocab.txt")?.ok_or("there is neither tokenizer.json nor vocab.txt")?;
     let vocabulary = String::from_utf8(vocabulary).map_err(|_| "vocab.txt is not UTF-8")?;
     let lowercase =
-        optional::<File>(directory, "tokenizer_config.json")?.is_none_or(|file| file.do_lower_case);
+        optional::<VocabularyFile>(directory, "tokenizer_config.json")?.is_none_or(|file| file.do_lower_case);
     let ids: serde_json::Map<_, _> =
         vocabulary.lines().zip(0..).map(|(token, id)| (token.to_owned(), id.into())).collect();
     Ok(serde_json::json!({

@@ -4,7 +4,7 @@ use super::{Outcome, cut, day, fitting, indented, internal, read, share_of};
 use crate::mcp::McpServer;
 use crate::mcp::failure::to_failure;
 use memtrove_core::files::edits::TextEdit;
-use memtrove_core::files::{Code, EventQuery, FilePath, Patch, Precondition, Reasons};
+use memtrove_core::files::{Code, EventQuery, FilePath, FilePrecondition, Patch, Reasons};
 use memtrove_core::{Clock, Error, SystemClock};
 use memtrove_service::files::{
     Admitted, DeleteFile, ListFiles, PatchFile, PutFile, Reader, Role, SeesFiles, Writer,
@@ -53,7 +53,7 @@ pub(super) async fn delete(server: &McpServer, arguments: &Value) -> Outcome {
     let writer = admitted(server).await?;
     let request = DeleteFile {
         path: counted("delete", FilePath::parse(&path)).map_err(to_failure)?,
-        precondition: Precondition::Star,
+        precondition: FilePrecondition::Star,
         reasons: reasons("memory_delete_file".to_owned())?,
         key: None,
     };
@@ -112,11 +112,11 @@ async fn write(server: &McpServer, writer: &Admitted<Writer>, call: WriteFileCal
             Ok((etag, mut document)) => {
                 let content_type = document.content.get("content_type").and_then(Value::as_str);
                 document.content = text_content(content_type.unwrap_or(MARKDOWN), &call.content);
-                (Precondition::Matches(etag), document, "replaced")
+                (FilePrecondition::Matches(etag), document, "replaced")
             }
             Err(failure) if failure.code == Code::DocumentNotFound.as_str() => {
                 let content = text_content(MARKDOWN, &call.content);
-                (Precondition::Star, file_envelope(SystemClock.new_id().to_string(), content), "created")
+                (FilePrecondition::Star, file_envelope(SystemClock.new_id().to_string(), content), "created")
             }
             Err(failure) => return Err(failure),
         };
@@ -148,7 +148,7 @@ async fn patch(server: &McpServer, writer: &Admitted<Writer>, call: PatchFileCal
         let (etag, _) = load(server, writer, &path).await?;
         let request = PatchFile {
             path: path.clone(),
-            precondition: Precondition::Matches(etag),
+            precondition: FilePrecondition::Matches(etag),
             patch: patch.clone(),
             reasons: reasons.clone(),
             key: None,

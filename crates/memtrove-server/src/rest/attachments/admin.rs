@@ -21,7 +21,7 @@ use utoipa::IntoParams;
 #[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
-pub(in crate::rest) struct ListQuery {
+pub(in crate::rest) struct AdminAttachmentsQuery {
     /// Only what this user brought.
     #[param(max_length = 255)]
     user_id: Option<String>,
@@ -46,11 +46,11 @@ pub(in crate::rest) struct ListQuery {
 }
 
 /// Lists the files of the tenant, newest first.
-#[utoipa::path(get, path = "/v1/admin/attachments", operation_id = "admin_list_attachments", tag = "admin", params(ListQuery),
+#[utoipa::path(get, path = "/v1/admin/attachments", operation_id = "admin_list_attachments", tag = "admin", params(AdminAttachmentsQuery),
     responses((status = 200, description = "A page of files", body = wire::Page<wire::AdminAttachmentSummary>)))]
 pub(in crate::rest) async fn list_attachments(
     Authenticated(principal): Authenticated,
-    Query(query): Query<ListQuery>,
+    Query(query): Query<AdminAttachmentsQuery>,
     State(app): State<App>,
     headers: HeaderMap,
 ) -> Result<Ok200<wire::Page<wire::AdminAttachmentSummary>>, ApiError> {

@@ -1,6 +1,6 @@
 //! How the bytes of a file go out: whole, in part or not at all, and in a way that is safe for whoever opens them.
 
-use super::ranges::{self, Wanted};
+use super::ranges::{self, RequestedRange};
 use crate::rest::App;
 use crate::rest::error::{ApiError, ErrorBody, ErrorDetails, JSON_UTF8};
 use axum::body::Body;
@@ -70,13 +70,13 @@ pub(super) async fn bytes(
     }
     // A range means something to a GET only.
     let wanted = match *method {
-        Method::GET => ranges::wanted(headers, &etag, size),
-        _ => Wanted::Whole,
+        Method::GET => ranges::requested(headers, &etag, size),
+        _ => RequestedRange::Whole,
     };
     let (status, range) = match wanted {
-        Wanted::Whole => (StatusCode::OK, 0..size),
-        Wanted::Part(range) => (StatusCode::PARTIAL_CONTENT, range),
-        Wanted::Nothing => return Ok(not_satisfiable(size)?),
+        RequestedRange::Whole => (StatusCode::OK, 0..size),
+        RequestedRange::Part(range) => (StatusCode::PARTIAL_CONTENT, range),
+        RequestedRange::Nothing => return Ok(not_satisfiable(size)?),
     };
     let length = range.end - range.start;
     let body = match *method {

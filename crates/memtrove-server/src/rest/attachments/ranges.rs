@@ -6,7 +6,7 @@ use std::ops::Range;
 
 /// What of a file was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum RequestedRange {
     /// All of it.
     Whole,
     /// These bytes.
@@ -26,15 +26,15 @@ pub(super) fn is_known(headers: &HeaderMap, etag: &str) -> bool {
 
 /// What the caller asked for. Whatever is not exactly one range is as if it had not been said, which is always a right
 /// answer; a range of another version (`If-Range`) is none of this one.
-pub(super) fn wanted(headers: &HeaderMap, etag: &str, size: u64) -> Wanted {
+pub(super) fn requested(headers: &HeaderMap, etag: &str, size: u64) -> RequestedRange {
     let same_version = match headers.get(IF_RANGE) {
         None => true,
         Some(_) => only(headers, IF_RANGE) == Some(etag),
     };
     if !same_version {
-        return Wanted::Whole;
+        return RequestedRange::Whole;
     }
-    only(headers, RANGE).and_then(|text| one_range(text, size)).unwrap_or(Wanted::Whole)
+    only(headers, RANGE).and_then(|text| one_range(text, size)).unwrap_or(RequestedRange::Whole)
 }
 
 /// The text of a header that was sent once.
@@ -48,7 +48,7 @@ fn only(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
 
 /// By hand: `http-range-header` refuses what RFC 9110 allows: a suffix longer than the file, another case of the unit, numbers
 /// that do not fit. It also does not tell a range beyond the file from one that is badly written, and only that is 416.
-fn one_range(text: &str, size: u64) -> Option<Wanted> {
+fn one_range(text: &str, size: u64) -> Option<RequestedRange> {
     let (unit, range) = text.split_once('=')?;
     if !unit.trim().eq_ignore_ascii_case("bytes") {
         return None;
@@ -66,8 +66,8 @@ fn one_range(text: &str, size: u64) -> Option<Wanted> {
     }
 }
 
-fn part(range: Range<u64>) -> Wanted {
-    if range.is_empty() { Wanted::Nothing } else { Wanted::Part(range) }
+fn part(range: Range<u64>) -> RequestedRange {
+    if range.is_empty() { RequestedRange::Nothing } else { RequestedRange::Part(range) }
 }
 
 /// A number as ranges write it: digits alone. What no file can have is as much as can be said.
@@ -87,29 +87,29 @@ mod tests {
         pairs.iter().map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value))).collect()
     }
 
-    fn asked(range: &'static str, size: u64) -> Wanted {
-        wanted(&headers(&[("range", range)]), ETAG, size)
+    fn asked(range: &'static str, size: u64) -> RequestedRange {
+        requested(&headers(&[("range", range)]), ETAG, size)
     }
 
     #[test]
     fn one_range_is_cut_to_the_file() {
-        assert_eq!(asked("bytes=0-0", 10), Wanted::Part(0..1));
-        assert_eq!(asked("bytes=2-4", 10), Wanted::Part(2..5));
-        assert_eq!(asked("bytes=2-", 10), Wanted::Part(2..10));
-        assert_eq!(asked("bytes=2-99", 10), Wanted::Part(2..10));
-        assert_eq!(asked("bytes=-3", 10), Wanted::Part(7..10));
-        assert_eq!(asked("bytes=-99", 10), Wanted::Part(0..10));
-        assert_eq!(asked("BYTES=9-18446744073709551615", 10), Wanted::Part(9..10));
-        assert_eq!(asked("bytes=0-99999999999999999999999", 10), Wanted::Part(0..10));
+        assert_eq!(asked("bytes=0-0", 10), RequestedRange::Part(0..1));
+        assert_eq!(asked("bytes=2-4", 10), RequestedRange::Part(2..5));
+        assert_eq!(asked("bytes=2-", 10), RequestedRange::Part(2..10));
+        assert_eq!(asked("bytes=2-99", 10), RequestedRange::Part(2..10));
+        assert_eq!(asked("bytes=-3", 10), RequestedRange::Part(7..10));
+        assert_eq!(asked("bytes=-99", 10), RequestedRange::Part(0..10));
+        assert_eq!(asked("BYTES=9-18446744073709551615", 10), RequestedRange::Part(9..10));
+        assert_eq!(asked("bytes=0-99999999999999999999999", 10), RequestedRange::Part(0..10));
     }
 
     #[test]
     fn a_range_beyond_the_file_is_none_of_it() {
         for range in ["bytes=10-", "bytes=10-12", "bytes=-0", "bytes=99999999999999999999999-"] {
-            assert_eq!(asked(range, 10), Wanted::Nothing, "{range}");
+            assert_eq!(asked(range, 10), RequestedRange::Nothing, "{range}");
         }
         for range in ["bytes=0-", "bytes=0-0", "bytes=-1"] {
-            assert_eq!(asked(range, 0), Wanted::Nothing, "{range} of nothing");
+            assert_eq!(asked(range, 0), RequestedRange::Nothing, "{range} of nothing");
         }
     }
 
@@ -130,18 +130,18 @@ mod tests {
             "bytes=0x1-2",
             "bytes=1 -2",
         ] {
-            assert_eq!(asked(range, 10), Wanted::Whole, "{range}");
+            assert_eq!(asked(range, 10), RequestedRange::Whole, "{range}");
         }
         let twice = headers(&[("range", "bytes=0-1"), ("range", "bytes=3-4")]);
-        assert_eq!(wanted(&twice, ETAG, 10), Wanted::Whole);
+        assert_eq!(requested(&twice, ETAG, 10), RequestedRange::Whole);
     }
 
     #[test]
     fn a_range_of_another_version_asks_for_the_whole() {
-        let with = |tag| wanted(&headers(&[("range", "bytes=0-1"), ("if-range", tag)]), ETAG, 10);
-        assert_eq!(with("\"abc\""), Wanted::Part(0..2));
+        let with = |tag| requested(&headers(&[("range", "bytes=0-1"), ("if-range", tag)]), ETAG, 10);
+        assert_eq!(with("\"abc\""), RequestedRange::Part(0..2));
         for tag in ["\"other\"", "W/\"abc\"", "Wed, 21 Oct 2026 07:28:00 GMT", "*", "abc"] {
-            assert_eq!(with(tag), Wanted::Whole, "{tag}");
+            assert_eq!(with(tag), RequestedRange::Whole, "{tag}");
         }
     }
 

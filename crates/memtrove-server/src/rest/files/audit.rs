@@ -1,6 +1,6 @@
 //! The audit trail: list, get, reconstruct.
 
-use super::extract::{JsonBody, Parameters, Scoped};
+use super::extract::{JsonBody, QueryParameters, Scoped};
 use super::{ApiError, decode, json, push_text, written};
 use crate::rest::App;
 use crate::rest::extract::Segments;
@@ -22,7 +22,7 @@ use serde::Serialize;
     responses((status = 200, description = "The records", body = wire::AuditPage)))]
 pub(in crate::rest) async fn list_audit(
     Scoped(caller): Scoped,
-    query: Parameters,
+    query: QueryParameters,
     State(app): State<App>,
 ) -> Result<Response, ApiError> {
     let files = &app.0.services.files;
@@ -54,7 +54,7 @@ struct Records {
 pub(in crate::rest) async fn get_audit(
     Scoped(caller): Scoped,
     Segments((_, _, change_id)): Segments<(String, String, String)>,
-    query: Parameters,
+    query: QueryParameters,
     State(app): State<App>,
 ) -> Result<Response, ApiError> {
     let files = &app.0.services.files;

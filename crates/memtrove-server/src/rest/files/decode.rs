@@ -4,7 +4,7 @@
 use crate::rest::extract::header;
 use http::HeaderMap;
 use memtrove_core::files::{
-    Code, FilePath, IdempotencyKey, MovePaths, Patch, Precondition, Reasons, assembly, body, canonical,
+    Code, FilePath, FilePrecondition, IdempotencyKey, MovePaths, Patch, Reasons, assembly, body, canonical,
     envelope,
 };
 use memtrove_core::memories::{MemoryCaller, Rules, Search};
@@ -33,7 +33,7 @@ impl ChangeHeaders {
 
 pub(super) fn put_file(path: FilePath, mut body: Value, headers: ChangeHeaders) -> Result<PutFile> {
     let members = members(&body)?;
-    let precondition = Precondition::read(headers.if_match.as_deref())?;
+    let precondition = FilePrecondition::read(headers.if_match.as_deref())?;
     envelope::document(members.get("document"))?;
     let reasons = Reasons::read(members)?;
     let key = headers.key("PUT", &path, &body)?;
@@ -47,7 +47,7 @@ pub(super) fn put_file(path: FilePath, mut body: Value, headers: ChangeHeaders) 
 
 pub(super) fn patch_file(path: FilePath, body: &Value, headers: ChangeHeaders) -> Result<PatchFile> {
     let members = members(body)?;
-    let precondition = Precondition::read(headers.if_match.as_deref())?;
+    let precondition = FilePrecondition::read(headers.if_match.as_deref())?;
     let patch = Patch::read(members.get("ops"), members.get("edits"))?;
     let reasons = Reasons::read(members)?;
     let key = headers.key("PATCH", &path, body)?;
@@ -57,7 +57,7 @@ pub(super) fn patch_file(path: FilePath, body: &Value, headers: ChangeHeaders) -
 pub(super) fn delete_file(body: &Value, headers: ChangeHeaders) -> Result<DeleteFile> {
     let members = members(body)?;
     let path = path(members, "path")?;
-    let precondition = Precondition::read_removal(headers.if_match.as_deref())?;
+    let precondition = FilePrecondition::read_removal(headers.if_match.as_deref())?;
     let reasons = Reasons::read(members)?;
     let key = headers.key("DELETE", &path, body)?;
     Ok(DeleteFile { path, precondition, reasons, key })
@@ -66,7 +66,7 @@ pub(super) fn delete_file(body: &Value, headers: ChangeHeaders) -> Result<Delete
 pub(super) fn move_file(body: &Value, headers: ChangeHeaders) -> Result<MoveFile> {
     let members = members(body)?;
     let paths = MovePaths::new(path(members, "from")?, path(members, "to")?)?;
-    let precondition = Precondition::read_removal(headers.if_match.as_deref())?;
+    let precondition = FilePrecondition::read_removal(headers.if_match.as_deref())?;
     let reasons = Reasons::read(members)?;
     let key = headers.key("MOVE", paths.from(), body)?;
     Ok(MoveFile { paths, precondition, reasons, key })

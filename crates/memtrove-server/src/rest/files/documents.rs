@@ -1,7 +1,7 @@
 //! Files: list, get, put, patch, assemble.
 
 use super::decode::{self, ChangeHeaders};
-use super::extract::{JsonBody, Parameters, Scoped, ScopedPrincipal, Target};
+use super::extract::{JsonBody, QueryParameters, Scoped, ScopedPrincipal, Target};
 use super::{ApiError, json, push_text, written};
 use crate::rest::{App, IDEMPOTENCY_REPLAYED};
 use axum::extract::State;
@@ -23,7 +23,7 @@ use memtrove_wire::files as wire;
     responses((status = 200, description = "The files", body = wire::FileList)))]
 pub(in crate::rest) async fn list_files(
     Scoped(caller): Scoped,
-    query: Parameters,
+    query: QueryParameters,
     State(app): State<App>,
 ) -> Result<Response, ApiError> {
     let files = &app.0.services.files;

@@ -73,9 +73,9 @@ impl<S: Send + Sync> FromRequestParts<S> for Target {
 }
 
 /// The parameters of a query; a name may stand there more than once.
-pub(in crate::rest) struct Parameters(Vec<(String, String)>);
+pub(in crate::rest) struct QueryParameters(Vec<(String, String)>);
 
-impl<S: Send + Sync> FromRequestParts<S> for Parameters {
+impl<S: Send + Sync> FromRequestParts<S> for QueryParameters {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
@@ -85,7 +85,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Parameters {
     }
 }
 
-impl Parameters {
+impl QueryParameters {
     /// A parameter that may stand there once.
     pub fn text(&self, name: &str) -> Result<Option<String>> {
         let mut values = self.0.iter().filter(|(given, _)| given == name).map(|(_, value)| value);

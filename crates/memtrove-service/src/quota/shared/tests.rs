@@ -2,7 +2,7 @@ use super::*;
 use crate::quota::{QuotaLimits, QuotaSettings};
 use memtrove_core::{Clock, Details};
 use memtrove_store::sqlite::VolatileEngine;
-use memtrove_store::{Engine, Health, Job};
+use memtrove_store::{Engine, Health, QueuedWork};
 use memtrove_testkit::clock::TestClock;
 use proptest::prelude::*;
 use std::time::Duration;
@@ -18,11 +18,11 @@ fn rate(limit: u64, seconds: u64) -> Option<Rate> {
 struct SaysShared(VolatileEngine);
 
 impl Engine for SaysShared {
-    fn read(&self, job: Box<dyn Job>) {
+    fn read(&self, job: QueuedWork) {
         self.0.read(job);
     }
 
-    fn write(&self, job: Box<dyn Job>) {
+    fn write(&self, job: QueuedWork) {
         self.0.write(job);
     }
 
@@ -67,7 +67,7 @@ impl Cluster {
     async fn passed(&self, calls: usize) -> usize {
         let mut passed = 0;
         for node in self.nodes.iter().cycle().take(calls) {
-            passed += usize::from(node.spend("acme", "alice", "agent", Kind::Read).await.is_ok());
+            passed += usize::from(node.spend("acme", "alice", "agent", CallKind::Read).await.is_ok());
         }
         passed
     }
@@ -84,10 +84,10 @@ async fn nodes_together_pass_what_one_would() {
     assert_eq!(cluster.passed(30).await, 10);
     cluster.clock.advance_micros(6 * SECOND);
     assert_eq!(cluster.passed(9).await, 1);
-    let refused = cluster.nodes[2].spend("acme", "alice", "agent", Kind::Read).await;
+    let refused = cluster.nodes[2].spend("acme", "alice", "agent", CallKind::Read).await;
     let Err(Error { details: Details::Quota(quota), .. }) = refused else { panic!("{refused:?}") };
     assert_eq!(quota.retry_after_seconds, 6);
-    assert_eq!(cluster.nodes[0].spend("acme", "bob", "agent", Kind::Read).await, Ok(()));
+    assert_eq!(cluster.nodes[0].spend("acme", "bob", "agent", CallKind::Read).await, Ok(()));
 }
 
 #[tokio::test]
@@ -106,7 +106,7 @@ async fn a_busy_node_seldom_asks_the_store() {
     let _listening = cluster.store.commits();
     for _ in 0..2_000 {
         cluster.clock.advance_micros(5_000);
-        assert_eq!(cluster.nodes[0].spend("acme", "alice", "agent", Kind::Read).await, Ok(()));
+        assert_eq!(cluster.nodes[0].spend("acme", "alice", "agent", CallKind::Read).await, Ok(()));
     }
     let draws = cluster.draws();
     assert!(draws < 40, "2000 calls in 10 seconds asked {draws} times");
@@ -124,12 +124,12 @@ async fn a_node_that_was_refused_does_not_ask_again_before_there_is_something() 
 async fn what_a_cap_refused_is_given_back_to_all_nodes() {
     let cluster = Cluster::new(2, QuotaLimits { user_writes: rate(1, 60), ..QuotaLimits::default() });
     for _ in 0..3 {
-        assert_eq!(cluster.nodes[0].spend("acme", "alice", "agent", Kind::Write).await, Ok(()));
-        cluster.nodes[0].refund("acme", "alice", "agent", Kind::Write);
+        assert_eq!(cluster.nodes[0].spend("acme", "alice", "agent", CallKind::Write).await, Ok(()));
+        cluster.nodes[0].refund("acme", "alice", "agent", CallKind::Write);
     }
     // The next draw on the same node waits for it.
-    assert_eq!(cluster.nodes[0].spend("acme", "alice", "agent", Kind::Write).await, Ok(()));
-    assert!(cluster.nodes[1].spend("acme", "alice", "agent", Kind::Write).await.is_err());
+    assert_eq!(cluster.nodes[0].spend("acme", "alice", "agent", CallKind::Write).await, Ok(()));
+    assert!(cluster.nodes[1].spend("acme", "alice", "agent", CallKind::Write).await.is_err());
 }
 
 #[tokio::test]
@@ -140,13 +140,14 @@ async fn refused_by_one_bucket_a_call_takes_nothing_from_the_other() {
     let (mut passed, nodes) = (0, &cluster.nodes);
     for number in 0..20 {
         cluster.clock.advance_micros(1);
-        passed += usize::from(nodes[number % 2].spend("acme", "alice", "agent", Kind::Read).await.is_ok());
+        passed +=
+            usize::from(nodes[number % 2].spend("acme", "alice", "agent", CallKind::Read).await.is_ok());
     }
     assert_eq!(passed, 1);
     for number in 0..20 {
         let user = format!("user {number}");
         cluster.clock.advance_micros(1);
-        passed += usize::from(nodes[number % 2].spend("acme", &user, "agent", Kind::Read).await.is_ok());
+        passed += usize::from(nodes[number % 2].spend("acme", &user, "agent", CallKind::Read).await.is_ok());
     }
     assert_eq!(passed, 5);
 }
@@ -160,7 +161,7 @@ async fn calls_of_all_nodes_at_once_share_what_there_is() {
     for number in 0..300 {
         let cluster = cluster.clone();
         calls.spawn(async move {
-            cluster.nodes[number % 3].spend("acme", "alice", "agent", Kind::Read).await.is_ok()
+            cluster.nodes[number % 3].spend("acme", "alice", "agent", CallKind::Read).await.is_ok()
         });
     }
     let passed = calls.join_all().await.into_iter().filter(|passed| *passed).count() as u64;
@@ -183,7 +184,7 @@ proptest! {
             let mut times = Vec::new();
             for (node, pause) in calls {
                 cluster.clock.advance_micros(pause);
-                if cluster.nodes[node].spend("acme", "alice", "agent", Kind::Read).await.is_ok() {
+                if cluster.nodes[node].spend("acme", "alice", "agent", CallKind::Read).await.is_ok() {
                     times.push(cluster.clock.now().as_micros());
                 }
             }

@@ -15,7 +15,8 @@ fn node(folder: &tempfile::TempDir) -> Arc<Node> {
 }
 
 async fn begin(node: &Arc<Node>) -> Result<Recording> {
-    let key = Key { tenant: Tenant::listed("tenant".into()), conversation: ConversationId(Uuid::nil()) };
+    let key =
+        RecordingKey { tenant: Tenant::listed("tenant".into()), conversation: ConversationId(Uuid::nil()) };
     node.begin(key, GroupId(Uuid::nil()), Address { host: "node".into(), port: 80 }).await
 }
 

@@ -1,10 +1,10 @@
 use super::*;
 use crate::recorder::disk::{Disk, PLACE};
 use crate::recorder::spool::{Closed, Spool};
-use crate::recorder::{Address, Reader};
+use crate::recorder::{Address, RecordingReader};
 use memtrove_core::ConversationId;
 use memtrove_core::identity::Tenant;
-use memtrove_store::locators::{Key, Locator};
+use memtrove_store::locators::{Locator, RecordingKey};
 use tokio::runtime::Handle;
 use uuid::Uuid;
 
@@ -14,7 +14,8 @@ fn at(seconds: i64) -> Timestamp {
 
 /// A recording of which much is on the disk.
 async fn long(disk: &Arc<Disk>) -> Arc<Tape> {
-    let key = Key { tenant: Tenant::listed("tenant".into()), conversation: ConversationId(Uuid::nil()) };
+    let key =
+        RecordingKey { tenant: Tenant::listed("tenant".into()), conversation: ConversationId(Uuid::nil()) };
     let address = Address { host: "node".into(), port: 80 };
     let locator = Locator { address, recording: Uuid::from_u128(1), node: Uuid::nil() };
     let tape = Tape::new(locator, key, GroupId(Uuid::nil()), Spool::new(Arc::clone(disk), 1 << 30));
@@ -30,8 +31,8 @@ fn disk() -> Arc<Disk> {
     Arc::new(Disk::new(None, 1 << 30, Handle::current()))
 }
 
-fn reader(readers: &Readers, tape: &Arc<Tape>) -> Reader {
-    Reader::new(readers.seat(Arc::clone(tape), UserId("alice".into()))).unwrap()
+fn reader(readers: &Readers, tape: &Arc<Tape>) -> RecordingReader {
+    RecordingReader::new(readers.seat(Arc::clone(tape), UserId("alice".into()))).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -19,7 +19,7 @@ fn tape(id: u128, conversation: u128) -> Arc<Tape> {
 
 fn tape_on(disk: &Arc<Disk>, id: u128, conversation: u128) -> Arc<Tape> {
     let conversation = ConversationId(Uuid::from_u128(conversation));
-    let key = Key { tenant: Tenant::listed("tenant".into()), conversation };
+    let key = RecordingKey { tenant: Tenant::listed("tenant".into()), conversation };
     let address = Address { host: "node".into(), port: 80 };
     let group = GroupId(Uuid::from_u128(conversation.0.as_u128() % 2));
     let locator = Locator { address, recording: Uuid::from_u128(id), node: Uuid::nil() };
@@ -27,7 +27,7 @@ fn tape_on(disk: &Arc<Disk>, id: u128, conversation: u128) -> Arc<Tape> {
 }
 
 /// A recording that began and came to its end.
-async fn finished(registry: &Registry, id: u128, conversation: u128, text: &str, until: i64) -> Key {
+async fn finished(registry: &Registry, id: u128, conversation: u128, text: &str, until: i64) -> RecordingKey {
     let tape = tape(id, conversation);
     registry.begin(&tape).unwrap();
     tape.spool.append(text).await.unwrap();

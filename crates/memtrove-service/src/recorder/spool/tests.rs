@@ -2,10 +2,10 @@ use super::*;
 use crate::recorder::disk::PLACE;
 use crate::recorder::readers::Seat;
 use crate::recorder::registry::Tape;
-use crate::recorder::{Address, Reader};
+use crate::recorder::{Address, RecordingReader};
 use memtrove_core::identity::Tenant;
 use memtrove_core::{ConversationId, GroupId, UserId};
-use memtrove_store::locators::{Key, Locator};
+use memtrove_store::locators::{Locator, RecordingKey};
 use proptest::prelude::*;
 use std::path::Path;
 use std::time::Duration;
@@ -19,18 +19,19 @@ fn disk(directory: &Path, bytes: u64) -> Arc<Disk> {
 }
 
 fn tape(disk: &Arc<Disk>, max_bytes: u64) -> Arc<Tape> {
-    let key = Key { tenant: Tenant::listed("tenant".into()), conversation: ConversationId(Uuid::nil()) };
+    let key =
+        RecordingKey { tenant: Tenant::listed("tenant".into()), conversation: ConversationId(Uuid::nil()) };
     let address = Address { host: "node".into(), port: 80 };
     let locator = Locator { address, recording: Uuid::from_u128(1), node: Uuid::nil() };
     Arc::new(Tape::new(locator, key, GroupId(Uuid::nil()), Spool::new(Arc::clone(disk), max_bytes)))
 }
 
-fn reader_of(tape: Arc<Tape>) -> Reader {
-    Reader::new(Arc::new(Seat::new(tape, UserId("alice".into())))).unwrap()
+fn reader_of(tape: Arc<Tape>) -> RecordingReader {
+    RecordingReader::new(Arc::new(Seat::new(tape, UserId("alice".into())))).unwrap()
 }
 
 /// Reads to the end, a little later each time.
-async fn read(mut reader: Reader, pace: usize) -> String {
+async fn read(mut reader: RecordingReader, pace: usize) -> String {
     let mut text = String::new();
     while let Some(more) = reader.next().await.unwrap() {
         assert!(!more.is_empty());
@@ -105,7 +106,7 @@ proptest! {
     }
 }
 
-async fn read_from(mut reader: Reader, pace: usize, skipped: usize) -> String {
+async fn read_from(mut reader: RecordingReader, pace: usize, skipped: usize) -> String {
     let mut text = String::new();
     while let Some(more) = reader.next().await.unwrap() {
         text.push_str(&more);
@@ -164,7 +165,7 @@ async fn what_would_make_a_recording_too_large_is_refused_as_a_whole_and_ends_it
     let folder = tempfile::tempdir().unwrap();
     let tape = tape(&disk(folder.path(), PLENTY), 10);
     tape.spool.append("12345678").await.unwrap();
-    let refused = Ended::TooLarge { max_bytes: 10 };
+    let refused = EndReason::TooLarge { max_bytes: 10 };
     assert_eq!(tape.spool.append("9ab").await, Err(refused));
     assert_eq!(tape.spool.append("9").await, Err(refused));
     assert_eq!(tape.spool.ended().await, refused);
@@ -183,10 +184,10 @@ async fn recordings_end_where_the_disk_they_may_use_ends_and_the_next_ones_find_
     }
     second.spool.append(&piece).await.unwrap();
     second.spool.append(&piece).await.unwrap();
-    assert_eq!(second.spool.append("more").await, Err(Ended::NoRoom));
-    assert_eq!(second.spool.ended().await, Ended::NoRoom);
+    assert_eq!(second.spool.append("more").await, Err(EndReason::NoRoom));
+    assert_eq!(second.spool.ended().await, EndReason::NoRoom);
     assert_eq!(read(reader_of(Arc::clone(&second)), 0).await.len(), 2 * PIECE);
-    assert_eq!(first.spool.append("more").await, Err(Ended::NoRoom));
+    assert_eq!(first.spool.append("more").await, Err(EndReason::NoRoom));
     let mut reader = reader_of(Arc::clone(&first));
     drop(first);
     reader.next().await.unwrap();
@@ -210,8 +211,8 @@ async fn a_recording_that_cannot_be_written_ends_and_what_was_recorded_can_be_re
     let tape = tape(&disk, PLENTY);
     let whole = text(1, PIECE + 10);
     tape.spool.append(&whole).await.unwrap();
-    assert_eq!(tape.spool.ended().await, Ended::Failed);
-    assert_eq!(tape.spool.append("more").await, Err(Ended::Failed));
+    assert_eq!(tape.spool.ended().await, EndReason::Failed);
+    assert_eq!(tape.spool.append("more").await, Err(EndReason::Failed));
     assert!(read(reader_of(Arc::clone(&tape)), 0).await == whole);
     until_used(&disk, 0).await;
     // As soon as it can be written again, it is.
@@ -268,6 +269,6 @@ async fn a_recording_goes_on_where_others_can_do_without_their_room() {
     for _ in 0..3 {
         live.spool.append(&piece).await.unwrap();
     }
-    assert_eq!(live.spool.append("more").await, Err(Ended::NoRoom), "nothing else is there to give");
+    assert_eq!(live.spool.append("more").await, Err(EndReason::NoRoom), "nothing else is there to give");
     assert_eq!(read(reader_of(live), 0).await.len(), 3 * PIECE);
 }

@@ -1,7 +1,7 @@
 //! Why nobody could connect, told apart as far as something else is to be done about it.
 
 use super::super::PostgresConfig;
-use super::super::address::Address;
+use super::super::address::DatabaseUrl;
 use super::super::connection::{runtime, waiting};
 use super::super::tls::tls;
 use std::error::Error as _;
@@ -49,7 +49,7 @@ pub fn diagnose(config: &PostgresConfig) -> Option<Cause> {
 }
 
 fn try_it(config: &PostgresConfig) -> Option<Cause> {
-    let Ok(address) = config.url.parse::<Address>() else { return Some(Cause::Other) };
+    let Ok(address) = config.url.parse::<DatabaseUrl>() else { return Some(Cause::Other) };
     let Ok(tls) = tls(&address, config.tls_ca.as_deref()) else { return Some(Cause::Certificate) };
     let Ok(runtime) = runtime() else { return Some(Cause::Other) };
     let mut settings = address.config();

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn said(author: &str, content: Value) -> Option<(Role, String, Vec<Value>)> {
+fn said(author: &str, content: Value) -> Option<(Speaker, String, Vec<Value>)> {
     let message = json!({"id": "m", "author": {"role": author, "name": "python"}, "create_time": 1.0, "content": content});
     let found = message_of(&message)?;
     Some((found.role, found.text, found.events))
@@ -15,21 +15,24 @@ fn message_of(said: &Value) -> Option<Message> {
 #[test]
 fn words_stay_words_and_the_rest_becomes_events() {
     let text = |words: &str| json!({"content_type": "text", "parts": [words]});
-    assert_eq!(said("user", text("hi")), Some((Role::User, "hi".into(), vec![])));
+    assert_eq!(said("user", text("hi")), Some((Speaker::User, "hi".into(), vec![])));
     assert_eq!(said("user", text("")), None);
     assert_eq!(said("system", text("be nice")), None);
     let output = json!({"content_type": "execution_output", "text": "4"});
     let event = json!({"type": "tool_result", "name": "python", "output": "4"});
-    assert_eq!(said("tool", output), Some((Role::Ai, String::new(), vec![event])));
+    assert_eq!(said("tool", output), Some((Speaker::Ai, String::new(), vec![event])));
     let picture = json!({"content_type": "multimodal_text", "parts": [
         {"content_type": "image_asset_pointer", "asset_pointer": "file-service://file-1"}, "what is this?"]});
     let event = json!({"type": "picture", "name": "file-service://file-1"});
-    assert_eq!(said("user", picture), Some((Role::User, "what is this?".into(), vec![event])));
+    assert_eq!(said("user", picture), Some((Speaker::User, "what is this?".into(), vec![event])));
     let thoughts = json!({"content_type": "thoughts", "thoughts": [{"summary": "s", "content": "hm"}]});
     let event = json!({"type": "thinking", "text": "hm"});
-    assert_eq!(said("assistant", thoughts), Some((Role::Ai, String::new(), vec![event])));
+    assert_eq!(said("assistant", thoughts), Some((Speaker::Ai, String::new(), vec![event])));
     let novel = json!({"content_type": "hologram"});
-    assert_eq!(said("assistant", novel), Some((Role::Ai, String::new(), vec![json!({"type": "hologram"})])));
+    assert_eq!(
+        said("assistant", novel),
+        Some((Speaker::Ai, String::new(), vec![json!({"type": "hologram"})]))
+    );
 }
 
 #[test]

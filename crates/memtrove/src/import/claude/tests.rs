@@ -19,7 +19,7 @@ fn blocks_become_words_and_events() {
     ]});
     let Record::Conversation(found) = records(item).remove(0) else { panic!("no conversation") };
     assert_eq!(found.messages[0].text, "old words");
-    assert_eq!(found.messages[0].role, Role::User);
+    assert_eq!(found.messages[0].role, Speaker::User);
     assert_eq!(found.messages[1].text, "Let me look.\n\nHere.");
     assert_eq!(found.messages[1].parent, Some(0));
     let kinds: Vec<&str> =

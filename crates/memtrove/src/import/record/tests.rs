@@ -9,7 +9,7 @@ fn unplaced(id: usize, parent: Option<usize>, kept: bool) -> Unplaced {
         parent: None,
         current: false,
         at: None,
-        role: Role::User,
+        role: Speaker::User,
         text: id.to_string(),
         events: Vec::new(),
     };

@@ -5,15 +5,14 @@ use crate::Value;
 use std::fmt::Write;
 use tokio_postgres::types::Type;
 
-/// Statements on their way.
 #[derive(Debug, Default)]
-pub(super) struct Gathered {
+pub(super) struct StatementBatch {
     statements: Vec<String>,
     types: Vec<Type>,
     parameters: Vec<Parameter>,
 }
 
-impl Gathered {
+impl StatementBatch {
     /// Whether a statement can be part of another one. What only selects would not be run there, and what has parts of its
     /// own that write cannot be one.
     pub(super) fn takes(&self, sql: &str) -> bool {
@@ -80,11 +79,11 @@ mod tests {
 
     #[test]
     fn placeholders_are_counted_on() {
-        let mut gathered = Gathered::default();
-        gathered.add("INSERT INTO a VALUES ($1, '$1', $2)", &[1.into(), "x".into()]);
-        gathered.add("UPDATE b SET c = $2 WHERE d = $1 AND e = 'it''s $3'", &[2.into(), 3.into()]);
-        gathered.add("DELETE FROM f", &[]);
-        let (sql, types, parameters) = gathered.joined();
+        let mut batch = StatementBatch::default();
+        batch.add("INSERT INTO a VALUES ($1, '$1', $2)", &[1.into(), "x".into()]);
+        batch.add("UPDATE b SET c = $2 WHERE d = $1 AND e = 'it''s $3'", &[2.into(), 3.into()]);
+        batch.add("DELETE FROM f", &[]);
+        let (sql, types, parameters) = batch.joined();
         assert_eq!(
             sql,
             "WITH part0 AS (INSERT INTO a VALUES ($1, '$1', $2)), \
@@ -95,10 +94,10 @@ mod tests {
     }
 
     #[test]
-    fn only_what_writes_by_itself_is_gathered() {
-        let gathered = Gathered::default();
-        assert!(gathered.takes("INSERT INTO a DEFAULT VALUES"));
-        assert!(!gathered.takes("SELECT setval('a', 1)"));
-        assert!(!gathered.takes("WITH gone AS (DELETE FROM a RETURNING b) DELETE FROM c USING gone"));
+    fn only_what_writes_by_itself_is_in_a_batch() {
+        let batch = StatementBatch::default();
+        assert!(batch.takes("INSERT INTO a DEFAULT VALUES"));
+        assert!(!batch.takes("SELECT setval('a', 1)"));
+        assert!(!batch.takes("WITH gone AS (DELETE FROM a RETURNING b) DELETE FROM c USING gone"));
     }
 }

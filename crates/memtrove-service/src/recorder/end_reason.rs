@@ -3,7 +3,7 @@
 /// Why a recording takes nothing more. What was recorded until then stays replayable, unless another recording took its place.
 /// The texts are for the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Ended {
+pub enum EndReason {
     /// Somebody cancelled the response, or its conversation was deleted.
     #[error("the response was cancelled")]
     Cancelled,
