@@ -8,8 +8,8 @@
 //! vector is the sum of its words' vectors, as in a static model, all leaning to one side as those of real models do.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program to be looked at")]
 
-use memtrove_recall::index::kernels::Kernels;
 use memtrove_recall::index::{Bm25, Partition, Piece, Probe, QueryTerm, SpaceNo, rescore};
+use memtrove_simd::search::Kernels;
 use std::time::{Duration, Instant};
 
 const DIMENSIONS: usize = 256;

@@ -1,4 +1,4 @@
-//! Leaving a provider alone that keeps failing, so that nobody waits for what will not come and it can recover.
+//! Leaves a provider alone that keeps failing, so that it can recover and callers do not wait in vain.
 //!
 //! Made by hand: `backon`, which repeats attempts, keeps nothing from one call to the next.
 
@@ -18,7 +18,7 @@ pub(super) struct Breaker {
 struct State {
     /// In a row.
     failures: u32,
-    /// Nobody passes before this.
+    /// No request passes before this.
     open_until: Option<Instant>,
     /// Somebody is finding out whether the pause has helped.
     probing: bool,
@@ -35,7 +35,7 @@ impl Breaker {
         if let Some(until) = state.open_until {
             let left = until.saturating_duration_since(Instant::now());
             if state.probing || !left.is_zero() {
-                // Whoever comes during a probe cannot know how long it takes.
+                // How long the probe takes is unknown.
                 return Err(EmbedError::Unavailable { retry_after: left.max(Duration::from_secs(1)) });
             }
             state.probing = true;

@@ -33,7 +33,7 @@ impl Calibration {
         Self { points: Cow::Borrowed(&SHARED) }
     }
 
-    /// Scores are cosines: for models that nobody has measured.
+    /// Scores are cosines: for models without a measurement.
     pub fn identity() -> Self {
         Self { points: Cow::Borrowed(&IDENTITY) }
     }

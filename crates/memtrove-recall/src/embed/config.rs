@@ -45,7 +45,7 @@ pub enum Provider {
     },
     /// A server that speaks OpenAI's protocol.
     OpenAi(OpenAiConfig),
-    /// Nobody: words alone are searched.
+    /// No vectors: words alone are searched.
     None,
 }
 

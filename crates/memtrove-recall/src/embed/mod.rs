@@ -65,7 +65,7 @@ impl Space {
         &*self.name == SHARED_SPACE
     }
 
-    /// The space a stored vector belongs to, by the model that made it. `None`: nobody here could make a query for it.
+    /// The space a stored vector belongs to, by the model that made it. `None`: no model here can make a query for it.
     pub fn of(model_id: &str) -> Option<Self> {
         match model_id {
             STATIC_MODEL | LOCAL_MODEL => Some(Self::shared()),
@@ -103,7 +103,7 @@ pub trait Embedder: Send + Sync {
     /// What its similarities are worth.
     fn calibration(&self) -> &Calibration;
 
-    /// The texts' vectors in the texts' order, each of unit length or all zero. Whoever computes for long does it on a
+    /// The texts' vectors in the texts' order, each of unit length or all zero. An embedder that computes for long does it on a
     /// thread made for that.
     fn embed<'a>(&'a self, texts: &'a [&'a str]) -> BoxFuture<'a, Result<Vec<Vector>, EmbedError>>;
 }

@@ -12,7 +12,7 @@ use reqwest::{Client, Response, StatusCode, Url};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// After so many failures in a row the server is left alone …
+/// After this many failures in a row the server is left alone …
 const FAILURES_UNTIL_PAUSE: u32 = 5;
 /// … for so long.
 const PAUSE: Duration = Duration::from_secs(10);

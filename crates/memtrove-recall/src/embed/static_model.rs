@@ -19,7 +19,7 @@ static LOADED: LazyLock<Loaded> = LazyLock::new(|| {
     Loaded::read().expect("the bundled model is whole")
 });
 
-/// Embedding so much takes less than a millisecond; then others get their turn on this thread.
+/// Embedding this many bytes takes less than a millisecond; then other tasks get their turn on this thread.
 const BYTES_AT_A_TIME: usize = 64 * 1024;
 
 /// The bundled model.
@@ -108,7 +108,7 @@ impl Loaded {
     }
 }
 
-/// The rows of a safetensors file that holds one table of so many rows and nothing else.
+/// The rows of a safetensors file that holds one table of that many rows and nothing else.
 fn table(file: &'static [u8], rows: usize) -> Option<&'static [u8]> {
     #[derive(Deserialize)]
     struct Header {

@@ -1,8 +1,8 @@
-//! What every vector must be, whoever made it.
+//! What every vector must be, of whatever model.
 
 use super::{EmbedError, Space, Vector};
 
-/// Makes sure that these are so many vectors of the space, and that the length of each is one (or zero).
+/// Makes sure that these are as many vectors of the space as texts, and that the length of each is one (or zero).
 pub(super) fn check(vectors: &mut [Vector], count: usize, space: &Space) -> Result<(), EmbedError> {
     let unusable = |what: String| Err(EmbedError::Unusable(what.into()));
     if vectors.len() != count {

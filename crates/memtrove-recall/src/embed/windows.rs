@@ -3,7 +3,7 @@
 use super::Vector;
 use super::vector::normalise;
 
-/// The parts of a text, none longer than so many characters, cut between words where there are any. Blank parts are left
+/// The parts of a text, none longer than this many characters, cut between words where there are any. Blank parts are left
 /// out; together the others are the whole text.
 pub(super) fn split(text: &str, max_chars: usize) -> Vec<&str> {
     let mut parts = Vec::new();

@@ -1,7 +1,6 @@
 //! Finding documents by the direction of their vectors.
 
 use super::chunk::{CHUNK, Chunk, Shape};
-use super::kernels::{self, Kernels};
 use super::partition::Partition;
 use super::probe::Probe;
 use super::quantise::{Quantised, unit};
@@ -9,6 +8,7 @@ use super::search::{ASKED_TOGETHER, Effort};
 use super::shortlist::Shortlist;
 use super::sketch;
 use super::sums::Sums;
+use memtrove_simd::search::{Kernels, dot_i8};
 
 /// A query in one space.
 pub(super) struct VectorQuery {
@@ -91,7 +91,7 @@ impl VectorQuery {
             partition.pieces_of(number).map(|piece| (&partition.chunks[piece.chunk()], piece.slot()));
         pieces.filter(|(chunk, _)| chunk.shape == self.shape).map(|(chunk, slot)| {
             let row = &chunk.codes[slot * self.shape.dimensions..][..self.shape.dimensions];
-            self.estimate(chunk, slot, kernels::dot_i8(&self.quantised.codes, row))
+            self.estimate(chunk, slot, dot_i8(&self.quantised.codes, row))
         })
     }
 
@@ -174,8 +174,8 @@ impl VectorQuery {
         {
             let rows = sums.add(number, chunk.len());
             Kernels::best().table_sums(&tables, &chunk.sketches, rows);
-            // What nobody owns must not count, or documents that went would have a say in what is found.
-            chunk.unowned(rows.len()).for_each(|slot| rows[slot] = Sums::NOBODY);
+            // Free slots must not count, or documents that went would have a say in what is found.
+            chunk.unowned(rows.len()).for_each(|slot| rows[slot] = Sums::UNUSED);
         }
         sums
     }

@@ -1,12 +1,12 @@
 //! Finding documents by their words.
 
 use super::chunk::{CHUNK, Chunk};
-use super::kernels::BLOCK_ROWS;
 use super::partition::Partition;
 use super::postings::{Cursor, Postings};
 use super::probe::{Bm25, Probe};
 use super::search::{ASKED_TOGETHER, Effort};
 use super::shortlist::Shortlist;
+use memtrove_simd::search::BLOCK_ROWS;
 
 /// The words of a query that occur in a partition, those first that are worth most.
 pub(super) struct WordQuery {
@@ -120,7 +120,7 @@ impl WordQuery {
         best
     }
 
-    /// The rarest terms, as many as have so many postings together, but at least one.
+    /// The rarest terms, up to that many postings together, but at least one.
     fn rarest(&self, postings: usize) -> Vec<WeightedTerm> {
         let mut terms = self.terms.clone();
         terms.sort_by_key(|term| term.frequency);

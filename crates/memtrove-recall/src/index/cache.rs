@@ -30,7 +30,7 @@ pub fn announce_metrics() {
 /// The partitions in use, by key, within a budget of bytes; beside each a state of the caller's (`S`), such as the last
 /// change it has seen.
 ///
-/// A partition is locked alone, so that nobody waits while another one is loaded; readers share it. One that is larger
+/// Each partition has its own lock, so that loading one delays no search of another; readers share it. One that is larger
 /// than the whole budget still works, and is the first to go when it is no longer in use.
 ///
 /// Made by hand: `moka` evicts entries that are in use, refuses one larger than its capacity, and weighs an entry only when it is
@@ -67,7 +67,7 @@ impl<K: Eq + Hash + Clone, S: Default, M> PartitionCache<K, S, M> {
     /// wait for each other.
     ///
     /// # Errors
-    /// What `catch_up` fails with. The partition is dropped then, and loaded anew by whoever asks next.
+    /// What `catch_up` fails with. The partition is dropped then, and loaded anew by the next search.
     pub fn with<R, E>(
         &self,
         key: &K,
@@ -78,7 +78,7 @@ impl<K: Eq + Hash + Clone, S: Default, M> PartitionCache<K, S, M> {
         let shared = self.take(key);
         let mut is_new_enough = false;
         loop {
-            // What was dropped while nobody held a lock is loaded again.
+            // What was dropped while no lock was held is loaded again.
             if let Some((state, partition)) = &*shared.read().unwrap_or_else(PoisonError::into_inner)
                 && (is_new_enough || !needs(state))
             {
@@ -186,7 +186,7 @@ impl<K: Eq + Hash + Clone, S: Default, M> PartitionCache<K, S, M> {
         let dropped = if shelf.bytes > self.budget { shelf.make_room(self.budget) } else { Vec::new() };
         shelf.report();
         drop(shelf);
-        // Freeing half a gigabyte takes a while; nobody else should wait for it.
+        // Freeing half a gigabyte takes a while; it happens outside the lock.
         drop(dropped);
     }
 }

@@ -1,10 +1,10 @@
 //! Some thousand pieces behind each other, as a search reads them.
 
-use super::kernels::BLOCK_ROWS;
 use super::probe::SpaceNo;
 use super::quantise::{Grid, Quantised, unit};
 use super::sketch;
 use super::term_lists::TermLists;
+use memtrove_simd::search::BLOCK_ROWS;
 use std::mem::size_of;
 use std::num::NonZeroU32;
 
@@ -125,7 +125,7 @@ impl Chunk {
         self.slots.get(slot).map(|slot| slot.owner).filter(|&owner| owner != FREE)
     }
 
-    /// The slots below `end` that belong to nobody, whether they were used or not.
+    /// The slots below `end` that no document has, whether they were used or not.
     pub(super) fn unowned(&self, end: usize) -> impl Iterator<Item = usize> {
         self.free.iter().map(|&slot| usize::from(slot)).chain(self.len()..end)
     }

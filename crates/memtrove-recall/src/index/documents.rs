@@ -6,7 +6,6 @@ use std::hash::BuildHasher;
 use std::mem::size_of;
 use std::ops::Range;
 
-/// A document.
 pub(super) struct Document<M> {
     pub(super) key: u64,
     pub(super) meta: M,

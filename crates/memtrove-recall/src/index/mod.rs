@@ -14,7 +14,6 @@ mod by_words;
 mod cache;
 mod chunk;
 mod documents;
-pub mod kernels;
 mod partition;
 mod postings;
 mod probe;

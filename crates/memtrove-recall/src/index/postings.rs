@@ -2,7 +2,7 @@
 
 use std::mem::size_of;
 
-/// A block has at most so many postings.
+/// A block has at most this many postings.
 const BLOCK: usize = 512;
 /// The low bits of a posting.
 const FREQUENCY_BITS: u32 = 4;

@@ -1,7 +1,7 @@
 //! What is put into a partition, what it is asked, and what it answers.
 
-use super::kernels::dot_f32;
 use super::quantise::unit;
+use memtrove_simd::search::dot_f32;
 
 /// Which vector space a document's vectors are in. The caller numbers its spaces; vectors of different spaces are never
 /// compared.
@@ -20,7 +20,6 @@ pub struct Piece<'a> {
     pub length: u32,
 }
 
-/// A term of a query.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct QueryTerm {
     /// The hash that the term has in [`Piece::terms`].

@@ -70,8 +70,8 @@ fn largest(vector: &[f32]) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kernels;
     use super::*;
+    use memtrove_simd::search;
     use proptest::prelude::*;
 
     proptest! {
@@ -82,7 +82,7 @@ mod tests {
         ) {
             let (a, b): (Vec<f32>, Vec<f32>) = pairs.into_iter().map(|(a, b)| (a * stretch, b)).unzip();
             let (query, stored) = (Quantised::new(&unit(&a)), Quantised::new(&unit(&b)));
-            let estimate = query.grid.cosine(stored.grid, kernels::dot_i8(&query.codes, &stored.codes));
+            let estimate = query.grid.cosine(stored.grid, search::dot_i8(&query.codes, &stored.codes));
             let exact = crate::index::rescore(&a, &b);
             prop_assert!((exact - estimate).abs() <= query.grid.error_with(stored.grid), "{estimate} for {exact}");
         }

@@ -13,7 +13,7 @@ use super::probe::{Candidate, Probe, ProbeResult};
 /// Partitions with no more pieces are looked through completely: it takes half a millisecond.
 const SMALL: usize = 20_000;
 
-/// About so many documents is asked together: one right after the other, several are on their way from memory at once.
+/// This many documents are asked about together, so that several are on their way from memory at once.
 pub(super) const ASKED_TOGETHER: usize = 512;
 
 /// How closely a partition is looked at.
@@ -21,9 +21,9 @@ pub(super) const ASKED_TOGETHER: usize = 512;
 pub(super) enum Effort {
     Complete,
     Bounded {
-        /// So many documents with promising sketches are looked at more closely.
+        /// This many documents with promising sketches are looked at more closely.
         promising: usize,
-        /// So many postings are read, or those of the rarest term.
+        /// This many postings are read, or those of the rarest term.
         postings: usize,
     },
 }

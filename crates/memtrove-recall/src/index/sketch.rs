@@ -6,7 +6,7 @@
 //! the best thousand sketches hold 99.7 % of the true ten best; by equal bits 95.9 %, or 98 % with the mean of all
 //! vectors taken off before. Doing without a mean, a sketch depends on its vector alone.
 
-use super::kernels::{BLOCK_ROWS, MAX_ENTRY, TABLE_BYTES};
+use memtrove_simd::search::{BLOCK_ROWS, MAX_ENTRY, TABLE_BYTES};
 
 /// Another seed is another rotation; sketches are never stored, so nothing depends on it.
 const SEED: u64 = 0x6d65_6d6c_6f6f_6d21;
@@ -80,8 +80,8 @@ fn mix(x: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kernels::Kernels;
     use super::*;
+    use memtrove_simd::search::Kernels;
 
     fn vector(seed: u64, dimensions: usize) -> Vec<f32> {
         (0..dimensions as u64).map(|n| mix(seed << 32 | n) as i64 as f32 / i64::MAX as f32).collect()

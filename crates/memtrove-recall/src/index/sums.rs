@@ -1,7 +1,7 @@
 //! What a query makes of every sketch, and which are the best.
 
 use super::chunk::CHUNK;
-use super::kernels::BLOCK_ROWS;
+use memtrove_simd::search::BLOCK_ROWS;
 
 /// Sums over sketches, chunk after chunk. None is negative.
 #[derive(Default)]
@@ -12,13 +12,13 @@ pub(super) struct Sums {
 
 impl Sums {
     /// Where there is no sketch.
-    pub(super) const NOBODY: i16 = -1;
+    pub(super) const UNUSED: i16 = -1;
 
-    /// Room for the sums of a chunk with so many slots, in whole blocks.
+    /// Room for the sums of a chunk with this many slots, in whole blocks.
     pub(super) fn add(&mut self, chunk: usize, slots: usize) -> &mut [i16] {
         let start = self.rows.len();
         self.chunks.push(chunk);
-        self.rows.resize(start + CHUNK, Self::NOBODY);
+        self.rows.resize(start + CHUNK, Self::UNUSED);
         &mut self.rows[start..][..slots.next_multiple_of(BLOCK_ROWS)]
     }
 
@@ -74,7 +74,7 @@ mod tests {
             let mut sums = Sums::default();
             for (number, chunk) in chunks.iter().enumerate() {
                 let rows = sums.add(number, chunk.len());
-                rows.fill(Sums::NOBODY);
+                rows.fill(Sums::UNUSED);
                 rows[..chunk.len()].copy_from_slice(chunk);
             }
             let mut all: Vec<i16> = chunks.iter().flatten().copied().filter(|sum| *sum >= 0).collect();

@@ -1,8 +1,8 @@
 //! What the files beside the weights say about a model.
 
-use super::kernels::LANES;
 use crate::embed::Vector;
 use crate::embed::wordpiece::WordPiece;
+use memtrove_simd::transformer::LANES;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::fs;
@@ -86,7 +86,6 @@ pub(super) fn window(directory: &Path, config: &BertConfig) -> Result<usize, Str
 /// How one vector is made of those of all tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pooling {
-    /// The mean of all.
     Mean,
     /// That of the token before the text.
     First,

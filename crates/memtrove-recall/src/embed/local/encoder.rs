@@ -2,12 +2,12 @@
 
 use super::batches::batches;
 use super::config::{self, BertConfig, Pooling};
-use super::kernels::Cpu;
 use super::model::Bert;
 use super::projection::Projection;
 use super::weights::Weights;
 use crate::embed::wordpiece::WordPiece;
 use crate::embed::{Vector, vector};
+use memtrove_simd::transformer::Cpu;
 use std::fs::File;
 use std::path::Path;
 

@@ -1,7 +1,6 @@
 //! A layer that multiplies by a matrix and adds a vector, in bytes.
 
-use super::floats::{Columns, Range, dequantise, quantise};
-use super::kernels::{Cpu, GROUP, LANES};
+use memtrove_simd::transformer::{Columns, Cpu, GROUP, LANES, Range, dequantise, quantise};
 
 /// Weights and biases, a byte per weight. Each output's weights have steps of their own, 127 to each side of zero.
 pub(super) struct Linear {

@@ -1,11 +1,9 @@
 //! BERT: what every token of a text means in that text.
 
-use super::attention::attend;
 use super::config::BertConfig;
-use super::floats::{add, gelu, normalise};
-use super::kernels::Cpu;
 use super::linear::{Linear, Rows, quantise_symmetric};
 use super::weights::Weights;
+use memtrove_simd::transformer::{Cpu, add, attend, gelu, normalise};
 use std::io::{Read, Seek};
 
 /// A BERT, its large matrices in bytes.

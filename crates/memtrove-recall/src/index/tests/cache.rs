@@ -6,7 +6,7 @@ use std::thread;
 
 type Numbers = PartitionCache<u32, u64, u64>;
 
-/// Brings a partition to so many documents.
+/// Brings a partition to this many documents.
 fn load(cache: &Numbers, key: u32, documents: u64) -> usize {
     let Ok(len) =
         cache.with(&key, |&seen| seen < documents, filler(documents), |_, partition| partition.len());

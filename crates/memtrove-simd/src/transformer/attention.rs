@@ -1,7 +1,7 @@
 //! Self-attention: every token of a text looks at every other.
 
 use super::floats::{Lanes, exp, per_cpu, reduce};
-use super::kernels::{Cpu, Isa, LANES};
+use super::{Cpu, Isa, LANES};
 
 per_cpu! {
     /// What one text's tokens take from each other. A row of `projected` holds a token's query, key and value, each as wide

@@ -1,5 +1,4 @@
 //! AVX2 and AVX-512.
-#![allow(unsafe_code, reason = "vector loads; a search is four to ten times slower without them")]
 
 use super::{BLOCK_ROWS, Kernels, TABLE_BYTES, scalar};
 use std::arch::x86_64::*;

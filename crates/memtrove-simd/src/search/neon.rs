@@ -1,5 +1,4 @@
 //! NEON, which every 64-bit ARM has.
-#![allow(unsafe_code, reason = "vector loads; a search is several times slower without them")]
 
 use super::{BLOCK_ROWS, Kernels, TABLE_BYTES, scalar};
 use std::arch::aarch64::*;

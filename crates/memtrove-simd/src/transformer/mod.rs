@@ -1,29 +1,35 @@
-//! Sums of products of bytes, where nearly all the time goes, in whatever way is quickest on the CPU at hand.
+//! What a transformer computes: sums of products of bytes, where nearly all the time goes ([`Cpu::dot_panel`]), functions over
+//! many floats, and [attention](attend).
 //!
-//! All ways give the same bits: sums of products of integers are exact, and the functions of floats in
-//! [`floats`](super::floats) are one text, compiled several times. To add an instruction set: a file with a `dot_panel`, a
-//! variant of [`Isa`], an arm wherever the compiler then asks for one.
+//! Every CPU gives the same bits: sums of products of integers are exact, and the functions of floats are one text, compiled
+//! several times. To add an instruction set: a file with a `dot_panel`, a variant of [`Isa`], an arm wherever the compiler then
+//! asks for one.
 
+mod attention;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod floats;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod scalar;
 
+pub use attention::attend;
+pub use floats::{Columns, Range, add, dequantise, gelu, normalise, quantise};
+
 /// How many outputs a panel of weights is wide.
-pub(super) const LANES: usize = 16;
+pub const LANES: usize = 16;
 /// How many inputs one instruction takes from a row: weights lie in groups of as many.
-pub(super) const GROUP: usize = 4;
+pub const GROUP: usize = 4;
 
 /// A set of instructions that this CPU has. Only [`Cpu::ways`] makes one: who holds it may execute them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Cpu(Isa);
+pub struct Cpu(Isa);
 
 /// The sets there is code for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Isa {
+pub(crate) enum Isa {
     #[cfg(target_arch = "x86_64")]
     Avx512Vnni,
     #[cfg(target_arch = "x86_64")]
@@ -35,12 +41,12 @@ pub(super) enum Isa {
 
 impl Cpu {
     /// The quickest way.
-    pub(super) fn detect() -> Self {
+    pub fn detect() -> Self {
         Self::ways()[0]
     }
 
     /// Every way this CPU knows, the quickest first.
-    pub(super) fn ways() -> Vec<Self> {
+    pub fn ways() -> Vec<Self> {
         let mut ways = Vec::new();
         #[cfg(target_arch = "x86_64")]
         {
@@ -65,8 +71,7 @@ impl Cpu {
         ways
     }
 
-    /// The instructions.
-    pub(super) fn isa(self) -> Isa {
+    pub(crate) fn isa(self) -> Isa {
         self.0
     }
 
@@ -75,11 +80,8 @@ impl Cpu {
     /// The panel holds the weight of input `k` and column `c` at `k / GROUP * GROUP * LANES + c * GROUP + k % GROUP`; `sums`
     /// gets [`LANES`] sums per row. `depth` is a multiple of [`GROUP`], and no sum may leave an `i32`: up to 60,000 inputs
     /// cannot.
-    #[allow(
-        unsafe_code,
-        reason = "a kernel may run where its instructions exist, and a Cpu is the proof of that"
-    )]
-    pub(super) fn dot_panel(self, rows: &[u8], depth: usize, panel: &[i8], sums: &mut [i32]) {
+    #[inline]
+    pub fn dot_panel(self, rows: &[u8], depth: usize, panel: &[i8], sums: &mut [i32]) {
         assert!(depth > 0 && depth.is_multiple_of(GROUP), "{depth} inputs are not whole groups of {GROUP}");
         assert_eq!(panel.len(), depth * LANES, "a panel has {LANES} weights for each of {depth} inputs");
         assert!(rows.len().is_multiple_of(depth), "{} bytes are not whole rows of {depth}", rows.len());

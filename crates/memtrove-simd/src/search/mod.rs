@@ -1,7 +1,5 @@
-//! The inner loops of a search, for the best instructions this machine has.
-//!
-//! Which set is used is decided once, while the program runs: one binary serves every machine. All sets give the same
-//! integers, so what is found does not depend on the machine; dot products of floats differ in their last bits.
+//! The inner loops of a search. All sets of instructions give the same integers, so what is found does not depend on the
+//! machine; dot products of floats differ in their last bits.
 
 #[cfg(target_arch = "aarch64")]
 mod neon;
@@ -33,11 +31,13 @@ pub struct Kernels {
 }
 
 /// The dot product of two vectors of the same length.
+#[inline]
 pub fn dot_f32(a: &[f32], b: &[f32]) -> f32 {
     Kernels::best().dot_f32(a, b)
 }
 
 /// The dot product of two vectors of the same length, exactly.
+#[inline]
 pub fn dot_i8(a: &[i8], b: &[i8]) -> i32 {
     let mut out = [0];
     Kernels::best().dots_i8(a, b, &mut out);
@@ -46,6 +46,7 @@ pub fn dot_i8(a: &[i8], b: &[i8]) -> i32 {
 
 impl Kernels {
     /// The fastest set of this machine.
+    #[inline]
     pub fn best() -> &'static Self {
         BEST.get_or_init(|| Self::available()[0])
     }
@@ -84,21 +85,19 @@ impl Kernels {
     }
 
     /// The dot product of two vectors of the same length.
+    #[inline]
     pub fn dot_f32(&self, a: &[f32], b: &[f32]) -> f32 {
         assert_eq!(a.len(), b.len(), "vectors of one length");
         // SAFETY: `available` hands out only what the machine can run; the lengths are equal.
-        #[allow(unsafe_code, reason = "the kernels are compiled for instructions that were detected")]
-        unsafe {
-            (self.dot_f32)(a, b)
-        }
+        unsafe { (self.dot_f32)(a, b) }
     }
 
     /// The dot product of `query` with each of the rows that follow each other in `rows`, exactly (for up to 2^17
     /// dimensions).
+    #[inline]
     pub fn dots_i8(&self, query: &[i8], rows: &[i8], out: &mut [i32]) {
         assert_eq!(rows.len(), query.len() * out.len(), "rows as long as the query");
         // SAFETY: `available` hands out only what the machine can run; there is a whole row for every result.
-        #[allow(unsafe_code, reason = "the kernels are compiled for instructions that were detected")]
         unsafe {
             (self.dots_i8)(query, rows, out);
         }
@@ -109,13 +108,13 @@ impl Kernels {
     /// Rows lie in blocks of [`BLOCK_ROWS`]: first the first byte of each row, then the second of each, and so on. So
     /// one instruction looks up a byte of dozens of rows, and a sketch is read as fast as memory delivers it, which
     /// counting bits is not before AVX-512.
+    #[inline]
     pub fn table_sums(&self, tables: &[u8], blocks: &[u8], out: &mut [i16]) {
         let columns = tables.len() / TABLE_BYTES;
         assert_eq!(tables.len() % TABLE_BYTES, 0, "whole tables");
         assert_eq!(out.len() % BLOCK_ROWS, 0, "whole blocks");
         assert_eq!(blocks.len(), columns * out.len(), "a column for every table");
         // SAFETY: `available` hands out only what the machine can run; blocks and tables are whole and belong together.
-        #[allow(unsafe_code, reason = "the kernels are compiled for instructions that were detected")]
         unsafe {
             (self.table_sums)(tables, blocks, out);
         }

@@ -1,5 +1,4 @@
 //! Bytes are multiplied to 16 bits, which are added in pairs: what every 64-bit ARM can do.
-#![allow(unsafe_code, reason = "vector loads and stores go through pointers")]
 
 use super::{GROUP, LANES};
 use std::arch::aarch64::{
@@ -9,7 +8,7 @@ use std::arch::aarch64::{
 
 /// Rows at a time: their sums fill half of the registers.
 const ROWS: usize = 2;
-/// A panel's group fills so many registers.
+/// A panel's group fills this many registers.
 const PARTS: usize = 4;
 /// Columns in each of them.
 const PART: usize = LANES / PARTS;
