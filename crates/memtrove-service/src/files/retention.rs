@@ -30,7 +30,6 @@ const SCOPES_AT_ONCE: i64 = 100;
 /// What retention removed, and up to when.
 #[derive(Debug, Clone)]
 pub struct RetentionReport {
-    /// Events.
     pub events_deleted: u64,
     /// Records of the audit trail.
     pub audit_deleted: u64,
@@ -221,7 +220,7 @@ impl Files {
             let reached = last.end.clone();
             let (now, scope, truncation) = (self.cx.clock.now(), scope.clone(), truncation.clone());
             let removed = self.cx.store.write(scope.tenant().clone(), "expire_audit", move |tx| {
-                remove(tx, id, &scope, &step, now, gone, truncation.as_deref())
+                remove(tx, Trail { id, scope: &scope }, &step, now, gone, truncation.as_deref())
             });
             // Otherwise somebody was faster: what may go has to be looked at again.
             if let Some(now_gone) = removed.await? {
@@ -230,6 +229,13 @@ impl Files {
             }
         }
     }
+}
+
+/// Whose audit trail.
+#[derive(Clone, Copy)]
+struct Trail<'a> {
+    id: ScopeId,
+    scope: &'a Scope,
 }
 
 /// What has gone so far, and where the trail says so.
@@ -350,8 +356,7 @@ fn outdated(tx: &mut dyn Tx, id: ScopeId, cutoff: AuditCutoff, after: &PruneEnd)
 /// it was looked at: the change counts on what is about to go.
 fn remove(
     tx: &mut dyn Tx,
-    id: ScopeId,
-    scope: &Scope,
+    Trail { id, scope }: Trail<'_>,
     step: &[Outdated],
     now: Timestamp,
     mut gone: Gone,

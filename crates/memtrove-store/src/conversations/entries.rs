@@ -193,17 +193,16 @@ pub struct Range {
     pub before: i64,
     /// From the old end or the new one.
     pub end: End,
-    /// At most so many.
+    /// At most this many.
     pub limit: usize,
 }
 
-/// A page holds at most so many bytes of content, unless its first entry alone has more.
+/// A page holds at most this many bytes of content, unless its first entry alone has more.
 pub(super) const PAGE_BYTES: usize = 32 * 1024 * 1024;
 
 /// Entries in the direction of a range's end (newest first for [`End::Newest`]).
 #[derive(Debug, Default)]
 pub struct Part {
-    /// The entries.
     pub entries: Vec<Entry>,
     /// More would follow, but the content of these is enough: the place of the first entry left out.
     pub cut: Option<i64>,
@@ -213,6 +212,13 @@ impl Part {
     fn bytes(&self) -> usize {
         self.entries.iter().map(|entry| entry.content.get().len()).sum()
     }
+}
+
+/// A conversation of a tree: entries lie together by both.
+#[derive(Debug, Clone, Copy)]
+struct Branch {
+    group: GroupId,
+    conversation: ConversationId,
 }
 
 /// Where a page begins.
@@ -240,7 +246,13 @@ pub fn page(
             ..range
         };
         if page.cut.is_none() && rest.limit > 0 && rest.before > rest.after + 1 {
-            let mut part = segment_page(tx, group, segment.conversation, filter, rest, page.bytes())?;
+            let mut part = segment_page(
+                tx,
+                Branch { group, conversation: segment.conversation },
+                filter,
+                rest,
+                page.bytes(),
+            )?;
             page.entries.append(&mut part.entries);
             page.cut = part.cut;
         }
@@ -262,11 +274,11 @@ pub fn group_page(
     range: Range,
 ) -> Result<Part, StoreError> {
     let branches = tx.rows("SELECT id FROM conversations WHERE group_id = $1", &[group.0.into()], |row| {
-        row.uuid(0).map(ConversationId)
+        Ok(Branch { group, conversation: ConversationId(row.uuid(0)?) })
     })?;
     let (mut page, mut window) = (Part::default(), range);
     for branch in branches {
-        let part = segment_page(tx, group, branch, filter, window, 0)?;
+        let part = segment_page(tx, branch, filter, window, 0)?;
         page = merge(page, part, range, 0);
         let full = page.entries.last().filter(|_| page.entries.len() == range.limit).map(|last| last.ord);
         if let Some(end) = page.cut.or(full) {
@@ -282,14 +294,13 @@ pub fn group_page(
 /// A page of one conversation's own entries: one range scan per channel, merged. `taken` bytes of the page are taken.
 fn segment_page(
     tx: &mut dyn Tx,
-    group: GroupId,
-    conversation: ConversationId,
+    branch: Branch,
     filter: &EntryFilter,
     range: Range,
     taken: usize,
 ) -> Result<Part, StoreError> {
     let history = match filter.history {
-        true => channel_page(tx, group, conversation, Channel::History, None, range, taken)?,
+        true => channel_page(tx, branch, Channel::History, None, range, taken)?,
         false => Part::default(),
     };
     let memory = match &filter.memory {
@@ -297,8 +308,8 @@ fn segment_page(
         Some(memory) => {
             let range = Range { after: range.after.max(memory.from_ord - 1), ..range };
             match &memory.client {
-                Some(client) => memory_page(tx, group, conversation, client, memory.epoch, range, taken)?,
-                None => channel_page(tx, group, conversation, Channel::Memory, memory.epoch, range, taken)?,
+                Some(client) => memory_page(tx, branch, client, memory.epoch, range, taken)?,
+                None => channel_page(tx, branch, Channel::Memory, memory.epoch, range, taken)?,
             }
         }
     };
@@ -331,8 +342,7 @@ macro_rules! by_end {
 
 fn channel_page(
     tx: &mut dyn Tx,
-    group: GroupId,
-    conversation: ConversationId,
+    Branch { group, conversation }: Branch,
     channel: Channel,
     epoch: Option<i64>,
     range: Range,
@@ -374,8 +384,7 @@ fn channel_page(
 
 fn memory_page(
     tx: &mut dyn Tx,
-    group: GroupId,
-    conversation: ConversationId,
+    Branch { group, conversation }: Branch,
     client: &ClientId,
     epoch: Option<i64>,
     range: Range,

@@ -4,7 +4,6 @@ use super::{MemoryNo, ScopeNo, entries};
 use crate::vault::{self, seal_contexts};
 use crate::{Lock, Row, StoreError, Tx, TxExt, Value};
 use memtrove_core::Timestamp;
-use memtrove_core::identity::Tenant;
 use memtrove_core::memories::decay::Fading;
 use memtrove_core::memories::{AccessPolicy, Author, Embedding, Kind, Memory, MemoryId, State};
 use memtrove_core::recall::terms::Terms;
@@ -40,9 +39,7 @@ pub struct Indexed {
 pub struct IndexHead {
     /// The entry's id.
     pub id: MemoryId,
-    /// Its kind.
     pub kind: Kind,
-    /// Its state.
     pub state: State,
     /// When it happened or was made.
     pub at: Timestamp,
@@ -69,7 +66,6 @@ pub struct IndexHead {
 /// Writes an entry's row.
 pub(super) fn put(
     tx: &mut dyn Tx,
-    tenant: &Tenant,
     scope: ScopeNo,
     seq: i64,
     no: MemoryNo,
@@ -79,7 +75,7 @@ pub(super) fn put(
     let place = scope.place(seq);
     let fading = Fading::of(memory);
     let body = encode(memory, terms);
-    let body = vault::seal(tx, tenant, &seal_contexts::memory_index(place), &body)?;
+    let body = vault::seal(tx, memory.scope.tenant(), &seal_contexts::memory_index(place), &body)?;
     tx.post(
         "INSERT INTO memory_index (place, scope_no, no, id, kind, state, policy, author_user, author_client, at, created_at, \
          updated_at, expires_at, anchor, relevance, fading, model, body) \

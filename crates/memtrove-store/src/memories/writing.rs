@@ -92,7 +92,7 @@ impl Writing {
             |row| row.int(0),
         )?;
         let no = MemoryNo(no.ok_or_else(|| StoreError::Broken("an insert returned nothing".into()))?);
-        index::put(tx, &tenant, scope, seq, no, memory, terms)?;
+        index::put(tx, scope, seq, no, memory, terms)?;
         if in_database {
             searched::put(tx, scope, seq, no, memory, terms)?;
         }
@@ -133,7 +133,7 @@ impl Writing {
         open.row.seq += 1;
         let (scope, seq, in_database) = (open.row.no, open.row.seq, open.row.is_in_database());
         let replaced = vault::open_text(tx, &seal_contexts::memory_content(id), content)?;
-        // Whoever sees the entry sees what it said; others than those who see it now may not.
+        // Those who see the entry see what it said before; those who did not may not.
         let same_viewers = policy.open(tx, id)? == memory.policy;
         if !same_viewers {
             texts::unsay(tx, &tenant, memory.id)?;
@@ -179,7 +179,7 @@ impl Writing {
             ],
         )?;
         index::remove(tx, scope, old_seq)?;
-        index::put(tx, &tenant, scope, seq, no, memory, terms)?;
+        index::put(tx, scope, seq, no, memory, terms)?;
         if in_database {
             searched::put(tx, scope, seq, no, memory, terms)?;
         }
