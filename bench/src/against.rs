@@ -19,7 +19,7 @@ const TURNS: usize = 7;
 const GOAL: f64 = 0.95;
 
 /// What to measure, and for how long.
-pub struct Plan<'a> {
+pub struct AgainstPlan<'a> {
     pub older: &'a Path,
     pub newer: &'a Path,
     pub deployment: Deployment,
@@ -30,7 +30,7 @@ pub struct Plan<'a> {
     pub progress: Progress,
 }
 
-/// An operation on both builds, with so many connections.
+/// An operation on both builds, with this many connections.
 struct BothBuilds {
     operation: Operation,
     connections: usize,
@@ -44,8 +44,7 @@ pub struct AgainstOlder {
     rows: Vec<BothBuilds>,
 }
 
-/// Measures all of it.
-pub async fn measure(plan: &Plan<'_>) -> Result<AgainstOlder> {
+pub async fn measure(plan: &AgainstPlan<'_>) -> Result<AgainstOlder> {
     let most = plan.connections.iter().max().copied().unwrap_or(1);
     let world = |binary| World::new(binary, plan.deployment.clone(), most, plan.progress);
     let mut worlds = [world(plan.older).await?, world(plan.newer).await?];

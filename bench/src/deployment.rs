@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub enum Deployment {
     /// One process with its database in its folder.
     Embedded,
-    /// So many processes on one database.
+    /// This many processes on one database.
     Postgres(Arc<Postgres>, usize),
 }
 

@@ -33,7 +33,7 @@ pub struct Engines {
     floors: Vec<InsertFloor>,
 }
 
-/// An operation with so many connections.
+/// An operation with this many connections.
 struct EngineRow {
     operation: Operation,
     connections: usize,
@@ -43,7 +43,7 @@ struct EngineRow {
     runs: Vec<Run>,
 }
 
-/// Appends with so many connections, beside PostgreSQL's own inserts.
+/// Appends with this many connections, beside PostgreSQL's own inserts.
 struct InsertFloor {
     connections: usize,
     nodes: usize,
@@ -55,21 +55,19 @@ struct InsertFloor {
 }
 
 /// What to measure, and for how long.
-pub struct Plan<'a> {
+pub struct EnginePlan<'a> {
     /// The product.
     pub binary: &'a Path,
     /// Whole seconds that each side has in a turn.
     pub seconds: u64,
     /// Connections to measure with.
     pub connections: &'a [usize],
-    /// The operations.
     pub operations: Vec<Operation>,
     /// What is going on.
     pub progress: Progress,
 }
 
-/// Measures all of it.
-pub async fn measure(plan: &Plan<'_>) -> Result<Engines> {
+pub async fn measure(plan: &EnginePlan<'_>) -> Result<Engines> {
     let postgres = Arc::new(Postgres::find()?);
     let most = plan.connections.iter().max().copied().unwrap_or(1);
     let deployments = [
@@ -115,7 +113,7 @@ async fn shell(workload: &Workload) -> Result<Side> {
     Ok(Side::alone(Arc::new(server), workload.side.senders.clone()))
 }
 
-impl Plan<'_> {
+impl EnginePlan<'_> {
     /// The connections to measure an operation with: latency without a queue and throughput say enough of most.
     fn levels(&self, operation: Operation) -> Vec<usize> {
         match self.connections {
@@ -171,7 +169,7 @@ impl Plan<'_> {
     }
 }
 
-/// Waits until what requests left to the background is done, so that nobody pays for somebody else's turn.
+/// Waits until what requests left to the background is done, so that no side pays for another's turn.
 async fn quiet(sides: &[Side], patience: Duration) -> Result<()> {
     const LOOK: Duration = Duration::from_millis(250);
     const BUSY: f64 = 0.1;

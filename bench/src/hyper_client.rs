@@ -20,7 +20,7 @@ use tokio::net::TcpStream;
 pub enum Wire {
     /// HTTP/1.1.
     Http1,
-    /// HTTP/2, with so many requests under way on one connection.
+    /// HTTP/2, with this many requests under way on one connection.
     Http2 { streams: usize },
 }
 

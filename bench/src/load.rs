@@ -37,7 +37,7 @@ pub struct Side {
 }
 
 impl Side {
-    /// A server that needs nobody else.
+    /// A server that stands alone.
     pub fn alone(server: Arc<Server>, senders: Vec<Sender>) -> Self {
         Self { nodes: vec![server], database: None, senders, wire: None }
     }
@@ -61,11 +61,8 @@ impl Side {
     }
 }
 
-/// One answer.
 pub struct HttpAnswer<'a> {
-    /// The HTTP status.
     pub status: u16,
-    /// The body.
     pub body: &'a [u8],
 }
 
@@ -298,7 +295,7 @@ enum SenderLink {
 }
 
 impl SenderLink {
-    /// So many, spread over the nodes of a side.
+    /// This many, spread over the nodes of a side.
     async fn open_all(side: &Side, count: usize) -> Result<Vec<Self>> {
         let mut links = Vec::with_capacity(count);
         let mut nodes = side.nodes.iter().cycle();

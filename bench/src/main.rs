@@ -209,7 +209,7 @@ impl Bench {
             Engine::Sqlite => Deployment::Embedded,
             Engine::Postgres => Deployment::Postgres(Arc::new(Postgres::find()?), 1),
         };
-        let plan = against::Plan {
+        let plan = against::AgainstPlan {
             older: &binary(Some(older))?,
             newer: &self.binary,
             deployment,
@@ -229,7 +229,7 @@ impl Bench {
 
     /// PostgreSQL beside the embedded engine.
     async fn beside(&self) -> Result<Engines> {
-        let plan = engines::Plan {
+        let plan = engines::EnginePlan {
             binary: &self.binary,
             // What pgbench can be told.
             seconds: (self.seconds / f64::from(SLICES)).ceil() as u64,

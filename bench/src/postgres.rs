@@ -85,7 +85,7 @@ impl Postgres {
         Ok(database)
     }
 
-    /// What `pgbench` reaches with single rows of so many bytes, prepared, one client thread, for whole seconds.
+    /// What `pgbench` reaches with single rows of this many bytes, prepared, one client thread, for whole seconds.
     pub fn inserts(&self, database: &str, connections: usize, bytes: usize, seconds: u64) -> Result<Inserts> {
         let script = tempfile::NamedTempFile::new()?;
         let insert = format!(

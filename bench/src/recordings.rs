@@ -23,7 +23,7 @@ use tonic::{Request, Streaming};
 
 /// Responses that are recorded at the same time.
 const RECORDINGS: usize = 1_000;
-/// One in so many is cancelled in the middle.
+/// Every twentieth response is cancelled in the middle.
 const CANCELLED: usize = 20;
 /// Connections that they and their replays share.
 const CONNECTIONS: usize = 16;
@@ -96,7 +96,7 @@ pub async fn measure(binary: &Path, progress: Progress) -> Result<Recordings> {
     Ok(measured)
 }
 
-/// A response, whoever gives it, and whoever reads it.
+/// A response with its agent and its readers.
 struct Talk {
     conversation: Bytes,
     message: Arc<str>,

@@ -107,7 +107,7 @@ async fn record(server: &Server, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whoever replays.
+/// A reader of replays.
 struct Readers {
     request: Arc<Vec<u8>>,
 }
@@ -129,7 +129,7 @@ impl Readers {
         Ok(())
     }
 
-    /// Lets so many replay again and again, each on a connection of its own.
+    /// Lets this many replay again and again, each on a connection of its own.
     async fn drive(&self, side: &Side, count: usize, measure: Duration, flow: &mut Flow) -> Result<()> {
         let mut connections = Vec::new();
         for _ in 0..count {

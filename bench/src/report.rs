@@ -16,13 +16,11 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// An operation next to the floor, with so many connections.
+/// An operation next to the floor, with this many connections.
 pub struct Comparison {
     /// What was measured.
     pub operation: Operation,
-    /// Connections.
     pub connections: usize,
-    /// The product.
     pub product: Run,
     /// The same shell around a handler that does nothing.
     pub floor: Run,
@@ -32,7 +30,6 @@ pub struct Comparison {
 pub struct Grown {
     /// What grew.
     pub growth: Growth,
-    /// Connections.
     pub connections: usize,
     /// On little.
     pub little: Run,
@@ -63,7 +60,6 @@ pub struct Report {
     pub engine: Option<Value>,
     /// Memory and start.
     pub footprint: Option<Footprint>,
-    /// Memories.
     pub memories: Option<Memories>,
     /// PostgreSQL beside the embedded engine.
     pub engines: Option<Engines>,

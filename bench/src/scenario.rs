@@ -52,11 +52,11 @@ pub enum Operation {
 pub enum Goal {
     /// At least this share of the floor's throughput.
     OfFloor(f64),
-    /// At least so many requests per second, on a machine with two cores.
+    /// At least this many requests per second, on a machine with two cores.
     PerSecond(f64),
-    /// Half of the requests take at most so many milliseconds.
+    /// Half of the requests take at most this many milliseconds.
     Median(f64),
-    /// The slowest of a hundred takes at most so many times the median.
+    /// The slowest of a hundred takes at most this many times the median.
     TailToMedian(f64),
 }
 
@@ -141,7 +141,7 @@ impl Operation {
         matches!(self, Self::EventSearch | Self::CrowdedEventSearch)
     }
 
-    /// What is asked of it with so many connections.
+    /// What is asked of it with this many connections.
     pub fn goals(self, connections: usize) -> Vec<Goal> {
         match self {
             Self::Append if connections >= 256 => vec![Goal::OfFloor(0.15), Goal::TailToMedian(5.0)],

@@ -38,14 +38,14 @@ pub enum IdEncoding {
 pub const FRESH_ID: &str = "00000-00000000";
 
 impl Sender {
-    /// So many senders, each of random ones of these requests: the exact bytes that go over the wire.
+    /// This many senders, each of random ones of these requests: the exact bytes that go over the wire.
     pub fn random(requests: Vec<Vec<u8>>, count: usize) -> Vec<Self> {
         let requests = Arc::new(requests);
         let source = |number| Source::Random { requests: Arc::clone(&requests), random: random_of(number) };
         (0..count).map(|number| source(number).into()).collect()
     }
 
-    /// So many senders, each of random ones of these requests, whose gap takes an id that no request had before.
+    /// This many senders, each of random ones of these requests, whose gap takes an id that no request had before.
     pub fn fresh(templates: Vec<Template>, count: usize) -> Vec<Self> {
         let templates = Arc::new(templates);
         let source = |number| Source::Fresh {

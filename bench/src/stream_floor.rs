@@ -24,7 +24,7 @@ pub struct StreamFloorOptions {
     pub pieces: usize,
 }
 
-/// The text of so many pieces, the same wherever it is made.
+/// The text of this many pieces, the same wherever it is made.
 pub fn text(options: &StreamFloorOptions) -> String {
     // One piece after another is the same text: making up megabytes of words would take longer than measuring.
     Writer::new(11).text(options.piece).repeat(options.pieces)

@@ -62,7 +62,7 @@ struct TransportRow {
     runs: [Run; 4],
 }
 
-/// Measures all of it, with so many clients unless those of [`CLIENTS`] are wanted.
+/// Measures all of it, with this many clients unless those of [`CLIENTS`] are wanted.
 pub async fn measure(
     world: &mut World,
     seconds: f64,
@@ -104,7 +104,7 @@ impl Way {
         }
     }
 
-    /// What connections speak, with so many clients at most.
+    /// What connections speak, with this many clients at most.
     fn wire(self, most: usize) -> Wire {
         match self {
             Self::Rest => Wire::Http1,

@@ -20,7 +20,7 @@ pub fn sync(user: &str, conversation: &str, messages: usize, writer: &mut Writer
     sync_of(user, conversation, &memory(messages, writer))
 }
 
-/// Syncs a memory that has one message, then two, up to so many.
+/// Syncs a memory that has one message, then two, up to this many.
 pub fn growing_syncs(user: &str, conversation: &str, messages: usize, writer: &mut Writer) -> Vec<Vec<u8>> {
     let memory = memory(messages, writer);
     (1..=messages).map(|length| sync_of(user, conversation, &memory[..length])).collect()

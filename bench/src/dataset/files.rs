@@ -10,7 +10,7 @@ pub struct Note {
 }
 
 impl Note {
-    /// A note of so many kilobytes.
+    /// A note of this many kilobytes.
     pub fn new(kilobytes: usize, writer: &mut Writer) -> Self {
         Self { lines: (0..kilobytes * 10).map(|number| line(number, writer)).collect() }
     }

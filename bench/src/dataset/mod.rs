@@ -49,7 +49,7 @@ impl Writer {
         Self { random: Random::new(seed) }
     }
 
-    /// A text of about so many bytes.
+    /// A text of about this many bytes.
     pub fn text(&mut self, bytes: usize) -> String {
         let mut text = String::with_capacity(bytes + 16);
         while text.len() < bytes {

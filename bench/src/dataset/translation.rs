@@ -56,7 +56,7 @@ impl<'a> Rest<'a> {
         let (method, rest) = first.split_once(' ').context("a request without a method")?;
         let (path, _) = rest.split_once(' ').context("a request without a path")?;
         let user = fields.lines().find_map(|line| line.strip_prefix("Authorization: Bearer "));
-        Ok(Self { method, path, user: user.context("a request of nobody")?, body: &request[end + 4..] })
+        Ok(Self { method, path, user: user.context("a request without a user")?, body: &request[end + 4..] })
     }
 
     fn call(&self) -> Result<Call> {

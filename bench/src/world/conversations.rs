@@ -12,7 +12,6 @@ use serde_json::Value;
 pub struct Chat {
     /// Its owner.
     pub user: String,
-    /// Its id.
     pub id: String,
 }
 
@@ -20,7 +19,7 @@ pub struct Chat {
 const TEXT: usize = 300;
 
 impl World {
-    /// Creates so many conversations of each user, each with so many entries.
+    /// Creates this many conversations of each user, each with this many entries.
     pub async fn seed_chats(
         &mut self,
         users: &[String],
@@ -37,14 +36,14 @@ impl World {
         Ok(chats)
     }
 
-    /// Creates so many conversations without entries.
+    /// Creates this many conversations without entries.
     pub async fn seed_empty(&mut self, user: &str, count: usize) -> Result<()> {
         let creations = (0..count).map(|_| requests::create(user, &self.writer.text(40))).collect();
         load::send_all(self.server.address, creations).await?;
         Ok(())
     }
 
-    /// Appends so many entries to each conversation, and creates those that do not exist.
+    /// Appends this many entries to each conversation, and creates those that do not exist.
     pub async fn append_to_each(&mut self, chats: &[Chat], entries: usize) -> Result<()> {
         // Round by round, so that requests under way at the same time go to different conversations.
         let rounds = (0..entries).flat_map(|_| chats);
@@ -52,7 +51,7 @@ impl World {
         seed(self.progress, &self.server, appends).await
     }
 
-    /// Creates so many forks of a conversation at its newest entry.
+    /// Creates this many forks of a conversation at its newest entry.
     pub async fn seed_forks(&self, root: &Chat, count: usize) -> Result<Vec<Chat>> {
         let entry = self.entry_ids(std::slice::from_ref(root), 1).await?.remove(0).remove(0);
         let forks = (0..count).map(|_| requests::fork(&root.user, &root.id, &entry)).collect();
@@ -118,7 +117,7 @@ impl World {
             .collect()
     }
 
-    /// Syncs of a memory that grows by a message each time, up to 50, for so many users; their conversation is `gap`.
+    /// Syncs of a memory that grows by a message each time, up to 50, for this many users; their conversation is `gap`.
     pub fn growing_requests(&mut self, gap: &str, count: usize) -> Vec<Vec<Vec<u8>>> {
         let users = users("grower", count);
         users.iter().map(|user| requests::growing_syncs(user, gap, 50, &mut self.writer)).collect()

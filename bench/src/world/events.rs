@@ -30,7 +30,7 @@ impl World {
         Ok(self.side_of(senders))
     }
 
-    /// Searches of a user with 10,000 events, on a server with so many other users and nothing else.
+    /// Searches of a user with 10,000 events, on a server with this many other users and nothing else.
     pub async fn event_searches(&mut self, neighbours: usize) -> Result<Side> {
         let nodes = self.searched_nodes(neighbours).await?;
         let mut random = Random::new(5);
@@ -43,7 +43,7 @@ impl World {
         if let Some(nodes) = self.searched.get(&neighbours) {
             return Ok(nodes.clone());
         }
-        // Everybody writes now and then, a few events each time: nobody's events lie together in the store.
+        // Everybody writes now and then, a few events each time: no user's events lie together in the store.
         const ROUNDS: usize = 100;
         let searcher = [SEARCHER.to_owned()];
         let others = users("neighbour", neighbours);

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use uuid::Builder;
 
-/// So many times a change starts again when somebody else was faster.
+/// This many times a change starts again when somebody else was faster.
 const CONFLICT_RETRIES: u32 = 3;
 
 /// A file as a text. As JSON it is what the tools answer.
@@ -81,7 +81,7 @@ pub struct PatchFileOptions {
     pub evidence: Option<Value>,
     /// Who acts, as the audit trail is to name it; the client's unless given.
     pub service_id: Option<String>,
-    /// So many times it starts again when somebody else was faster.
+    /// This many times it starts again when somebody else was faster.
     pub max_conflict_retries: u32,
 }
 

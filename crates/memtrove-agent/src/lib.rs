@@ -39,7 +39,7 @@ mod session;
 mod slots;
 mod turn;
 
-// Their types are in signatures of this crate: whoever names them has the same versions from here.
+// Their types are in signatures of this crate: programs that name them have the same versions from here.
 pub use {memtrove_client, serde_json};
 
 pub use dispatch::{ToolOutput, tools};

@@ -41,7 +41,7 @@ impl Default for AgentMemoryOptions {
 pub struct AgentMemory {
     pub(crate) client: Client,
     policy: Arc<MemoryPolicy>,
-    /// What is wrong with the policy. It is looked at once, and said to whoever uses a slot.
+    /// What is wrong with the policy. It is looked at once, and reported by every use of a slot.
     fault: Option<Arc<str>>,
     pub(crate) options: AgentMemoryOptions,
 }
@@ -137,7 +137,7 @@ impl AgentMemory {
         self.client.search_events(scope, query).await
     }
 
-    /// Notes that something happened. An event that names nobody belongs to the scope.
+    /// Notes that something happened. An event that names no user belongs to the scope.
     pub async fn remember(&self, scope: &Scope, mut event: EventDigest) -> Result<()> {
         if event.tenant_id.is_empty() && event.user_id.is_empty() {
             event.tenant_id.clone_from(&scope.tenant_id);

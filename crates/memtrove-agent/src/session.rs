@@ -59,12 +59,12 @@ impl Session {
     }
 
     /// Whether the next turn must carry the snapshot: the model has not seen it, or not as it is now. It is also due while
-    /// nobody knows whether it still is what the memory says; then [`next_turn`](Self::next_turn) finds out.
+    /// it is unknown whether it still is what the memory says; then [`next_turn`](Self::next_turn) finds out.
     pub fn is_due(&self) -> bool {
         self.due || self.stale
     }
 
-    /// The snapshot, if the next turn must carry it. Whoever takes it sends it: it is due no more.
+    /// The snapshot, if the next turn must carry it. The caller sends it: it is due no more.
     pub async fn next_turn(&mut self) -> Result<Option<String>> {
         if self.stale {
             self.refresh().await?;
@@ -136,7 +136,7 @@ impl Session {
         output
     }
 
-    /// What the session knows is in doubt from here on: whoever drops a change half way does not come back to say so.
+    /// What the session knows is in doubt from here on: a change that is dropped half way does not report back.
     /// Returns whether it was before.
     fn begin_change(&mut self) -> bool {
         std::mem::replace(&mut self.stale, true)

@@ -1,6 +1,6 @@
 //! Blobs as files of a directory.
 //!
-//! A blob is written to a file of its own below `.uploads` and moved to its place when it is whole and on disk. Whoever
+//! A blob is written to a file of its own below `.uploads` and moved to its place when it is whole and on disk. The process that
 //! writes such a file holds a lock on it, so that a process that starts can tell what a crash left from what another one
 //! is busy with; several may share the directory.
 
@@ -98,7 +98,7 @@ impl Directory {
         let (root, prefix) = (self.root.clone(), prefix.to_owned());
         spawn_blocking(move || {
             if let Err(error) = walk(&root.join(&prefix), &prefix, &sender) {
-                // Nobody listens any more, or somebody wants to know.
+                // The listener is gone, or is told of the error.
                 let _ = sender.blocking_send(Err(error.into()));
             }
         });
@@ -179,7 +179,7 @@ fn new_file(uploads: &Path) -> io::Result<(File, PathBuf)> {
 }
 
 /// Whether a file that was just made may be written. A process that starts right now may have it in its hands, and remove it;
-/// where there are no locks, nobody could tell it from what a crash left, so it goes.
+/// where there are no locks, it looks like what a crash left, so it goes.
 fn is_ours(locked: Result<(), TryLockError>, path: &Path) -> io::Result<bool> {
     match locked {
         Ok(()) => Ok(path.exists()),
@@ -197,7 +197,7 @@ fn random_name() -> io::Result<String> {
     Ok(format!("{:032x}", u128::from_be_bytes(random)))
 }
 
-/// Removes what nobody holds a lock on. What cannot be removed takes up room and does no other harm.
+/// Removes what is not locked. What cannot be removed takes up room and does no other harm.
 fn remove_abandoned(uploads: &Path) -> io::Result<()> {
     for entry in fs::read_dir(uploads)? {
         let entry = entry?;
@@ -224,7 +224,7 @@ fn remove_unlocked(path: &Path, is_file: bool) -> io::Result<()> {
     }
 }
 
-/// Makes a folder and those above it, readable for nobody else, so that they survive a crash.
+/// Makes a folder and those above it, readable for this user only, so that they survive a crash.
 fn make_folders(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
@@ -270,7 +270,7 @@ fn version_of(metadata: &Metadata) -> String {
     format!("{inode}-{}-{}", modified.unwrap_or_default().as_nanos(), metadata.len())
 }
 
-/// The next so many bytes of a file.
+/// The next bytes of a file, as many as asked for.
 fn contents(file: File, length: u64) -> ByteStream {
     let read = |(mut file, left): (File, u64)| async move {
         if left == 0 {
@@ -289,7 +289,7 @@ fn contents(file: File, length: u64) -> ByteStream {
     Box::pin(stream::try_unfold((file, length), read))
 }
 
-/// Tells of every blob below a folder; an error of the reader, that nobody listens any more, ends it quietly.
+/// Tells of every blob below a folder; a listener that is gone ends it quietly.
 fn walk(
     folder: &Path,
     prefix: &str,

@@ -63,7 +63,7 @@ pub enum FetchError {
     /// It leads to an address that is not public.
     #[error("the address is not public")]
     Refused,
-    /// Nobody answered.
+    /// The host did not answer.
     #[error("the server cannot be reached")]
     Unreachable,
     /// It took too long.
@@ -170,7 +170,7 @@ impl Fetcher {
             return Err(FetchError::Invalid("the address must not hold a name or a password"));
         }
         let host = url.host_str().ok_or(FetchError::Invalid("the address has no host"))?;
-        // Nobody looks up what is a number already.
+        // An address needs no lookup.
         match host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
             Ok(address) if !is_public(address) => return Err(FetchError::Refused),
             _ => {}

@@ -44,7 +44,6 @@ enum Backend {
 /// A blob as a listing names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedBlob {
-    /// Its key.
     pub key: String,
     /// How many bytes are stored; of a sealed one that is more than were written.
     pub size: u64,
@@ -62,7 +61,7 @@ struct Opened {
 }
 
 impl Blobs {
-    /// In a directory, which is made if it is missing. What uploads left there that nobody goes on with is removed.
+    /// In a directory, which is made if it is missing. What abandoned uploads left there is removed.
     pub fn directory(path: impl AsRef<Path>) -> Result<Self, BlobError> {
         Ok(Self(Arc::new(Backend::Directory(Directory::open(path.as_ref())?))))
     }
@@ -82,7 +81,7 @@ impl Blobs {
         Ok(Self(Arc::new(Backend::Objects(Objects::memory()))))
     }
 
-    /// Begins a blob. What is written goes to the store in parts, and nothing beyond a part is held here. Nobody sees it
+    /// Begins a blob. What is written goes to the store in parts, and nothing beyond a part is held here. It is invisible
     /// before [`Upload::finish`], which replaces what was there under this key; dropped or aborted, nothing stays.
     pub async fn put(&self, key: &str, seal: Option<&Seal>) -> Result<Upload, BlobError> {
         key::check(key)?;

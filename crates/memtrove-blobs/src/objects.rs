@@ -48,7 +48,6 @@ pub struct S3Config {
 pub struct AzureConfig {
     /// The storage account.
     pub account: String,
-    /// The container.
     pub container: String,
     /// What all keys begin with, if several share the container.
     pub prefix: Option<String>,

@@ -49,7 +49,7 @@ struct Stored {
 }
 
 impl Stored {
-    /// So many bytes, or all that are left.
+    /// This many bytes, or all that are left.
     async fn up_to(&mut self, wanted: usize) -> Result<BytesMut, BlobError> {
         while self.held.len() < wanted {
             match self.bytes.next().await {

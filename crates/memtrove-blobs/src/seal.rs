@@ -59,7 +59,6 @@ pub(crate) fn plain_length(stored: u64) -> Option<u64> {
     exists.then_some(plain)
 }
 
-/// The key of one body.
 struct BodyKey(LessSafeKey);
 
 impl BodyKey {
@@ -129,7 +128,7 @@ pub(crate) struct Opener {
 }
 
 impl Opener {
-    /// From this piece on, of a body of which so many bytes are stored.
+    /// From this piece on, of a body of which this many bytes are stored.
     pub(crate) fn begin(seal: &Seal, header: &[u8], stored: u64, first: u64) -> Result<Self, BlobError> {
         let salt = header.strip_prefix(&MARK).filter(|salt| salt.len() == SALT).ok_or(BlobError::Damaged)?;
         let pieces = stored.saturating_sub(HEADER as u64).div_ceil(SEALED_PIECE);

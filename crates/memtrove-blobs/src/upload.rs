@@ -5,7 +5,7 @@ use crate::{BlobError, Seal, directory, objects};
 use bytes::{Buf, Bytes, BytesMut};
 use std::fmt;
 
-/// A blob that is being written. Nobody sees it before it is finished. A write that fails, or is not awaited to its end,
+/// A blob that is being written. It is invisible before it is finished. A write that fails, or is not awaited to its end,
 /// spoils it: there is nothing left to do then but to begin anew.
 pub struct Upload {
     /// Gone once it is spoiled, and with it whatever it left in the store.
@@ -24,7 +24,7 @@ pub(crate) enum Target {
 }
 
 impl fmt::Debug for Upload {
-    /// Without what it holds: that is for nobody's log.
+    /// Without what it holds, which belongs in no log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Upload")
             .field("target", &self.target)

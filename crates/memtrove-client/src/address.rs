@@ -14,7 +14,7 @@ pub(crate) fn fill(base: &Url, template: &str, names: &[&str]) -> Result<Url> {
     for segment in template.split('/').skip(1) {
         path.push('/');
         match segment {
-            // The path of a file is many segments; whoever sees it in a log should still be able to read it.
+            // The path of a file is many segments; it should stay readable in a log.
             "{path}" => {
                 let file = next(&mut names, template)?;
                 let segments: Result<Vec<_>> = file.split('/').map(encode).collect();

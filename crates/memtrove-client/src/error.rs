@@ -10,7 +10,7 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// What a call returns.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// So much of a body is kept for people to look at.
+/// This much of a body is kept for people to look at.
 const RAW_BODY_CHARS: usize = 1024;
 
 /// Why a call failed.

@@ -48,7 +48,7 @@ mod paging;
 mod retry;
 mod sse;
 
-// Their types are in signatures of this crate: whoever names them has the same versions from here.
+// Their types are in signatures of this crate: programs that name them have the same versions from here.
 pub use {bytes, futures_util, http, reqwest, serde_json, uuid};
 
 pub use builder::ClientBuilder;

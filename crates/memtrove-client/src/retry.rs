@@ -15,7 +15,7 @@ const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(30);
 /// How often a call that may be repeated is sent again, and after how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// So many times after the first; 0 is never.
+    /// This many times after the first; 0 is never.
     pub max_retries: u32,
     /// The pause before the first retry; each further one is twice as long.
     pub base_delay: Duration,
@@ -63,7 +63,7 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(wanted.min(LONGEST_RETRY_AFTER))
 }
 
-/// How long it is until then, by the clock of whoever answered if it shows it.
+/// How long it is until then, by the clock of the server if it shows it.
 fn until(then: SystemTime, headers: &HeaderMap) -> Duration {
     let date = headers.get(header::DATE).and_then(|date| parse_http_date(date.to_str().ok()?).ok());
     let here = || UNIX_EPOCH + Duration::from_micros(SystemClock.now().as_micros().unsigned_abs());

@@ -14,7 +14,7 @@ use std::time::Duration;
 pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 pub(crate) const EVENT_STREAM: &str = "text/event-stream";
 
-/// Nobody is asked more often than this, whatever the policy says: a stream asks for ever.
+/// The shortest pause, whatever the policy says: a stream asks for ever.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
 
 /// One event.
@@ -79,9 +79,9 @@ struct Following {
     opened: bool,
     /// Whether a byte has ever come. A quiet stream is kept alive by comments, which are bytes.
     heard: bool,
-    /// So many connections in a row ended before a byte came.
+    /// This many connections in a row ended before a byte came.
     fruitless: u32,
-    /// So many failures in a row, those to connect included.
+    /// This many failures in a row, those to connect included.
     failures: u32,
     done: bool,
 }
@@ -123,7 +123,7 @@ impl Following {
                 }
                 Ok(None) if manner.at_end == AtEnd::Stop => break,
                 Err(error) if manner.at_end == AtEnd::Stop => return Err(error),
-                // The connection broke, or whoever is in between ended it.
+                // The connection broke, or a proxy ended it.
                 Ok(None) | Err(_) => {
                     self.connection = None;
                     let given_up = !self.heard && self.fruitless >= manner.retry.max_retries;
@@ -196,7 +196,7 @@ impl Connection {
     async fn chunk(&mut self) -> Result<Option<Bytes>> {
         let chunk = self.response.chunk();
         let heard = match self.idle {
-            // Whoever vanished without a word is not heard of again, and no connection says so by itself.
+            // A peer that vanished without a word is not heard of again, and no connection says so by itself.
             Some(idle) => tokio::time::timeout(idle, chunk)
                 .await
                 .map_err(|_| Error::transport("stream", format!("nothing was heard for {idle:?}")))?,

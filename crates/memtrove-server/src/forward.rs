@@ -1,7 +1,7 @@
 //! From node to node: a request that only another node can answer is passed on to it, and its answer back.
 //!
 //! The caller's own credentials go along, so the other node decides as if it had been asked itself: nodes grant each other
-//! nothing. It must not know routes or operations; whoever has something that lives on one node says on which.
+//! nothing. It must not know routes or operations; the caller says on which node something lives.
 
 use crate::auth::{X_API_KEY, X_TENANT_ID, X_USER_ID};
 use crate::shell::Connection;
@@ -111,12 +111,12 @@ impl Peers {
         })
     }
 
-    /// Ends every stream that is passed on: whoever reads it comes back, to another node.
+    /// Ends every stream that is passed on: its reader comes back, to another node.
     pub fn close(&self) {
         self.closing.send_replace(true);
     }
 
-    /// The answer of whoever can give one. A node that has it and does not answer may have crashed: then `look` is asked
+    /// The answer of the node that can give one. A node that has it and does not answer may have crashed: then `look` is asked
     /// again until it says something else. What may have been done is not asked for again: by now it might be done to something
     /// else.
     pub(crate) async fn answer<F>(

@@ -1,7 +1,7 @@
 //! The records of attachments. The bytes are none of this crate's business: it knows where they are and, where content is
 //! sealed, what they were sealed with.
 //!
-//! Records that share bytes have the same storage key. Whoever decides by how many there are
+//! Records that share bytes have the same storage key. A caller that decides by how many there are
 //! [locks them all](lock_sharing) first, by writing them: of two that decide at once, one is run again.
 
 use crate::vault::{self, seal_contexts};
@@ -21,7 +21,7 @@ const KEY_LENGTH: usize = 32;
 pub struct BlobKey(Zeroizing<[u8; KEY_LENGTH]>);
 
 impl BlobKey {
-    /// A key that nobody has.
+    /// A key that is not in use.
     fn random() -> Result<Self, StoreError> {
         vault::random().map(Self)
     }
@@ -254,7 +254,7 @@ pub fn set_failed(tx: &mut dyn Tx, storage_key: &str) -> Result<(), StoreError> 
     tx.post("UPDATE attachments SET status = 4 WHERE storage_key = $1 AND status = 2", &[storage_key.into()])
 }
 
-/// Notes as failed what has been fetched since before `then`: whoever did it is gone.
+/// Notes as failed what has been fetched since before `then`: its worker is gone.
 pub fn give_up_downloads(tx: &mut dyn Tx, then: Timestamp) -> Result<u64, StoreError> {
     tx.execute(
         "UPDATE attachments SET status = 4 WHERE status = 2 AND created_at < $1",
@@ -278,7 +278,7 @@ pub fn link(tx: &mut dyn Tx, id: AttachmentId, group: GroupId, entry: EntryId) -
     )
 }
 
-/// Stores a record that shares the bytes of another one. The other one is written too, so that nobody takes its bytes away
+/// Stores a record that shares the bytes of another one. The other one is written too, so that its bytes are not taken away
 /// who has not seen this one.
 pub fn share(tx: &mut dyn Tx, of: AttachmentId, new: &Attachment) -> Result<(), StoreError> {
     tx.post("UPDATE attachments SET status = status WHERE id = $1", &[of.0.into()])?;
@@ -438,7 +438,7 @@ pub struct Listing {
     pub now: Timestamp,
     /// Only what is older than this one.
     pub after: Option<(Timestamp, AttachmentId)>,
-    /// At most so many.
+    /// At most this many.
     pub limit: i64,
 }
 

@@ -1,7 +1,7 @@
 //! The change feed: one durable, ordered sequence per tenant of what happened, written together with what it tells of.
 //!
 //! Numbers are without gaps and never used twice: a unit of work that fails takes its number back with it, and forgetting
-//! blanks rows instead of deleting them, as trimming does with a tenant's newest. So whoever has seen number n has missed
+//! blanks rows instead of deleting them, as trimming does with a tenant's newest. So a reader who has seen number n has missed
 //! nothing as long as the next one is n + 1.
 
 use crate::{FeedEntry, Lock, Recorded, Row, StoreError, Tx, TxExt};

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether something in a database could not be read. That stays so until the process ends: damage does not mend itself, and
-/// nobody knows what else is lost.
+/// what else is lost is unknown.
 #[derive(Debug, Default)]
 pub(crate) struct Damage(AtomicBool);
 

@@ -9,7 +9,7 @@ pub enum StoreError {
     /// The store cannot work now (disk full, read-only, connection lost); it may later.
     #[error("{0}")]
     Unavailable(String),
-    /// Another process has the store, and shares it with nobody.
+    /// Another process has the store, and does not share it.
     #[error("{0}")]
     InUse(String),
     /// The connection was lost during the commit: it happened or not.
@@ -18,7 +18,7 @@ pub enum StoreError {
     /// A unique or foreign key said no: a race that the caller may resolve by looking again.
     #[error("constraint violated: {0}")]
     Constraint(String),
-    /// A text that the engine cannot hold: the caller's mistake, wherever nobody has noticed it before.
+    /// A text that the engine cannot hold: the caller's mistake, where no earlier check found it.
     #[error("{0}")]
     Unstorable(String),
     /// The stored schema is not one this version can work with.

@@ -7,7 +7,7 @@ use crate::{StoreError, Tx};
 use memtrove_core::Timestamp;
 use uuid::Uuid;
 
-/// Takes a lease that nobody holds at `now`, or renews one's own; says whether it is this holder's until `until`.
+/// Takes a lease that is free at `now`, or renews one's own; says whether it is this holder's until `until`.
 pub fn take(
     tx: &mut dyn Tx,
     name: &str,
@@ -35,7 +35,7 @@ pub fn release_all(tx: &mut dyn Tx, holder: Uuid) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Removes leases that ran out before an instant: of nodes that are gone, for work that nobody took over.
+/// Removes leases that ran out before an instant: of nodes that are gone, for work that was not taken over.
 pub fn purge(tx: &mut dyn Tx, before: Timestamp) -> Result<u64, StoreError> {
     tx.execute("DELETE FROM leases WHERE until < $1", &[before.as_micros().into()])
 }

@@ -9,7 +9,6 @@ use uuid::Uuid;
 pub struct Node {
     /// Its id, new with every start.
     pub id: Uuid,
-    /// Its version.
     pub version: String,
     /// When it began.
     pub started_at: Timestamp,
@@ -20,7 +19,7 @@ pub struct Node {
 /// Where a node runs and what it works with, so that people can tell nodes apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodePlace {
-    /// The name of its machine; empty where nobody knows it.
+    /// The name of its machine; empty where it is unknown.
     pub host: String,
     /// Its process there.
     pub process: i64,

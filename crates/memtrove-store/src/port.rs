@@ -16,11 +16,8 @@ pub enum Value<'a> {
     Int(i64),
     /// A double.
     Real(f64),
-    /// Text.
     Text(&'a str),
-    /// Bytes.
     Bytes(&'a [u8]),
-    /// A UUID.
     Uuid(Uuid),
     /// Several UUIDs, for `= ANY($n)`.
     Uuids(&'a [Uuid]),
@@ -75,7 +72,6 @@ pub trait Row {
     fn opt_text(&self, column: usize) -> Result<Option<&str>, StoreError>;
     /// Bytes, borrowed from the row.
     fn opt_bytes(&self, column: usize) -> Result<Option<&[u8]>, StoreError>;
-    /// A UUID.
     fn opt_uuid(&self, column: usize) -> Result<Option<Uuid>, StoreError>;
 
     /// An integer that is never null.
@@ -149,7 +145,7 @@ pub struct TextQuery {
 }
 
 /// A document that matches. How well is not the engine's to say: `memtrove_core::text` scores the text, so that every
-/// engine ranks alike and nobody's ranking moves with what others store.
+/// engine ranks alike and no user's ranking moves with what others store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextHit<'a> {
     /// The entry.
@@ -216,7 +212,7 @@ pub trait Tx {
     /// Runs a statement and answers how many rows it changed.
     fn execute(&mut self, sql: &str, params: &[Value<'_>]) -> Result<u64, StoreError>;
 
-    /// Runs a statement whose count nobody wants. An engine that is far away need not wait for it: if it fails, so does
+    /// Runs a statement whose count is not needed. An engine that is far away need not wait for it: if it fails, so does
     /// whatever follows it, at the latest the commit.
     fn post(&mut self, sql: &str, params: &[Value<'_>]) -> Result<(), StoreError> {
         self.execute(sql, params).map(drop)

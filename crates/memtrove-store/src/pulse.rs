@@ -28,7 +28,7 @@ struct Look {
 impl Look {
     /// Whether it says how things are: it is under way, or has just ended.
     fn is_current(&self) -> bool {
-        // Whoever looked may be gone without a word, with its runtime.
+        // The last caller may be gone without a word, with its runtime.
         let is_under_way = self.found.borrow().is_none() && self.found.has_changed().is_ok();
         is_under_way || self.found.borrow().as_ref().is_some_and(|(at, _)| at.elapsed() < FRESH)
     }
@@ -56,7 +56,7 @@ impl Store {
         let store = self.clone();
         tokio::spawn(async move {
             let outcome = store.probe().await;
-            // Whoever asked may have gone away.
+            // The caller may have gone away.
             let _ = told.send(Some((Instant::now(), outcome)));
         });
         let look = Look { begun: Instant::now(), found };

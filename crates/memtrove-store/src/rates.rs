@@ -1,8 +1,8 @@
 //! Buckets of calls that the nodes of a store draw from together.
 //!
 //! A bucket is the one instant at which it is full again, in nanoseconds since 1970; a call moves it on by what it costs, and
-//! nobody may move it further ahead than a full bucket lasts. So a call is a piece of time, and a grant is a row of such
-//! pieces: whoever has it spends a piece before it has begun, or not at all, because what has begun flows in again.
+//! it never moves further ahead than a full bucket lasts. So a call is a piece of time, and a grant is a row of such
+//! pieces: its holder spends a piece before it has begun, or not at all, because what has begun flows in again.
 
 use crate::{StoreError, Tx, TxExt};
 
@@ -32,7 +32,6 @@ pub struct Grant {
 pub struct Draw {
     /// Whose bucket: a digest.
     pub bucket: [u8; 16],
-    /// Its measure.
     pub measure: Measure,
     /// How many calls, at most.
     pub most: i64,

@@ -19,7 +19,6 @@ const PAGES_AT_ONCE: usize = 256;
 /// Where on the disk something may be of what was deleted, each with all that come before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Traces {
-    /// In the log.
     Log,
     /// In unused space of pages.
     Pages,
@@ -76,10 +75,10 @@ pub trait Engine: Send + Sync {
     /// Where others may commit too: `wake` is to be called whenever they did.
     fn follow(&self, _wake: Arc<dyn Fn() + Send + Sync>) {}
     /// Has exactly these indexes for finding vectors, each of a scope and a length, for engines that find them. May take long,
-    /// and keeps nobody from writing. `false`: another process is at it.
+    /// and does not block writes. `false`: another process is at it.
     fn keep_vector_indexes(&self, _wanted: Vec<(i64, i64)>) -> oneshot::Receiver<Result<bool, StoreError>> {
         let (reply, answer) = oneshot::channel();
-        // Whoever asked may have gone away.
+        // The caller may have gone away.
         let _ = reply.send(Ok(true));
         answer
     }
@@ -153,7 +152,7 @@ impl Store {
         self.engine.is_shared()
     }
 
-    /// Gives every committed change its number in the feed, where they do not have it at once. Whoever reads the feed calls
+    /// Gives every committed change its number in the feed, where they do not have it at once. A reader of the feed calls
     /// this before, to find its own writes.
     pub async fn settle(&self) -> Result<(), StoreError> {
         if !self.is_shared() {
@@ -163,9 +162,9 @@ impl Store {
     }
 
     async fn number_changes(&self) -> Result<(), StoreError> {
-        // Mostly there is nothing to do, and nobody should wait for those who number to find that out.
+        // Mostly there is nothing to do, and finding that out must not wait for the thread that numbers.
         while self.read(AllTenants, "unnumbered_changes", |tx| tx.has_unnumbered_changes()).await? {
-            // Not announced: whoever is woken by a commit comes here.
+            // Not announced: what a commit wakes comes here.
             let work = |tx: &mut dyn Tx| tx.number_changes();
             let unit = Unit::new(AllTenants.into(), work, |_: &bool| {}, None);
             self.submit("number_changes", unit, |engine, job| engine.write(job)).await?;
@@ -174,7 +173,7 @@ impl Store {
     }
 
     /// Has exactly these indexes for finding vectors, each of a scope and a length: see [`crate::vectors`]. May take long, and
-    /// keeps nobody from writing. `false`: another process is at it.
+    /// does not block writes. `false`: another process is at it.
     pub async fn keep_vector_indexes(&self, wanted: Vec<(i64, i64)>) -> Result<bool, StoreError> {
         self.engine.keep_vector_indexes(wanted).await.unwrap_or_else(|_| Err(closed()))
     }
@@ -216,7 +215,7 @@ impl Store {
     }
 
     /// As [`Store::write`], and `then` is shown the result as soon as it is committed, before anybody is answered and in the
-    /// order of the commits: also when whoever asked has gone away meanwhile. It runs on the engine's thread, so it must
+    /// order of the commits: also when the caller has gone away meanwhile. It runs on the engine's thread, so it must
     /// not wait for anything.
     pub async fn write_then<T, E, F, A>(
         &self,
@@ -377,7 +376,7 @@ where
     }
 
     fn run(&mut self, tx: &mut dyn Tx) -> bool {
-        // Nobody waits for this any more. Under overload most of the queue is like that.
+        // The caller has gone away. Under overload most of the queue is like that.
         if self.commits.is_none() && self.reply.is_closed() {
             return false;
         }
@@ -391,7 +390,7 @@ where
             (Err(error), _) => Err(error.into()),
             (Ok(()), Some(Ok(value))) => {
                 (self.then)(&value);
-                // Mostly nobody listens. Whoever begins to only now finds the commit by reading.
+                // Mostly there is no listener. One that begins only now finds the commit by reading.
                 if let Some(commits) = self.commits.filter(|commits| commits.receiver_count() > 0) {
                     commits.send_modify(|count| *count += 1);
                 }

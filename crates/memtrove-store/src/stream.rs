@@ -18,7 +18,6 @@ pub struct NewEvent<'a> {
     pub recorded: Recorded,
     /// The scope of the memory.
     pub scope: ScopeHash,
-    /// The memory.
     pub memory: MemoryId,
     /// The user who made it.
     pub author: Option<&'a str>,
@@ -35,7 +34,6 @@ pub struct StoredEvent {
     pub sequence: i64,
     /// What its change waited under for it.
     pub waited: Option<i64>,
-    /// The memory.
     pub memory: MemoryId,
     /// When.
     pub at: Timestamp,

@@ -8,7 +8,6 @@ use uuid::Uuid;
 /// A piece of work that waits for its time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Task {
-    /// Its id.
     pub id: Uuid,
     /// What kind of work.
     pub kind: String,
@@ -16,7 +15,7 @@ pub struct Task {
     pub body: String,
     /// How often it failed.
     pub retry_count: i64,
-    /// When it was claimed by whoever has it. A claim that was taken over is another one.
+    /// When its present holder claimed it. A claim that was taken over is another one.
     pub claimed_at: Timestamp,
 }
 
@@ -37,7 +36,7 @@ pub fn enqueue(
     Ok(())
 }
 
-/// Claims up to `limit` due tasks that nobody has claimed since `stale`.
+/// Claims up to `limit` due tasks that were not claimed since `stale`.
 pub fn claim(tx: &mut dyn Tx, now: Timestamp, stale: Timestamp, limit: i64) -> Result<Vec<Task>, StoreError> {
     let mut tasks = Vec::new();
     tx.query(
@@ -62,7 +61,7 @@ pub fn claim(tx: &mut dyn Tx, now: Timestamp, stale: Timestamp, limit: i64) -> R
     Ok(tasks)
 }
 
-/// Takes a finished task off the queue. If the claim was taken over, that is left to whoever has it now.
+/// Takes a finished task off the queue. If the claim was taken over, that is left to its present holder.
 pub fn complete(tx: &mut dyn Tx, task: &Task) -> Result<(), StoreError> {
     tx.post(
         "DELETE FROM tasks WHERE id = $1 AND claimed_at = $2",

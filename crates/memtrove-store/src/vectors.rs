@@ -14,9 +14,7 @@ pub struct VectorRow<'a> {
     pub scope: i64,
     /// The change it is indexed under.
     pub seq: i64,
-    /// Its kind.
     pub kind: i64,
-    /// Its state.
     pub state: i64,
     /// The word of its policy.
     pub policy: &'a str,
@@ -78,7 +76,6 @@ pub enum VisibleTo<'a> {
 /// Whom private entries are seen by.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PrivateOwner<'a> {
-    /// The user.
     pub user: Option<&'a str>,
     /// The client, for entries that no user made.
     pub client: Option<&'a str>,
@@ -93,7 +90,7 @@ pub struct Named {
     pub seq: i64,
 }
 
-/// How common words are in a scope. What is hidden from somebody has no part in it, or whoever sees scores could tell.
+/// How common words are in a scope. Entries with restrictions have no part in it, or scores would tell of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TermCounts {
     /// How many entries everybody sees who has the scope, when they were counted last.
@@ -167,7 +164,7 @@ pub trait VectorIndex {
         terms: &[u64],
     ) -> Result<TermCounts, StoreError>;
 
-    /// Counts the entries of a scope, about so many, and their words anew; those that everybody sees who has the scope.
+    /// Counts the entries of a scope, about this many, and their words anew: those that everybody sees who has the scope.
     fn count_terms(&mut self, scope: i64, entries: i64) -> Result<(), StoreError>;
 
     /// Whether the entries of a scope were counted.

@@ -21,7 +21,7 @@ Examples:
   memtrove adopt ./memloom-data --data-dir ./here  Move it elsewhere
   memtrove adopt /srv/data --data-dir /srv/data    Leave the folder where it is
 
-Nobody may use the folder meanwhile. Encrypted folders need no key for this, and
+No other process may use the folder meanwhile. Encrypted folders need no key for this, and
 the same keys afterwards. Archives and databases on PostgreSQL are used as they are.";
 
 /// How the database was called.
@@ -107,7 +107,7 @@ fn adopt(folder: &Path, target: &Path) -> anyhow::Result<()> {
         refuse_occupied(target)?;
     }
 
-    // Under both names: nobody must open it by the new one while it is copied to another disk.
+    // Under both names: no process may open it by the new one while it is copied to another disk.
     let new_lock = File::create(beside(&new, LOCK))?;
     let locked = new_lock.try_lock().map_err(|_| anyhow!("another memtrove process uses it"));
     let locked = locked.and_then(|()| match renamed {
@@ -260,7 +260,7 @@ impl Leftovers {
         }
     }
 
-    /// Says them where nobody parses what is printed. Whoever has something to adopt must not begin with an empty store in
+    /// Says them where the output is for people. A user who has something to adopt must not begin with an empty store in
     /// its place.
     pub(crate) fn announce(&self, loaded: &Loaded) -> anyhow::Result<()> {
         let target = &loaded.config.server.data_dir;
@@ -283,7 +283,7 @@ impl Leftovers {
         self.named(loaded).next().filter(|_| !is_occupied(&loaded.config.server.data_dir))
     }
 
-    /// The folders that hold what belongs to this configuration. Whoever names a folder need not hear of others.
+    /// The folders that hold what belongs to this configuration. A user who names a folder need not hear of others.
     fn named(&self, loaded: &Loaded) -> impl Iterator<Item = &Path> {
         let is_default = loaded.source("server.data_dir") == DEFAULT;
         // Beside a database on a server a folder holds attachments alone.

@@ -62,14 +62,14 @@ impl AttachmentBytes {
                 "the bytes of an attachment cannot be read: {why}. Leave them out with --without-attachments, or try again"
             ))),
             Ok(found) => Ok(found),
-            Err(_) => Err(ArchiveError::Refused("whoever reads attachments has stopped".into())),
+            Err(_) => Err(ArchiveError::Refused("the reader of attachments has stopped".into())),
         }
     }
 }
 
 impl ByteSource for AttachmentBytes {
     fn find(&mut self, key: &str) -> Result<bool, ArchiveError> {
-        // If nobody is there, the next line says so.
+        // If the reader is gone, the next line says so.
         let _ = self.wanted.send(key.to_owned());
         Ok(!matches!(self.next()?, BlobPiece::Missing))
     }
@@ -96,9 +96,9 @@ fn open(config: &Config) -> anyhow::Result<Blobs> {
     blobs.context("there are attachments, and attachments.store is none")
 }
 
-/// Hands over the bytes under a key as they are stored: sealed ones stay sealed. Whoever wants them may be gone.
+/// Hands over the bytes under a key as they are stored: sealed ones stay sealed. The caller may be gone.
 async fn read(blobs: &Blobs, key: &str, pieces: &SyncSender<BlobPiece>) -> Result<(), BlobError> {
-    let gone = |_| BlobError::Invalid("nobody wants it".into());
+    let gone = |_| BlobError::Invalid("the caller has gone away".into());
     let mut bytes = match blobs.get(key, None, None).await {
         Ok(bytes) => bytes,
         Err(BlobError::Missing) => return pieces.send(BlobPiece::Missing).map_err(gone),

@@ -79,7 +79,7 @@ pub struct FileArgs {
     pub config: Option<PathBuf>,
 }
 
-/// The settings of whoever opens the data folder.
+/// The settings of commands that open the data folder.
 #[derive(Debug, Clone, Default, Args)]
 pub struct StoreArgs {
     /// See [`FileArgs`].
@@ -123,7 +123,7 @@ impl StoreArgs {
 
     fn load_with(&self, flags: Vec<Flag>) -> anyhow::Result<Loaded> {
         let loaded = self.file.load_with(flags)?;
-        // Whoever names a folder means it; somebody else's variable must not send them to another store.
+        // A folder on the command line is meant; a variable must not send the command to another store.
         if let (Some(folder), None, Ok(Database::Postgres(address))) =
             (&self.data_dir, &self.store, loaded.config.database())
         {

@@ -64,7 +64,6 @@ pub struct Config {
     pub admin: Admin,
     /// What a conversation's managers may do.
     pub policy: Policy,
-    /// Search.
     pub search: Search,
     /// What makes vectors of texts.
     pub embedding: Embedding,
@@ -325,7 +324,7 @@ impl Default for Eviction {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Changes {
-    /// How long the feed keeps what it told; whoever was away for longer must look at everything anew.
+    /// How long the feed keeps its changes; a reader who was away for longer must look at everything anew.
     pub retention: Span,
 }
 
@@ -393,11 +392,11 @@ const IDEMPOTENCY_RETENTION: RangeInclusive<Duration> =
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Retention {
-    /// Events whose time is so many days ago are deleted.
+    /// Events whose time is this many days ago are deleted.
     pub events_days: Option<u32>,
-    /// Audit records that are so many days old are deleted.
+    /// Audit records that are this many days old are deleted.
     pub audit_days: Option<u32>,
-    /// Audit records of so many days stay, whatever a caller of `retention:apply` asks for: 365, or `audit_days` where that is
+    /// Audit records of this many days stay, whatever a caller of `retention:apply` asks for: 365, or `audit_days` where that is
     /// less. An admin goes below it with a justification, and the trail says so. 0 keeps none.
     pub audit_min_days: Option<u32>,
     /// How often that is done, from the start on.
@@ -411,7 +410,7 @@ impl Default for Retention {
 }
 
 impl Retention {
-    /// How many days of audit records stay. Whoever configured fewer before there was a floor goes on with those.
+    /// How many days of audit records stay. A configuration of fewer from before there was a floor stays in force.
     pub fn audit_floor(&self) -> u32 {
         self.audit_min_days.unwrap_or_else(|| AUDIT_FLOOR.min(self.audit_days.unwrap_or(AUDIT_FLOOR)))
     }
@@ -419,7 +418,7 @@ impl Retention {
 
 const AUDIT_FLOOR: u32 = 365;
 
-/// What `retention:apply` takes too, but for 0: whoever writes that here rather means "never".
+/// What `retention:apply` takes too, but for 0, which here rather means "never".
 const RETENTION_DAYS: RangeInclusive<u32> = 1..=36_500;
 
 impl Config {
@@ -550,7 +549,7 @@ impl Config {
         warnings
     }
 
-    /// Each of the two roles is everybody's until it is configured: whoever sets one may not think of the other.
+    /// Each of the two roles is everybody's until it is configured: who sets one may not think of the other.
     fn role_warning(&self) -> Option<&'static str> {
         match (&self.roles.reader, &self.roles.writer) {
             (Some(_), None) => Some(

@@ -5,8 +5,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// What is open besides connections of callers: databases, connections to others, files on their way.
 const OTHERS: u64 = 512;
 
-/// Makes room for so many connections, as far as the system allows. Says how many there may be: whoever runs out of
-/// descriptors cannot even refuse a connection, and loses files too.
+/// Makes room for this many connections, as far as the system allows. Says how many there may be: a process
+/// without descriptors cannot even refuse a connection, and loses files too.
 pub(crate) fn connections(wanted: usize) -> usize {
     let needed = (wanted as u64).saturating_add(OTHERS);
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
@@ -28,7 +28,7 @@ pub(crate) fn connections(wanted: usize) -> usize {
     possible
 }
 
-/// How many connections there may be with so many descriptors. Where there are hardly any, half of them.
+/// How many connections there may be with this many descriptors. Where there are hardly any, half of them.
 fn fitting(wanted: usize, descriptors: u64) -> usize {
     let left = descriptors.saturating_sub(OTHERS).max(descriptors / 2).max(1);
     wanted.min(usize::try_from(left).unwrap_or(usize::MAX))

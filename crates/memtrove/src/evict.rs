@@ -45,7 +45,7 @@ pub struct Period {
 impl FromStr for Period {
     type Err = String;
 
-    /// A number needs its unit: whoever leaves it out may mean days, where the configuration would take seconds.
+    /// A number needs its unit: without one a user may mean days, where the configuration would take seconds.
     fn from_str(text: &str) -> Result<Self, String> {
         let iso = match text.trim().to_ascii_uppercase() {
             iso if iso.starts_with('P') => iso,

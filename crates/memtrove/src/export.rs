@@ -215,7 +215,7 @@ pub(crate) fn look<T: Send>(
     Ok(found??)
 }
 
-/// A database that nobody uses is read as a file that does not change, so nobody may begin to use it meanwhile. One that is
+/// A database that is not in use is read as a file that does not change, so no process may begin to use it meanwhile. One that is
 /// used has a log, and everybody sees their own snapshot.
 fn keep_others_out(database: &Path) -> anyhow::Result<Option<File>> {
     let beside = |suffix: &str| {

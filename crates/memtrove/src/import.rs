@@ -235,7 +235,7 @@ async fn write_all(services: &Services, reading: Reading, to: Destination) -> an
         reading.each(&mut |found| {
             let kib = (found.bytes / 1024 + 1).min(WAITING_KIB) as u32;
             let room = here.block_on(room.clone().acquire_many_owned(kib))?;
-            // Whoever writes has gone away, with an error of its own.
+            // The writer has gone away, with an error of its own.
             sender
                 .blocking_send(Parcel { found, room })
                 .map_err(|_| anyhow::anyhow!("nothing more is written"))

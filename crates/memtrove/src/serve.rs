@@ -203,7 +203,7 @@ pub(crate) fn open_store_with(config: &Config, vault: Vault) -> anyhow::Result<S
     try_open_store(config, vault).map_err(|error| held(config, error))
 }
 
-/// As [`open_store_with`], for whoever can do without the store: that somebody else has it is said as the store says it.
+/// As [`open_store_with`], for commands that can do without the store: that another process has it stays the store's error.
 pub(crate) fn try_open_store(config: &Config, vault: Vault) -> anyhow::Result<Store> {
     Ok(match config.database()? {
         Database::Sqlite(path) => {
@@ -372,7 +372,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// SIGINT and SIGTERM. They are noted from the moment this is made, also while nobody waits for them, so that a signal
+/// SIGINT and SIGTERM. They are noted from the moment this is made, also while they are not awaited, so that a signal
 /// during the start is not the end without an ending.
 #[cfg(unix)]
 pub(crate) struct StopSignals {

@@ -65,7 +65,7 @@ impl TargetArgs {
         }))
     }
 
-    /// Opens the store itself. A data folder must be used by nobody else; a PostgreSQL database may be.
+    /// Opens the store itself. No other process may use a data folder; a PostgreSQL database may be in use.
     pub(crate) async fn folder(&self) -> anyhow::Result<Folder> {
         let config = self.settings.load()?.config;
         // The audit log has to say what was done, and the log why something could not be.
@@ -112,7 +112,7 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// Leaves it in order for whoever opens it next.
+    /// Leaves it in order for the next process.
     pub(crate) async fn close(self) -> anyhow::Result<()> {
         Ok(tokio::task::spawn_blocking(move || self.store.close()).await?)
     }

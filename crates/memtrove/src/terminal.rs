@@ -15,7 +15,7 @@ pub(crate) fn progress_bar(template: &str, length: u64) -> ProgressBar {
     ProgressBar::new(length).with_style(style)
 }
 
-/// Colours, where standard output is a terminal and nobody asked for none.
+/// Colours, where standard output is a terminal and colours are not switched off.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Paint {
     on: bool,

@@ -426,7 +426,7 @@ fn a_server_that_cannot_be_reached_is_named_without_its_password() {
         "{text}"
     );
     assert!(text.contains("✗ database: ") && text.contains(&format!("127.0.0.1:{free}")), "{text}");
-    assert!(text.contains(&format!("→ nobody listens at 127.0.0.1:{free}: check host and port")), "{text}");
+    assert!(text.contains(&format!("→ nothing listens at 127.0.0.1:{free}: check host and port")), "{text}");
     assert!(!text.contains("hush"), "{text}");
 
     let folder = folder();
@@ -459,7 +459,7 @@ fn doctor_says_what_to_do_where_nobody_lets_it_in() {
         "→ check user and password (store.url, PGPASSWORD",
     );
     database.execute(&format!("ALTER DATABASE {} CONNECTION LIMIT 0", database.name()), &[]);
-    check(database.url(), "→ wait, end connections that nobody needs, lower store.connections");
+    check(database.url(), "→ wait, end connections that are not needed, lower store.connections");
 }
 
 #[test]

@@ -16,7 +16,7 @@ pub(super) enum Command {
     Rename { old: MemoryPath, new: MemoryPath },
 }
 
-/// What each command takes, for whoever sent something else.
+/// What each command takes, for a model that sent something else.
 const COMMANDS: [(&str, &str); 6] = [
     ("view", r#"view takes {"path", "view_range": [first, last]}; view_range is optional."#),
     ("create", r#"create takes {"path", "file_text"}."#),

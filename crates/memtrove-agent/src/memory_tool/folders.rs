@@ -12,7 +12,7 @@ use memtrove_wire::tools::shown;
 const MEASURED_AT_ONCE: usize = 20;
 const MAX_FILE_CHARS: u32 = 256_000;
 
-/// So many requests measure at a time.
+/// This many requests measure at a time.
 const MEASURING: usize = 4;
 
 /// The most files that a folder shows. Each of them is read to be measured.
@@ -42,7 +42,7 @@ impl AgentMemory {
         self.walk(scope, place, LISTED_AT_ONCE).try_collect().await
     }
 
-    /// The first files in a folder, at most so many.
+    /// The first files in a folder, at most this many.
     pub(super) async fn some_under(
         &self,
         scope: &Scope,
@@ -52,7 +52,7 @@ impl AgentMemory {
         self.walk(scope, place, most as u32).take(most).try_collect().await
     }
 
-    /// Which of these files are there. Nothing of them is sent: there is room for so many files, but not for a character.
+    /// Which of these files are there. Nothing of them is sent: there is room for this many files, but not for a character.
     pub(super) async fn existing(&self, scope: &Scope, files: Vec<FilePath>) -> Result<Vec<FilePath>> {
         if files.is_empty() {
             return Ok(files);

@@ -7,7 +7,7 @@ use crate::AgentMemory;
 use crate::dispatch::{may_have_happened, told};
 use memtrove_client::{BoxError, Error, FilePath, FileVersion, MoveRequest, Result, Scope};
 
-/// When so many moves back in a row are not answered, the rest is not tried: each may take as long as a call may.
+/// When this many moves back in a row are not answered, the rest is not tried: each may take as long as a call may.
 const UNANSWERED: usize = 3;
 
 impl AgentMemory {
@@ -89,7 +89,7 @@ impl AgentMemory {
             match self.move_if_there(scope, &doubtful.to, &doubtful.from).await {
                 // It was moved and is back; or it is at its old path, and can no longer go to where another file is.
                 Ok(Moved::Yes | Moved::TargetExists) => {}
-                // It is not there yet. Whether it comes, nobody knows: what was not answered may be under way.
+                // It is not there yet. Whether it comes is unknown: what was not answered may be under way.
                 Ok(Moved::NoSuchFile) => left.either.push(doubtful),
                 Err(_) => {
                     unanswered += 1;
@@ -103,7 +103,7 @@ impl AgentMemory {
                 continue;
             }
             match self.move_if_there(scope, &back.to, &back.from).await {
-                // One that is gone is in nobody's way.
+                // One that is gone is in no one's way.
                 Ok(Moved::Yes | Moved::NoSuchFile) => unanswered = 0,
                 Ok(Moved::TargetExists) => left.stuck.push(back),
                 Err(error) if may_have_happened(&error) => {

@@ -6,10 +6,10 @@ use super::path::MemoryPath;
 /// More lines than this cannot be numbered in six places.
 const MAX_LINES: usize = 999_999;
 
-/// So many lines around a change are shown.
+/// This many lines around a change are shown.
 const CONTEXT: usize = 2;
 
-/// So many lines with a match are named.
+/// This many lines with a match are named.
 const NAMED_LINES: usize = 20;
 
 /// A file with its lines numbered, or some of them: from the first to the last, -1 being the end.
@@ -91,7 +91,7 @@ pub(super) fn only_match(place: &MemoryPath, content: &str, old_str: &str) -> Re
     }
 }
 
-/// A text with another put in after so many lines.
+/// A text with another put in after this many lines.
 pub(super) fn with_line(content: &str, line: i64, inserted: &str) -> Result<String, Refusal> {
     let mut lines: Vec<&str> = content.split('\n').collect();
     // What follows the last line break is no line if it is empty.

@@ -38,7 +38,7 @@ impl Names for SystemNames {
 #[error("the name leads to an address that is not public")]
 pub(super) struct Refused;
 
-/// Lets through only names all of whose addresses are public: of one that leads elsewhere too, nobody knows which one is
+/// Lets through only names all of whose addresses are public: of a name that leads elsewhere too, it is unknown which one is
 /// connected to.
 pub(super) struct Checked(pub(super) Arc<dyn Names>);
 

@@ -89,7 +89,7 @@ impl Admin {
         to_the_end(told.and_then(|event| future::ready(progress(&event))))
     }
 
-    /// Removes events and audit records that are older than so many days, of whatever user. With a reason (see
+    /// Removes events and audit records that are older than this many days, of whatever user. With a reason (see
     /// [`Admin::because`]) also audit records that have to stay otherwise; the trail then tells of it.
     pub async fn apply_retention(&self, scope: &Scope, retention: Retention) -> Result<RetentionReport> {
         self.call(&operations::APPLY_RETENTION, &scope.names())?.json(&retention)?.patiently().receive().await

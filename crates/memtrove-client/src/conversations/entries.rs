@@ -27,7 +27,7 @@ pub struct ListEntries {
 }
 
 impl ListEntries {
-    /// The newest so many.
+    /// The newest entries, up to this many.
     pub fn newest(limit: u32) -> Self {
         Self { tail: true, limit: Some(limit), ..Self::default() }
     }

@@ -55,7 +55,7 @@ impl Client {
     /// Tells the response that is being given, from its beginning on and as it goes on; also one that has ended, for a short
     /// time. If none is given, the stream is empty.
     ///
-    /// A connection that breaks is replaced, and the stream goes on behind what was told. Whoever was away for longer begins
+    /// A connection that breaks is replaced, and the stream goes on behind what was told. A reader who was away for longer begins
     /// with the id of the last piece they have.
     pub fn replay_response(
         &self,

@@ -28,7 +28,7 @@ impl Client {
         self.call(&operations::INDEX_CONVERSATIONS, &[])?.json(&entries)?.receive().await
     }
 
-    /// Lists history entries that nobody has given a text to be found by.
+    /// Lists history entries without a text to be found by.
     pub async fn list_unindexed(&self, page: ListUnindexed) -> Result<Page<UnindexedEntry>> {
         self.call(&operations::LIST_UNINDEXED, &[])?.page(page).receive().await
     }

@@ -7,7 +7,7 @@ use memtrove_wire::files::ForgetUserRequest;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-/// What to keep: so many days of each.
+/// What to keep: this many days of each.
 #[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Retention {
@@ -44,7 +44,7 @@ pub struct RetentionReport {
 }
 
 impl Client {
-    /// Removes events and audit records that are older than so many days. Files stay. The server keeps audit records longer if
+    /// Removes events and audit records that are older than this many days. Files stay. The server keeps audit records longer if
     /// it has to, and says so in `adjusted`.
     pub async fn apply_retention(&self, scope: &Scope, retention: Retention) -> Result<RetentionReport> {
         self.call(&operations::APPLY_RETENTION, &scope.names())?.json(&retention)?.patiently().receive().await

@@ -1,7 +1,7 @@
 //! Files, events, and what is done with a whole user.
 //!
 //! A file is one JSON document, the [`Envelope`], under a path of a [`Scope`]. Every version has an [`ETag`], and every change
-//! names the version it is made to, so nobody overwrites what they have not seen. [`Client::update_with_retry`] does the
+//! names the version it is made to, so no caller overwrites what it has not seen. [`Client::update_with_retry`] does the
 //! reading, changing and trying again.
 //!
 //! [`Client::update_with_retry`]: crate::Client::update_with_retry

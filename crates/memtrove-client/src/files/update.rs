@@ -12,7 +12,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub struct UpdateOptions {
     /// Who acts, as the audit trail is to name it; the client's unless given.
     pub service_id: Option<String>,
-    /// So many times it starts again when somebody else was faster.
+    /// This many times it starts again when somebody else was faster.
     pub max_conflict_retries: u32,
 }
 

@@ -27,7 +27,7 @@ pub struct AuthConfig {
     pub api_keys: BTreeMap<String, ClientKeys>,
     /// Which API-key clients may speak for users.
     pub trusted_clients: TrustedClients,
-    /// Who holds which role. A section of its own in the file (`[roles]`); whoever loads the file puts it here.
+    /// Who holds which role. A section of its own in the file (`[roles]`); the configuration puts it here.
     #[serde(skip)]
     pub roles: RolesConfig,
 }
@@ -226,7 +226,7 @@ impl AuthConfig {
         }
         if let Some(secret) = &jwt.hmac_secret {
             found.push(
-                "auth.jwt.hmac_secret is set: whoever knows it can be any user of any tenant. It is meant for tests; \
+                "auth.jwt.hmac_secret is set: anyone who knows it can be any user of any tenant. It is meant for tests; \
                  use auth.jwt.issuer in production"
                     .into(),
             );
@@ -243,8 +243,7 @@ impl AuthConfig {
             }
             if issuer.starts_with("http://") && !is_loopback_url(issuer) {
                 found.push(
-                    "auth.jwt.issuer is reached without TLS: whoever sits in between can replace its keys"
-                        .into(),
+                    "auth.jwt.issuer is reached without TLS: anyone on the way can replace its keys".into(),
                 );
             }
         }
@@ -292,7 +291,7 @@ impl AuthConfig {
             )),
             (None, None) if self.api_keys.is_empty() => found.push(ConfigProblem::new(
                 "auth.jwt.issuer",
-                "is not set and there are no auth.api_keys, so nobody could call this server",
+                "is not set and there are no auth.api_keys, so no one could call this server",
                 "set auth.jwt.issuer = \"https://…\", or add keys under [auth.api_keys], or use auth.mode = \"local\"",
             )),
             _ => {}
@@ -349,7 +348,7 @@ impl AuthConfig {
             if !self.api_keys.contains_key(client) {
                 found.push(ConfigProblem::new(
                     "auth.trusted_clients.clients",
-                    format!("'{client}' has no key under [auth.api_keys], so nobody can be this client"),
+                    format!("'{client}' has no key under [auth.api_keys], so no one can be this client"),
                     format!("add a key for it, or remove '{client}' from the list"),
                 ));
             }

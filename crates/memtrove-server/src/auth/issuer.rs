@@ -27,7 +27,7 @@ pub struct KeyFetchPace {
     pub unknown_key: Duration,
     /// The shortest time between two fetches while no keys are known at all.
     pub no_keys: Duration,
-    /// The time between two fetches that nobody caused.
+    /// The time between two regular fetches.
     pub background: Duration,
 }
 
@@ -166,7 +166,7 @@ impl Issuer {
                 }
             }
         });
-        // The only failure is a runtime that is going down, and then nobody waits for the answer.
+        // The only failure is a runtime that is going down, and then the answer is not awaited.
         let _ = fetch.await;
     }
 

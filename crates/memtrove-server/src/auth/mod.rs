@@ -101,7 +101,7 @@ impl Authenticator {
 
     /// Who sent these headers.
     ///
-    /// [`Error::UNAUTHORIZED`] when nobody is named or a credential is wrong: a wrong one is never ignored because
+    /// [`Error::UNAUTHORIZED`] when no caller is named or a credential is wrong: a wrong one is never ignored because
     /// another one is right.
     pub async fn authenticate(&self, headers: &HeaderMap) -> Result<Principal> {
         self.identify(headers, None).await

@@ -99,7 +99,7 @@ pub fn no_such_call() -> axum::response::Response {
 }
 
 /// About what a call's status would be over REST, so that logs, metrics and alarms know one kind of failure. Of a stream that has
-/// begun nobody knows it yet.
+/// begun it is unknown.
 pub(crate) fn over_rest(headers: &HeaderMap) -> StatusCode {
     let code = headers.get("grpc-status").map_or(Code::Ok, |status| Code::from_bytes(status.as_bytes()));
     match code {

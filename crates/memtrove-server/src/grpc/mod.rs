@@ -60,7 +60,7 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
-    /// Whoever presented valid credentials, as the gate found out; for calls of indexers.
+    /// The principal that the gate authenticated; for calls of indexers.
     fn authenticated<T>(&self, request: &tonic::Request<T>) -> Result<Principal> {
         request.extensions().get().cloned().ok_or(Error::UNAUTHORIZED)
     }

@@ -1,4 +1,4 @@
-//! `ResponseRecorderService`: responses while they are given, for whoever lost the connection.
+//! `ResponseRecorderService`: responses while they are given, for callers that lost the connection.
 
 use super::error::GrpcError;
 use super::{Calls, answer, decode, encode};

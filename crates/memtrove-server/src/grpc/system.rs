@@ -81,7 +81,7 @@ impl tonic_health::pb::health_server::Health for Health {
 
     type WatchStream = BoxStream<'static, Result<HealthCheckResponse, Status>>;
 
-    /// Says how it is, and then the change for the worse, which is the end: whoever watches asks again, perhaps another server.
+    /// Says how it is, and then the change for the worse, which is the end: the watcher asks again, perhaps another server.
     async fn watch(
         &self,
         request: Request<HealthCheckRequest>,

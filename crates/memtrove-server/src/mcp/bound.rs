@@ -17,7 +17,7 @@ const MAX_PROJECT_CHARS: usize = 255;
 /// Who acts on files where no agent is named.
 const ACTOR: &str = "memtrove-mcp";
 
-/// Who works with the memory of a machine's own user: what whoever starts a process says.
+/// Who works with the memory of a machine's own user: as the process that starts it says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Local {
     /// The user.
@@ -58,7 +58,7 @@ impl Bound {
         Ok(Self { principal, user, project, session: None, request_id })
     }
 
-    /// The memory of whoever may open the store anyway: it holds no role and is trusted by nobody.
+    /// The memory of a user who may open the store anyway: it holds no role and is no trusted client.
     pub fn local(local: Local) -> Result<Self> {
         let nobody = RoleGrant::default;
         let policy = IdentityPolicy {

@@ -39,7 +39,7 @@ async fn answer(State(app): State<App>, request: Request) -> Response {
 
 async fn try_answer(app: App, request: Request) -> Result<Response> {
     require_known_origin(&app, &request)?;
-    // Who is calling comes before the body: nobody is made to send one for nothing.
+    // Who is calling comes before the body, so that no caller sends one for nothing.
     let principal = app.authenticator().authenticate(request.headers()).await?;
     let project = header(request.headers(), PROJECT)?;
     let bound = Bound::new(principal, project, RequestId::of(request.extensions()))?;
@@ -67,7 +67,7 @@ async fn try_answer(app: App, request: Request) -> Result<Response> {
     Ok(in_shape(response.map(Body::new)).await)
 }
 
-/// Refuses web pages of which nobody said that they may call. Whoever is no web page sends no origin.
+/// Refuses web pages that are not configured as origins. Programs send no origin.
 fn require_known_origin(app: &App, request: &Request) -> Result<()> {
     let allowed = request.extensions().get::<AllowedOrigins>();
     let is_known = |origin: &HeaderValue| {

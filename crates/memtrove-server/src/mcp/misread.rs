@@ -1,4 +1,4 @@
-//! Requests whose method is known and whose params are not what it takes. The SDK hands them over as if nobody knew the
+//! Requests whose method is known and whose params are not what it takes. The SDK hands them over as if it did not know the
 //! method, so what is wrong with them is said here.
 
 use super::McpServer;

@@ -1,7 +1,7 @@
 //! Memtrove for agents: an MCP server over the functions of the service.
 //!
-//! [`McpServer`] answers for one [`Bound`] caller, whom the host chose: over stdio whoever started the process, over HTTP
-//! whoever the credentials name. No argument of a tool says whose memory is meant, so a model cannot be talked into using
+//! [`McpServer`] answers for one [`Bound`] caller, whom the host chose: over stdio the user who started the process, over HTTP
+//! the user whom the credentials name. No argument of a tool says whose memory is meant, so a model cannot be talked into using
 //! somebody else's.
 //!
 //! To add a tool: its definition in `catalogue.rs`, its function in `tools`, next to its siblings, and its line in
@@ -55,7 +55,7 @@ Memtrove is your long-term memory: it outlives this session and is shared by the
 Do not store secrets, nor what can be read from the code at hand. Whose memory this is is fixed; never pass a user.";
 
 /// The versions of the protocol that are spoken. 2025-03-26 is none of them: it alone demands that many requests may come as
-/// one, which nobody sends and the SDK does not read.
+/// one, which no client sends and the SDK does not read.
 const VERSIONS: [ProtocolVersion; 4] = [
     ProtocolVersion::V_2024_11_05,
     ProtocolVersion::V_2025_06_18,
@@ -88,7 +88,7 @@ impl McpServer {
                     tracing::error!(%error, "a session broke off");
                 }
             }
-            // Whoever goes before it has begun is no failure of ours.
+            // A client that leaves before it has begun is no failure of ours.
             Err(error) => tracing::debug!(%error, "a session did not begin"),
         }
     }
@@ -182,7 +182,7 @@ impl ServerHandler for McpServer {
         resources::read(self, request.uri).await
     }
 
-    // The SDK would answer these two with nothing, though nobody was told that they are there.
+    // The SDK would answer these two with nothing, though they are not announced.
 
     async fn complete(
         &self,

@@ -1,7 +1,7 @@
 //! Answers while they are sent. A page is in memory until its reader has taken it, so what all readers together have not taken
-//! yet is bounded, and whoever does not read is let go of.
+//! yet is bounded, and a client that does not read is let go of.
 //!
-//! hyper asks for more of an answer only when the piece before it is on its way. So an answer that nobody takes cannot notice that
+//! hyper asks for more of an answer only when the piece before it is on its way. So an answer that the client does not take cannot notice that
 //! by itself: its bytes lie in a place that a sweeper can empty. What hyper has by then are copies of a few pieces, which go with
 //! their connection. After the last piece it asks for nothing, so over HTTP/2, where a piece may wait for its window for ever, the
 //! last one is small.
@@ -22,9 +22,9 @@ use tokio::time::{Instant, sleep};
 
 /// Answers up to this are not counted: as many as a connection has streams are less than what a connection needs anyway.
 const SMALL: usize = 4 * 1024;
-/// Larger answers are handed on in copies of so many bytes, so that a piece that waits for its reader does not keep the whole.
+/// Larger answers are handed on in copies of this many bytes, so that a piece that waits for its reader does not keep the whole.
 const PIECE: usize = 32 * 1024;
-/// The last piece over HTTP/2 has no more bytes: nobody sees whether it is taken.
+/// The last piece over HTTP/2 has no more bytes: whether it is taken cannot be seen.
 const TAIL: usize = 1024;
 /// How often the sweeper looks.
 const TICK: Duration = Duration::from_secs(1);
@@ -238,7 +238,7 @@ impl HeldAnswer {
         }
     }
 
-    /// The next piece, or that there is none any more because nobody took it.
+    /// The next piece, or none any more because the client took nothing.
     fn take(&self) -> Result<Bytes, NotRead> {
         let mut rest = self.rest();
         if rest.share.is_none() {
@@ -261,7 +261,7 @@ impl HeldAnswer {
         Ok(piece)
     }
 
-    /// How many of so many bytes may be handed on in one piece.
+    /// How many of these bytes may be handed on in one piece.
     fn before_tail(&self, length: usize) -> usize {
         match self.connection.speaks_http2() {
             true if length > TAIL => length - TAIL,

@@ -1,6 +1,6 @@
 //! The bodies of requests while they come. One body has a limit of its own; without one for all together, enough callers could
 //! still fill the memory with bodies that wait for their turn in the store. A body takes room as it comes, whatever length was
-//! announced, and it must come: whoever keeps us waiting for the rest is given up.
+//! announced, and it must come: a client that keeps us waiting for the rest is given up.
 
 use super::body_limit::linger;
 use super::pace::{Pace, Patience};
@@ -27,7 +27,7 @@ pub(super) struct Bodies {
 
 impl Bodies {
     pub(super) fn new(limit: u64, patience: Patience) -> Self {
-        // A quarter for a caller. A connection may be that of several behind a proxy, so it has twice as much: nobody's
+        // A quarter for a caller. A connection may be that of several behind a proxy, so it has twice as much: no
         // credential alone fills it.
         let limits = RoomLimits { all: limit, credential: limit / 4, connection: limit / 2 };
         Self { room: Room::new(limits), patience }
@@ -52,7 +52,7 @@ impl Bodies {
             ended: true,
             pace: Pace::new(self.patience),
             sleep: None,
-            // Whoever asks whether to send it is told by the answer, not to.
+            // A client that asks whether to send it is told by the answer not to.
             lingers: request.version() < Version::HTTP_2 && !request.headers().contains_key(EXPECT),
             watched: watched.clone(),
         });
@@ -70,7 +70,7 @@ struct Arriving {
     pace: Pace,
     /// Made when the rest has to be waited for: most bodies are there at once, and timers are not free.
     sleep: Option<Pin<Box<Sleep>>>,
-    /// Whether the rest is read where nobody wants it: over HTTP/1.1 the next request comes after it.
+    /// Whether the rest of a refused body is read: over HTTP/1.1 the next request comes after it.
     lingers: bool,
     watched: Watched,
 }
@@ -88,7 +88,7 @@ struct Fate {
     share: Mutex<Share>,
 }
 
-/// Not all of it was read, and nobody waits for more just now.
+/// Not all of it was read, and more is not awaited just now.
 const STARTED: u8 = 0;
 /// The rest is waited for.
 const AWAITED: u8 = 1;
@@ -187,7 +187,7 @@ impl HttpBody for Arriving {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         if let Some(messages) = &self.messages {
-            // Whoever reads on has done with the messages before.
+            // A reader that goes on has done with the messages before.
             self.watched.share().keep(messages.unfinished());
         }
         let Poll::Ready(polled) = Pin::new(&mut self.inner).poll_frame(cx) else {
@@ -218,7 +218,7 @@ impl HttpBody for Arriving {
 
 impl Drop for Arriving {
     fn drop(&mut self) {
-        // Nobody reads it any further. If it is dropped with its handler, nobody asks.
+        // It is not read any further. If it is dropped with its handler, no answer is due.
         self.watched.is_now(DONE);
         if self.lingers && !self.watched.was_late() && !self.inner.is_end_stream() {
             // hyper would close the connection without a word in the answer, and the caller's next request with it.
@@ -241,7 +241,7 @@ mod tests {
         Bodies::new(limit, PATIENCE)
     }
 
-    /// Somebody nobody else is.
+    /// A caller that is no one else.
     fn somebody() -> Asker {
         let connection = Connection::new(None);
         asker(&connection.id().to_string(), &connection)

@@ -60,7 +60,7 @@ pub(super) fn watch(request: &mut Request, limit: u64) -> Overrun {
     overrun
 }
 
-/// Goes on reading a body that nobody wants, for a while.
+/// Goes on reading a refused body, for a while.
 pub(crate) fn linger(mut body: Body) {
     // Without a runtime the process is ending.
     let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };

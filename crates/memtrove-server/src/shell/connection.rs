@@ -132,7 +132,7 @@ impl Connection {
         reader.pace.get_or_insert_with(|| Pace::new(patience)).wait(Instant::now());
     }
 
-    /// The peer took so many bytes of one of them.
+    /// The peer took this many bytes of one of them.
     pub(super) fn took(&self, bytes: usize) {
         if let Some(pace) = &mut self.reader().pace {
             pace.moved(bytes);

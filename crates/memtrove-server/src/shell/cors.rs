@@ -67,7 +67,7 @@ pub enum CorsError {
     /// `*` would hand every page on the web the user's credentials.
     #[error("cors.origins = \"*\" cannot be combined with cors.allow_credentials: name the origins")]
     AnyOriginWithCredentials,
-    /// No origin, so nobody could call.
+    /// No origin, so no page could call.
     #[error("cors is enabled but cors.origins is empty: name at least one origin, or disable cors")]
     NoOrigins,
     /// A `/…/` origin is not a regular expression.

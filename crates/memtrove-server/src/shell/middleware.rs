@@ -71,7 +71,7 @@ impl ShellLayer {
             compression: config.compression,
             loopback_names_only: config.loopback_names_only,
         };
-        // Nobody waits longer for a body than for what is done with it.
+        // A body may take no longer than its handler.
         let stall = config.patience.stall.min(config.request_timeout);
         let bodies = Bodies::new(config.bodies_limit, Patience { stall, ..config.patience });
         Self { settings, bodies, answers: Answers::new(config.answers_limit, config.patience) }
@@ -451,7 +451,7 @@ impl About {
         }
     }
 
-    /// Lets a handler that nobody waits for come to its end, unless it only reads, or waits for a body of which the rest does
+    /// Lets a handler whose caller is gone come to its end, unless it only reads, or waits for a body of which the rest does
     /// not come: then nothing is done yet. What came piece by piece ends with its caller.
     fn run_out<F>(&self, mut handler: F, mut id: Option<HeaderValue>)
     where

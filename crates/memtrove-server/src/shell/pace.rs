@@ -18,7 +18,7 @@ impl Default for Patience {
     }
 }
 
-/// How somebody gets on. Waiting uses credit up and bytes earn it. There is never more of it than for one stall, so whoever
+/// How a peer gets on. Waiting uses credit up and bytes earn it. There is never more of it than for one stall, so a peer that
 /// sent much at first cannot rest on it later. Only the time counts that we wait.
 #[derive(Debug)]
 pub(super) struct Pace {
@@ -37,7 +37,7 @@ impl Pace {
         *self.since.get_or_insert(now) + self.credit
     }
 
-    /// So many bytes have moved, and the wait is over.
+    /// This many bytes have moved, and the wait is over.
     pub(super) fn moved(&mut self, bytes: usize) {
         if let Some(since) = self.since.take() {
             self.credit = self.credit.saturating_sub(since.elapsed());
@@ -61,7 +61,7 @@ mod tests {
 
     const PATIENCE: Patience = Patience { stall: Duration::from_secs(30), rate: 16 * 1024 };
 
-    /// After how many seconds somebody is given up that moves so many bytes every so many seconds.
+    /// After how many seconds a peer is given up that moves a number of bytes at a regular interval.
     async fn given_up_after(bytes: usize, every: Duration) -> Option<u64> {
         let (mut pace, start) = (Pace::new(PATIENCE), Instant::now());
         while start.elapsed() < Duration::from_secs(3600) {

@@ -24,7 +24,7 @@ impl RequestId {
     }
 }
 
-// For log lines alone: a line may be written anywhere below a handler, where nobody passes an id.
+// For log lines alone: a line may be written anywhere below a handler, where no id is passed.
 thread_local! {
     static CURRENT: RefCell<Option<HeaderValue>> = const { RefCell::new(None) };
 }

@@ -35,7 +35,7 @@ struct RoomUsage {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Holder {
-    /// All who show no credential, or to whom it makes no difference: whoever they are, they are not known here.
+    /// All callers without a credential, or whose credential makes no difference.
     Nameless,
     Credential(u64),
     Connection(u64),
@@ -60,13 +60,13 @@ impl Asker {
         }
     }
 
-    /// Somebody whose credential nobody is going to look at: it may be made up.
+    /// A caller whose credential is not going to be checked: it may be made up.
     pub(super) fn nameless(extensions: &Extensions) -> Self {
         Self { connection: extensions.get::<Arc<Connection>>().cloned(), ..Self::default() }
     }
 }
 
-/// The credential behind the scheme: whoever authenticates takes that in any letter case, with any number of spaces.
+/// The credential behind the scheme, which may have any letter case and any number of spaces behind it.
 fn token(authorization: &HeaderValue) -> &[u8] {
     let text = trimmed(authorization);
     let scheme = text.iter().position(u8::is_ascii_whitespace).unwrap_or_default();
@@ -107,7 +107,7 @@ impl Room {
         let holders = [
             Some(match credential {
                 Some(credential) => (Holder::Credential(credential), per_credential),
-                // Strangers together never have so much that those who are known have too little.
+                // Unknown callers together never take the room that known ones need.
                 None => (Holder::Nameless, per_credential.min(all / 4)),
             }),
             asker.connection.as_ref().map(|one| (Holder::Connection(one.id()), per_connection)),

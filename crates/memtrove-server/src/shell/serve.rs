@@ -30,15 +30,15 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tower::Service;
 
 /// How many bytes a stream, and all streams of a connection, may send before we have read them. The defaults of HTTP/2 make
-/// large messages wait for round trips; but nobody counts what waits here, so that a connection has no more of it than it needs:
+/// large messages wait for round trips; but what waits here is not counted, so a connection has no more of it than it needs:
 /// with four megabytes each, the 32 of the recorder's load test took 170 MiB more.
 const STREAM_WINDOW: u32 = 512 * 1024;
 const CONNECTION_WINDOW: u32 = 1024 * 1024;
 /// How many bytes of an answer wait for the connection before we make more of it. Thousands of streams that are read slowly
 /// must not each hold the 400 KiB of the default.
 const SEND_BUFFER: usize = 32 * 1024;
-/// How many bytes of headers, of a body that was not asked for yet, or of an answer a connection of HTTP/1.1 may hold. Nobody
-/// counts them, and by default they are 400 KiB; with less, a body of a hundred messages comes in pieces that have to be joined.
+/// How many bytes of headers, of a body that was not asked for yet, or of an answer a connection of HTTP/1.1 may hold. They
+/// are not counted, and 400 KiB by default; with less, a body of a hundred messages comes in pieces that have to be joined.
 const HTTP1_BUFFER: usize = 256 * 1024;
 /// How many requests of one connection may be under way at a time.
 const STREAMS: u32 = 128;
@@ -212,7 +212,7 @@ impl Server {
     }
 
     /// Tells a client that there are too many connections, in the protocol and the shape that it expects. How the server does is
-    /// told even so: whoever watches over it must not take it for dead.
+    /// told even so: its watcher must not take it for dead.
     async fn refuse(self, stream: TcpStream, _permit: OwnedSemaphorePermit) {
         let state = Connection::new(stream.local_addr().ok());
         let told = tokio::sync::Notify::new();

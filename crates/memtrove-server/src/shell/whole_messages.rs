@@ -1,4 +1,4 @@
-//! Messages of gRPC on their way in. Whoever decodes them makes room for as many bytes as a head announces, so a head is handed
+//! Messages of gRPC on their way in. The decoder makes room for as many bytes as a head announces, so a head is handed
 //! on with its whole message: memory follows what has come, not what was announced.
 
 use axum::body::{Body, HttpBody};
@@ -50,7 +50,7 @@ impl Messages {
         self.left == 0 && self.head.is_empty()
     }
 
-    /// So many bytes of a message were read that has not ended.
+    /// This many bytes of a message were read that has not ended.
     pub(super) fn unfinished(&self) -> u64 {
         self.read + self.head.len() as u64
     }
@@ -64,7 +64,7 @@ impl Messages {
 /// A body that hands on whole messages.
 pub(super) struct WholeMessages {
     inner: Body,
-    /// A longer one is refused by whoever decodes it, who must see its head for that.
+    /// The decoder refuses a longer one, and must see its head for that.
     longest: u64,
     messages: Messages,
     /// What there is of a message that has not ended.
@@ -118,7 +118,7 @@ impl HttpBody for WholeMessages {
                         ready.append(held);
                     }
                 },
-                // A message that was cut off is for whoever decodes it to refuse.
+                // The decoder refuses a message that was cut off.
                 None if self.held.is_empty() => return Poll::Ready(None),
                 None => {
                     let Self { held, ready, .. } = &mut *self;

@@ -175,7 +175,7 @@ fn tracer_provider(endpoint: &str, service_name: &str) -> Result<SdkTracerProvid
         .build())
 }
 
-/// Panics become log lines like all others, so that whoever parses the log finds them too.
+/// Panics become log lines like all others, so that programs that parse the log find them too.
 fn log_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let location = panic.location().map(ToString::to_string).unwrap_or_default();

@@ -57,7 +57,6 @@ pub struct ListFiles {
     pub after: Option<String>,
 }
 
-/// A list of files.
 #[derive(Debug, Clone)]
 pub struct FileList {
     /// The files, in the order of their folded paths.
@@ -67,7 +66,6 @@ pub struct FileList {
 }
 
 impl Files {
-    /// Lists files.
     pub async fn list(&self, admitted: &Admitted<Reader>, request: ListFiles) -> Result<FileList> {
         let limit = request.limit.unwrap_or(DEFAULT_LIST_LIMIT);
         if !(1..=MAX_LIST_LIMIT).contains(&limit) {

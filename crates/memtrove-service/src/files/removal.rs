@@ -61,7 +61,6 @@ pub struct Moved {
 }
 
 impl Files {
-    /// Deletes a file.
     pub async fn delete(&self, admitted: &Admitted<Writer>, request: DeleteFile) -> Result<Deleted> {
         let result = self.try_delete(admitted, request).await;
         files_metrics::mutation("delete", &result);

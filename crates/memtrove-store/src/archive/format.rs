@@ -207,7 +207,6 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// The table.
     pub fn table(&self) -> &'static str {
         self.table.name
     }
@@ -231,7 +230,6 @@ impl Batch {
     }
 }
 
-/// A part of an archive.
 #[derive(Debug, Clone)]
 pub enum ArchivePart {
     /// Some rows of one table.

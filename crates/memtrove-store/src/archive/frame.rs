@@ -27,7 +27,6 @@ pub(super) enum Tag {
     Table,
     /// Some of its rows.
     Rows,
-    /// It ends.
     TableEnd,
     /// The bytes of attachments begin, under their storage key.
     Blob,

@@ -295,7 +295,7 @@ fn put(tx: &mut dyn Tx, batch: &Batch, mark: &Mark, terms: &Terms) -> Result<(),
     }
 }
 
-/// Each row is a statement of its own, which nobody waits for: values that are null would make many statements of one that
+/// Each row is a statement of its own, which is not awaited: values that are null would make many statements of one that
 /// takes several.
 fn insert<'a>(
     tx: &mut dyn Tx,
@@ -349,7 +349,7 @@ fn document(columns: &[&Column], row: &[Value<'_>], terms: &Terms) -> Result<Tex
 struct Tenants(Option<(Uuid, String)>);
 
 impl Tenants {
-    /// The tenant of a tree; nobody's where there is only what is left of one.
+    /// The tenant of a tree; none where there is only what is left of one.
     fn of(&mut self, tx: &mut dyn Tx, group: Uuid) -> Result<String, StoreError> {
         if let Some((known, tenant)) = &self.0
             && *known == group

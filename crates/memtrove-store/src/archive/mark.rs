@@ -14,7 +14,6 @@ pub(super) const PLAIN_CONTENT: &str = "plain_content";
 /// How far an import is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Mark {
-    /// The archive.
     pub(super) archive: Uuid,
     /// How many of its rows are in the store.
     pub(super) rows: u64,

@@ -15,9 +15,7 @@ pub(super) enum Number {
     Scope,
     /// Users that are being forgotten.
     Forget,
-    /// Scopes of memories.
     MemoryScope,
-    /// Memories.
     Memory,
     /// Changes of scopes of memories: the scope's number is the front part.
     Place,

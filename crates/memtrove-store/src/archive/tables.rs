@@ -38,11 +38,11 @@ pub(super) struct Column {
 /// Which tenant a row belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Owner {
-    /// Nobody: it is part of whole stores only.
+    /// No tenant: it is part of whole stores only.
     Store,
     /// Its column `tenant` says so.
     Tenant,
-    /// This query over the row as `t` does. Rows that lead nowhere belong to nobody any more. A query that gives one value is
+    /// This query over the row as `t` does. Rows that lead nowhere have no owner any more. A query that gives one value is
     /// asked row by row in every engine, so that rows can be visited in the order of their keys without sorting them.
     Found(&'static str),
 }

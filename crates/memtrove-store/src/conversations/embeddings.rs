@@ -1,7 +1,7 @@
 //! What texts are found by besides full text: the vectors and the words of their pieces, written in the background and read
 //! by indexes in memory.
 //!
-//! Every tree counts its changes. A row stands under the change that wrote it, so that whoever has seen a tree up to a change
+//! Every tree counts its changes. A row stands under the change that wrote it, so that an index that has seen a tree up to a change
 //! reads on from there. What is not taken in yet is the tree's [tail].
 
 use super::pieces::{self, Piece};
@@ -15,7 +15,6 @@ use uuid::Uuid;
 /// A tree as an index in memory knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tree {
-    /// Which one.
     pub group: GroupId,
     /// Its next place: rises with everything that is appended.
     pub next_ord: i64,
@@ -82,7 +81,7 @@ pub struct Text {
     pub ord: i64,
     /// What search finds it by.
     pub text: String,
-    /// Who wrote the entry; nobody's name where it was the agent.
+    /// Who wrote the entry; none where it was the agent.
     pub author: Option<String>,
 }
 
@@ -177,7 +176,7 @@ pub struct EmbeddedText {
     pub conversation: ConversationId,
     /// The entry's place in the tree.
     pub ord: i64,
-    /// Who said it; nobody's name where it was the agent. Of what is to be written: whom the text names, if it does.
+    /// Who said it; none where it was the agent. Of what is to be written: whom the text names, if it does.
     pub speaker: Option<String>,
     /// Whether it ends with a question.
     pub asks: bool,

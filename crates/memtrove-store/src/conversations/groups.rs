@@ -115,7 +115,7 @@ pub fn count_evictable(tx: &mut dyn Tx, tenant: &Tenant, cutoff: Timestamp) -> R
     .map(Option::unwrap_or_default)
 }
 
-/// Locks up to `limit` trees that were deleted before `cutoff` and that nobody else is evicting.
+/// Locks up to `limit` trees that were deleted before `cutoff` and that no other eviction has locked.
 pub fn lock_evictable(
     tx: &mut dyn Tx,
     tenant: &Tenant,
@@ -210,9 +210,7 @@ pub struct Counts {
     pub deleted_groups: i64,
     /// When the oldest of those was deleted.
     pub oldest_deleted_at: Option<Timestamp>,
-    /// Conversations.
     pub conversations: i64,
-    /// Entries.
     pub entries: i64,
 }
 

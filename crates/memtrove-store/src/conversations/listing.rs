@@ -15,7 +15,6 @@ use uuid::Uuid;
 pub struct ListPosition {
     /// The update time of the item at this place.
     pub updated_at: i64,
-    /// Its id.
     pub id: Uuid,
 }
 
@@ -116,9 +115,7 @@ pub struct AdminFilter {
     pub mode: ListMode,
     /// Only this owner's.
     pub owner: Option<UserId>,
-    /// Live ones.
     pub live: bool,
-    /// Deleted ones.
     pub deleted: bool,
     /// Deleted ones only from this instant on.
     pub deleted_from: Option<Timestamp>,

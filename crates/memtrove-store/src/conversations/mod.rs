@@ -1,7 +1,7 @@
 //! The tables of the conversations surface.
 //!
 //! Every function takes a [`Tenant`], or a [`GroupId`] that was found under one: a group's id is unique everywhere and
-//! never leaves the server, so whoever holds one has been through a tenant-bound lookup.
+//! never leaves the server, so a caller that holds one has been through a tenant-bound lookup.
 //!
 //! Titles, previews and content may be sealed. A row holds the connection that opening needs, so what reads one answers a
 //! closure that opens it when the query is over.

@@ -105,15 +105,12 @@ pub fn get_any(
 
 /// A conversation to be stored.
 pub struct NewConversation<'a> {
-    /// Its id.
     pub id: ConversationId,
     /// Its tree.
     pub group: GroupId,
     /// The tree's owner.
     pub owner: &'a UserId,
-    /// Its title.
     pub title: Option<&'a str>,
-    /// Its metadata.
     pub metadata: &'a Json,
     /// Where it was forked, if it was.
     pub lineage: Option<(ConversationId, Option<EntryId>)>,

@@ -159,7 +159,6 @@ pub struct Indexable {
     pub group: GroupId,
     /// The conversation that stores it.
     pub conversation: ConversationId,
-    /// Its channel.
     pub channel: Channel,
     /// When it was written.
     pub created_at: Timestamp,

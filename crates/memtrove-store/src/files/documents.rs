@@ -7,7 +7,6 @@ use memtrove_core::Timestamp;
 use memtrove_core::files::{ETag, FilePath, Scope};
 use memtrove_core::identity::Tenant;
 
-/// A file as it is stored.
 #[derive(Debug, Clone)]
 pub struct StoredFile {
     /// Its version.
@@ -57,7 +56,6 @@ pub fn chars(tx: &mut dyn Tx, scope: ScopeId, path: &FilePath) -> Result<Option<
 
 /// A version to be stored.
 pub struct NewVersion<'a> {
-    /// Which one.
     pub etag: ETag,
     /// When.
     pub at: Timestamp,
@@ -105,7 +103,6 @@ pub fn remove(tx: &mut dyn Tx, scope: ScopeId, path: &FilePath) -> Result<(), St
 /// A file in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedFile {
-    /// Its path.
     pub path: String,
     /// When it was last changed.
     pub last_modified: Timestamp,
@@ -116,7 +113,6 @@ pub struct ListedFile {
 pub struct After {
     /// The folded path.
     pub folded: String,
-    /// The path.
     pub path: String,
 }
 

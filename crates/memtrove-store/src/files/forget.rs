@@ -25,7 +25,6 @@ use uuid::Uuid;
 pub struct Removed {
     /// Files.
     pub documents: u64,
-    /// Events.
     pub events: u64,
     /// Records of the audit trail.
     pub audit: u64,
@@ -78,7 +77,7 @@ macro_rules! forget_columns {
 pub struct Begun {
     /// The forgets of this user that are to be carried out: this one, and those that did not come to their end.
     pub forgets: Vec<Forget>,
-    /// Its memories, which nobody can reach any more.
+    /// Its memories, which are out of reach.
     pub memories: Vec<Detached>,
 }
 
@@ -99,7 +98,7 @@ const UNSETTLED: i64 = -1;
 
 const BEGUN: &str = "forgets_begun";
 
-/// How many forgets have begun. Whoever decides by it whether one of a user has takes the [turn](scopes::take_turn) of that user
+/// How many forgets have begun. A caller that decides by it whether one of a user has takes the [turn](scopes::take_turn) of that user
 /// first.
 pub fn begun(tx: &mut dyn Tx) -> Result<i64, StoreError> {
     let stored = meta::get(tx, BEGUN)?;
@@ -135,7 +134,7 @@ pub fn detach(tx: &mut dyn Tx, who: &Scope, now: Timestamp) -> Result<Begun, Sto
          ON CONFLICT (group_id) DO NOTHING",
         &marked,
     )?;
-    // Whoever appends to one of those trees now, as the member it still is, must not come after the place that is noted.
+    // An append by the member it still is must not come after the place that is noted.
     tx.post(
         "UPDATE groups SET changes = changes + 1 WHERE id IN \
          (SELECT group_id FROM memberships WHERE tenant = $1 AND user_id = $2 AND access_level > 1 UNION \
@@ -159,7 +158,7 @@ pub fn detach(tx: &mut dyn Tx, who: &Scope, now: Timestamp) -> Result<Begun, Sto
     }
     attachments::forget_user(tx, who, now)?;
     forget_jobs(tx, who)?;
-    // Whoever keeps copies has to know. Of nobody there are none.
+    // Caches have to know. A user without a scope has none.
     let mut last_change = UNSETTLED;
     if scope.is_some() || trees + shared > 0 || !memories.is_empty() {
         let resource = who.user().as_str();
@@ -247,7 +246,7 @@ pub fn set_unreachable(tx: &mut dyn Tx, group: GroupId) -> Result<(), StoreError
     Ok(())
 }
 
-/// A step: how much it removed, at most so many rows; `None` when there was nothing left to do.
+/// A step: how much it removed, at most the given number of rows; `None` when there was nothing left to do.
 pub type ForgetStep = fn(&mut dyn Tx, &Forget, i64) -> Result<Option<Removed>, StoreError>;
 
 /// Takes the user's name off what it wrote in the trees of others.
@@ -312,7 +311,7 @@ impl Shared {
         let anonymized =
             tx.execute("UPDATE entries SET user_id = NULL WHERE id = ANY($1)", &[Value::Uuids(&written)])?;
         if !written.is_empty() {
-            // Whoever writes down just now who said what must look again.
+            // A unit of work that just now notes who said what must look again.
             embeddings::touch(tx, self.group)?;
         }
         embeddings::forget_speaker(tx, self.group, &written, forget.who.user())?;
@@ -358,7 +357,7 @@ pub fn blank_changes(tx: &mut dyn Tx, forget: &Forget, limit: i64) -> Result<Opt
     Ok(Some(Removed::default()))
 }
 
-/// Deletes rows of a scope, in the order of their key, until so many or so many bytes are gone.
+/// Deletes rows of a scope, in the order of their key, until as many rows or bytes are gone as the portion allows.
 macro_rules! delete_some {
     ($table:literal, $key:literal, $bytes:literal) => {
         concat!(
@@ -563,7 +562,7 @@ impl Portion {
         Self { whole: rows, rows, bytes: STEP_BYTES as i64 }
     }
 
-    /// Takes a row with so much content out of it; breaks off when nothing is left.
+    /// Takes a row with this much content out of it; breaks off when nothing is left.
     fn take(&mut self, bytes: i64) -> ControlFlow<()> {
         self.rows -= 1;
         self.bytes -= bytes;

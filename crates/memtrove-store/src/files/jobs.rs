@@ -37,10 +37,8 @@ impl Status {
     }
 }
 
-/// A job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
-    /// Its id.
     pub id: Uuid,
     /// The tenant it works on.
     pub tenant: String,
@@ -58,7 +56,7 @@ pub struct Job {
     pub total: i64,
     /// What went wrong: a JSON array of texts.
     pub errors: String,
-    /// When whoever works on it last said so. Whoever says it next must have said that.
+    /// When its worker last renewed its claim. The next renewal must name this time.
     pub claimed_at: Option<Timestamp>,
 }
 
@@ -105,7 +103,7 @@ pub fn unfinished(
     )
 }
 
-/// Claims the oldest job of a kind that has not ended and that nobody has worked on since `stale`.
+/// Claims the oldest job of a kind that has not ended and that has had no worker since `stale`.
 pub fn claim(
     tx: &mut dyn Tx,
     kind: &str,

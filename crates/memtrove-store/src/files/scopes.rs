@@ -14,9 +14,7 @@ pub struct ScopeId(pub i64);
 pub struct Counted {
     /// Its number.
     pub id: ScopeId,
-    /// Its files.
     pub files: i64,
-    /// Its events.
     pub events: i64,
     /// The block of the event index that takes the next event.
     pub open_block: i64,
@@ -31,14 +29,14 @@ pub fn find(tx: &mut dyn Tx, scope: &Scope) -> Result<Option<ScopeId>, StoreErro
     )
 }
 
-/// Whose scope has this number; nobody's once its user was forgotten.
+/// Whose scope has this number; none once its user was forgotten.
 pub fn get(tx: &mut dyn Tx, id: ScopeId) -> Result<Option<Scope>, StoreError> {
     tx.first("SELECT tenant, user_id FROM scopes WHERE id = $1", &[id.0.into()], |row| {
         Ok(Scope::listed(Tenant::listed(row.text(0)?.to_owned()), UserId(row.text(1)?.to_owned())))
     })
 }
 
-/// Waits until nobody else changes what this user has stored; to be called before anything else.
+/// Waits until no other unit of work changes what this user has stored. Call it before anything else.
 pub fn take_turn(tx: &mut dyn Tx, scope: &Scope) -> Result<(), StoreError> {
     tx.lock(format!("{}\0{}", scope.tenant().as_str(), scope.user().as_str()).as_bytes())
 }

@@ -10,7 +10,6 @@ use std::str::FromStr;
 pub struct Address {
     /// A name, or an IP address without brackets.
     pub host: String,
-    /// The port.
     pub port: u16,
 }
 

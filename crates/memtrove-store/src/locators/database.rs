@@ -3,7 +3,7 @@
 //! Only an engine that nodes share has the table, so its clock can be asked: by those of the nodes a recording could seem to
 //! have run out that was confirmed a moment ago.
 //!
-//! The table is not logged, and empty after a crash of the database. The mark of a node is a row of a tenant that nobody has.
+//! The table is not logged, and empty after a crash of the database. The mark of a node is a row of a tenant that does not exist.
 
 use super::{Address, Locator, Notice, RecordingKey};
 use crate::{StoreError, Tx, TxExt, Value};

@@ -1,7 +1,7 @@
 //! Which node holds the recording of a conversation's response.
 //!
 //! A locator says so for some seconds, and is confirmed while the recording goes on: that of a node that died runs out. It is
-//! written by whoever begins to record, whatever was there; from then on it is touched only by those who still find their own in
+//! written by the node that begins to record, whatever was there; from then on it is touched only by those who still find their own in
 //! it. Time is that of the place where locators are kept, so that nodes need not agree on what time it is.
 //!
 //! This is the only module that knows Redis. There the keys are `memtrove:{tenant}:response:{conversation}`, because the id of a
@@ -24,12 +24,10 @@ use std::fmt;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Whose recording.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RecordingKey {
     /// The tenant of the conversation.
     pub tenant: Tenant,
-    /// The conversation.
     pub conversation: ConversationId,
 }
 
@@ -38,7 +36,6 @@ pub struct RecordingKey {
 pub struct Locator {
     /// Where its node is found.
     pub address: Address,
-    /// The recording.
     pub recording: Uuid,
     /// Its node, by the id that it has until it stops. Two nodes may be found at one address, behind the same translation of
     /// addresses or one after the other.
@@ -65,7 +62,7 @@ impl Locator {
         parts.next().is_none().then_some(locator)
     }
 
-    /// What was found of a conversation, unless it is no locator: somebody else wrote that, and nobody must be sent there.
+    /// What was found of a conversation, unless it is no locator: something else wrote that, and no request must be sent there.
     fn believed(id: ConversationId, found: Option<Self>) -> Option<(ConversationId, Self)> {
         if found.is_none() {
             tracing::warn!(conversation = %id, "what is said to be the locator of a recording is none; it is ignored");

@@ -24,7 +24,7 @@ fn digest(part: &str) -> [u8; 16] {
 }
 
 /// What a scope may hold once: a statement or, of those that others may not see, a statement and whose it is. What somebody
-/// hides is in nobody's way.
+/// hides is in no one's way.
 fn statement(fact: &Fact, hidden_by: Option<&str>) -> [u8; 16] {
     let mut hasher = blake3::Hasher::new();
     let parts = [&fact.fact_type, &fact.subject, &fact.predicate, &fact.object];

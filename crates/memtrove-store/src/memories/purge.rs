@@ -12,12 +12,7 @@ pub enum Selector<'a> {
     /// Every personal scope of a user.
     User(&'a str),
     /// A user's scope of a session.
-    Session {
-        /// Whose.
-        user: &'a str,
-        /// Which.
-        session: &'a str,
-    },
+    Session { user: &'a str, session: &'a str },
 }
 
 /// A scope that is out of reach.
@@ -31,7 +26,7 @@ pub struct Detached {
     pub entries: u64,
 }
 
-/// Puts scopes out of everybody's reach. Whoever writes there again begins at nothing.
+/// Puts scopes out of reach. A write there begins an empty scope.
 pub fn detach(
     tx: &mut dyn Tx,
     tenant: &Tenant,

@@ -35,7 +35,6 @@ pub enum Searched {
     ByNodes,
     /// Nodes still, while the database is given what it needs: see [`crate::vectors`]. Who writes gives it its part.
     Filling,
-    /// The database.
     ByDatabase,
     /// Nodes again, while what the database was given is cleared away.
     Clearing,
@@ -100,7 +99,8 @@ pub(super) fn scope_row(row: &dyn Row) -> Result<ScopeRow, StoreError> {
         entries: row.int(1)?,
         seq: row.int(2)?,
         gone_seq: row.int(3)?,
-        searched: searched.ok_or_else(|| StoreError::Broken("nobody knows how to search a scope".into()))?,
+        searched: searched
+            .ok_or_else(|| StoreError::Broken("a scope does not say how it is searched".into()))?,
         searched_to: row.int(5)?,
     })
 }
@@ -204,7 +204,7 @@ pub enum Whose {
     Anybody,
     /// The personal ones of a user.
     User(String),
-    /// Shared ones of a layer in which somebody made an entry: a user, or a client for nobody.
+    /// Shared ones of a layer in which somebody made an entry: a user, or a client without a user.
     MadeIn(Layer, Author),
 }
 

@@ -7,10 +7,9 @@ use memtrove_core::identity::Tenant;
 use memtrove_core::memories::{Author, MemoryId};
 use std::collections::HashSet;
 
-/// So many versions are remembered.
+/// This many versions are remembered.
 pub const KEPT: i64 = 100;
 
-/// A version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
     /// Its number.

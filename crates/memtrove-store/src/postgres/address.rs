@@ -26,9 +26,9 @@ pub enum Tls {
     Disable,
     /// TLS where the server offers it, with anybody.
     Prefer,
-    /// TLS, with anybody; with whoever has a certificate of the configured authority, if there is one.
+    /// TLS, without a look at the certificate, unless an authority is configured: then it must have signed it.
     Require,
-    /// TLS, with whoever has a certificate of a trusted authority.
+    /// TLS, with a certificate of a trusted authority.
     VerifyCa,
     /// TLS, with the host that is named in the URL.
     VerifyFull,
@@ -155,7 +155,6 @@ impl DatabaseUrl {
         self.root.as_ref()
     }
 
-    /// The database.
     pub fn database(&self) -> &str {
         self.config.get_dbname().unwrap_or_default()
     }

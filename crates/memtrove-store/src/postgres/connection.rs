@@ -33,7 +33,7 @@ const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Statements a connection keeps prepared; the bound is for SQL that somebody builds at run time.
 const STATEMENTS: usize = 1024;
 
-/// A message on its way, whose answer nobody has waited for.
+/// A message on its way, whose answer is not awaited yet.
 pub(super) type Posted = Pin<Box<MaybeDone<Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>>>>;
 
 /// A statement, as it was prepared for parameters of these types.
@@ -58,7 +58,7 @@ impl DatabaseSession {
         let client = runtime.block_on(async {
             let (client, connection) = connect(config).await?;
             tokio::spawn(async move {
-                // What breaks a connection is told to whoever uses it next.
+                // The next use of the connection reports what broke it.
                 let _ = connection.await;
             });
             client.batch_execute(&settings(config, schema)).await.map_err(|error| away(config, &error))?;
@@ -103,7 +103,7 @@ impl DatabaseSession {
     /// Sends a message now, and goes on.
     pub(super) fn post(&mut self, message: impl Future<Output = Result<(), Error>> + Send + 'static) {
         let mut posted: Posted = Box::pin(maybe_done(Box::pin(message)));
-        // The first poll puts it on its way; whoever waits later is woken then.
+        // The first poll puts it on its way; a later wait is woken then.
         let _ = posted.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         self.posted.push(posted);
     }
@@ -183,7 +183,7 @@ impl DatabaseSession {
     }
 }
 
-/// A runtime that runs only while somebody waits. It may go anywhere, also where nobody may block.
+/// A runtime that runs only while something is awaited. It may be dropped anywhere, also where blocking is forbidden.
 struct Idle(Option<Runtime>);
 
 impl Idle {

@@ -104,7 +104,7 @@ async fn follow_once(
 ) -> Result<(), StoreError> {
     let connected = connection::connect(config).await.inspect_err(|error| outage.began(error));
     let (client, mut connection) = connected?;
-    // Nobody else may have something to do, and ready is who would be told so.
+    // The other threads may be idle, and readiness asks for the end of an outage.
     outage.ended();
     let heard = wakers.clone();
     let listening = async move {
@@ -125,12 +125,12 @@ async fn follow_once(
             tx::set_every_tenant()
         );
         client.batch_execute(&listen).await?;
-        // While somebody must be alone this waits, and whoever uses the store waits for its connections.
+        // While a process must be alone this waits, as the connections of every other node do.
         client.execute("SELECT pg_advisory_lock_shared($1)", &[&presence::key()]).await?;
         loop {
             while number(&client).await? {}
             tokio::select! {
-                // Whoever reads the feed numbers it first; others are served better by fewer, larger batches.
+                // A reader of the feed numbers it first; followers are served better by fewer, larger batches.
                 () = notifier.0.notified() => tokio::time::sleep(BATCHING).await,
                 () = tokio::time::sleep(INTERVAL) => {}
             }

@@ -65,7 +65,6 @@ pub struct Server {
 /// Who we are to the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DatabaseRole {
-    /// Its name.
     pub name: String,
     /// It may do everything.
     pub superuser: bool,
@@ -118,7 +117,6 @@ pub struct Unnumbered {
 /// A process that works on this store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InspectedNode {
-    /// Its id.
     pub id: String,
     /// The version of its binary.
     pub version: String,
@@ -130,7 +128,7 @@ pub struct InspectedNode {
 
 /// A transaction is long from this many seconds on.
 const LONG: i64 = 300;
-/// A node that said nothing for this many seconds is nobody's concern any more.
+/// A node that said nothing for this many seconds is forgotten.
 const FORGOTTEN: i64 = 3600;
 
 impl PostgresConfig {

@@ -1,6 +1,6 @@
 //! BusyKeys that units of work of this process hold, before they ask the database for them.
 //!
-//! Whoever wants a key that another one here holds does not wait on a thread: it is put aside, and run by the thread that gives
+//! Work that wants a key which other work here holds does not wait on a thread: it is put aside, and run by the thread that gives
 //! the key back. So one busy conversation takes up one connection, and not all of them.
 
 use crate::QueuedWork;
@@ -29,7 +29,7 @@ impl BusyKeys {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a key, if nobody has it.
+    /// Takes a key, if it is free.
     pub(super) fn take(&self, key: i64) -> bool {
         let mut held = self.held();
         let free = !held.contains_key(&key);

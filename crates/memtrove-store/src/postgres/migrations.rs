@@ -88,7 +88,7 @@ pub(super) fn migrate(
     let lock = key_number(legacy_labels::POSTGRES_MIGRATION_LOCK);
     let migrated = session.wait_for(PATIENCE, async {
         let schema = volatile.map_or(String::new(), |schema| format!("CREATE SCHEMA IF NOT EXISTS {schema};"));
-        // Whoever waits here may wait for a long migration.
+        // Another node's migration may take long.
         let begin = format!(
             "SET lock_timeout = 0; SET statement_timeout = 0; SELECT pg_advisory_lock({lock}); {schema} \
              CREATE TABLE IF NOT EXISTS schema_steps \

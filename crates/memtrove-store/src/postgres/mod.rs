@@ -135,7 +135,7 @@ pub struct PostgresEngine {
     /// `None` once the engine is closed.
     queues: RwLock<Option<WorkerQueues>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// Volatile stores tell nobody anything.
+    /// Volatile stores have no feed.
     follower: Option<Follower>,
     /// Says that somebody is here, for as long as it is open.
     _presence: Mutex<Option<DatabaseSession>>,
@@ -263,7 +263,7 @@ impl Engine for PostgresEngine {
     /// The log is the database's, and so is when it goes.
     fn empty_log(&self) -> oneshot::Receiver<Result<bool, StoreError>> {
         let (reply, answer) = oneshot::channel();
-        // Whoever asked may have gone away.
+        // The caller may have gone away.
         let _ = reply.send(Ok(true));
         answer
     }
@@ -282,7 +282,7 @@ impl Engine for PostgresEngine {
         let (reply, answer) = oneshot::channel();
         let config = self.config.clone();
         let keep = move || {
-            // Whoever asked may have gone away.
+            // The caller may have gone away.
             let _ = reply.send(vector_indexes::keep(&config, &wanted));
         };
         if let Err(error) = std::thread::Builder::new().name("memtrove-pg-vectors".into()).spawn(keep) {

@@ -7,7 +7,7 @@ use super::{PostgresConfig, VOLATILE_SCHEMA};
 use crate::StoreError;
 use memtrove_core::legacy_labels;
 
-/// Held by every node for others to share, and by whoever must be alone for itself.
+/// Every node holds it shared; a process that must be alone holds it for itself.
 pub(super) fn key() -> i64 {
     key_number(legacy_labels::POSTGRES_PRESENCE_LOCK)
 }
@@ -15,7 +15,7 @@ pub(super) fn key() -> i64 {
 /// Lets a node in beside others, or one that must be alone; says whether it is the first. It is present for as long as the
 /// session is open.
 ///
-/// What need not outlive the processes that use a database goes when the first of them comes: nobody is there to miss it.
+/// What need not outlive the processes that use a database goes when the first of them comes: no other process uses it then.
 pub(super) fn admit(config: &PostgresConfig) -> Result<(DatabaseSession, bool), StoreError> {
     let mut session = DatabaseSession::connect(config, None)?;
     let is_first = ask(&mut session, "SELECT pg_try_advisory_lock($1)")?;
@@ -30,7 +30,7 @@ pub(super) fn admit(config: &PostgresConfig) -> Result<(DatabaseSession, bool), 
         ask(&mut session, "SELECT pg_try_advisory_lock_shared($1)")?;
         ask(&mut session, "SELECT pg_advisory_unlock($1)")?;
     } else {
-        // Whoever comes first needs a moment; whoever rotates keys needs longer than we wait.
+        // The first process needs a moment; a rotation of keys takes longer than we wait.
         ask(&mut session, "SELECT true FROM pg_advisory_lock_shared($1)")
             .map_err(|_| refusal("its keys are being rotated: wait until that is done"))?;
     }

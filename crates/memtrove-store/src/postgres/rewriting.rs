@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(7 * 24 * 3600);
 const TABLES: &str = "SELECT quote_ident(tablename) FROM pg_tables \
                       WHERE schemaname = current_schema() AND tableowner = current_user ORDER BY tablename";
 
-/// Writes every table anew, one after the other. Nobody else may use the database; for as long as it takes it needs the
+/// Writes every table anew, one after the other. No other process may use the database; for as long as it takes it needs the
 /// space of the largest table once more. What the database's own log and its backups hold stays until they expire.
 pub fn rewrite(config: &PostgresConfig) -> Result<(), StoreError> {
     let config = PostgresConfig { statement_timeout: PATIENCE, ..config.clone() };

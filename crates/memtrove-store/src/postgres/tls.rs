@@ -25,7 +25,7 @@ pub(super) fn tls(address: &DatabaseUrl, ca: Option<&Path>) -> Result<ClientConf
         .map_err(|error| wrong(error.to_string()))?;
     let checked = match address.tls() {
         Tls::Disable | Tls::Prefer => false,
-        // As libpq does it: whoever configured an authority wants it asked.
+        // As libpq does it: an authority that is configured is asked.
         Tls::Require => ca.is_some(),
         Tls::VerifyCa | Tls::VerifyFull => true,
     };

@@ -97,7 +97,7 @@ impl<'s> PostgresTx<'s> {
         self
     }
 
-    /// The keys of this process that it holds, for whoever runs it to give back; and the one it could not have.
+    /// The keys of this process that it holds, for its worker to give back; and the one it could not have.
     pub(super) fn take_keys(&mut self) -> (Vec<i64>, Option<i64>) {
         (std::mem::take(&mut self.own), self.wanted.take())
     }
@@ -161,7 +161,7 @@ impl<'s> PostgresTx<'s> {
         self.control(sql);
     }
 
-    /// Gives back the keys of a transaction that never began. Nobody waits for the answer.
+    /// Gives back the keys of a transaction that never began. The answer is not awaited.
     fn release(&mut self) {
         for key in std::mem::take(&mut self.held) {
             self.control(format!("SELECT pg_advisory_unlock({key})"));
@@ -242,7 +242,7 @@ impl<'s> PostgresTx<'s> {
         const SAY: &str = "SELECT set_config('memtrove.names_tenant_in_terms', $1, true)";
         self.send(SAY, &["on".into()])?;
         let found = query(self);
-        // Also where whoever looks at rows refused one: the transaction may go on. After a failure it does not.
+        // Also where the reader of the rows refused one: the transaction may go on. After a failure it does not.
         if self.failed.is_none() {
             self.send(SAY, &["off".into()])?;
         }
@@ -417,7 +417,7 @@ impl Tx for PostgresTx<'_> {
         if self.begun {
             return self.post("SELECT pg_advisory_xact_lock($1)", &[number.into()]);
         }
-        // Before the transaction begins, so that its snapshot is taken after whoever holds the key has committed.
+        // Before the transaction begins, so that its snapshot is taken after the key's holder has committed.
         self.held.push(number);
         let statement = self.statement("SELECT pg_advisory_lock($1)", &[number.into()])?;
         let client = self.session.client().clone();

@@ -15,19 +15,19 @@ use std::fmt::Write;
 /// How many neighbours a walk along the index keeps in sight at least and at most: with 200 of them it finds 98 of the 100
 /// most similar among 100,000.
 const EF_SEARCH: (usize, usize) = (200, 1000);
-/// A walk ends after so many entries, whatever it has found.
+/// A walk ends after this many entries, whatever it has found.
 const WALKED: i64 = 40_000;
 /// A brief one.
 const WALKED_BRIEFLY: i64 = 1_000;
 /// What it may remember meanwhile, in multiples of what a sort may take.
 const WALK_MEMORY: i64 = 8;
-/// Words that so many entries have are counted beforehand.
+/// Words that at least this many entries have are counted beforehand.
 const COMMON: i64 = 1_000;
 /// Other words are counted up to this.
 const COUNTED: i64 = 4 * COMMON;
-/// Of those that have a word, so many are looked at.
+/// Of the entries that have a word, this many are looked at.
 const NAMED_BY_WORDS: i64 = 2_048;
-/// Words are counted in about so many entries of a scope.
+/// Words are counted in about this many entries of a scope.
 const SAMPLE: i64 = 50_000;
 
 /// In place of a word: how many entries of a scope everybody sees.

@@ -27,7 +27,7 @@ const STANDBY_TRIES: u32 = 2;
 const RECONNECTING: Duration = Duration::from_secs(2);
 /// The first pause between two attempts; it doubles.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
-/// After a failure to connect, nobody tries for so long: what comes meanwhile is refused at once.
+/// The pause after a failure to connect. Work that comes meanwhile is refused at once.
 const REST: Duration = Duration::from_millis(500);
 
 /// Whether the database is away, as far as any thread knows: it is said once, and once when it is over.
@@ -179,7 +179,7 @@ impl Worker {
                     rare += 1;
                     metrics::counter!("memory_store_retries_total", "reason" => "constraint").increment(1);
                 }
-                // Another connection may lead to the primary; if it does not, waiting helps nobody.
+                // Another connection may lead to the primary; if it does not, waiting does not help.
                 Remedy::Reconnect if failure.is_read_only => {
                     rare += 1;
                     if rare > STANDBY_TRIES {
@@ -198,7 +198,7 @@ impl Worker {
                     break Err(failure.error);
                 }
                 Remedy::WaitForKey => {
-                    // Whoever holds it may want one of ours.
+                    // Its holder may want one of ours.
                     match self.pool.keys.wait(wanted.unwrap_or_default(), job, self.pool.config.queue) {
                         WaitingWork::Aside => return own,
                         WaitingWork::NoNeed(again) => job = again,
@@ -278,7 +278,7 @@ impl Worker {
             Committed::Unknown => {
                 self.disconnect();
                 tracing::warn!(
-                    "a connection to the database was lost during a commit; nobody knows whether it happened"
+                    "a connection to the database was lost during a commit; whether it happened is unknown"
                 );
                 RunOutcome::Done(Err(StoreError::Unknown(
                     "the connection to the database was lost during the commit: look whether it was written, or repeat it \

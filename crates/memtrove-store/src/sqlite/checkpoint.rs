@@ -1,6 +1,6 @@
 //! Moving the write-ahead log into the database without making a commit wait.
 //!
-//! A thread with its own connection copies the log in passes that block nobody. While writes go on such a pass never
+//! A thread with its own connection copies the log in passes that block neither readers nor the writer. While writes go on such a pass never
 //! reaches the log's end, so the log would grow for ever; the writer therefore starts it over between two batches, when a
 //! pass has just left little to copy. Starting over keeps the file: overwriting synced blocks is about twice as fast as
 //! appending to a file. Only where something must not be in it any more the file is emptied, by the writer as well: any
@@ -185,7 +185,7 @@ fn pass(connection: &Connection, log: &Log) -> rusqlite::Result<usize> {
     Ok(pages)
 }
 
-/// Copies everything and empties the file, waiting for whoever still reads from it: for when nobody else writes.
+/// Copies everything and empties the file, waiting for those who still read from it: for when nothing is written.
 pub(super) fn truncate(connection: &Connection) -> rusqlite::Result<()> {
     checkpoint(connection, CheckpointMode::TRUNCATE).map(drop)
 }
@@ -194,7 +194,7 @@ fn is_busy(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
 }
 
-/// As [`truncate`], for closing, when nobody else is connected.
+/// As [`truncate`], for closing, when no other connection is open.
 pub(super) fn empty(connection: &Connection) {
     if let Err(error) = truncate(connection) {
         tracing::warn!(%error, "the write-ahead log stays beside the database; the next start reads it");

@@ -6,7 +6,6 @@ use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use std::time::Duration;
 
-/// What a connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ConnectionRole {
     Writer,

@@ -308,7 +308,7 @@ fn private() -> OpenOptions {
     options
 }
 
-/// Writes the database file anew, so that nothing is left in it of what was deleted or replaced. Nobody else may use it.
+/// Writes the database file anew, so that nothing is left in it of what was deleted or replaced. No other process may use it.
 /// For as long as it takes that needs the space of the database twice more: in the folder for temporary files, where the
 /// copy is made, and beside the database, where the log takes it in before it replaces what is there.
 pub fn rewrite(database: &Path) -> Result<(), StoreError> {
@@ -320,7 +320,7 @@ pub fn rewrite(database: &Path) -> Result<(), StoreError> {
     rewritten.and_then(|()| checkpoint::truncate(&connection)).map_err(|error| place.error(&error))
 }
 
-/// Takes what is left in the log into the database, so that its files can be moved. Nobody else can open it until the
+/// Takes what is left in the log into the database, so that its files can be moved. No other process can open it until the
 /// answer is dropped.
 pub fn at_rest(database: &Path) -> Result<File, StoreError> {
     let place = DatabaseFile::new(database.to_owned());

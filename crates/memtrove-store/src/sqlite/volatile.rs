@@ -100,7 +100,7 @@ impl Engine for VolatileEngine {
 
     fn empty_log(&self) -> oneshot::Receiver<Result<bool, StoreError>> {
         let (reply, answer) = oneshot::channel();
-        // There is no log. Whoever asked may have gone away.
+        // There is no log. The caller may have gone away.
         let _ = reply.send(Ok(true));
         answer
     }

@@ -46,7 +46,7 @@ impl<'c> WriterThread<'c> {
             };
             if let Some(reply) = emptying {
                 let emptied = self.log.empty(self.connection).map_err(|error| self.tx.explain(&error));
-                // Whoever asked may have gone away.
+                // The caller may have gone away.
                 let _ = reply.send(emptied);
             }
             self.log.tend(self.connection);

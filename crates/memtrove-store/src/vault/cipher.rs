@@ -67,7 +67,7 @@ impl Debug for DigestKey {
     }
 }
 
-/// Bytes that nobody can foresee.
+/// Unpredictable bytes.
 pub(crate) fn random<const N: usize>() -> Result<Zeroizing<[u8; N]>, StoreError> {
     let mut bytes = Zeroizing::new([0; N]);
     aws_lc_rs::rand::fill(bytes.as_mut()).map_err(|_| broken("there is no randomness"))?;

@@ -1,4 +1,4 @@
-//! Every column that holds sealed content, for whoever has to visit them all.
+//! Every column that holds sealed content, for what has to visit them all.
 
 use super::seal_contexts::SealContext;
 use crate::{Row, StoreError, Tx, TxExt, Value};
@@ -12,7 +12,7 @@ pub(super) struct SealedTable {
     /// A unique key: what rows are visited by, and what their content is bound to.
     key: &'static [(&'static str, SealedKind)],
     /// The table that knows the tenant of a row, with the column that leads there; the table itself if there is none. Rows
-    /// that lead nowhere belong to nobody any more.
+    /// that lead nowhere have no owner any more.
     owner: Option<(&'static str, &'static str)>,
     /// The sealed columns, and what is kept in each.
     columns: &'static [(&'static str, &'static str)],

@@ -1,11 +1,10 @@
 //! Digests by which sealed content is looked up. Each is made under the key that seals the content, so that a copy of the store
-//! tells nobody what was said, however well they guess.
+//! does not reveal what was said, even to a good guess.
 
 use super::{Provider, SealContext, VaultFailure, data_keys};
 use crate::{StoreError, Tx};
 use memtrove_core::identity::Tenant;
 
-/// A digest of content.
 pub type ContentDigest = [u8; 16];
 
 /// The digest of content that is written now.

@@ -12,7 +12,7 @@
 //! | … | the content, encrypted |
 //! | 16 | tag |
 //!
-//! The tag covers what comes before the nonce, and the place the content is stored at. The layout is nobody else's
+//! The tag covers what comes before the nonce, and the place the content is stored at. The layout is no one else's
 //! business: it may change with its version.
 
 use super::cipher::{Cipher, NONCE_LENGTH, TAG_LENGTH};
@@ -29,7 +29,7 @@ const DEK: u8 = 1;
 const COMPRESSED: u8 = 1;
 
 const LENGTH_AT: usize = 5;
-/// So many bytes of stored content tell how long it is: see [`plain_length`].
+/// This many bytes of stored content tell how long it is: see [`plain_length`].
 pub const HEAD_LENGTH: usize = 9;
 const HEADER_LENGTH: usize = HEAD_LENGTH + DATA_KEY_ID_LENGTH;
 const CONTENT_AT: usize = HEADER_LENGTH + NONCE_LENGTH;
@@ -45,7 +45,7 @@ pub(super) fn is_sealed(stored: &[u8]) -> bool {
 }
 
 /// How long stored content is once it is opened, told by its first [`HEAD_LENGTH`] bytes and its length. For budgets:
-/// nobody has checked yet whether it is true.
+/// it is not verified yet.
 pub fn plain_length(head: &[u8], stored_length: usize) -> usize {
     match head.get(LENGTH_AT..HEAD_LENGTH).and_then(|length| length.try_into().ok()) {
         Some(length) if is_sealed(head) => u32::from_be_bytes(length) as usize,

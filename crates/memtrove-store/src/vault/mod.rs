@@ -37,7 +37,6 @@ pub const FAILURES: &str = "memtrove_encryption_failures_total";
 /// How content is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Provider {
-    /// As it is.
     Plain,
     /// Sealed under a data key.
     Dek,
@@ -131,7 +130,7 @@ pub fn seal<'a>(
     plain: &'a [u8],
 ) -> Result<Cow<'a, [u8]>, StoreError> {
     if envelope::is_sealed(plain) {
-        // Text never does; whoever stores bytes must see to it.
+        // Text never does; a caller that stores bytes must see to it.
         return Err(StoreError::Broken(format!("{}: content begins like an envelope", place.purpose())));
     }
     if tx.vault().writes == Provider::Plain {
@@ -205,7 +204,7 @@ impl VaultFailure {
     const REASONS: [&'static str; 6] =
         ["malformed_envelope", "unknown_provider", "unknown_key", "bad_tag", "sealed_row", "plain_row"];
 
-    /// Raises the alarm, and makes it the error of whoever asked.
+    /// Raises the alarm, and makes it the error of the unit of work.
     fn at(self, place: &SealContext<'_>) -> StoreError {
         let [malformed, unknown_provider, unknown_key, bad_tag, sealed, plain] = Self::REASONS;
         let reason = match self {

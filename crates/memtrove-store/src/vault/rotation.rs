@@ -1,7 +1,7 @@
 //! Sealing everything anew: under fresh keys, or because encryption was turned on or off.
 //!
 //! [`begin`](Rotation::begin), then [`step`](Rotation::step) until nothing is left, then [`finish`](Rotation::finish), while
-//! nobody else uses the store. Each is one unit of work that notes how far it got, so that a rotation that was interrupted
+//! no other process uses the store. Each is one unit of work that notes how far it got, so that a rotation that was interrupted
 //! goes on where it was. Until the end both the old and the new keys are there, and every row can be read.
 
 use super::columns::{KeyValue, SealedTable, TABLES, Visited};
@@ -65,7 +65,7 @@ impl Rotation {
                     admission::note_plain(tx, true)?;
                 }
                 data_keys::retire(tx)?;
-                // Kept for minutes, for those who follow what happens; nobody does now, and nobody visits it.
+                // Kept for minutes, for those who follow what happens; there are none now, and nothing visits it.
                 tx.execute("DELETE FROM stream_events", &[])?;
                 tx.execute("DELETE FROM stream_kept", &[])?;
                 if self.drops_derived_texts(tx.vault()) && holds_derived_texts(tx)? {
@@ -207,7 +207,7 @@ fn holds_derived_texts(tx: &mut dyn Tx) -> Result<bool, StoreError> {
     Ok(tx.first(derived, &[], |_| Ok(()))?.is_some())
 }
 
-/// Takes texts out of the index that nobody gave but that were derived from content, after a row of the indexers' work
+/// Takes texts out of the index that were derived from content and not given, after a row of the indexers' work
 /// list: what is on it has no other.
 fn drop_derived_texts(
     tx: &mut dyn Tx,

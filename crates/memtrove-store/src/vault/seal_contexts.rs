@@ -1,4 +1,4 @@
-//! Where sealed content belongs: one function per sealed column, used by whoever writes it, reads it, or seals it anew.
+//! Where sealed content belongs: one function per sealed column, used by what writes it, reads it or seals it anew.
 
 use super::data_keys::DataKeyId;
 use crate::Value;
@@ -62,7 +62,6 @@ pub fn conversation_preview(tenant: &Tenant, id: ConversationId) -> SealContext<
     SealContext::new("conversation.preview", [tenant.as_str().into(), id.0.into()])
 }
 
-/// The content of an entry.
 pub fn entry_content(id: EntryId) -> SealContext<'static> {
     SealContext::new("entry.content", [id.0.into()])
 }
@@ -87,7 +86,6 @@ pub fn audit_image(change: Uuid) -> SealContext<'static> {
     SealContext::new("audit.image", [change.into()])
 }
 
-/// An event.
 pub fn event(scope: i64, event: &str) -> SealContext<'_> {
     SealContext::new("event", [scope.into(), event.into()])
 }
@@ -102,7 +100,6 @@ pub fn file_idempotency<'a>(scope: i64, principal: &'a str, key: &'a str) -> Sea
     SealContext::new("file.idempotency", [scope.into(), principal.into(), key.into()])
 }
 
-/// The content of a memory.
 pub fn memory_content(id: Uuid) -> SealContext<'static> {
     SealContext::new("memory.content", [id.into()])
 }

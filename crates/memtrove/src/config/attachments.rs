@@ -74,7 +74,6 @@ impl Default for Attachments {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AttachmentStore {
-    /// In a directory.
     Directory,
     /// In a bucket.
     S3,
@@ -102,7 +101,6 @@ pub struct S3 {
     pub direct_download: bool,
     /// The id of the key; unless set, keys come from where Amazon's own tools look: variables, files, the machine's role.
     pub access_key_id: Option<String>,
-    /// The key.
     pub secret_access_key: Option<Secret>,
     /// Whether the server may be reached without TLS.
     pub allow_http: bool,
@@ -133,7 +131,7 @@ const STORE: &str = "attachments.store";
 const SECRET: &str = "attachments.download_url_secret";
 /// As long as what it is hashed to.
 const SHORTEST_SECRET: usize = 32;
-/// S3 signs no link that lasts longer; whoever needs one for longer asks for another.
+/// S3 signs no link that lasts longer; a caller can ask for another.
 const LONGEST_LINK: Span = Span::hours(7 * 24);
 /// An object store takes an upload in at most 10,000 parts, of 5 MiB here. What is in a directory may have to move to one.
 const LARGEST: Bytes = Bytes::mebi(48 * 1024);
@@ -227,7 +225,7 @@ impl Attachments {
             found.push(ConfigProblem::new(
                 "attachments.download_url_expires_in",
                 format!("is {}, and no link lasts longer than {LONGEST_LINK}", self.download_url_expires_in),
-                "lower it; whoever needs a link for longer asks for another",
+                "lower it; a caller who needs a link for longer asks for another",
             ));
         }
         if self.max_size.0 > LARGEST.0 {

@@ -35,7 +35,7 @@ pub enum EmbeddingProvider {
     Local,
     /// A server that speaks OpenAI's protocol.
     OpenAi,
-    /// Nobody: words alone are searched.
+    /// No vectors: words alone are searched.
     None,
 }
 
@@ -135,7 +135,7 @@ impl Embedding {
         warnings
     }
 
-    /// The same, as whoever makes vectors takes it.
+    /// The same, as the embedder takes it.
     pub fn settings(&self, memories: &Memories) -> EmbeddingConfig {
         let provider = match self.provider {
             EmbeddingProvider::Static => embed::Provider::Static,

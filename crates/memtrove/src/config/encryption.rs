@@ -34,7 +34,6 @@ pub struct Dek {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Provider {
-    /// As it is.
     Plain,
     /// Sealed with AES-256-GCM.
     Dek,

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 const PREFIX: &str = "MEMTROVE_";
 /// The variable that names the file.
 pub const CONFIG_VARIABLE: &str = "MEMTROVE_CONFIG";
-/// The source of a value that nobody set.
+/// The source of a value that is not set.
 pub const DEFAULT: &str = "default";
 /// The file that is read when none is named.
 pub const DEFAULT_FILE: &str = "memtrove.toml";
@@ -39,7 +39,6 @@ pub struct Flag {
     pub name: &'static str,
     /// The key it sets, e.g. `server.listen`.
     pub key: &'static str,
-    /// Its value.
     pub value: String,
 }
 

@@ -31,7 +31,6 @@ pub struct Memories {
     pub retention: ByKind<Option<Span>>,
     /// What searches do that do not say.
     pub search: MemorySearch,
-    /// Working memory.
     pub working: Working,
     /// Memories of a session, and what happens at its end.
     pub session: Session,
@@ -130,7 +129,7 @@ impl Default for Retry {
 }
 
 impl Retry {
-    /// The same, as whoever makes vectors takes it.
+    /// The same, as the embedder takes it.
     pub(super) fn settings(&self) -> RetryConfig {
         RetryConfig {
             max_attempts: self.max_attempts,
@@ -168,7 +167,7 @@ impl Default for EmbeddingCache {
 }
 
 impl EmbeddingCache {
-    /// The same, as whoever makes vectors takes it.
+    /// The same, as the embedder takes it.
     pub(super) fn settings(&self) -> CacheConfig {
         CacheConfig { size: self.size, ttl: self.ttl.0 }
     }
@@ -212,7 +211,7 @@ impl Default for MemoryLimits {
     }
 }
 
-/// Longer pauses than these are nobody's intention, and times they are added to would overflow.
+/// Longer pauses than these are mistakes, and times they are added to would overflow.
 const DEADLINES: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(3600);
 const BACKOFFS: RangeInclusive<f64> = 1.0..=10.0;
 

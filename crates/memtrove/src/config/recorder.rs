@@ -50,7 +50,6 @@ pub enum RecorderBackend {
     Local,
     /// In the database.
     Store,
-    /// In Redis.
     Redis,
     /// Nothing is recorded.
     None,

@@ -236,13 +236,13 @@ impl Store {
         let verified_by = address.root().is_some() || self.tls_ca.is_some();
         let anybody = match address.tls() {
             Tls::Disable => "without TLS",
-            Tls::Prefer => "with TLS only if whoever answers offers it, and never verified",
+            Tls::Prefer => "with TLS only if the server offers it, and never verified",
             Tls::Require if !verified_by => "with TLS that is not verified",
             Tls::Require | Tls::VerifyCa | Tls::VerifyFull => return None,
         };
         (!address.is_local()).then(|| {
             format!(
-                "{URL} connects to {} {anybody}: whoever is on the way can read and change everything. Add \
+                "{URL} connects to {} {anybody}: anyone on the way can read and change everything. Add \
                  sslmode=verify-full, and {TLS_CA} where the server's certificate is of an authority of your own",
                 address.hosts().join(", ")
             )

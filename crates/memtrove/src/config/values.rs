@@ -21,17 +21,14 @@ const SPAN_UNITS: [(&str, u64); 5] =
     [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 
 impl Span {
-    /// So many seconds.
     pub const fn seconds(seconds: u64) -> Self {
         Self(Duration::from_secs(seconds))
     }
 
-    /// So many hours.
     pub const fn hours(hours: u64) -> Self {
         Self::seconds(hours * 3600)
     }
 
-    /// So many milliseconds.
     pub const fn millis(millis: u64) -> Self {
         Self(Duration::from_millis(millis))
     }
@@ -86,7 +83,6 @@ const BYTE_UNITS: [(&str, u64); 8] = [
 ];
 
 impl Bytes {
-    /// So many mebibytes.
     pub const fn mebi(count: u64) -> Self {
         Self(count << 20)
     }

@@ -36,7 +36,7 @@ pub(super) async fn check(config: &Config, store: &ExaminedStore) -> Option<Chec
     if config.embedding.provider == EmbeddingProvider::OpenAi
         && let Err(error) = embeddings.document("doctor", "Is anybody there?").await
     {
-        // A server starts all the same, and whoever makes the vectors may come back.
+        // A server starts all the same, and the provider may come back.
         return Some(Check::warning(NAME, format!("{message}, but: {error}")));
     }
     let semantic = config.search.semantic_enabled;

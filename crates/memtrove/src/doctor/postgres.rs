@@ -126,12 +126,12 @@ impl ExaminedPostgres {
     }
 }
 
-/// What to do where nobody could connect.
+/// What to do where a connection failed.
 fn remedy(cause: Option<Cause>, address: &DatabaseUrl) -> String {
     let (hosts, database) = (address.hosts().join(", "), address.database());
     match cause {
         Some(Cause::Refused) => format!(
-            "nobody listens at {hosts}: check host and port in store.url, that the server runs, and its listen_addresses"
+            "nothing listens at {hosts}: check host and port in store.url, that the server runs, and its listen_addresses"
         ),
         Some(Cause::Unreachable) => {
             format!("there is no way to {hosts}: check the host in store.url, and the network of this machine")
@@ -140,7 +140,7 @@ fn remedy(cause: Option<Cause>, address: &DatabaseUrl) -> String {
             format!("{hosts} does not answer: check host and port in store.url, and firewalls on the way")
         }
         Some(Cause::NoTls) => format!(
-            "the server has no TLS: turn it on there (ssl = on), or write sslmode=disable in store.url where nobody else is on \
+            "the server has no TLS: turn it on there (ssl = on), or write sslmode=disable in store.url where no one else is on \
              the way (now it is sslmode={})",
             address.tls()
         ),
@@ -158,7 +158,7 @@ fn remedy(cause: Option<Cause>, address: &DatabaseUrl) -> String {
             format!("as a superuser: CREATE DATABASE {database} OWNER … ENCODING 'UTF8' TEMPLATE template0")
         }
         Some(Cause::NotAllowed) => format!("as its owner: GRANT CONNECT ON DATABASE {database} TO …"),
-        Some(Cause::Full) => "wait, end connections that nobody needs, lower store.connections of the nodes, or raise \
+        Some(Cause::Full) => "wait, end connections that are not needed, lower store.connections of the nodes, or raise \
                               max_connections of the server (or the limit of the role or database)"
             .into(),
         Some(Cause::NotReady) => "it starts or stops: wait a moment, and look into the server's log".into(),

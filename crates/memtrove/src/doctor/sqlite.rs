@@ -138,7 +138,7 @@ fn free_database(path: &Path, found: Option<&Result<SqliteInspection, StoreError
             )
         }
         Some(Ok(SqliteInspection { schema, .. })) => {
-            Check::ok(DATABASE, format!("{shown} is a database with schema {schema}, used by nobody"))
+            Check::ok(DATABASE, format!("{shown} is a database with schema {schema}, not in use"))
         }
     }
 }
@@ -179,7 +179,7 @@ fn integrity(path: &Path, soundness: &Result<Soundness, StoreError>) -> Check {
     }
 }
 
-/// Who has this database open, in words. `None` when nobody has.
+/// Who has this database open, in words. `None` when it is free.
 fn lock_holder(database: &Path) -> Option<String> {
     let mut lock = database.as_os_str().to_owned();
     lock.push(".lock");

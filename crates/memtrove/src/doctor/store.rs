@@ -7,7 +7,7 @@ use memtrove_store::{StoreError, Tx};
 
 /// A store, after a look at it that changed nothing.
 pub(super) enum ExaminedStore {
-    /// Nobody knows where: that is told about with the configuration.
+    /// Unknown: the check of the configuration tells why.
     Nowhere,
     Sqlite(sqlite::ExaminedSqlite),
     Postgres(Box<postgres::ExaminedPostgres>),

@@ -177,7 +177,7 @@ fn pass_on(source: &ArchiveSource, pieces: &mpsc::Sender<Piece>) -> anyhow::Resu
     let mut next = Some(Piece::Header(header));
     while let Some(piece) = next.take() {
         let last = matches!(piece, Piece::End(_));
-        // Whoever writes has gone away, with an error of its own.
+        // The writer has gone away, with an error of its own.
         if pieces.blocking_send(piece).is_err() || last {
             break;
         }

@@ -54,7 +54,7 @@ impl fmt::Display for Format {
     }
 }
 
-/// What is said of what nobody knows.
+/// What is said of an unknown format.
 pub const KNOWN: &str = "\
 what can be imported is an archive of `memtrove export`; a ChatGPT or Claude data export (the ZIP, its folder or \
 conversations.json); mem0 memories as JSON; the memory.jsonl of the MCP reference server; a folder of Markdown. \

@@ -1,6 +1,6 @@
 //! The items of a JSON file, one at a time: an export of years is longer than memory.
 //!
-//! Only where an item begins and ends is looked at here. What is inside is parsed by whoever wants it, so that one that is
+//! Only where an item begins and ends is looked at here. What is inside is parsed later, so that one that is
 //! broken is one that is broken, and the others are read all the same.
 
 use std::io::{self, BufRead, BufReader, Read};

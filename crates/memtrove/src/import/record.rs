@@ -21,7 +21,6 @@ pub enum Record {
 pub struct Conversation {
     /// What it is known by elsewhere.
     pub source_id: String,
-    /// Its title.
     pub title: Option<String>,
     /// When it began.
     pub created_at: Option<Timestamp>,
@@ -83,11 +82,8 @@ pub struct Remembered {
 /// What a fact states.
 #[derive(Debug, Clone)]
 pub struct Stated {
-    /// Its type.
     pub fact_type: &'static str,
-    /// Of what.
     pub subject: String,
-    /// What of it.
     pub predicate: String,
     /// And which.
     pub object: String,
@@ -110,7 +106,7 @@ pub struct LeftOut(BTreeMap<&'static str, u64>);
 
 /// What is left out wherever bytes are.
 pub const FILES: &str = "files and pictures: their entries name them, their bytes stay behind";
-/// What is left out where a message has a part that nobody here knows.
+/// What is left out where a message has a part of an unknown kind.
 pub const UNKNOWN_PARTS: &str = "parts of messages of a kind that is not known: their entries name it";
 
 impl LeftOut {

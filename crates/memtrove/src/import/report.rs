@@ -12,14 +12,29 @@ const REFUSALS_SHOWN: usize = 20;
 
 /// What became of something.
 pub(super) enum Outcome {
-    /// Of a conversation.
-    Conversation { title: String, is_new: bool, entries: usize, forks: usize, known: usize },
+    Conversation {
+        title: String,
+        is_new: bool,
+        entries: usize,
+        forks: usize,
+        known: usize,
+    },
     /// Of a memory or a fact.
-    Memory { place: String, said: String, is_fact: bool, fate: Fate },
-    /// Of a file.
-    File { path: String, fate: Fate },
+    Memory {
+        place: String,
+        said: String,
+        is_fact: bool,
+        fate: Fate,
+    },
+    File {
+        path: String,
+        fate: Fate,
+    },
     /// It could not be taken.
-    Refused { place: String, why: String },
+    Refused {
+        place: String,
+        why: String,
+    },
 }
 
 #[derive(Debug, Default)]
@@ -156,7 +171,6 @@ impl ImportReport {
         self.refusals > 0
     }
 
-    /// Prints it.
     pub fn print(&self, heading: &str, dry: bool) {
         terminal::line(self.told(heading, dry).trim_end());
     }

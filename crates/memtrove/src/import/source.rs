@@ -22,7 +22,7 @@ const RATIO_FROM: u64 = 64 * 1024 * 1024;
 const SHOWN: usize = 5;
 /// As much of a file as tells whether it may be JSON.
 const GLANCE: u64 = 64;
-/// How the names of files end that are plainly neither JSON nor Markdown: nobody need look into them.
+/// How the names of files end that are plainly neither JSON nor Markdown: they are not opened.
 const OTHERWISE: [&str; 34] = [
     "png", "jpg", "jpeg", "gif", "webp", "svg", "heic", "bmp", "tif", "tiff", "ico", "pdf", "html", "htm",
     "css", "js", "mp3", "mp4", "m4a", "m4v", "mov", "wav", "ogg", "opus", "flac", "webm", "zip", "gz", "csv",

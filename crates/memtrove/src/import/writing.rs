@@ -25,7 +25,7 @@ use serde_json::{Map, Value, json};
 
 /// Who brings it in, as entries, memories and the audit trail say.
 const CLIENT: &str = "import";
-/// What files are that nobody gave another schema: the contract's word for it.
+/// The schema of files that name no other: the contract's word for it.
 const SCHEMA: (&str, &str) = ("memnet.file", "1.0.0");
 /// How much of a text is shown.
 const SHOWN_CHARS: usize = 60;
@@ -48,7 +48,7 @@ pub(super) enum Placed {
 }
 
 impl Destination {
-    /// Somebody who may write what is a user's; without one, what is nobody's own.
+    /// A caller who may write what is a user's; without a user, what is no user's own.
     pub fn principal(&self, user: Option<&str>) -> Result<Principal> {
         let nobody = RoleGrant::default;
         let policy = IdentityPolicy {
@@ -69,7 +69,7 @@ impl Destination {
         resolve(credentials, &policy)
     }
 
-    /// Who writes memories. Whoever opens the store needs none of the roles of `memories.write_roles`, and brings what every
+    /// Who writes memories. A process that opens the store needs none of the roles of `memories.write_roles`, and brings what every
     /// agent kept, whatever `memories.bind_agent_id` says.
     fn importer(&self, user: Option<&str>) -> Result<MemoryCaller> {
         Ok(MemoryCaller::enter(&self.principal(user)?, CLIENT.to_owned()))

@@ -46,8 +46,8 @@ pub(crate) enum Hello {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConnectError {
     #[error(
-        "lets nobody in, as a server does that asks for credentials: stop it, give this editor its address (http://…/mcp), or \
-         choose another folder with --data-dir"
+        "does not share its folder, like every server that asks for credentials: stop it, give this editor its address \
+         (http://…/mcp), or choose another folder with --data-dir"
     )]
     NoSocket,
     #[error(

@@ -230,7 +230,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Relay<R, W> {
         self.refuse(id, json!({"code": INVALID_REQUEST, "message": message})).await
     }
 
-    /// An owner reads a last line without its newline too: of one that lacks nothing else nobody knows whether it was carried out.
+    /// An owner reads a last line without its newline too: whether one that lacks nothing else was carried out is unknown.
     fn doubt_unsent(&mut self, sent: usize) {
         if let Some(line) = self.unsent.take_if(|line| line[sent..].trim_ascii().is_empty()) {
             self.note(line);

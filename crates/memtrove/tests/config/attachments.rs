@@ -164,8 +164,8 @@ fn what_cannot_work_stops_the_start() {
         "[attachments]\ndownload_url_expires_in = \"8d\"\nmax_size = \"49GiB\"\nuploads = 0\nfetch_ports = [80, 0]\n",
         &[
             "attachments.uploads: is 0, so nothing could be done; set at least 1, or remove the key",
-            "attachments.download_url_expires_in: is 8d, and no link lasts longer than 7d; lower it; whoever needs a link for \
-             longer asks for another",
+            "attachments.download_url_expires_in: is 8d, and no link lasts longer than 7d; lower it; a caller who needs a link \
+             for longer asks for another",
             "attachments.max_size: is 49GiB, and an object store takes no upload of more than 48GiB in the parts it is sent in; \
              lower it",
             "attachments.fetch_ports: names no port, or 0, which is none; name ports such as [80, 443], or set \

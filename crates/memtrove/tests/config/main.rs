@@ -329,7 +329,7 @@ fn contradictions_are_found_and_say_how_to_fix_them() {
         &["server.listen: 0.0.0.0:7077", "set auth.mode = \"jwt\""],
     );
     check("[server]\nlisten = \"[::]:7077\"\n", &["listen on 127.0.0.1"]);
-    check("[auth]\nmode = \"jwt\"\n", &["nobody could call this server"]);
+    check("[auth]\nmode = \"jwt\"\n", &["no one could call this server"]);
     check("[auth.jwt]\nissuer = \"https://x.example\"\n", &["auth.mode = \"local\" verifies nothing"]);
     check(
         "[auth]\nmode = \"jwt\"\n[auth.jwt]\nissuer = \"https://x.example\"\nhmac_secret = \"s\"\n",

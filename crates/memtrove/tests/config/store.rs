@@ -184,7 +184,7 @@ fn whoever_is_not_verified_and_what_changes_nothing_is_worth_a_word() {
     };
     let url = |url: &str| warnings(&format!("[store]\nurl = \"{url}\"\n"));
     for (options, how) in [
-        ("", "with TLS only if whoever answers offers it, and never verified"),
+        ("", "with TLS only if the server offers it, and never verified"),
         ("?sslmode=disable", "without TLS"),
         ("?sslmode=require", "with TLS that is not verified"),
     ] {

@@ -557,7 +557,7 @@ fn a_folder_that_is_shared_with_nobody_is_said_so() {
     let _server = server_in(&home, toml);
     let mut agent = home.process(&[]);
     assert!(!agent.ended().success());
-    assert!(agent.errors().contains("lets nobody in"), "{}", agent.errors());
+    assert!(agent.errors().contains("does not share its folder"), "{}", agent.errors());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Why nobody could connect, told apart as far as something else is to be done about it.
+//! Why a connection failed, told apart where another remedy helps.
 
 use super::super::PostgresConfig;
 use super::super::address::DatabaseUrl;
@@ -14,11 +14,11 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 /// Why there is no connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// Nobody listens there.
+    /// Nothing listens there.
     Refused,
     /// The name of the host is not known, or there is no way to it.
     Unreachable,
-    /// Nobody answers in time.
+    /// The host does not answer in time.
     Silent,
     /// The server has no TLS, and the URL wants it.
     NoTls,
@@ -34,7 +34,7 @@ pub enum Cause {
     NotAllowed,
     /// It has no room for another connection.
     Full,
-    /// It starts or stops, or is a standby that lets nobody in yet.
+    /// It starts or stops, or is a standby that takes no connections yet.
     NotReady,
     /// Something else.
     Other,

@@ -58,9 +58,7 @@ pub(super) fn layers(names: &[LayerName]) -> Vec<Layer> {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WriteRoles {
-    /// In projects.
     pub project: Option<Vec<Role>>,
-    /// In teams.
     pub team: Option<Vec<Role>>,
     /// In organisations.
     pub org: Option<Vec<Role>>,
