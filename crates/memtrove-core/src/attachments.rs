@@ -18,7 +18,7 @@ pub const MAX_CONTENT_TYPE_CHARS: usize = 127;
 pub const MAX_SOURCE_URL_CHARS: usize = 2_048;
 /// The most attachments that one entry may name by their ids: each is looked at while others wait to write.
 pub const MAX_LINKED: usize = 100;
-/// What a file is taken for if nobody says.
+/// What a file is taken for by default.
 pub const UNKNOWN_CONTENT_TYPE: &str = "application/octet-stream";
 
 /// Where the bytes of an attachment are.
@@ -84,7 +84,7 @@ pub struct Attachment {
     pub size: Option<u64>,
     /// The digest of its bytes in hexadecimal digits, once they are here.
     pub sha256: Option<String>,
-    /// Who uploaded it, or linked it anew; nobody once that user was forgotten.
+    /// Who uploaded it, or linked it anew; none once that user was forgotten.
     pub user_id: Option<UserId>,
     /// The entry it belongs to.
     pub entry_id: Option<EntryId>,
@@ -147,7 +147,7 @@ impl Attachment {
         }
     }
 
-    /// Whether a user may delete it: whoever brought it, as long as no entry refers to it.
+    /// Whether a user may delete it: its uploader, as long as no entry refers to it.
     pub fn check_deletion(&self, user: &UserId) -> Result<()> {
         if !self.is_of(user) {
             return Err(Error::forbidden("only who uploaded an attachment may delete it"));
@@ -162,7 +162,7 @@ impl Attachment {
     }
 
     /// How it gets to belong to an entry that a user appends to a tree. One that is still fetched may be linked; whether it
-    /// arrives is seen by whoever reads it.
+    /// arrives is seen by its reader.
     pub fn linking(&self, user: &UserId, tree: GroupId, now: Timestamp) -> Result<Linking> {
         if !self.is_live(now) {
             return Err(not_found(self.id));

@@ -87,7 +87,7 @@ pub struct RecordedChange {
     pub at: Timestamp,
     /// What happened.
     pub kind: ChangeKind,
-    /// Whose it is, who did it, or which member it is about; none where nobody in particular is concerned.
+    /// Whose it is, who did it, or which member it is about; none where no user is concerned.
     pub user: Option<UserId>,
     /// What it happened to: a path, an event's id, a conversation's id. Only a forgotten change has none.
     pub resource: Option<String>,

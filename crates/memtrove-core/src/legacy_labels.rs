@@ -6,7 +6,7 @@
 
 /// Derives the name of a key that wraps data keys; data keys are stored with it.
 pub const WRAPPING_KEY_ID: &str = "memloom: the name of a key that wraps data keys";
-/// Derives what signs for whoever has a key that wraps data keys.
+/// Derives the signing key from a key that wraps data keys.
 pub const SIGNING_KEY: &str = "memloom: what is signed by who has a key that wraps data keys";
 /// Derives the prefix of a store's attachments in its object store.
 pub const ATTACHMENTS_PREFIX: &str = "memloom attachments";

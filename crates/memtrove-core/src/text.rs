@@ -12,7 +12,7 @@ use unicode_normalization::UnicodeNormalization;
 
 /// Fragments shown to people have at most this many words.
 const FRAGMENT_WORDS: usize = 40;
-/// So many words stand before the first match of a fragment.
+/// This many words stand before the first match of a fragment.
 const LEAD_WORDS: usize = 8;
 /// More words make a search slower, not better.
 const MAX_QUERY_WORDS: usize = 32;
@@ -23,7 +23,7 @@ const MAX_WORD_CHARS: usize = 64;
 const SATURATION: f64 = 1.2;
 /// How much the length of a text counts.
 const LENGTH_WEIGHT: f64 = 0.4;
-/// A text of so many words is neither long nor short.
+/// A text of this many words is neither long nor short.
 const USUAL_LENGTH: f64 = 60.0;
 
 /// Turns text into terms, for documents and queries alike.

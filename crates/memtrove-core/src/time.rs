@@ -73,7 +73,7 @@ impl Timestamp {
         (Self::FIRST..=Self::LAST).contains(&self)
     }
 
-    /// This instant moved by so many microseconds, stopping at the ends of time.
+    /// This instant moved by a number of microseconds, stopping at the ends of time.
     pub const fn saturating_add_micros(self, micros: i64) -> Self {
         Self(self.0.saturating_add(micros))
     }

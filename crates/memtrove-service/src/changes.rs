@@ -52,7 +52,7 @@ pub struct ChangesPage {
     /// The oldest number that is kept.
     pub oldest: i64,
     /// What came right after the number asked for is not there any more (or, after a backup was restored, that number never
-    /// was): this page begins at the oldest that is kept, and whoever asked must look at everything anew.
+    /// was): this page begins at the oldest that is kept, and the caller must look at everything anew.
     pub gap: bool,
 }
 
@@ -176,7 +176,7 @@ fn read(tx: &mut dyn Tx, tenant: &Tenant, after: Option<i64>, limit: usize) -> R
     Ok(ChangesPage { changes, next_after, oldest, gap })
 }
 
-/// Removes what is older than the feed's retention, in small steps, so that nobody waits for long.
+/// Removes what is older than the feed's retention, in small steps, so that no writer waits for long.
 pub(crate) async fn trim(cx: &Arc<Context>) -> Result<()> {
     let retention = i64::try_from(cx.settings.changes_retention.as_micros()).unwrap_or(i64::MAX);
     let before = cx.clock.now().saturating_add_micros(-retention);

@@ -113,7 +113,7 @@ pub(crate) fn event_search(elapsed: Duration, results: usize) {
     }
 }
 
-/// So many of a kind (`document`, `event`, `audit`, `conversation`, `idempotency`) were deleted, and why: `retention`,
+/// This many of a kind (`document`, `event`, `audit`, `conversation`, `idempotency`) were deleted, and why: `retention`,
 /// `forget` or `expiry`.
 pub(crate) fn deleted(kind: &'static str, cause: &'static str, count: u64) {
     metrics::counter!(LIFECYCLE_DELETED, "kind" => kind, "cause" => cause).increment(count);
@@ -129,7 +129,7 @@ pub(crate) fn audit_integrity_failure() {
     metrics::counter!(AUDIT_INTEGRITY_FAILURES).increment(1);
 }
 
-/// Sets what nothing keeps up to date, for whoever is about to look.
+/// Sets what nothing else keeps up to date, before metrics are read.
 ///
 /// Events are indexed in the transaction that stores them, so the index is behind them only where a search found a block
 /// that it could not read, until that is rebuilt.

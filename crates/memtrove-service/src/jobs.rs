@@ -85,7 +85,7 @@ pub(crate) async fn end(cx: &Context, mut job: Job, errors: &[&str]) -> Result<(
     Ok(())
 }
 
-/// Forgets jobs that nobody will ask about any more.
+/// Forgets jobs that ended long ago.
 pub(crate) async fn purge(cx: &Context) -> Result<()> {
     let before = cx.clock.now().saturating_add_micros(-JOB_MICROS);
     cx.store.write(AllTenants, "purge_jobs", move |tx| Ok::<_, Error>(jobs::purge(tx, before)?)).await?;

@@ -31,7 +31,7 @@ where
                 tracing::debug!(name, "this node does it for all");
                 tokio::select! {
                     never = job() => match never {},
-                    () = lease.keep() => tracing::warn!(name, "this lease is lost; whoever takes it next does the work"),
+                    () = lease.keep() => tracing::warn!(name, "this lease is lost; its next holder does the work"),
                 }
             }
             Ok(None) => {}
@@ -52,8 +52,8 @@ pub(crate) async fn alone<T>(cx: &Context, name: &str, work: impl Future<Output 
     }
 }
 
-/// Does some work after all nodes that are at the same. Whoever loses the lease on the way is refused, with nothing more done.
-/// Two of the same node do not wait for each other.
+/// Does some work after all nodes that are at the same. A node that loses the lease on the way is refused, with nothing more
+/// done. Two of the same node do not wait for each other.
 pub(crate) async fn in_turn<T>(cx: &Context, name: &str, work: impl Future<Output = Result<T>>) -> Result<T> {
     if !cx.store.is_shared() {
         return work.await;
@@ -68,8 +68,8 @@ pub(crate) async fn in_turn<T>(cx: &Context, name: &str, work: impl Future<Outpu
     lease.over(work).await.unwrap_or_else(|| Err(late()))
 }
 
-/// Takes a lease together with the work that makes it necessary, so that nobody comes between; [`in_turn`] goes on with it. If
-/// another node holds it already, that is to be waited for.
+/// Takes a lease together with the work that makes it necessary, so that no other node comes between; [`in_turn`] goes on with
+/// it. If another node holds it already, that is to be waited for.
 pub(crate) fn claim(tx: &mut dyn Tx, cx: &Context, name: &str) -> Result<(), StoreError> {
     if cx.store.is_shared() {
         let now = cx.clock.now();
@@ -93,7 +93,7 @@ pub(crate) fn of_scope(work: &str, scope: &ScopeKey) -> String {
     name
 }
 
-/// A lease of this node. Whoever breaks off without giving it back keeps other nodes waiting until it runs out.
+/// A lease of this node. If it is not given back, other nodes wait until it runs out.
 struct Lease<'a> {
     cx: &'a Context,
     name: &'a str,

@@ -74,9 +74,9 @@ pub(crate) struct Context {
     pub embeddings: Embeddings,
     /// Indexes of conversations in memory.
     pub trees: Trees,
-    /// With whoever makes vectors in the background.
+    /// With what makes vectors in the background.
     pub patience: Patience,
-    /// Held by whoever makes other vectors for texts of conversations. It saves making them twice and no more: of two that make the
+    /// Held while other vectors for texts of conversations are made. It saves making them twice and no more: of two that make the
     /// same, on this node or another, both write the same. So nodes need not agree on it.
     pub upgrading: Mutex<()>,
     pub quotas: Quotas,
@@ -87,9 +87,9 @@ pub(crate) struct Context {
     pub forgetting: RwLock<()>,
     /// Wakes the task worker.
     pub tasks: Notify,
-    /// Wakes whoever works on jobs.
+    /// Wakes the worker of jobs.
     pub jobs: Notify,
-    /// Wakes whoever removes the bytes of attachments.
+    /// Wakes the worker that removes the bytes of attachments.
     pub deletions: Deletions,
 }
 
@@ -132,7 +132,7 @@ impl Services {
                 // Not a digest of the key, which an archive may bring into another store.
                 let place = &blake3::derive_key(legacy_labels::ATTACHMENTS_PREFIX, &fresh)[..16];
                 let place = memtrove_store::meta::get_or_insert(tx, "attachments_place", place)?;
-                // Where content is sealed, whoever has a copy of the store must not be able to sign links.
+                // Where content is sealed, a copy of the store must not be enough to sign links.
                 let links_key = match tx.vault().signing_key() {
                     Some(signing) => *blake3::keyed_hash(signing, &key).as_bytes(),
                     None => blake3::derive_key(legacy_labels::STORE_LINKS_KEY, &key),
@@ -248,7 +248,7 @@ impl Services {
         lease::hold(&self.context, ATTACHMENTS, || self.attachments.run_cleanup()).await
     }
 
-    /// Sets the metrics that nothing keeps up to date, for whoever is about to look at them.
+    /// Sets the metrics that nothing else keeps up to date, before they are read.
     pub async fn sample_metrics(&self) {
         files_metrics::sample(&self.context).await;
         self.memories.sample_metrics().await;

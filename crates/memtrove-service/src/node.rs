@@ -20,8 +20,8 @@ pub fn announce_metrics() {
     metrics::gauge!(NODES).set(1.0);
 }
 
-/// Says that this node is there, and looks whether somebody was forgotten on another, for as long as it is polled. Nobody asks where
-/// it is the only one.
+/// Says that this node is there, and looks whether somebody was forgotten on another, for as long as it is polled. The only
+/// node of a store has nothing to say.
 pub(crate) async fn run(cx: &Context, memories: &Memories) -> Infallible {
     if !cx.store.is_shared() {
         return std::future::pending().await;

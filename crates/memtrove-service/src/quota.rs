@@ -1,7 +1,7 @@
 //! Quotas: how much a user and a service may ask for in a length of time.
 //!
-//! Each is a token bucket, kept as the one instant at which it is full again: whoever calls moves it on by what a call
-//! costs, and may not move it further ahead than a full bucket lasts. A bucket that is full is no bucket at all, so
+//! Each is a token bucket, kept as the one instant at which it is full again: a call moves it on by its
+//! cost, and may not move it further ahead than a full bucket lasts. A bucket that is full is no bucket at all, so
 //! memory holds only those who called lately. Buckets are in memory alone: a restart fills them. Nodes that share a store
 //! [share their buckets](shared).
 
@@ -16,7 +16,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// So many calls in so much time.
+/// How many calls in how much time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
     /// How many calls a full bucket is worth, and how many flow into it during a window.
@@ -28,9 +28,9 @@ pub struct Rate {
 /// What one tenant's users and services may do. `None` is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QuotaLimits {
-    /// Reads of what one user has stored, whoever reads.
+    /// Reads of what one user has stored, by any caller.
     pub user_reads: Option<Rate>,
-    /// Writes to what one user has stored, whoever writes.
+    /// Writes to what one user has stored, by any caller.
     pub user_writes: Option<Rate>,
     /// Reads by one service, whosever they are for.
     pub service_reads: Option<Rate>,
@@ -147,7 +147,7 @@ impl Quotas {
             return Ok(());
         }
         let mut draws = self.draws(tenant, user, service, kind);
-        // Whoever waits for the emptier of the two has waited for both.
+        // A caller that waits for the emptier of the two has waited for both.
         let emptiest = draws.iter().flatten().max_by_key(|draw| draw.wait());
         if let Some(refused) = emptiest.filter(|draw| draw.wait() > 0) {
             return Err(refused.refusal());
@@ -164,7 +164,7 @@ impl Quotas {
         self.draws(tenant, user, service, kind).iter_mut().flatten().for_each(Draw::give_back);
     }
 
-    /// Removes from the store what nobody needs any more.
+    /// Removes from the store what is not needed any more.
     pub(crate) async fn clean_up(&self) -> Result<()> {
         match &self.shared {
             Some(shared) => shared.clean_up(self.now()).await,

@@ -28,7 +28,7 @@ pub struct RetentionSettings {
     pub events_days: Option<u32>,
     /// Audit records that are older are deleted.
     pub audit_days: Option<u32>,
-    /// Audit records of so many days stay, unless an admin says why not.
+    /// Audit records of this many days stay, unless an admin says why not.
     pub audit_min_days: u32,
     /// How often that is done, from the start on.
     pub interval: Duration,
@@ -192,7 +192,7 @@ pub struct Settings {
     pub eviction_batch_delay: Duration,
     /// The first pause after a failed task; it doubles with every failure, up to six hours.
     pub task_retry_delay: Duration,
-    /// How often the queue is looked at when nobody wakes the worker.
+    /// How often the worker looks at the queue when it is not woken.
     pub task_interval: Duration,
     /// How many tasks are claimed at once.
     pub task_batch_size: usize,

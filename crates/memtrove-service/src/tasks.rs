@@ -16,7 +16,7 @@ use std::time::Duration;
 const VECTOR_DELETE: &str = "vector_store_delete";
 const VECTOR_INDEX_RETRY: &str = "vector_store_index_retry";
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(6 * 3600);
-/// Keys that one unit of work forgets at most: nobody else can write meanwhile.
+/// Keys that one unit of work forgets at most: other writes wait meanwhile.
 const PURGED_AT_ONCE: i64 = 500;
 
 /// Notes that the vectors of an evicted tree must go too.
@@ -75,7 +75,7 @@ pub(crate) async fn chores(cx: &Arc<Context>, files: &Files) {
     }
 }
 
-/// Works on every task that is due. All nodes do: whoever claims a task has it.
+/// Works on every task that is due. All nodes do: a task belongs to the node that claims it.
 pub(crate) async fn round(cx: &Arc<Context>) -> Result<()> {
     loop {
         let claimed = claim(cx).await?;

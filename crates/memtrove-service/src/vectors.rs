@@ -24,7 +24,7 @@ use uuid::Uuid;
 const KIND: &str = "embeddings_reindex";
 /// Between two notes of how far a job is.
 const NOTED_EVERY: Duration = Duration::from_secs(1);
-/// After a failure that nobody asked about.
+/// After a failure in the background.
 const PAUSE: Duration = Duration::from_secs(60);
 
 /// Texts that wait for their vectors.
@@ -79,7 +79,7 @@ impl Vectors {
         match self.cx.embeddings.space() {
             Some(_) => Ok(()),
             None => {
-                let message = "nobody makes vectors here: embedding.provider is none";
+                let message = "no vectors are made here: embedding.provider is none";
                 Err(Error::new(Code::InvalidRequest, message))
             }
         }
@@ -109,7 +109,7 @@ impl Vectors {
                 Ok(Err(error)) => {
                     tracing::warn!(%error, "vectors could not be made; trying again later");
                     if !error.is_worth_retrying() {
-                        // Whoever refuses everything is not asked again because somebody wrote something.
+                        // A provider that refuses everything is not asked again because something was written.
                         tokio::time::sleep(after_failure).await;
                         continue;
                     }
@@ -132,7 +132,7 @@ impl Vectors {
         self.make_waiting().await?.map_err(|error| Error::internal(error.to_string()))
     }
 
-    /// As [`Vectors::round`]; the inner error is that of whoever makes them.
+    /// As [`Vectors::round`]; the inner error is the provider's.
     async fn make_waiting(&self) -> Result<Result<(), EmbedError>> {
         self.memories.list_outdated_after_a_change().await?;
         loop {
@@ -144,8 +144,8 @@ impl Vectors {
         }
     }
 
-    /// Works on jobs whenever there are some, for as long as it is polled. Beside the vectors that are made anyway: whoever asks
-    /// while much is to do wants to see how far it is, not to wait for the end of it.
+    /// Works on jobs whenever there are some, for as long as it is polled. Beside the vectors that are made anyway: a caller who
+    /// asks while much is to do wants to see how far it is, not to wait for the end of it.
     pub(crate) async fn run_jobs(&self) -> Infallible {
         loop {
             if let Err(error) = self.work_off_jobs().await {

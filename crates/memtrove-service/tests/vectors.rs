@@ -164,7 +164,7 @@ async fn whoever_has_the_store_to_himself_sees_how_far_it_is() {
 
     let none = world.restarted(Provider::None).await;
     let refused = none.vectors.reindex_now(|_, _| {}).await.unwrap_err().to_string();
-    assert_eq!(refused, "nobody makes vectors here: embedding.provider is none");
+    assert_eq!(refused, "no vectors are made here: embedding.provider is none");
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ impl TestClock {
         Self { micros: AtomicI64::new(1_767_225_600_000_000), ids: AtomicU64::new(1) }
     }
 
-    /// Goes on (or back) by so many microseconds.
+    /// Goes on (or back) by this many microseconds.
     pub fn advance_micros(&self, micros: i64) {
         self.micros.fetch_add(micros, Ordering::Relaxed);
     }

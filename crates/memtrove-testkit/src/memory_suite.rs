@@ -234,7 +234,7 @@ impl Fixture {
         self.nearest_in(spans(scopes), query).await
     }
 
-    /// What matches. What was loaded with it is of the same moment, whoever writes meanwhile.
+    /// What matches. What was loaded with it is of the same moment, whatever is written meanwhile.
     async fn nearest_in(&self, spans: Vec<Span>, query: ScopeQuery) -> Matches {
         self.tend().await;
         let loaded = self.half().matches(spans, query).await.unwrap();

@@ -17,7 +17,7 @@ pub struct Bucket {
     pub endpoint: String,
     /// The name of the bucket.
     pub bucket: String,
-    /// A prefix that nobody has used yet.
+    /// A fresh prefix.
     pub prefix: String,
     /// Where the server says it is.
     pub region: &'static str,
@@ -52,7 +52,7 @@ pub struct Container {
     pub account: &'static str,
     /// The name of the container.
     pub container: String,
-    /// A prefix that nobody has used yet.
+    /// A fresh prefix.
     pub prefix: String,
     /// The key of the account, which Azurite is known by.
     pub access_key: &'static str,
@@ -85,7 +85,7 @@ fn split(url: &str) -> (String, String) {
     }
 }
 
-/// Where the server is that all tests share; started if nobody has.
+/// Where the server is that all tests share; started by the first.
 fn url(variable: &str, script: &str) -> String {
     if let Ok(url) = std::env::var(variable) {
         return url;

@@ -1,7 +1,7 @@
 //! A network between Memtrove and PostgreSQL that fails on demand.
 //!
 //! It understands the client's half of the protocol, so that a connection can be cut at a statement, prepared or not. It
-//! speaks in plain text only: whoever asks for TLS gets the server's own refusal.
+//! speaks in plain text only: a client that asks for TLS gets the server's own refusal.
 
 #![expect(
     clippy::expect_used,
@@ -92,7 +92,7 @@ impl Proxy {
         self.weather.send_modify(|weather| weather.sky = Sky::Refusing);
     }
 
-    /// Swallows every byte in both directions until [`Proxy::heal`]; nobody is told.
+    /// Swallows every byte in both directions until [`Proxy::heal`], without a word.
     pub fn black_hole(&self) {
         self.weather.send_modify(|weather| weather.sky = Sky::BlackHole);
     }
@@ -117,7 +117,7 @@ impl Proxy {
         self.traps.arm_after(statement);
     }
 
-    /// Cuts the connection that sends the last of the next so many bytes, wherever in a message that is.
+    /// Cuts the connection that sends the last of this many bytes from now on, wherever in a message that is.
     pub fn cut_after_bytes(&self, bytes: u64) {
         self.traps.arm_bytes(bytes);
     }
@@ -127,7 +127,7 @@ impl Proxy {
         self.traps.sprung()
     }
 
-    /// Waits until so many connections were cut by a trap.
+    /// Waits until this many connections were cut by a trap.
     #[track_caller]
     pub fn wait_until_sprung(&self, times: u64) {
         let deadline = Instant::now() + Duration::from_secs(30);

@@ -1,6 +1,6 @@
 //! A real Redis that one test has for itself, which `scripts/redis.sh` installs and starts.
 //!
-//! It starts in some milliseconds and takes a few megabytes, so nobody has to share one, and each may be killed.
+//! It starts in some milliseconds and takes a few megabytes, so no test has to share one, and each may be killed.
 
 #![expect(
     clippy::expect_used,

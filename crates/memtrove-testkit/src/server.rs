@@ -38,7 +38,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
 const ENGINE: &str = "MEMTROVE_TEST_ENGINE";
 const STORE_URL: &str = "MEMTROVE_STORE__URL";
 
-/// An id nobody has used yet.
+/// A fresh id.
 #[expect(
     clippy::disallowed_methods,
     reason = "tests want ids that never repeat, not ids that they can foresee"
@@ -47,7 +47,7 @@ pub fn fresh_id() -> String {
     Uuid::now_v7().to_string()
 }
 
-/// A name nobody has used yet that still says who it is: `alice-4f2a…`.
+/// A fresh name that still says who it is: `alice-4f2a…`.
 pub fn fresh_name(role: &str) -> String {
     let id = fresh_id().replace('-', "");
     // The tail of a v7 id is the random part; the head is the time, which neighbours share.
@@ -110,7 +110,7 @@ impl Setup {
         self
     }
 
-    /// Starts so many servers that share one database on PostgreSQL.
+    /// Starts several servers that share one database on PostgreSQL.
     #[track_caller]
     pub fn nodes(self, count: usize) -> Vec<TestServer> {
         let database = self.database.clone().unwrap_or_else(Database::fresh);

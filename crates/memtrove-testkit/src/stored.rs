@@ -50,7 +50,7 @@ impl Stored {
     }
 
     /// Everything there is to find: SQLite's files byte by byte, with what its log still holds; PostgreSQL's rows, because
-    /// its files belong to whoever runs it.
+    /// its files belong to the user who runs it.
     #[track_caller]
     pub fn everything(&self) -> BTreeMap<String, Vec<u8>> {
         let mut all = BTreeMap::new();
@@ -89,7 +89,7 @@ impl Stored {
         }
     }
 
-    /// What in a statement makes an id that nobody has used yet.
+    /// What makes a fresh id in a statement.
     pub fn fresh_id(&self) -> &'static str {
         match self {
             Self::Folder(_) => "randomblob(16)",

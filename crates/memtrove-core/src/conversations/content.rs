@@ -152,7 +152,7 @@ pub fn preview(items: &[Value]) -> Option<String> {
     Some(preview)
 }
 
-/// The searchable text of an entry nobody gave an `indexedContent`.
+/// The searchable text of an entry without `indexedContent`.
 pub fn derived_text(items: &[Value]) -> Option<String> {
     let text: Vec<&str> = texts(items).collect();
     (!text.is_empty()).then(|| text.join("\n").chars().take(super::MAX_INDEXED_CHARS).collect())

@@ -44,7 +44,7 @@ pub struct TranscriptStep {
 
 /// The steps that complete a tree, in the order in which they were said: places in a tree never go back in time.
 ///
-/// `root` is the tree's first conversation; `stored` has every message of its history that is in the store, whoever put it
+/// `root` is the tree's first conversation; `stored` has every message of its history that is in the store, however it came
 /// there.
 pub fn plan(root: ConversationId, nodes: &[Node], stored: &HashMap<EntryId, Stored>) -> Vec<TranscriptStep> {
     let mut tips: HashMap<ConversationId, i64> = HashMap::new();

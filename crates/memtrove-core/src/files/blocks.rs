@@ -20,9 +20,9 @@ use memchr::memmem::Finder;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A block is full once it has so many bytes.
+/// A block is full once it has this many bytes.
 const TARGET_BYTES: usize = 8 * 1024;
-/// A block is full once it has so many events.
+/// A block is full once it has this many events.
 const TARGET_EVENTS: usize = 64;
 
 /// Changes with the layout, so that blocks of another one are rebuilt and not misread.

@@ -90,7 +90,7 @@ fn invalid(field: &str, fault: &str) -> Error {
     Error::new(Code::InvalidDocument, format!("the document's '{field}' {fault}")).with_text("field", field)
 }
 
-/// The refusal of an envelope of so many chars.
+/// The refusal of an envelope of this many chars.
 pub(super) fn too_large(chars: usize) -> Error {
     Error::new(Code::DocumentSizeExceeded, format!("the document has more than {MAX_CHARS} chars"))
         .with_text("limit", MAX_CHARS)

@@ -12,7 +12,7 @@ const MAX_DIGEST_CHARS: usize = 10_000;
 const MAX_KEYWORDS: usize = 50;
 const MAX_PROJECTS: usize = 20;
 
-/// So many events are found when nobody says how many.
+/// How many events are found by default.
 const DEFAULT_TOP_K: usize = 10;
 const MAX_TOP_K: i64 = 500;
 /// Every token is one pass over all that a user has, so their number has a limit. It is what the longest query of the

@@ -1,7 +1,7 @@
 //! How long events and audit records are kept, and who may shorten that.
 //!
-//! The audit trail has a floor: so many days of it stay, whatever a writer asks for. An admin goes below it with a reason, and
-//! the trail says so.
+//! The audit trail has a floor: a number of days of it stay, whatever a writer asks for. An admin goes below it with a reason,
+//! and the trail says so.
 
 use super::{Code, body};
 use crate::{Error, Result, Timestamp};
@@ -17,11 +17,11 @@ const DAYS: [&str; 3] = ["events_days", "audit_days", "snapshots_days"];
 /// What a request for retention asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// Keep events of so many days.
+    /// Keep events of this many days.
     pub events_days: i64,
-    /// Keep audit records of so many days.
+    /// Keep audit records of this many days.
     pub audit_days: i64,
-    /// Keep snapshots of so many days.
+    /// Keep snapshots of this many days.
     pub snapshots_days: i64,
     /// Counted back from here; from now, where nothing is said.
     pub as_of: Option<Timestamp>,
@@ -82,7 +82,7 @@ impl Retention {
         Ok(Self { events_days, audit_days, snapshots_days, as_of })
     }
 
-    /// What this comes to now, where so many days of audit records have to stay.
+    /// What this comes to now, where a number of days of audit records has to stay.
     ///
     /// A time to come would undercut the floor as well as few days do, so it counts as now where the floor holds.
     pub fn cutoffs(&self, authority: Authority, floor_days: u32, now: Timestamp) -> Result<Cutoffs> {
@@ -109,7 +109,7 @@ impl Retention {
     }
 }
 
-/// So many days before an instant.
+/// A number of days before an instant.
 pub fn before(instant: Timestamp, days: i64) -> Timestamp {
     instant.saturating_add_micros(days.saturating_mul(-DAY_MICROS))
 }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 pub enum Subject<'a> {
     /// The one participant it names.
     Named(&'a str),
-    /// Who asks: it names nobody and speaks of "I" or "my".
+    /// The one who asks: the query names no one and speaks of "I" or "my".
     Asker,
 }
 
@@ -15,7 +15,7 @@ pub enum Subject<'a> {
 const FIRST_PERSON: [&str; 6] = ["i", "my", "me", "mine", "we", "our"];
 
 /// Whom a query is about, given the names of those who take part in what is searched. `None` when it names several, or
-/// nobody and does not speak in the first person.
+/// no one and does not speak in the first person.
 pub fn subject<'a>(query: &str, names: impl IntoIterator<Item = &'a str>) -> Option<Subject<'a>> {
     let mut named = names.into_iter().filter(|name| find(query, name).is_some());
     match (named.next(), named.next()) {

@@ -1,6 +1,6 @@
 //! The forms of a text: what of it is searched by its words, and what by its meaning.
 
-/// A text of at most so many words is embedded as a whole; a longer one in pieces.
+/// A text of at most this many words is embedded as a whole; a longer one in pieces.
 pub const PIECE_WORDS: usize = 90;
 /// A longer bracket is no stamp.
 const STAMP_CHARS: usize = 60;

@@ -1,6 +1,6 @@
 //! What a word in common is worth.
 
-/// A word is judged as if so many more texts were there without it. Otherwise three texts would make their every word a
+/// A word is judged as if this many more texts were there without it. Otherwise three texts would make their every word a
 /// common one, and a word that none of them has worth more than all they share with a query.
 const UNSEEN_TEXTS: f64 = 100.0;
 

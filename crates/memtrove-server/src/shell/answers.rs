@@ -1,10 +1,10 @@
 //! Answers while they are sent. A page is in memory until its reader has taken it, so what all readers together have not taken
 //! yet is bounded, and a client that does not read is let go of.
 //!
-//! hyper asks for more of an answer only when the piece before it is on its way. So an answer that the client does not take cannot notice that
-//! by itself: its bytes lie in a place that a sweeper can empty. What hyper has by then are copies of a few pieces, which go with
-//! their connection. After the last piece it asks for nothing, so over HTTP/2, where a piece may wait for its window for ever, the
-//! last one is small.
+//! hyper asks for more of an answer only when the piece before it is on its way. So an answer that the client does not take
+//! cannot notice that by itself: its bytes lie in a place that a sweeper can empty. What hyper has by then are copies of a few
+//! pieces, which go with their connection. After the last piece it asks for nothing, so over HTTP/2, where a piece may wait for
+//! its window for ever, the last one is small.
 
 use super::connection::{Connection, OpenRequest};
 use super::pace::Patience;
@@ -81,11 +81,10 @@ impl Answers {
         Self(Arc::new(AnswersInner { room: Room::new(limits), patience, held: Mutex::default() }))
     }
 
-    /// Makes room for an answer and holds it there until it is taken. What comes piece by piece holds no more than a piece, and
-    /// it is only seen to that the peer takes it, unless it is `ready`: then its first piece is the whole, and only has to be
-    /// asked for.
+    /// Makes room for an answer and holds it there until it is taken. An answer that comes piece by piece holds no more than a
+    /// piece, and its peer must take it; if it is `ready`, its first piece is the whole and only has to be asked for.
     ///
-    /// What must be answered, because something was done, finds room anyway.
+    /// An answer to something that was done finds room anyway.
     pub(super) fn hold(
         &self,
         response: Response,
@@ -136,7 +135,7 @@ impl Answers {
         match share.grow(length) {
             Ok(()) => {}
             Err(full) => {
-                // Those whose readers rest go before those who come. Who has its part has to read itself.
+                // Answers whose readers rest make way for new ones. A caller that has used its part must read first.
                 if full == Full::Everybody {
                     self.0.let_go_of_resting();
                 }

@@ -233,8 +233,8 @@ impl<S> Shell<S> {
         limit: u64,
     ) -> Admitted {
         if surface == Surface::Grpc {
-            // What a message may have is for those who read messages. A call that is no stream has one: after it they would read
-            // on, and keep nothing, until there is no room left for anybody.
+            // The reader of messages limits each of them. A call that is no stream has one message: after it the reader would go
+            // on, and keep nothing, until no room is left.
             let overrun =
                 (!streamed).then(|| body_limit::watch(request, limit.saturating_add(Messages::HEAD as u64)));
             let body = self.bodies.watch(request, asker, streamed);

@@ -211,8 +211,8 @@ impl Server {
         }
     }
 
-    /// Tells a client that there are too many connections, in the protocol and the shape that it expects. How the server does is
-    /// told even so: its watcher must not take it for dead.
+    /// Tells a client that there are too many connections, in the protocol and the shape that it expects. Probes are answered
+    /// even so: a watcher must not take the server for dead.
     async fn refuse(self, stream: TcpStream, _permit: OwnedSemaphorePermit) {
         let state = Connection::new(stream.local_addr().ok());
         let told = tokio::sync::Notify::new();

@@ -15,8 +15,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 /// When a peer that says nothing is asked whether it is still there, how often, and how many times.
 const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(60), Duration::from_secs(10), 6);
 
-/// How many bytes the system takes that it cannot send yet. Without this it takes megabytes, which are not counted, and says so
-/// late when the peer took some that a slow reader looks like one who reads nothing.
+/// How many bytes the system takes that it cannot send yet. Without this it takes megabytes, which are not counted, and
+/// reports so late what the peer took that a slow reader looks like one who reads nothing.
 #[cfg(target_os = "linux")]
 const UNSENT: u32 = 256 * 1024;
 

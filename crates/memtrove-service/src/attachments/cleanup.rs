@@ -10,11 +10,11 @@ use std::convert::Infallible;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Records that one unit of work deletes at most: nobody else can write meanwhile.
+/// Records that one unit of work deletes at most: other writes wait meanwhile.
 const BATCH: i64 = 500;
 /// Trees that are looked for at once.
 const TREES: i64 = 100;
-/// No source is waited for so long, its turn included, so whoever fetched it is gone.
+/// No source is waited for so long, its turn included, so its worker is gone.
 const LONGEST_DOWNLOAD: Duration = Duration::from_secs(30 * 60);
 /// How often it is looked for what belongs to trees that are gone.
 const DAY: Duration = Duration::from_secs(24 * 3600);

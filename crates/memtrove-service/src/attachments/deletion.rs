@@ -57,7 +57,7 @@ pub(crate) struct Deletions {
 }
 
 impl Deletions {
-    /// Says that there may be some, so that nobody who deletes waits for the object store.
+    /// Says that there may be some, so that no caller who deletes waits for the object store.
     pub(crate) fn wake(&self) {
         self.wake.notify_one();
     }
@@ -101,7 +101,7 @@ async fn finish(cx: &Context, storage_key: &str) -> Result<()> {
     if !unshared.await? {
         return Ok(());
     }
-    // Nobody can begin to share them now: only who finds a record that is not deleted does.
+    // They cannot be shared any more: only a record that is not deleted is.
     blobs(cx)?.delete(storage_key).await.map_err(failed)?;
     let key = storage_key.to_owned();
     cx.store

@@ -150,7 +150,7 @@ impl Attachments {
             let Some(found) = attachments::get_of_anybody(tx, id)?.filter(|found| found.is_live(now)) else {
                 return Ok::<_, Error>(None);
             };
-            // Nobody in particular, who is a member of nothing: only whether the tree is there counts.
+            // A user who is a member of nothing: only whether the tree is there counts.
             let nobody = UserId::from("");
             let gone = match found.entry_id {
                 Some(_) => {

@@ -20,7 +20,7 @@ const AT_ONCE: usize = 16;
 /// Sources that it has taken on altogether; more are refused. Each takes its [time](LONGEST) at most, so the last one's turn comes
 /// within eighteen minutes, and the clean-up takes nothing for lost that still waits for it.
 const TAKEN_ON: usize = 64;
-/// Sources that it has taken on of one user, so that nobody keeps all others waiting.
+/// Sources that it has taken on of one user, so that no user keeps all others waiting.
 const OF_ONE_USER: usize = 8;
 /// How long a source and the object store together may take.
 const LONGEST: Duration = Duration::from_secs(6 * 60);
@@ -213,7 +213,7 @@ impl FetchedSource {
             Ok::<_, Error>(attachments::set_arrived(tx, &record.tenant, &record.storage_key, &arrived)?)
         });
         if noted.await? == 0 {
-            // Nobody waits for it any more.
+            // The caller has gone away.
             blobs(&self.cx)?.delete(&self.record.storage_key).await.map_err(failed)?;
         }
         Ok(())

@@ -39,7 +39,7 @@ impl Links {
         URL_SAFE_NO_PAD.encode(format!("{id}.{seconds}.{}", hex::encode(tag.as_ref())))
     }
 
-    /// What a token says, if it is ours. Nobody makes us look for what a stranger claims.
+    /// What a token says, if it is ours. What a stranger claims is not looked up.
     pub fn read(&self, token: &str) -> Option<Claim> {
         let (claim, tag) = Claim::read(token)?;
         let seconds = claim.expires_at.as_micros().div_euclid(SECOND);

@@ -77,7 +77,7 @@ impl Attachments {
         blobs(&self.cx)
     }
 
-    /// A record of bytes that are still to come, which lasts for so many microseconds.
+    /// A record of bytes that are still to come, which lasts for this many microseconds.
     fn new_record(
         &self,
         caller: &Caller,
@@ -170,7 +170,7 @@ fn seal(key: Option<&BlobKey>, storage_key: &str) -> Option<Seal> {
     key.map(|key| Seal::new(*key.bytes(), storage_key))
 }
 
-/// What an object store could not do, as the error of whoever asked.
+/// What an object store could not do, as the caller's error.
 fn failed(error: BlobError) -> Error {
     match error {
         BlobError::Denied | BlobError::Unavailable(_) => {

@@ -172,8 +172,8 @@ impl Files {
     }
 }
 
-/// What the lease is called of whoever carries a forget out. Two that did so would remove the same, but neither would count all of
-/// it.
+/// The name of the lease under which a forget is carried out. Two that did so would remove the same, but neither would count all
+/// of it.
 fn turn(forget: &Forget) -> String {
     format!("forget {}", forget.number())
 }

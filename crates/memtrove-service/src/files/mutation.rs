@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Every so many changes the audit trail keeps the whole document, so that no version is far from one.
+/// After this many changes the audit trail keeps the whole document, so that no version is far from one.
 const IMAGE_INTERVAL: i64 = 32;
 
 /// What a change does.
@@ -133,7 +133,7 @@ impl Mutation {
         Self(Arc::new(asked))
     }
 
-    /// What is asked for, for whoever commits it in a way of its own.
+    /// What is asked for, for a caller that commits it in a way of its own.
     pub fn asked(self) -> Arc<RequestedChange> {
         self.0
     }

@@ -19,10 +19,10 @@ use memtrove_store::files::{STEP_BYTES, events, scopes};
 use std::collections::VecDeque;
 use uuid::Uuid;
 
-/// Blocks that one unit of work rebuilds at most: nobody else can write meanwhile.
+/// Blocks that one unit of work rebuilds at most: other writes wait meanwhile.
 const BLOCKS_AT_ONCE: i64 = 32;
 const SCOPES_AT_ONCE: i64 = 100;
-/// A job tells of so many errors at most.
+/// A job reports at most this many errors.
 const MAX_ERRORS: usize = 20;
 
 /// What a job of this kind is called.
@@ -79,7 +79,7 @@ impl Files {
         Ok(id)
     }
 
-    /// A job, for whoever may ask for one like it.
+    /// A job, for a caller who may ask for one like it.
     pub async fn job(&self, principal: &Principal, id: &str) -> Result<Job> {
         let not_found = || Error::new(Code::JobNotFound, "there is no such job");
         let id = memtrove_core::parse_uuid(id).ok_or_else(not_found)?;
@@ -115,7 +115,7 @@ impl Files {
     }
 }
 
-/// Who started a job may watch it, and who could have: the admins of its tenant, and for one user's events whoever acts on
+/// Who started a job may watch it, and who could have: the admins of its tenant, and for one user's events a caller who acts on
 /// that user. A trusted client chooses its tenant, so it need not name it again.
 fn may_watch(principal: &Principal, job: &Job) -> bool {
     let started = job.started_by == principal.name();

@@ -19,7 +19,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Rows that one unit of work removes at most: nobody else can write meanwhile.
+/// Rows that one unit of work removes at most: other writes wait meanwhile.
 const STEP_ROWS: i64 = 500;
 /// Events that one unit of work removes at most: each is a memory, too.
 const STEP_EVENTS: i64 = 200;
@@ -50,7 +50,7 @@ pub struct RetentionReport {
 struct AuditCutoff {
     /// Those from before this.
     all: Timestamp,
-    /// Those that tell of truncations, from before this: the floor keeps them, whoever asks.
+    /// Those that tell of truncations, from before this: the floor keeps them, for every caller.
     of_truncations: Timestamp,
 }
 

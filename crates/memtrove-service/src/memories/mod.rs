@@ -230,7 +230,7 @@ fn embedding_failed(error: &EmbedError) -> Error {
             (Code::RateLimited, "the embedding provider is asked too often; try again later")
         }
         EmbedError::Configuration(_) => {
-            (Code::ConfigurationError, "the embedding provider is not configured rightly")
+            (Code::ConfigurationError, "the embedding provider is not configured correctly")
         }
         EmbedError::Permanent(_) => (
             Code::EmbeddingRefused,

@@ -20,9 +20,9 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 /// The part of a limit that a node draws at most.
 const HELD: u64 = 20;
-/// Whoever draws again within this draws twice as much, in nanoseconds.
+/// A node that draws again within this draws twice as much, in nanoseconds.
 const HURRY: i64 = 2_000_000_000;
-/// Whoever draws again within this draws as much, and after it begins at one call.
+/// A node that draws again within this draws as much, and after it begins at one call.
 const LEISURE: i64 = 10_000_000_000;
 /// Enough that two that draw seldom wait for each other without need.
 const TURNS: usize = 64;
@@ -37,8 +37,8 @@ pub(super) struct Shared {
     /// Names are stored as digests under this key.
     key: [u8; 32],
     held: SyncMutex<DrawnBuckets>,
-    /// DrawnBuckets by whoever draws: those who come meanwhile find what it drew. The first half is of users, the second of services;
-    /// locked in this order.
+    /// Locked by the call that draws: those who come meanwhile find what it drew. The first half is of users, the second of
+    /// services; locked in this order.
     turns: [Arc<Mutex<()>>; 2 * TURNS],
 }
 
@@ -162,7 +162,7 @@ impl Quotas {
         }
     }
 
-    /// Puts back what a call took, in the background; whoever draws from these buckets next waits for that.
+    /// Puts back what a call took, in the background; the next to draw from these buckets waits for that.
     pub(super) fn refund_shared(
         &self,
         shared: &Arc<Shared>,

@@ -39,7 +39,7 @@ impl Cipher {
     }
 }
 
-/// How many bytes a piece of so many has when it is sealed.
+/// How many bytes a piece has when it is sealed.
 pub(super) const fn sealed_len(length: usize) -> usize {
     length + TAG
 }

@@ -86,12 +86,12 @@ impl Disk {
         let _ = self.spare.set(Box::new(spare));
     }
 
-    /// Has room made for whoever found none; `false` if nothing can be done without.
+    /// Makes room for a writer that found none; `false` if nothing can be spared.
     pub(super) fn make_room(&self) -> bool {
         self.spare.get().is_some_and(|spare| spare())
     }
 
-    /// Gives places back that nobody reads or writes any more.
+    /// Gives places back that are neither read nor written any more.
     pub(super) fn give_back(&self, given: impl ExactSizeIterator<Item = u32>) {
         let mut places = self.places();
         places.used -= given.len() as u32;

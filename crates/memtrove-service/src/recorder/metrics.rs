@@ -6,7 +6,7 @@ const RECORDED: &str = "memtrove_recorded_bytes_total";
 const REPLAYS: &str = "memtrove_replays_total";
 const UNKNOWN: &str = "memtrove_recording_locator_failures_total";
 
-/// Describes the numbers of recordings to whoever collects metrics.
+/// Describes the metrics of recordings.
 pub fn announce_metrics() {
     metrics::describe_gauge!(LIVE, "Responses that are being recorded on this node.");
     metrics::describe_gauge!(DISK, "Bytes that recordings take on this node's disk.");

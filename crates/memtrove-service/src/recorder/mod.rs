@@ -1,4 +1,4 @@
-//! Recording responses while they are streamed, so that whoever lost the stream reads them from the beginning and goes on.
+//! Recording responses while they are streamed, so that a reader who lost the stream reads them from the beginning and goes on.
 //!
 //! What is recorded is on the node that records it, in a spool, and gone soon after its end: what is to last is
 //! appended to the conversation by the agent. Where there are several nodes a *locator* says which of them holds the recording
@@ -60,7 +60,7 @@ pub struct Recorder {
 
 /// What there is to replay.
 pub enum Replay {
-    /// Nothing: whoever asked reads the conversation.
+    /// Nothing: the caller reads the conversation.
     Nothing,
     /// Another node has it.
     Elsewhere(Address),
@@ -79,7 +79,7 @@ pub enum Cancel {
 
 /// Who has the recording of a conversation.
 enum Holder {
-    Nobody,
+    NoNode,
     Another(Address),
     This(Arc<Tape>),
 }
@@ -130,7 +130,7 @@ impl Recorder {
         self.open(caller, id, AccessLevel::Reader).await?;
         let Some(node) = &self.node else { return Ok(Replay::Nothing) };
         Ok(match holder(node, &key(caller, id), reached_at).await? {
-            Holder::Nobody => Replay::Nothing,
+            Holder::NoNode => Replay::Nothing,
             Holder::Another(address) => Replay::Elsewhere(address),
             Holder::This(tape) => {
                 metrics::replayed();
@@ -160,10 +160,10 @@ impl Recorder {
                 }
                 Ok(Cancel::Elsewhere(address))
             }
-            (Holder::Nobody | Holder::This(_), None) => Ok(Cancel::Done),
-            (Holder::Nobody | Holder::This(_), Some(tape)) => {
+            (Holder::NoNode | Holder::This(_), None) => Ok(Cancel::Done),
+            (Holder::NoNode | Holder::This(_), Some(tape)) => {
                 if let Some(told) = node.end(&tape, Closed::Ended(EndReason::Cancelled)) {
-                    // If nobody could be told, it is found out when its time is over.
+                    // Without an announcement, other nodes find out when its time is over.
                     let _ = tokio::time::timeout(CANCELLING, told).await;
                 }
                 Ok(Cancel::Done)
@@ -223,7 +223,7 @@ impl Recorder {
     pub(crate) async fn leave(&self) {
         if let Some(node) = &self.node {
             node.close();
-            // If nobody can be told, it is found out when their time is over.
+            // Without an announcement, other nodes find out when their time is over.
             let _ = tokio::time::timeout(LEAVING, node.all_told()).await;
         }
     }
@@ -252,10 +252,10 @@ fn address(node: &Node, reached_at: Option<SocketAddr>) -> Address {
     node.settings.advertised_address.clone().or_else(|| reached_at.map(Address::from)).unwrap_or_else(named)
 }
 
-/// Looks for the recording of a conversation. One that is here is found although nobody can be asked.
+/// Looks for the recording of a conversation. One that is here is found although no locator answers.
 ///
 /// A node that is said to be at an address of this one can be an earlier process of it, and gone: then its locator runs out
-/// soon. If it does not, nobody can be sent there, because they would come back here.
+/// soon. If it does not, callers cannot be sent there, because they would come back here.
 async fn holder(node: &Node, key: &RecordingKey, reached_at: Option<SocketAddr>) -> Result<Holder> {
     let until = Instant::now() + node.settings.locator_ttl + 2 * PAUSE;
     loop {
@@ -301,7 +301,7 @@ async fn look(node: &Node, key: &RecordingKey) -> Result<Holder> {
             note_found(node, key, &locator);
             Holder::Another(locator.address)
         }
-        Some(_) | None => here.map_or(Holder::Nobody, Holder::This),
+        Some(_) | None => here.map_or(Holder::NoNode, Holder::This),
     })
 }
 

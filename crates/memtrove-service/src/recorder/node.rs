@@ -27,11 +27,11 @@ use uuid::Uuid;
 const CONFIRMATIONS: u32 = 2;
 /// They are not more often confirmed than this, however short that time is.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
-/// So many confirmations pass between two looks for what dead nodes have left.
+/// This many confirmations pass between two looks for what dead nodes have left.
 const BETWEEN_PURGES: u32 = 12;
 /// How long a recording that begins waits until that is told.
 const BEGINNING: Duration = Duration::from_secs(10);
-/// So much is told at once.
+/// This many are told at once.
 const TOLD_AT_ONCE: usize = 256;
 /// How much memory finished recordings may take together. The oldest go before their time if that is not enough.
 const FINISHED_MEMORY: usize = 256 << 20;
@@ -71,7 +71,7 @@ enum NodeOrder {
     End(Arc<Tape>, oneshot::Sender<()>),
 }
 
-/// Whoever works off orders. If it dies over one, another one takes its place.
+/// The task that works off orders. If it dies over one, another one takes its place.
 struct Worker(Arc<Node>);
 
 impl Node {
@@ -120,12 +120,12 @@ impl Node {
         }
         let (reply, begun) = oneshot::channel();
         self.tell(NodeOrder::Begin(tape, reply));
-        // One that begins after that ends at once: nobody is there to take it.
+        // One that begins after that ends at once: its caller is gone.
         match tokio::time::timeout(BEGINNING, begun).await {
             Ok(Ok(begun)) => begun,
-            Ok(Err(_)) => Err(Error::internal("whoever told of a recording died over it")),
+            Ok(Err(_)) => Err(Error::internal("the task that announces recordings died")),
             Err(_) => Err(Error::storage_unavailable(format!(
-                "nobody could be told of a recording within {} s",
+                "a recording could not be announced within {} s",
                 BEGINNING.as_secs()
             ))),
         }
@@ -158,7 +158,7 @@ impl Node {
         how: Closed,
         keep: bool,
     ) -> Option<oneshot::Receiver<()>> {
-        // Before it is closed, which wakes its recorder: that one would end it too, and whoever cancelled it would not hear when
+        // Before it is closed, which wakes its recorder: that one would end it too, and the canceller would not hear when
         // others were told.
         if !tape.settle() {
             return None;
@@ -255,11 +255,11 @@ impl Node {
             };
             if let Err(error) = &told {
                 metrics::locators_failed();
-                tracing::warn!(%error, "nobody could be told which recordings are here");
+                tracing::warn!(%error, "the recordings of this node could not be announced");
             }
             let told = told.map_err(unavailable);
             for order in batch {
-                // Whoever waited may have gone away; a recording that nobody takes ends as it is dropped.
+                // The caller may have gone away; a recording that is not taken ends as it is dropped.
                 match order {
                     NodeOrder::Begin(tape, reply) => drop(reply.send(match &told {
                         Ok(()) => self.install(tape),
@@ -357,7 +357,7 @@ impl Node {
 
     /// Cuts off those from their replays who are no members any more.
     async fn cut_off_who_may_not_read(&self) {
-        // Taken first: whoever is let in after the store was asked was let in by it.
+        // Taken first: a reader that comes after the store was asked was let in by it.
         let seats = self.readers.all();
         let trees: Vec<GroupId> =
             seats.iter().map(|seat| seat.group).collect::<HashSet<_>>().into_iter().collect();
@@ -397,7 +397,7 @@ impl NodeOrder {
     fn unless_it_begins(self) -> Option<Self> {
         match self {
             NodeOrder::Begin(_, reply) => {
-                // Whoever waited may have gone away.
+                // The caller may have gone away.
                 drop(reply.send(Err(stopping())));
                 None
             }
@@ -417,7 +417,7 @@ fn stopping() -> Error {
     Error::storage_unavailable("this node stops and records nothing more")
 }
 
-/// Whatever the reason, whoever calls can do no more about it than try again.
+/// Whatever the reason, a caller can do no more about it than try again.
 pub(super) fn unavailable(error: StoreError) -> Error {
     match error {
         StoreError::Overloaded => error.into(),

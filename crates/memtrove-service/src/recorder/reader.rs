@@ -51,8 +51,8 @@ impl RecordingReader {
         is_there
     }
 
-    /// What comes next, as soon as there is something, whole characters always; `None` at the end. Whoever gives up waiting has
-    /// missed nothing. Fails if it was cut off.
+    /// What comes next, as soon as there is something, whole characters always; `None` at the end. A caller that gives up waiting
+    /// has missed nothing. Fails if it was cut off.
     pub async fn next(&mut self) -> Result<Option<String>> {
         loop {
             self.changes.borrow_and_update();
@@ -97,7 +97,7 @@ enum SpoolLook<R> {
     NothingYet,
 }
 
-/// Cannot be: a recording is held as long as nobody was cut off from it.
+/// Cannot be: a recording is held until its readers are cut off.
 fn gone() -> Error {
     Error::internal("a recording was let go while it was read")
 }

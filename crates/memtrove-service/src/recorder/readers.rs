@@ -1,6 +1,6 @@
 //! Everybody who replays something on this node.
 //!
-//! A stream that nobody takes anything from is not asked for more, so whatever its reader holds it would hold for ever. That is
+//! A stream whose client takes nothing is not asked for more, so whatever its reader holds it would hold for ever. That is
 //! why it is held here, where it can be taken from it.
 
 use super::registry::Tape;
@@ -86,7 +86,7 @@ impl Readers {
         seat
     }
 
-    /// Cuts off whoever has not read on for too long.
+    /// Cuts off readers that have not read on for too long.
     pub(super) fn sweep(&self, now: Timestamp) {
         for seat in self.all().iter().filter(|seat| seat.stands_still(now)) {
             seat.cut_off(Error::TIMEOUT);

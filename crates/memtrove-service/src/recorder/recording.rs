@@ -1,4 +1,4 @@
-//! A recording in the hands of whoever records.
+//! A recording in the hands of its recorder.
 
 use super::EndReason;
 use super::node::Node;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// How long the end of a recording is held up by nobody being there to tell that it ended. It is found out anyway.
+/// How long the end of a recording waits to be announced. Other nodes find out anyway.
 const TELLING: Duration = Duration::from_secs(5);
 
 /// A response that is being recorded. Dropping it ends it as [`finish`](Recording::finish) does: an agent that hung up has said
@@ -28,7 +28,7 @@ impl Recording {
         self.tape.id
     }
 
-    /// Adds to it. Everybody who replays it reads that from now on. Whoever gives up waiting for this may have added a part.
+    /// Adds to it. Everybody who replays it reads that from now on. A caller that gives up waiting may have added a part.
     pub async fn append(&mut self, content: &str) -> Result<(), EndReason> {
         let appended = self.tape.spool.append(content).await;
         if let Err(ended) = appended {
@@ -37,7 +37,7 @@ impl Recording {
         appended
     }
 
-    /// Resolves when it has to stop, also while nothing comes in. Whoever gives up waiting has missed nothing.
+    /// Resolves when it has to stop, also while nothing comes in. A caller that gives up waiting has missed nothing.
     pub async fn ended(&self) -> EndReason {
         self.tape.spool.ended().await
     }
@@ -45,7 +45,7 @@ impl Recording {
     /// Ends it. Afterwards it is in progress nowhere.
     pub async fn finish(self) {
         if let Some(told) = self.node.end(&self.tape, Closed::Finished) {
-            // If nobody could be told, it is found out when its time is over.
+            // Without an announcement, other nodes find out when its time is over.
             let _ = tokio::time::timeout(TELLING, told).await;
         }
     }

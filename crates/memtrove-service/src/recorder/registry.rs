@@ -142,7 +142,7 @@ impl Registry {
         }
     }
 
-    /// Lets the oldest finished recording go that takes room on the disk and that nobody has; `false` if there is none.
+    /// Lets the oldest finished recording go that takes room on the disk and has no reader; `false` if there is none.
     pub(super) fn make_room(&self) -> bool {
         let mut held = self.held();
         let is_spare =

@@ -45,7 +45,7 @@ pub struct RecorderSettings {
     pub temp_dir: Option<PathBuf>,
     /// The address that other nodes and clients find this node at, if it is not the one that calls come in at.
     pub advertised_address: Option<Address>,
-    /// The port this node listens on, for recordings of which nobody knows at which address their call came in.
+    /// The port this node listens on, for recordings whose call came in at an unknown address.
     pub port: u16,
     /// How long a node that does not answer any more counts as the holder of its recordings. They are confirmed twice in that
     /// time.

@@ -2,7 +2,7 @@
 //!
 //! It is cut into pieces, always between characters. The last piece is in memory, and so is the one before it while it is being
 //! written; all before them are on the [disk](Disk), sealed. So a recording takes the memory of two pieces however long it is,
-//! and whoever reads slowly keeps nobody waiting.
+//! and a slow reader keeps no one waiting.
 
 use super::cipher::{self, Cipher, PIECE};
 use super::disk::{Disk, NotWritten};
@@ -59,7 +59,8 @@ impl Spool {
         Self { disk, max_bytes, cipher: OnceLock::new(), state: Mutex::default(), changes }
     }
 
-    /// Adds to the end. Waits for the disk if that is slower than the agent. Whoever gives up waiting has added a part.
+    /// Adds to the end. Waits for the disk if that is slower than the agent. A caller that gives up waiting may have added a
+    /// part.
     pub(super) async fn append(self: &Arc<Self>, content: &str) -> Result<(), EndReason> {
         self.admit(content.len() as u64)?;
         let mut rest = content;
@@ -194,7 +195,7 @@ impl Spool {
 
     /// Whether some of it is on the disk, and it could be given back now.
     pub(super) fn is_on_disk(self: &Arc<Self>) -> bool {
-        // Whoever writes to it or reads from it holds it.
+        // Its writer and its readers hold it.
         Arc::strong_count(self) == 1 && !self.state().written.is_empty()
     }
 
@@ -203,7 +204,7 @@ impl Spool {
         self.changes.send_replace(());
     }
 
-    /// Whoever reads it tells changes apart by this.
+    /// Readers tell changes apart by this.
     pub(super) fn changes(&self) -> watch::Receiver<()> {
         self.changes.subscribe()
     }
@@ -227,8 +228,8 @@ impl Spool {
         if state.closed.is_some() { SpoolRead::End } else { SpoolRead::NothingYet }
     }
 
-    /// The text from a position to the end of its piece, and where that is; nothing if the recording was let go. Whoever begins
-    /// to wait for this and is then forgotten keeps the recording from nobody.
+    /// The text from a position to the end of its piece, and where that is; nothing if the recording was let go. A wait
+    /// that is abandoned does not keep the recording.
     pub(super) fn read(
         self: &Arc<Self>,
         OnDisk { number, piece }: OnDisk,
@@ -237,7 +238,7 @@ impl Spool {
         let (spool, disk) = (Arc::downgrade(self), Arc::clone(&self.disk));
         async move {
             let read = disk.read_with(move |disk| {
-                // Held while it is read, so that nobody else is given its place.
+                // Held while it is read, so that its place is not given away.
                 let Some(spool) = spool.upgrade() else { return Ok(None) };
                 let mut sealed = vec![0; cipher::sealed_len(piece.length)];
                 disk.read(piece.place, &mut sealed)?;
@@ -278,7 +279,7 @@ impl SpoolState {
         match self.closed {
             None => Ok(()),
             Some(Closed::Ended(ended)) => Err(ended),
-            // Whoever finishes a recording has it no more.
+            // A finished recording has no recorder any more.
             Some(Closed::Finished) => Err(EndReason::Stopped),
         }
     }
@@ -286,7 +287,7 @@ impl SpoolState {
 
 /// What became of a text that was to be added.
 enum Pushed<'c> {
-    /// So much of it is left.
+    /// How much of it is left.
     Some(&'c str),
     /// All that may be in memory is, until the disk is done.
     DiskIsBusy,

@@ -1,8 +1,8 @@
 //! What texts are found by besides full text: the vectors and the words of their pieces, written in the background and read
 //! by indexes in memory.
 //!
-//! Every tree counts its changes. A row stands under the change that wrote it, so that an index that has seen a tree up to a change
-//! reads on from there. What is not taken in yet is the tree's [tail].
+//! Every tree counts its changes. A row stands under the change that wrote it, so that an index that has seen a tree up to a
+//! change reads on from there. What is not taken in yet is the tree's [tail].
 
 use super::pieces::{self, Piece};
 use super::search::Scope;

@@ -98,8 +98,8 @@ const UNSETTLED: i64 = -1;
 
 const BEGUN: &str = "forgets_begun";
 
-/// How many forgets have begun. A caller that decides by it whether one of a user has takes the [turn](scopes::take_turn) of that user
-/// first.
+/// How many forgets have begun. A caller that decides by it whether one of a user has takes the [turn](scopes::take_turn) of that
+/// user first.
 pub fn begun(tx: &mut dyn Tx) -> Result<i64, StoreError> {
     let stored = meta::get(tx, BEGUN)?;
     Ok(stored.and_then(|bytes| bytes.try_into().ok()).map_or(0, i64::from_be_bytes))

@@ -1,8 +1,8 @@
 //! Which node holds the recording of a conversation's response.
 //!
 //! A locator says so for some seconds, and is confirmed while the recording goes on: that of a node that died runs out. It is
-//! written by the node that begins to record, whatever was there; from then on it is touched only by those who still find their own in
-//! it. Time is that of the place where locators are kept, so that nodes need not agree on what time it is.
+//! written by the node that begins to record, whatever was there; from then on it is touched only by those who still find their
+//! own in it. Time is that of the place where locators are kept, so that nodes need not agree on what time it is.
 //!
 //! This is the only module that knows Redis. There the keys are `memtrove:{tenant}:response:{conversation}`, because the id of a
 //! conversation is unique inside its tenant only.

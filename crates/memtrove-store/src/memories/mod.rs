@@ -1,7 +1,7 @@
 //! The tables of the memories surface.
 //!
-//! Everything hangs on the number of a scope, which comes from looking up a [`ScopeKey`]: a caller that holds one has been through
-//! the resolver. Deleting the scope's row puts everything below it out of reach at once.
+//! Everything hangs on the number of a scope, which comes from looking up a [`ScopeKey`]: a caller that holds one has been
+//! through the resolver. Deleting the scope's row puts everything below it out of reach at once.
 //!
 //! [`ScopeKey`]: memtrove_core::memories::ScopeKey
 

@@ -49,8 +49,8 @@ const NUMBER: &str = "\
     ) \
     SELECT COUNT(*) FROM fed";
 
-/// All of it in one message, for a session of its own: a session that hangs while it numbers would stop the feed of every tenant. Each
-/// statement sees what is committed when it begins, so it numbers only what has no number yet.
+/// All of it in one message, for a session of its own: a session that hangs while it numbers would stop the feed of every tenant.
+/// Each statement sees what is committed when it begins, so it numbers only what has no number yet.
 pub(super) fn numbering() -> String {
     let number = NUMBER.replace("$1", &BATCH.to_string());
     format!(

@@ -1,10 +1,10 @@
 //! Moving the write-ahead log into the database without making a commit wait.
 //!
-//! A thread with its own connection copies the log in passes that block neither readers nor the writer. While writes go on such a pass never
-//! reaches the log's end, so the log would grow for ever; the writer therefore starts it over between two batches, when a
-//! pass has just left little to copy. Starting over keeps the file: overwriting synced blocks is about twice as fast as
-//! appending to a file. Only where something must not be in it any more the file is emptied, by the writer as well: any
-//! other connection would hold the lock on writing for as long as it waits for readers.
+//! A thread with its own connection copies the log in passes that block neither readers nor the writer. While writes go on such a
+//! pass never reaches the log's end, so the log would grow for ever; the writer therefore starts it over between two batches,
+//! when a pass has just left little to copy. Starting over keeps the file: overwriting synced blocks is about twice as fast as
+//! appending to a file. Only where something must not be in it any more the file is emptied, by the writer as well: any other
+//! connection would hold the lock on writing for as long as it waits for readers.
 
 use super::connection::PATIENCE;
 use crossbeam_channel::{Receiver, Sender, TrySendError};

@@ -113,7 +113,7 @@ pub(super) async fn detach(store: &Store) -> Vec<Forget> {
     write(store, |tx| forget::detach(tx, &alice(), NOW)).await.forgets
 }
 
-/// Does one step after the other, so many rows each; answers how many steps it took and what went.
+/// Does one step after the other, of the given number of rows each; answers how many steps it took and what went.
 pub(super) async fn steps(store: &Store, forget: &Forget, step: ForgetStep, rows: i64) -> (usize, Removed) {
     let (mut count, mut sum) = (0, Removed::default());
     loop {

@@ -1,4 +1,4 @@
-//! Lists: their order, their pages, and whom they show what; and that nobody's scope is another's.
+//! Lists: their order, their pages, and whom they show what; and that scopes never meet.
 
 use super::*;
 use memtrove_core::memories::Position;

@@ -25,7 +25,7 @@ struct Own {
 }
 
 impl Cluster {
-    /// The server that all tests share; started if nobody has.
+    /// The server that all tests share; started by the first.
     pub fn shared() -> Self {
         static URL: LazyLock<String> = LazyLock::new(|| match std::env::var(SHARED) {
             Ok(url) => url,

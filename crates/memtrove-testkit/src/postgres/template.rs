@@ -3,7 +3,7 @@
 use super::{Cluster, connected, run};
 use memtrove_store::postgres::{self, PostgresConfig};
 
-/// Whoever makes the template holds this, so that one of many tests that begin at once does.
+/// Held while the template is made, so that one of many tests that begin at once makes it.
 const ADVISORY_KEY: i64 = 0x6d65_6d6c_6f6f_6d00;
 
 /// The name of the template for this version's schema; makes it if this server has none yet.

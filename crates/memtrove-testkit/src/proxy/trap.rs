@@ -62,7 +62,7 @@ impl Traps {
         verdict
     }
 
-    /// So many bytes are about to be passed on: how many of them may be, if not all.
+    /// This many bytes are about to be passed on: how many of them may be, if not all.
     pub(super) fn allow(&self, bytes: usize) -> Option<usize> {
         let allowed = self.with(|armed| {
             let left = armed.bytes.as_mut()?;

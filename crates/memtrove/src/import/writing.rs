@@ -69,8 +69,8 @@ impl Destination {
         resolve(credentials, &policy)
     }
 
-    /// Who writes memories. A process that opens the store needs none of the roles of `memories.write_roles`, and brings what every
-    /// agent kept, whatever `memories.bind_agent_id` says.
+    /// Who writes memories. A process that opens the store needs none of the roles of `memories.write_roles`, and brings what
+    /// every agent kept, whatever `memories.bind_agent_id` says.
     fn importer(&self, user: Option<&str>) -> Result<MemoryCaller> {
         Ok(MemoryCaller::enter(&self.principal(user)?, CLIENT.to_owned()))
     }

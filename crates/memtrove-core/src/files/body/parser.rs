@@ -15,7 +15,7 @@ pub(super) enum JsonFault {
     TooDeep,
 }
 
-/// Reads JSON text that is nested no deeper than so many levels.
+/// Reads JSON text that is nested no deeper than this many levels.
 pub(super) fn parse(text: &str, levels: usize) -> Result<Value, JsonFault> {
     let mut parser = Parser { text, at: 0 };
     let value = parser.value(levels)?;

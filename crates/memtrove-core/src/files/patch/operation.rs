@@ -35,7 +35,7 @@ pub(super) enum OperationFault {
     Different,
     /// The document would be nested too deeply.
     TooDeep,
-    /// The document would have so many chars.
+    /// The document would have this many chars.
     TooLarge(usize),
 }
 

@@ -1,6 +1,7 @@
 //! A transformer read from a directory: sentence encoders of BERT's shape, such as all-MiniLM-L6-v2.
 //!
-//! Matrices are kept and multiplied as bytes, everything between is done in floats ([`memtrove_simd::transformer`]). That needs no native library and a quarter of the memory. On one core a query of 16 tokens takes about
+//! Matrices are kept and multiplied as bytes, everything between is done in floats ([`memtrove_simd::transformer`]). That needs
+//! no native library and a quarter of the memory. On one core a query of 16 tokens takes about
 //! 1.4 ms with AVX-512 and 3.6 ms with AVX2 (`examples/local_speed.rs`); ONNX Runtime, with weights in bytes that it computes
 //! with in floats, took 5.5 ms on the same machine. Vectors point where those of 32-bit floats do, with a cosine of 0.999
 //! (`tests/local.rs`), and are the same to the last bit on every CPU.
