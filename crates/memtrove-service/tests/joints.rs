@@ -6,7 +6,7 @@ mod world;
 
 use memtrove_core::Clock;
 use memtrove_core::files::{Event, ScopedCaller};
-use memtrove_core::memories::{List, Memory};
+use memtrove_core::memories::{AddMemory, ListMemories, Memory};
 use memtrove_service::Settings;
 use memtrove_service::files::WriteEvent;
 use memtrove_store::AllTenants;
@@ -27,13 +27,14 @@ impl Remembering for World {
     async fn remember(&self, user: &str, body: Value) -> String {
         let memories = &self.services.memories;
         let caller = memories.caller(&principal(user, None), "request".into());
-        memories.add(&caller, &body, None).await.unwrap().id.unwrap()
+        let add = AddMemory::read(&body, memories.rules()).unwrap();
+        memories.add(&caller, add, None).await.unwrap().now().unwrap().memory.memory.id.to_string()
     }
 
     async fn remembered(&self, user: &str, place: Value) -> Vec<Memory> {
         let memories = &self.services.memories;
         let caller = memories.caller(&principal(user, None), "request".into());
-        let list = List::read(&place, memories.rules(), &caller).unwrap();
+        let list = ListMemories::read(&place, memories.rules()).unwrap();
         memories.list(&caller, list).await.unwrap().memories
     }
 }
@@ -90,7 +91,7 @@ async fn events_of_before_are_mirrored_by_a_reindex() {
     assert!(mirrors.iter().all(|mirror| mirror.version == 1 && mirror.lineage.mirror_of.is_some()));
     let memories = &world.services.memories;
     let caller = memories.caller(&principal("alice", None), "request".into());
-    let list = List::read(&user("alice", json!({})), memories.rules(), &caller).unwrap();
+    let list = ListMemories::read(&user("alice", json!({})), memories.rules()).unwrap();
     assert_eq!(memories.list(&caller, list).await.unwrap().total, 150);
 }
 

@@ -4,14 +4,17 @@
 
 mod world;
 
-use memtrove_core::memories::Kind;
+use memtrove_core::Json;
+use memtrove_core::memories::{
+    AddMemory, Assertion, Change, ClearMemories, Identifier, Identifiers, Kind, Layer, Precondition,
+};
+use memtrove_service::memories::{AddedMemory, AnswerKey, Answered, Reply};
 use memtrove_service::{Services, Settings};
 use memtrove_store::postgres::PostgresEngine;
 use memtrove_store::{Store, StoreError, Tx, TxExt};
 use memtrove_testkit::clock::TestClock;
 use memtrove_testkit::memory_suite::Fixture;
 use memtrove_testkit::postgres::Database;
-use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use world::World;
@@ -72,6 +75,17 @@ async fn a_store_that_is_closed_is_not_well() {
     assert_eq!(components["provider:embedded-ram"]["status"], "healthy", "{components}");
 }
 
+fn alice() -> Identifiers {
+    let mut identifiers = Identifiers::default();
+    identifiers.set(Identifier::User, "userId", "alice").unwrap();
+    identifiers
+}
+
+/// Something that Alice keeps.
+fn scratch(kind: Kind, content: &str) -> AddMemory {
+    AddMemory { kind: Some(kind), ..AddMemory::new(Layer::User, alice(), content.to_owned()) }
+}
+
 /// How many rows each table of a store has.
 async fn rows(store: &Store) -> BTreeMap<String, i64> {
     let count = |tx: &mut dyn Tx| {
@@ -93,27 +107,36 @@ async fn working_memory_writes_nothing_that_lasts() {
     let world = World::new(Settings::default()).await;
     let memories = &world.services.memories;
     let caller = memories.caller(&world::principal("alice", None), "request".to_owned());
-    let place = |kind: &str, content: &str| json!({"layer": "user", "identifiers": {"userId": "alice"}, "kind": kind, "content": content});
     let before = rows(&world.store).await;
 
-    let body = place("working", "scratch");
-    let first = memories.add(&caller, &body, Some("k1".into())).await.unwrap();
-    let again = memories.add(&caller, &body, Some("k1".into())).await.unwrap();
-    assert_eq!((again.id.clone(), again.replayed), (first.id.clone(), true), "the key is known");
-    let other = memories.add(&caller, &place("working", "something else"), Some("k1".into())).await;
-    assert!(other.is_err(), "a key stands for one request");
-    let other = memories.add(&caller, &place("semantic", "something else"), Some("k1".into())).await;
-    assert!(other.is_err(), "of whatever kind");
-    let id = first.id.unwrap();
-    memories.update(&caller, &id, &[], None, &json!({"content": "more scratch"})).await.unwrap();
-    assert_eq!(memories.versions(&caller, &id).await.unwrap().1.len(), 2);
-    assert!(memories.delete(&caller, &id, &[], None).await.unwrap());
-    memories.add(&caller, &place("working", "to be cleared"), None).await.unwrap();
-    let clear = json!({"layer": "user", "identifiers": {"userId": "alice"}});
-    assert_eq!(memories.clear(&caller, &clear).await.unwrap(), 1);
+    let key = |fingerprint: &str| {
+        let render = |added: &AddedMemory| {
+            let (body, id) = (Json::stored("{}".to_owned()), Some(added.memory.memory.id.to_string()));
+            Ok(Reply { body, created: true, etag: None, id })
+        };
+        let (text, fingerprint) = ("k1".to_owned(), fingerprint.to_owned());
+        Some(AnswerKey { text, collection: "memories", fingerprint, render })
+    };
+    let first = memories.add(&caller, scratch(Kind::Working, "scratch"), key("1")).await.unwrap();
+    let id = first.now().unwrap().memory.memory.id;
+    let again = memories.add(&caller, scratch(Kind::Working, "scratch"), key("1")).await.unwrap();
+    let Answered::Before(again) = again else { panic!("the key is known") };
+    assert_eq!(again.id, Some(id.to_string()));
+    for kind in [Kind::Working, Kind::Semantic] {
+        let other = memories.add(&caller, scratch(kind, "something else"), key("2")).await;
+        assert!(other.is_err(), "a key stands for one request, of whatever kind");
+    }
+    let (any, at_any) = (Assertion::default(), Precondition::default());
+    let change = Change { content: Some("more scratch".to_owned()), ..Change::default() };
+    memories.update(&caller, id, &any, change).await.unwrap();
+    assert_eq!(memories.versions(&caller, id).await.unwrap().1.len(), 2);
+    assert!(memories.delete(&caller, id, &any, &at_any).await.unwrap());
+    memories.add(&caller, scratch(Kind::Working, "to be cleared"), None).await.unwrap();
+    let clear = ClearMemories { layer: Layer::User, identifiers: alice(), kinds: None };
+    assert_eq!(memories.clear(&caller, clear).await.unwrap(), 1);
 
     assert_eq!(rows(&world.store).await, before);
-    memories.add(&caller, &place("semantic", "this lasts"), None).await.unwrap();
+    memories.add(&caller, scratch(Kind::Semantic, "this lasts"), None).await.unwrap();
     let after = rows(&world.store).await;
     assert_eq!(after["changes"], before["changes"] + 1, "what lasts is told");
 }
@@ -123,19 +146,19 @@ async fn what_moves_between_the_halves_is_told_where_it_lasts() {
     let world = World::new(Settings::default()).await;
     let memories = &world.services.memories;
     let caller = memories.caller(&world::principal("alice", None), "request".to_owned());
-    let body =
-        json!({"layer": "user", "identifiers": {"userId": "alice"}, "kind": "working", "content": "scratch"});
-    let id = memories.add(&caller, &body, None).await.unwrap().id.unwrap();
+    let added = memories.add(&caller, scratch(Kind::Working, "scratch"), None).await.unwrap();
+    let id = added.now().unwrap().memory.memory.id;
+    let (any, at_any) = (Assertion::default(), Precondition::default());
     let changes = async || rows(&world.store).await["changes"];
     let before = changes().await;
 
-    memories.archive(&caller, &id, None).await.unwrap();
+    memories.archive(&caller, id, &at_any).await.unwrap();
     assert_eq!(changes().await, before + 1);
-    assert_eq!(memories.get(&caller, &id, &[]).await.unwrap().kind, Kind::Archival);
-    memories.restore(&caller, &id, None).await.unwrap();
+    assert_eq!(memories.get(&caller, id, &any).await.unwrap().kind, Kind::Archival);
+    memories.restore(&caller, id, &at_any).await.unwrap();
     assert_eq!(changes().await, before + 2, "that it left is told");
-    assert_eq!(memories.get(&caller, &id, &[]).await.unwrap().kind, Kind::Working);
+    assert_eq!(memories.get(&caller, id, &any).await.unwrap().kind, Kind::Working);
     assert_eq!(rows(&world.store).await["memories"], 0);
-    memories.delete(&caller, &id, &[], None).await.unwrap();
+    memories.delete(&caller, id, &any, &at_any).await.unwrap();
     assert_eq!(changes().await, before + 2);
 }

@@ -5,7 +5,10 @@
 mod world;
 
 use memtrove_core::files::ScopedCaller;
-use memtrove_core::memories::{List, Memory, MemoryCaller, Search, Viewer};
+use memtrove_core::memories::{
+    AddMemory, Assertion, Identifiers, Layer, ListMemories, Memory, MemoryCaller, MemoryId, Precondition,
+    Promote, SearchMemories, Viewer,
+};
 use memtrove_core::{Clock, Error};
 use memtrove_service::files::{Reader, WriteEvent};
 use memtrove_service::memories::{StreamRequest, Streamed, Subscription};
@@ -75,19 +78,24 @@ impl Node {
         self.services.memories.caller(&principal(user, None), "request".into())
     }
 
-    async fn remember(&self, user: &str, body: Value) -> String {
+    async fn remember(&self, user: &str, body: Value) -> MemoryId {
         let memories = &self.services.memories;
-        memories.add(&self.caller(user), &body, None).await.unwrap().id.unwrap()
+        let add = AddMemory::read(&body, memories.rules()).unwrap();
+        let added = memories.add(&self.caller(user), add, None).await.unwrap().now().unwrap();
+        added.memory.memory.id
     }
 
-    async fn delete(&self, user: &str, id: &str) {
-        assert!(self.services.memories.delete(&self.caller(user), id, &[], None).await.unwrap());
+    async fn delete(&self, user: &str, id: MemoryId) {
+        let (any, at_any) = (Assertion::default(), Precondition::default());
+        let caller = self.caller(user);
+        let deleted = self.services.memories.delete(&caller, id, &any, &at_any);
+        assert!(deleted.await.unwrap());
     }
 
     async fn remembered(&self, user: &str, place: Value) -> Vec<Memory> {
         let memories = &self.services.memories;
         let caller = self.caller(user);
-        let list = List::read(&place, memories.rules(), &caller).unwrap();
+        let list = ListMemories::read(&place, memories.rules()).unwrap();
         memories.list(&caller, list).await.unwrap().memories
     }
 
@@ -95,7 +103,7 @@ impl Node {
         let memories = &self.services.memories;
         let caller = self.caller(user);
         let body = place(user, json!({"query": query}));
-        let search = Search::read(&body, memories.rules(), &caller).unwrap();
+        let search = SearchMemories::read(&body, memories.rules()).unwrap();
         let answer = memories.search(&caller, search).await.unwrap();
         answer.hits.into_iter().map(|hit| hit.memory.content.clone()).collect()
     }
@@ -103,7 +111,7 @@ impl Node {
     async fn follow(&self, user: &str, since: Option<i64>) -> Subscription {
         let caller = self.caller(user);
         let rules = self.services.memories.rules();
-        let list = List::read(&place(user, json!({})), rules, &caller).unwrap();
+        let list = ListMemories::read(&place(user, json!({})), rules).unwrap().check(rules, &caller).unwrap();
         let request = StreamRequest {
             scopes: vec![list.scope],
             viewer: Viewer { all: true, ..Viewer::default() },
@@ -164,7 +172,7 @@ async fn a_node_finds_at_once_what_another_wrote() {
         let content = format!("the heron number {round} waits in the reeds");
         let id = writer.remember("alice", say("alice", &content)).await;
         assert!(reader.found("alice", "heron").await.contains(&content), "round {round}");
-        writer.delete("alice", &id).await;
+        writer.delete("alice", id).await;
         assert!(!reader.found("alice", "heron").await.contains(&content), "round {round}");
     }
 }
@@ -177,7 +185,7 @@ async fn working_memory_is_one_for_all_nodes() {
     let id = one.remember("alice", body).await;
     let listed = other.remembered("alice", place("alice", json!({"limit": 10}))).await;
     assert_eq!(listed.iter().map(|memory| memory.content.as_str()).collect::<Vec<_>>(), ["scratch"]);
-    other.delete("alice", &id).await;
+    other.delete("alice", id).await;
     assert_eq!(one.remembered("alice", place("alice", json!({"limit": 10}))).await.len(), 0);
 }
 
@@ -196,7 +204,8 @@ async fn followers_are_told_in_one_order_on_every_node() {
         writers.spawn(async move {
             for number in 0..10 {
                 let body = say("alice", &format!("number {number} of writer {writer}"));
-                services.memories.add(&caller, &body, None).await.unwrap();
+                let add = AddMemory::read(&body, services.memories.rules()).unwrap();
+                services.memories.add(&caller, add, None).await.unwrap();
             }
         });
     }
@@ -232,7 +241,7 @@ async fn whoever_writes_and_listens_on_one_node_is_told_everything() {
     for round in 0..5 {
         let content = format!("here and gone {round}");
         let id = node.remember("alice", say("alice", &content)).await;
-        node.delete("alice", &id).await;
+        node.delete("alice", id).await;
         let (_, update, said) = next(&mut following).await;
         assert_eq!((update, said), ("created", content), "also of what is gone already");
         assert_eq!(next(&mut following).await.1, "deleted");
@@ -264,7 +273,7 @@ async fn a_stream_goes_on_on_another_node() {
     drop(following);
     one.remember("alice", say("alice", "second")).await;
     other.remember("alice", say("alice", "third")).await;
-    one.delete("alice", &gone).await;
+    one.delete("alice", gone).await;
 
     let mut following = other.follow("alice", Some(seen)).await;
     let mut last = seen;
@@ -324,13 +333,14 @@ async fn forgetting_takes_the_words_out_of_what_is_still_told() {
 async fn promoting_the_same_on_two_nodes_makes_one_copy() {
     let cluster = Cluster::new(2, Settings::default()).await;
     let id = cluster.nodes[0].remember("alice", say("alice", "the heron waits")).await;
-    let body = json!({"targetLayer": "project", "identifiers": {"projectId": "p"}});
+    let identifiers = Identifiers::read(Some(&json!({"projectId": "p"}))).unwrap();
+    let to = Promote { target_layer: Layer::Project, identifiers, precondition: Precondition::default() };
     let mut promoting = JoinSet::new();
     for number in 0..6 {
         let node = &cluster.nodes[number % 2];
         let (services, caller) = (node.services.clone(), node.caller("alice"));
-        let (id, body) = (id.clone(), body.clone());
-        promoting.spawn(async move { services.memories.promote(&caller, &id, None, &body).await.unwrap() });
+        let to = to.clone();
+        promoting.spawn(async move { services.memories.promote(&caller, id, &to).await.unwrap() });
     }
     let promoted = promoting.join_all().await;
     assert_eq!(promoted.iter().filter(|promoted| !promoted.deduplicated).count(), 1);

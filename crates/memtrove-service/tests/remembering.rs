@@ -5,7 +5,10 @@
 mod world;
 
 use memtrove_core::files::ScopedCaller;
-use memtrove_core::memories::{List, MemoryCaller};
+use memtrove_core::memories::{
+    AddMemory, Assertion, Change, ConsolidateRequest, Layer, ListMemories, MemoryCaller, MemoryId,
+    Precondition, Promote, SearchMemories,
+};
 use memtrove_service::{Services, Settings};
 use memtrove_store::postgres::PostgresEngine;
 use memtrove_store::sqlite::{SqliteConfig, SqliteEngine};
@@ -40,17 +43,17 @@ impl<'a> Person<'a> {
         Self { services, caller, name }
     }
 
-    fn body(&self, content: &str, members: Value) -> Value {
+    fn request(&self, content: &str, members: Value) -> AddMemory {
         let mut body = json!({"content": content, "layer": "user", "identifiers": {"userId": self.name,
             "projectId": "p", "sessionId": "s"}});
         body.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
-        body
+        AddMemory::read(&body, self.services.memories.rules()).unwrap()
     }
 
     /// The id of what says it now, and whether it is new.
     async fn remember_as(&self, content: &str, members: Value) -> (String, bool) {
-        let body = self.body(content, members);
-        let remembered = self.services.memories.remember(&self.caller, &body).await.unwrap();
+        let add = self.request(content, members);
+        let remembered = self.services.memories.remember(&self.caller, add).await.unwrap();
         (remembered.memory.id.to_string(), remembered.created)
     }
 
@@ -59,26 +62,29 @@ impl<'a> Person<'a> {
     }
 
     async fn add(&self, content: &str, members: Value) -> String {
-        let body = self.body(content, members);
-        self.services.memories.add(&self.caller, &body, None).await.unwrap().id.unwrap()
+        let add = self.request(content, members);
+        let added = self.services.memories.add(&self.caller, add, None).await.unwrap();
+        added.now().unwrap().memory.memory.id.to_string()
     }
 
     /// What the person sees of a layer.
     async fn listed(&self, layer: &str) -> Vec<String> {
         let body = json!({"layer": layer, "identifiers": {"userId": self.name, "projectId": "p"}});
-        let list = List::read(&body, self.services.memories.rules(), &self.caller).unwrap();
+        let list = ListMemories::read(&body, self.services.memories.rules()).unwrap();
         let listed = self.services.memories.list(&self.caller, list).await.unwrap();
         listed.memories.into_iter().map(|memory| memory.id.to_string()).collect()
     }
 
     async fn archive(&self, id: &str) {
-        self.services.memories.archive(&self.caller, id, None).await.unwrap();
+        let memories = &self.services.memories;
+        memories.archive(&self.caller, MemoryId::named(id), &Precondition::default()).await.unwrap();
     }
 
     async fn forget_words(&self, words: &str) -> BTreeSet<String> {
         let body = json!({"query": words, "layers": ["user", "project", "session"],
             "identifiers": {"userId": self.name, "projectId": "p", "sessionId": "s"}});
-        let gone = self.services.memories.forget_words(&self.caller, &body).await.unwrap();
+        let words = SearchMemories::read(&body, self.services.memories.rules()).unwrap();
+        let gone = self.services.memories.forget_words(&self.caller, words).await.unwrap();
         gone.into_iter().map(|id| id.to_string()).collect()
     }
 }
@@ -150,7 +156,8 @@ async fn what_is_gone_or_put_away_is_said_anew() {
     let alice = Person::new(&world.services, "alice");
     let memories = &world.services.memories;
     let (deleted, _) = alice.remember(TEA).await;
-    assert!(memories.delete(&alice.caller, &deleted, &[], None).await.unwrap());
+    let (any, at_any) = (Assertion::default(), Precondition::default());
+    assert!(memories.delete(&alice.caller, MemoryId::named(&deleted), &any, &at_any).await.unwrap());
     let (expiring, created) = alice.remember_as(TEA, json!({"ttlSeconds": 60})).await;
     assert!(created);
     world.clock.advance_micros(61_000_000);
@@ -162,20 +169,20 @@ async fn what_is_gone_or_put_away_is_said_anew() {
     assert!(created && second != archived);
 
     // What comes back finds its place taken; both are there, and the same one is found.
-    memories.restore(&alice.caller, &archived, None).await.unwrap();
+    memories.restore(&alice.caller, MemoryId::named(&archived), &at_any).await.unwrap();
     assert_eq!(alice.remember(TEA).await, (second.clone(), false));
     assert_eq!(alice.listed("user").await.len(), 2);
     alice.archive(&second).await;
     assert_eq!(alice.remember(TEA).await, (archived.clone(), false), "the other one says it still");
 
     // Words that a change takes away are free, and those that it brings are said.
-    let change = json!({"content": "Alice prefers coffee"});
-    memories.update(&alice.caller, &archived, &[], None, &change).await.unwrap();
+    let saying = |text: &str| Change { content: Some(text.to_owned()), ..Change::default() };
+    let id = MemoryId::named(&archived);
+    memories.update(&alice.caller, id, &any, saying("Alice prefers coffee")).await.unwrap();
     assert_eq!(alice.remember("alice prefers coffee").await, (archived.clone(), false));
     let (fresh, created) = alice.remember(TEA).await;
     assert!(created);
-    let back = json!({"content": TEA});
-    memories.update(&alice.caller, &archived, &[], None, &back).await.unwrap();
+    memories.update(&alice.caller, id, &any, saying(TEA)).await.unwrap();
     assert_eq!(alice.remember(TEA).await, (fresh.clone(), false));
     assert_eq!(alice.forget_words(TEA).await, BTreeSet::from([fresh, archived]));
     assert!(alice.remember(TEA).await.1);
@@ -192,17 +199,23 @@ async fn every_way_an_entry_comes_about_makes_its_words_known() {
     assert_eq!(alice.remember(TEA).await, (twins[0].clone(), false));
 
     // Consolidation puts one of them away.
-    let body = json!({"layer": "user", "identifiers": {"userId": "alice"}});
-    let merged = memories.consolidate(&alice.caller, &body).await.unwrap();
-    assert_eq!(merged["merged"], 1, "{merged}");
+    let identifiers = alice.request(TEA, json!({})).identifiers;
+    let request = ConsolidateRequest {
+        layer: Layer::User,
+        identifiers: identifiers.clone(),
+        similarity_threshold: None,
+        dry_run: false,
+    };
+    let merged = memories.consolidate(&alice.caller, request).await.unwrap().groups;
+    assert_eq!(merged.iter().map(|(_, absorbed)| absorbed.len()).collect::<Vec<_>>(), [1]);
     let (left, created) = alice.remember(TEA).await;
     assert!(!created && twins.contains(&left));
     assert_eq!(alice.forget_words(TEA).await, BTreeSet::from([left]), "what is put away is not forgotten");
 
     // A copy in another layer.
     let (source, _) = alice.remember_as("Promoted once", json!({"layer": "session"})).await;
-    let to = json!({"targetLayer": "user", "identifiers": {"userId": "alice"}});
-    let copy = memories.promote(&alice.caller, &source, None, &to).await.unwrap();
+    let to = Promote { target_layer: Layer::User, identifiers, precondition: Precondition::default() };
+    let copy = memories.promote(&alice.caller, MemoryId::named(&source), &to).await.unwrap();
     let kind = json!({"kind": copy.memory.kind.as_str()});
     assert_eq!(alice.remember_as("promoted once", kind).await, (copy.memory.id.to_string(), false));
 

@@ -5,7 +5,9 @@
 mod world;
 
 use memtrove_core::conversations::Channel;
-use memtrove_core::memories::{Embedding, MemoryCaller, NewMemory, Search, State};
+use memtrove_core::memories::{
+    AddMemory, Assertion, Change, Embedding, MemoryCaller, MemoryId, SearchMemories, State,
+};
 use memtrove_core::{Code, Error, Json};
 use memtrove_recall::embed::{EmbeddingConfig, OpenAiConfig, Provider, RetryConfig};
 use memtrove_service::conversations::AppendRequest;
@@ -59,25 +61,25 @@ fn alice(services: &Services) -> MemoryCaller {
 }
 
 /// Alice remembers a text, with a vector or without; the memory's id.
-async fn remember(services: &Services, content: &str, embed: bool) -> String {
+async fn remember(services: &Services, content: &str, embed: bool) -> MemoryId {
     let body = json!({"content": content, "layer": "user", "identifiers": {"userId": "alice"}});
     let caller = alice(services);
-    let new = NewMemory::read(&body, services.memories.rules(), &caller).unwrap();
-    services.memories.create(&caller, new, embed).await.unwrap().id.to_string()
+    let add = AddMemory::read(&body, services.memories.rules()).unwrap();
+    services.memories.create(&caller, add, embed).await.unwrap().id
 }
 
-async fn state(services: &Services, id: &str) -> State {
-    services.memories.get(&alice(services), id, &[]).await.unwrap().state
+async fn state(services: &Services, id: MemoryId) -> State {
+    services.memories.get(&alice(services), id, &Assertion::default()).await.unwrap().state
 }
 
 /// What Alice finds, best first.
-async fn found(services: &Services, query: &str) -> Vec<String> {
+async fn found(services: &Services, query: &str) -> Vec<MemoryId> {
     let body =
         json!({"query": query, "mode": "semantic", "threshold": 0.5, "identifiers": {"userId": "alice"}});
     let caller = alice(services);
-    let search = Search::read(&body, services.memories.rules(), &caller).unwrap();
+    let search = SearchMemories::read(&body, services.memories.rules()).unwrap();
     let answer = services.memories.search(&caller, search).await.unwrap();
-    answer.hits.into_iter().map(|hit| hit.memory.id.to_string()).collect()
+    answer.hits.into_iter().map(|hit| hit.memory.id).collect()
 }
 
 async fn say(services: &Services, text: &str) {
@@ -106,8 +108,8 @@ async fn a_start_with_another_model_is_enough_and_the_old_vectors_serve_until_th
     let embedder = Embedder::start();
     let services = world.restarted(words(&embedder)).await;
     let by_meaning = "When does the puppy go to the vet?";
-    assert_eq!(found(&services, by_meaning).await, [vet.as_str()], "by the vector of before");
-    assert_eq!(state(&services, &vet).await, State::Active);
+    assert_eq!(found(&services, by_meaning).await, [vet], "by the vector of before");
+    assert_eq!(state(&services, vet).await, State::Active);
     services.run_due_tasks().await.unwrap();
 
     assert_eq!(world.models().await, counts([(WORDS, 1)]));
@@ -125,7 +127,7 @@ async fn what_was_written_without_a_provider_gets_its_vectors_and_what_should_ha
     let world = World::new(settings(Provider::None)).await;
     let written = remember(&world.services, "written while nobody made vectors", true).await;
     world.services.run_due_tasks().await.unwrap();
-    assert_eq!(state(&world.services, &written).await, State::Created);
+    assert_eq!(state(&world.services, written).await, State::Created);
 
     let services = world.restarted(Provider::Static).await;
     let without = remember(&services, "wanted without a vector", false).await;
@@ -134,8 +136,8 @@ async fn what_was_written_without_a_provider_gets_its_vectors_and_what_should_ha
     again.run_due_tasks().await.unwrap();
 
     assert_eq!(world.models().await, counts([(WORDS, 1), ("none", 1)]));
-    assert_eq!(state(&again, &written).await, State::Active);
-    assert_eq!(state(&again, &without).await, State::Created);
+    assert_eq!(state(&again, written).await, State::Active);
+    assert_eq!(state(&again, without).await, State::Created);
 }
 
 /// A store with forty memories and three texts of a conversation, all with vectors of the bundled model.
@@ -226,8 +228,9 @@ async fn a_memory_that_changed_while_its_vector_was_made_gets_another() {
     let world = World::new(settings(Provider::None)).await;
     let id = remember(&world.services, "before", true).await;
     let read = world.store.read(AllTenants, "test", |tx| upgrades::next(tx, 1)).await.unwrap();
-    let change = json!({"content": "after"});
-    world.services.memories.update(&alice(&world.services), &id, &[], None, &change).await.unwrap();
+    let change = Change { content: Some("after".to_owned()), ..Change::default() };
+    let (memories, any) = (&world.services.memories, Assertion::default());
+    memories.update(&alice(&world.services), id, &any, change).await.unwrap();
 
     let late = Embedding { model: STATIC.into(), vector: vec![1.0; 256] };
     let put = move |tx: &mut dyn Tx| {

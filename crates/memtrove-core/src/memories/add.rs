@@ -1,10 +1,10 @@
 //! What a new entry must be to be stored.
 
 use super::limits::MAX_TTL_SECONDS;
-use super::members::{Members, kind};
+use super::members::{Members, NUL, one_kind};
 use super::{
-    AccessPolicy, Author, Code, Fact, Identifiers, Kind, Layer, Lineage, Memory, MemoryCaller, MemoryId,
-    Rules, ScopeKey, State, metadata,
+    AccessPolicy, Author, Code, Fact, GivenMetadata, Identifiers, Kind, Layer, Lineage, Memory, MemoryCaller,
+    MemoryId, Rules, ScopeKey, State, metadata,
 };
 use crate::{Error, Result, Timestamp};
 use serde_json::{Map, Value};
@@ -35,40 +35,6 @@ pub struct NewMemory {
 }
 
 impl NewMemory {
-    /// Reads the body of an add, in the contract's order: types and ranges, layer, kind, identifiers, rights, lengths.
-    pub fn read(body: &Value, rules: &Rules, caller: &MemoryCaller) -> Result<Self> {
-        let members = Members::body(body)?;
-        if members.get("embedding").is_some() {
-            return Err(members.refuse("embedding", "is made by the server and cannot be given"));
-        }
-        let content = members.spoken("content")?;
-        let identifiers = Identifiers::read(members.get("identifiers"))?;
-        let change = metadata::read(members)?;
-        let ttl = members.integer("ttlSeconds", 1..=MAX_TTL_SECONDS)?;
-        let occurred_at = members.instant("occurredAt")?;
-        let policy = AccessPolicy::read(members)?;
-        let fact = members.object("fact", "fact.")?.map(Fact::read).transpose()?;
-        let content = content.map(str::to_owned).or_else(|| fact.as_ref().map(Fact::render));
-        let content = members.required("content", Ok(content))?;
-
-        let layer = rules.layer(members.get("layer"))?;
-        let kind = kind(members.get("kind"), layer)?;
-        if occurred_at.is_some() && kind != Kind::Episodic {
-            return Err(members.refuse("occurredAt", "belongs to entries of kind episodic only"));
-        }
-        match (&fact, kind == Kind::Procedural) {
-            (None, true) => return Err(members.refuse("fact", "is required of entries of kind procedural")),
-            (Some(_), false) => {
-                return Err(members.refuse("fact", "belongs to entries of kind procedural only"));
-            }
-            _ => {}
-        }
-
-        let draft =
-            MemoryDraft { identifiers, kind, ttl, occurred_at, policy, fact, content, metadata: change };
-        draft.settle(layer, rules, caller)
-    }
-
     /// The entry, made now; without its embedding.
     pub fn into_memory(self, id: MemoryId, now: Timestamp) -> Memory {
         let episodic = self.kind == Kind::Episodic;
@@ -98,37 +64,137 @@ impl NewMemory {
     }
 }
 
-/// A body of the right types, before its scope is known.
-pub(super) struct MemoryDraft {
+/// An entry to be added, as somebody asks for it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AddMemory {
+    /// Where it goes.
+    pub layer: Layer,
+    /// How it is kept; the layer's own kind unless said.
+    pub kind: Option<Kind>,
+    /// What the scope is named by, and maybe more.
     pub identifiers: Identifiers,
-    pub kind: Kind,
-    pub ttl: Option<i64>,
-    pub occurred_at: Option<Timestamp>,
-    pub policy: Option<AccessPolicy>,
-    pub fact: Option<Fact>,
+    /// What it says.
     pub content: String,
-    pub metadata: Map<String, Value>,
+    /// What is known about it.
+    pub metadata: GivenMetadata,
+    /// How long it lives, if not as long as its kind does.
+    pub ttl_seconds: Option<i64>,
+    /// Episodic only: when it happened.
+    pub occurred_at: Option<Timestamp>,
+    /// Who of those who have the scope may see it; the layer's default unless said.
+    pub policy: Option<AccessPolicy>,
+    /// Procedural only: what it states.
+    pub fact: Option<Fact>,
 }
 
-impl MemoryDraft {
-    /// The second half of the checks: identifiers, rights, lengths.
-    pub(super) fn settle(self, layer: Layer, rules: &Rules, caller: &MemoryCaller) -> Result<NewMemory> {
-        let scope = caller.writable_scope(&self.identifiers, layer)?;
+impl AddMemory {
+    /// A text in a scope, with the defaults of its layer.
+    pub fn new(layer: Layer, identifiers: Identifiers, content: String) -> Self {
+        Self {
+            layer,
+            kind: None,
+            identifiers,
+            content,
+            metadata: GivenMetadata::default(),
+            ttl_seconds: None,
+            occurred_at: None,
+            policy: None,
+            fact: None,
+        }
+    }
+
+    /// Reads the body of an add: types and ranges, layer, kind.
+    pub fn read(body: &Value, rules: &Rules) -> Result<Self> {
+        let members = Members::body(body)?;
+        if members.get("embedding").is_some() {
+            return Err(members.refuse("embedding", "is made by the server and cannot be given"));
+        }
+        let content = members.spoken("content")?;
+        let identifiers = Identifiers::read(members.get("identifiers"))?;
+        let metadata = GivenMetadata::read(members)?;
+        let ttl_seconds = members.integer("ttlSeconds", 1..=MAX_TTL_SECONDS)?;
+        let occurred_at = members.instant("occurredAt")?;
+        let policy = AccessPolicy::read(members)?;
+        let fact = members.object("fact", "fact.")?.map(Fact::read).transpose()?;
+        let content = content.map(str::to_owned).or_else(|| fact.as_ref().map(Fact::render));
+        let content = members.required("content", Ok(content))?;
+        let layer = rules.layer(members.get("layer"))?;
+        let kind = members.get("kind").map(one_kind).transpose()?;
+        Ok(Self { layer, kind, identifiers, content, metadata, ttl_seconds, occurred_at, policy, fact })
+    }
+
+    /// The entry that may be stored, in the contract's order: types and ranges, layer, kind, identifiers, rights, lengths.
+    pub fn check(self, rules: &Rules, caller: &MemoryCaller) -> Result<NewMemory> {
+        check_text("content", &self.content)?;
+        check_ttl(self.ttl_seconds)?;
+        self.fact.as_ref().map_or(Ok(()), |fact| fact.check("fact."))?;
+
+        rules.check_layer(self.layer)?;
+        let kind = self.kind.unwrap_or(Kind::default_in(self.layer));
+        kind.check_layer(self.layer)?;
+        if self.occurred_at.is_some() && kind != Kind::Episodic {
+            return Err(Error::field("occurredAt", "belongs to entries of kind episodic only"));
+        }
+        match (&self.fact, kind == Kind::Procedural) {
+            (None, true) => return Err(Error::field("fact", "is required of entries of kind procedural")),
+            (Some(_), false) => {
+                return Err(Error::field("fact", "belongs to entries of kind procedural only"));
+            }
+            _ => {}
+        }
+
+        let scope = caller.writable_scope(&self.identifiers, self.layer)?;
         check_content(&self.content, rules)?;
-        let metadata = metadata::merge(&Map::new(), &self.metadata);
+        let metadata = self.metadata.merged_into(&Map::new());
         metadata::check_size(&metadata, rules.limits.metadata_bytes)?;
         Ok(NewMemory {
             scope,
             author: caller.author(&self.identifiers),
             identifiers: self.identifiers,
-            kind: self.kind,
+            kind,
             content: self.content,
             metadata,
-            ttl_seconds: self.ttl.or(rules.default_ttl(self.kind)),
+            ttl_seconds: self.ttl_seconds.or(rules.default_ttl(kind)),
             occurred_at: self.occurred_at,
-            policy: self.policy.unwrap_or(AccessPolicy::default_in(layer)),
+            policy: self.policy.unwrap_or(AccessPolicy::default_in(self.layer)),
             fact: self.fact,
         })
+    }
+}
+
+/// Refuses a text that says nothing, or holds what some stores cannot.
+pub(super) fn check_text(field: &str, text: &str) -> Result<()> {
+    if text.contains('\0') {
+        return Err(Error::field(field, NUL));
+    }
+    if text.trim().is_empty() { Err(Error::field(field, "must not be blank")) } else { Ok(()) }
+}
+
+/// Refuses a time to live that is none, or too long.
+pub(super) fn check_ttl(seconds: Option<i64>) -> Result<()> {
+    match seconds {
+        Some(seconds) if !(1..=MAX_TTL_SECONDS).contains(&seconds) => {
+            Err(Error::field("ttlSeconds", format!("must be from 1 to {MAX_TTL_SECONDS}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// How many of something are wanted: 1 to `max`.
+pub(super) fn check_limit(limit: Option<usize>, default: usize, max: usize) -> Result<usize> {
+    match limit {
+        Some(limit) if !(1..=max).contains(&limit) => {
+            Err(Error::field("limit", format!("must be from 1 to {max}")))
+        }
+        limit => Ok(limit.unwrap_or(default)),
+    }
+}
+
+/// A part of the whole.
+pub(super) fn check_share(field: &str, share: Option<f64>) -> Result<Option<f64>> {
+    match share {
+        Some(share) if !(0.0..=1.0).contains(&share) => Err(Error::field(field, "must be from 0 to 1")),
+        share => Ok(share),
     }
 }
 

@@ -2,7 +2,7 @@
 //! somebody else's entry.
 
 use super::params::Params;
-use super::{Code, Identifiers, Layer, Memory, MemoryCaller, members};
+use super::{Code, Identifiers, Layer, Memory, members};
 use crate::{Error, Result};
 
 /// The scope that a request by id means.
@@ -16,7 +16,7 @@ pub struct Assertion {
 
 impl Assertion {
     /// Reads the query parameters of a request by id.
-    pub fn read(params: &[(String, String)], caller: &MemoryCaller) -> Result<Self> {
+    pub fn read(params: &[(String, String)]) -> Result<Self> {
         let params = Params::new(params)?;
         let identifiers = params.identifiers()?;
         let layer = params.one("layer")?.map(|word| {
@@ -25,9 +25,7 @@ impl Assertion {
                     .with("layer", members::echo(&word.into()))
             })
         });
-        let layer = layer.transpose()?;
-        caller.check_company(&identifiers)?;
-        Ok(Self { layer, identifiers })
+        Ok(Self { layer: layer.transpose()?, identifiers })
     }
 
     /// Whether an entry is in that scope. Identifiers that its layer does not need do not matter, as everywhere.

@@ -1,7 +1,7 @@
 //! Many entries in one request.
 
 use super::members::Members;
-use super::{Code, Rules};
+use super::{AddMemory, Code, Rules};
 use crate::{Error, Result};
 use serde_json::Value;
 use std::collections::HashSet;
@@ -9,26 +9,29 @@ use std::collections::HashSet;
 /// Entries to add together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BulkAdd {
-    /// The bodies of the adds, each to be read by itself.
-    pub items: Vec<Value>,
+    /// The adds; one that cannot even be read is refused by itself.
+    pub items: Vec<Result<AddMemory>>,
     /// Whether all or none are stored.
     pub atomic: bool,
 }
 
 impl BulkAdd {
     /// Reads the body of a bulk add.
-    pub fn read(mut body: Value, rules: &Rules) -> Result<Self> {
-        let Some(members) = body.as_object_mut() else {
+    pub fn read(body: &Value, rules: &Rules) -> Result<Self> {
+        let Some(members) = body.as_object() else {
             return Err(Error::new(Code::InvalidRequest, "the body must be a JSON object"));
         };
         let atomic = Members::within(members, "").flag("atomic")?;
-        match members.get_mut("memories").map(Value::take) {
-            Some(Value::Array(items)) if !items.is_empty() => {
-                check_count(items.len(), rules.limits.bulk_add)?;
-                Ok(Self { items, atomic })
-            }
-            _ => Err(Error::field("memories", "must be a list of at least one memory")),
+        let items = members.get("memories").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        Ok(Self { items: items.iter().map(|item| AddMemory::read(item, rules)).collect(), atomic })
+    }
+
+    /// Refuses none, and too many.
+    pub fn check(&self, rules: &Rules) -> Result<()> {
+        if self.items.is_empty() {
+            return Err(Error::field("memories", "must be a list of at least one memory"));
         }
+        check_count(self.items.len(), rules.limits.bulk_add)
     }
 }
 
@@ -41,15 +44,19 @@ pub struct BulkDelete {
 
 impl BulkDelete {
     /// Reads the body of a bulk delete.
-    pub fn read(body: &Value, rules: &Rules) -> Result<Self> {
-        let members = Members::body(body)?;
-        let ids = members.texts("ids")?.unwrap_or_default();
-        if ids.is_empty() {
-            return Err(members.refuse("ids", "must be a list of at least one id"));
+    pub fn read(body: &Value) -> Result<Self> {
+        let ids = Members::body(body)?.texts("ids")?.unwrap_or_default();
+        Ok(Self { ids: ids.into_iter().map(str::to_owned).collect() })
+    }
+
+    /// The ids, each once; none, and too many, are refused.
+    pub fn check(self, rules: &Rules) -> Result<Vec<String>> {
+        if self.ids.is_empty() {
+            return Err(Error::field("ids", "must be a list of at least one id"));
         }
-        check_count(ids.len(), rules.limits.bulk_delete)?;
+        check_count(self.ids.len(), rules.limits.bulk_delete)?;
         let mut seen = HashSet::new();
-        Ok(Self { ids: ids.into_iter().filter(|id| seen.insert(*id)).map(str::to_owned).collect() })
+        Ok(self.ids.into_iter().filter(|id| seen.insert(id.clone())).collect())
     }
 }
 

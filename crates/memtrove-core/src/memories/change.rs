@@ -1,11 +1,11 @@
 //! What a change asks of an entry, and the entry it makes of it.
 
-use super::add::{check_content, expiry};
+use super::add::{check_content, check_text, check_ttl, expiry};
 use super::limits::MAX_TTL_SECONDS;
 use super::members::Members;
-use super::{AccessPolicy, Code, Kind, Memory, Precondition, Rules, State, metadata};
+use super::{AccessPolicy, Code, GivenMetadata, Kind, Memory, Precondition, Rules, State, metadata};
 use crate::{Error, Result, Timestamp};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// What never changes, or changes in other ways.
 const FIXED: [&str; 6] = ["layer", "kind", "identifiers", "id", "createdAt", "embedding"];
@@ -16,7 +16,7 @@ pub struct Change {
     /// The new text.
     pub content: Option<String>,
     /// Keys to replace, or with `null` to remove.
-    pub metadata: Option<Map<String, Value>>,
+    pub metadata: Option<GivenMetadata>,
     /// The new time to live; `Some(None)` removes it.
     pub ttl: Option<Option<i64>>,
     /// The new policy.
@@ -40,19 +40,29 @@ impl Change {
         let members = Members::body(body)?;
         refuse_fixed(members)?;
         let content = members.spoken("content")?;
-        let metadata = members.get("metadata").map(|_| metadata::read(members)).transpose()?;
+        let metadata = members.get("metadata").map(|_| GivenMetadata::read(members)).transpose()?;
         let ttl = match members.raw("ttlSeconds") {
             None => None,
             Some(_) => Some(members.integer("ttlSeconds", 1..=MAX_TTL_SECONDS)?),
         };
         let policy = AccessPolicy::read(members)?;
         let precondition = precondition(members, if_match)?;
+        let change = Self { content: content.map(str::to_owned), metadata, ttl, policy, precondition };
+        change.check(rules)?;
+        Ok(change)
+    }
+
+    /// Refuses what can be done to no entry.
+    pub fn check(&self, rules: &Rules) -> Result<()> {
+        let Self { content, metadata, ttl, policy, .. } = self;
         if content.is_none() && metadata.is_none() && ttl.is_none() && policy.is_none() {
             let message = "a change needs at least one of content, metadata, ttlSeconds, accessPolicy";
             return Err(Error::new(Code::InvalidRequest, message));
         }
-        content.map_or(Ok(()), |content| check_content(content, rules))?;
-        Ok(Self { content: content.map(str::to_owned), metadata, ttl, policy, precondition })
+        check_ttl(ttl.flatten())?;
+        let Some(content) = content else { return Ok(()) };
+        check_text("content", content)?;
+        check_content(content, rules)
     }
 
     /// The next version of an entry.
@@ -66,7 +76,7 @@ impl Change {
         check_changeable(memory, &self.precondition)?;
         let mut next = memory.clone();
         if let Some(change) = &self.metadata {
-            next.metadata = metadata::merge(&memory.metadata, change);
+            next.metadata = change.merged_into(&memory.metadata);
             metadata::check_size(&next.metadata, rules.limits.metadata_bytes)?;
         }
         if let Some(policy) = &self.policy {

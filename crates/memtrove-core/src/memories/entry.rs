@@ -1,7 +1,7 @@
 //! An entry, as every part of the product knows it.
 
 use super::{AccessPolicy, Author, Kind, ScopeKey};
-use crate::Timestamp;
+use crate::{Timestamp, parse_uuid};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -24,6 +24,11 @@ impl MemoryId {
             bytes[HINT_BYTE] = WORKING_HINT;
         }
         Self(Uuid::from_bytes(bytes))
+    }
+
+    /// The id that a text names. What is no id names nothing, as an id does that no entry has.
+    pub fn named(text: &str) -> Self {
+        Self(parse_uuid(text).unwrap_or(Uuid::nil()))
     }
 
     /// Whether an entry was probably made as a working memory. A hint, not a fact: an entry keeps its id when it moves to

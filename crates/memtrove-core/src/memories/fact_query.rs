@@ -1,5 +1,6 @@
 //! What a query of facts asks for, by a body or by query parameters.
 
+use super::add::{check_limit, check_share};
 use super::members::{Members, SUPERSESSION};
 use super::params::Params;
 use super::{
@@ -10,15 +11,26 @@ use crate::Result;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
-/// A page of the facts of some scopes.
-#[derive(Debug, Clone, PartialEq)]
-pub struct FactQuery {
-    /// Whose, strongest first.
-    pub scopes: Vec<ScopeKey>,
-    /// All identifiers of the request.
+/// A page of facts, as somebody asks for it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct QueryFacts {
+    /// Where; every layer that the identifiers open unless said.
+    pub layers: Option<Vec<Layer>>,
+    /// What the scopes are named by, and maybe more.
     pub identifiers: Identifiers,
-    /// For whom.
-    pub viewer: Viewer,
+    /// See [`FactPattern`].
+    pub pattern: FactPattern,
+    /// Whether only the strongest of those with one subject and predicate is wanted.
+    pub resolve: bool,
+    /// How many at most, if not as many as configured.
+    pub limit: Option<usize>,
+    /// Where the page before this one ended.
+    pub cursor: Option<String>,
+}
+
+/// Which facts are wanted.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FactPattern {
     /// With exactly this type.
     pub fact_type: Option<String>,
     /// With exactly this subject.
@@ -31,6 +43,19 @@ pub struct FactQuery {
     pub min_confidence: Option<f64>,
     /// See [`Filter`].
     pub filter: Filter,
+}
+
+/// A page of facts that may be read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FactQuery {
+    /// Whose, strongest first.
+    pub scopes: Vec<ScopeKey>,
+    /// All identifiers of the request.
+    pub identifiers: Identifiers,
+    /// For whom.
+    pub viewer: Viewer,
+    /// See [`FactPattern`].
+    pub pattern: FactPattern,
     /// Whether only the strongest of those with one subject and predicate is wanted.
     pub resolve: bool,
     /// How many at most.
@@ -39,34 +64,70 @@ pub struct FactQuery {
     pub cursor: Option<String>,
 }
 
-impl FactQuery {
+impl QueryFacts {
     /// Reads the body of a query.
-    pub fn read(body: &Value, rules: &Rules, caller: &MemoryCaller) -> Result<Self> {
+    pub fn read(body: &Value, rules: &Rules) -> Result<Self> {
         let members = Members::body(body)?;
         members.refuse_unsupported(&SUPERSESSION)?;
         let identifiers = Identifiers::read(members.get("identifiers"))?;
         let filter = Filter::read(members.object("filter", "filter.")?)?;
         let named = members.items("layers")?;
-        let draft = FactQueryDraft::read(members, identifiers, filter, rules)?;
-        let layers = match named {
-            Some(named) => rules.layers(named)?,
-            None => rules.accessible(&draft.identifiers)?,
-        };
-        draft.settle(&layers, caller)
+        let query = Self::of(members, identifiers, filter, rules)?;
+        Ok(Self { layers: named.map(|named| rules.layers(named)).transpose()?, ..query })
     }
 
     /// Reads the query parameters of a query, which is about one layer.
-    pub fn from_params(params: &[(String, String)], rules: &Rules, caller: &MemoryCaller) -> Result<Self> {
+    pub fn from_params(params: &[(String, String)], rules: &Rules) -> Result<Self> {
         let params = Params::new(params)?;
         params.refuse_unsupported(&SUPERSESSION)?;
         let texts = ["layer", "factType", "subject", "predicate", "object", "cursor"];
         let members = params.members(&texts, &["minConfidence", "resolve", "limit"])?;
         let members = Members::within(&members, "");
         let filter = Filter::read(Some(Members::within(&params.filter()?, "")))?;
-        let draft = FactQueryDraft::read(members, params.identifiers()?, filter, rules)?;
-        draft.settle(&[rules.layer(members.get("layer"))?], caller)
+        let query = Self::of(members, params.identifiers()?, filter, rules)?;
+        Ok(Self { layers: Some(vec![rules.layer(members.get("layer"))?]), ..query })
     }
 
+    /// Types and ranges.
+    fn of(members: Members<'_>, identifiers: Identifiers, filter: Filter, rules: &Rules) -> Result<Self> {
+        let text = |name| Ok::<_, crate::Error>(members.text(name)?.map(str::to_owned));
+        let pattern = FactPattern {
+            fact_type: text("factType")?,
+            subject: text("subject")?,
+            predicate: text("predicate")?,
+            object: text("object")?,
+            min_confidence: members.number("minConfidence", 0.0..=1.0)?,
+            filter,
+        };
+        Ok(Self {
+            layers: None,
+            identifiers,
+            pattern,
+            resolve: members.flag("resolve")?,
+            limit: members.at_most("limit", rules.limits.fact_limit)?,
+            cursor: text("cursor")?,
+        })
+    }
+
+    /// The page that may be read, in the contract's order: types and ranges, layers, identifiers, rights.
+    pub fn check(self, rules: &Rules, caller: &MemoryCaller) -> Result<FactQuery> {
+        check_share("minConfidence", self.pattern.min_confidence)?;
+        let limit = check_limit(self.limit, rules.fact_limit, rules.limits.fact_limit)?;
+        let layers = rules.wanted_layers(self.layers, &self.identifiers)?;
+        let scopes = caller.scopes(&self.identifiers, &layers)?;
+        Ok(FactQuery {
+            scopes,
+            viewer: caller.viewer(&self.identifiers),
+            identifiers: self.identifiers,
+            pattern: self.pattern,
+            resolve: self.resolve,
+            limit,
+            cursor: self.cursor,
+        })
+    }
+}
+
+impl FactQuery {
     /// Whether a fact passes: everything but who looks, and what [`FactQuery::resolve`] leaves.
     pub fn admits(&self, memory: &Memory) -> bool {
         let Some(fact) = memory.fact.as_ref().filter(|_| memory.kind == Kind::Procedural) else {
@@ -74,12 +135,13 @@ impl FactQuery {
         };
         let is =
             |wanted: &Option<String>, stated: &String| wanted.as_ref().is_none_or(|wanted| wanted == stated);
-        is(&self.fact_type, &fact.fact_type)
-            && is(&self.subject, &fact.subject)
-            && is(&self.predicate, &fact.predicate)
-            && is(&self.object, &fact.object)
-            && self.min_confidence.is_none_or(|least| fact.confidence >= least)
-            && self.filter.matches(memory)
+        let pattern = &self.pattern;
+        is(&pattern.fact_type, &fact.fact_type)
+            && is(&pattern.subject, &fact.subject)
+            && is(&pattern.predicate, &fact.predicate)
+            && is(&pattern.object, &fact.object)
+            && pattern.min_confidence.is_none_or(|least| fact.confidence >= least)
+            && pattern.filter.matches(memory)
     }
 
     /// Brings facts that pass into their order and, if the query says so, leaves the strongest of each subject and
@@ -97,54 +159,10 @@ impl FactQuery {
 
     /// What ties a cursor to this query: everything but the limit.
     pub fn fingerprint(&self) -> Fingerprint {
-        let fields = [&self.fact_type, &self.subject, &self.predicate, &self.object];
-        let rest = json!(["facts", fields, self.min_confidence, self.filter.fingerprint(), self.resolve]);
+        let FactPattern { fact_type, subject, predicate, object, min_confidence, filter } = &self.pattern;
+        let fields = [fact_type, subject, predicate, object];
+        let rest = json!(["facts", fields, min_confidence, filter.fingerprint(), self.resolve]);
         Fingerprint::of(&self.scopes, &self.identifiers, &rest)
-    }
-}
-
-/// A query of the right types, before its layers are known.
-struct FactQueryDraft {
-    identifiers: Identifiers,
-    filter: Filter,
-    fields: [Option<String>; 4],
-    min_confidence: Option<f64>,
-    resolve: bool,
-    limit: usize,
-    cursor: Option<String>,
-}
-
-impl FactQueryDraft {
-    fn read(members: Members<'_>, identifiers: Identifiers, filter: Filter, rules: &Rules) -> Result<Self> {
-        let text = |name| Ok::<_, crate::Error>(members.text(name)?.map(str::to_owned));
-        Ok(Self {
-            identifiers,
-            filter,
-            fields: [text("factType")?, text("subject")?, text("predicate")?, text("object")?],
-            min_confidence: members.number("minConfidence", 0.0..=1.0)?,
-            resolve: members.flag("resolve")?,
-            limit: members.limit("limit", rules.fact_limit, rules.limits.fact_limit)?,
-            cursor: text("cursor")?,
-        })
-    }
-
-    fn settle(self, layers: &[Layer], caller: &MemoryCaller) -> Result<FactQuery> {
-        let scopes = caller.scopes(&self.identifiers, layers)?;
-        let [fact_type, subject, predicate, object] = self.fields;
-        Ok(FactQuery {
-            scopes,
-            viewer: caller.viewer(&self.identifiers),
-            identifiers: self.identifiers,
-            fact_type,
-            subject,
-            predicate,
-            object,
-            min_confidence: self.min_confidence,
-            filter: self.filter,
-            resolve: self.resolve,
-            limit: self.limit,
-            cursor: self.cursor,
-        })
     }
 }
 

@@ -1,15 +1,15 @@
 //! Facts: procedural memories with a subject, a predicate and an object.
 
-use super::add::{MemoryDraft, check_content};
+use super::add::{check_content, check_text};
 use super::change::{Applied, check_changeable, precondition, refuse_fixed};
 use super::limits::{MAX_FACT_FIELD_CHARS, MAX_TTL_SECONDS};
 use super::members::Members;
 use super::{
-    AccessPolicy, Code, Fact, Identifiers, Kind, Memory, MemoryCaller, NewMemory, Precondition, Rules,
-    metadata,
+    AccessPolicy, AddMemory, Code, Fact, GivenMetadata, Identifiers, Kind, Layer, Memory, MemoryCaller,
+    NewMemory, Precondition, Rules, metadata,
 };
 use crate::{Error, Result, Timestamp};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 /// What a fact is unique by in its scope: the digest of everything it states but its confidence.
@@ -29,6 +29,24 @@ impl Fact {
         })
     }
 
+    /// Refuses parts that are blank or endless; `within` is where they stand in the request.
+    pub fn check(&self, within: &str) -> Result<()> {
+        let Self { fact_type, subject, predicate, object, confidence } = self;
+        let parts =
+            [("factType", fact_type), ("subject", subject), ("predicate", predicate), ("object", object)];
+        for (name, part) in parts {
+            check_text(&format!("{within}{name}"), part)?;
+            if part.chars().count() > MAX_FACT_FIELD_CHARS {
+                let problem = format!("must have 1 to {MAX_FACT_FIELD_CHARS} characters");
+                return Err(Error::field(format!("{within}{name}"), problem));
+            }
+        }
+        if (0.0..=1.0).contains(confidence) {
+            return Ok(());
+        }
+        Err(Error::field(format!("{within}confidence"), "must be from 0 to 1"))
+    }
+
     /// What it says, as a sentence.
     pub fn render(&self) -> String {
         format!("{} {} {}", self.subject, self.predicate.replace('_', " "), self.object)
@@ -45,7 +63,62 @@ impl Fact {
     }
 }
 
-/// A fact to be stored, or to replace the one that states the same.
+/// A fact to be stated, as somebody asks for it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AddFact {
+    /// Where it goes.
+    pub layer: Layer,
+    /// What the scope is named by, and maybe more.
+    pub identifiers: Identifiers,
+    /// What it states.
+    pub fact: Fact,
+    /// What it says; what it states unless said.
+    pub content: Option<String>,
+    /// What is known about it.
+    pub metadata: GivenMetadata,
+    /// How long it lives.
+    pub ttl_seconds: Option<i64>,
+    /// Who of those who have the scope may see it; the layer's default unless said.
+    pub policy: Option<AccessPolicy>,
+}
+
+impl AddFact {
+    /// A fact in a scope, with the defaults of its layer.
+    pub fn new(layer: Layer, identifiers: Identifiers, fact: Fact) -> Self {
+        let metadata = GivenMetadata::default();
+        Self { layer, identifiers, fact, content: None, metadata, ttl_seconds: None, policy: None }
+    }
+
+    /// Reads the body of a new fact: types and ranges, layer.
+    pub fn read(body: &Value, rules: &Rules) -> Result<Self> {
+        let members = Members::body(body)?;
+        let fact = Fact::read(members)?;
+        let content = members.spoken("content")?.map(str::to_owned);
+        let identifiers = Identifiers::read(members.get("identifiers"))?;
+        let metadata = GivenMetadata::read(members)?;
+        let ttl_seconds = members.integer("ttlSeconds", 1..=MAX_TTL_SECONDS)?;
+        let policy = AccessPolicy::read(members)?;
+        let layer = rules.layer(members.get("layer"))?;
+        Ok(Self { layer, identifiers, fact, content, metadata, ttl_seconds, policy })
+    }
+
+    /// The fact that may be stored, in the order of [`AddMemory::check`].
+    pub fn check(self, rules: &Rules, caller: &MemoryCaller) -> Result<NewFact> {
+        let Self { layer, identifiers, fact, content, metadata, ttl_seconds: ttl, policy } = self;
+        fact.check("")?;
+        let add = AddMemory {
+            kind: Some(Kind::Procedural),
+            metadata: metadata.clone(),
+            ttl_seconds: ttl,
+            policy: policy.clone(),
+            fact: Some(fact.clone()),
+            ..AddMemory::new(layer, identifiers, content.unwrap_or_else(|| fact.render()))
+        };
+        Ok(NewFact { memory: add.check(rules, caller)?, fact, metadata, ttl, policy })
+    }
+}
+
+/// A fact that may be stored, or replace the one that states the same.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewFact {
     /// What is stored if there is none yet.
@@ -53,7 +126,7 @@ pub struct NewFact {
     /// What it states.
     pub fact: Fact,
     /// The metadata as given, to be merged into what there is.
-    metadata: Map<String, Value>,
+    metadata: GivenMetadata,
     /// Given, not assumed.
     ttl: Option<i64>,
     /// Given, not assumed.
@@ -61,35 +134,11 @@ pub struct NewFact {
 }
 
 impl NewFact {
-    /// Reads the body of a new fact, in the order of [`NewMemory::read`].
-    pub fn read(body: &Value, rules: &Rules, caller: &MemoryCaller) -> Result<Self> {
-        let members = Members::body(body)?;
-        let fact = Fact::read(members)?;
-        let content = members.spoken("content")?.map_or_else(|| fact.render(), str::to_owned);
-        let identifiers = Identifiers::read(members.get("identifiers"))?;
-        let metadata = metadata::read(members)?;
-        let ttl = members.integer("ttlSeconds", 1..=MAX_TTL_SECONDS)?;
-        let policy = AccessPolicy::read(members)?;
-
-        let layer = rules.layer(members.get("layer"))?;
-        let draft = MemoryDraft {
-            identifiers,
-            kind: Kind::Procedural,
-            ttl,
-            occurred_at: None,
-            policy: policy.clone(),
-            fact: Some(fact.clone()),
-            content,
-            metadata: metadata.clone(),
-        };
-        Ok(Self { memory: draft.settle(layer, rules, caller)?, fact, metadata, ttl, policy })
-    }
-
     /// A procedural entry that was read as one; `None` for any other.
     pub fn of_memory(memory: NewMemory) -> Option<Self> {
         let fact = memory.fact.clone()?;
-        let (metadata, ttl, policy) =
-            (memory.metadata.clone(), memory.ttl_seconds, Some(memory.policy.clone()));
+        let (ttl, policy) = (memory.ttl_seconds, Some(memory.policy.clone()));
+        let metadata = GivenMetadata(memory.metadata.clone());
         Some(Self { memory, fact, metadata, ttl, policy })
     }
 
@@ -97,7 +146,7 @@ impl NewFact {
     pub fn apply(&self, memory: &Memory, now: Timestamp, rules: &Rules) -> Result<Applied> {
         let mut next = memory.clone();
         next.fact = Some(self.fact.clone());
-        next.metadata = metadata::merge(&memory.metadata, &self.metadata);
+        next.metadata = self.metadata.merged_into(&memory.metadata);
         metadata::check_size(&next.metadata, rules.limits.metadata_bytes)?;
         if let Some(policy) = &self.policy {
             next.policy.clone_from(policy);
@@ -121,7 +170,7 @@ pub struct FactChange {
     /// The new confidence.
     pub confidence: Option<f64>,
     /// Keys to replace, or with `null` to remove.
-    pub metadata: Option<Map<String, Value>>,
+    pub metadata: Option<GivenMetadata>,
     /// The new text.
     pub content: Option<String>,
     /// The version it is for.
@@ -140,18 +189,25 @@ impl FactChange {
             predicate: field("predicate")?,
             object: field("object")?,
             confidence: members.number("confidence", 0.0..=1.0)?,
-            metadata: members.get("metadata").map(|_| metadata::read(members)).transpose()?,
+            metadata: members.get("metadata").map(|_| GivenMetadata::read(members)).transpose()?,
             content: members.spoken("content")?.map(str::to_owned),
             precondition: precondition(members, if_match)?,
         };
-        let nothing = Self { precondition: change.precondition.clone(), ..Self::default() };
-        if change == nothing {
+        change.check(rules)?;
+        Ok(change)
+    }
+
+    /// Refuses what can be done to no fact.
+    pub fn check(&self, rules: &Rules) -> Result<()> {
+        let nothing = Self { precondition: self.precondition.clone(), ..Self::default() };
+        if *self == nothing {
             let message = "a change needs at least one of factType, subject, predicate, object, confidence, \
                            metadata, content";
             return Err(Error::new(Code::InvalidRequest, message));
         }
-        change.content.as_deref().map_or(Ok(()), |content| check_content(content, rules))?;
-        Ok(change)
+        let Some(content) = &self.content else { return Ok(()) };
+        check_text("content", content)?;
+        check_content(content, rules)
     }
 
     /// The next version of a fact. Content that only said what the fact stated follows it; content of the caller's own
@@ -167,6 +223,7 @@ impl FactChange {
             object: changed(&self.object, &old.object),
             confidence: self.confidence.unwrap_or(old.confidence),
         };
+        fact.check("")?;
         let content = match &self.content {
             Some(content) => Some(content.clone()),
             None if memory.content == old.render() => Some(fact.render()),
@@ -175,7 +232,7 @@ impl FactChange {
         let mut next = memory.clone();
         next.fact = Some(fact);
         if let Some(change) = &self.metadata {
-            next.metadata = metadata::merge(&memory.metadata, change);
+            next.metadata = change.merged_into(&memory.metadata);
             metadata::check_size(&next.metadata, rules.limits.metadata_bytes)?;
         }
         Ok(next.advanced(content.as_deref(), now))

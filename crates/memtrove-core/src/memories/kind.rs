@@ -1,6 +1,8 @@
 //! How an entry is kept: seven kinds, their lifetimes and the layers they may stand in.
 
-use super::Layer;
+use super::{Code, Layer};
+use crate::{Error, Result};
+use serde_json::Value;
 
 /// The storage tier of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -73,6 +75,20 @@ impl Kind {
             Self::UserPersonal => &[Layer::User],
             Self::Episodic | Self::Semantic | Self::Procedural | Self::Archival => &Layer::ALL,
         }
+    }
+
+    /// Refuses a layer that it cannot stand in.
+    pub fn check_layer(self, layer: Layer) -> Result<()> {
+        if self.layers().contains(&layer) {
+            return Ok(());
+        }
+        let allowed: Value = self.layers().iter().map(|layer| layer.as_str()).collect();
+        let message =
+            format!("a memory of kind {} cannot stand in the {} layer", self.as_str(), layer.as_str());
+        Err(Error::new(Code::InvalidKind, message)
+            .with("layer", layer.as_str())
+            .with("kind", self.as_str())
+            .with("allowedLayers", allowed))
     }
 
     /// The kind of an entry that names none.

@@ -201,20 +201,28 @@ impl Rules {
             return Err(Error::new(Code::InvalidLayer, "a layer is required"));
         };
         let layer = given.as_str().and_then(Layer::parse);
-        layer.filter(|layer| self.enabled_layers.contains(layer)).ok_or_else(|| {
-            let names: Vec<&str> = self.enabled_layers.iter().map(|layer| layer.as_str()).collect();
-            let message = format!("the layer must be one of {}", names.join(", "));
-            Error::new(Code::InvalidLayer, message).with("layer", members::echo(given))
-        })
+        layer
+            .filter(|layer| self.enabled_layers.contains(layer))
+            .ok_or_else(|| self.no_such_layer(members::echo(given)))
+    }
+
+    /// Refuses a layer that is switched off.
+    pub fn check_layer(&self, layer: Layer) -> Result<()> {
+        if self.enabled_layers.contains(&layer) {
+            return Ok(());
+        }
+        Err(self.no_such_layer(layer.as_str().into()))
+    }
+
+    fn no_such_layer(&self, given: Value) -> Error {
+        let names: Vec<&str> = self.enabled_layers.iter().map(|layer| layer.as_str()).collect();
+        let message = format!("the layer must be one of {}", names.join(", "));
+        Error::new(Code::InvalidLayer, message).with("layer", given)
     }
 
     /// Reads layers: each once, strongest first.
     pub fn layers(&self, given: &[Value]) -> Result<Vec<Layer>> {
-        let mut layers: Vec<Layer> =
-            given.iter().map(|layer| self.layer(Some(layer))).collect::<Result<_>>()?;
-        layers.sort_unstable();
-        layers.dedup();
-        Ok(layers)
+        self.in_order(given.iter().map(|layer| self.layer(Some(layer))).collect::<Result<_>>()?)
     }
 }
 

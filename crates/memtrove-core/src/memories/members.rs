@@ -1,6 +1,6 @@
 //! Reading the bodies of this surface: strictly, and saying which member is not what it should be.
 
-use super::{Code, Kind, Layer};
+use super::{Code, Kind};
 use crate::files::body;
 use crate::{Error, Result, Timestamp};
 use serde_json::{Map, Value};
@@ -23,10 +23,8 @@ impl<'a> Members<'a> {
         let Value::Object(members) = body else {
             return Err(Error::new(Code::InvalidRequest, "the body must be a JSON object"));
         };
-        match flaw(body) {
-            Some(flaw) => Err(Error::field(flaw.field, flaw.problem)),
-            None => Ok(Self::within(members, "")),
-        }
+        refuse_flaws(members, "")?;
+        Ok(Self::within(members, ""))
     }
 
     /// The members of an object whose place in the request is `within`, such as `filter.`
@@ -96,9 +94,14 @@ impl<'a> Members<'a> {
     }
 
     /// How many of something are wanted: 1 to `max`.
-    pub fn limit(&self, name: &str, default: usize, max: usize) -> Result<usize> {
+    pub fn at_most(&self, name: &str, max: usize) -> Result<Option<usize>> {
         let most = i64::try_from(max).unwrap_or(i64::MAX);
-        Ok(self.integer(name, 1..=most)?.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(default))
+        Ok(self.integer(name, 1..=most)?.and_then(|limit| usize::try_from(limit).ok()))
+    }
+
+    /// The same, with what is meant where it is not said.
+    pub fn limit(&self, name: &str, default: usize, max: usize) -> Result<usize> {
+        Ok(self.at_most(name, max)?.unwrap_or(default))
     }
 
     /// A number.
@@ -189,21 +192,6 @@ impl<'a> Members<'a> {
     }
 }
 
-/// Reads the kind of an entry in a layer; none is the layer's own.
-pub fn kind(given: Option<&Value>, layer: Layer) -> Result<Kind> {
-    let Some(given) = given else { return Ok(Kind::default_in(layer)) };
-    let kind = one_kind(given)?;
-    if kind.layers().contains(&layer) {
-        return Ok(kind);
-    }
-    let allowed: Value = kind.layers().iter().map(|layer| layer.as_str()).collect();
-    let message = format!("a memory of kind {} cannot stand in the {} layer", kind.as_str(), layer.as_str());
-    Err(Error::new(Code::InvalidKind, message)
-        .with("layer", layer.as_str())
-        .with("kind", kind.as_str())
-        .with("allowedLayers", allowed))
-}
-
 /// Reads kinds: each once, in the order of [`Kind::ALL`].
 pub fn kinds(given: &[Value]) -> Result<Vec<Kind>> {
     let mut kinds: Vec<Kind> = given.iter().map(one_kind).collect::<Result<_>>()?;
@@ -212,7 +200,8 @@ pub fn kinds(given: &[Value]) -> Result<Vec<Kind>> {
     Ok(kinds)
 }
 
-fn one_kind(given: &Value) -> Result<Kind> {
+/// Reads a kind.
+pub fn one_kind(given: &Value) -> Result<Kind> {
     given.as_str().and_then(Kind::parse).ok_or_else(|| {
         let names = Kind::ALL.map(Kind::as_str).join(", ");
         let message = format!("the kind must be one of {names}");
@@ -229,15 +218,32 @@ pub fn echo(given: &Value) -> Value {
     }
 }
 
+/// Why a text is refused that holds one.
+pub(super) const NUL: &str = "must not contain the character NUL";
+
 /// What no request may hold, wherever it stands.
 struct Flaw {
     field: String,
     problem: &'static str,
 }
 
-/// Looks for a NUL, which some stores cannot hold, and for numbers that no machine holds.
+/// Refuses an object with a NUL in it, which some stores cannot hold, or a number that no machine holds.
+pub(super) fn refuse_flaws(members: &Map<String, Value>, within: &str) -> Result<()> {
+    match members.iter().find_map(|(name, value)| flaw_of(name, value)) {
+        Some(flaw) => Err(Error::field(format!("{within}{}", flaw.field), flaw.problem)),
+        None => Ok(()),
+    }
+}
+
+fn flaw_of(name: &str, value: &Value) -> Option<Flaw> {
+    if has_nul(name) {
+        return Some(Flaw { field: name.replace('\0', "\u{fffd}"), problem: NUL });
+    }
+    let Flaw { field, problem } = flaw(value)?;
+    Some(Flaw { field: format!("{name}{}{field}", dot(&field)), problem })
+}
+
 fn flaw(value: &Value) -> Option<Flaw> {
-    const NUL: &str = "must not contain the character NUL";
     let at = |field: String, problem| Some(Flaw { field, problem });
     match value {
         Value::String(text) if has_nul(text) => at(String::new(), NUL),
@@ -246,13 +252,7 @@ fn flaw(value: &Value) -> Option<Flaw> {
             let flaw = flaw(item)?;
             at(format!("[{index}]{}{}", dot(&flaw.field), flaw.field), flaw.problem)
         }),
-        Value::Object(members) => members.iter().find_map(|(name, value)| {
-            if has_nul(name) {
-                return at(name.replace('\0', "\u{fffd}"), NUL);
-            }
-            let flaw = flaw(value)?;
-            at(format!("{name}{}{}", dot(&flaw.field), flaw.field), flaw.problem)
-        }),
+        Value::Object(members) => members.iter().find_map(|(name, value)| flaw_of(name, value)),
         _ => None,
     }
 }

@@ -1,9 +1,9 @@
 //! Metadata: the members the product knows, the caller's own, and how a change is merged into what is stored.
 
 use super::limits::{MAX_CONFLICT_KEY_CHARS, MAX_METADATA_DEPTH, MAX_TAG_CHARS, MAX_TAGS};
-use super::members::Members;
+use super::members::{Members, refuse_flaws};
 use super::pointer::{self, SourceType};
-use super::{Code, Layer};
+use super::{Code, Layer, Memory};
 use crate::{Error, Result};
 use serde_json::{Map, Value};
 use std::io;
@@ -14,31 +14,62 @@ pub const SOURCE_TYPES: [&str; 5] = ["conversation", "tool_result", "knowledge_s
 /// The layers that a pointer's document may belong to.
 const POINTER_LAYERS: [Layer; 4] = [Layer::Project, Layer::Team, Layer::Org, Layer::Company];
 
-/// Reads the member `metadata` of a body: checked, words in lower case, each tag once. A `null` stays, because in a
-/// change it removes a key; [`merge`] into nothing drops it.
-pub fn read(body: Members<'_>) -> Result<Map<String, Value>> {
-    let Some(given) = body.get("metadata") else { return Ok(Map::new()) };
-    let Value::Object(given) = given else { return Err(body.refuse("metadata", "must be an object")) };
-    if let Some(key) = given.keys().find(|key| key.starts_with('_')) {
-        let problem = "is reserved: no key of metadata may begin with '_'";
-        return Err(Error::field(format!("metadata.{key}"), problem));
+/// Metadata as a request gives them: checked, words in lower case, each tag once. A `null` stays, because in a change it removes
+/// a key.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct GivenMetadata(pub(super) Map<String, Value>);
+
+impl GivenMetadata {
+    /// Checks metadata.
+    pub fn new(given: Map<String, Value>) -> Result<Self> {
+        refuse_flaws(&given, "metadata.")?;
+        if let Some(key) = given.keys().find(|key| key.starts_with('_')) {
+            let problem = "is reserved: no key of metadata may begin with '_'";
+            return Err(Error::field(format!("metadata.{key}"), problem));
+        }
+        if depth(&given) > MAX_METADATA_DEPTH {
+            let problem = format!("must be nested at most {MAX_METADATA_DEPTH} levels");
+            return Err(Error::field("metadata", problem));
+        }
+        let members = Members::within(&given, "metadata.");
+        check_plain(members)?;
+        let known = [
+            ("tags", tags(members)?.map(Value::from)),
+            ("source", source(members)?.map(Value::from)),
+            (pointer::KEY, knowledge_pointer(members)?.map(Value::from)),
+        ];
+        let mut metadata = given;
+        for (key, value) in known {
+            if let Some(value) = value {
+                metadata.insert(key.to_owned(), value);
+            }
+        }
+        Ok(Self(metadata))
     }
-    if depth(given) > MAX_METADATA_DEPTH {
-        return Err(body.refuse("metadata", &format!("must be nested at most {MAX_METADATA_DEPTH} levels")));
+
+    /// Reads the member `metadata` of a body.
+    pub fn read(body: Members<'_>) -> Result<Self> {
+        match body.get("metadata") {
+            None => Ok(Self::default()),
+            Some(Value::Object(given)) => Self::new(given.clone()),
+            Some(_) => Err(body.refuse("metadata", "must be an object")),
+        }
     }
-    let members = Members::within(given, "metadata.");
-    check_plain(members)?;
-    let mut metadata = given.clone();
-    if let Some(tags) = tags(members)? {
-        metadata.insert("tags".to_owned(), tags.into());
+
+    /// What an entry has: it was checked when it came in.
+    pub fn of(memory: &Memory) -> Self {
+        Self(memory.metadata.clone())
     }
-    if let Some(source) = source(members)? {
-        metadata.insert("source".to_owned(), source.into());
+
+    /// What is stored, with these in place of it: each key as a whole, `null` removes it.
+    pub fn merged_into(&self, stored: &Map<String, Value>) -> Map<String, Value> {
+        merge(stored, &self.0)
     }
-    if let Some(pointer) = knowledge_pointer(members)? {
-        metadata.insert(pointer::KEY.to_owned(), pointer.into());
+
+    /// The members.
+    pub fn as_map(&self) -> &Map<String, Value> {
+        &self.0
     }
-    Ok(metadata)
 }
 
 /// The source type a word stands for, in any letter case.

@@ -29,6 +29,22 @@ impl MemoryCaller {
 }
 
 impl Rules {
+    /// The layers that a request names, or else those that its identifiers open, strongest first.
+    pub fn wanted_layers(&self, named: Option<Vec<Layer>>, identifiers: &Identifiers) -> Result<Vec<Layer>> {
+        match named {
+            None => self.accessible(identifiers),
+            Some(named) => self.in_order(named),
+        }
+    }
+
+    /// Layers that are switched on: each once, strongest first.
+    pub fn in_order(&self, mut layers: Vec<Layer>) -> Result<Vec<Layer>> {
+        layers.iter().try_for_each(|layer| self.check_layer(*layer))?;
+        layers.sort_unstable();
+        layers.dedup();
+        Ok(layers)
+    }
+
     /// The layers that these identifiers open, strongest first, for a request that names none.
     pub fn accessible(&self, identifiers: &Identifiers) -> Result<Vec<Layer>> {
         let mut layers = identifiers.accessible();

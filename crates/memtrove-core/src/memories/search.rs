@@ -1,8 +1,8 @@
 //! What a search asks for.
 
-use super::add::check_length;
+use super::add::{check_length, check_limit, check_share, check_text};
 use super::members::{Members, SUPERSESSION, kinds};
-use super::{Code, Conditions, Filter, Identifiers, MemoryCaller, Rules, ScopeKey, Viewer};
+use super::{Code, Conditions, Filter, Identifiers, Layer, MemoryCaller, Rules, ScopeKey, Viewer};
 use crate::Result;
 use serde_json::Value;
 
@@ -48,21 +48,19 @@ impl Mode {
     }
 }
 
-/// A search.
+/// A search, as somebody asks for it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Search {
+pub struct SearchMemories {
     /// What to look for.
     pub query: String,
-    /// Where, strongest first.
-    pub scopes: Vec<ScopeKey>,
-    /// All identifiers of the request.
+    /// Where; every layer that the identifiers open unless said.
+    pub layers: Option<Vec<Layer>>,
+    /// What the scopes are named by, and maybe more.
     pub identifiers: Identifiers,
-    /// For whom.
-    pub viewer: Viewer,
-    /// How many results at most.
-    pub limit: usize,
-    /// The least score.
-    pub threshold: f64,
+    /// How many results at most, if not as many as configured.
+    pub limit: Option<usize>,
+    /// The least score, if not the configured one.
+    pub threshold: Option<f64>,
     /// Among which entries.
     pub conditions: Conditions,
     /// Whether results carry their embeddings.
@@ -79,16 +77,59 @@ pub struct Search {
     pub explain: bool,
 }
 
-impl Search {
-    /// Reads the body of a search, in the contract's order: types and ranges, layers, kinds, identifiers, rights, lengths.
-    pub fn read(body: &Value, rules: &Rules, caller: &MemoryCaller) -> Result<Self> {
+/// A search that may be made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Search {
+    /// What to look for.
+    pub query: String,
+    /// Where, strongest first.
+    pub scopes: Vec<ScopeKey>,
+    /// For whom.
+    pub viewer: Viewer,
+    /// How many results at most.
+    pub limit: usize,
+    /// The least score.
+    pub threshold: f64,
+    /// Among which entries.
+    pub conditions: Conditions,
+    /// Whether results that a stronger one overrides stay.
+    pub include_overridden: bool,
+    /// Whether results that say the same as a stronger one go.
+    pub dedupe: bool,
+    /// See [`Ranking`].
+    pub ranking: Ranking,
+    /// See [`Mode`].
+    pub mode: Mode,
+}
+
+impl SearchMemories {
+    /// A search for a text, with the defaults of the contract.
+    pub fn new(identifiers: Identifiers, query: String) -> Self {
+        Self {
+            query,
+            layers: None,
+            identifiers,
+            limit: None,
+            threshold: None,
+            conditions: Conditions::default(),
+            include_embedding: false,
+            include_overridden: false,
+            dedupe: true,
+            ranking: Ranking::default(),
+            mode: Mode::default(),
+            explain: false,
+        }
+    }
+
+    /// Reads the body of a search: types and ranges, layers, kinds.
+    pub fn read(body: &Value, rules: &Rules) -> Result<Self> {
         let members = Members::body(body)?;
         members.refuse_unsupported(&SUPERSESSION)?;
-        let query = members.required("query", members.spoken("query"))?;
+        let query = members.required("query", members.spoken("query"))?.to_owned();
         let named = members.items("layers")?;
         let identifiers = Identifiers::read(members.get("identifiers"))?;
-        let limit = members.limit("limit", rules.search_limit, rules.limits.search_limit)?;
-        let threshold = members.number("threshold", 0.0..=1.0)?.unwrap_or(rules.search_threshold);
+        let limit = members.at_most("limit", rules.limits.search_limit)?;
+        let threshold = members.number("threshold", 0.0..=1.0)?;
         let wanted_kinds = members.items("kinds")?;
         let mut conditions = Conditions {
             include_archived: members.flag("includeArchived")?,
@@ -104,16 +145,11 @@ impl Search {
         let ranking = members.word("ranking", Ranking::parse, &Ranking::WORDS)?.unwrap_or_default();
         let mode = members.word("mode", Mode::parse, &Mode::WORDS)?.unwrap_or_default();
         let explain = members.flag("explain")?;
-
-        let named = named.map(|named| rules.layers(named)).transpose()?;
+        let layers = named.map(|named| rules.layers(named)).transpose()?;
         conditions.kinds = wanted_kinds.map(kinds).transpose()?;
-        let layers = named.map_or_else(|| rules.accessible(&identifiers), Ok)?;
-        let scopes = caller.scopes(&identifiers, &layers)?;
-        check_length(Code::QueryTooLong, query, rules.limits.query_length)?;
         Ok(Self {
-            query: query.to_owned(),
-            scopes,
-            viewer: caller.viewer(&identifiers),
+            query,
+            layers,
             identifiers,
             limit,
             threshold,
@@ -124,6 +160,28 @@ impl Search {
             ranking,
             mode,
             explain,
+        })
+    }
+
+    /// The search that may be made, in the contract's order: types and ranges, layers, identifiers, rights, lengths.
+    pub fn check(self, rules: &Rules, caller: &MemoryCaller) -> Result<Search> {
+        check_text("query", &self.query)?;
+        let limit = check_limit(self.limit, rules.search_limit, rules.limits.search_limit)?;
+        let threshold = check_share("threshold", self.threshold)?.unwrap_or(rules.search_threshold);
+        let layers = rules.wanted_layers(self.layers, &self.identifiers)?;
+        let scopes = caller.scopes(&self.identifiers, &layers)?;
+        check_length(Code::QueryTooLong, &self.query, rules.limits.query_length)?;
+        Ok(Search {
+            query: self.query,
+            scopes,
+            viewer: caller.viewer(&self.identifiers),
+            limit,
+            threshold,
+            conditions: self.conditions,
+            include_overridden: self.include_overridden,
+            dedupe: self.dedupe,
+            ranking: self.ranking,
+            mode: self.mode,
         })
     }
 }

@@ -1,87 +1,119 @@
 //! The end of a session, clearing a scope, and promoting one entry.
 
+use super::add::check_share;
 use super::members::{Members, kinds};
 use super::{
-    Code, Identifiers, Kind, Layer, Memory, MemoryCaller, Precondition, Rules, ScopeKey, State, Viewer,
-    promote,
+    Code, Identifiers, Kind, Layer, Memory, MemoryCaller, Precondition, Rules, ScopeKey, SessionRules, State,
+    Viewer, promote,
 };
 use crate::{Error, Result, Timestamp};
 use serde_json::Value;
 
-/// The end of a session.
-#[derive(Debug, Clone, PartialEq)]
+/// The end of a session, as somebody asks for it; what is not said is as configured.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct EndSession {
+    /// The user and the session, and maybe more.
+    pub identifiers: Identifiers,
+    /// Whether what is not promoted goes.
+    pub auto_delete: Option<bool>,
+    /// How long it stays then.
+    pub retention_seconds: Option<i64>,
+    /// Whether what matters is copied to the user layer.
+    pub promote_important: Option<bool>,
+    /// From which score something matters.
+    pub promotion_threshold: Option<f64>,
+    /// When it ended, if not now.
+    pub as_of: Option<Timestamp>,
+}
+
+/// The end of a session that may be ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionEnd {
     /// The session layer's scope.
     pub scope: ScopeKey,
     /// All identifiers of the request.
     pub identifiers: Identifiers,
-    /// Whether what is not promoted goes.
-    pub auto_delete: bool,
-    /// How long it stays then.
-    pub retention_seconds: i64,
-    /// Whether what matters is copied to the user layer.
-    pub promote_important: bool,
-    /// From which score something matters.
-    pub promotion_threshold: f64,
+    /// What happens.
+    pub rules: SessionRules,
     /// When it ended, if not now.
     pub as_of: Option<Timestamp>,
 }
 
 impl EndSession {
     /// Reads the body of a session's end.
-    pub fn read(body: &Value, rules: &Rules, caller: &MemoryCaller) -> Result<Self> {
+    pub fn read(body: &Value) -> Result<Self> {
         let members = Members::body(body)?;
         let identifiers = Identifiers::read(members.get("identifiers"))?;
-        let defaults = &rules.session;
-        let auto_delete = members.boolean("autoDelete")?.unwrap_or(defaults.auto_delete);
-        let retention_seconds = match members.text("retentionPeriod")? {
-            Some(text) => duration_seconds(text).ok_or_else(|| {
+        let auto_delete = members.boolean("autoDelete")?;
+        let seconds = |text| {
+            duration_seconds(text).ok_or_else(|| {
                 members.refuse("retentionPeriod", "must be a number with s, m, h or d, such as 7d")
-            })?,
-            None => defaults.retention_seconds,
+            })
         };
-        let promote_important = members.boolean("promoteImportant")?.unwrap_or(defaults.promote_important);
-        let promotion_threshold =
-            members.number("promotionThreshold", 0.0..=1.0)?.unwrap_or(defaults.promotion_threshold);
-        let as_of = members.instant("asOf")?;
-
-        let layer = rules.layer(Some(&Layer::Session.as_str().into()))?;
-        let scope = caller.writable_scope(&identifiers, layer)?;
         Ok(Self {
-            scope,
             identifiers,
             auto_delete,
-            retention_seconds,
-            promote_important,
-            promotion_threshold,
-            as_of,
+            retention_seconds: members.text("retentionPeriod")?.map(seconds).transpose()?,
+            promote_important: members.boolean("promoteImportant")?,
+            promotion_threshold: members.number("promotionThreshold", 0.0..=1.0)?,
+            as_of: members.instant("asOf")?,
         })
+    }
+
+    /// The end that may be made of it.
+    pub fn check(self, rules: &Rules, caller: &MemoryCaller) -> Result<SessionEnd> {
+        let threshold = check_share("promotionThreshold", self.promotion_threshold)?;
+        rules.check_layer(Layer::Session)?;
+        let scope = caller.writable_scope(&self.identifiers, Layer::Session)?;
+        let configured = &rules.session;
+        let rules = SessionRules {
+            auto_delete: self.auto_delete.unwrap_or(configured.auto_delete),
+            retention_seconds: self.retention_seconds.unwrap_or(configured.retention_seconds),
+            promote_important: self.promote_important.unwrap_or(configured.promote_important),
+            promotion_threshold: threshold.unwrap_or(configured.promotion_threshold),
+        };
+        Ok(SessionEnd { scope, identifiers: self.identifiers, rules, as_of: self.as_of })
     }
 }
 
-/// All entries of some kinds in one scope, to be removed.
+/// A scope to be cleared, as somebody asks for it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClearMemories {
+    /// Whose.
+    pub layer: Layer,
+    /// What the scope is named by, and maybe more.
+    pub identifiers: Identifiers,
+    /// Of these kinds; working ones unless said.
+    pub kinds: Option<Vec<Kind>>,
+}
+
+/// All entries of some kinds in one scope, which may be removed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Clear {
     /// Whose.
     pub scope: ScopeKey,
-    /// All identifiers of the request.
-    pub identifiers: Identifiers,
     /// For whom.
     pub viewer: Viewer,
     /// Of these kinds.
     pub kinds: Vec<Kind>,
 }
 
-impl Clear {
+impl ClearMemories {
     /// Reads the body of a clear.
-    pub fn read(body: &Value, rules: &Rules, caller: &MemoryCaller) -> Result<Self> {
+    pub fn read(body: &Value, rules: &Rules) -> Result<Self> {
         let members = Members::body(body)?;
         let identifiers = Identifiers::read(members.get("identifiers"))?;
         let named = members.items("kinds")?;
         let layer = rules.layer(members.get("layer"))?;
-        let kinds = named.map_or_else(|| Ok(vec![Kind::Working]), kinds)?;
-        let scope = caller.writable_scope(&identifiers, layer)?;
-        Ok(Self { scope, viewer: caller.viewer(&identifiers), identifiers, kinds })
+        Ok(Self { layer, identifiers, kinds: named.map(kinds).transpose()? })
+    }
+
+    /// The entries that may be removed.
+    pub fn check(self, rules: &Rules, caller: &MemoryCaller) -> Result<Clear> {
+        rules.check_layer(self.layer)?;
+        let scope = caller.writable_scope(&self.identifiers, self.layer)?;
+        let kinds = self.kinds.unwrap_or_else(|| vec![Kind::Working]);
+        Ok(Clear { scope, viewer: caller.viewer(&self.identifiers), kinds })
     }
 }
 

@@ -5,11 +5,10 @@ use memtrove_core::files::{ScopedCaller, path};
 use memtrove_core::identity::{
     Caller, Credentials, IdentityPolicy, Principal, RoleGrant, Trust, VerifiedClient, VerifiedUser, resolve,
 };
-use memtrove_core::memories::MemoryCaller;
+use memtrove_core::memories::{Identifier, Identifiers, Layer, MemoryCaller};
 use memtrove_core::{ConversationId, Error, Result};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use std::collections::HashSet;
 use uuid::Uuid;
 
@@ -104,16 +103,16 @@ impl Bound {
     }
 
     /// What the layers are named by.
-    pub(super) fn identifiers(&self) -> Value {
-        match &self.project {
-            Some(project) => json!({"userId": self.user, "projectId": project}),
-            None => json!({"userId": self.user}),
-        }
+    pub(super) fn identifiers(&self) -> Result<Identifiers> {
+        let mut identifiers = Identifiers::default();
+        identifiers.set(Identifier::User, "identifiers.userId", &self.user)?;
+        identifiers.set(Identifier::Project, "identifiers.projectId", self.project().unwrap_or_default())?;
+        Ok(identifiers)
     }
 
-    /// Where is looked: the project's memories count for more than the user's own.
-    pub(super) fn layers(&self) -> Value {
-        if self.project.is_some() { json!(["project", "user"]) } else { json!(["user"]) }
+    /// Where is looked.
+    pub(super) fn layers(&self) -> Vec<Layer> {
+        if self.project.is_some() { vec![Layer::User, Layer::Project] } else { vec![Layer::User] }
     }
 }
 

@@ -1,9 +1,10 @@
 //! Putting a context together from files that the caller names, and from memories that it searches for.
 
 use super::{Admitted, Files, Reader};
+use crate::memories::ShownHit;
 use memtrove_core::files::assembly::{self, Budget, DropReason, FileRef, Outcome};
 use memtrove_core::files::{ETag, FilePath};
-use memtrove_core::memories::{MemoryCaller, Search};
+use memtrove_core::memories::{MemoryCaller, SearchMemories};
 use memtrove_core::{Error, Result};
 use memtrove_store::files::{documents, scopes};
 use std::collections::HashMap;
@@ -15,7 +16,15 @@ pub struct Assemble {
     pub files: Vec<FileRef>,
     pub budget: Budget,
     /// What to search for in the memories, for what the files leave of the budget.
-    pub memories: Option<Search>,
+    pub memories: Option<AssembleMemories>,
+}
+
+/// Memories in a context.
+#[derive(Debug, Clone)]
+pub struct AssembleMemories {
+    pub search: SearchMemories,
+    /// A result as its transport shows it: the budget counts what is sent.
+    pub render: fn(ShownHit, &SearchMemories) -> Result<String>,
 }
 
 /// A context.
@@ -61,10 +70,10 @@ impl Files {
     ) -> Result<Assembled> {
         let Assemble { files, budget, memories } = request;
         let mut assembled = self.assemble_files(admitted, files, budget).await?;
-        if let Some(search) = memories {
+        if let Some(wanted) = memories {
             let used: usize = assembled.files.iter().map(|file| file.chars).sum();
             let left = budget.max_chars_total.saturating_sub(used);
-            assembled.memories = Some(self.assemble_memories(rememberer, search, left).await?);
+            assembled.memories = Some(self.assemble_memories(rememberer, wanted, left).await?);
         }
         Ok(assembled)
     }
@@ -73,13 +82,12 @@ impl Files {
     async fn assemble_memories(
         &self,
         rememberer: &MemoryCaller,
-        search: Search,
+        AssembleMemories { search, render }: AssembleMemories,
         max_chars_total: usize,
     ) -> Result<Vec<String>> {
-        let (with_embedding, explain) = (search.include_embedding, search.explain);
-        let answer = self.memories.search(rememberer, search).await?;
-        let show = |hit| self.memories.show_hit(rememberer, hit, with_embedding, explain).to_string();
-        let shown: Vec<String> = answer.hits.iter().map(show).collect();
+        let answer = self.memories.search(rememberer, search.clone()).await?;
+        let show = |hit| render(self.memories.show_hit(rememberer, hit), &search);
+        let shown: Vec<String> = answer.hits.into_iter().map(show).collect::<Result<_>>()?;
         let budget = Budget { max_docs: usize::MAX, max_chars_total };
         let outcomes = assembly::walk(&shown, budget, |hit| Ok(Some(hit.chars().count())))?;
         let fits = |(hit, outcome)| (outcome == Outcome::Selected).then_some(hit);

@@ -15,7 +15,7 @@ mod retention;
 pub(crate) use reindex::work as work_on_job;
 
 pub use admission::{Admitted, Auditor, Forgetter, Reader, Role, SeesFiles, Writer};
-pub use assembly::{Assemble, Assembled, AssembledFile, DroppedFile};
+pub use assembly::{Assemble, AssembleMemories, Assembled, AssembledFile, DroppedFile};
 pub use audit::{AuditPage, AuditRecord, ChangeId, ListAudit, Reconstruct, Reconstructed, WantedVersion};
 pub use documents::{FileList, ListFiles, PatchFile, PutFile, WrittenFile};
 pub use events::{EventWritten, WriteEvent};

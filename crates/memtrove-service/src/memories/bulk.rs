@@ -1,16 +1,15 @@
 //! Many entries at once.
 
 use super::entries::settle_state;
-use super::replay::{Replay, Reply};
+use super::replay::{AnswerKey, Answered, Replay};
+use super::view::ShownMemory;
 use super::writing::{Write, WriteOutcome};
 use super::{Memories, count, embedding_failed};
 use memtrove_core::memories::{
-    Assertion, BulkAdd, BulkDelete, Code, Embedding, Kind, Memory, MemoryCaller, MemoryId, NewMemory,
-    Precondition, contract_word,
+    Assertion, BulkAdd, BulkDelete, Code, Embedding, Kind, Memory, MemoryCaller, MemoryId, Precondition,
 };
-use memtrove_core::{Error, Result, parse_uuid};
+use memtrove_core::{Error, Result};
 use memtrove_recall::embed::EmbedError;
-use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// What became of a bulk delete.
@@ -22,17 +21,30 @@ pub struct BulkDeleted {
     pub failed: Vec<(String, &'static str)>,
 }
 
+/// What became of the entries of a bulk add, in the order they were given.
+#[derive(Debug, Clone)]
+pub struct BulkAdded {
+    /// The entry, or why it was not stored.
+    pub results: Vec<Result<ShownMemory>>,
+}
+
 impl Memories {
     /// Stores entries, each by itself or all of them or none.
-    pub async fn bulk_add(&self, caller: &MemoryCaller, body: Value, key: Option<String>) -> Result<Reply> {
-        let replay = Replay::new(caller, "memories:bulkAdd", key, &body, None)?;
+    pub async fn bulk_add(
+        &self,
+        caller: &MemoryCaller,
+        add: BulkAdd,
+        key: Option<AnswerKey<BulkAdded>>,
+    ) -> Result<Answered<BulkAdded>> {
+        let replay = Replay::new(caller, key, None)?;
         if let Some(first) = replay.find(self, caller).await? {
             return Ok(first);
         }
-        let BulkAdd { items, atomic } = BulkAdd::read(body, self.rules())?;
+        add.check(self.rules())?;
+        let BulkAdd { items, atomic } = add;
         let mut read: Vec<Result<Memory>> = Vec::with_capacity(items.len());
-        for item in &items {
-            let new = NewMemory::read(item, self.rules(), caller);
+        for item in items {
+            let new = item.and_then(|item| item.check(self.rules(), caller));
             read.push(new.map(|new| {
                 let id = self.new_id(new.kind);
                 new.into_memory(id, self.now())
@@ -49,19 +61,21 @@ impl Memories {
             if atomic && let Some((index, error)) = first_error(&results) {
                 return Err(at_index(error, index));
             }
-            let reply = self.bulk_reply(caller, &results);
+            let shown = |memory: &Arc<Memory>| self.show(caller, Memory::clone(memory));
+            let shown = results.iter().map(|one| one.as_ref().map(shown).map_err(Clone::clone));
+            let answer = BulkAdded { results: shown.collect() };
             let added: Vec<Arc<Memory>> = results.iter().flatten().cloned().collect();
             if added.is_empty() {
-                return Ok(reply);
+                return Ok(Answered::Now(answer));
             }
-            let remember = replay.remember(self, &reply, added.iter().map(Arc::as_ref));
+            let remember = replay.remember(self, &answer, added.iter().map(Arc::as_ref))?;
             match self.insert_all(caller, &added, remember).await? {
                 WriteOutcome::Done => {
                     added.iter().for_each(|memory| count("memory.add", memory.scope.layer()));
                     self.added(&added).await;
-                    return Ok(reply);
+                    return Ok(Answered::Now(answer));
                 }
-                WriteOutcome::Replayed(first) => return Reply::stored(&first),
+                WriteOutcome::Replayed(first) => return Answered::stored(&first),
                 // Ids are new, so these are facts. They fail, the others are tried again: fewer each time.
                 WriteOutcome::Conflict(stated) => {
                     for one in &mut results {
@@ -127,37 +141,12 @@ impl Memories {
         }
     }
 
-    fn bulk_reply(&self, caller: &MemoryCaller, results: &[Result<Arc<Memory>>]) -> Reply {
-        let shown = |(index, one): (usize, &Result<Arc<Memory>>)| match one {
-            Ok(memory) => json!({
-                "index": index,
-                "memory": self.show(caller, memory, false),
-                "embeddingGenerated": memory.embedding.is_some(),
-            }),
-            Err(error) => json!({"index": index, "error": shown_error(error)}),
-        };
-        let added = results.iter().flatten().count();
-        let body = json!({
-            "results": results.iter().enumerate().map(shown).collect::<Vec<_>>(),
-            "added": added,
-            "failed": results.len() - added,
-        });
-        Reply { body, created: false, etag: None, id: None, replayed: false }
-    }
-
     /// Deletes entries, each by itself.
-    pub async fn bulk_delete(&self, caller: &MemoryCaller, body: &Value) -> Result<BulkDeleted> {
-        let BulkDelete { ids } = BulkDelete::read(body, self.rules())?;
+    pub async fn bulk_delete(&self, caller: &MemoryCaller, delete: BulkDelete) -> Result<BulkDeleted> {
         let mut outcome = BulkDeleted::default();
-        for text in ids {
-            let deleted = match parse_uuid(&text).map(MemoryId) {
-                Some(id) => {
-                    let (assertion, any) = (Assertion::default(), Precondition::default());
-                    self.delete_if(caller, id, &assertion, &any, |_| true).await
-                }
-                None => Ok(false),
-            };
-            match deleted {
+        let (assertion, any) = (Assertion::default(), Precondition::default());
+        for text in delete.check(self.rules())? {
+            match self.delete(caller, MemoryId::named(&text), &assertion, &any).await {
                 Ok(true) => outcome.deleted += 1,
                 Ok(false) => outcome.failed.push((text, Code::MemoryNotFound.as_str())),
                 Err(error) if error.code.is_of_memories() => outcome.failed.push((text, error.code.as_str())),
@@ -188,14 +177,4 @@ fn first_error<T>(results: &[Result<T>]) -> Option<(usize, Error)> {
 /// An error of one item as that of the whole batch.
 fn at_index(error: Error, index: usize) -> Error {
     if error.code.is_of_memories() { error.with("index", index) } else { error }
-}
-
-/// An error of one item, in the shape of errors.
-fn shown_error(error: &Error) -> Value {
-    json!({
-        "code": contract_word(error.code),
-        "message": error.message,
-        "retryable": error.code.retryable(),
-        "details": error.details.clone().into_members(),
-    })
 }

@@ -14,7 +14,7 @@ use memtrove_core::memories::{
     Viewer,
 };
 use memtrove_recall::embed::Space;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -39,27 +39,27 @@ impl UnderWay {
     }
 }
 
-/// What a consolidation did.
-struct Report {
-    groups: Vec<(MemoryId, Vec<MemoryId>)>,
-    examined: usize,
+/// What a consolidation did, or would do.
+#[derive(Debug, Clone)]
+pub struct ConsolidationReport {
+    /// The entries that stay, each with those it absorbed.
+    pub groups: Vec<(MemoryId, Vec<MemoryId>)>,
+    /// How many were looked at.
+    pub examined: usize,
 }
 
 impl Memories {
     /// Merges entries of a scope.
-    pub async fn consolidate(&self, caller: &MemoryCaller, body: &Value) -> Result<Value> {
-        let request = ConsolidateRequest::read(body, self.rules(), caller)?;
+    pub async fn consolidate(
+        &self,
+        caller: &MemoryCaller,
+        request: ConsolidateRequest,
+    ) -> Result<ConsolidationReport> {
+        let request = request.check(self.rules(), caller)?;
         let actor = self.actor(caller, &Default::default());
         let viewer = (caller.viewer(&request.scope.identifiers()), Onlooker::of(caller));
         let threshold = request.similarity_threshold;
-        let report = self.merge(&request.scope, threshold, request.dry_run, actor, viewer).await?;
-        let merged: usize = report.groups.iter().map(|(_, absorbed)| absorbed.len()).sum();
-        let shown = |(survivor, absorbed): (MemoryId, Vec<MemoryId>)| {
-            let absorbed: Vec<String> = absorbed.iter().map(ToString::to_string).collect();
-            json!({"survivorId": survivor.to_string(), "absorbedIds": absorbed})
-        };
-        let groups: Vec<Value> = report.groups.into_iter().map(shown).collect();
-        Ok(json!({"groups": groups, "merged": merged, "examined": report.examined}))
+        self.merge(&request.scope, threshold, request.dry_run, actor, viewer).await
     }
 
     /// Merges a scope that an add made too large, in the background and once at a time.
@@ -90,7 +90,7 @@ impl Memories {
         dry_run: bool,
         actor: Actor,
         (viewer, onlooker): (Viewer, Onlooker),
-    ) -> Result<Report> {
+    ) -> Result<ConsolidationReport> {
         let memories = self.candidates(scope, viewer, onlooker).await?;
         let space = self.cx.embeddings.space().cloned();
         let candidates: Vec<MergeCandidate<'_>> =
@@ -124,7 +124,7 @@ impl Memories {
             }
             done.push((group.leader.id, group.absorbed.iter().map(|memory| memory.id).collect()));
         }
-        Ok(Report { groups: done, examined })
+        Ok(ConsolidationReport { groups: done, examined })
     }
 
     async fn candidates(&self, scope: &ScopeKey, viewer: Viewer, onlooker: Onlooker) -> Result<Vec<Memory>> {

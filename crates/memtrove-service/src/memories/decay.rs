@@ -7,12 +7,12 @@ use super::memory_store::Half;
 use super::writing::{Write, WriteOutcome};
 use memtrove_core::identity::Tenant;
 use memtrove_core::memories::{
-    DecayRequest, DecayRules, Layer, Memory, MemoryCaller, ScopeKey, State, Viewer,
+    DecayRequest, DecayRules, Layer, Memory, MemoryCaller, MemoryId, ScopeKey, State, Viewer,
 };
 use memtrove_core::{Error, Result, Timestamp};
 use memtrove_store::Store;
 use memtrove_store::memories::{MemoryNo, ScopeNo, entries, scopes};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::sync::Arc;
 
 /// Entries that a step reads.
@@ -32,20 +32,52 @@ struct Pass {
     onlooker: Onlooker,
 }
 
-/// What a pass found.
-#[derive(Default)]
-struct Report {
-    processed: u64,
-    decayed: u64,
-    archived: u64,
-    skipped: u64,
-    entries: Vec<(memtrove_core::memories::MemoryId, Value)>,
+impl Pass {
+    /// What it did before it began.
+    fn report(&self) -> DecayReport {
+        let (at, dry_run) = (self.at, self.dry_run);
+        DecayReport { at, dry_run, processed: 0, decayed: 0, archived: 0, skipped: 0, entries: Vec::new() }
+    }
+}
+
+/// What a pass did, or would do.
+#[derive(Debug, Clone)]
+pub struct DecayReport {
+    /// The time it looked from.
+    pub at: Timestamp,
+    /// Whether it only says so.
+    pub dry_run: bool,
+    /// How many entries it looked at.
+    pub processed: u64,
+    /// How many became decayed.
+    pub decayed: u64,
+    /// How many became archived.
+    pub archived: u64,
+    /// How many do not fade.
+    pub skipped: u64,
+    /// Some of those it looked at, by id.
+    pub entries: Vec<FadedMemory>,
+}
+
+/// One entry of a pass.
+#[derive(Debug, Clone, Copy)]
+pub struct FadedMemory {
+    /// Its id.
+    pub id: MemoryId,
+    /// Whose it is.
+    pub layer: Layer,
+    /// How relevant it is at that time.
+    pub relevance: f64,
+    /// Its state before.
+    pub previous: State,
+    /// Its state after.
+    pub state: State,
 }
 
 impl Memories {
     /// Runs a pass over some scopes, or over the tenant.
-    pub async fn decay(&self, caller: &MemoryCaller, body: &Value) -> Result<Value> {
-        let request = DecayRequest::read(body, self.rules(), caller)?;
+    pub async fn decay(&self, caller: &MemoryCaller, request: DecayRequest) -> Result<DecayReport> {
+        let request = request.check(self.rules(), caller)?;
         let mut pass = Pass {
             at: request.as_of.unwrap_or_else(|| self.now()),
             dry_run: request.dry_run,
@@ -55,7 +87,7 @@ impl Memories {
             viewer: None,
             onlooker: Onlooker::of(caller),
         };
-        let mut report = Report::default();
+        let mut report = pass.report();
         match request.scopes {
             Some(scopes) => {
                 for scope in scopes {
@@ -65,17 +97,9 @@ impl Memories {
             }
             None => self.fade_tenant(&pass, Some(caller.tenant()), &mut report).await?,
         }
-        report.entries.sort_by_key(|(id, _)| *id);
+        report.entries.sort_by_key(|entry| entry.id);
         report.entries.truncate(NAMED);
-        Ok(json!({
-            "asOf": pass.at.to_string(),
-            "dryRun": pass.dry_run,
-            "processed": report.processed,
-            "decayed": report.decayed,
-            "archived": report.archived,
-            "skipped": report.skipped,
-            "entries": report.entries.into_iter().map(|(_, entry)| entry).collect::<Vec<_>>(),
-        }))
+        Ok(report)
     }
 
     /// The daily pass over everything, where fading is on.
@@ -93,7 +117,7 @@ impl Memories {
             viewer: None,
             onlooker: Onlooker::Member,
         };
-        let mut report = Report::default();
+        let mut report = pass.report();
         self.fade_tenant(&pass, None, &mut report).await?;
         if report.decayed + report.archived > 0 {
             tracing::info!(decayed = report.decayed, archived = report.archived, "memories have faded");
@@ -101,7 +125,12 @@ impl Memories {
         Ok(())
     }
 
-    async fn fade_tenant(&self, pass: &Pass, tenant: Option<&Tenant>, report: &mut Report) -> Result<()> {
+    async fn fade_tenant(
+        &self,
+        pass: &Pass,
+        tenant: Option<&Tenant>,
+        report: &mut DecayReport,
+    ) -> Result<()> {
         let mut after = ScopeNo(0);
         loop {
             let tenant = tenant.cloned();
@@ -120,7 +149,7 @@ impl Memories {
         }
     }
 
-    async fn fade_scope(&self, pass: &Pass, scope: ScopeKey, report: &mut Report) -> Result<()> {
+    async fn fade_scope(&self, pass: &Pass, scope: ScopeKey, report: &mut DecayReport) -> Result<()> {
         if !pass.layers.contains(&scope.layer()) {
             return Ok(());
         }
@@ -139,7 +168,7 @@ impl Memories {
         pass: &Pass,
         store: &Store,
         scope: &ScopeKey,
-        report: &mut Report,
+        report: &mut DecayReport,
     ) -> Result<()> {
         let (mut after, now) = (MemoryNo(0), self.now());
         loop {
@@ -160,7 +189,7 @@ impl Memories {
         }
     }
 
-    async fn fade_one(&self, pass: &Pass, memory: Memory, report: &mut Report) -> Result<()> {
+    async fn fade_one(&self, pass: &Pass, memory: Memory, report: &mut DecayReport) -> Result<()> {
         if pass.viewer.as_ref().is_some_and(|viewer| !viewer.sees(&memory.policy, &memory.created_by)) {
             return Ok(());
         }
@@ -170,15 +199,9 @@ impl Memories {
         };
         report.processed += 1;
         let (previous, state) = (memory.state, judgement.state);
-        let entry = json!({
-            "id": memory.id.to_string(),
-            "layer": memory.scope.layer().as_str(),
-            "relevance": judgement.relevance,
-            "previousState": previous.as_str(),
-            "state": state.as_str(),
-        });
         if report.entries.len() < NAMED * 8 {
-            report.entries.push((memory.id, entry));
+            let (id, layer, relevance) = (memory.id, memory.scope.layer(), judgement.relevance);
+            report.entries.push(FadedMemory { id, layer, relevance, previous, state });
         }
         if previous == state {
             return Ok(());

@@ -1,17 +1,26 @@
 //! One entry at a time: add, get, update, replace, delete.
 
-use super::replay::{Replay, Reply};
-use super::turns::Turn;
+use super::replay::{AnswerKey, Answered, Replay};
+use super::view::ShownMemory;
 use super::writing::{Write, WriteOutcome};
 use super::{Memories, count};
 use memtrove_core::memories::{
-    AccessPolicy, Applied, Assertion, Change, Embedding, Memory, MemoryCaller, MemoryId, NewMemory,
-    Precondition, State,
+    AccessPolicy, AddMemory, Applied, Assertion, Change, Embedding, GivenMetadata, Memory, MemoryCaller,
+    MemoryId, NewMemory, Precondition, State,
 };
-use memtrove_core::{Error, Result, parse_uuid};
+use memtrove_core::{Error, Result};
 use memtrove_store::memories::{entries, versions};
-use serde_json::{Map, Value, json};
+use serde_json::Map;
 use std::sync::Arc;
+
+/// An entry that was added.
+#[derive(Debug, Clone)]
+pub struct AddedMemory {
+    /// The entry; with an embedding if one could be made.
+    pub memory: ShownMemory,
+    /// Whether nothing stated it before.
+    pub created: bool,
+}
 
 /// An entry after a change.
 #[derive(Debug, Clone)]
@@ -27,46 +36,45 @@ pub struct Updated {
 pub struct Replacement {
     /// The new text.
     pub content: String,
-    /// The new metadata, checked; what is not there goes.
-    pub metadata: Map<String, Value>,
+    /// The new metadata; what is not there goes.
+    pub metadata: GivenMetadata,
     /// The new policy; the layer's default without one.
     pub policy: Option<AccessPolicy>,
 }
 
 impl Memories {
     /// Stores a new entry.
-    pub async fn add(&self, caller: &MemoryCaller, body: &Value, key: Option<String>) -> Result<Reply> {
-        let new = NewMemory::read(body, self.rules(), caller)?;
+    pub async fn add(
+        &self,
+        caller: &MemoryCaller,
+        add: AddMemory,
+        key: Option<AnswerKey<AddedMemory>>,
+    ) -> Result<Answered<AddedMemory>> {
+        let new = add.check(self.rules(), caller)?;
         count("memory.add", new.scope.layer());
-        let replay = Replay::new(caller, "memories", key, body, new.author.user.as_deref())?;
+        let replay = Replay::new(caller, key, new.author.user.as_deref())?;
         if let Some(first) = replay.find(self, caller).await? {
             return Ok(first);
         }
         let (memory, actor) = self.draft(caller, new.clone(), true).await?;
-        let reply = Reply {
-            body: json!({"memory": self.show(caller, &memory, false), "embeddingGenerated": memory.embedding.is_some()}),
-            created: true,
-            etag: Some(memory.etag()),
-            id: Some(memory.id.to_string()),
-            replayed: false,
-        };
+        let answer = AddedMemory { memory: self.show(caller, memory.clone()), created: true };
         let mut journal = self.journal(actor, memory.created_at, 1, "add");
-        journal.remember = replay.remember(self, &reply, [&memory]);
+        journal.remember = replay.remember(self, &answer, [&memory])?;
         let memory = Arc::new(memory);
         match self.write(vec![Write::Insert(memory.clone())], journal).await? {
             WriteOutcome::Done => {
                 self.added(&[memory]).await;
-                Ok(reply)
+                Ok(Answered::Now(answer))
             }
-            WriteOutcome::Replayed(first) => Reply::stored(&first),
+            WriteOutcome::Replayed(first) => Answered::stored(&first),
             // The id is new. A fact can be stated already.
             WriteOutcome::Conflict(_) => self.upsert_fact(caller, new, &replay).await,
         }
     }
 
-    /// Stores a new entry that was read already, with or without an embedding.
-    pub async fn create(&self, caller: &MemoryCaller, new: NewMemory, embed: bool) -> Result<Memory> {
-        let (memory, actor) = self.draft(caller, new, embed).await?;
+    /// Stores a new entry, with or without an embedding.
+    pub async fn create(&self, caller: &MemoryCaller, add: AddMemory, embed: bool) -> Result<Memory> {
+        let (memory, actor) = self.draft(caller, add.check(self.rules(), caller)?, embed).await?;
         let journal = self.journal(actor, memory.created_at, 1, "add");
         let memory = Arc::new(memory);
         match self.write(vec![Write::Insert(memory.clone())], journal).await? {
@@ -99,8 +107,8 @@ impl Memories {
     }
 
     /// An entry by its id.
-    pub async fn get(&self, caller: &MemoryCaller, id: &str, params: &[(String, String)]) -> Result<Memory> {
-        let memory = self.reach(caller, id, &Assertion::read(params, caller)?).await?;
+    pub async fn get(&self, caller: &MemoryCaller, id: MemoryId, assertion: &Assertion) -> Result<Memory> {
+        let memory = self.reach(caller, id, assertion).await?;
         count("memory.get", memory.scope.layer());
         self.parts.uses.note([memory.id], self.now());
         Ok(memory)
@@ -110,7 +118,7 @@ impl Memories {
     pub async fn versions(
         &self,
         caller: &MemoryCaller,
-        id: &str,
+        id: MemoryId,
     ) -> Result<(Memory, Vec<versions::Version>)> {
         let memory = self.reach(caller, id, &Assertion::default()).await?;
         let first = versions::Version { version: 1, at: memory.created_at, by: memory.created_by.clone() };
@@ -134,14 +142,12 @@ impl Memories {
     pub async fn update(
         &self,
         caller: &MemoryCaller,
-        id: &str,
-        params: &[(String, String)],
-        if_match: Option<&str>,
-        body: &Value,
+        id: MemoryId,
+        assertion: &Assertion,
+        change: Change,
     ) -> Result<Updated> {
-        let change = Change::read(body, if_match, self.rules())?;
-        let assertion = Assertion::read(params, caller)?;
-        self.change(caller, id, &assertion, "update", |memory| change.apply(memory, self.now(), self.rules()))
+        change.check(self.rules())?;
+        self.change(caller, id, assertion, "update", |memory| change.apply(memory, self.now(), self.rules()))
             .await
     }
 
@@ -149,11 +155,10 @@ impl Memories {
     pub async fn replace(
         &self,
         caller: &MemoryCaller,
-        id: &str,
-        if_match: Option<&str>,
+        id: MemoryId,
+        precondition: Precondition,
         with: Replacement,
     ) -> Result<Memory> {
-        let precondition = Precondition::if_match(if_match);
         let replaced = self
             .change(caller, id, &Assertion::default(), "replace", |memory| {
                 let change = Change {
@@ -179,14 +184,14 @@ impl Memories {
     pub(super) async fn change(
         &self,
         caller: &MemoryCaller,
-        id: &str,
+        id: MemoryId,
         assertion: &Assertion,
         reason: &'static str,
         change: impl Fn(&Memory) -> Result<Applied>,
     ) -> Result<Updated> {
         let mut embedded: Option<(String, Option<Embedding>)> = None;
         loop {
-            let mut turn = self.turn(id).await;
+            let mut turn = Some(self.parts.turns.take(id).await);
             let current = self.reach(caller, id, assertion).await?;
             caller.authorise_write(current.scope.layer())?;
             let Applied { mut memory, content_changed } = change(&current)?;
@@ -199,7 +204,7 @@ impl Memories {
                         drop(turn.take());
                         memory.embedding = self.embed(caller.tenant().as_str(), &memory.content).await?;
                         embedded = Some((memory.content.clone(), memory.embedding.clone()));
-                        turn = self.turn(id).await;
+                        turn = Some(self.parts.turns.take(id).await);
                     }
                 }
                 settle_state(&mut memory);
@@ -222,22 +227,15 @@ impl Memories {
         }
     }
 
-    /// Waits for the turn to change an entry; what is no id is nobody's.
-    pub(super) async fn turn(&self, id: &str) -> Option<Turn<'_, MemoryId>> {
-        Some(self.parts.turns.take(MemoryId(parse_uuid(id)?)).await)
-    }
-
     /// Deletes an entry; says whether there was one.
     pub async fn delete(
         &self,
         caller: &MemoryCaller,
-        id: &str,
-        params: &[(String, String)],
-        if_match: Option<&str>,
+        id: MemoryId,
+        assertion: &Assertion,
+        precondition: &Precondition,
     ) -> Result<bool> {
-        let assertion = Assertion::read(params, caller)?;
-        let Some(id) = parse_uuid(id).map(MemoryId) else { return Ok(false) };
-        self.delete_if(caller, id, &assertion, &Precondition::if_match(if_match), |_| true).await
+        self.delete_if(caller, id, assertion, precondition, |_| true).await
     }
 
     /// Deletes an entry that the caller may reach and that is the right one.
@@ -249,6 +247,7 @@ impl Memories {
         precondition: &Precondition,
         is_right: impl Fn(&Memory) -> bool,
     ) -> Result<bool> {
+        caller.check_company(&assertion.identifiers)?;
         let _turn = self.parts.turns.take(id).await;
         loop {
             let found = self.find(caller, id).await?;

@@ -1,32 +1,43 @@
 //! Facts: procedural entries by what they state.
 
 use super::entries::settle_state;
-use super::replay::{Replay, Reply};
+use super::replay::{AnswerKey, Answered, Replay};
 use super::writing::{Write, WriteOutcome};
-use super::{Listed, Memories, Updated, count};
+use super::{AddedMemory, Listed, Memories, Updated, count};
 use memtrove_core::memories::{
-    Applied, Assertion, Code, Embedding, Fact, FactChange, FactPosition, FactQuery, Kind, Memory,
-    MemoryCaller, MemoryId, NewFact, NewMemory, Precondition, ScopeKey,
+    AddFact, Applied, Assertion, Code, Embedding, Fact, FactChange, FactPosition, Kind, Memory, MemoryCaller,
+    MemoryId, NewFact, NewMemory, Precondition, QueryFacts, ScopeKey,
 };
-use memtrove_core::{Error, Result, parse_uuid};
+use memtrove_core::{Error, Result};
 use memtrove_store::memories::facts::{self, FactPattern};
 use memtrove_store::memories::{entries, scopes};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::sync::Arc;
+
+/// A fact that is stated.
+#[derive(Debug, Clone)]
+pub struct AddedFact {
+    /// The entry that states it.
+    pub memory: Memory,
+    /// Whether nothing stated it before.
+    pub created: bool,
+}
 
 impl Memories {
     /// States a fact; one that is stated already is changed.
-    pub async fn add_fact(&self, caller: &MemoryCaller, body: &Value, key: Option<String>) -> Result<Reply> {
-        let new = NewFact::read(body, self.rules(), caller)?;
+    pub async fn add_fact(
+        &self,
+        caller: &MemoryCaller,
+        add: AddFact,
+        key: Option<AnswerKey<AddedFact>>,
+    ) -> Result<Answered<AddedFact>> {
+        let new = add.check(self.rules(), caller)?;
         count("fact.add", new.memory.scope.layer());
-        let replay = Replay::new(caller, "facts", key, body, new.memory.author.user.as_deref())?;
+        let replay = Replay::new(caller, key, new.memory.author.user.as_deref())?;
         if let Some(first) = replay.find(self, caller).await? {
             return Ok(first);
         }
-        let shown = |memories: &Self, memory: &Memory, created: bool| {
-            (json!({"fact": memories.show_fact(memory), "created": created}), created)
-        };
-        self.state(caller, &new, &replay, shown).await
+        self.state(caller, &new, &replay, |memory, created| AddedFact { memory, created }).await
     }
 
     /// An add of a procedural entry that states what another one states already.
@@ -34,25 +45,22 @@ impl Memories {
         &self,
         caller: &MemoryCaller,
         new: NewMemory,
-        replay: &Replay,
-    ) -> Result<Reply> {
+        replay: &Replay<AddedMemory>,
+    ) -> Result<Answered<AddedMemory>> {
         let Some(new) = NewFact::of_memory(new) else {
             return Err(Error::internal("a new id is there already"));
         };
-        let shown = |memories: &Self, memory: &Memory, _: bool| {
-            let shown = memories.show(caller, memory, false);
-            (json!({"memory": shown, "embeddingGenerated": memory.embedding.is_some()}), false)
-        };
-        self.state(caller, &new, replay, shown).await
+        let answer = |memory, _| AddedMemory { memory: self.show(caller, memory), created: false };
+        self.state(caller, &new, replay, answer).await
     }
 
-    async fn state(
+    async fn state<A>(
         &self,
         caller: &MemoryCaller,
         new: &NewFact,
-        replay: &Replay,
-        show: impl Fn(&Self, &Memory, bool) -> (Value, bool),
-    ) -> Result<Reply> {
+        replay: &Replay<A>,
+        answer: impl Fn(Memory, bool) -> A,
+    ) -> Result<Answered<A>> {
         let NewMemory { scope, policy, author, .. } = &new.memory;
         let hidden_by = facts::hidden_by(scope, policy, author);
         let stated_as = digest(scope, &new.fact, hidden_by);
@@ -86,12 +94,10 @@ impl Memories {
                 }
                 settle_state(&mut memory);
             }
-            let (body, created) = show(self, &memory, expected.is_none());
-            let id = expected.is_none().then(|| memory.id.to_string());
-            let reply = Reply { body, created, etag: Some(memory.etag()), id, replayed: false };
+            let answer = answer(memory.clone(), expected.is_none());
             let actor = self.actor(caller, &new.memory.identifiers);
             let mut journal = self.journal(actor, memory.updated_at, 1, "state");
-            journal.remember = replay.remember(self, &reply, [&memory]);
+            journal.remember = replay.remember(self, &answer, [&memory])?;
             let memory = Arc::new(memory);
             let write = match expected {
                 Some(expected) => Write::Replace { memory: memory.clone(), expected },
@@ -102,9 +108,9 @@ impl Memories {
             match written {
                 WriteOutcome::Done => {
                     self.added(&[memory]).await;
-                    return Ok(reply);
+                    return Ok(Answered::Now(answer));
                 }
-                WriteOutcome::Replayed(first) => return Reply::stored(&first),
+                WriteOutcome::Replayed(first) => return Answered::stored(&first),
                 WriteOutcome::Conflict(_) => {
                     self.sweep_expired(&new.memory.scope, &new.fact, hidden_by).await?
                 }
@@ -161,10 +167,10 @@ impl Memories {
     pub async fn get_fact(
         &self,
         caller: &MemoryCaller,
-        id: &str,
-        params: &[(String, String)],
+        id: MemoryId,
+        assertion: &Assertion,
     ) -> Result<Memory> {
-        let memory = self.get(caller, id, params).await?;
+        let memory = self.get(caller, id, assertion).await?;
         if memory.kind == Kind::Procedural { Ok(memory) } else { Err(Error::no_such_memory()) }
     }
 
@@ -172,19 +178,17 @@ impl Memories {
     pub async fn update_fact(
         &self,
         caller: &MemoryCaller,
-        id: &str,
-        params: &[(String, String)],
-        if_match: Option<&str>,
-        body: &Value,
+        id: MemoryId,
+        assertion: &Assertion,
+        change: FactChange,
     ) -> Result<Updated> {
-        let change = FactChange::read(body, if_match, self.rules())?;
-        let assertion = Assertion::read(params, caller)?;
-        let current = self.reach(caller, id, &assertion).await?;
+        change.check(self.rules())?;
+        let current = self.reach(caller, id, assertion).await?;
         if current.kind != Kind::Procedural {
             return Err(Error::no_such_memory());
         }
         self.refuse_restated(&change.apply(&current, self.now(), self.rules())?.memory).await?;
-        self.change(caller, id, &assertion, "update", |memory| {
+        self.change(caller, id, assertion, "update", |memory| {
             if memory.kind != Kind::Procedural {
                 return Err(Error::no_such_memory());
             }
@@ -197,18 +201,16 @@ impl Memories {
     pub async fn delete_fact(
         &self,
         caller: &MemoryCaller,
-        id: &str,
-        params: &[(String, String)],
-        if_match: Option<&str>,
+        id: MemoryId,
+        assertion: &Assertion,
+        precondition: &Precondition,
     ) -> Result<bool> {
-        let assertion = Assertion::read(params, caller)?;
-        let Some(id) = parse_uuid(id).map(MemoryId) else { return Ok(false) };
-        let precondition = Precondition::if_match(if_match);
-        self.delete_if(caller, id, &assertion, &precondition, |memory| memory.kind == Kind::Procedural).await
+        self.delete_if(caller, id, assertion, precondition, |memory| memory.kind == Kind::Procedural).await
     }
 
     /// A page of facts.
-    pub async fn facts(&self, caller: &MemoryCaller, query: FactQuery) -> Result<Listed> {
+    pub async fn facts(&self, caller: &MemoryCaller, query: QueryFacts) -> Result<Listed> {
+        let query = query.check(self.rules(), caller)?;
         query.scopes.iter().for_each(|scope| count("fact.query", scope.layer()));
         let (fingerprint, key, now) = (query.fingerprint(), self.parts.keys.cursors, self.now());
         let after =
@@ -219,12 +221,13 @@ impl Memories {
             .cx
             .store
             .read(caller.tenant(), "list_facts", move |tx| {
+                let pattern = &query.pattern;
                 let wanted = FactPattern {
-                    fact_type: query.fact_type.as_deref(),
-                    subject: query.subject.as_deref(),
-                    predicate: query.predicate.as_deref(),
-                    object: query.object.as_deref(),
-                    min_confidence: query.min_confidence.unwrap_or_default(),
+                    fact_type: pattern.fact_type.as_deref(),
+                    subject: pattern.subject.as_deref(),
+                    predicate: pattern.predicate.as_deref(),
+                    object: pattern.object.as_deref(),
+                    min_confidence: pattern.min_confidence.unwrap_or_default(),
                 };
                 let mut found = Vec::new();
                 for span in &spans {

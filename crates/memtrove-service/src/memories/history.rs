@@ -1,7 +1,7 @@
 //! What an entry said, from the first text to the last.
 
 use super::Memories;
-use memtrove_core::memories::{Assertion, Memory, MemoryCaller};
+use memtrove_core::memories::{Assertion, Memory, MemoryCaller, MemoryId};
 use memtrove_core::{Error, Result, Timestamp};
 use memtrove_store::memories::texts::{self, Replaced};
 use memtrove_store::memories::versions;
@@ -21,7 +21,7 @@ pub struct Saying {
 
 impl Memories {
     /// What an entry said, oldest first. A change of anything but its text is not among it.
-    pub async fn history(&self, caller: &MemoryCaller, id: &str) -> Result<(Memory, Vec<Saying>)> {
+    pub async fn history(&self, caller: &MemoryCaller, id: MemoryId) -> Result<(Memory, Vec<Saying>)> {
         let memory = self.reach(caller, id, &Assertion::default()).await?;
         let store = self.parts.store.of(memory.kind).store();
         let of = memory.id;

@@ -4,7 +4,7 @@ use super::Memories;
 
 use super::writing::{Write, WriteOutcome, possible};
 use memtrove_core::memories::{
-    Assertion, Change, Code, Kind, Memory, MemoryCaller, MemoryId, NewMemory, Rules,
+    AddMemory, Assertion, Change, Code, GivenMetadata, Kind, Memory, MemoryCaller, MemoryId, Rules,
 };
 use memtrove_core::{Error, Result, Timestamp};
 use memtrove_store::Tx;
@@ -19,8 +19,8 @@ use std::sync::Arc;
 pub struct Keepsake {
     /// The id it has here.
     pub id: MemoryId,
-    /// The body of an add.
-    pub body: Value,
+    /// What is added.
+    pub add: AddMemory,
     /// When it was made.
     pub created_at: Option<Timestamp>,
     /// When it was last changed.
@@ -42,8 +42,8 @@ pub enum Fate {
 
 impl Keepsake {
     /// The memory, with the times it had. It fades, and lives for as long as it is given, from now on.
-    fn read(&self, rules: &Rules, caller: &MemoryCaller, now: Timestamp) -> Result<Memory> {
-        let mut memory = NewMemory::read(&self.body, rules, caller)?.into_memory(self.id, now);
+    fn memory(&self, rules: &Rules, caller: &MemoryCaller, now: Timestamp) -> Result<Memory> {
+        let mut memory = self.add.clone().check(rules, caller)?.into_memory(self.id, now);
         if let Some(at) = self.created_at.filter(|at| at.is_writable() && *at <= now) {
             memory.created_at = at;
             memory.updated_at = self.updated_at.unwrap_or(at).clamp(at, now);
@@ -63,7 +63,7 @@ impl Memories {
     ) -> Result<Vec<Result<Fate>>> {
         let now = self.now();
         let read: Vec<Result<Arc<Memory>>> =
-            items.iter().map(|item| item.read(self.rules(), caller, now).map(Arc::new)).collect();
+            items.iter().map(|item| item.memory(self.rules(), caller, now).map(Arc::new)).collect();
         let mut added = self.insert_unknown(caller, read.iter().flatten().cloned().collect()).await?;
         let is_new: Vec<bool> =
             read.iter().map(|memory| memory.as_ref().is_ok_and(|memory| added.remove(&memory.id))).collect();
@@ -146,7 +146,7 @@ impl Memories {
     async fn replace_by(&self, caller: &MemoryCaller, memory: &Memory) -> Result<Memory> {
         let change = Change {
             content: Some(memory.content.clone()),
-            metadata: Some(memory.metadata.clone()),
+            metadata: Some(GivenMetadata::of(memory)),
             ttl: Some(memory.ttl_seconds),
             ..Change::default()
         };
@@ -154,8 +154,7 @@ impl Memories {
             replaceable(there, memory)?;
             change.apply(there, self.now(), self.rules())
         };
-        let (id, assertion) = (memory.id.to_string(), Assertion::default());
-        Ok(self.change(caller, &id, &assertion, "update", apply).await?.memory)
+        Ok(self.change(caller, memory.id, &Assertion::default(), "update", apply).await?.memory)
     }
 }
 
@@ -177,7 +176,7 @@ impl Foresight {
         rules: &Rules,
         now: Timestamp,
     ) -> Result<Fate> {
-        let memory = Arc::new(item.read(rules, caller, now)?);
+        let memory = Arc::new(item.memory(rules, caller, now)?);
         let digest = digest(&memory);
         let differs = match (self.brought.get(&memory.id), tx) {
             (Some(brought), _) => Some(*brought != digest && memory.fact.is_none()),

@@ -10,14 +10,15 @@ use crate::lease;
 use memtrove_core::memories::duplicate::{self, Profile};
 use memtrove_core::memories::promote;
 use memtrove_core::memories::{
-    Assertion, Code, Conditions, Kind, Memory, MemoryCaller, Precondition, Promote, ScopeKey, State, Viewer,
+    Assertion, Code, Conditions, Kind, Memory, MemoryCaller, MemoryId, Precondition, Promote, ScopeKey,
+    State, Viewer,
 };
 use memtrove_core::{Error, Result};
 use memtrove_recall::embed::Space;
 use memtrove_store::Tx;
 use memtrove_store::memories::entries;
 use memtrove_store::memories::writing::Writing;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::sync::Arc;
 
 use super::journal::{Entry, Milestone, Told};
@@ -33,8 +34,12 @@ pub struct Promoted {
 
 impl Memories {
     /// Puts an entry away.
-    pub async fn archive(&self, caller: &MemoryCaller, id: &str, if_match: Option<&str>) -> Result<Memory> {
-        let precondition = Precondition::if_match(if_match);
+    pub async fn archive(
+        &self,
+        caller: &MemoryCaller,
+        id: MemoryId,
+        precondition: &Precondition,
+    ) -> Result<Memory> {
         self.move_kind(caller, id, "archived", |memory| {
             refuse_mirror(memory)?;
             precondition.check(memory)?;
@@ -49,8 +54,12 @@ impl Memories {
     }
 
     /// Brings an entry back.
-    pub async fn restore(&self, caller: &MemoryCaller, id: &str, if_match: Option<&str>) -> Result<Memory> {
-        let precondition = Precondition::if_match(if_match);
+    pub async fn restore(
+        &self,
+        caller: &MemoryCaller,
+        id: MemoryId,
+        precondition: &Precondition,
+    ) -> Result<Memory> {
         self.move_kind(caller, id, "restored", |memory| {
             refuse_mirror(memory)?;
             precondition.check(memory)?;
@@ -69,11 +78,11 @@ impl Memories {
     async fn move_kind(
         &self,
         caller: &MemoryCaller,
-        id: &str,
+        id: MemoryId,
         milestone: &'static str,
         change: impl Fn(&Memory) -> Result<Memory>,
     ) -> Result<Memory> {
-        let _turn = self.turn(id).await;
+        let _turn = self.parts.turns.take(id).await;
         loop {
             let current = self.reach(caller, id, &Assertion::default()).await?;
             caller.authorise_write(current.scope.layer())?;
@@ -170,14 +179,8 @@ impl Memories {
     }
 
     /// Copies an entry to another layer.
-    pub async fn promote(
-        &self,
-        caller: &MemoryCaller,
-        id: &str,
-        if_match: Option<&str>,
-        body: &Value,
-    ) -> Result<Promoted> {
-        let request = Promote::read(body, if_match, self.rules())?;
+    pub async fn promote(&self, caller: &MemoryCaller, id: MemoryId, request: &Promote) -> Result<Promoted> {
+        self.rules().check_layer(request.target_layer)?;
         loop {
             let source = self.reach(caller, id, &Assertion::default()).await?;
             let target = request.target(&source, caller)?;

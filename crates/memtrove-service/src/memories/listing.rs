@@ -4,7 +4,7 @@ use super::memory_store::{Page, ScanQuery};
 use super::scope_search::Span;
 use super::{Memories, count};
 use memtrove_core::memories::cursor::Position;
-use memtrove_core::memories::{Identifier, Layer, List, Memory, MemoryCaller, ScopeKey};
+use memtrove_core::memories::{Identifier, Layer, ListMemories, Memory, MemoryCaller, ScopeKey};
 use memtrove_core::{Error, Result};
 use memtrove_store::Tx;
 use memtrove_store::memories::sessions::{self, Session};
@@ -22,7 +22,8 @@ pub struct Listed {
 
 impl Memories {
     /// A page of the entries of a scope, newest first.
-    pub async fn list(&self, caller: &MemoryCaller, list: List) -> Result<Listed> {
+    pub async fn list(&self, caller: &MemoryCaller, list: ListMemories) -> Result<Listed> {
+        let list = list.check(self.rules(), caller)?;
         count("memory.list", list.scope.layer());
         let (fingerprint, key) = (list.fingerprint(), self.parts.keys.cursors);
         let after =

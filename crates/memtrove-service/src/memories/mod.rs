@@ -38,18 +38,23 @@ mod upgrades;
 mod view;
 pub mod writing;
 
-pub use bulk::BulkDeleted;
+pub use bulk::{BulkAdded, BulkDeleted};
 pub use capabilities::Introspection;
-pub use entries::{Replacement, Updated};
+pub use consolidate::ConsolidationReport;
+pub use decay::{DecayReport, FadedMemory};
+pub use entries::{AddedMemory, Replacement, Updated};
+pub use facts::AddedFact;
 pub use history::Saying;
 pub use lifecycle::Promoted;
 pub use listing::Listed;
 pub use ranking::Hit;
 pub use remember::Remembered;
-pub use replay::Reply;
+pub use replay::{AnswerKey, Answered, Reply};
 pub use search::{KnowledgeMode, KnowledgeQuery, Metric, SearchResults};
+pub use sessions::{EndedSession, SessionPromotion};
 pub use subjects::Subject;
 pub use subscription::{StreamRequest, Streamed, Subscription};
+pub use view::{ShownHit, ShownMemory};
 
 use crate::Context;
 use access_counts::AccessCounts;
@@ -61,7 +66,7 @@ use memtrove_core::memories::stream_position::StreamKey;
 use memtrove_core::memories::{
     Assertion, Code, CursorKey, Embedding, Identifiers, Kind, Layer, Memory, MemoryCaller, MemoryId, Rules,
 };
-use memtrove_core::{Error, Result, Timestamp, parse_uuid};
+use memtrove_core::{Error, Result, Timestamp};
 use memtrove_recall::embed::EmbedError;
 use memtrove_store::Store;
 use std::sync::Arc;
@@ -185,11 +190,9 @@ impl Memories {
     }
 
     /// An entry that a caller may reach by its id, with the scope it asserts.
-    async fn reach(&self, caller: &MemoryCaller, id: &str, assertion: &Assertion) -> Result<Memory> {
-        let found = match parse_uuid(id) {
-            Some(id) => self.find(caller, MemoryId(id)).await?,
-            None => None,
-        };
+    async fn reach(&self, caller: &MemoryCaller, id: MemoryId, assertion: &Assertion) -> Result<Memory> {
+        caller.check_company(&assertion.identifiers)?;
+        let found = self.find(caller, id).await?;
         found
             .filter(|memory| assertion.holds(memory) && caller.reaches(memory, &assertion.identifiers))
             .ok_or_else(Error::no_such_memory)

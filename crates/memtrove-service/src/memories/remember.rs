@@ -9,12 +9,12 @@ use super::memory_store::Half;
 use super::scope_search::Span;
 use super::writing::{Write, WriteOutcome};
 use memtrove_core::memories::{
-    Conditions, Memory, MemoryCaller, MemoryId, NewMemory, Search, Statement, Viewer,
+    AddMemory, Assertion, Conditions, Memory, MemoryCaller, MemoryId, Precondition, Search, SearchMemories,
+    Statement, Viewer,
 };
 use memtrove_core::{Error, Result};
 use memtrove_store::memories::{ScopeNo, scopes, statements};
 use memtrove_store::{AllTenants, Store, TenantScope, Tx};
-use serde_json::Value;
 use std::sync::Arc;
 
 /// Entries that a step makes found by their words.
@@ -31,8 +31,8 @@ pub struct Remembered {
 
 impl Memories {
     /// Stores an entry unless one in the same scope that the caller sees states the same already.
-    pub async fn remember(&self, caller: &MemoryCaller, body: &Value) -> Result<Remembered> {
-        let new = NewMemory::read(body, self.rules(), caller)?;
+    pub async fn remember(&self, caller: &MemoryCaller, add: AddMemory) -> Result<Remembered> {
+        let new = add.check(self.rules(), caller)?;
         let viewer = caller.viewer(&new.identifiers);
         // A fork says what its ancestors said before it. The scope itself counts also where nobody may look any more.
         let mut spans = self.spans(caller, vec![new.scope.clone()]).await?;
@@ -72,9 +72,9 @@ impl Memories {
     }
 
     /// Deletes the entries of some layers that say these very words, whatever their case, their spacing and the punctuation
-    /// at their end; says which they were. The body is that of a search.
-    pub async fn forget_words(&self, caller: &MemoryCaller, body: &Value) -> Result<Vec<MemoryId>> {
-        let Search { query, scopes, viewer, conditions, .. } = Search::read(body, self.rules(), caller)?;
+    /// at their end; says which they were. They are looked for as by a search.
+    pub async fn forget_words(&self, caller: &MemoryCaller, words: SearchMemories) -> Result<Vec<MemoryId>> {
+        let Search { query, scopes, viewer, conditions, .. } = words.check(self.rules(), caller)?;
         let spans = self.spans(caller, scopes).await?;
         let (now, wanted) = (self.now(), Arc::new((query, viewer, conditions)));
         let mut forgotten = Vec::new();
@@ -91,7 +91,7 @@ impl Memories {
                 Ok(found)
             };
             for memory in self.look_up(store, &spans, look_up).await? {
-                if self.delete(caller, &memory.id.to_string(), &[], None).await? {
+                if self.delete(caller, memory.id, &Assertion::default(), &Precondition::default()).await? {
                     forgotten.push(memory.id);
                 }
             }

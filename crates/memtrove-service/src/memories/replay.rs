@@ -2,106 +2,104 @@
 
 use super::Memories;
 use super::journal::{self, Remember};
-use memtrove_core::files::canonical;
+use memtrove_core::memories::limits::MAX_IDEMPOTENCY_KEY_LENGTH;
 use memtrove_core::memories::{Memory, MemoryCaller};
-use memtrove_core::{Error, Result};
+use memtrove_core::{Error, Json, Result};
 use memtrove_store::Tx;
 use memtrove_store::memories::idempotency::Key;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-const MAX_KEY_CHARS: usize = 128;
-
-/// What a request is answered that may be repeated.
+/// A key under which a request is answered once.
 #[derive(Debug, Clone)]
+pub struct AnswerKey<A> {
+    /// The key, as the caller chose it.
+    pub text: String,
+    /// What the request is for; keys of one collection are not those of another.
+    pub collection: &'static str,
+    /// A digest of the request: the same key on another request is a conflict.
+    pub fingerprint: String,
+    /// How the answer is kept: as its transport gives it.
+    pub render: fn(&A) -> Result<Reply>,
+}
+
+/// An answer as its transport gives it. What was stored by older versions has these members, too.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Reply {
     /// The body.
-    pub body: Value,
+    pub body: Json,
     /// Whether something came about.
     pub created: bool,
     /// The tag of the one entry in it.
     pub etag: Option<String>,
     /// The id of the entry that came about.
     pub id: Option<String>,
-    /// Whether it is an earlier answer.
-    pub replayed: bool,
 }
 
-impl Reply {
-    fn to_stored(&self) -> String {
-        let Self { body, created, etag, id, .. } = self;
-        Value::from_iter([
-            ("body", body.clone()),
-            ("created", (*created).into()),
-            ("etag", etag.clone().into()),
-            ("id", id.clone().into()),
-        ])
-        .to_string()
-    }
+/// What a request is answered that may be repeated.
+#[derive(Debug, Clone)]
+pub enum Answered<A> {
+    /// It was done.
+    Now(A),
+    /// It was done before.
+    Before(Reply),
+}
 
+impl<A> Answered<A> {
     /// An earlier answer, as it was stored.
     pub(super) fn stored(text: &str) -> Result<Self> {
-        let broken = || Error::internal("a remembered answer cannot be read");
-        let Value::Object(mut stored) = memtrove_core::files::body::parse(text.as_bytes())? else {
-            return Err(broken());
-        };
-        let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
-        Ok(Self {
-            created: stored.get("created").and_then(Value::as_bool).ok_or_else(broken)?,
-            etag: text(stored.get("etag")),
-            id: text(stored.get("id")),
-            body: stored.remove("body").ok_or_else(broken)?,
-            replayed: true,
-        })
+        let stored = serde_json::from_str(text);
+        stored.map(Self::Before).map_err(|_| Error::internal("a remembered answer cannot be read"))
+    }
+
+    /// The answer, if it is no earlier one.
+    pub fn now(self) -> Option<A> {
+        match self {
+            Self::Now(answer) => Some(answer),
+            Self::Before(_) => None,
+        }
     }
 }
 
 /// What makes a request the repetition of another.
-pub(super) struct Replay {
-    key: Option<Key>,
+pub(super) struct Replay<A> {
+    key: Option<(Key, fn(&A) -> Result<Reply>)>,
     /// Who calls: the key names it.
     user: Option<String>,
 }
 
-impl Replay {
-    /// Reads the key, if there is one.
+impl<A> Replay<A> {
     /// `for_user` is whom a trusted client acts for: each of its users has keys of its own.
-    pub fn new(
-        caller: &MemoryCaller,
-        route: &str,
-        key: Option<String>,
-        body: &Value,
-        for_user: Option<&str>,
-    ) -> Result<Self> {
+    pub fn new(caller: &MemoryCaller, key: Option<AnswerKey<A>>, for_user: Option<&str>) -> Result<Self> {
         let user = caller.user().or(for_user).map(str::to_owned);
-        let Some(text) = key else { return Ok(Self { key: None, user }) };
-        if text.is_empty() || text.chars().count() > MAX_KEY_CHARS {
-            let message = format!("must have 1 to {MAX_KEY_CHARS} characters");
+        let Some(AnswerKey { text, collection, fingerprint, render }) = key else {
+            return Ok(Self { key: None, user });
+        };
+        if text.is_empty() || text.chars().count() > MAX_IDEMPOTENCY_KEY_LENGTH {
+            let message = format!("must have 1 to {MAX_IDEMPOTENCY_KEY_LENGTH} characters");
             return Err(Error::field("Idempotency-Key", message));
         }
-        Ok(Self {
-            key: Some(Key {
-                principal: match &user {
-                    Some(user) => format!("{} for {user}", caller.principal),
-                    None => caller.principal.clone(),
-                },
-                key: format!("{route} {text}"),
-                fingerprint: canonical::fingerprint("POST", route, body).into_bytes(),
-            }),
-            user,
-        })
+        let key = Key {
+            principal: match &user {
+                Some(user) => format!("{} for {user}", caller.principal),
+                None => caller.principal.clone(),
+            },
+            key: format!("{collection} {text}"),
+            fingerprint: fingerprint.into_bytes(),
+        };
+        Ok(Self { key: Some((key, render)), user })
     }
 
     /// What the same request was answered before.
-    pub async fn find(&self, memories: &Memories, caller: &MemoryCaller) -> Result<Option<Reply>> {
-        let Some(key) = self.key.clone() else { return Ok(None) };
+    pub async fn find(&self, memories: &Memories, caller: &MemoryCaller) -> Result<Option<Answered<A>>> {
+        let Some((key, _)) = self.key.clone() else { return Ok(None) };
         let (tenant, since) = (caller.tenant().clone(), self.since(memories));
         // What made a working memory alone is kept with it.
         for half in memories.parts.store.all() {
             let (tenant, key) = (tenant.clone(), key.clone());
             let find = move |tx: &mut dyn Tx| journal::replayed(tx, &tenant, &key, since);
             if let Some(answer) = half.store().read(caller.tenant(), "find_answer", find).await? {
-                return Reply::stored(&answer).map(Some);
+                return Answered::stored(&answer).map(Some);
             }
         }
         Ok(None)
@@ -111,15 +109,17 @@ impl Replay {
     pub fn remember<'a>(
         &self,
         memories: &Memories,
-        reply: &Reply,
+        answer: &A,
         told: impl IntoIterator<Item = &'a Memory>,
-    ) -> Option<Remember> {
-        let key = self.key.clone()?;
+    ) -> Result<Option<Remember>> {
+        let Some((key, render)) = &self.key else { return Ok(None) };
+        let answer = Json::of(&render(answer)?).map_err(|error| Error::internal(error.to_string()))?;
         let users =
             told.into_iter().flat_map(|memory| [memory.scope.user(), memory.created_by.user.as_deref()]);
         let users: BTreeSet<&str> = users.chain([self.user.as_deref()]).flatten().collect();
         let users = users.into_iter().map(str::to_owned).collect();
-        Some(Remember { key, users, since: self.since(memories), answer: reply.to_stored() })
+        let answer = answer.get().to_owned();
+        Ok(Some(Remember { key: key.clone(), users, since: self.since(memories), answer }))
     }
 
     fn since(&self, memories: &Memories) -> memtrove_core::Timestamp {

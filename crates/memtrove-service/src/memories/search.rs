@@ -5,7 +5,7 @@ use super::scope_search::{ScopeQuery, Span};
 use super::{Memories, count, embedding_failed};
 use memtrove_core::memories::merge::Options;
 use memtrove_core::memories::{
-    Code, Conditions, Identifiers, Layer, MemoryCaller, Mode, Ranking, ScopeKey, Search, Viewer,
+    Code, Conditions, Identifiers, Layer, MemoryCaller, Mode, Ranking, ScopeKey, SearchMemories, Viewer,
 };
 use memtrove_core::recall::terms;
 use memtrove_core::{Error, Result};
@@ -99,7 +99,8 @@ pub(super) struct QueryForms {
 
 impl Memories {
     /// Searches the layers of a request.
-    pub async fn search(&self, caller: &MemoryCaller, search: Search) -> Result<SearchResults> {
+    pub async fn search(&self, caller: &MemoryCaller, search: SearchMemories) -> Result<SearchResults> {
+        let search = search.check(self.rules(), caller)?;
         let mode =
             if search.mode == Mode::Semantic { KnowledgeMode::Semantic } else { KnowledgeMode::Hybrid };
         let forms = self.query_forms(caller, &search.query, mode).await?;

@@ -4,52 +4,84 @@ use super::Memories;
 use super::listing::Onlooker;
 use super::memory_store::ScanQuery;
 use super::writing::{Write, WriteOutcome};
-use memtrove_core::Result;
-use memtrove_core::memories::promote::{self, PromotionDecision};
+use memtrove_core::memories::promote::{self, PromotionBlock, PromotionDecision};
 use memtrove_core::memories::{
-    Clear, Conditions, EndSession, Identifier, Kind, Layer, Memory, MemoryCaller, Position, ScopeKey, Viewer,
+    ClearMemories, Conditions, EndSession, Kind, Layer, Memory, MemoryCaller, MemoryId, Position, ScopeKey,
+    SessionEnd, Viewer,
 };
+use memtrove_core::{Result, Timestamp};
 use memtrove_store::memories::{entries, writing};
-use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Entries that are read and removed at a time.
 const STEP: usize = 500;
 
+/// What became of a session's entries.
+#[derive(Debug, Clone)]
+pub struct EndedSession {
+    /// The session.
+    pub scope: ScopeKey,
+    /// When it ended.
+    pub ended_at: Timestamp,
+    /// How many could be promoted.
+    pub evaluated: usize,
+    /// Those that were.
+    pub promoted: Vec<SessionPromotion>,
+    /// Those that must not be, and why.
+    pub blocked: Vec<(MemoryId, PromotionBlock)>,
+    /// How many went.
+    pub deleted: usize,
+    /// How many stay.
+    pub retained: usize,
+}
+
+/// An entry that outlives its session.
+#[derive(Debug, Clone, Copy)]
+pub struct SessionPromotion {
+    /// The entry.
+    pub from: MemoryId,
+    /// Its copy.
+    pub to: MemoryId,
+    /// How much it matters.
+    pub score: f64,
+    /// Whether the copy was there already.
+    pub deduplicated: bool,
+}
+
 impl Memories {
     /// Ends a session: what matters is copied to its user, the rest goes or stays as asked.
-    pub async fn end_session(&self, caller: &MemoryCaller, body: &Value) -> Result<Value> {
-        let request = EndSession::read(body, self.rules(), caller)?;
+    pub async fn end_session(&self, caller: &MemoryCaller, request: EndSession) -> Result<EndedSession> {
+        let SessionEnd { scope, identifiers, rules, as_of } = request.check(self.rules(), caller)?;
         // Whether something matters depends on how often it was found.
         self.write_uses().await?;
-        let ended_at = request.as_of.unwrap_or_else(|| self.now());
-        let user = request.scope.user().unwrap_or_default().to_owned();
+        let ended_at = as_of.unwrap_or_else(|| self.now());
+        let user = scope.user().unwrap_or_default().to_owned();
         let everything = Conditions { include_archived: true, ..Conditions::default() };
-        let all = self.everything(caller, &request.scope, everything).await?;
+        let all = self.everything(caller, &scope, everything).await?;
         let (working, kept): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|memory| memory.kind == Kind::Working);
         let (mut promoted, mut blocked) = (Vec::new(), Vec::new());
-        if request.promote_important {
+        if rules.promote_important {
             let values = vec![user.clone()];
-            let target = ScopeKey::listed(request.scope.tenant().clone(), Layer::User, values);
+            let target = ScopeKey::listed(scope.tenant().clone(), Layer::User, values);
             for memory in &kept {
-                let decision = promote::decide(memory, self.relevance(memory), request.promotion_threshold);
+                let decision = promote::decide(memory, self.relevance(memory), rules.promotion_threshold);
                 match (decision, &target) {
                     (PromotionDecision::Promote { score }, Some(target)) => {
-                        let actor = self.actor(caller, &request.identifiers);
+                        let actor = self.actor(caller, &identifiers);
                         // One that changed meanwhile stays as it is, for the next time.
                         let Some(copy) = self.copy_to(memory, target.clone(), actor, true).await? else {
                             continue;
                         };
-                        promoted.push(json!({
-                            "from": memory.id.to_string(),
-                            "to": copy.memory.id.to_string(),
-                            "score": score,
-                            "deduplicated": copy.deduplicated,
-                        }));
+                        promoted.push(SessionPromotion {
+                            from: memory.id,
+                            to: copy.memory.id,
+                            score,
+                            deduplicated: copy.deduplicated,
+                        });
                     }
                     (PromotionDecision::Blocked(reason), _) => {
-                        blocked.push(json!({"id": memory.id.to_string(), "reason": reason.as_str()}));
+                        blocked.push((memory.id, reason));
                     }
                     _ => {}
                 }
@@ -58,28 +90,19 @@ impl Memories {
         let evaluated = kept.len();
         let mut deleted = self.remove(caller, working, "session end").await?;
         let mut retained = kept.len();
-        if request.auto_delete && request.retention_seconds == 0 {
+        if rules.auto_delete && rules.retention_seconds == 0 {
             let gone = self.remove(caller, kept, "session end").await?;
             (deleted, retained) = (deleted + gone, retained - gone);
-        } else if request.auto_delete {
-            let until = ended_at.saturating_add_micros(request.retention_seconds.saturating_mul(1_000_000));
+        } else if rules.auto_delete {
+            let until = ended_at.saturating_add_micros(rules.retention_seconds.saturating_mul(1_000_000));
             self.expire_by(&kept, until).await?;
         }
-        Ok(json!({
-            "userId": user,
-            "sessionId": request.scope.get(Identifier::Session),
-            "endedAt": ended_at.to_string(),
-            "evaluated": evaluated,
-            "promoted": promoted,
-            "blocked": blocked,
-            "deleted": deleted,
-            "retained": retained,
-        }))
+        Ok(EndedSession { scope, ended_at, evaluated, promoted, blocked, deleted, retained })
     }
 
     /// Removes the entries of some kinds from one scope.
-    pub async fn clear(&self, caller: &MemoryCaller, body: &Value) -> Result<usize> {
-        let request = Clear::read(body, self.rules(), caller)?;
+    pub async fn clear(&self, caller: &MemoryCaller, request: ClearMemories) -> Result<usize> {
+        let request = request.check(self.rules(), caller)?;
         let conditions = Conditions { kinds: Some(request.kinds), ..Conditions::default() };
         let mut all = self.everything(caller, &request.scope, conditions).await?;
         all.retain(|memory| {
@@ -144,7 +167,7 @@ impl Memories {
     }
 
     /// Has entries expire no later than an instant: neither a version nor a renewal.
-    async fn expire_by(&self, memories: &[Memory], until: memtrove_core::Timestamp) -> Result<()> {
+    async fn expire_by(&self, memories: &[Memory], until: Timestamp) -> Result<()> {
         for step in memories.chunks(STEP) {
             let Some(tenant) = step.first().map(|memory| memory.scope.tenant().clone()) else { continue };
             let ids: Vec<_> = step.iter().map(|memory| memory.id).collect();

@@ -148,7 +148,7 @@ impl Memories {
     pub async fn revise(
         &self,
         caller: &MemoryCaller,
-        id: &str,
+        id: MemoryId,
         body: impl Fn(&Memory) -> Value,
     ) -> Result<Memory> {
         let revised = self
@@ -161,7 +161,7 @@ impl Memories {
     pub async fn check_revision(
         &self,
         caller: &MemoryCaller,
-        id: &str,
+        id: MemoryId,
         body: impl Fn(&Memory) -> Value,
     ) -> Result<()> {
         let memory = self.reach(caller, id, &Assertion::default()).await?;
@@ -170,7 +170,7 @@ impl Memories {
     }
 
     /// Refuses what [`Self::delete`] would refuse, and what is not there; deletes nothing.
-    pub async fn check_deletion(&self, caller: &MemoryCaller, id: &str) -> Result<()> {
+    pub async fn check_deletion(&self, caller: &MemoryCaller, id: MemoryId) -> Result<()> {
         let memory = self.reach(caller, id, &Assertion::default()).await?;
         caller.authorise_write(memory.scope.layer())
     }

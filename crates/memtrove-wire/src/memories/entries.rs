@@ -1,7 +1,7 @@
 //! One memory, and many at once: what is sent and what comes back.
 
 use super::{AccessPolicyWord, MemoryKind, MemoryLayer, MemorySourceType, MemoryState};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
@@ -88,6 +88,13 @@ pub struct MemoryMetadata {
     #[serde(flatten)]
     #[schema(value_type = Object)]
     pub custom: Map<String, Value>,
+}
+
+impl From<Map<String, Value>> for MemoryMetadata {
+    /// Metadata as they are stored: all of them the caller's own, so that their order and the spelling of numbers stay.
+    fn from(stored: Map<String, Value>) -> Self {
+        Self { custom: stored, ..Self::default() }
+    }
 }
 
 /// Where a memory comes from. Further members are kept.
@@ -249,6 +256,7 @@ pub struct Memory {
     #[schema(minimum = 1)]
     pub version: i64,
     /// What it means, as the model sees it; where asked for.
+    #[serde(serialize_with = "as_doubles")]
     #[schema(nullable = false)]
     pub embedding: Option<Vec<f32>>,
     /// The model that made the embedding.
@@ -266,6 +274,11 @@ pub struct Memory {
     /// When it was last found.
     #[schema(format = DateTime, nullable = false)]
     pub last_accessed_at: Option<String>,
+}
+
+/// Vectors are written with every digit of what they are as doubles, as they always were.
+fn as_doubles<S: Serializer>(vector: &Option<Vec<f32>>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(vector.iter().flatten().map(|x| f64::from(*x)))
 }
 
 /// A request to remember something.

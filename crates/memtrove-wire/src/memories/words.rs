@@ -1,6 +1,7 @@
 //! The words of the memories contract.
 
 use crate::enums::words;
+use memtrove_core::memories as domain;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::ToSchema;
 
@@ -108,4 +109,22 @@ words!(
         /// Meaning alone.
         Semantic = "semantic",
     }
+);
+
+/// Words of the contract that the domain has a type for.
+macro_rules! words_of {
+    ($($domain:ident => $word:ident { $($item:ident),+ }),+ $(,)?) => {
+        $(impl From<domain::$domain> for $word {
+            fn from(word: domain::$domain) -> Self {
+                match word { $(domain::$domain::$item => Self::$item),+ }
+            }
+        })+
+    };
+}
+
+words_of!(
+    Layer => MemoryLayer { Agent, User, Session, Project, Team, Org, Company },
+    Kind => MemoryKind { Working, Session, Episodic, Semantic, Procedural, UserPersonal, Archival },
+    State => MemoryState { Created, Active, Decayed, Archived },
+    Policy => AccessPolicyWord { Private, Restricted, Shared, Organization, Public },
 );

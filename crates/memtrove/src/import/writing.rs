@@ -2,13 +2,15 @@
 
 use super::format::Format;
 use super::reading::SourceRecords;
-use super::record::{Conversation, Document, Message, Record, Remembered, Speaker};
+use super::record::{Conversation, Document, Message, Record, Remembered, Speaker, Stated};
 use super::report::Outcome;
 use memtrove_core::files::{FilePath, FilePrecondition, Reasons, ScopedCaller, envelope};
 use memtrove_core::identity::{
     Caller, Credentials, IdentityPolicy, Principal, RoleGrant, Trust, VerifiedClient, resolve,
 };
-use memtrove_core::memories::{MemoryCaller, MemoryId};
+use memtrove_core::memories::{
+    AddMemory, Fact, GivenMetadata, Identifier, Identifiers, Kind, Layer, MemoryCaller, MemoryId, Rules,
+};
 use memtrove_core::{
     Code, ConversationId, Details, EntryId, Error, ErrorKind, Json, Result, Timestamp, derived_uuid,
     legacy_labels,
@@ -181,22 +183,26 @@ impl Destination {
         let Remembered { source_id, content, fact, metadata, created_at, updated_at, kept, .. } = memory;
         let id = MemoryId(self.id(user.unwrap_or_default(), &["memory", &source_id]));
         if let Some(kept) = kept {
-            let body = kept.body(user, now)?;
-            return Ok(Keepsake { id, body, created_at, updated_at });
+            let add = AddMemory::read(&kept.body(user, now)?, &Rules::default())?;
+            return Ok(Keepsake { id, add, created_at, updated_at });
         }
-        let mut body = json!({"layer": "user", "identifiers": {"userId": user}, "metadata": metadata});
-        if let Some(content) = content {
-            body["content"] = content.into();
-        }
-        match fact {
-            Some(fact) => {
-                body["kind"] = "procedural".into();
-                body["fact"] = json!({"factType": fact.fact_type, "subject": fact.subject,
-                    "predicate": fact.predicate, "object": fact.object});
-            }
-            None => body["kind"] = "semantic".into(),
-        }
-        Ok(Keepsake { id, body, created_at, updated_at })
+        let mut identifiers = Identifiers::default();
+        identifiers.set(Identifier::User, "identifiers.userId", user.unwrap_or_default())?;
+        let fact = fact.map(|Stated { fact_type, subject, predicate, object }| Fact {
+            fact_type: fact_type.to_owned(),
+            subject,
+            predicate,
+            object,
+            confidence: 1.0,
+        });
+        let content = content.or_else(|| fact.as_ref().map(Fact::render)).unwrap_or_default();
+        let add = AddMemory {
+            kind: Some(if fact.is_some() { Kind::Procedural } else { Kind::Semantic }),
+            metadata: GivenMetadata::new(metadata)?,
+            fact,
+            ..AddMemory::new(Layer::User, identifiers, content)
+        };
+        Ok(Keepsake { id, add, created_at, updated_at })
     }
 }
 
@@ -324,12 +330,9 @@ fn remembered(
         Ok(fate) => fate,
         Err(error) => return refused(place, error),
     };
-    let fact = &keepsake.body["fact"];
-    let said = match is_fact {
-        true => {
-            ["subject", "predicate", "object"].map(|part| fact[part].as_str().unwrap_or_default()).join(" ")
-        }
-        false => keepsake.body["content"].as_str().unwrap_or_default().to_owned(),
+    let said = match &keepsake.add.fact {
+        Some(Fact { subject, predicate, object, .. }) => format!("{subject} {predicate} {object}"),
+        None => keepsake.add.content.clone(),
     };
     Ok(Outcome::Memory { place, said: shown(&said), is_fact, fate })
 }

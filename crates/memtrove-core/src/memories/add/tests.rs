@@ -10,8 +10,12 @@ fn body(members: Value) -> Value {
     with(json!({"content": "likes tea", "layer": "user", "identifiers": {"userId": "alice"}}), members)
 }
 
+fn add(body: &Value, rules: &Rules, caller: &MemoryCaller) -> Result<NewMemory> {
+    AddMemory::read(body, rules)?.check(rules, caller)
+}
+
 fn read(members: Value) -> Result<NewMemory> {
-    NewMemory::read(&body(members), &Rules::default(), &user("alice"))
+    add(&body(members), &Rules::default(), &user("alice"))
 }
 
 fn stored(members: Value) -> Memory {
@@ -146,7 +150,7 @@ fn types_and_ranges() {
     for (members, field) in rows {
         assert_eq!(code(read(members)), format!("INVALID_REQUEST {field}"));
     }
-    assert_eq!(code(NewMemory::read(&json!([]), &Rules::default(), &gateway())), "INVALID_REQUEST");
+    assert_eq!(code(add(&json!([]), &Rules::default(), &gateway())), "INVALID_REQUEST");
 }
 
 #[test]
@@ -172,17 +176,17 @@ fn one_bad_request_has_one_code() {
     let mut request = bad;
     for (mended, expected) in rows {
         request = with(request, mended);
-        assert_eq!(code(NewMemory::read(&request, &rules, &user("alice"))), expected);
+        assert_eq!(code(add(&request, &rules, &user("alice"))), expected);
     }
-    assert!(NewMemory::read(&with(request, json!({"metadata": null})), &rules, &user("alice")).is_ok());
+    assert!(add(&with(request, json!({"metadata": null})), &rules, &user("alice")).is_ok());
 }
 
 #[test]
 fn content_is_counted_in_characters() {
     let rules = Rules::default();
     let text = |count: usize| body(json!({"content": "é".repeat(count)}));
-    assert!(NewMemory::read(&text(100_000), &rules, &user("alice")).is_ok());
-    let refusal = refusal(NewMemory::read(&text(100_001), &rules, &user("alice")));
+    assert!(add(&text(100_000), &rules, &user("alice")).is_ok());
+    let refusal = refusal(add(&text(100_001), &rules, &user("alice")));
     assert_eq!(refusal.details["maxLength"], 100_000);
     assert_eq!(refusal.details["actualLength"], 100_001);
 }
@@ -191,8 +195,7 @@ fn content_is_counted_in_characters() {
 fn metadata_is_measured_without_what_is_dropped() {
     let limits = super::super::Limits { metadata_bytes: 10, ..Default::default() };
     let rules = Rules { limits, ..Rules::default() };
-    let read =
-        |metadata: Value| NewMemory::read(&body(json!({"metadata": metadata})), &rules, &user("alice"));
+    let read = |metadata: Value| add(&body(json!({"metadata": metadata})), &rules, &user("alice"));
     assert_eq!(
         Value::Object(read(json!({"aaaaaaaaaaaaa": null, "b": 1})).unwrap().metadata),
         json!({"b": 1})
@@ -204,10 +207,10 @@ fn metadata_is_measured_without_what_is_dropped() {
 fn who_may_add_where() {
     let project = body(json!({"layer": "project", "identifiers": {"projectId": "p"}}));
     let rules = Rules::default();
-    assert!(NewMemory::read(&project, &rules, &client("robot")).is_ok());
-    assert_eq!(code(NewMemory::read(&body(json!({})), &rules, &client("robot"))), "FORBIDDEN");
-    assert_eq!(code(NewMemory::read(&body(json!({})), &rules, &user("bob"))), "FORBIDDEN");
-    assert!(NewMemory::read(&body(json!({})), &rules, &gateway()).is_ok());
+    assert!(add(&project, &rules, &client("robot")).is_ok());
+    assert_eq!(code(add(&body(json!({})), &rules, &client("robot"))), "FORBIDDEN");
+    assert_eq!(code(add(&body(json!({})), &rules, &user("bob"))), "FORBIDDEN");
+    assert!(add(&body(json!({})), &rules, &gateway()).is_ok());
     let reader = client("robot").writing_in(vec![Layer::Team]);
-    assert_eq!(code(NewMemory::read(&project, &rules, &reader)), "FORBIDDEN");
+    assert_eq!(code(add(&project, &rules, &reader)), "FORBIDDEN");
 }

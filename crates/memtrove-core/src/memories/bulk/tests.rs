@@ -6,35 +6,40 @@ fn rules() -> Rules {
     Rules::default()
 }
 
+fn add(body: Value) -> Result<BulkAdd> {
+    let add = BulkAdd::read(&body, &rules())?;
+    add.check(&rules()).map(|()| add)
+}
+
 #[test]
-fn items_are_taken_as_they_are_to_be_read_one_by_one() {
-    let read = BulkAdd::read(json!({"memories": [{"content": 5}, "x\0", null], "atomic": true}), &rules());
-    let items = vec![json!({"content": 5}), json!("x\0"), json!(null)];
-    assert_eq!(read, Ok(BulkAdd { items, atomic: true }));
-    assert!(!BulkAdd::read(json!({"memories": [{}]}), &rules()).unwrap().atomic);
+fn items_are_read_one_by_one() {
+    let good = json!({"content": "x", "layer": "user", "identifiers": {"userId": "alice"}});
+    let read = add(json!({"memories": [{"content": 5}, good, "x\0", null], "atomic": true})).unwrap();
+    assert!(read.atomic);
+    assert_eq!(read.items.iter().map(Result::is_ok).collect::<Vec<_>>(), [false, true, false, false]);
+    assert!(!add(json!({"memories": [{}]})).unwrap().atomic);
 }
 
 #[test]
 fn a_bulk_add_has_1_to_500_items() {
     let items = |count: usize| json!({"memories": vec![json!({}); count]});
-    assert!(BulkAdd::read(items(500), &rules()).is_ok());
-    let refusal = refusal(BulkAdd::read(items(501), &rules()));
+    assert!(add(items(500)).is_ok());
+    let refusal = refusal(add(items(501)));
     assert_eq!((refusal.code, &refusal.details["maxItems"]), (Code::BatchTooLarge, &json!(500)));
     for body in [items(0), json!({}), json!({"memories": null}), json!({"memories": {}})] {
-        assert_eq!(code(BulkAdd::read(body, &rules())), "INVALID_REQUEST memories");
+        assert_eq!(code(add(body)), "INVALID_REQUEST memories");
     }
-    assert_eq!(code(BulkAdd::read(json!([]), &rules())), "INVALID_REQUEST");
-    let atomic = BulkAdd::read(json!({"memories": [{}], "atomic": "yes"}), &rules());
-    assert_eq!(code(atomic), "INVALID_REQUEST atomic");
+    assert_eq!(code(add(json!([]))), "INVALID_REQUEST");
+    assert_eq!(code(add(json!({"memories": [{}], "atomic": "yes"}))), "INVALID_REQUEST atomic");
 }
 
 #[test]
 fn a_bulk_delete_has_1_to_1000_ids_and_counts_each_once() {
-    let read = |ids: Value| BulkDelete::read(&json!({"ids": ids}), &rules());
-    assert_eq!(read(json!(["b", "a", "b", "no id"])).unwrap().ids, ["b", "a", "no id"]);
-    assert!(read(json!(vec!["x"; 1000])).is_ok());
-    assert_eq!(code(read(json!(vec!["x"; 1001]))), "BATCH_TOO_LARGE");
-    for ids in [json!([]), json!(null), json!("a"), json!([1])] {
-        assert_eq!(code(read(ids)), "INVALID_REQUEST ids");
+    let ids = |ids: Value| BulkDelete::read(&json!({"ids": ids}))?.check(&rules());
+    assert_eq!(ids(json!(["b", "a", "b", "no id"])).unwrap(), ["b", "a", "no id"]);
+    assert!(ids(json!(vec!["x"; 1000])).is_ok());
+    assert_eq!(code(ids(json!(vec!["x"; 1001]))), "BATCH_TOO_LARGE");
+    for bad in [json!([]), json!(null), json!("a"), json!([1])] {
+        assert_eq!(code(ids(bad)), "INVALID_REQUEST ids");
     }
 }

@@ -32,7 +32,7 @@ fn a_change_says_what_to_change() {
         json!({"content": " x ", "metadata": {"a": null}, "ttlSeconds": null, "accessPolicy": {"policy": "public"}}),
     );
     assert_eq!(read.content.as_deref(), Some(" x "));
-    assert_eq!(read.metadata, Some(object(json!({"a": null}))));
+    assert_eq!(read.metadata, Some(GivenMetadata(object(json!({"a": null})))));
     assert_eq!(read.ttl, Some(None));
     assert_eq!(read.policy, Some(AccessPolicy::new(Policy::Public)));
     assert_eq!(change(json!({"ttlSeconds": 5})).ttl, Some(Some(5)));

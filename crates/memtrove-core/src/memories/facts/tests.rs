@@ -19,7 +19,7 @@ fn body(members: Value) -> Value {
 }
 
 fn new(members: Value) -> Result<NewFact> {
-    NewFact::read(&body(members), &Rules::default(), &user("alice"))
+    AddFact::read(&body(members), &Rules::default())?.check(&Rules::default(), &user("alice"))
 }
 
 fn stored(members: Value) -> Memory {

@@ -7,7 +7,7 @@ type Pairs = &'static [(&'static str, &'static str)];
 
 fn by_body(members: Value) -> Result<List> {
     let body = with(json!({"layer": "user", "identifiers": {"userId": "alice"}}), members);
-    List::read(&body, &Rules::default(), &user("alice"))
+    ListMemories::read(&body, &Rules::default())?.check(&Rules::default(), &user("alice"))
 }
 
 fn by_params(pairs: &[(&str, &str)]) -> Result<List> {
@@ -17,14 +17,14 @@ fn by_params(pairs: &[(&str, &str)]) -> Result<List> {
             pairs.push((name, value));
         }
     }
-    List::from_params(&params(&pairs), &Rules::default(), &user("alice"))
+    ListMemories::from_params(&params(&pairs), &Rules::default())?.check(&Rules::default(), &user("alice"))
 }
 
 #[test]
 fn the_smallest_list_has_the_contracts_defaults() {
     let list = by_body(json!({})).unwrap();
     assert_eq!((list.scope.layer(), list.limit, list.cursor.as_deref()), (Layer::User, 50, None));
-    assert_eq!((&list.conditions, list.include_embedding), (&Conditions::default(), false));
+    assert_eq!(list.conditions, Conditions::default());
     assert_eq!(by_params(&[]), Ok(list));
 }
 
@@ -138,7 +138,7 @@ fn types_and_ranges_of_parameters() {
     for (pairs, expected) in rows {
         assert_eq!(code(by_params(pairs)), expected, "{pairs:?}");
     }
-    assert_eq!(code(List::from_params(&[], &Rules::default(), &user("alice"))), "INVALID_LAYER");
+    assert_eq!(code(ListMemories::from_params(&[], &Rules::default())), "INVALID_LAYER");
     let kinds = by_params(&[("kind", "semantic"), ("unknown", "x")]).unwrap().conditions.kinds;
     assert_eq!(kinds, Some(vec![Kind::Semantic]));
 }

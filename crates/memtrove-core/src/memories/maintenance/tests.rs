@@ -2,13 +2,13 @@ use super::*;
 use crate::memories::requests::{code, user, with};
 use serde_json::json;
 
-fn decay(body: Value, caller: &str) -> Result<DecayRequest> {
-    DecayRequest::read(&body, &Rules::default(), &user(caller))
+fn decay(body: Value, caller: &str) -> Result<Decay> {
+    DecayRequest::read(&body, &Rules::default())?.check(&Rules::default(), &user(caller))
 }
 
-fn consolidate(members: Value) -> Result<ConsolidateRequest> {
+fn consolidate(members: Value) -> Result<Consolidation> {
     let body = with(json!({"layer": "user", "identifiers": {"userId": "alice"}}), members);
-    ConsolidateRequest::read(&body, &Rules::default(), &user("alice"))
+    ConsolidateRequest::read(&body, &Rules::default())?.check(&Rules::default(), &user("alice"))
 }
 
 #[test]

@@ -3,9 +3,9 @@
 
 use super::OWN;
 use crate::memories::members::Members;
-use crate::memories::{Memory, metadata};
+use crate::memories::{GivenMetadata, Memory, metadata};
 use crate::{Error, Result};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// Where metadata are set aside.
 const ASIDE: &str = "metadata";
@@ -34,7 +34,8 @@ impl SplitMetadata {
     pub(super) fn told(given: Map<String, Value>) -> Self {
         let mut told = Self::default();
         for (key, value) in given {
-            let fits = key != OWN && metadata::read(Members::within(&one_member(&key, &value), "")).is_ok();
+            let one = Map::from_iter([(key.clone(), value.clone())]);
+            let fits = key != OWN && GivenMetadata::new(one).is_ok();
             let place = if fits { &mut told.plain } else { &mut told.aside };
             place.insert(key, value);
         }
@@ -51,10 +52,6 @@ impl SplitMetadata {
             own.insert(ASIDE.to_owned(), merged.into());
         }
     }
-}
-
-fn one_member(key: &str, value: &Value) -> Map<String, Value> {
-    Map::from_iter([("metadata".to_owned(), json!({key: value}))])
 }
 
 /// A member of the metadata of an entry, wherever it is.

@@ -228,8 +228,8 @@ fn metadata_change_sides_and_come_back() {
     let mut change = |given: Value, expected: Value| {
         let body = json!({"metadata": given});
         let update = Update::read(Members::body(&body).unwrap(), NOON).unwrap().body(&stored);
-        let change = crate::memories::metadata::read(Members::body(&update).unwrap()).unwrap();
-        stored.metadata = crate::memories::metadata::merge(&stored.metadata, &change);
+        let change = crate::memories::GivenMetadata::read(Members::body(&update).unwrap()).unwrap();
+        stored.metadata = change.merged_into(&stored.metadata);
         assert_eq!(show(&stored), expected, "{given}");
     };
     change(json!({"n": "two"}), json!({"source": "chat", "n": "two"}));

@@ -2,7 +2,7 @@ use super::*;
 use crate::Timestamp;
 use crate::memories::requests::{code, gateway, user};
 use crate::memories::testing::{members, memory, scope};
-use crate::memories::{Change, Fact, FactChange, Layer, NewMemory, Policy, Rules, State};
+use crate::memories::{AddMemory, Change, Fact, FactChange, Layer, Policy, Rules, State};
 use proptest::prelude::*;
 
 const EVERYTHING: Show = Show { content: true, embedding: true };
@@ -224,7 +224,9 @@ fn a_create_is_read_as_an_add() {
         "options": {"layer": {"type": "semantic", "project_id": "p"}}
     });
     let add = add(body(&create), None, &tenant()).unwrap();
-    let new = NewMemory::read(&add, &Rules::default(), &gateway()).unwrap();
+    let new = AddMemory::read(&add, &Rules::default())
+        .and_then(|add| add.check(&Rules::default(), &gateway()))
+        .unwrap();
     assert_eq!(
         (new.scope.layer(), new.kind, new.content.as_str()),
         (Layer::Project, Kind::Semantic, "Anna likes tea")
@@ -238,7 +240,7 @@ fn a_create_without_a_layer_is_for_its_user_else_for_the_company() {
     let create = json!({"entry": {"content": "x"}});
     let read = |caller: &crate::memories::MemoryCaller| {
         let add = add(body(&create), caller.user(), caller.tenant()).unwrap();
-        NewMemory::read(&add, &Rules::default(), caller).unwrap()
+        AddMemory::read(&add, &Rules::default()).and_then(|add| add.check(&Rules::default(), caller)).unwrap()
     };
     assert_eq!(read(&user("alice")).scope.user(), Some("alice"));
     assert_eq!(read(&gateway()).scope.layer(), Layer::Company);
@@ -286,7 +288,7 @@ fn a_procedural_entry_needs_its_fact() {
         let body = json!({"entry": {"content": "s p o", "metadata": {"custom": custom}},
                           "options": {"layer": {"type": "procedural", "user_id": "u"}}});
         let add = add(super::tests::body(&body), None, &tenant())?;
-        NewMemory::read(&add, &Rules::default(), &gateway())
+        AddMemory::read(&add, &Rules::default()).and_then(|add| add.check(&Rules::default(), &gateway()))
     };
     let new = create(json!({"fact": fact, "colour": "red"})).unwrap();
     assert_eq!(new.fact.as_ref().map(|fact| (fact.fact_type.as_str(), fact.confidence)), Some(("t", 1.0)));
@@ -392,7 +394,7 @@ proptest! {
         });
         let create = json!({"entry": given, "options": {"layer": {"type": "user", "user_id": "u"}}});
         let add = add(body(&create), None, &tenant()).unwrap();
-        let new = NewMemory::read(&add, &Rules::default(), &gateway()).unwrap();
+        let new = AddMemory::read(&add, &Rules::default()).and_then(|add| add.check(&Rules::default(), &gateway())).unwrap();
         let shown = entry(&new.into_memory(memory(1, "").id, Timestamp::from_micros(0)), EVERYTHING);
         for name in ["content", "metadata", "source", "access_policy"] {
             prop_assert_eq!(&shown[name], &given[name]);

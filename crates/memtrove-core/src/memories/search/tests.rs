@@ -7,8 +7,13 @@ fn body(members: Value) -> Value {
     with(json!({"query": "tea", "identifiers": {"userId": "alice", "projectId": "p"}}), members)
 }
 
+fn search(body: &Value, caller: &MemoryCaller) -> Result<Search> {
+    let rules = Rules::default();
+    SearchMemories::read(body, &rules)?.check(&rules, caller)
+}
+
 fn read(members: Value) -> Result<Search> {
-    Search::read(&body(members), &Rules::default(), &user("alice"))
+    search(&body(members), &user("alice"))
 }
 
 fn layers(search: &Search) -> Vec<Layer> {
@@ -22,25 +27,28 @@ fn the_smallest_search_has_the_contracts_defaults() {
     assert_eq!(layers(&search), [Layer::User, Layer::Project]);
     assert_eq!(search.conditions, Conditions::default());
     assert_eq!((search.ranking, search.mode, search.dedupe), (Ranking::Precedence, Mode::Hybrid, true));
-    assert!(!search.include_embedding && !search.include_overridden && !search.explain);
+    let request = SearchMemories::read(&body(json!({})), &Rules::default()).unwrap();
+    assert_eq!(request, SearchMemories::new(request.identifiers.clone(), "tea".to_owned()));
     assert_eq!(search.viewer.user.as_deref(), Some("alice"));
 }
 
 #[test]
 fn everything_can_be_said() {
-    let search = read(json!({
+    let said = body(json!({
         "layers": ["project", "user", "PROJECT"], "limit": 100, "threshold": 0, "filter": {"tags": ["a"]},
         "kinds": ["semantic", "archival"], "timeRange": {"from": "2026-01-01T00:00:00Z", "to": "2026-01-01T00:00:00Z"},
         "includeArchived": true, "includeEmbedding": true, "includeOverridden": true, "dedupe": false,
         "ranking": "Score", "mode": "SEMANTIC", "explain": true,
-    }))
-    .unwrap();
+    }));
+    let request = SearchMemories::read(&said, &Rules::default()).unwrap();
+    assert!(request.include_embedding && request.explain);
+    let search = search(&said, &user("alice")).unwrap();
     assert_eq!(layers(&search), [Layer::User, Layer::Project]);
     assert_eq!((search.limit, search.threshold), (100, 0.0));
     assert_eq!(search.conditions.kinds, Some(vec![Kind::Semantic, Kind::Archival]));
     assert!(search.conditions.include_archived && search.conditions.from == search.conditions.to);
     assert!(search.conditions.from.is_some() && !search.conditions.filter.is_empty());
-    assert!(search.include_embedding && search.include_overridden && !search.dedupe && search.explain);
+    assert!(search.include_overridden && !search.dedupe);
     assert_eq!((search.ranking, search.mode), (Ranking::Score, Mode::Semantic));
 }
 
@@ -109,19 +117,19 @@ fn one_bad_request_has_one_code() {
     let mut request = bad;
     for (mended, expected) in rows {
         request = with(request, mended);
-        assert_eq!(code(Search::read(&request, &Rules::default(), &user("alice"))), expected);
+        assert_eq!(code(search(&request, &user("alice"))), expected);
     }
     let fitting = with(request, json!({"query": "é".repeat(8192)}));
-    assert!(Search::read(&fitting, &Rules::default(), &user("alice")).is_ok());
+    assert!(search(&fitting, &user("alice")).is_ok());
 }
 
 #[test]
 fn who_searches_where() {
-    let search = |caller| Search::read(&body(json!({})), &Rules::default(), &caller);
-    assert_eq!(code(search(user("bob"))), "FORBIDDEN");
-    assert_eq!(code(search(client("robot"))), "FORBIDDEN");
-    assert_eq!(search(gateway()).unwrap().viewer.user.as_deref(), Some("alice"));
+    let plain = |caller| search(&body(json!({})), &caller);
+    assert_eq!(code(plain(user("bob"))), "FORBIDDEN");
+    assert_eq!(code(plain(client("robot"))), "FORBIDDEN");
+    assert_eq!(plain(gateway()).unwrap().viewer.user.as_deref(), Some("alice"));
     let shared = body(json!({"identifiers": {"projectId": "p", "teamId": "t"}}));
-    let search = Search::read(&shared, &Rules::default(), &client("robot")).unwrap();
+    let search = search(&shared, &client("robot")).unwrap();
     assert_eq!((search.viewer.user, search.viewer.team.as_deref()), (None, Some("t")));
 }

@@ -3,28 +3,32 @@ use crate::memories::requests::{client, code, refusal, user, with};
 use crate::memories::testing::{members as object, memory};
 use serde_json::json;
 
-fn end(members: Value) -> Result<EndSession> {
+fn end(members: Value) -> Result<SessionEnd> {
     let body = with(json!({"identifiers": {"userId": "alice", "sessionId": "s"}}), members);
-    EndSession::read(&body, &Rules::default(), &user("alice"))
+    EndSession::read(&body)?.check(&Rules::default(), &user("alice"))
 }
 
 fn clear(members: Value) -> Result<Clear> {
     let body = with(json!({"layer": "user", "identifiers": {"userId": "alice"}}), members);
-    Clear::read(&body, &Rules::default(), &user("alice"))
+    ClearMemories::read(&body, &Rules::default())?.check(&Rules::default(), &user("alice"))
 }
 
 #[test]
 fn a_session_ends_as_configured_unless_told_otherwise() {
     let usual = end(json!({})).unwrap();
     assert_eq!((usual.scope.layer(), usual.scope.values().len()), (Layer::Session, 2));
-    assert_eq!((usual.auto_delete, usual.retention_seconds), (false, 7 * 86_400));
-    assert_eq!((usual.promote_important, usual.promotion_threshold, usual.as_of), (true, 0.8, None));
+    assert_eq!((usual.rules, usual.as_of), (SessionRules::default(), None));
     let told = end(json!({
         "autoDelete": true, "retentionPeriod": "0s", "promoteImportant": false, "promotionThreshold": 0, "asOf": "2026-01-01T00:00:00Z",
     }))
     .unwrap();
-    assert_eq!((told.auto_delete, told.retention_seconds), (true, 0));
-    assert_eq!((told.promote_important, told.promotion_threshold), (false, 0.0));
+    let rules = SessionRules {
+        auto_delete: true,
+        retention_seconds: 0,
+        promote_important: false,
+        promotion_threshold: 0.0,
+    };
+    assert_eq!(told.rules, rules);
     assert_eq!(told.as_of, Timestamp::parse("2026-01-01T00:00:00Z"));
 }
 
@@ -45,7 +49,7 @@ fn what_ends_no_session() {
     }
     let without = Rules { enabled_layers: vec![Layer::User], ..Rules::default() };
     let body = json!({"identifiers": {"userId": "alice", "sessionId": "s"}});
-    assert_eq!(code(EndSession::read(&body, &without, &user("alice"))), "INVALID_LAYER");
+    assert_eq!(code(EndSession::read(&body).unwrap().check(&without, &user("alice"))), "INVALID_LAYER");
 }
 
 #[test]
@@ -96,7 +100,10 @@ fn clearing_is_for_working_entries_unless_told_otherwise() {
     }
     let project = json!({"layer": "project", "identifiers": {"projectId": "p"}});
     let reader = client("robot").writing_in(Vec::new());
-    assert_eq!(code(Clear::read(&project, &Rules::default(), &reader)), "FORBIDDEN");
+    assert_eq!(
+        code(ClearMemories::read(&project, &Rules::default()).unwrap().check(&Rules::default(), &reader)),
+        "FORBIDDEN"
+    );
 }
 
 /// What becomes of a user-layer entry of alice.

@@ -1,13 +1,13 @@
 //! `remember_fact`, `query_facts`.
 
-use super::{Outcome, cut, fitting, for_project, indented, read, share};
+use super::{Outcome, cut, fitting, for_project, indented, internal, read, share};
 use crate::mcp::McpServer;
 use crate::mcp::failure::to_failure;
-use memtrove_core::memories::{Fact, FactQuery, Memory};
+use memtrove_core::memories::{AddFact, Fact, FactPattern, Layer, Memory, QueryFacts};
 use memtrove_core::parse_uuid;
-use memtrove_service::memories::Listed;
+use memtrove_service::memories::{AddedFact, Listed};
 use memtrove_wire::tools::ToolFailure;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::fmt::Write as _;
 
 const MAX_CHARS: usize = 1024;
@@ -30,46 +30,50 @@ pub(super) async fn remember(server: &McpServer, arguments: &Value) -> Outcome {
         (arguments.text("subject", MAX_CHARS)?, arguments.text("predicate", MAX_CHARS)?);
     let object = arguments.text("object", MAX_CHARS)?;
     let confidence = share(&arguments, "confidence")?;
-    let layer = if for_project(server, &arguments)? { "project" } else { "user" };
-    let mut body = json!({
-        "layer": layer,
-        "identifiers": server.bound.identifiers(),
-        "factType": FACT_TYPE,
-        "subject": subject,
-        "predicate": predicate,
-        "object": object,
-    });
+    let layer = if for_project(server, &arguments)? { Layer::Project } else { Layer::User };
 
-    let same = json!({"factType": FACT_TYPE, "subject": subject, "predicate": predicate, "object": object});
-    let stated = facts(server, json!([layer]), same).await?.memories.into_iter().next();
+    let same = FactPattern {
+        fact_type: Some(FACT_TYPE.to_owned()),
+        object: Some(object.clone()),
+        ..relation(&subject, &predicate)
+    };
+    let stated = facts(server, vec![layer], same, None).await?.memories.into_iter().next();
     // Stating a fact replaces its confidence, so one that is stated already is left alone unless that is to change, or its time
     // would run out.
     let is_new = |fact: &Fact| confidence.is_some_and(|confidence| confidence != fact.confidence);
     let (what, id) = match stated {
         Some(Memory { id, fact: Some(fact), ttl_seconds: None, .. }) if !is_new(&fact) => {
-            ("already remembered", id.to_string())
+            ("already remembered", id)
         }
         stated => {
-            if let Some(confidence) = confidence {
-                body["confidence"] = confidence.into();
-            }
+            let fact = Fact {
+                fact_type: FACT_TYPE.to_owned(),
+                subject: subject.clone(),
+                predicate: predicate.clone(),
+                object,
+                confidence: confidence.unwrap_or(1.0),
+            };
+            let add = AddFact::new(layer, server.bound.identifiers().map_err(to_failure)?, fact);
             let caller = server.memories_caller();
-            let reply = server.services.memories.add_fact(&caller, &body, None).await.map_err(to_failure)?;
-            let id = reply.body.pointer("/fact/id").and_then(Value::as_str).unwrap_or_default().to_owned();
+            let added = server.services.memories.add_fact(&caller, add, None).await.map_err(to_failure)?;
+            let Some(AddedFact { memory, created }) = added.now() else {
+                return Err(internal("a fact without a key was answered before"));
+            };
             let what = match stated {
-                _ if reply.created => "remembered",
+                _ if created => "remembered",
                 Some(_) => "updated",
                 None => "already remembered",
             };
-            (what, id)
+            (what, memory.id)
         }
     };
 
     let mut said = format!("{what} [{id}]");
-    let related = json!({"subject": subject, "predicate": predicate, "limit": OTHERS + 1});
+    let related = relation(&subject, &predicate);
     // The fact is stated already: that the others could not be looked for is no reason to have it stated again.
-    let others = facts(server, server.bound.layers(), related).await.map(|found| found.memories);
-    for memory in others.unwrap_or_default().iter().filter(|memory| memory.id.to_string() != id) {
+    let others =
+        facts(server, server.bound.layers(), related, Some(OTHERS + 1)).await.map(|found| found.memories);
+    for memory in others.unwrap_or_default().iter().filter(|memory| memory.id != id) {
         let other = line(memory, PART_CHARS);
         // Writing to a `String` cannot fail.
         let _ = write!(said, "\nalso stated, forget it if it is no longer true: {other}");
@@ -82,13 +86,13 @@ pub(super) async fn query(server: &McpServer, arguments: &Value) -> Outcome {
     let takes = r#"query_facts takes {"subject": "Alice", "predicate": "works_at", "object": "Acme", "limit": 20}; all are optional."#;
     let arguments = read(arguments, &["subject", "predicate", "object", "limit"], takes)?;
     let limit = arguments.number(&["limit"], 1, MAX_LIMIT)?.unwrap_or(DEFAULT_LIMIT);
-    let mut body = json!({"limit": limit});
-    for name in ["subject", "predicate", "object"] {
-        if let Some(text) = arguments.optional_text(name, MAX_CHARS)? {
-            body[name] = text.into();
-        }
-    }
-    let found = facts(server, server.bound.layers(), body).await?;
+    let pattern = FactPattern {
+        subject: arguments.optional_text("subject", MAX_CHARS)?,
+        predicate: arguments.optional_text("predicate", MAX_CHARS)?,
+        object: arguments.optional_text("object", MAX_CHARS)?,
+        ..FactPattern::default()
+    };
+    let found = facts(server, server.bound.layers(), pattern, Some(limit)).await?;
     if found.memories.is_empty() {
         return Ok("no such facts; they are compared exactly, recall also finds what is similar".to_owned());
     }
@@ -119,8 +123,8 @@ pub(super) async fn shown_as(server: &McpServer, text: &str) -> Result<Vec<Memor
         if parts.iter().any(|part| part.trim().is_empty() || part.chars().count() > MAX_CHARS) {
             continue;
         }
-        let body = json!({"subject": subject, "predicate": predicate, "object": object, "limit": MAX_LIMIT});
-        let found = facts(server, server.bound.layers(), body).await?.memories;
+        let pattern = FactPattern { object: Some(object.to_owned()), ..relation(subject, predicate) };
+        let found = facts(server, server.bound.layers(), pattern, Some(MAX_LIMIT)).await?.memories;
         if !found.is_empty() {
             return Ok(found);
         }
@@ -137,12 +141,29 @@ fn without(text: &str, opens: char, closes: char, is_such: impl Fn(&str) -> bool
     }
 }
 
-async fn facts(server: &McpServer, layers: Value, mut body: Value) -> Result<Listed, ToolFailure> {
-    body["layers"] = layers;
-    body["identifiers"] = server.bound.identifiers();
-    let (memories, caller) = (&server.services.memories, server.memories_caller());
-    let query = FactQuery::read(&body, memories.rules(), &caller).map_err(to_failure)?;
-    memories.facts(&caller, query).await.map_err(to_failure)
+/// Everything that is stated of a relation.
+fn relation(subject: &str, predicate: &str) -> FactPattern {
+    FactPattern {
+        subject: Some(subject.to_owned()),
+        predicate: Some(predicate.to_owned()),
+        ..FactPattern::default()
+    }
+}
+
+async fn facts(
+    server: &McpServer,
+    layers: Vec<Layer>,
+    pattern: FactPattern,
+    limit: Option<u32>,
+) -> Result<Listed, ToolFailure> {
+    let query = QueryFacts {
+        layers: Some(layers),
+        identifiers: server.bound.identifiers().map_err(to_failure)?,
+        pattern,
+        limit: limit.map(|limit| limit as usize),
+        ..QueryFacts::default()
+    };
+    server.services.memories.facts(&server.memories_caller(), query).await.map_err(to_failure)
 }
 
 fn line(memory: &Memory, chars: usize) -> String {

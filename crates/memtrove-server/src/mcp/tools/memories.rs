@@ -3,9 +3,11 @@
 use super::{Outcome, cut, day, facts, for_project, indented, read, share, share_of};
 use crate::mcp::McpServer;
 use crate::mcp::failure::{NO_MEMORY, to_failure};
-use memtrove_core::memories::{Search, mirror};
+use memtrove_core::memories::{
+    AddMemory, Assertion, Layer, MemoryId, Precondition, Ranking, SearchMemories, mirror,
+};
 use memtrove_wire::tools::ToolFailure;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::fmt::Write as _;
 
 /// The most characters of something to remember; what is longer is a file.
@@ -19,10 +21,10 @@ pub(super) async fn remember(server: &McpServer, arguments: &Value) -> Outcome {
     let takes = r#"remember takes {"text": "one self-contained sentence"}; texts over 8000 characters belong in a file: memory_write_file."#;
     let arguments = read(arguments, &["text", "for_project"], takes)?;
     let text = arguments.text("text", MAX_TEXT_CHARS)?;
-    let layer = if for_project(server, &arguments)? { "project" } else { "user" };
-    let body = json!({"layer": layer, "identifiers": server.bound.identifiers(), "content": text});
+    let layer = if for_project(server, &arguments)? { Layer::Project } else { Layer::User };
+    let add = AddMemory::new(layer, server.bound.identifiers().map_err(to_failure)?, text);
     let caller = server.memories_caller();
-    let remembered = server.services.memories.remember(&caller, &body).await.map_err(to_failure)?;
+    let remembered = server.services.memories.remember(&caller, add).await.map_err(to_failure)?;
     let (what, id) =
         (if remembered.created { "remembered" } else { "already remembered" }, remembered.memory.id);
     Ok(format!("{what} [{id}]"))
@@ -33,16 +35,15 @@ pub(super) async fn recall(server: &McpServer, arguments: &Value) -> Outcome {
     let takes = r#"recall takes {"query": "plain words", "limit": 5, "min_score": 0.3}; limit (1 to 20) and min_score (0 to 1) are optional."#;
     let arguments = read(arguments, &["query", "limit", "min_score"], takes)?;
     let threshold = share(&arguments, "min_score")?.unwrap_or(DEFAULT_MIN_SCORE);
-    let body = json!({
-        "query": arguments.text("query", MAX_QUERY_CHARS)?,
-        "layers": server.bound.layers(),
-        "identifiers": server.bound.identifiers(),
-        "limit": arguments.number(&["limit"], 1, 20)?.unwrap_or(DEFAULT_LIMIT),
-        "threshold": threshold,
-        "ranking": "score",
-    });
+    let query = arguments.text("query", MAX_QUERY_CHARS)?;
+    let limit = arguments.number(&["limit"], 1, 20)?.unwrap_or(DEFAULT_LIMIT);
+    let search = SearchMemories {
+        limit: Some(limit as usize),
+        threshold: Some(threshold),
+        ranking: Ranking::Score,
+        ..search(server, query)?
+    };
     let (memories, caller) = (&server.services.memories, server.memories_caller());
-    let search = Search::read(&body, memories.rules(), &caller).map_err(to_failure)?;
     let found = memories.search(&caller, search).await.map_err(to_failure)?;
     if found.hits.is_empty() {
         let advice = if threshold > 0.0 { "; other words or a lower min_score may find more" } else { "" };
@@ -72,12 +73,8 @@ pub(super) async fn forget(server: &McpServer, arguments: &Value) -> Outcome {
         // Ids are shown in brackets.
         (Some(id), None) => forget_id(server, id.trim().trim_matches(['[', ']'])).await?,
         (None, Some(text)) => {
-            let body = json!({
-                "query": text,
-                "layers": server.bound.layers(),
-                "identifiers": server.bound.identifiers(),
-            });
-            match memories.forget_words(&caller, &body).await.map_err(to_failure)?.len() {
+            let words = search(server, text.clone())?;
+            match memories.forget_words(&caller, words).await.map_err(to_failure)?.len() {
                 0 => {
                     let mut gone = 0;
                     for fact in facts::shown_as(server, &text).await? {
@@ -105,14 +102,19 @@ pub(super) async fn forget(server: &McpServer, arguments: &Value) -> Outcome {
 /// Forgets what has this id; says how many that were.
 async fn forget_id(server: &McpServer, id: &str) -> Result<usize, ToolFailure> {
     let (memories, caller) = (&server.services.memories, server.memories_caller());
-    let mut ids = vec![id.to_owned()];
+    let mut ids = vec![MemoryId::named(id)];
     if let Ok(files) = server.files_caller() {
-        ids.push(mirror::id(&files.scope, id).to_string());
+        ids.push(mirror::id(&files.scope, id));
     }
+    let identifiers = server.bound.identifiers().map_err(to_failure)?;
+    let at_any = Precondition::default();
     for id in ids {
         let mut gone = 0;
-        for scope in scopes(server) {
-            gone += usize::from(memories.delete(&caller, &id, &scope, None).await.map_err(to_failure)?);
+        for layer in server.bound.layers() {
+            // An id leads to no other scope than those that are bound.
+            let bound = Assertion { layer: Some(layer), identifiers: identifiers.clone() };
+            let deleted = memories.delete(&caller, id, &bound, &at_any).await.map_err(to_failure)?;
+            gone += usize::from(deleted);
         }
         if gone > 0 {
             return Ok(gone);
@@ -121,12 +123,8 @@ async fn forget_id(server: &McpServer, id: &str) -> Result<usize, ToolFailure> {
     Ok(0)
 }
 
-/// The scopes that are bound, as a request by id names them: an id leads to no other.
-fn scopes(server: &McpServer) -> Vec<Vec<(String, String)>> {
-    let named = |layer: &str, name: &str, value: &str| {
-        vec![("layer".to_owned(), layer.to_owned()), (name.to_owned(), value.to_owned())]
-    };
-    let (_, user) = server.bound.scope();
-    let project = server.bound.project().map(|project| named("project", "projectId", project));
-    std::iter::once(named("user", "userId", user)).chain(project).collect()
+/// A search of the memories that are bound.
+fn search(server: &McpServer, query: String) -> Result<SearchMemories, ToolFailure> {
+    let identifiers = server.bound.identifiers().map_err(to_failure)?;
+    Ok(SearchMemories { layers: Some(server.bound.layers()), ..SearchMemories::new(identifiers, query) })
 }

@@ -2,15 +2,17 @@
 //! decides which of several faults a caller hears of.
 
 use crate::rest::extract::header;
+use crate::rest::memories::encode;
 use http::HeaderMap;
 use memtrove_core::files::{
     Code, FilePath, FilePrecondition, IdempotencyKey, MovePaths, Patch, Reasons, assembly, body, canonical,
     envelope,
 };
-use memtrove_core::memories::{MemoryCaller, Rules, Search};
+use memtrove_core::memories::{Rules, SearchMemories};
 use memtrove_core::{Error, Result, UserId};
 use memtrove_service::files::{
-    Assemble, ChangeId, DeleteFile, MoveFile, PatchFile, PutFile, Reconstruct, WantedVersion, WriteEvent,
+    Assemble, AssembleMemories, ChangeId, DeleteFile, MoveFile, PatchFile, PutFile, Reconstruct,
+    WantedVersion, WriteEvent,
 };
 use serde_json::{Map, Value};
 
@@ -79,15 +81,11 @@ pub(super) fn write_event(body: &Value, idempotency_key: Option<String>) -> Resu
 }
 
 /// A context of files, and of what a search of the user's memories finds unless it names another user.
-pub(super) fn assemble(
-    request: &Map<String, Value>,
-    user: &UserId,
-    rules: &Rules,
-    rememberer: &MemoryCaller,
-) -> Result<Assemble> {
+pub(super) fn assemble(request: &Map<String, Value>, user: &UserId, rules: &Rules) -> Result<Assemble> {
     let (files, budget) = assembly::read(request)?;
     let search = body::member(request, "memories").map(|wanted| for_user(wanted, user));
-    let memories = search.map(|search| Search::read(&search, rules, rememberer)).transpose()?;
+    let search = search.map(|search| SearchMemories::read(&search, rules)).transpose()?;
+    let memories = search.map(|search| AssembleMemories { search, render: encode::hit_in_context });
     Ok(Assemble { files, budget, memories })
 }
 

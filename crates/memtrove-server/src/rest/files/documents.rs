@@ -133,7 +133,7 @@ pub(in crate::rest) async fn assemble_context(
     let (user, request_id) = (caller.scope.user().clone(), caller.request_id.clone());
     let admitted = files.admit(caller).await?;
     let rememberer = memories.caller(&principal, request_id);
-    let request = decode::assemble(&body.object()?, &user, memories.rules(), &rememberer)?;
+    let request = decode::assemble(&body.object()?, &user, memories.rules())?;
     let assembled = files.assemble(&admitted, &rememberer, request).await?;
     let mut json = br#"{"files":["#.to_vec();
     for (index, file) in assembled.files.iter().enumerate() {

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 use memtrove_core::memories::mem0::Update;
 use memtrove_core::memories::members::Members;
-use memtrove_core::memories::{Code, MemoryId};
+use memtrove_core::memories::{Assertion, Code, MemoryId, Precondition};
 use memtrove_core::{Error, Result, parse_uuid};
 use memtrove_wire::mem0 as wire;
 use serde_json::Value;
@@ -38,10 +38,10 @@ pub(in crate::rest) async fn batch_update(
         updates.push((id, Update::read(item, at)?));
     }
     for (id, update) in &updates {
-        memories.check_revision(&caller, id, |memory| update.body(memory)).await?;
+        memories.check_revision(&caller, MemoryId::named(id), |memory| update.body(memory)).await?;
     }
     for (id, update) in &updates {
-        memories.revise(&caller, id, |memory| update.body(memory)).await?;
+        memories.revise(&caller, MemoryId::named(id), |memory| update.body(memory)).await?;
     }
     Ok(said(format!("Successfully updated {} memories", updates.len())))
 }
@@ -61,12 +61,13 @@ pub(in crate::rest) async fn batch_delete(
     for item in items(&body)? {
         ids.insert(id(item)?.to_string());
     }
+    let any = (Assertion::default(), Precondition::default());
     for id in &ids {
-        memories.check_deletion(&caller, id).await?;
+        memories.check_deletion(&caller, MemoryId::named(id)).await?;
     }
     for id in &ids {
         // Whoever deleted one meanwhile did what was asked for.
-        memories.delete(&caller, id, &[], None).await?;
+        memories.delete(&caller, MemoryId::named(id), &any.0, &any.1).await?;
     }
     Ok(said(format!("Successfully deleted {} memories", ids.len())))
 }

@@ -8,7 +8,7 @@ use axum::response::Response;
 use memtrove_core::memories::mem0::{Add, Update};
 use memtrove_core::memories::members::Members;
 use memtrove_core::memories::params::Params;
-use memtrove_core::memories::{Code, MemoryCaller};
+use memtrove_core::memories::{AddMemory, Assertion, BulkAdd, Code, MemoryCaller, MemoryId, Precondition};
 use memtrove_core::{Error, Result};
 use memtrove_service::memories::Memories;
 use memtrove_wire::mem0 as wire;
@@ -36,7 +36,9 @@ pub(in crate::rest) async fn get(
     Id(id): Id,
     State(app): State<App>,
 ) -> Result<Response, ApiError> {
-    Ok(respond(&shown(&app.0.services.memories.get(&caller, &id, &[]).await?)))
+    Ok(respond(&shown(
+        &app.0.services.memories.get(&caller, MemoryId::named(&id), &Assertion::default()).await?,
+    )))
 }
 
 /// Changes a memory. Metadata are merged, member by member.
@@ -79,15 +81,18 @@ pub(in crate::rest) async fn delete(
 /// Stores the messages of a body, all or none.
 async fn add_all(memories: &Memories, caller: &MemoryCaller, body: &Value) -> Result<Value> {
     let add = Add::read(body, caller, now())?;
-    let reply = memories.bulk_add(caller, json!({"memories": add.bodies, "atomic": true}), None).await?;
-    let added = reply.body.get("results").and_then(Value::as_array).into_iter().flatten();
+    let items = add.bodies.iter().map(|body| AddMemory::read(body, memories.rules())).collect();
+    let added = memories.bulk_add(caller, BulkAdd { items, atomic: true }, None).await?;
+    let added = added.now().map(|added| added.results).unwrap_or_default();
     let results: Vec<Value> = added
-        .filter_map(|one| one.get("memory"))
-        .map(|memory| {
-            let own = &memory["metadata"]["mem0"];
+        .into_iter()
+        .flatten()
+        .map(|shown| {
+            let memory = shown.memory;
+            let own = memory.metadata.get("mem0").cloned().unwrap_or_default();
             json!({
-                "id": memory["id"],
-                "memory": memory["content"],
+                "id": memory.id.to_string(),
+                "memory": memory.content,
                 "event": "ADD",
                 "role": own["role"],
                 "actor_id": own["actor_id"],
@@ -107,7 +112,7 @@ pub(super) async fn update_one(
     body: &Value,
 ) -> Result<Value> {
     let update = Update::read(Members::body(body)?, now())?;
-    Ok(shown(&memories.revise(caller, id, |memory| update.body(memory)).await?))
+    Ok(shown(&memories.revise(caller, MemoryId::named(id), |memory| update.body(memory)).await?))
 }
 
 /// Deletes a memory that must be there, maybe with what it absorbed.
@@ -117,22 +122,22 @@ pub(super) async fn delete_one(
     id: &str,
     linked: bool,
 ) -> Result<()> {
-    let memory = memories.get(caller, id, &[]).await?;
+    let (id, any, at_any) = (MemoryId::named(id), Assertion::default(), Precondition::default());
+    let memory = memories.get(caller, id, &any).await?;
     let mut absorbed = if linked { memory.lineage.consolidated_from.clone() } else { Vec::new() };
-    if !memories.delete(caller, id, &[], None).await? {
+    if !memories.delete(caller, id, &any, &at_any).await? {
         return Err(Error::no_such_memory());
     }
     while let Some(next) = absorbed.pop() {
-        let id = next.to_string();
         // One that was restored since is on its own again; one that is gone leads nowhere.
-        let older = match memories.get(caller, &id, &[]).await {
+        let older = match memories.get(caller, next, &any).await {
             Ok(older) => older,
             Err(Error { code: Code::MemoryNotFound, .. }) => continue,
             Err(error) => return Err(error),
         };
         if older.lineage.superseded_by.is_some() {
             absorbed.extend(&older.lineage.consolidated_from);
-            memories.delete(caller, &id, &[], None).await?;
+            memories.delete(caller, next, &any, &at_any).await?;
         }
     }
     Ok(())

@@ -6,8 +6,8 @@ use crate::rest::App;
 use axum::extract::State;
 use axum::response::Response;
 use memtrove_core::Result;
-use memtrove_core::memories::MemoryCaller;
 use memtrove_core::memories::mem0::{Entities, Entity, SaidBy, said_by};
+use memtrove_core::memories::{MemoryCaller, MemoryId};
 use memtrove_service::memories::Memories;
 use memtrove_wire::mem0 as wire;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ pub(in crate::rest) async fn history(
 
 /// What happened to a memory.
 async fn events(memories: &Memories, caller: &MemoryCaller, id: &str) -> Result<Value> {
-    let (memory, sayings) = memories.history(caller, id).await?;
+    let (memory, sayings) = memories.history(caller, MemoryId::named(id)).await?;
     let SaidBy { role, actor_id } = said_by(&memory);
     let user = Entities::of(&memory).get(Entity::User).map(str::to_owned);
     let events = sayings.iter().map(|saying| {

@@ -1,15 +1,15 @@
 //! Many memories at once: add, delete, clear.
 
+use super::decode::answer_key;
 use super::extract::{Called, JsonBody};
 use super::params::IdempotencyKey;
-use super::{ApiError, MemoriesErrorBody, answer, respond};
+use super::{ApiError, MemoriesErrorBody, answer, encode, respond};
 use crate::rest::App;
-use crate::rest::extract::header;
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
+use memtrove_core::memories::{BulkAdd, BulkDelete, ClearMemories};
 use memtrove_wire::memories as wire;
-use serde_json::{Value, json};
 
 /// Remembers many things at once, each by itself or all or none.
 #[utoipa::path(post, path = "/v1/memories:bulkAdd", tag = "memories", params(IdempotencyKey),
@@ -22,8 +22,11 @@ pub(in crate::rest) async fn bulk_add(
     State(app): State<App>,
     body: JsonBody,
 ) -> Result<Response, ApiError> {
-    let key = header(&headers, "Idempotency-Key")?;
-    Ok(answer(app.0.services.memories.bulk_add(&caller, body.value()?, key).await?, "/v1/memories")?)
+    let (memories, body) = (&app.0.services.memories, body.value()?);
+    let key = answer_key(&headers, "memories:bulkAdd", &body, encode::bulk_added)?;
+    let add = BulkAdd::read(&body, memories.rules())?;
+    let added = memories.bulk_add(&caller, add, key).await?;
+    Ok(answer(added, encode::bulk_added, "/v1/memories")?)
 }
 
 /// Deletes many memories at once.
@@ -36,11 +39,15 @@ pub(in crate::rest) async fn bulk_delete(
     State(app): State<App>,
     body: JsonBody,
 ) -> Result<Response, ApiError> {
-    let deleted = app.0.services.memories.bulk_delete(&caller, &body.value()?).await?;
-    let failed: Vec<&String> = deleted.failed.iter().map(|(id, _)| id).collect();
-    let errors: Vec<Value> =
-        deleted.failed.iter().map(|(id, code)| json!({"id": id, "code": code})).collect();
-    Ok(respond(StatusCode::OK, &json!({"deleted": deleted.deleted, "failed": failed, "errors": errors})))
+    let deleted = app.0.services.memories.bulk_delete(&caller, BulkDelete::read(&body.value()?)?).await?;
+    let failure =
+        |(id, code): &(String, &str)| wire::BulkDeleteFailure { id: id.clone(), code: (*code).into() };
+    let body = wire::BulkDeleted {
+        deleted: deleted.deleted as u64,
+        errors: deleted.failed.iter().map(failure).collect(),
+        failed: deleted.failed.into_iter().map(|(id, _)| id).collect(),
+    };
+    Ok(respond(StatusCode::OK, &body))
 }
 
 /// Removes all memories of some kinds from one scope.
@@ -52,6 +59,7 @@ pub(in crate::rest) async fn clear_memories(
     State(app): State<App>,
     body: JsonBody,
 ) -> Result<Response, ApiError> {
-    let cleared = app.0.services.memories.clear(&caller, &body.value()?).await?;
-    Ok(respond(StatusCode::OK, &json!({"cleared": cleared})))
+    let memories = &app.0.services.memories;
+    let cleared = memories.clear(&caller, ClearMemories::read(&body.value()?, memories.rules())?).await?;
+    Ok(respond(StatusCode::OK, &wire::ClearedMemories { cleared: cleared as u64 }))
 }

@@ -1,19 +1,20 @@
 //! One memory at a time: add, get, update, delete.
 
+use super::decode::{answer_key, if_match};
 use super::extract::{Called, Id, JsonBody, Parameters};
 use super::params::{
     EmbeddingParameter, IdempotencyKey, IdentifierParameters, IfMatch, IfNoneMatch, LayerAssertion,
 };
-use super::{ApiError, MemoriesErrorBody, answer, no_store, respond, tagged};
+use super::{ApiError, MemoriesErrorBody, answer, encode, no_store, respond, tagged};
 use crate::rest::App;
 use crate::rest::extract::header;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode};
 use memtrove_core::memories::params::Params;
-use memtrove_core::memories::precondition;
+use memtrove_core::memories::{AddMemory, Assertion, Change, MemoryId, precondition};
+use memtrove_service::memories::Updated;
 use memtrove_wire::memories as wire;
-use serde_json::json;
 
 /// Remembers something.
 #[utoipa::path(post, path = "/v1/memories", tag = "memories", params(IdempotencyKey),
@@ -29,8 +30,10 @@ pub(in crate::rest) async fn add_memory(
     State(app): State<App>,
     body: JsonBody,
 ) -> Result<Response, ApiError> {
-    let key = header(&headers, "Idempotency-Key")?;
-    Ok(answer(app.0.services.memories.add(&caller, &body.value()?, key).await?, "/v1/memories")?)
+    let (memories, body) = (&app.0.services.memories, body.value()?);
+    let key = answer_key(&headers, "memories", &body, encode::added_memory)?;
+    let added = memories.add(&caller, AddMemory::read(&body, memories.rules())?, key).await?;
+    Ok(answer(added, encode::added_memory, "/v1/memories")?)
 }
 
 /// Reads a memory, archived ones too.
@@ -49,13 +52,15 @@ pub(in crate::rest) async fn get_memory(
     let memories = &app.0.services.memories;
     let with_embedding = Params::new(&params)?.flag("includeEmbedding")?;
     let known = header(&headers, "If-None-Match")?;
-    let memory = memories.get(&caller, &id, &params).await?;
+    let memory = memories.get(&caller, MemoryId::named(&id), &Assertion::read(&params)?).await?;
+    let etag = memory.etag();
     let response = if precondition::is_known(known.as_deref(), &memory) {
         no_store(StatusCode::NOT_MODIFIED.into_response())
     } else {
-        respond(StatusCode::OK, &json!({"memory": memories.show(&caller, &memory, with_embedding)}))
+        let memory = encode::memory(memories.show(&caller, memory), with_embedding);
+        respond(StatusCode::OK, &wire::OneMemory { memory })
     };
-    Ok(tagged(response, &memory.etag())?)
+    Ok(tagged(response, &etag)?)
 }
 
 /// Changes a memory. Metadata are merged, member by member.
@@ -75,10 +80,14 @@ pub(in crate::rest) async fn update_memory(
 ) -> Result<Response, ApiError> {
     let memories = &app.0.services.memories;
     let (body, if_match) = (body.value()?, header(&headers, "If-Match")?);
-    let updated = memories.update(&caller, &id, &params, if_match.as_deref(), &body).await?;
-    let memory = memories.show(&caller, &updated.memory, false);
-    let body = json!({"memory": memory, "embeddingRegenerated": updated.embedding_regenerated});
-    Ok(tagged(respond(StatusCode::OK, &body), &updated.memory.etag())?)
+    let change = Change::read(&body, if_match.as_deref(), memories.rules())?;
+    let assertion = Assertion::read(&params)?;
+    let Updated { memory, embedding_regenerated } =
+        memories.update(&caller, MemoryId::named(&id), &assertion, change).await?;
+    let etag = memory.etag();
+    let memory = encode::memory(memories.show(&caller, memory), false);
+    let body = wire::UpdatedMemory { memory, embedding_regenerated };
+    Ok(tagged(respond(StatusCode::OK, &body), &etag)?)
 }
 
 /// Deletes a memory. It is gone at once; deleting it again succeeds, too.
@@ -93,7 +102,8 @@ pub(in crate::rest) async fn delete_memory(
     headers: HeaderMap,
     State(app): State<App>,
 ) -> Result<Response, ApiError> {
-    let if_match = header(&headers, "If-Match")?;
-    let deleted = app.0.services.memories.delete(&caller, &id, &params, if_match.as_deref()).await?;
-    Ok(respond(StatusCode::OK, &json!({"success": true, "deleted": deleted})))
+    let (precondition, assertion) = (if_match(&headers)?, Assertion::read(&params)?);
+    let deleted =
+        app.0.services.memories.delete(&caller, MemoryId::named(&id), &assertion, &precondition).await?;
+    Ok(respond(StatusCode::OK, &wire::DeletedMemory { success: true, deleted }))
 }

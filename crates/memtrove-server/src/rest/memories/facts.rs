@@ -1,19 +1,22 @@
 //! Facts: memories that state something of something.
 
+use super::decode::{answer_key, if_match};
 use super::extract::{Called, Id, JsonBody, Parameters};
 use super::params::{
     FactParameters, FilterParameters, IdempotencyKey, IdentifierParameters, IfMatch, IfNoneMatch,
     LayerAssertion, LayerParameter,
 };
-use super::{ApiError, MemoriesErrorBody, answer, no_store, respond, tagged};
+use super::{ApiError, MemoriesErrorBody, answer, encode, no_store, respond, tagged};
 use crate::rest::App;
 use crate::rest::extract::header;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode};
-use memtrove_core::memories::{FactQuery, MemoryCaller, precondition};
+use memtrove_core::memories::{
+    AddFact, Assertion, FactChange, MemoryCaller, MemoryId, QueryFacts, precondition,
+};
+use memtrove_service::memories::Listed;
 use memtrove_wire::memories as wire;
-use serde_json::{Value, json};
 
 /// States a fact; one that is stated already is changed.
 #[utoipa::path(post, path = "/v1/facts", tag = "facts", params(IdempotencyKey),
@@ -29,8 +32,10 @@ pub(in crate::rest) async fn add_fact(
     State(app): State<App>,
     body: JsonBody,
 ) -> Result<Response, ApiError> {
-    let key = header(&headers, "Idempotency-Key")?;
-    Ok(answer(app.0.services.memories.add_fact(&caller, &body.value()?, key).await?, "/v1/facts")?)
+    let (memories, body) = (&app.0.services.memories, body.value()?);
+    let key = answer_key(&headers, "facts", &body, encode::added_fact)?;
+    let added = memories.add_fact(&caller, AddFact::read(&body, memories.rules())?, key).await?;
+    Ok(answer(added, encode::added_fact, "/v1/facts")?)
 }
 
 /// Lists the facts of one layer that are as wanted, the surest first.
@@ -42,7 +47,7 @@ pub(in crate::rest) async fn list_facts(
     Parameters(params): Parameters,
     State(app): State<App>,
 ) -> Result<Response, ApiError> {
-    let query = FactQuery::from_params(&params, app.0.services.memories.rules(), &caller)?;
+    let query = QueryFacts::from_params(&params, app.0.services.memories.rules())?;
     page(&app, &caller, query).await
 }
 
@@ -55,16 +60,14 @@ pub(in crate::rest) async fn query_facts(
     State(app): State<App>,
     body: JsonBody,
 ) -> Result<Response, ApiError> {
-    let query = FactQuery::read(&body.value()?, app.0.services.memories.rules(), &caller)?;
+    let query = QueryFacts::read(&body.value()?, app.0.services.memories.rules())?;
     page(&app, &caller, query).await
 }
 
-async fn page(app: &App, caller: &MemoryCaller, query: FactQuery) -> Result<Response, ApiError> {
-    let memories = &app.0.services.memories;
-    let listed = memories.facts(caller, query).await?;
-    let facts: Vec<Value> = listed.memories.iter().map(|memory| memories.show_fact(memory)).collect();
-    let body = json!({"facts": facts, "nextCursor": listed.next_cursor, "totalCount": listed.total});
-    Ok(respond(StatusCode::OK, &body))
+async fn page(app: &App, caller: &MemoryCaller, query: QueryFacts) -> Result<Response, ApiError> {
+    let Listed { memories, next_cursor, total } = app.0.services.memories.facts(caller, query).await?;
+    let facts = memories.into_iter().map(encode::fact).collect::<Result<_, _>>()?;
+    Ok(respond(StatusCode::OK, &wire::FactPage { facts, next_cursor, total_count: total as u64 }))
 }
 
 /// Reads a fact.
@@ -81,13 +84,14 @@ pub(in crate::rest) async fn get_fact(
 ) -> Result<Response, ApiError> {
     let memories = &app.0.services.memories;
     let known = header(&headers, "If-None-Match")?;
-    let memory = memories.get_fact(&caller, &id, &params).await?;
+    let memory = memories.get_fact(&caller, MemoryId::named(&id), &Assertion::read(&params)?).await?;
+    let etag = memory.etag();
     let response = if precondition::is_known(known.as_deref(), &memory) {
         no_store(StatusCode::NOT_MODIFIED.into_response())
     } else {
-        respond(StatusCode::OK, &json!({"fact": memories.show_fact(&memory)}))
+        respond(StatusCode::OK, &wire::OneFact { fact: encode::fact(memory)? })
     };
-    Ok(tagged(response, &memory.etag())?)
+    Ok(tagged(response, &etag)?)
 }
 
 /// Changes a fact. Metadata are merged, member by member.
@@ -107,9 +111,12 @@ pub(in crate::rest) async fn update_fact(
 ) -> Result<Response, ApiError> {
     let memories = &app.0.services.memories;
     let (body, if_match) = (body.value()?, header(&headers, "If-Match")?);
-    let updated = memories.update_fact(&caller, &id, &params, if_match.as_deref(), &body).await?;
-    let body = json!({"fact": memories.show_fact(&updated.memory)});
-    Ok(tagged(respond(StatusCode::OK, &body), &updated.memory.etag())?)
+    let change = FactChange::read(&body, if_match.as_deref(), memories.rules())?;
+    let assertion = Assertion::read(&params)?;
+    let updated = memories.update_fact(&caller, MemoryId::named(&id), &assertion, change).await?;
+    let etag = updated.memory.etag();
+    let body = wire::OneFact { fact: encode::fact(updated.memory)? };
+    Ok(tagged(respond(StatusCode::OK, &body), &etag)?)
 }
 
 /// Deletes a fact. It is gone at once; deleting it again succeeds, too.
@@ -124,7 +131,8 @@ pub(in crate::rest) async fn delete_fact(
     headers: HeaderMap,
     State(app): State<App>,
 ) -> Result<Response, ApiError> {
-    let if_match = header(&headers, "If-Match")?;
-    let deleted = app.0.services.memories.delete_fact(&caller, &id, &params, if_match.as_deref()).await?;
-    Ok(respond(StatusCode::OK, &json!({"success": true, "deleted": deleted})))
+    let (precondition, assertion) = (if_match(&headers)?, Assertion::read(&params)?);
+    let memories = &app.0.services.memories;
+    let deleted = memories.delete_fact(&caller, MemoryId::named(&id), &assertion, &precondition).await?;
+    Ok(respond(StatusCode::OK, &wire::DeletedMemory { success: true, deleted }))
 }

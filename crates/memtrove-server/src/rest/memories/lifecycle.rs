@@ -1,16 +1,18 @@
 //! What becomes of memories: archive, restore, promote, decay, consolidate.
 
+use super::decode::if_match;
 use super::extract::{Called, Id, JsonBody};
 use super::params::IfMatch;
-use super::{ApiError, MemoriesErrorBody, respond, tagged};
+use super::{ApiError, MemoriesErrorBody, encode, respond, tagged};
 use crate::rest::App;
 use crate::rest::extract::header;
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
-use memtrove_core::memories::{Memory, MemoryCaller};
+use memtrove_core::memories::{ConsolidateRequest, DecayRequest, Memory, MemoryCaller, MemoryId, Promote};
+use memtrove_service::memories::Promoted;
 use memtrove_wire::memories as wire;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// Puts a memory away: it is hidden unless asked for.
 #[utoipa::path(post, path = "/v1/memories/{id}/archive", tag = "memories",
@@ -23,9 +25,9 @@ pub(in crate::rest) async fn archive_memory(
     headers: HeaderMap,
     State(app): State<App>,
 ) -> Result<Response, ApiError> {
-    let if_match = header(&headers, "If-Match")?;
-    let memory = app.0.services.memories.archive(&caller, &id, if_match.as_deref()).await?;
-    one(&app, &caller, &memory)
+    let precondition = if_match(&headers)?;
+    let memory = app.0.services.memories.archive(&caller, MemoryId::named(&id), &precondition).await?;
+    one(&app, &caller, memory)
 }
 
 /// Takes a memory out of the archive, as fresh as when it was new.
@@ -39,14 +41,15 @@ pub(in crate::rest) async fn restore_memory(
     headers: HeaderMap,
     State(app): State<App>,
 ) -> Result<Response, ApiError> {
-    let if_match = header(&headers, "If-Match")?;
-    let memory = app.0.services.memories.restore(&caller, &id, if_match.as_deref()).await?;
-    one(&app, &caller, &memory)
+    let precondition = if_match(&headers)?;
+    let memory = app.0.services.memories.restore(&caller, MemoryId::named(&id), &precondition).await?;
+    one(&app, &caller, memory)
 }
 
-fn one(app: &App, caller: &MemoryCaller, memory: &Memory) -> Result<Response, ApiError> {
-    let body = json!({"memory": app.0.services.memories.show(caller, memory, false)});
-    Ok(tagged(respond(StatusCode::OK, &body), &memory.etag())?)
+fn one(app: &App, caller: &MemoryCaller, memory: Memory) -> Result<Response, ApiError> {
+    let etag = memory.etag();
+    let memory = encode::memory(app.0.services.memories.show(caller, memory), false);
+    Ok(tagged(respond(StatusCode::OK, &wire::OneMemory { memory }), &etag)?)
 }
 
 /// Copies a memory into another scope, unless that says the same already.
@@ -66,11 +69,11 @@ pub(in crate::rest) async fn promote_memory(
 ) -> Result<Response, ApiError> {
     let memories = &app.0.services.memories;
     let (body, if_match) = (body.value()?, header(&headers, "If-Match")?);
-    let promoted = memories.promote(&caller, &id, if_match.as_deref(), &body).await?;
-    let status = if promoted.deduplicated { StatusCode::OK } else { StatusCode::CREATED };
-    let memory = memories.show(&caller, &promoted.memory, false);
-    let body = json!({"memory": memory, "deduplicated": promoted.deduplicated});
-    Ok(tagged(respond(status, &body), &promoted.memory.etag())?)
+    let request = Promote::read(&body, if_match.as_deref(), memories.rules())?;
+    let Promoted { memory, deduplicated } = memories.promote(&caller, MemoryId::named(&id), &request).await?;
+    let (status, etag) = (if deduplicated { StatusCode::OK } else { StatusCode::CREATED }, memory.etag());
+    let memory = encode::memory(memories.show(&caller, memory), false);
+    Ok(tagged(respond(status, &wire::PromotedMemory { memory, deduplicated }), &etag)?)
 }
 
 /// Has memories fade that nobody renewed, in some scopes or, for admins, everywhere.
@@ -82,8 +85,9 @@ pub(in crate::rest) async fn decay_memories(
     State(app): State<App>,
     body: JsonBody,
 ) -> Result<Response, ApiError> {
-    let body = Value::Object(body.optional_object()?);
-    Ok(respond(StatusCode::OK, &app.0.services.memories.decay(&caller, &body).await?))
+    let (memories, body) = (&app.0.services.memories, Value::Object(body.optional_object()?));
+    let report = memories.decay(&caller, DecayRequest::read(&body, memories.rules())?).await?;
+    Ok(respond(StatusCode::OK, &encode::decayed(report)))
 }
 
 /// Merges memories of one scope that say the same.
@@ -95,5 +99,7 @@ pub(in crate::rest) async fn consolidate_memories(
     State(app): State<App>,
     body: JsonBody,
 ) -> Result<Response, ApiError> {
-    Ok(respond(StatusCode::OK, &app.0.services.memories.consolidate(&caller, &body.value()?).await?))
+    let memories = &app.0.services.memories;
+    let request = ConsolidateRequest::read(&body.value()?, memories.rules())?;
+    Ok(respond(StatusCode::OK, &encode::consolidated(memories.consolidate(&caller, request).await?)))
 }

@@ -1,6 +1,8 @@
 //! `/v1/memories…`, `/v1/facts…`, `/v1/sessions:end`: memories in layers.
 
 pub(super) mod bulk;
+mod decode;
+pub(super) mod encode;
 pub(super) mod entries;
 pub(crate) mod error;
 pub(super) mod extract;
@@ -22,7 +24,7 @@ use axum::response::{IntoResponse, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, LOCATION};
 use http::{HeaderValue, StatusCode};
 use memtrove_core::{Error, Result};
-use memtrove_service::memories::Reply;
+use memtrove_service::memories::{Answered, Reply};
 use serde::Serialize;
 
 /// An answer that nobody may keep: what is remembered may be forgotten at any time.
@@ -45,7 +47,11 @@ pub(super) fn tagged(mut response: Response, etag: &str) -> Result<Response> {
 }
 
 /// The answer to a request that may be repeated under its key. What came about is found in `collection`.
-fn answer(reply: Reply, collection: &str) -> Result<Response> {
+fn answer<A>(answered: Answered<A>, render: fn(&A) -> Result<Reply>, collection: &str) -> Result<Response> {
+    let (reply, replayed) = match answered {
+        Answered::Now(answer) => (render(&answer)?, false),
+        Answered::Before(reply) => (reply, true),
+    };
     let status = if reply.created { StatusCode::CREATED } else { StatusCode::OK };
     let mut response = respond(status, &reply.body);
     if let Some(etag) = &reply.etag {
@@ -54,7 +60,7 @@ fn answer(reply: Reply, collection: &str) -> Result<Response> {
     if let Some(id) = reply.id.filter(|_| reply.created) {
         response.headers_mut().insert(LOCATION, header(&format!("{collection}/{id}"))?);
     }
-    if reply.replayed {
+    if replayed {
         response.headers_mut().insert(IDEMPOTENCY_REPLAYED, HeaderValue::from_static("true"));
     }
     Ok(response)

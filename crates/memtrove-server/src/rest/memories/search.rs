@@ -4,14 +4,14 @@ use super::extract::{Called, JsonBody, Parameters};
 use super::params::{
     EmbeddingParameter, FilterParameters, IdentifierParameters, LayerParameter, ListParameters,
 };
-use super::{ApiError, MemoriesErrorBody, respond};
+use super::{ApiError, MemoriesErrorBody, encode, respond};
 use crate::rest::App;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use memtrove_core::memories::{List, MemoryCaller, Search};
+use memtrove_core::memories::{ListMemories, MemoryCaller, SearchMemories};
+use memtrove_service::memories::Listed;
 use memtrove_wire::memories as wire;
-use serde_json::{Value, json};
 
 /// Lists the memories of one scope, newest first.
 #[utoipa::path(get, path = "/v1/memories", tag = "memories",
@@ -22,7 +22,7 @@ pub(in crate::rest) async fn list_memories(
     Parameters(params): Parameters,
     State(app): State<App>,
 ) -> Result<Response, ApiError> {
-    let list = List::from_params(&params, app.0.services.memories.rules(), &caller)?;
+    let list = ListMemories::from_params(&params, app.0.services.memories.rules())?;
     page(&app, &caller, list).await
 }
 
@@ -35,18 +35,18 @@ pub(in crate::rest) async fn filter_memories(
     State(app): State<App>,
     body: JsonBody,
 ) -> Result<Response, ApiError> {
-    let list = List::read(&body.value()?, app.0.services.memories.rules(), &caller)?;
+    let list = ListMemories::read(&body.value()?, app.0.services.memories.rules())?;
     page(&app, &caller, list).await
 }
 
-async fn page(app: &App, caller: &MemoryCaller, list: List) -> Result<Response, ApiError> {
+async fn page(app: &App, caller: &MemoryCaller, list: ListMemories) -> Result<Response, ApiError> {
     let memories = &app.0.services.memories;
     let with_embedding = list.include_embedding;
-    let listed = memories.list(caller, list).await?;
-    let shown: Vec<Value> =
-        listed.memories.iter().map(|memory| memories.show(caller, memory, with_embedding)).collect();
-    let body = json!({"memories": shown, "nextCursor": listed.next_cursor, "totalCount": listed.total});
-    Ok(respond(StatusCode::OK, &body))
+    let Listed { memories: listed, next_cursor, total } = memories.list(caller, list).await?;
+    let show = |memory| encode::memory(memories.show(caller, memory), with_embedding);
+    let shown = listed.into_iter().map(show).collect();
+    let page = wire::MemoryPage { memories: shown, next_cursor, total_count: total as u64 };
+    Ok(respond(StatusCode::OK, &page))
 }
 
 /// Searches memories by meaning and words, in every layer that the identifiers open.
@@ -60,18 +60,16 @@ pub(in crate::rest) async fn search_memories(
     body: JsonBody,
 ) -> Result<Response, ApiError> {
     let memories = &app.0.services.memories;
-    let search = Search::read(&body.value()?, memories.rules(), &caller)?;
+    let search = SearchMemories::read(&body.value()?, memories.rules())?;
     let (with_embedding, explain) = (search.include_embedding, search.explain);
     let answer = memories.search(&caller, search).await?;
-    let show = |hit| memories.show_hit(&caller, hit, with_embedding, explain);
-    let results: Vec<Value> = answer.hits.iter().map(show).collect();
-    let searched: Vec<&str> = answer.searched.iter().map(|layer| layer.as_str()).collect();
-    let body = json!({
-        "results": results,
-        "totalCount": answer.total,
-        "totalCountExact": answer.exact,
-        "searchedLayers": searched,
-        "thresholdUsed": answer.threshold,
-    });
+    let show = |hit| encode::hit(memories.show_hit(&caller, hit), with_embedding, explain);
+    let body = wire::SearchedMemories {
+        results: answer.hits.into_iter().map(show).collect(),
+        total_count: answer.total as u64,
+        total_count_exact: answer.exact,
+        searched_layers: answer.searched.into_iter().map(Into::into).collect(),
+        threshold_used: answer.threshold,
+    };
     Ok(respond(StatusCode::OK, &body))
 }

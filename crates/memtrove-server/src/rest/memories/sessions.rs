@@ -1,11 +1,12 @@
 //! The end of a session.
 
 use super::extract::{Called, JsonBody};
-use super::{ApiError, respond};
+use super::{ApiError, encode, respond};
 use crate::rest::App;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
+use memtrove_core::memories::EndSession;
 use memtrove_wire::memories as wire;
 
 /// Ends a session: what matters outlives it with its user.
@@ -17,5 +18,6 @@ pub(in crate::rest) async fn end_session(
     State(app): State<App>,
     body: JsonBody,
 ) -> Result<Response, ApiError> {
-    Ok(respond(StatusCode::OK, &app.0.services.memories.end_session(&caller, &body.value()?).await?))
+    let ended = app.0.services.memories.end_session(&caller, EndSession::read(&body.value()?)?).await?;
+    Ok(respond(StatusCode::OK, &encode::ended_session(ended)))
 }

@@ -10,7 +10,7 @@ use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use memtrove_core::memories::members::Members;
-use memtrove_core::memories::{Code, MemoryCaller, Rules};
+use memtrove_core::memories::{Assertion, Code, MemoryCaller, MemoryId, Precondition, Rules};
 use memtrove_core::{Error, Result};
 use memtrove_service::memories::Memories;
 use memtrove_wire::openspec as wire;
@@ -118,7 +118,8 @@ async fn carry_out(
         },
         (Operation::Delete, Some(id)) => {
             check_deletion(body)?;
-            match memories.delete(caller, id, &[], None).await? {
+            let (any, at_any) = (Assertion::default(), Precondition::default());
+            match memories.delete(caller, MemoryId::named(id), &any, &at_any).await? {
                 true => Ok((id.to_owned(), "deleted")),
                 false => Err(Error::no_such_memory()),
             }

@@ -11,7 +11,10 @@ use http::{HeaderMap, StatusCode};
 use memtrove_core::memories::members::Members;
 use memtrove_core::memories::openspec::{self, Show, shown_metadata, shown_source};
 use memtrove_core::memories::params::Params;
-use memtrove_core::memories::{Author, Change, Code, Memory, MemoryCaller, NewMemory, precondition};
+use memtrove_core::memories::{
+    AddMemory, Assertion, Author, Change, Code, FactChange, Memory, MemoryCaller, MemoryId, Precondition,
+    precondition,
+};
 use memtrove_core::{Error, Result};
 use memtrove_service::memories::{Memories, Replacement};
 use memtrove_wire::openspec as wire;
@@ -48,7 +51,7 @@ pub(in crate::rest) async fn get_knowledge(
     State(app): State<App>,
 ) -> Result<Response, ApiError> {
     let known = header(&headers, "If-None-Match")?;
-    let memory = app.0.services.memories.get(&caller, &id, &[]).await?;
+    let memory = app.0.services.memories.get(&caller, MemoryId::named(&id), &Assertion::default()).await?;
     let response = if precondition::is_known(known.as_deref(), &memory) {
         provided(no_store(StatusCode::NOT_MODIFIED.into_response()))
     } else {
@@ -98,8 +101,10 @@ pub(in crate::rest) async fn delete_knowledge(
     let body = Value::Object(body.optional_object()?);
     check_deletion(Members::body(&body)?)?;
     Params::new(&params)?.flag("hard_delete")?;
-    let if_match = header(&headers, "If-Match")?;
-    let deleted = app.0.services.memories.delete(&caller, &id, &[], if_match.as_deref()).await?;
+    let precondition = Precondition::if_match(header(&headers, "If-Match")?.as_deref());
+    let memories = &app.0.services.memories;
+    let deleted =
+        memories.delete(&caller, MemoryId::named(&id), &Assertion::default(), &precondition).await?;
     Ok(respond(StatusCode::OK, &json!({"deleted": deleted, "entry_id": id})))
 }
 
@@ -115,7 +120,7 @@ pub(in crate::rest) async fn knowledge_metadata(
     State(app): State<App>,
 ) -> Result<Response, ApiError> {
     let with_custom = Params::new(&params)?.flag("include_custom")?;
-    let (memory, versions) = app.0.services.memories.versions(&caller, &id).await?;
+    let (memory, versions) = app.0.services.memories.versions(&caller, MemoryId::named(&id)).await?;
     let history: Vec<Value> = versions
         .iter()
         .map(|version| {
@@ -137,7 +142,7 @@ pub(super) async fn create(memories: &Memories, caller: &MemoryCaller, body: Mem
     check_governance(body)?;
     let embed = generate_embedding(body)?.unwrap_or(true);
     let add = openspec::add(body, caller.user(), caller.tenant())?;
-    memories.create(caller, NewMemory::read(&add, memories.rules(), caller)?, embed).await
+    memories.create(caller, AddMemory::read(&add, memories.rules())?, embed).await
 }
 
 /// Replaces an entry by what a body describes.
@@ -150,10 +155,12 @@ pub(super) async fn replace(
 ) -> Result<Memory> {
     check_governance(body)?;
     generate_embedding(body)?;
-    let stored = memories.get(caller, id, &[]).await?;
+    let (id, any) = (MemoryId::named(id), Assertion::default());
+    let stored = memories.get(caller, id, &any).await?;
     let change = openspec::change(body, &stored)?;
     if stored.fact.is_some() {
-        return Ok(memories.update_fact(caller, id, &[], if_match, &change).await?.memory);
+        let change = FactChange::read(&change, if_match, memories.rules())?;
+        return Ok(memories.update_fact(caller, id, &any, change).await?.memory);
     }
     let change = Change::read(&change, if_match, memories.rules())?;
     let with = Replacement {
@@ -161,7 +168,7 @@ pub(super) async fn replace(
         metadata: change.metadata.unwrap_or_default(),
         policy: change.policy,
     };
-    memories.replace(caller, id, if_match, with).await
+    memories.replace(caller, id, change.precondition, with).await
 }
 
 /// Looks at what a deletion says about how. Nothing is kept of a deleted entry, so there is nothing to choose.
