@@ -82,7 +82,7 @@ impl AgentMemory {
         }
         match self.run(scope, call).await {
             Ok(value) => Ok(ToolOutput { value, is_error: false }),
-            Err(error) => Ok(told(error)?.into()),
+            Err(error) => Ok(to_failure(error)?.into()),
         }
     }
 
@@ -114,7 +114,7 @@ impl AgentMemory {
 }
 
 /// What a model is told of an error, if it can be told.
-pub(crate) fn told(error: Error) -> Result<ToolFailure> {
+pub(crate) fn to_failure(error: Error) -> Result<ToolFailure> {
     match error {
         Error::Api(error) => Ok(ToolFailure::answered(&error.code, &error.message, &error.details)),
         error => Err(error),

@@ -18,7 +18,7 @@ mod path;
 mod renaming;
 mod text;
 
-use crate::dispatch::{ToolOutput, told};
+use crate::dispatch::{ToolOutput, to_failure};
 use crate::{AgentMemory, WriteFileOptions};
 use command::Command;
 use memtrove_client::{
@@ -94,7 +94,7 @@ impl AgentMemory {
             Ok(text) => Ok(ToolOutput::said(text)),
             Err(Stop::Refused(Refusal(text))) => Ok(ToolOutput::refused(text)),
             Err(Stop::Failed(error)) => {
-                let failure = told(error)?;
+                let failure = to_failure(error)?;
                 Ok(ToolOutput::refused(format!("Error: {} ({})", failure.message, failure.code)))
             }
         }

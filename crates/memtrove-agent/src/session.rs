@@ -79,9 +79,9 @@ impl Session {
 
     /// Loads everything again. If it says something else than before, the next turn must carry it.
     pub async fn refresh(&mut self) -> Result<()> {
-        let told = self.told().await?;
+        let files = self.named_files().await?;
         let catalogue = self.catalogue().await?;
-        let snapshot = render(&told, catalogue.as_ref());
+        let snapshot = render(&files, catalogue.as_ref());
         self.stale = false;
         if snapshot != self.snapshot {
             self.snapshot = snapshot;
@@ -159,7 +159,7 @@ impl Session {
     }
 
     /// The named files, as far as they exist and fit.
-    async fn told(&self) -> Result<Vec<NamedFile>> {
+    async fn named_files(&self) -> Result<Vec<NamedFile>> {
         if self.files.is_empty() {
             return Ok(Vec::new());
         }
@@ -218,9 +218,9 @@ struct Catalogue {
     more: bool,
 }
 
-fn render(told: &[NamedFile], catalogue: Option<&Catalogue>) -> String {
+fn render(files: &[NamedFile], catalogue: Option<&Catalogue>) -> String {
     let mut text = String::new();
-    for NamedFile { path, says } in told {
+    for NamedFile { path, says } in files {
         let path = attribute(path);
         // Writing into a string cannot fail.
         let _ = match says {

@@ -3,10 +3,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "large_scopes/finding.rs"]
-mod finding;
 #[path = "large_scopes/life.rs"]
 mod life;
+#[path = "large_scopes/search.rs"]
+mod search;
 #[path = "large_scopes/tended.rs"]
 mod tended;
 #[path = "large_scopes/world.rs"]

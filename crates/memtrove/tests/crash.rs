@@ -422,14 +422,14 @@ fn assert_sound(data_dir: &Path) {
 fn no_acknowledged_write_is_lost_and_none_is_doubled_when_the_process_is_killed() {
     let rounds: usize = std::env::var("MEMTROVE_CRASH_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(3);
     let mut server = TestServer::start(binary());
-    // Old crews are looked at again at the very end only, so that two hundred rounds stay bearable.
+    // Former workers are looked at again at the very end only, so that two hundred rounds stay bearable.
     let mut retired = Vec::new();
-    let mut crew = Crew::new(&server);
+    let mut pool = WorkerPool::new(&server);
     for round in 1..=rounds {
         let acknowledged = AtomicUsize::new(0);
-        let clients: Vec<Client> = crew.workers.iter().map(|worker| worker.client(&server)).collect();
+        let clients: Vec<Client> = pool.workers.iter().map(|worker| worker.client(&server)).collect();
         std::thread::scope(|scope| {
-            for (worker, client) in crew.workers.iter_mut().zip(&clients) {
+            for (worker, client) in pool.workers.iter_mut().zip(&clients) {
                 let acknowledged = &acknowledged;
                 scope.spawn(move || worker.run(client, acknowledged));
             }
@@ -446,21 +446,21 @@ fn no_acknowledged_write_is_lost_and_none_is_doubled_when_the_process_is_killed(
 
         assert_sound(server.data_dir());
         server.restart();
-        crew.verify(&server);
+        pool.verify(&server);
         if round % 8 == 0 {
-            retired.push(std::mem::replace(&mut crew, Crew::new(&server)));
+            retired.push(std::mem::replace(&mut pool, WorkerPool::new(&server)));
         }
     }
-    retired.iter_mut().for_each(|crew| crew.verify(&server));
+    retired.iter_mut().for_each(|pool| pool.verify(&server));
 }
 
 /// Workers with a conversation each and one that they share.
-struct Crew {
+struct WorkerPool {
     shared: String,
     workers: Vec<Worker>,
 }
 
-impl Crew {
+impl WorkerPool {
     fn new(server: &TestServer) -> Self {
         let host = server.someone("host");
         let shared = host.post("/v1/conversations", json!({"title": "Everybody"})).expect(201).id();

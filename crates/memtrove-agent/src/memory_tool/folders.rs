@@ -3,7 +3,7 @@
 use super::path::MemoryPath;
 use super::{REASON, Stop, listing, refuse};
 use crate::AgentMemory;
-use crate::dispatch::told;
+use crate::dispatch::to_failure;
 use futures_util::{Stream, StreamExt as _, TryStreamExt as _, future, stream};
 use memtrove_client::{Assemble, DeleteRequest, FilePath, FileVersion, ListFiles, Result, Scope};
 use memtrove_wire::tools::shown;
@@ -114,7 +114,7 @@ impl AgentMemory {
         }
         for (deleted, path) in files.iter().enumerate() {
             if let Err(error) = self.delete_if_there(scope, path).await {
-                let why = told(error)?;
+                let why = to_failure(error)?;
                 return refuse(format!(
                     "Error: {deleted} of {} files in {place} were deleted, then it failed: {} ({}). Delete {place} again to go on.",
                     files.len(),

@@ -4,7 +4,7 @@
 use super::path::MemoryPath;
 use super::{REASON, Refusal, Stop, named, refuse};
 use crate::AgentMemory;
-use crate::dispatch::{may_have_happened, told};
+use crate::dispatch::{may_have_happened, to_failure};
 use memtrove_client::{BoxError, Error, FilePath, FileVersion, MoveRequest, Result, Scope};
 
 /// When this many moves back in a row are not answered, the rest is not tried: each may take as long as a call may.
@@ -188,7 +188,7 @@ enum Fault {
 
 impl Fault {
     fn of(error: Error) -> Self {
-        match told(error) {
+        match to_failure(error) {
             Ok(failure) => Self::Told(format!("{} ({})", failure.message, failure.code)),
             Err(error) => Self::Failed(error),
         }

@@ -52,7 +52,7 @@ impl ResponseRecorderService for Calls {
                     let (content, redirect_address) = (String::new(), address.to_string());
                     stream::iter([Ok(v1::ReplayResponse { content, redirect_address })]).boxed()
                 }
-                Replay::Here(reader) => told(reader).boxed(),
+                Replay::Here(reader) => replay_stream(reader).boxed(),
             })
         })
         .await
@@ -160,7 +160,7 @@ fn ended(status: RecordStatus, error_message: &str) -> v1::RecordResponse {
 }
 
 /// What is recorded, as messages. A piece is read when the one before it has been sent.
-fn told(reader: RecordingReader) -> impl Stream<Item = Result<v1::ReplayResponse, Status>> {
+fn replay_stream(reader: RecordingReader) -> impl Stream<Item = Result<v1::ReplayResponse, Status>> {
     stream::unfold(Some(reader), |reader| async {
         let mut reader = reader?;
         match reader.next().await {

@@ -85,7 +85,7 @@ pub(super) async fn replay_response(
     let look = || async {
         Ok(match recorder.replay(&caller, id, asked.reached_at()).await? {
             Replay::Nothing => Whose::Ours(StatusCode::NO_CONTENT.into_response()),
-            Replay::Here(reader) => Whose::Ours(told(reader, last.as_deref())),
+            Replay::Here(reader) => Whose::Ours(event_stream(reader, last.as_deref())),
             Replay::Elsewhere(address) => Whose::Theirs(address),
         })
     };
@@ -119,7 +119,7 @@ pub(super) async fn cancel_response(
 }
 
 /// A recording as a stream, behind the event with this id if it is one of it.
-fn told(mut reader: RecordingReader, last: Option<&str>) -> Response {
+fn event_stream(mut reader: RecordingReader, last: Option<&str>) -> Response {
     let restart = match last.map(|last| ResumePoint::of(last, &mut reader)) {
         Some(ResumePoint::Behind) => return StatusCode::NO_CONTENT.into_response(),
         Some(ResumePoint::Elsewhere) => Some(Event::default().event("restart").data("{}")),

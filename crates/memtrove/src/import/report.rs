@@ -45,7 +45,7 @@ struct Count {
 }
 
 impl Count {
-    fn told(&self, changed: &str) -> Option<String> {
+    fn summary(&self, changed: &str) -> Option<String> {
         let mut parts = Vec::new();
         for (number, what) in [(self.new, "new"), (self.changed, changed), (self.known, "there already")] {
             if number > 0 {
@@ -172,14 +172,14 @@ impl ImportReport {
     }
 
     pub fn print(&self, heading: &str, dry: bool) {
-        terminal::line(self.told(heading, dry).trim_end());
+        terminal::line(self.text(heading, dry).trim_end());
     }
 
-    fn told(&self, heading: &str, dry: bool) -> String {
-        let mut told = format!("{heading}\n");
+    fn text(&self, heading: &str, dry: bool) -> String {
+        let mut text = format!("{heading}\n");
         let mut say = |line: &str| {
             // Writing to a `String` cannot fail.
-            let _ = writeln!(told, "  {line}");
+            let _ = writeln!(text, "  {line}");
         };
         let counts = [
             ("conversations", &self.conversations, "continued"),
@@ -189,14 +189,14 @@ impl ImportReport {
             ("facts", &self.facts, ""),
             ("files", &self.files, "replaced"),
         ];
-        let told_counts: Vec<_> = counts
+        let summaries: Vec<_> = counts
             .into_iter()
-            .filter_map(|(what, count, changed)| Some((what, count.told(changed)?)))
+            .filter_map(|(what, count, changed)| Some((what, count.summary(changed)?)))
             .collect();
-        for (what, count) in &told_counts {
+        for (what, count) in &summaries {
             say(&format!("{what}: {count}"));
         }
-        if told_counts.is_empty() {
+        if summaries.is_empty() {
             say("nothing");
         }
         if dry {
@@ -211,7 +211,7 @@ impl ImportReport {
             say(&format!("refused: {}", counted(self.refusals, "record")));
             list(&mut say, &self.refused, self.refusals);
         }
-        told
+        text
     }
 }
 

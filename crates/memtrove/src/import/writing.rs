@@ -107,7 +107,7 @@ impl Destination {
                 return Err(Outcome::Refused { place: place.to_owned(), why });
             }
         };
-        placed.map_err(|error| Outcome::Refused { place: place.to_owned(), why: told(&error) })
+        placed.map_err(|error| Outcome::Refused { place: place.to_owned(), why: reason(&error) })
     }
 
     fn place_memory(
@@ -443,10 +443,10 @@ fn refused(place: String, error: Error) -> anyhow::Result<Outcome> {
                 | Code::ProviderFailed
         ),
     };
-    if of_the_record { Ok(Outcome::Refused { place, why: told(&error) }) } else { Err(error.into()) }
+    if of_the_record { Ok(Outcome::Refused { place, why: reason(&error) }) } else { Err(error.into()) }
 }
 
-fn told(error: &Error) -> String {
+fn reason(error: &Error) -> String {
     match (error.code, &error.details) {
         (Code::NotFound, _) => {
             "it was imported and then deleted here: what was deleted is not brought back".to_owned()

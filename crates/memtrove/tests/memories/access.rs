@@ -4,15 +4,15 @@ use crate::support::*;
 
 /// Everything through which an entry of a project could be seen.
 #[derive(Debug, PartialEq)]
-struct Sight {
+struct Visible {
     read: bool,
     listed: usize,
     found: u64,
     facts: u64,
 }
 
-const ALL: Sight = Sight { read: true, listed: 2, found: 2, facts: 1 };
-const NONE: Sight = Sight { read: false, listed: 0, found: 0, facts: 0 };
+const ALL: Visible = Visible { read: true, listed: 2, found: 2, facts: 1 };
+const NONE: Visible = Visible { read: false, listed: 0, found: 0, facts: 0 };
 
 /// A note and a fact in a project, written by alice under one policy.
 struct Guarded {
@@ -33,7 +33,7 @@ impl Guarded {
 
     /// What this caller sees when its lists and searches name these further identifiers.
     #[track_caller]
-    fn seen(&self, caller: &Tenant, further: Value) -> Sight {
+    fn seen(&self, caller: &Tenant, further: Value) -> Visible {
         let identifiers = merged(json!({"projectId": "p"}), &further);
         let page = caller.page(json!({"layer": "project", "identifiers": identifiers}));
         assert_eq!(page.entries.len(), page.total, "counts tell no more than lists");
@@ -49,7 +49,7 @@ impl Guarded {
             200 => true,
             _ => answer.not_found().status == 200,
         };
-        Sight {
+        Visible {
             read,
             listed: page.total,
             found: search["totalCount"].as_u64().unwrap(),
@@ -59,7 +59,7 @@ impl Guarded {
 
     /// What a user with a credential of its own sees.
     #[track_caller]
-    fn seen_by(&self, user: &str) -> Sight {
+    fn seen_by(&self, user: &str) -> Visible {
         let own = self.seen(&self.tenant.as_user(user), json!({}));
         let named = self.seen(&self.tenant.as_user(user), json!({"userId": user}));
         assert_eq!(own, named, "naming oneself changes nothing");
@@ -76,7 +76,7 @@ fn private_is_for_the_creator() {
     assert_eq!(guarded.seen_by("bob"), NONE);
     assert_eq!(guarded.seen_by("Alice"), NONE);
     let named = guarded.seen(&guarded.tenant, json!({"userId": "bob"}));
-    assert_eq!(Sight { read: named.read, ..NONE }, named, "a trusted client for bob finds nothing");
+    assert_eq!(Visible { read: named.read, ..NONE }, named, "a trusted client for bob finds nothing");
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn a_public_personal_entry_stays_personal() {
 fn a_trusted_client_without_a_user_reads_by_id_and_finds_what_has_no_owner() {
     for policy in [json!({"policy": "private"}), json!({"policy": "restricted", "approvedUsers": ["bob"]})] {
         let guarded = Guarded::by(policy.clone());
-        assert_eq!(guarded.seen(&guarded.tenant, json!({})), Sight { read: true, ..NONE }, "{policy}");
+        assert_eq!(guarded.seen(&guarded.tenant, json!({})), Visible { read: true, ..NONE }, "{policy}");
         let place = Place::project("p");
         let own =
             guarded.tenant.say_with(&place, json!({"content": "the agent's own", "accessPolicy": policy}));
