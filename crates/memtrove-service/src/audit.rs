@@ -2,51 +2,121 @@
 //!
 //! Every value is escaped, so that nothing a caller sends can look like a line or a field of its own.
 
-use crate::quota::CallKind;
+use crate::Context;
 use memtrove_core::conversations::AccessLevel;
-use memtrove_core::identity::{Caller, Principal, Role};
+use memtrove_core::identity::{Caller, Principal, Role, Tenant};
 use memtrove_core::{ConversationId, Error, Result, UserId};
 use std::fmt::Write as _;
+use std::marker::PhantomData;
 
 const MAX_JUSTIFICATION_CHARS: usize = 1000;
 
-/// An admin call as its line in the log names it.
-pub(crate) struct Call<'a> {
-    kind: CallKind,
-    pub action: &'static str,
-    detail: &'a [(&'static str, String)],
+/// Reads anything of a tenant.
+#[derive(Debug)]
+pub enum AsAuditor {}
+
+/// Changes anything of a tenant.
+#[derive(Debug)]
+pub enum AsAdmin {}
+
+/// Gives entries the text that search finds them by.
+#[derive(Debug)]
+pub enum AsIndexer {}
+
+/// What an admin call is let in as.
+pub(crate) trait AdminRole {
+    const ROLE: Role;
 }
 
-impl<'a> Call<'a> {
+impl AdminRole for AsAuditor {
+    const ROLE: Role = Role::Auditor;
+}
+
+impl AdminRole for AsAdmin {
+    const ROLE: Role = Role::Admin;
+}
+
+/// An admin call as its line in the log names it.
+pub(crate) struct Call<'a, R> {
+    action: &'static str,
+    detail: &'a [(&'static str, String)],
+    by: PhantomData<fn() -> R>,
+}
+
+impl<'a> Call<'a, AsAuditor> {
     /// A call that auditors may make too, with its parameters.
     pub fn read(action: &'static str, detail: &'a [(&'static str, String)]) -> Self {
-        Self { kind: CallKind::Read, action, detail }
+        Self { action, detail, by: PhantomData }
     }
+}
 
+impl<'a> Call<'a, AsAdmin> {
     /// A call that only admins may make, with its target.
     pub fn write(action: &'static str, detail: &'a [(&'static str, String)]) -> Self {
-        Self { kind: CallKind::Write, action, detail }
+        Self { action, detail, by: PhantomData }
+    }
+}
+
+/// A call that the role of its principal lets in. What reaches into a tenant without being a member of anything takes one; only
+/// [`admit`] and [`Grant::indexer`] make it.
+pub(crate) struct Grant<R> {
+    tenant: Tenant,
+    /// Who made the call, if it was a user.
+    user: Option<UserId>,
+    by: PhantomData<fn() -> R>,
+}
+
+impl Grant<AsIndexer> {
+    /// Admits who keeps current what search finds entries by. That is no admin call: it says why to nobody.
+    pub fn indexer(principal: &Principal) -> Result<Self> {
+        principal.require(Role::Indexer)?;
+        Ok(Self::of(principal))
+    }
+}
+
+impl<R> Grant<R> {
+    fn of(principal: &Principal) -> Self {
+        Self { tenant: principal.tenant().clone(), user: principal.user.clone(), by: PhantomData }
+    }
+
+    pub fn tenant(&self) -> &Tenant {
+        &self.tenant
+    }
+
+    pub fn user(&self) -> Option<&UserId> {
+        self.user.as_ref()
     }
 }
 
 /// Admits an admin call: the role, then the justification, then its line in the log.
-pub(crate) fn admit(
+pub(crate) fn admit<R: AdminRole>(
     principal: &Principal,
-    call: &Call<'_>,
+    call: &Call<'_, R>,
     justification: Option<&str>,
     required: bool,
-) -> Result<()> {
-    principal.require(match call.kind {
-        CallKind::Read => Role::Auditor,
-        CallKind::Write => Role::Admin,
-    })?;
+) -> Result<Grant<R>> {
+    principal.require(R::ROLE)?;
     let justification = checked_justification(justification)?;
     if justification.is_none() && required {
         return Err(Error::JUSTIFICATION_REQUIRED);
     }
     let line = admin_line(principal, call, justification);
     tracing::info!(target: "admin.audit", "{line}");
-    Ok(())
+    Ok(Grant::of(principal))
+}
+
+/// Runs an admin call between its two lines in the log, if it is admitted at all.
+pub(crate) async fn audited<R: AdminRole, T, W: Future<Output = Result<T>>>(
+    cx: &Context,
+    principal: &Principal,
+    call: Call<'_, R>,
+    justification: Option<&str>,
+    work: impl FnOnce(Grant<R>) -> W,
+) -> Result<T> {
+    let grant = admit(principal, &call, justification, cx.settings.require_justification)?;
+    let result = work(grant).await;
+    outcome(call.action, &result);
+    result
 }
 
 /// A justification, trimmed; none where it is blank.
@@ -74,30 +144,29 @@ pub(crate) fn interrupted(action: &'static str, done: usize) {
     tracing::info!(target: "admin.audit", "ADMIN_RESULT action={action} outcome=interrupted done={done}");
 }
 
-fn admin_line(principal: &Principal, call: &Call<'_>, justification: Option<&str>) -> String {
+fn admin_line<R: AdminRole>(
+    principal: &Principal,
+    call: &Call<'_, R>,
+    justification: Option<&str>,
+) -> String {
     let user = principal.user.as_ref().map_or("-", |user| user.as_str());
     let role = if principal.roles.admin { "admin" } else { "auditor" };
-    let verb = match call.kind {
-        CallKind::Read => "ADMIN_READ",
-        CallKind::Write => "ADMIN_WRITE",
-    };
+    let writes = R::ROLE == Role::Admin;
+    let verb = if writes { "ADMIN_WRITE" } else { "ADMIN_READ" };
     let mut line = format!("{verb} user={} role={role}", bare(user));
     // Writing to a `String` cannot fail, here and below.
     if let Some(client) = &principal.client {
         let _ = write!(line, " client={}", bare(client.as_str()));
     }
     let _ = write!(line, " action={}", call.action);
-    match call.kind {
-        CallKind::Read => {
-            let params: Vec<String> =
-                call.detail.iter().map(|(name, value)| format!("{name}=\"{}\"", escape(value))).collect();
-            let _ = write!(line, " params={{{}}}", params.join(", "));
+    if writes {
+        for (name, value) in call.detail {
+            let _ = write!(line, " {name}={}", bare(value));
         }
-        CallKind::Write => {
-            for (name, value) in call.detail {
-                let _ = write!(line, " {name}={}", bare(value));
-            }
-        }
+    } else {
+        let params: Vec<String> =
+            call.detail.iter().map(|(name, value)| format!("{name}=\"{}\"", escape(value))).collect();
+        let _ = write!(line, " params={{{}}}", params.join(", "));
     }
     let _ = match justification {
         Some(text) => write!(line, " justification=\"{}\"", escape(text)),

@@ -28,7 +28,7 @@ pub use changes::Changes;
 pub use conversations::Conversations;
 pub use files::Files;
 pub use memories::Memories;
-pub use page::Page;
+pub use page::{Page, PageRequest};
 pub use quota::Quotas;
 pub use recorder::{Recorder, RecorderBackend, RecorderSettings};
 pub use settings::{

@@ -2,6 +2,28 @@
 
 use memtrove_core::{Error, Result};
 
+/// A request for a part of a list, by the cursor `C`.
+#[derive(Debug, Clone)]
+pub struct PageRequest<C> {
+    /// Go on after this item.
+    pub after: Option<C>,
+    /// The size of the page.
+    pub limit: Option<i64>,
+}
+
+impl<C> PageRequest<C> {
+    /// The same request, by another cursor.
+    pub fn map<D>(self, f: impl FnOnce(C) -> D) -> PageRequest<D> {
+        PageRequest { after: self.after.map(f), limit: self.limit }
+    }
+}
+
+impl<C> Default for PageRequest<C> {
+    fn default() -> Self {
+        Self { after: None, limit: None }
+    }
+}
+
 /// A part of a list.
 #[derive(Debug, Clone)]
 pub struct Page<T> {

@@ -59,10 +59,7 @@ impl Vectors {
     pub async fn reindex(&self, principal: &Principal, justification: Option<&str>) -> Result<Uuid> {
         let detail = [("target", "embeddings".to_owned())];
         let call = Call::write("reindex", &detail);
-        log::admit(principal, &call, justification, self.cx.settings.require_justification)?;
-        let result = self.start_job(principal).await;
-        log::outcome("reindex", &result);
-        result
+        log::audited(&self.cx, principal, call, justification, |_| self.start_job(principal)).await
     }
 
     async fn start_job(&self, principal: &Principal) -> Result<Uuid> {

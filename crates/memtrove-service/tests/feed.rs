@@ -10,7 +10,9 @@ use memtrove_core::identity::Caller;
 use memtrove_core::{Clock, Code, ConversationId, EntryId, Error, Json, TransferId, UserId};
 use memtrove_service::Settings;
 use memtrove_service::changes::Follower;
-use memtrove_service::conversations::{AppendRequest, EvictRequest, Idempotency};
+use memtrove_service::conversations::{
+    AppendRequest, CreateConversation, EvictRequest, Idempotency, MemberLevel, NewTransfer,
+};
 use memtrove_store::AllTenants;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -115,11 +117,13 @@ impl Feed {
     }
 
     async fn create(&self) -> ConversationId {
-        self.services.conversations.create(&alice(), Some("Plans".into()), None).await.unwrap().id
+        let new = CreateConversation { title: Some("Plans".into()), metadata: None };
+        self.services.conversations.create(&alice(), new).await.unwrap().id
     }
 
     async fn share(&self, id: ConversationId, user: &str, level: AccessLevel) {
-        self.services.conversations.share(&alice(), id, Some(user.into()), Some(level)).await.unwrap();
+        let member = MemberLevel::share(Some(user.into()), Some(level)).unwrap();
+        self.services.conversations.share(&alice(), id, member).await.unwrap();
     }
 }
 
@@ -279,9 +283,10 @@ async fn a_change_of_a_membership_is_told_with_the_member() {
     Feed::expect(feed.told().await, &[(ChangeKind::MembershipUpdated, Some("bob"), id, None)]);
     let api = feed.services.conversations.clone();
     let bob = || UserId("bob".into());
-    api.update_membership(&alice(), id, bob(), Some(AccessLevel::Writer)).await.unwrap();
+    let at = |level| MemberLevel::change(bob(), Some(level)).unwrap();
+    api.update_membership(&alice(), id, at(AccessLevel::Writer)).await.unwrap();
     Feed::expect(feed.told().await, &[]);
-    api.update_membership(&alice(), id, bob(), Some(AccessLevel::Manager)).await.unwrap();
+    api.update_membership(&alice(), id, at(AccessLevel::Manager)).await.unwrap();
     Feed::expect(feed.told().await, &[(ChangeKind::MembershipUpdated, Some("bob"), id, None)]);
     api.delete_membership(&alice(), id, bob()).await.unwrap();
     Feed::expect(feed.told().await, &[(ChangeKind::MembershipRemoved, Some("bob"), id, None)]);
@@ -295,12 +300,11 @@ async fn a_transfer_is_told_with_its_recipient() {
     feed.told().await;
     let api = feed.services.conversations.clone();
     let bob = caller("bob", None);
-    let offer = async || -> TransferId {
-        api.create_transfer(&alice(), Some(id), Some("bob".into())).await.unwrap().id
-    };
+    let to = |user: &str| NewTransfer::new(Some(id), Some(user.into())).unwrap();
+    let offer = async || -> TransferId { api.create_transfer(&alice(), to("bob")).await.unwrap().id };
     let first = offer().await;
     Feed::expect(feed.told().await, &[(ChangeKind::TransferCreated, Some("bob"), id, Some(first.0))]);
-    assert!(api.create_transfer(&alice(), Some(id), Some("bob".into())).await.is_err());
+    assert!(api.create_transfer(&alice(), to("bob")).await.is_err());
     Feed::expect(feed.told().await, &[]);
     api.delete_transfer(&bob, first).await.unwrap();
     Feed::expect(feed.told().await, &[(ChangeKind::TransferDeleted, Some("bob"), id, Some(first.0))]);
@@ -311,7 +315,7 @@ async fn a_transfer_is_told_with_its_recipient() {
     Feed::expect(feed.told().await, &[(ChangeKind::OwnershipTransferred, Some("bob"), id, Some(second.0))]);
 
     // Somebody else became the owner behind the back of an offer.
-    let third = api.create_transfer(&bob, Some(id), Some("alice".into())).await.unwrap().id;
+    let third = api.create_transfer(&bob, to("alice")).await.unwrap().id;
     feed.told().await;
     let moved = feed.store.write(AllTenants, "test", |tx| {
         Ok::<_, Error>(tx.execute("UPDATE groups SET owner_user_id = 'carol'", &[])?)

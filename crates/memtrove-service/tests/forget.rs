@@ -5,12 +5,14 @@
 mod world;
 
 use memtrove_core::changes::{ChangeKind, RecordedChange};
-use memtrove_core::conversations::{AccessLevel, Channel, ListMode};
+use memtrove_core::conversations::{AccessLevel, Channel};
 use memtrove_core::files::{EventQuery, ScopedCaller};
 use memtrove_core::{Clock, Code, ConversationId, Error, Json, UserId};
-use memtrove_service::Settings;
-use memtrove_service::conversations::{AppendRequest, Explanation, ListEntries, SearchRequest};
+use memtrove_service::conversations::{
+    AppendRequest, Explanation, ListConversations, ListEntries, MemberLevel, SearchRequest,
+};
 use memtrove_service::files::{Forgotten, WriteEvent};
+use memtrove_service::{PageRequest, Settings};
 use memtrove_store::files::forget;
 use memtrove_store::{AllTenants, Tx, TxExt};
 use serde_json::{Map, json};
@@ -73,7 +75,8 @@ impl People for World {
 
     async fn invite(&self, host: &str, conversation: ConversationId, guest: &str) {
         let (host, level) = (caller(host, None), Some(AccessLevel::Writer));
-        self.services.conversations.share(&host, conversation, Some(guest.into()), level).await.unwrap();
+        let member = MemberLevel::share(Some(guest.into()), level).unwrap();
+        self.services.conversations.share(&host, conversation, member).await.unwrap();
     }
 
     async fn authors(&self, reader: &str, conversation: ConversationId) -> Vec<Option<String>> {
@@ -84,7 +87,7 @@ impl People for World {
 
     async fn listed(&self, user: &str) -> Vec<ConversationId> {
         let user = caller(user, None);
-        let list = self.services.conversations.list(&user, ListMode::default(), None, None, None);
+        let list = self.services.conversations.list(&user, ListConversations::default());
         list.await.unwrap().data.into_iter().map(|conversation| conversation.id).collect()
     }
 
@@ -158,7 +161,8 @@ async fn a_clock_that_goes_back_keeps_nothing_from_being_forgotten() {
     assert_eq!(removed, expected);
     for conversation in [of_bob, left] {
         assert_eq!(world.authors("bob", conversation).await, [Some("bob".into()), None]);
-        let members = world.services.conversations.list_memberships(&bob, conversation, None, None).await;
+        let all = PageRequest::default();
+        let members = world.services.conversations.list_memberships(&bob, conversation, all).await;
         assert_eq!(members.unwrap().data.len(), 1);
     }
     assert_unnamed(&world.feed().await, "alice");

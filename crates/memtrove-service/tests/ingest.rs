@@ -8,7 +8,7 @@ use memtrove_core::conversations::Channel;
 use memtrove_core::identity::Caller;
 use memtrove_core::{Code, ConversationId, EntryId, Error, Json, Result};
 use memtrove_recall::embed::{EmbeddingConfig, OpenAiConfig, Provider, RetryConfig};
-use memtrove_service::conversations::{AppendRequest, SearchRequest, SearchType};
+use memtrove_service::conversations::{AppendRequest, CreateConversation, SearchRequest, SearchType};
 use memtrove_service::{Services, Settings};
 use memtrove_store::AllTenants;
 use memtrove_store::TxExt;
@@ -42,7 +42,7 @@ struct Chat {
 impl Chat {
     async fn new(settings: Settings) -> Self {
         let (world, alice) = (World::new(settings).await, caller("alice", None));
-        let id = world.services.conversations.create(&alice, None, None).await.unwrap().id;
+        let id = world.services.conversations.create(&alice, CreateConversation::default()).await.unwrap().id;
         Self { world, alice, id }
     }
 

@@ -8,7 +8,9 @@ mod world;
 use memtrove_core::conversations::{Channel, Entry};
 use memtrove_core::identity::Caller;
 use memtrove_core::{Clock, ConversationId, EntryId, Json};
-use memtrove_service::conversations::{AppendRequest, ChannelFilter, EpochFilter, ListEntries};
+use memtrove_service::conversations::{
+    AppendRequest, ChannelFilter, CreateConversation, EpochFilter, ListEntries,
+};
 use memtrove_service::{Services, Settings};
 use memtrove_testkit::clock::TestClock;
 use proptest::prelude::*;
@@ -289,7 +291,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let world = world().await;
-            let root = world.services.conversations.create(&world.user, None, None).await.unwrap();
+            let root = world.services.conversations.create(&world.user, CreateConversation::default()).await.unwrap();
             let mut model = Model { conversations: vec![(root.id, vec![])] };
             for step in steps {
                 world.step(&mut model, step).await?;

@@ -9,7 +9,9 @@ use memtrove_core::conversations::Channel;
 use memtrove_core::identity::Caller;
 use memtrove_core::{ConversationId, EntryId, Json};
 use memtrove_recall::embed::static_model::StaticModel;
-use memtrove_service::conversations::{AppendRequest, IndexItem, SearchRequest, SearchType};
+use memtrove_service::conversations::{
+    AppendRequest, CreateConversation, IndexItem, SearchRequest, SearchType,
+};
 use memtrove_service::{SearchSettings, Settings};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
@@ -87,7 +89,7 @@ impl Model {
         let (alice, admin) = (self.alice.clone(), principal("admin", None));
         match step {
             Step::Start => {
-                let root = api.create(&alice, None, None).await.unwrap();
+                let root = api.create(&alice, CreateConversation::default()).await.unwrap();
                 self.trees.push(Tree { branches: vec![root.id], ..Tree::default() });
             }
             Step::Append { tree, branch, words } => {

@@ -8,7 +8,9 @@ use memtrove_core::conversations::{Channel, ListMode};
 use memtrove_core::identity::Caller;
 use memtrove_core::{Clock, Code, ConversationId, EntryId, Error, Json, Timestamp};
 use memtrove_service::Settings;
-use memtrove_service::conversations::{AppendRequest, EvictRequest, Idempotency};
+use memtrove_service::conversations::{
+    AppendRequest, EvictRequest, Idempotency, ListConversations, MemberLevel, NewTransfer,
+};
 use memtrove_store::AllTenants;
 use memtrove_store::TxExt;
 use tokio::sync::mpsc;
@@ -49,6 +51,10 @@ impl Talk for World {
     }
 }
 
+fn in_mode(mode: ListMode) -> ListConversations {
+    ListConversations { mode, ..ListConversations::default() }
+}
+
 #[tokio::test]
 async fn a_tie_on_the_update_time_gives_one_latest_fork() {
     let world = world().await;
@@ -60,13 +66,13 @@ async fn a_tie_on_the_update_time_gives_one_latest_fork() {
         ids.push(api.fork(&alice(), root, first, None).await.unwrap().id);
     }
     // The clock stands still, so all four carry the same time.
-    let listed = api.list(&alice(), ListMode::LatestFork, None, None, None).await.unwrap().data;
+    let listed = api.list(&alice(), in_mode(ListMode::LatestFork)).await.unwrap().data;
     assert_eq!(listed.iter().map(|c| c.id).collect::<Vec<_>>(), [*ids.iter().max().unwrap()]);
-    let all = api.list(&alice(), ListMode::All, None, None, None).await.unwrap().data;
+    let all = api.list(&alice(), in_mode(ListMode::All)).await.unwrap().data;
     ids.sort_unstable_by(|a, b| b.cmp(a));
     assert_eq!(all.iter().map(|c| c.id).collect::<Vec<_>>(), ids, "equals are ordered by id, descending");
     world.say(root, "two", None).await.unwrap();
-    let listed = api.list(&alice(), ListMode::LatestFork, None, None, None).await.unwrap().data;
+    let listed = api.list(&alice(), in_mode(ListMode::LatestFork)).await.unwrap().data;
     assert_eq!(
         listed.iter().map(|c| c.id).collect::<Vec<_>>(),
         [ids[0]],
@@ -74,7 +80,7 @@ async fn a_tie_on_the_update_time_gives_one_latest_fork() {
     );
     world.clock.advance_micros(1);
     world.say(root, "three", None).await.unwrap();
-    let listed = api.list(&alice(), ListMode::LatestFork, None, None, None).await.unwrap().data;
+    let listed = api.list(&alice(), in_mode(ListMode::LatestFork)).await.unwrap().data;
     assert_eq!(
         listed.iter().map(|c| c.id).collect::<Vec<_>>(),
         [root],
@@ -162,10 +168,10 @@ async fn a_transfer_whose_sender_no_longer_owns_is_refused_and_removed() {
     let id = world.fresh();
     world.say(id, "mine", None).await.unwrap();
     let api = &world.services.conversations;
-    api.share(&alice(), id, Some("bob".into()), Some(memtrove_core::conversations::AccessLevel::Writer))
-        .await
-        .unwrap();
-    let transfer = api.create_transfer(&alice(), Some(id), Some("bob".into())).await.unwrap();
+    let level = Some(memtrove_core::conversations::AccessLevel::Writer);
+    api.share(&alice(), id, MemberLevel::share(Some("bob".into()), level).unwrap()).await.unwrap();
+    let offer = NewTransfer::new(Some(id), Some("bob".into())).unwrap();
+    let transfer = api.create_transfer(&alice(), offer).await.unwrap();
     // Somebody else became the owner behind its back.
     let moved = world.store.write(AllTenants, "test", |tx| {
         Ok::<_, Error>(tx.execute("UPDATE groups SET owner_user_id = 'carol'", &[])?)

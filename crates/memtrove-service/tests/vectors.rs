@@ -10,7 +10,7 @@ use memtrove_core::memories::{
 };
 use memtrove_core::{Code, Error, Json};
 use memtrove_recall::embed::{EmbeddingConfig, OpenAiConfig, Provider, RetryConfig};
-use memtrove_service::conversations::AppendRequest;
+use memtrove_service::conversations::{AppendRequest, CreateConversation};
 use memtrove_service::{Services, Settings};
 use memtrove_store::files::jobs::{self, Job, Status};
 use memtrove_store::memories::upgrades;
@@ -84,7 +84,7 @@ async fn found(services: &Services, query: &str) -> Vec<MemoryId> {
 
 async fn say(services: &Services, text: &str) {
     let alice = caller("alice", None);
-    let id = services.conversations.create(&alice, None, None).await.unwrap().id;
+    let id = services.conversations.create(&alice, CreateConversation::default()).await.unwrap().id;
     let request = AppendRequest {
         channel: Some(Channel::History),
         content_type: Some("history".into()),

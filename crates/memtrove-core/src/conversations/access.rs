@@ -47,6 +47,12 @@ impl AccessLevel {
         }
     }
 
+    /// Requires that somebody is a member at all, and then at least `needed`.
+    pub fn require_member(held: Option<AccessLevel>, needed: AccessLevel) -> Result<()> {
+        let not_a_member = || Error::forbidden("you are not a member of this conversation");
+        held.ok_or_else(not_a_member)?.require(needed)
+    }
+
     /// Requires at least `needed`.
     pub fn require(self, needed: AccessLevel) -> Result<()> {
         if self >= needed {

@@ -5,6 +5,8 @@ use memtrove_core::conversations::ListMode;
 use memtrove_core::{ConversationId, EntryId};
 use memtrove_proto::v1;
 use memtrove_proto::v1::conversations_service_server::ConversationsService;
+use memtrove_service::PageRequest;
+use memtrove_service::conversations::{CreateConversation, ListConversations};
 use tonic::{Request, Response, Status};
 
 #[tonic::async_trait]
@@ -24,9 +26,9 @@ impl ConversationsService for Calls {
                 }
             };
             let query = decode::given("query", query)?;
-            let (after, limit) = decode::page_after_id(page)?;
-            let after = after.map(ConversationId);
-            let list = self.app.services().conversations.list(&caller, mode, after, limit, query).await?;
+            let PageRequest { after, limit } = decode::page_after_id(page)?.map(ConversationId);
+            let list = ListConversations { mode, after, limit, query };
+            let list = self.app.services().conversations.list(&caller, list).await?;
             let (conversations, page_info) = encode::page(list, encode::summary);
             Ok(v1::ListConversationsResponse { conversations, page_info })
         })
@@ -41,7 +43,8 @@ impl ConversationsService for Calls {
             let caller = self.user(&request)?;
             let v1::CreateConversationRequest { title, metadata } = request.into_inner();
             let metadata = metadata.map(|metadata| decode::object("metadata", &metadata)).transpose()?;
-            let made = self.app.services().conversations.create(&caller, Some(title), metadata).await?;
+            let new = CreateConversation { title: Some(title), metadata };
+            let made = self.app.services().conversations.create(&caller, new).await?;
             Ok(encode::conversation(made))
         })
         .await
@@ -109,9 +112,8 @@ impl ConversationsService for Calls {
             let caller = self.user(&request)?;
             let v1::ListForksRequest { conversation_id, page } = request.into_inner();
             let id = decode::conversation_id(&conversation_id)?;
-            let (after, limit) = decode::page_after_id(page)?;
-            let conversations = &self.app.services().conversations;
-            let list = conversations.list_forks(&caller, id, after.map(ConversationId), limit).await?;
+            let page = decode::page_after_id(page)?.map(ConversationId);
+            let list = self.app.services().conversations.list_forks(&caller, id, page).await?;
             let (forks, page_info) = encode::page(list, encode::fork);
             Ok(v1::ListForksResponse { forks, page_info })
         })

@@ -7,6 +7,7 @@ use memtrove_core::conversations::{AccessLevel, Channel, MAX_NESTING};
 use memtrove_core::{ConversationId, Error, Json, Result, parse_uuid};
 use memtrove_proto::json::{Struct, Value};
 use memtrove_proto::v1;
+use memtrove_service::PageRequest;
 use tonic::metadata::MetadataMap;
 use uuid::Uuid;
 
@@ -51,15 +52,16 @@ pub(super) fn given(field: &str, text: String) -> Result<Option<String>> {
 }
 
 /// Which page: the cursor of the one before, and a size whose bounds the service knows.
-pub(super) fn page(page: Option<v1::PageRequest>) -> Result<(Option<String>, Option<i64>)> {
+pub(super) fn page(page: Option<v1::PageRequest>) -> Result<PageRequest<String>> {
     let v1::PageRequest { page_token, page_size } = page.unwrap_or_default();
-    Ok((given("page_token", page_token)?, size(page_size)))
+    Ok(PageRequest { after: given("page_token", page_token)?, limit: size(page_size) })
 }
 
 /// The same, where the cursor is an id.
-pub(super) fn page_after_id(asked: Option<v1::PageRequest>) -> Result<(Option<Uuid>, Option<i64>)> {
-    let (after, limit) = page(asked)?;
-    Ok((after.map(|text| cursor_id("page_token", &text)).transpose()?, limit))
+pub(super) fn page_after_id(asked: Option<v1::PageRequest>) -> Result<PageRequest<Uuid>> {
+    let PageRequest { after, limit } = page(asked)?;
+    let after = after.map(|text| cursor_id("page_token", &text)).transpose()?;
+    Ok(PageRequest { after, limit })
 }
 
 /// An id as a cursor: its text, or what a message that holds it becomes as JSON, which generated clients pass on.

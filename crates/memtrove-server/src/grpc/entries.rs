@@ -7,6 +7,7 @@ use memtrove_core::files::canonical::canonical;
 use memtrove_core::{ConversationId, EntryId, Error, Json, Result as CoreResult};
 use memtrove_proto::v1;
 use memtrove_proto::v1::entries_service_server::EntriesService;
+use memtrove_service::PageRequest;
 use memtrove_service::conversations::{AppendRequest, ChannelFilter, Idempotency, ListEntries, SyncOutcome};
 use prost::Message;
 use tonic::{Request, Response, Status};
@@ -116,7 +117,7 @@ fn list(request: v1::ListEntriesRequest) -> CoreResult<ListEntries> {
         None | Some(Channel::History) => ChannelFilter::History,
         Some(Channel::Memory) => ChannelFilter::Memory,
     };
-    let (after, limit) = decode::page_after_id(request.page)?;
+    let PageRequest { after, limit } = decode::page_after_id(request.page)?;
     let before = match decode::given("before_page_token", request.before_page_token.unwrap_or_default())? {
         Some(text) => Some(EntryId(decode::cursor_id("before_page_token", &text)?)),
         None => None,

@@ -4,6 +4,7 @@ use super::{Calls, answer, decode, encode};
 use memtrove_core::{Error, Result as CoreResult, UserId};
 use memtrove_proto::v1;
 use memtrove_proto::v1::conversation_memberships_service_server::ConversationMembershipsService;
+use memtrove_service::conversations::MemberLevel;
 use tonic::{Request, Response, Status};
 
 #[tonic::async_trait]
@@ -16,9 +17,8 @@ impl ConversationMembershipsService for Calls {
             let caller = self.user(&request)?;
             let v1::ListMembershipsRequest { conversation_id, page } = request.into_inner();
             let id = decode::conversation_id(&conversation_id)?;
-            let (after, limit) = decode::page(page)?;
-            let conversations = &self.app.services().conversations;
-            let list = conversations.list_memberships(&caller, id, after.map(UserId), limit).await?;
+            let page = decode::page(page)?.map(UserId);
+            let list = self.app.services().conversations.list_memberships(&caller, id, page).await?;
             let (memberships, page_info) = encode::page(list, |member| encode::membership(id, member));
             Ok(v1::ListMembershipsResponse { memberships, page_info })
         })
@@ -34,8 +34,8 @@ impl ConversationMembershipsService for Calls {
             let v1::ShareConversationRequest { conversation_id, user_id, access_level } =
                 request.into_inner();
             let id = decode::conversation_id(&conversation_id)?;
-            let level = decode::access_level(access_level)?;
-            let member = self.app.services().conversations.share(&caller, id, Some(user_id), level).await?;
+            let member = MemberLevel::share(Some(user_id), decode::access_level(access_level)?)?;
+            let member = self.app.services().conversations.share(&caller, id, member).await?;
             Ok(encode::membership(id, member))
         })
         .await
@@ -51,8 +51,8 @@ impl ConversationMembershipsService for Calls {
                 request.into_inner();
             let id = decode::conversation_id(&conversation_id)?;
             let (user, level) = (member(member_user_id)?, decode::access_level(access_level)?);
-            let member =
-                self.app.services().conversations.update_membership(&caller, id, user, level).await?;
+            let member = MemberLevel::change(user, level)?;
+            let member = self.app.services().conversations.update_membership(&caller, id, member).await?;
             Ok(encode::membership(id, member))
         })
         .await

@@ -6,6 +6,7 @@ use memtrove_core::identity::Role;
 use memtrove_core::{ConversationId, EntryId, Result as CoreResult};
 use memtrove_proto::v1;
 use memtrove_proto::v1::search_service_server::SearchService;
+use memtrove_service::PageRequest;
 use memtrove_service::conversations::{IndexItem, SearchRequest, SearchType, WeightsRequest};
 use memtrove_wire as wire;
 use tonic::{Request, Response, Status};
@@ -63,7 +64,8 @@ impl SearchService for Calls {
             let v1::ListUnindexedEntriesRequest { limit, cursor } = request.into_inner();
             let after = decode::given("cursor", cursor.unwrap_or_default())?;
             let conversations = &self.app.services().conversations;
-            let list = conversations.unindexed(&principal, after, decode::size(limit)).await?;
+            let page = PageRequest { after, limit: decode::size(limit) };
+            let list = conversations.unindexed(&principal, page).await?;
             let list = list.map(|entry| v1::UnindexedEntry {
                 conversation_id: encode::id(entry.conversation_id),
                 entry: Some(encode::entry(entry)),

@@ -4,7 +4,7 @@ use super::{Calls, answer, decode, encode};
 use memtrove_core::{ConversationId, Result as CoreResult, TransferId};
 use memtrove_proto::v1;
 use memtrove_proto::v1::ownership_transfers_service_server::OwnershipTransfersService;
-use memtrove_service::conversations::TransferRole;
+use memtrove_service::conversations::{NewTransfer, TransferRole};
 use tonic::{Request, Response, Status};
 
 #[tonic::async_trait]
@@ -21,9 +21,8 @@ impl OwnershipTransfersService for Calls {
                 v1::TransferRole::Sender => TransferRole::Sender,
                 v1::TransferRole::Recipient => TransferRole::Recipient,
             };
-            let (after, limit) = decode::page_after_id(page)?;
-            let conversations = &self.app.services().conversations;
-            let list = conversations.list_transfers(&caller, role, after.map(TransferId), limit).await?;
+            let page = decode::page_after_id(page)?.map(TransferId);
+            let list = self.app.services().conversations.list_transfers(&caller, role, page).await?;
             let (transfers, page_info) = encode::page(list, encode::transfer);
             Ok(v1::ListOwnershipTransfersResponse { transfers, page_info })
         })
@@ -51,8 +50,8 @@ impl OwnershipTransfersService for Calls {
             let v1::CreateOwnershipTransferRequest { conversation_id, new_owner_user_id } =
                 request.into_inner();
             let id = decode::id("conversation_id", &conversation_id)?.map(ConversationId);
-            let conversations = &self.app.services().conversations;
-            let transfer = conversations.create_transfer(&caller, id, Some(new_owner_user_id)).await?;
+            let new = NewTransfer::new(id, Some(new_owner_user_id))?;
+            let transfer = self.app.services().conversations.create_transfer(&caller, new).await?;
             Ok(encode::transfer(transfer))
         })
         .await

@@ -15,6 +15,7 @@ use http::{HeaderMap, StatusCode};
 use memtrove_core::identity::Role;
 use memtrove_core::{Code, ConversationId, EntryId, Error, Result as CoreResult, Timestamp, UserId};
 use memtrove_service::Conversations;
+use memtrove_service::PageRequest;
 use memtrove_service::conversations::{
     AdminEntries, AdminList, AdminSearch, EvictRequest, Eviction, SearchRequest,
 };
@@ -278,9 +279,9 @@ pub(super) async fn list_memberships(
     let reason = justification(query.justification, &headers)?;
     let id = extract::conversation_id(&id)?;
     let after = extract::cursor([("after", query.after), ("afterCursor", query.after_cursor)])?.map(UserId);
-    let limit = extract::number("limit", query.limit)?;
+    let request = PageRequest { after, limit: extract::number("limit", query.limit)? };
     let conversations = &app.0.services.conversations;
-    let members = conversations.admin_memberships(&principal, id, after, limit, reason.as_deref()).await?;
+    let members = conversations.admin_memberships(&principal, id, request, reason.as_deref()).await?;
     Ok(Ok200(page(members, |member| wire::ConversationMembership::of(id, member))))
 }
 
@@ -300,9 +301,8 @@ pub(super) async fn list_forks(
     let id = extract::conversation_id(&id)?;
     let after = extract::cursor([("after", query.after), ("afterCursor", query.after_cursor)])?;
     let after = extract::uuid("after", after)?.map(ConversationId);
-    let limit = extract::number("limit", query.limit)?;
-    let forks =
-        app.0.services.conversations.admin_forks(&principal, id, after, limit, reason.as_deref()).await?;
+    let request = PageRequest { after, limit: extract::number("limit", query.limit)? };
+    let forks = app.0.services.conversations.admin_forks(&principal, id, request, reason.as_deref()).await?;
     Ok(Ok200(page(forks, Into::into)))
 }
 

@@ -7,6 +7,8 @@ use super::reply::{Created, Ok200, page};
 use axum::extract::State;
 use http::StatusCode;
 use memtrove_core::{ConversationId, Error};
+use memtrove_service::PageRequest;
+use memtrove_service::conversations::{CreateConversation, ListConversations};
 use memtrove_wire as wire;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -42,11 +44,13 @@ pub(super) async fn list_conversations(
 ) -> Result<Ok200<wire::Page<wire::ConversationSummary>>, ApiError> {
     let mode = extract::word("mode", query.mode, wire::ListMode::parse, wire::ListMode::WORDS)?;
     let after = extract::cursor([("after", query.after), ("afterCursor", query.after_cursor)])?;
-    let after = extract::uuid("after", after)?.map(ConversationId);
-    let limit = extract::number("limit", query.limit)?;
-    let search = extract::given("query", query.query)?;
-    let mode = mode.map(Into::into).unwrap_or_default();
-    let list = app.0.services.conversations.list(&caller, mode, after, limit, search).await?;
+    let request = ListConversations {
+        mode: mode.map(Into::into).unwrap_or_default(),
+        after: extract::uuid("after", after)?.map(ConversationId),
+        limit: extract::number("limit", query.limit)?,
+        query: extract::given("query", query.query)?,
+    };
+    let list = app.0.services.conversations.list(&caller, request).await?;
     Ok(Ok200(page(list, Into::into)))
 }
 
@@ -60,7 +64,8 @@ pub(super) async fn create_conversation(
     body: Body,
 ) -> Result<Created<wire::Conversation>, ApiError> {
     let request: wire::CreateConversationRequest = body.object()?;
-    let conversation = app.0.services.conversations.create(&caller, request.title, request.metadata).await?;
+    let new = CreateConversation { title: request.title, metadata: request.metadata };
+    let conversation = app.0.services.conversations.create(&caller, new).await?;
     Ok(Created(conversation.into()))
 }
 
@@ -149,10 +154,10 @@ pub(super) struct ForksQuery {
 }
 
 impl ForksQuery {
-    pub(super) fn read(self) -> Result<(Option<ConversationId>, Option<i64>), Error> {
+    fn read(self) -> Result<PageRequest<ConversationId>, Error> {
         let after = extract::cursor([("after", self.after), ("afterCursor", self.after_cursor)])?;
         let after = extract::uuid("after", after)?.map(ConversationId);
-        Ok((after, extract::number("limit", self.limit)?))
+        Ok(PageRequest { after, limit: extract::number("limit", self.limit)? })
     }
 }
 
@@ -167,7 +172,6 @@ pub(super) async fn list_forks(
     State(app): State<App>,
 ) -> Result<Ok200<wire::Page<wire::ConversationForkSummary>>, ApiError> {
     let id = extract::conversation_id(&id)?;
-    let (after, limit) = query.read()?;
-    let forks = app.0.services.conversations.list_forks(&caller, id, after, limit).await?;
+    let forks = app.0.services.conversations.list_forks(&caller, id, query.read()?).await?;
     Ok(Ok200(page(forks, Into::into)))
 }

@@ -7,6 +7,8 @@ use super::reply::{Created, Ok200, page};
 use axum::extract::State;
 use http::StatusCode;
 use memtrove_core::{Error, UserId};
+use memtrove_service::PageRequest;
+use memtrove_service::conversations::MemberLevel;
 use memtrove_wire as wire;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -25,9 +27,9 @@ pub(super) struct MembershipsQuery {
 }
 
 impl MembershipsQuery {
-    pub(super) fn read(self) -> Result<(Option<UserId>, Option<i64>), Error> {
-        let after = extract::cursor([("after", self.after), ("afterCursor", self.after_cursor)])?;
-        Ok((after.map(UserId), extract::number("limit", self.limit)?))
+    fn read(self) -> Result<PageRequest<UserId>, Error> {
+        let after = extract::cursor([("after", self.after), ("afterCursor", self.after_cursor)])?.map(UserId);
+        Ok(PageRequest { after, limit: extract::number("limit", self.limit)? })
     }
 }
 
@@ -42,8 +44,7 @@ pub(super) async fn list_memberships(
     State(app): State<App>,
 ) -> Result<Ok200<wire::Page<wire::ConversationMembership>>, ApiError> {
     let id = extract::conversation_id(&id)?;
-    let (after, limit) = query.read()?;
-    let members = app.0.services.conversations.list_memberships(&caller, id, after, limit).await?;
+    let members = app.0.services.conversations.list_memberships(&caller, id, query.read()?).await?;
     Ok(Ok200(page(members, |member| wire::ConversationMembership::of(id, member))))
 }
 
@@ -60,8 +61,8 @@ pub(super) async fn share_conversation(
 ) -> Result<Created<wire::ConversationMembership>, ApiError> {
     let id = extract::conversation_id(&id)?;
     let request: wire::ShareConversationRequest = body.object()?;
-    let level = request.access_level.map(Into::into);
-    let member = app.0.services.conversations.share(&caller, id, request.user_id, level).await?;
+    let member = MemberLevel::share(request.user_id, request.access_level.map(Into::into))?;
+    let member = app.0.services.conversations.share(&caller, id, member).await?;
     Ok(Created(wire::ConversationMembership::of(id, member)))
 }
 
@@ -79,8 +80,8 @@ pub(super) async fn update_membership(
 ) -> Result<Ok200<wire::ConversationMembership>, ApiError> {
     let id = extract::conversation_id(&id)?;
     let request: wire::UpdateMembershipRequest = body.object()?;
-    let level = request.access_level.map(Into::into);
-    let member = app.0.services.conversations.update_membership(&caller, id, UserId(user), level).await?;
+    let member = MemberLevel::change(UserId(user), request.access_level.map(Into::into))?;
+    let member = app.0.services.conversations.update_membership(&caller, id, member).await?;
     Ok(Ok200(wire::ConversationMembership::of(id, member)))
 }
 

@@ -7,6 +7,7 @@ use super::reply::{Ok200, page};
 use axum::extract::State;
 use memtrove_core::Result as CoreResult;
 use memtrove_core::conversations::Entry;
+use memtrove_service::PageRequest;
 use memtrove_service::conversations::{
     Explanation, IndexItem, SearchHit, SearchRequest, SearchType, WeightsRequest,
 };
@@ -132,13 +133,13 @@ pub(super) struct UnindexedQuery {
 }
 
 impl UnindexedQuery {
-    fn read(self) -> CoreResult<(Option<String>, Option<i64>)> {
+    fn read(self) -> CoreResult<PageRequest<String>> {
         let after = extract::cursor([
             ("after", self.after),
             ("afterCursor", self.after_cursor),
             ("cursor", self.cursor),
         ])?;
-        Ok((after, extract::number("limit", self.limit)?))
+        Ok(PageRequest { after, limit: extract::number("limit", self.limit)? })
     }
 }
 
@@ -151,8 +152,7 @@ pub(super) async fn list_unindexed(
     State(app): State<App>,
 ) -> Result<Ok200<wire::Page<wire::UnindexedEntry>>, ApiError> {
     principal.require(memtrove_core::identity::Role::Indexer)?;
-    let (after, limit) = query.read()?;
-    let entries = app.0.services.conversations.unindexed(&principal, after, limit).await?;
+    let entries = app.0.services.conversations.unindexed(&principal, query.read()?).await?;
     Ok(Ok200(page(entries, |entry| wire::UnindexedEntry {
         conversation_id: entry.conversation_id,
         entry: entry.into(),

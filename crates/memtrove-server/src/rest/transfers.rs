@@ -7,7 +7,8 @@ use super::reply::{Created, Ok200, page};
 use axum::extract::State;
 use http::StatusCode;
 use memtrove_core::TransferId;
-use memtrove_service::conversations::TransferRole;
+use memtrove_service::PageRequest;
+use memtrove_service::conversations::{NewTransfer, TransferRole};
 use memtrove_wire as wire;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -46,8 +47,8 @@ pub(super) async fn list_transfers(
     };
     let after = extract::cursor([("after", query.after), ("afterCursor", query.after_cursor)])?;
     let after = extract::uuid("after", after)?.map(TransferId);
-    let limit = extract::number("limit", query.limit)?;
-    let transfers = app.0.services.conversations.list_transfers(&caller, role, after, limit).await?;
+    let request = PageRequest { after, limit: extract::number("limit", query.limit)? };
+    let transfers = app.0.services.conversations.list_transfers(&caller, role, request).await?;
     Ok(Ok200(page(transfers, Into::into)))
 }
 
@@ -61,9 +62,8 @@ pub(super) async fn create_transfer(
     body: Body,
 ) -> Result<Created<wire::OwnershipTransfer>, ApiError> {
     let request: wire::CreateOwnershipTransferRequest = body.object()?;
-    let conversations = &app.0.services.conversations;
-    let transfer =
-        conversations.create_transfer(&caller, request.conversation_id, request.new_owner_user_id).await?;
+    let new = NewTransfer::new(request.conversation_id, request.new_owner_user_id)?;
+    let transfer = app.0.services.conversations.create_transfer(&caller, new).await?;
     Ok(Created(transfer.into()))
 }
 

@@ -1,7 +1,7 @@
 //! What admins and auditors may do with any attachment of their tenant. Every call is in the audit log.
 
 use super::{Attachments, Content, DownloadUrl, deletion};
-use crate::audit::{self, Call};
+use crate::audit::{AsAdmin, AsAuditor, Call, Grant, audited};
 use crate::page::{self, Page};
 use memtrove_core::attachments::{Attachment, not_found};
 use memtrove_core::identity::{MAX_USER_ID_CHARS, Principal};
@@ -24,20 +24,6 @@ pub struct AdminAttachments {
 }
 
 impl Attachments {
-    /// Runs an admin call between its two lines in the audit log, if it is admitted at all.
-    async fn audited<T>(
-        &self,
-        principal: &Principal,
-        call: Call<'_>,
-        justification: Option<&str>,
-        work: impl Future<Output = Result<T>>,
-    ) -> Result<T> {
-        audit::admit(principal, &call, justification, self.cx.settings.require_justification)?;
-        let result = work.await;
-        audit::outcome(call.action, &result);
-        result
-    }
-
     /// The attachments of a tenant, newest first.
     pub async fn admin_list(
         &self,
@@ -50,11 +36,12 @@ impl Attachments {
             ("entryId", request.entry_id.map(|entry| entry.to_string()).unwrap_or_default()),
             ("status", format!("{:?}", request.status)),
         ];
-        let work = self.admin_page(principal, request);
-        self.audited(principal, Call::read("listAttachments", &detail), justification, work).await
+        let call = Call::read("listAttachments", &detail);
+        let work = |grant| self.list_any(grant, request);
+        audited(&self.cx, principal, call, justification, work).await
     }
 
-    async fn admin_page(&self, principal: &Principal, request: AdminAttachments) -> Result<Page<Attachment>> {
+    async fn list_any(&self, grant: Grant<AsAuditor>, request: AdminAttachments) -> Result<Page<Attachment>> {
         let limit = page::limit(request.limit, 50, 1000)?;
         let user = request.user_id.filter(|user| !user.trim().is_empty());
         if let Some(user) = &user
@@ -71,10 +58,10 @@ impl Attachments {
             after: None,
             limit: limit as i64 + 1,
         };
-        let (tenant, after) = (principal.tenant().clone(), request.after);
+        let (tenant, after) = (grant.tenant().clone(), request.after);
         self.cx
             .store
-            .read(principal.tenant(), "admin_list_attachments", move |tx| {
+            .read(grant.tenant(), "admin_list_attachments", move |tx| {
                 let after = match after {
                     None => None,
                     Some(id) => {
@@ -96,14 +83,16 @@ impl Attachments {
         id: AttachmentId,
         justification: Option<&str>,
     ) -> Result<(Attachment, u64)> {
-        let tenant = principal.tenant().clone();
-        let work = self.cx.store.read(principal.tenant(), "admin_get_attachment", move |tx| {
-            let found = attachments::get(tx, &tenant, id)?.ok_or_else(|| not_found(id))?;
-            let sharing = attachments::count_sharing(tx, &found.storage_key)?;
-            Ok((found, sharing))
-        });
         let detail = [("id", id.to_string())];
-        self.audited(principal, Call::read("getAttachment", &detail), justification, work).await
+        let call = Call::read("getAttachment", &detail);
+        let work = |grant: Grant<AsAuditor>| {
+            self.cx.store.read(grant.tenant().clone(), "admin_get_attachment", move |tx| {
+                let found = attachments::get(tx, grant.tenant(), id)?.ok_or_else(|| not_found(id))?;
+                let sharing = attachments::count_sharing(tx, &found.storage_key)?;
+                Ok((found, sharing))
+            })
+        };
+        audited(&self.cx, principal, call, justification, work).await
     }
 
     /// Any attachment, and where its bytes are.
@@ -113,13 +102,14 @@ impl Attachments {
         id: AttachmentId,
         justification: Option<&str>,
     ) -> Result<(Attachment, Content)> {
-        let work = async {
-            let (attachment, key) = self.live(principal, id).await?;
+        let detail = [("id", id.to_string())];
+        let call = Call::read("getAttachmentContent", &detail);
+        let work = |grant| async move {
+            let (attachment, key) = self.live(grant, id).await?;
             let content = self.content(&attachment, key.as_ref(), None).await?;
             Ok((attachment, content))
         };
-        let detail = [("id", id.to_string())];
-        self.audited(principal, Call::read("getAttachmentContent", &detail), justification, work).await
+        audited(&self.cx, principal, call, justification, work).await
     }
 
     /// A link with which anybody may read any attachment for a while.
@@ -129,20 +119,21 @@ impl Attachments {
         id: AttachmentId,
         justification: Option<&str>,
     ) -> Result<DownloadUrl> {
-        let work = async {
-            let (attachment, key) = self.live(principal, id).await?;
+        let detail = [("id", id.to_string())];
+        let call = Call::read("getAttachmentDownloadUrl", &detail);
+        let work = |grant| async move {
+            let (attachment, key) = self.live(grant, id).await?;
             self.link(&attachment, key.as_ref(), None).await
         };
-        let detail = [("id", id.to_string())];
-        self.audited(principal, Call::read("getAttachmentDownloadUrl", &detail), justification, work).await
+        audited(&self.cx, principal, call, justification, work).await
     }
 
-    async fn live(&self, principal: &Principal, id: AttachmentId) -> Result<(Attachment, Option<BlobKey>)> {
-        let (tenant, now) = (principal.tenant().clone(), self.cx.clock.now());
+    async fn live(&self, grant: Grant<AsAuditor>, id: AttachmentId) -> Result<(Attachment, Option<BlobKey>)> {
+        let now = self.cx.clock.now();
         self.cx
             .store
-            .read(principal.tenant(), "admin_open_attachment", move |tx| {
-                let found = attachments::get_with_key(tx, &tenant, id)?;
+            .read(grant.tenant().clone(), "admin_open_attachment", move |tx| {
+                let found = attachments::get_with_key(tx, grant.tenant(), id)?;
                 found.filter(|(found, _)| found.is_live(now)).ok_or_else(|| not_found(id))
             })
             .await
@@ -155,18 +146,19 @@ impl Attachments {
         id: AttachmentId,
         justification: Option<&str>,
     ) -> Result<()> {
-        let (tenant, now) = (principal.tenant().clone(), self.cx.clock.now());
-        let work = async {
-            let mark = self.cx.store.write(principal.tenant(), "admin_delete_attachment", move |tx| {
-                let found = attachments::get(tx, &tenant, id)?.filter(|found| found.deleted_at.is_none());
-                let found = found.ok_or_else(|| not_found(id))?;
+        let now = self.cx.clock.now();
+        let detail = [("target", id.to_string())];
+        let call = Call::write("deleteAttachment", &detail);
+        let work = |grant: Grant<AsAdmin>| async move {
+            let mark = self.cx.store.write(grant.tenant().clone(), "admin_delete_attachment", move |tx| {
+                let found = attachments::get(tx, grant.tenant(), id)?;
+                let found = found.filter(|found| found.deleted_at.is_none()).ok_or_else(|| not_found(id))?;
                 Ok::<_, Error>(deletion::mark(tx, &found, now)?)
             });
             mark.await?;
             self.cx.deletions.wake();
             Ok(())
         };
-        let detail = [("target", id.to_string())];
-        self.audited(principal, Call::write("deleteAttachment", &detail), justification, work).await
+        audited(&self.cx, principal, call, justification, work).await
     }
 }

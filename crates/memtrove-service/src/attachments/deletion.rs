@@ -26,8 +26,8 @@ impl Attachments {
         let mark = self.cx.store.write(caller.tenant().clone(), "delete_attachment", move |tx| {
             let found = attachments::get(tx, caller.tenant(), id)?.filter(|found| found.is_live(now));
             let attachment = found.ok_or_else(|| not_found(id))?;
-            if attachment.entry_id.is_some() {
-                super::require_tree(tx, caller.tenant(), &caller.user, &attachment)?;
+            if !super::has_tree(tx, &attachment)? {
+                return Err(not_found(id));
             }
             attachment.check_deletion(&caller.user)?;
             Ok::<_, Error>(mark(tx, &attachment, now)?)

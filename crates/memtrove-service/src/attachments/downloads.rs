@@ -150,15 +150,7 @@ impl Attachments {
             let Some(found) = attachments::get_of_anybody(tx, id)?.filter(|found| found.is_live(now)) else {
                 return Ok::<_, Error>(None);
             };
-            // A user who is a member of nothing: only whether the tree is there counts.
-            let nobody = UserId::from("");
-            let gone = match found.entry_id {
-                Some(_) => {
-                    super::head(tx, &found.tenant.clone(), &nobody, &found)?.is_none_or(|head| head.deleted)
-                }
-                None => false,
-            };
-            Ok((!gone).then_some(found))
+            Ok(super::has_tree(tx, &found)?.then_some(found))
         });
         let attachment = found.await?.ok_or_else(refused)?;
         if attachment.status != Status::Ready {

@@ -1,9 +1,10 @@
 //! Making attachments part of the entry that names them, in the unit of work that appends it.
 
+use crate::conversations::access::{Access, AsWriter};
 use memtrove_core::attachments::{Attachment, Linking, not_found};
-use memtrove_core::conversations::content::{self, Reference};
+use memtrove_core::conversations::content::Reference;
 use memtrove_core::identity::Caller;
-use memtrove_core::{AttachmentId, EntryId, GroupId, Json, Result, Timestamp};
+use memtrove_core::{AttachmentId, EntryId, Result, Timestamp};
 use memtrove_store::Tx;
 use memtrove_store::attachments;
 use std::collections::HashMap;
@@ -16,15 +17,16 @@ pub(crate) struct Named {
     pub copy: AttachmentId,
 }
 
-/// Links what an entry names to it; answers the content of the entry, which names them by where they are found.
+/// Links what an entry names to it; answers where it is found.
 pub(crate) fn link(
     tx: &mut dyn Tx,
     caller: &Caller,
-    (tree, entry): (GroupId, EntryId),
+    access: &Access<AsWriter>,
+    entry: EntryId,
     named: &[Named],
-    content: &Json,
     now: Timestamp,
-) -> Result<Json> {
+) -> Result<HashMap<AttachmentId, Reference>> {
+    let tree = access.group();
     let ids: Vec<AttachmentId> = named.iter().map(|named| named.id).collect();
     let records = attachments::find(tx, caller.tenant(), &ids)?;
     let mut linked = HashMap::with_capacity(named.len());
@@ -56,5 +58,5 @@ pub(crate) fn link(
         };
         linked.insert(*id, reference);
     }
-    content::refer(content, &linked)
+    Ok(linked)
 }

@@ -20,12 +20,12 @@ pub use memtrove_core::attachments::{Attachment, Status};
 pub use memtrove_store::attachments::AttachmentFilter;
 pub use uploading::{NewAttachment, Upload};
 
+use crate::conversations::access::{Access, AsReader, find};
 use crate::{AttachmentSettings, Context};
 use links::Links;
 use memtrove_blobs::{BlobError, Blobs, Seal};
 use memtrove_core::attachments::not_found;
-use memtrove_core::conversations::AccessLevel;
-use memtrove_core::identity::{Caller, Tenant};
+use memtrove_core::identity::Caller;
 use memtrove_core::{AttachmentId, Error, GroupId, Result, Timestamp, UserId};
 use memtrove_store::Tx;
 use memtrove_store::attachments::{self, BlobKey};
@@ -131,38 +131,24 @@ fn visible(
     match (attachment.entry_id, attachment.is_of(&caller.user)) {
         (None, true) => {}
         (None, false) => return Err(Error::forbidden("the attachment belongs to another user")),
-        (Some(_), _) => require_reader(tx, caller.tenant(), &caller.user, &attachment)?,
+        (Some(entry), _) => {
+            let access: Option<Access<AsReader>> = match entries::position(tx, entry)? {
+                Some(position) => find(tx, caller, position.conversation)?,
+                None => None,
+            };
+            access.ok_or_else(|| not_found(id))?;
+        }
     }
     Ok((attachment, key))
 }
 
-fn require_reader(tx: &mut dyn Tx, tenant: &Tenant, user: &UserId, attachment: &Attachment) -> Result<()> {
-    let head = require_tree(tx, tenant, user, attachment)?;
-    let level = head.access.ok_or_else(|| Error::forbidden("you are not a member of this conversation"))?;
-    level.require(AccessLevel::Reader)
-}
-
-/// The conversation of the entry that an attachment belongs to; nothing of a deleted tree is there.
-fn require_tree(
-    tx: &mut dyn Tx,
-    tenant: &Tenant,
-    user: &UserId,
-    attachment: &Attachment,
-) -> Result<rows::ConversationHead> {
-    let head = head(tx, tenant, user, attachment)?.filter(|head| !head.deleted);
-    head.ok_or_else(|| not_found(attachment.id))
-}
-
-/// The conversation of the entry that an attachment belongs to, deleted or not.
-fn head(
-    tx: &mut dyn Tx,
-    tenant: &Tenant,
-    user: &UserId,
-    attachment: &Attachment,
-) -> Result<Option<rows::ConversationHead>> {
-    let Some(entry) = attachment.entry_id else { return Ok(None) };
-    let Some(position) = entries::position(tx, entry)? else { return Ok(None) };
-    Ok(rows::head(tx, tenant, user, position.conversation)?)
+/// Whether the tree is there that an attachment belongs to, if it does to one; nothing of a deleted tree is.
+fn has_tree(tx: &mut dyn Tx, attachment: &Attachment) -> Result<bool> {
+    let Some(entry) = attachment.entry_id else { return Ok(true) };
+    let Some(position) = entries::position(tx, entry)? else { return Ok(false) };
+    // A user who is a member of nothing: only whether the tree is there counts.
+    let head = rows::head(tx, &attachment.tenant, &UserId::from(""), position.conversation)?;
+    Ok(head.is_some_and(|head| !head.deleted))
 }
 
 /// What bytes are sealed with, bound to where they are.

@@ -1,20 +1,21 @@
 //! What admins and auditors may do with any conversation of their tenant. Every call is in the audit log.
 
+use super::access::open_any;
 use super::entries::{EntryPage, ListEntries, Walk};
 use super::lifecycle::delete_tree;
 use super::search::{AdminSearch, SearchHit, SearchRequest};
 use super::{ChannelFilter, Conversations, EpochFilter, forks, not_found, publish, sharing, text};
-use crate::audit::{self, Call, Change, MembershipActor};
-use crate::page::{self, Page};
+use crate::audit::{self, AsAdmin, AsAuditor, Call, Change, Grant, MembershipActor, audited};
+use crate::page::{self, Page, PageRequest};
 use memtrove_core::conversations::{Channel, Conversation, ListMode, Membership};
-use memtrove_core::identity::{MAX_USER_ID_CHARS, Principal, Tenant};
-use memtrove_core::{ConversationId, EntryId, Error, GroupId, Result, Timestamp, UserId};
+use memtrove_core::identity::{MAX_USER_ID_CHARS, Principal};
+use memtrove_core::{ConversationId, EntryId, Error, Result, Timestamp, UserId};
 use memtrove_store::Tx;
 use memtrove_store::changes::ChangeKind;
 use memtrove_store::conversations::entries::{EntryFilter, MemoryFilter};
 use memtrove_store::conversations::groups::{self, Counts};
 use memtrove_store::conversations::listing::{self, AdminFilter, ListPosition};
-use memtrove_store::conversations::{ancestry, rows};
+use memtrove_store::conversations::rows;
 
 /// A request for an admin's list of conversations.
 #[derive(Debug, Clone, Default)]
@@ -53,20 +54,6 @@ pub struct AdminEntries {
 }
 
 impl Conversations {
-    /// Runs an admin call between its two lines in the audit log, if it is admitted at all.
-    async fn audited<T>(
-        &self,
-        principal: &Principal,
-        call: Call<'_>,
-        justification: Option<&str>,
-        work: impl Future<Output = Result<T>>,
-    ) -> Result<T> {
-        audit::admit(principal, &call, justification, self.cx.settings.require_justification)?;
-        let result = work.await;
-        audit::outcome(call.action, &result);
-        result
-    }
-
     /// A statistic of the service, which somebody else computes.
     pub async fn admin_stats<T>(
         &self,
@@ -75,8 +62,9 @@ impl Conversations {
         justification: Option<&str>,
         work: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        self.audited(principal, Call::read("getStats", &[("name", name.to_owned())]), justification, work)
-            .await
+        let detail = [("name", name.to_owned())];
+        let call = Call::read("getStats", &detail);
+        audited(&self.cx, principal, call, justification, |_| work).await
     }
 
     /// The conversations of a tenant.
@@ -92,11 +80,12 @@ impl Conversations {
             ("includeDeleted", request.include_deleted.to_string()),
             ("onlyDeleted", request.only_deleted.to_string()),
         ];
-        let work = self.admin_list_page(principal, request);
-        self.audited(principal, Call::read("listConversations", &detail), justification, work).await
+        let call = Call::read("listConversations", &detail);
+        let work = |grant| self.list_any(grant, request);
+        audited(&self.cx, principal, call, justification, work).await
     }
 
-    async fn admin_list_page(&self, principal: &Principal, request: AdminList) -> Result<Page<Conversation>> {
+    async fn list_any(&self, grant: Grant<AsAuditor>, request: AdminList) -> Result<Page<Conversation>> {
         let limit = page::limit(request.limit, 100, 1000)?;
         let owner = request.owner.filter(|owner| !owner.trim().is_empty());
         if let Some(owner) = &owner {
@@ -110,17 +99,16 @@ impl Conversations {
             deleted_from: request.deleted_after,
             deleted_before: request.deleted_before,
         };
-        let (tenant, after) = (principal.tenant().clone(), request.after);
+        let after = request.after;
         self.cx
             .store
-            .read(principal.tenant(), "admin_list_conversations", move |tx| {
+            .read(grant.tenant().clone(), "admin_list_conversations", move |tx| {
                 let place = match after {
                     None => ListPosition::TOP,
-                    Some(id) => {
-                        listing::place_of(tx, &tenant, id)?.ok_or_else(|| page::unknown_cursor("after"))?
-                    }
+                    Some(id) => listing::place_of(tx, grant.tenant(), id)?
+                        .ok_or_else(|| page::unknown_cursor("after"))?,
                 };
-                let list = listing::all(tx, &tenant, &filter, place, limit + 1)?;
+                let list = listing::all(tx, grant.tenant(), &filter, place, limit + 1)?;
                 Ok(Page::cut(list, limit, |conversation| conversation.id.to_string()))
             })
             .await
@@ -133,12 +121,14 @@ impl Conversations {
         id: ConversationId,
         justification: Option<&str>,
     ) -> Result<Conversation> {
-        let tenant = principal.tenant().clone();
-        let work = self.cx.store.read(principal.tenant(), "admin_get_conversation", move |tx| {
-            rows::get_any(tx, &tenant, id)?.ok_or_else(|| not_found(id))
-        });
         let detail = [("id", id.to_string())];
-        self.audited(principal, Call::read("getConversation", &detail), justification, work).await
+        let call = Call::read("getConversation", &detail);
+        let work = |grant: Grant<AsAuditor>| {
+            self.cx.store.read(grant.tenant().clone(), "admin_get_conversation", move |tx| {
+                rows::get_any(tx, grant.tenant(), id)?.ok_or_else(|| not_found(id))
+            })
+        };
+        audited(&self.cx, principal, call, justification, work).await
     }
 
     /// Deletes any tree. Deleting it again changes nothing.
@@ -148,21 +138,24 @@ impl Conversations {
         id: ConversationId,
         justification: Option<&str>,
     ) -> Result<()> {
-        let (tenant, now, user) = (principal.tenant().clone(), self.cx.clock.now(), principal.user.clone());
-        let work = self.cx.store.write(principal.tenant(), "admin_delete_conversation", move |tx| {
-            let group = tree(tx, &tenant, id)?;
-            match groups::lock(tx, group)? {
-                Some(locked) if locked.deleted_at.is_none() => {
-                    let kind = ChangeKind::ConversationDeleted;
-                    publish(tx, &tenant, kind, user.as_ref(), id, None, now)?;
-                    Ok((group, delete_tree(tx, group, now)?))
-                }
-                _ => Ok((group, Vec::new())),
-            }
-        });
+        let now = self.cx.clock.now();
         let detail = [("target", id.to_string())];
-        let (group, members) =
-            self.audited(principal, Call::write("deleteConversation", &detail), justification, work).await?;
+        let call = Call::write("deleteConversation", &detail);
+        let work = |grant: Grant<AsAdmin>| {
+            self.cx.store.write(grant.tenant().clone(), "admin_delete_conversation", move |tx| {
+                let access = open_any(tx, &grant, id)?;
+                let group = access.group();
+                match groups::lock(tx, group)? {
+                    Some(locked) if locked.deleted_at.is_none() => {
+                        let kind = ChangeKind::ConversationDeleted;
+                        publish(tx, grant.tenant(), kind, grant.user(), id, now)?;
+                        Ok((group, delete_tree(tx, &access, now)?))
+                    }
+                    _ => Ok((group, Vec::new())),
+                }
+            })
+        };
+        let (group, members) = audited(&self.cx, principal, call, justification, work).await?;
         self.cx.recorder.end_tree(group);
         let actor = MembershipActor::from(principal);
         members.iter().for_each(|member| audit::membership(&actor, id, member, &Change::Remove));
@@ -176,19 +169,22 @@ impl Conversations {
         id: ConversationId,
         justification: Option<&str>,
     ) -> Result<Conversation> {
-        let (tenant, now, user) = (principal.tenant().clone(), self.cx.clock.now(), principal.user.clone());
-        let work = self.cx.store.write(principal.tenant(), "admin_restore_conversation", move |tx| {
-            let group = tree(tx, &tenant, id)?;
-            let locked = groups::lock(tx, group)?.ok_or_else(|| not_found(id))?;
-            if locked.deleted_at.is_none() {
-                return Err(Error::conflict("Conversation is not deleted"));
-            }
-            groups::set_deleted(tx, group, None)?;
-            publish(tx, &tenant, ChangeKind::ConversationRestored, user.as_ref(), id, None, now)?;
-            rows::get_any(tx, &tenant, id)?.ok_or_else(|| not_found(id))
-        });
+        let now = self.cx.clock.now();
         let detail = [("target", id.to_string())];
-        self.audited(principal, Call::write("restoreConversation", &detail), justification, work).await
+        let call = Call::write("restoreConversation", &detail);
+        let work = |grant: Grant<AsAdmin>| {
+            self.cx.store.write(grant.tenant().clone(), "admin_restore_conversation", move |tx| {
+                let group = open_any(tx, &grant, id)?.group();
+                let locked = groups::lock(tx, group)?.ok_or_else(|| not_found(id))?;
+                if locked.deleted_at.is_none() {
+                    return Err(Error::conflict("Conversation is not deleted"));
+                }
+                groups::set_deleted(tx, group, None)?;
+                publish(tx, grant.tenant(), ChangeKind::ConversationRestored, grant.user(), id, now)?;
+                rows::get_any(tx, grant.tenant(), id)?.ok_or_else(|| not_found(id))
+            })
+        };
+        audited(&self.cx, principal, call, justification, work).await
     }
 
     /// The entries of any conversation: every channel, every client, every epoch.
@@ -201,13 +197,14 @@ impl Conversations {
     ) -> Result<EntryPage> {
         let channel = request.channel.map_or("all", Channel::as_str);
         let detail = [("id", id.to_string()), ("channel", channel.to_owned())];
-        let work = self.admin_entries_page(principal, id, request);
-        self.audited(principal, Call::read("getEntries", &detail), justification, work).await
+        let call = Call::read("getEntries", &detail);
+        let work = |grant| self.entries_of_any(grant, id, request);
+        audited(&self.cx, principal, call, justification, work).await
     }
 
-    async fn admin_entries_page(
+    async fn entries_of_any(
         &self,
-        principal: &Principal,
+        grant: Grant<AsAuditor>,
         id: ConversationId,
         request: AdminEntries,
     ) -> Result<EntryPage> {
@@ -227,14 +224,11 @@ impl Conversations {
             after: request.after,
             ..ListEntries::default()
         };
-        let tenant = principal.tenant().clone();
         self.cx
             .store
-            .read(principal.tenant(), "admin_list_entries", move |tx| {
-                let conversation = rows::get_any(tx, &tenant, id)?.ok_or_else(|| not_found(id))?;
-                let group = tree(tx, &tenant, id)?;
-                let view = ancestry::view(tx, group, id, !conversation.is_root())?;
-                Walk { group, view, reader: None, request: &list, limit }.page(tx, &filter, i64::MAX)
+            .read(grant.tenant().clone(), "admin_list_entries", move |tx| {
+                let access = open_any(tx, &grant, id)?;
+                Walk::new(tx, &access, None, &list, limit)?.page(tx, &filter, i64::MAX)
             })
             .await
     }
@@ -244,21 +238,21 @@ impl Conversations {
         &self,
         principal: &Principal,
         id: ConversationId,
-        after: Option<UserId>,
-        limit: Option<i64>,
+        request: PageRequest<UserId>,
         justification: Option<&str>,
     ) -> Result<Page<Membership>> {
-        let tenant = principal.tenant().clone();
-        let work = async {
-            let limit = page::limit(limit, 50, 1000)?;
-            let members = move |tx: &mut dyn Tx| {
-                let group = tree(tx, &tenant, id)?;
-                sharing::list(tx, group, after.as_ref(), limit)
-            };
-            self.cx.store.read(principal.tenant(), "admin_list_memberships", members).await
-        };
         let detail = [("id", id.to_string())];
-        self.audited(principal, Call::read("getMemberships", &detail), justification, work).await
+        let call = Call::read("getMemberships", &detail);
+        let work = |grant: Grant<AsAuditor>| async {
+            let limit = page::limit(request.limit, 50, 1000)?;
+            let (tenant, after) = (grant.tenant().clone(), request.after);
+            let members = move |tx: &mut dyn Tx| {
+                let access = open_any(tx, &grant, id)?;
+                sharing::list(tx, &access, after.as_ref(), limit)
+            };
+            self.cx.store.read(tenant, "admin_list_memberships", members).await
+        };
+        audited(&self.cx, principal, call, justification, work).await
     }
 
     /// The branches of any conversation's tree.
@@ -266,21 +260,21 @@ impl Conversations {
         &self,
         principal: &Principal,
         id: ConversationId,
-        after: Option<ConversationId>,
-        limit: Option<i64>,
+        request: PageRequest<ConversationId>,
         justification: Option<&str>,
     ) -> Result<Page<Conversation>> {
-        let tenant = principal.tenant().clone();
-        let work = async {
-            let limit = page::limit(limit, 50, 1000)?;
-            let branches = move |tx: &mut dyn Tx| {
-                let group = tree(tx, &tenant, id)?;
-                forks::list(tx, &tenant, group, after, limit, true)
-            };
-            self.cx.store.read(principal.tenant(), "admin_list_forks", branches).await
-        };
         let detail = [("id", id.to_string())];
-        self.audited(principal, Call::read("listForks", &detail), justification, work).await
+        let call = Call::read("listForks", &detail);
+        let work = |grant: Grant<AsAuditor>| async {
+            let limit = page::limit(request.limit, 50, 1000)?;
+            let (tenant, after) = (grant.tenant().clone(), request.after);
+            let branches = move |tx: &mut dyn Tx| {
+                let access = open_any(tx, &grant, id)?;
+                forks::list(tx, &access, after, limit, true)
+            };
+            self.cx.store.read(tenant, "admin_list_forks", branches).await
+        };
+        audited(&self.cx, principal, call, justification, work).await
     }
 
     /// Searches every conversation of a tenant.
@@ -296,21 +290,20 @@ impl Conversations {
             ("userId", admin.owner.clone().unwrap_or_default()),
             ("includeDeleted", admin.include_deleted.to_string()),
         ];
-        let work = self.search_as_admin(principal.tenant(), request, admin);
-        self.audited(principal, Call::read("searchConversations", &detail), justification, work).await
+        let call = Call::read("searchConversations", &detail);
+        let work = |grant| self.search_any(grant, request, admin);
+        audited(&self.cx, principal, call, justification, work).await
     }
 
     /// How much there is in a tenant.
     pub async fn admin_counts(&self, principal: &Principal, justification: Option<&str>) -> Result<Counts> {
-        let tenant = principal.tenant().clone();
-        let work = self
-            .cx
-            .store
-            .read(principal.tenant(), "admin_counts", move |tx| Ok(groups::counts(tx, &tenant)?));
-        self.admin_stats(principal, "summary", justification, work).await
+        let detail = [("name", "summary".to_owned())];
+        let call = Call::read("getStats", &detail);
+        let work = |grant: Grant<AsAuditor>| {
+            self.cx.store.read(grant.tenant().clone(), "admin_counts", move |tx| {
+                Ok(groups::counts(tx, grant.tenant())?)
+            })
+        };
+        audited(&self.cx, principal, call, justification, work).await
     }
-}
-
-fn tree(tx: &mut dyn Tx, tenant: &Tenant, id: ConversationId) -> Result<GroupId> {
-    rows::group(tx, tenant, id)?.ok_or_else(|| not_found(id))
 }

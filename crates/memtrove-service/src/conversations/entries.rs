@@ -1,8 +1,9 @@
 //! Appending entries and reading them by the page.
 
+use super::access::{Access, AsReader, AsWriter, Reads, open, open_existing};
 use super::forks::{ForkPoint, fork_tree};
-use super::lifecycle::{head_for_writing, open_or_create_root};
-use super::{Conversations, authorise, not_found, open, publish, text};
+use super::lifecycle::open_or_create_root;
+use super::{ConversationChange, Conversations, not_found, text};
 use crate::attachments::{Named, link};
 use crate::page;
 use crate::settings::AutoDerive;
@@ -18,8 +19,7 @@ use memtrove_core::{
 };
 use memtrove_store::changes::ChangeKind;
 use memtrove_store::conversations::entries::{End, EntryFilter, MemoryFilter, Part, Range};
-use memtrove_store::conversations::rows::{self, ConversationHead};
-use memtrove_store::conversations::{ancestry, entries, groups, idempotency, search};
+use memtrove_store::conversations::{entries, groups, idempotency, rows, search};
 use memtrove_store::{TextDocument, Tx};
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -144,32 +144,22 @@ impl Conversations {
                 if whose == Whose::Own {
                     refuse_foreign(tx, &caller, id)?;
                 }
-                let head = open_or_create(tx, &caller, id, group_id, &checked, now)?;
+                let access = open_or_create(tx, &caller, id, group_id, &checked, now)?;
                 if let Some(Idempotency { key, body }) = &idempotency {
                     let since = now.saturating_add_micros(-IDEMPOTENCY_MICROS);
                     if let Some(first) = idempotency::find(tx, &caller, id, key, since)? {
-                        return repeated(tx, head.group, &first, body);
+                        return repeated(tx, &access, &first, body);
                     }
                     idempotency::remember(tx, &caller, id, key, body, entry_id, now)?;
                 }
                 match checked.channel {
-                    Channel::History => append_history(tx, &caller, id, &head, entry_id, &checked, now),
+                    Channel::History => append_history(tx, &caller, &access, entry_id, &checked, now),
                     Channel::Memory => {
-                        let client = require_client(&caller)?;
-                        let view = ancestry::view(tx, head.group, id, head.is_fork)?;
-                        let state = entries::memory_state(tx, head.group, &view, client)?;
-                        let next = extended(&cx.digester, state, &checked);
-                        append_memory(
-                            tx,
-                            &caller,
-                            id,
-                            head.group,
-                            entry_id,
-                            &checked,
-                            &checked.content,
-                            next,
-                            now,
-                        )
+                        let state = memory_state(tx, &access, require_client(&caller)?)?;
+                        let state = extended(&cx.digester, state, &checked);
+                        let (content_type, content) = (&checked.content_type, &checked.content);
+                        let new = NewMemoryEntry { id: entry_id, content_type, content, state };
+                        append_memory(tx, &caller, &access, new, now)
                     }
                 }
             })
@@ -286,8 +276,8 @@ pub(super) fn require_client(caller: &Caller) -> Result<&ClientId> {
 
 /// Refuses a conversation that somebody else owns, as if it were not there.
 fn refuse_foreign(tx: &mut dyn Tx, caller: &Caller, id: ConversationId) -> Result<()> {
-    match head_for_writing(tx, caller.tenant(), &caller.user, id)? {
-        Some(head) if head.access != Some(AccessLevel::Owner) => Err(not_found(id)),
+    match rows::head(tx, caller.tenant(), &caller.user, id)? {
+        Some(head) if head.deleted || head.access != Some(AccessLevel::Owner) => Err(not_found(id)),
         _ => Ok(()),
     }
 }
@@ -300,10 +290,9 @@ pub(super) fn open_or_create(
     group: GroupId,
     checked: &Checked,
     now: Timestamp,
-) -> Result<ConversationHead> {
-    if let Some(head) = head_for_writing(tx, caller.tenant(), &caller.user, id)? {
-        authorise(&head, AccessLevel::Writer)?;
-        return Ok(head);
+) -> Result<Access<AsWriter>> {
+    if let Some(access) = open_existing(tx, caller, id)? {
+        return Ok(access);
     }
     match &checked.fork {
         None => open_or_create_root(tx, caller, id, group, now),
@@ -313,30 +302,44 @@ pub(super) fn open_or_create(
 
 fn repeated(
     tx: &mut dyn Tx,
-    group: GroupId,
+    access: &Access<AsWriter>,
     first: &idempotency::Remembered,
     body: &Digest,
 ) -> Result<Entry> {
     if first.body != *body {
         return Err(Error::conflict("this Idempotency-Key was already used with a different request"));
     }
-    entries::get(tx, group, first.entry)?.ok_or_else(|| Error::not_found(Resource::Entry, first.entry))
+    let entry = entries::get(tx, access.group(), first.entry)?;
+    entry.ok_or_else(|| Error::not_found(Resource::Entry, first.entry))
+}
+
+/// What a client's memory is at the end of what is visible on a conversation.
+pub(super) fn memory_state(
+    tx: &mut dyn Tx,
+    access: &Access<AsWriter>,
+    client: &ClientId,
+) -> Result<Option<MemoryState>> {
+    let view = access.view(tx)?;
+    Ok(entries::memory_state(tx, access.group(), &view, client)?)
 }
 
 pub(super) fn append_history(
     tx: &mut dyn Tx,
     caller: &Caller,
-    id: ConversationId,
-    head: &ConversationHead,
+    access: &Access<AsWriter>,
     entry_id: EntryId,
     checked: &Checked,
     now: Timestamp,
 ) -> Result<Entry> {
+    let (id, group) = (access.id(), access.group());
     let said_at = checked.said_at.unwrap_or(now);
-    let place = groups::take_place_as_latest(tx, head.group, id, said_at)?;
+    let place = groups::take_place_as_latest(tx, group, id, said_at)?;
     let content = match checked.attachments.as_slice() {
         [] => checked.content.clone(),
-        named => link(tx, caller, (head.group, entry_id), named, &checked.content, place.created_at)?,
+        named => {
+            let links = link(tx, caller, access, entry_id, named, place.created_at)?;
+            content::refer(&checked.content, &links)?
+        }
     };
     let entry = Entry {
         id: entry_id,
@@ -351,27 +354,26 @@ pub(super) fn append_history(
         created_at: place.created_at,
     };
     tx.begin_batch();
-    entries::insert(tx, caller.tenant(), head.group, &entry, None)?;
-    let title = if head.has_history { None } else { checked.title.as_deref() };
+    entries::insert(tx, caller.tenant(), group, &entry, None)?;
+    let title = if access.has_history() { None } else { checked.title.as_deref() };
     rows::set_latest_message(tx, caller.tenant(), id, place.created_at, checked.preview.as_deref(), title)?;
     let explicit = checked.text.as_ref().is_some_and(|text| text.explicit);
     if !explicit {
-        search::add_unindexed(tx, caller.tenant(), head.group, entry_id, place.created_at)?;
+        search::add_unindexed(tx, caller.tenant(), group, entry_id, place.created_at)?;
     }
     if let Some(text) = &checked.text {
         tx.index_text(TextDocument {
             is_new: true,
             id: entry_id.0,
             tenant: caller.tenant().as_str().to_owned(),
-            group: head.group.0,
+            group: group.0,
             conversation: id.0,
             text: text.text.clone(),
             by_agent: checked.by_agent,
             terms: text.terms.clone(),
         })?;
     }
-    let user = Some(&caller.user);
-    publish(tx, caller.tenant(), ChangeKind::EntryAppended, user, id, Some(entry_id.0), now)?;
+    tell_appended(tx, caller, ChangeKind::EntryAppended, &entry, now)?;
     Ok(entry)
 }
 
@@ -406,43 +408,54 @@ fn extended(
 /// Stands for "the place this entry is about to get" in a state whose epoch begins with it.
 pub(super) const NEW_EPOCH: i64 = -1;
 
-/// Writes a memory entry that leaves its epoch in the state `next`.
-#[allow(
-    clippy::too_many_arguments,
-    reason = "one row has many columns, and append and sync fill them differently"
-)]
+/// An entry of the memory channel that is to be written.
+pub(super) struct NewMemoryEntry<'a> {
+    pub id: EntryId,
+    pub content_type: &'a str,
+    pub content: &'a Json,
+    /// The state it leaves its epoch in.
+    pub state: MemoryState,
+}
+
 pub(super) fn append_memory(
     tx: &mut dyn Tx,
     caller: &Caller,
-    id: ConversationId,
-    group: GroupId,
-    entry_id: EntryId,
-    checked: &Checked,
-    content: &Json,
-    mut next: MemoryState,
+    access: &Access<AsWriter>,
+    new: NewMemoryEntry<'_>,
     now: Timestamp,
 ) -> Result<Entry> {
-    let place = groups::take_place(tx, group, now)?;
-    if next.epoch_start == NEW_EPOCH {
-        next.epoch_start = place.ord;
+    let NewMemoryEntry { id, content_type, content, mut state } = new;
+    let place = groups::take_place(tx, access.group(), now)?;
+    if state.epoch_start == NEW_EPOCH {
+        state.epoch_start = place.ord;
     }
     let entry = Entry {
-        id: entry_id,
-        conversation_id: id,
+        id,
+        conversation_id: access.id(),
         ord: place.ord,
         user_id: Some(caller.user.clone()),
         client_id: caller.client.clone(),
         channel: Channel::Memory,
-        epoch: Some(next.epoch),
-        content_type: checked.content_type.clone(),
+        epoch: Some(state.epoch),
+        content_type: content_type.to_owned(),
         content: content.clone(),
         created_at: place.created_at,
     };
     tx.begin_batch();
-    entries::insert(tx, caller.tenant(), group, &entry, Some(&next))?;
-    let user = Some(&caller.user);
-    publish(tx, caller.tenant(), ChangeKind::MemoryAppended, user, id, Some(entry_id.0), now)?;
+    entries::insert(tx, caller.tenant(), access.group(), &entry, Some(&state))?;
+    tell_appended(tx, caller, ChangeKind::MemoryAppended, &entry, now)?;
     Ok(entry)
+}
+
+fn tell_appended(
+    tx: &mut dyn Tx,
+    caller: &Caller,
+    kind: ChangeKind,
+    entry: &Entry,
+    now: Timestamp,
+) -> Result<()> {
+    let (user, id, part) = (Some(&caller.user), entry.conversation_id, Some(entry.id.0));
+    ConversationChange { kind, user, id, part }.publish(tx, caller.tenant(), now)
 }
 
 /// Which channels a list shows.
@@ -519,15 +532,8 @@ impl Conversations {
         self.cx
             .store
             .read(caller.tenant().clone(), "list_entries", move |tx| {
-                let head = open(tx, &caller, id, AccessLevel::Reader)?;
-                let view = ancestry::view(tx, head.group, id, head.is_fork)?;
-                let walk = Walk {
-                    group: head.group,
-                    view,
-                    reader: Some(caller.client.as_ref()),
-                    request: &request,
-                    limit,
-                };
+                let access = open::<AsReader>(tx, &caller, id)?;
+                let walk = Walk::new(tx, &access, Some(caller.client.as_ref()), &request, limit)?;
                 let (walk, up_to) = walk.bounded(tx)?;
                 let filter = walk.filter(tx)?;
                 walk.page(tx, &filter, up_to)
@@ -548,16 +554,26 @@ fn check_directions(request: &ListEntries) -> Result<()> {
 }
 
 /// A walk along a view, or along a whole tree.
-pub(super) struct Walk<'a> {
-    pub group: GroupId,
-    pub view: View,
+pub(super) struct Walk<'a, L> {
+    access: &'a Access<L>,
+    view: View,
     /// Whose memory counts as visible: this client's (`Some(None)`: nobody's), or everybody's for admins.
-    pub reader: Option<Option<&'a ClientId>>,
-    pub request: &'a ListEntries,
-    pub limit: usize,
+    reader: Option<Option<&'a ClientId>>,
+    request: &'a ListEntries,
+    limit: usize,
 }
 
-impl Walk<'_> {
+impl<'a, L: Reads> Walk<'a, L> {
+    pub fn new(
+        tx: &mut dyn Tx,
+        access: &'a Access<L>,
+        reader: Option<Option<&'a ClientId>>,
+        request: &'a ListEntries,
+        limit: usize,
+    ) -> Result<Self> {
+        Ok(Self { access, view: access.view(tx)?, reader, request, limit })
+    }
+
     /// Applies `upToEntryId`; also answers its place.
     pub fn bounded(mut self, tx: &mut dyn Tx) -> Result<(Self, i64)> {
         let Some(id) = self.request.up_to else { return Ok((self, i64::MAX)) };
@@ -569,7 +585,7 @@ impl Walk<'_> {
     /// The place of an entry that a cursor names.
     fn place(&self, tx: &mut dyn Tx, field: &str, id: EntryId) -> Result<i64> {
         entries::position(tx, id)?
-            .filter(|p| p.group == self.group)
+            .filter(|p| p.is_in(self.access.group()))
             .filter(|p| self.request.all_forks || self.view.contains(p.conversation, p.ord))
             .filter(|p| {
                 self.reader.is_none_or(|reader| p.memory_of.as_ref().is_none_or(|of| Some(of) == reader))
@@ -594,7 +610,7 @@ impl Walk<'_> {
             {
                 if let Some(client) = &memory.client {
                     // Epochs never go down along a path, so the latest is everything from its first entry on.
-                    let state = entries::memory_state(tx, self.group, &self.view, client)?;
+                    let state = entries::memory_state(tx, self.access.group(), &self.view, client)?;
                     memory.from_ord = state.map_or(0, |state| state.epoch_start);
                 }
             }
@@ -615,8 +631,8 @@ impl Walk<'_> {
     pub fn page(&self, tx: &mut dyn Tx, filter: &EntryFilter, up_to: i64) -> Result<EntryPage> {
         let bound = up_to.saturating_add(1);
         let fetch = |tx: &mut dyn Tx, range: Range| match self.request.all_forks {
-            true => entries::group_page(tx, self.group, filter, range),
-            false => entries::page(tx, self.group, &self.view, filter, range),
+            true => entries::group_page(tx, self.access.group(), filter, range),
+            false => entries::page(tx, self.access.group(), &self.view, filter, range),
         };
         let from_newest = self.request.tail || self.request.before.is_some();
         if !from_newest {

@@ -44,13 +44,9 @@ impl Conversations {
         let justification = request.justification.as_deref().or(header);
         let period = request.retention_period.as_deref().unwrap_or_default();
         let detail = [("target", format!("conversations deleted longer than {period} ago"))];
-        audit::admit(
-            principal,
-            &Call::write("evict", &detail),
-            justification,
-            self.cx.settings.require_justification,
-        )?;
-        let checked = check(&request).map(|retention| self.eviction(principal.tenant().clone(), retention));
+        let required = self.cx.settings.require_justification;
+        let grant = audit::admit(principal, &Call::write("evict", &detail), justification, required)?;
+        let checked = check(&request).map(|retention| self.eviction(grant.tenant().clone(), retention));
         if checked.is_err() {
             audit::outcome("evict", &checked);
         }
@@ -119,7 +115,7 @@ impl Conversations {
                     end_sessions(tx, &tenant, group, &mut ended)?;
                     tasks::enqueue_vector_delete(tx, &cx, group)?;
                     if let Some(root) = groups::root(tx, group)? {
-                        publish(tx, &tenant, ChangeKind::ConversationEvicted, None, root, None, now)?;
+                        publish(tx, &tenant, ChangeKind::ConversationEvicted, None, root, now)?;
                     }
                     delete_with_tree(tx, group, now)?;
                     entries += groups::evict(tx, &tenant, group)?;

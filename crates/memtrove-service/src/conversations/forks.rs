@@ -1,14 +1,15 @@
 //! Forking conversations and listing the branches of a tree.
 
+use super::access::{Access, AsReader, AsWriter, Reads, open};
 use super::lifecycle::{empty_object, visible};
-use super::{Conversations, not_found, open, publish, title};
-use crate::page::{self, Page};
-use memtrove_core::conversations::{AccessLevel, Conversation};
-use memtrove_core::identity::{Caller, Tenant};
-use memtrove_core::{ConversationId, EntryId, Error, GroupId, Resource, Result, Timestamp};
+use super::{Conversations, not_found, publish, title};
+use crate::page::{self, Page, PageRequest};
+use memtrove_core::conversations::Conversation;
+use memtrove_core::identity::Caller;
+use memtrove_core::{ConversationId, EntryId, Error, Resource, Result, Timestamp};
 use memtrove_store::Tx;
 use memtrove_store::changes::ChangeKind;
-use memtrove_store::conversations::rows::{self, ConversationHead, NewConversation};
+use memtrove_store::conversations::rows::{self, NewConversation};
 use memtrove_store::conversations::{ancestry, entries, groups};
 
 /// Where a fork leaves its parent.
@@ -48,32 +49,31 @@ impl Conversations {
         &self,
         caller: &Caller,
         id: ConversationId,
-        after: Option<ConversationId>,
-        limit: Option<i64>,
+        request: PageRequest<ConversationId>,
     ) -> Result<Page<Conversation>> {
-        let limit = page::limit(limit, 50, 200)?;
+        let limit = page::limit(request.limit, 50, 200)?;
         let caller = caller.clone();
         self.cx
             .store
             .read(caller.tenant().clone(), "list_forks", move |tx| {
-                let head = open(tx, &caller, id, AccessLevel::Reader)?;
-                list(tx, caller.tenant(), head.group, after, limit, false)
+                let access = open::<AsReader>(tx, &caller, id)?;
+                list(tx, &access, request.after, limit, false)
             })
             .await
     }
 }
 
 /// A page of a tree's conversations.
-pub(super) fn list(
+pub(super) fn list<L: Reads>(
     tx: &mut dyn Tx,
-    tenant: &Tenant,
-    group: GroupId,
+    access: &Access<L>,
     after: Option<ConversationId>,
     limit: usize,
     with_deleted: bool,
 ) -> Result<Page<Conversation>> {
+    let (tenant, group) = (access.tenant(), access.group());
     if let Some(after) = after
-        && rows::group(tx, tenant, after)? != Some(group)
+        && !rows::is_in(tx, tenant, after, group)?
     {
         return Err(page::unknown_cursor("after"));
     }
@@ -89,33 +89,34 @@ pub(super) fn fork_tree(
     point: &ForkPoint,
     title: Option<&str>,
     now: Timestamp,
-) -> Result<ConversationHead> {
-    let parent = open(tx, caller, point.conversation, AccessLevel::Writer)?;
-    let group = groups::lock(tx, parent.group)?.ok_or_else(|| not_found(point.conversation))?;
-    let view = ancestry::view(tx, parent.group, point.conversation, parent.is_fork)?;
+) -> Result<Access<AsWriter>> {
+    let parent: Access<AsWriter> = open(tx, caller, point.conversation)?;
+    let group = parent.group();
+    let owner = groups::lock(tx, group)?.ok_or_else(|| not_found(point.conversation))?.owner;
+    let view = parent.view(tx)?;
     let excluded = match point.at {
         None => None,
         Some(at) => {
             let position = entries::position(tx, at)?
-                .filter(|p| p.group == parent.group && view.contains(p.conversation, p.ord))
+                .filter(|p| p.is_in(group) && view.contains(p.conversation, p.ord))
                 .filter(|p| p.memory_of.as_ref().is_none_or(|of| Some(of) == caller.client.as_ref()))
                 .ok_or_else(|| Error::not_found(Resource::Entry, at))?;
             Some(position.ord)
         }
     };
     let included = match excluded {
-        Some(ord) => entries::last_before(tx, parent.group, &view, ord)?,
+        Some(ord) => entries::last_before(tx, group, &view, ord)?,
         None => None,
     };
     let title = match title {
         Some(title) => Some(title.to_owned()),
         None => rows::title(tx, caller.tenant(), point.conversation)?,
     };
-    let now = rows::touch_group(tx, parent.group, id, now)?;
+    let now = rows::touch_group(tx, group, id, now)?;
     let new = NewConversation {
         id,
-        group: parent.group,
-        owner: &group.owner,
+        group,
+        owner: &owner,
         title: title.as_deref(),
         metadata: &empty_object()?,
         lineage: Some((point.conversation, included)),
@@ -124,13 +125,7 @@ pub(super) fn fork_tree(
     if !rows::insert_if_absent(tx, caller.tenant(), &new)? {
         return Err(Error::conflict("a conversation with this id was made at the same time; try again"));
     }
-    ancestry::insert(tx, parent.group, id, &view.fork_at(excluded))?;
-    publish(tx, caller.tenant(), ChangeKind::ConversationCreated, Some(&caller.user), id, None, now)?;
-    Ok(ConversationHead {
-        group: parent.group,
-        is_fork: true,
-        has_history: false,
-        deleted: false,
-        access: parent.access,
-    })
+    ancestry::insert(tx, group, id, &view.fork_at(excluded))?;
+    publish(tx, caller.tenant(), ChangeKind::ConversationCreated, Some(&caller.user), id, now)?;
+    Ok(parent.to(id, false))
 }

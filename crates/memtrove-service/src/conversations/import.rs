@@ -1,18 +1,19 @@
 //! Bringing in conversations that were held elsewhere: with the times and branches they had, each in one unit of work, and
 //! each message once however often it is brought.
 
+use super::access::{Access, AsWriter, open, open_existing};
 use super::entries::{Checked, append_history, check_content};
-use super::lifecycle::{empty_object, head_for_writing};
-use super::{AppendRequest, Conversations, authorise, not_found, publish};
+use super::lifecycle::{create_root, empty_object};
+use super::{AppendRequest, Conversations, not_found, publish};
 use memtrove_core::conversations::forks::Segment;
 use memtrove_core::conversations::transcript::{self, Node, Stored, TranscriptStep};
-use memtrove_core::conversations::{AccessLevel, Channel, MAX_TITLE_CHARS};
+use memtrove_core::conversations::{Channel, MAX_TITLE_CHARS};
 use memtrove_core::identity::Caller;
 use memtrove_core::{ConversationId, EntryId, Error, GroupId, Json, Result, Timestamp, UserId};
 use memtrove_store::Tx;
 use memtrove_store::changes::ChangeKind;
-use memtrove_store::conversations::rows::{self, ConversationHead, NewConversation};
-use memtrove_store::conversations::{ancestry, entries, groups, memberships};
+use memtrove_store::conversations::rows::{self, NewConversation};
+use memtrove_store::conversations::{ancestry, entries, groups};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -128,11 +129,10 @@ pub fn foresee(
 
 /// What is to be done in a store as it is.
 fn look(tx: &mut dyn Tx, caller: &Caller, transcript: &Transcript) -> Result<Imported> {
-    let Some(head) = head_for_writing(tx, caller.tenant(), &caller.user, transcript.id)? else {
+    let Some(access) = open_existing::<AsWriter>(tx, caller, transcript.id)? else {
         return Ok(to_do(transcript, &HashMap::new(), true));
     };
-    authorise(&head, AccessLevel::Writer)?;
-    Ok(to_do(transcript, &entries::places(tx, head.group)?, false))
+    Ok(to_do(transcript, &entries::places(tx, access.group())?, false))
 }
 
 fn to_do(transcript: &Transcript, stored: &HashMap<EntryId, Stored>, is_new: bool) -> Imported {
@@ -208,12 +208,11 @@ impl Work {
         let root = self.transcript.id;
         tx.lock(root.0.as_bytes())?;
         let is_new = self.make_root(tx)?;
-        let head = head_for_writing(tx, self.caller.tenant(), &self.caller.user, root)?
-            .ok_or_else(|| not_found(root))?;
-        authorise(&head, AccessLevel::Writer)?;
-        let mut stored = if is_new { HashMap::new() } else { entries::places(tx, head.group)? };
+        let access = open::<AsWriter>(tx, &self.caller, root)?;
+        let group = access.group();
+        let mut stored = if is_new { HashMap::new() } else { entries::places(tx, group)? };
         let steps = transcript::plan(root, &self.nodes, &stored);
-        let owner = groups::lock(tx, head.group)?.ok_or_else(|| not_found(root))?.owner;
+        let owner = groups::lock(tx, group)?.ok_or_else(|| not_found(root))?.owner;
         let mut views = HashMap::new();
         // A conversation gets a title from the first of its entries, if it has none.
         let mut begun: HashSet<ConversationId> = stored.values().map(|place| place.conversation).collect();
@@ -225,20 +224,17 @@ impl Work {
                 let left = place.map_or(root, |place| place.conversation);
                 let view = match views.get(&left) {
                     Some(view) => view,
-                    None => {
-                        &*views.entry(left).or_insert(ancestry::view(tx, head.group, left, left != root)?)
-                    }
+                    None => &*views.entry(left).or_insert(access.to(left, true).view(tx)?),
                 };
                 let ancestors = view.fork_at(place.map(|place| place.ord + 1));
                 let at = checked.said_at.unwrap_or(self.now);
-                let at = rows::touch_group(tx, head.group, step.conversation, at)?;
+                let at = rows::touch_group(tx, group, step.conversation, at)?;
                 let branch = NewFork { id: step.conversation, left: (left, answered), ancestors, at };
-                self.fork(tx, head.group, &owner, &branch)?;
+                self.fork(tx, &access, &owner, &branch)?;
             }
             let has_history = !begun.insert(step.conversation);
-            let here = ConversationHead { is_fork: step.conversation != root, has_history, ..head };
-            let entry =
-                append_history(tx, &self.caller, step.conversation, &here, node.entry, checked, self.now)?;
+            let here = access.to(step.conversation, has_history);
+            let entry = append_history(tx, &self.caller, &here, node.entry, checked, self.now)?;
             stored.insert(node.entry, Stored { conversation: step.conversation, ord: entry.ord });
         }
         Ok(outcome(&self.transcript, &steps, is_new))
@@ -260,18 +256,18 @@ impl Work {
             lineage: None,
             now: began,
         };
-        if !rows::insert_if_absent(tx, tenant, &new)? {
-            return Ok(false);
-        }
-        groups::insert(tx, tenant, self.new_group, id, owner, began)?;
-        memberships::upsert(tx, tenant, self.new_group, owner, AccessLevel::Owner, began)?;
-        publish(tx, tenant, ChangeKind::ConversationCreated, Some(owner), id, None, self.now)?;
-        Ok(true)
+        create_root(tx, tenant, &new, self.now)
     }
 
     /// Makes the conversation that begins with a message, as a fork that sees what the message answers.
-    fn fork(&self, tx: &mut dyn Tx, group: GroupId, owner: &UserId, branch: &NewFork) -> Result<()> {
-        let tenant = self.caller.tenant();
+    fn fork(
+        &self,
+        tx: &mut dyn Tx,
+        access: &Access<AsWriter>,
+        owner: &UserId,
+        branch: &NewFork,
+    ) -> Result<()> {
+        let (tenant, group) = (access.tenant(), access.group());
         if branch.ancestors.len() > MAX_DEPTH {
             let message = format!("its branches leave each other more than {MAX_DEPTH} times");
             return Err(Error::bad_request(message));
@@ -291,7 +287,7 @@ impl Work {
         }
         ancestry::insert(tx, group, branch.id, &branch.ancestors)?;
         let user = Some(&self.caller.user);
-        publish(tx, tenant, ChangeKind::ConversationCreated, user, branch.id, None, self.now)
+        publish(tx, tenant, ChangeKind::ConversationCreated, user, branch.id, self.now)
     }
 }
 

@@ -2,11 +2,12 @@
 
 use super::search::{malformed, opaque};
 use super::{Conversations, text};
-use crate::page::{self, Page};
+use crate::audit::{AsIndexer, Grant};
+use crate::page::{self, Page, PageRequest};
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use memtrove_core::conversations::{Channel, Entry, MAX_INDEXED_CHARS};
-use memtrove_core::identity::{Principal, Role, Tenant};
+use memtrove_core::identity::Principal;
 use memtrove_core::{ConversationId, EntryId, Error, Resource, Result, Timestamp};
 use memtrove_store::conversations::{embeddings, search};
 use memtrove_store::{TextDocument, Tx};
@@ -28,7 +29,7 @@ pub struct IndexItem {
 impl Conversations {
     /// Gives entries the text that search finds them by: all of them, or none.
     pub async fn index(&self, principal: &Principal, items: Vec<IndexItem>) -> Result<usize> {
-        principal.require(Role::Indexer)?;
+        let grant = Grant::<AsIndexer>::indexer(principal)?;
         if items.is_empty() {
             return Err(Error::bad_request("At least one entry is required"));
         }
@@ -38,12 +39,11 @@ impl Conversations {
         let count = items.len();
         let items: Vec<_> =
             items.into_iter().enumerate().map(|(i, item)| self.check_item(i, item)).collect::<Result<_>>()?;
-        let tenant = principal.tenant().clone();
         self.cx
             .store
             .write(principal.tenant(), "index_entries", move |tx| {
                 for item in &items {
-                    index_one(tx, &tenant, item)?;
+                    index_one(tx, &grant, item)?;
                 }
                 Ok(count)
             })
@@ -66,17 +66,15 @@ impl Conversations {
     pub async fn unindexed(
         &self,
         principal: &Principal,
-        after: Option<String>,
-        limit: Option<i64>,
+        request: PageRequest<String>,
     ) -> Result<Page<Entry>> {
-        principal.require(Role::Indexer)?;
-        let limit = page::limit(limit, 100, 200)?;
-        let after = after.as_deref().map(decode_feed_cursor).transpose()?;
-        let tenant = principal.tenant().clone();
+        let grant = Grant::<AsIndexer>::indexer(principal)?;
+        let limit = page::limit(request.limit, 100, 200)?;
+        let after = request.after.as_deref().map(decode_feed_cursor).transpose()?;
         self.cx
             .store
             .read(principal.tenant(), "list_unindexed", move |tx| {
-                let (data, more) = search::unindexed(tx, &tenant, after, limit)?;
+                let (data, more) = search::unindexed(tx, grant.tenant(), after, limit)?;
                 let last = data.last().filter(|_| more);
                 let after = last.map(|entry| encode_feed_cursor(entry.created_at, entry.id));
                 Ok(Page { data, after })
@@ -92,7 +90,8 @@ struct CheckedItem {
     terms: String,
 }
 
-fn index_one(tx: &mut dyn Tx, tenant: &Tenant, item: &CheckedItem) -> Result<()> {
+fn index_one(tx: &mut dyn Tx, grant: &Grant<AsIndexer>, item: &CheckedItem) -> Result<()> {
+    let tenant = grant.tenant();
     let entry = search::indexable(tx, tenant, item.entry)?
         .filter(|entry| entry.conversation == item.conversation)
         .ok_or_else(|| Error::not_found(Resource::Entry, item.entry))?;

@@ -1,6 +1,7 @@
 //! Making, reading, listing, renaming and deleting conversations.
 
-use super::{Conversations, authorise, not_found, open, publish, text, title};
+use super::access::{Access, AsManager, AsOwner, AsReader, AsWriter, Deletes, Member, open};
+use super::{Conversations, not_found, publish, text, title};
 use crate::audit::{self, Change, MembershipActor};
 use crate::page::{self, Page};
 use memtrove_core::conversations::{AccessLevel, Conversation, ListMode};
@@ -21,16 +22,33 @@ const MAX_QUERY_CHARS: usize = 1000;
 /// A filtered list reads this many rows at a time.
 const FILTER_STRIDE: usize = 500;
 
+/// A conversation to be made.
+#[derive(Debug, Clone, Default)]
+pub struct CreateConversation {
+    /// Its title; without one it gets one from its first message.
+    pub title: Option<String>,
+    /// What else is known of it: a JSON object.
+    pub metadata: Option<Json>,
+}
+
+/// A request for a list of conversations.
+#[derive(Debug, Clone, Default)]
+pub struct ListConversations {
+    /// Which conversations of each tree.
+    pub mode: ListMode,
+    /// Go on after this conversation.
+    pub after: Option<ConversationId>,
+    /// The size of the page.
+    pub limit: Option<i64>,
+    /// Only those with this text in their title or metadata.
+    pub query: Option<String>,
+}
+
 impl Conversations {
     /// Makes a conversation that the caller owns.
-    pub async fn create(
-        &self,
-        caller: &Caller,
-        given_title: Option<String>,
-        metadata: Option<Json>,
-    ) -> Result<Conversation> {
-        let title = title(given_title)?;
-        let metadata = match metadata {
+    pub async fn create(&self, caller: &Caller, request: CreateConversation) -> Result<Conversation> {
+        let title = title(request.title)?;
+        let metadata = match request.metadata {
             Some(metadata) => check_metadata(metadata)?,
             None => empty_object()?,
         };
@@ -40,7 +58,9 @@ impl Conversations {
             .store
             .write(caller.tenant().clone(), "create_conversation", move |tx| {
                 tx.lock(id.0.as_bytes())?;
-                create_root(tx, &caller, id, group, title.as_deref(), &metadata, now)?;
+                let (owner, title, metadata) = (&caller.user, title.as_deref(), &metadata);
+                let new = NewConversation { id, group, owner, title, metadata, lineage: None, now };
+                create_root(tx, caller.tenant(), &new, now)?;
                 visible(tx, &caller, id)
             })
             .await
@@ -52,7 +72,7 @@ impl Conversations {
         self.cx
             .store
             .read(caller.tenant().clone(), "get_conversation", move |tx| {
-                open(tx, &caller, id, AccessLevel::Reader)?;
+                open::<AsReader>(tx, &caller, id)?;
                 visible(tx, &caller, id)
             })
             .await
@@ -71,14 +91,14 @@ impl Conversations {
             .store
             .write(caller.tenant().clone(), "update_conversation", move |tx| {
                 tx.lock(id.0.as_bytes())?;
-                let head = open(tx, &caller, id, AccessLevel::Writer)?;
+                let access = open::<AsWriter>(tx, &caller, id)?;
                 if let Some(title) = &new
                     && *title != rows::title(tx, caller.tenant(), id)?
                 {
-                    let at = rows::touch_group(tx, head.group, id, now)?;
+                    let at = rows::touch_group(tx, access.group(), id, now)?;
                     rows::set_title(tx, caller.tenant(), id, title.as_deref(), at)?;
                     let user = Some(&caller.user);
-                    publish(tx, caller.tenant(), ChangeKind::ConversationUpdated, user, id, None, now)?;
+                    publish(tx, caller.tenant(), ChangeKind::ConversationUpdated, user, id, now)?;
                 }
                 visible(tx, &caller, id)
             })
@@ -87,10 +107,7 @@ impl Conversations {
 
     /// Deletes the whole tree of a conversation. It can be restored until it is evicted.
     pub async fn delete(&self, caller: &Caller, id: ConversationId) -> Result<()> {
-        let needed = match self.cx.settings.managers_may_delete {
-            true => AccessLevel::Manager,
-            false => AccessLevel::Owner,
-        };
+        let managers_may = self.cx.settings.managers_may_delete;
         let (now, actor) = (self.cx.clock.now(), MembershipActor::from(caller));
         let caller = caller.clone();
         let (group, members) = self
@@ -98,11 +115,10 @@ impl Conversations {
             .store
             .write(caller.tenant().clone(), "delete_conversation", move |tx| {
                 tx.lock(id.0.as_bytes())?;
-                let head = open(tx, &caller, id, needed)?;
-                groups::lock(tx, head.group)?;
-                let user = Some(&caller.user);
-                publish(tx, caller.tenant(), ChangeKind::ConversationDeleted, user, id, None, now)?;
-                Ok::<_, Error>((head.group, delete_tree(tx, head.group, now)?))
+                match managers_may {
+                    true => delete_as::<AsManager>(tx, &caller, id, now),
+                    false => delete_as::<AsOwner>(tx, &caller, id, now),
+                }
             })
             .await?;
         self.cx.recorder.end_tree(group);
@@ -111,14 +127,8 @@ impl Conversations {
     }
 
     /// The conversations a caller can see, most recently updated first.
-    pub async fn list(
-        &self,
-        caller: &Caller,
-        mode: ListMode,
-        after: Option<ConversationId>,
-        limit: Option<i64>,
-        query: Option<String>,
-    ) -> Result<Page<Conversation>> {
+    pub async fn list(&self, caller: &Caller, request: ListConversations) -> Result<Page<Conversation>> {
+        let ListConversations { mode, after, limit, query } = request;
         let limit = page::limit(limit, 20, 200)?;
         let query = query.filter(|query| !query.trim().is_empty());
         if let Some(query) = &query {
@@ -159,29 +169,42 @@ impl Conversations {
     }
 }
 
-/// Stores a root conversation with its tree and its owner, unless its id is taken; says whether it did.
+/// Stores a root conversation with its tree and its owner, unless its id is taken; says whether it did. It may have been made
+/// long ago elsewhere: what is told of it is told `now`.
 pub(super) fn create_root(
     tx: &mut dyn Tx,
-    caller: &Caller,
-    id: ConversationId,
-    group: GroupId,
-    title: Option<&str>,
-    metadata: &Json,
+    tenant: &Tenant,
+    new: &NewConversation<'_>,
     now: Timestamp,
 ) -> Result<bool> {
-    let owner = &caller.user;
-    let new = NewConversation { id, group, owner, title, metadata, lineage: None, now };
-    if !rows::insert_if_absent(tx, caller.tenant(), &new)? {
+    if !rows::insert_if_absent(tx, tenant, new)? {
         return Ok(false);
     }
-    groups::insert(tx, caller.tenant(), group, id, owner, now)?;
-    memberships::upsert(tx, caller.tenant(), group, owner, AccessLevel::Owner, now)?;
-    publish(tx, caller.tenant(), ChangeKind::ConversationCreated, Some(owner), id, None, now)?;
+    groups::insert(tx, tenant, new.group, new.id, new.owner, new.now)?;
+    memberships::upsert(tx, tenant, new.group, new.owner, AccessLevel::Owner, new.now)?;
+    publish(tx, tenant, ChangeKind::ConversationCreated, Some(new.owner), new.id, now)?;
     Ok(true)
 }
 
+fn delete_as<L: Member + Deletes>(
+    tx: &mut dyn Tx,
+    caller: &Caller,
+    id: ConversationId,
+    now: Timestamp,
+) -> Result<(GroupId, Vec<UserId>)> {
+    let access = open::<L>(tx, caller, id)?;
+    groups::lock(tx, access.group())?;
+    publish(tx, caller.tenant(), ChangeKind::ConversationDeleted, Some(&caller.user), id, now)?;
+    Ok((access.group(), delete_tree(tx, &access, now)?))
+}
+
 /// Marks a tree as deleted and ends its pending transfer; answers who its members are.
-pub(super) fn delete_tree(tx: &mut dyn Tx, group: GroupId, now: Timestamp) -> Result<Vec<UserId>> {
+pub(super) fn delete_tree<L: Deletes>(
+    tx: &mut dyn Tx,
+    access: &Access<L>,
+    now: Timestamp,
+) -> Result<Vec<UserId>> {
+    let group = access.group();
     groups::set_deleted(tx, group, Some(now))?;
     transfers::delete_of_group(tx, group)?;
     let members = memberships::list(tx, group, None, i64::MAX)?;
@@ -199,25 +222,12 @@ pub(super) fn open_or_create_root(
     id: ConversationId,
     group: GroupId,
     now: Timestamp,
-) -> Result<rows::ConversationHead> {
-    create_root(tx, caller, id, group, None, &empty_object()?, now)?;
+) -> Result<Access<AsWriter>> {
+    let (owner, metadata) = (&caller.user, &empty_object()?);
+    let new = NewConversation { id, group, owner, title: None, metadata, lineage: None, now };
+    create_root(tx, caller.tenant(), &new, now)?;
     // Whether this call made it or another one did a moment ago, from here on the ordinary rules apply.
-    let head = head_for_writing(tx, caller.tenant(), &caller.user, id)?.ok_or_else(|| not_found(id))?;
-    authorise(&head, AccessLevel::Writer)?;
-    Ok(head)
-}
-
-/// The conversation, if there is one; an id that was deleted is never used again.
-pub(super) fn head_for_writing(
-    tx: &mut dyn Tx,
-    tenant: &Tenant,
-    user: &UserId,
-    id: ConversationId,
-) -> Result<Option<rows::ConversationHead>> {
-    match rows::head(tx, tenant, user, id)? {
-        Some(head) if head.deleted => Err(not_found(id)),
-        head => Ok(head),
-    }
+    open(tx, caller, id)
 }
 
 pub(super) fn empty_object() -> Result<Json> {

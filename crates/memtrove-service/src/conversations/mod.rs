@@ -1,5 +1,6 @@
 //! The conversations surface: one file per family of operations.
 
+pub mod access;
 mod admin;
 mod embeddings;
 mod entries;
@@ -21,18 +22,20 @@ pub use entries::{AppendRequest, ChannelFilter, EntryPage, EpochFilter, Idempote
 pub use eviction::{EvictRequest, Eviction};
 pub use forks::ForkPoint;
 pub use indexing::IndexItem;
+pub use lifecycle::{CreateConversation, ListConversations};
 pub use search::{AdminSearch, Explanation, SearchHit, SearchRequest, SearchType, WeightsRequest};
+pub use sharing::MemberLevel;
 pub use sync::SyncOutcome;
-pub use transfers::TransferRole;
+pub use transfers::{NewTransfer, TransferRole};
 pub(crate) use trees::Trees;
 
 use crate::{Context, Memories};
-use memtrove_core::conversations::{AccessLevel, MAX_TITLE_CHARS};
+use access::{AsWriter, open};
+use memtrove_core::conversations::MAX_TITLE_CHARS;
 use memtrove_core::identity::{Caller, Tenant};
 use memtrove_core::{ConversationId, Error, Resource, Result, Timestamp, UserId};
 use memtrove_store::Tx;
 use memtrove_store::changes::{self, Change, ChangeKind};
-use memtrove_store::conversations::rows::{self, ConversationHead};
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -54,51 +57,45 @@ impl Conversations {
         self.cx
             .store
             .read(caller.tenant().clone(), "require_writer", move |tx| {
-                open(tx, &caller, id, AccessLevel::Writer).map(drop)
+                open::<AsWriter>(tx, &caller, id).map(drop)
             })
             .await
     }
-}
-
-/// Opens a conversation for a caller: it is there and live (else 404), the caller is a member (else 403) with at least
-/// `needed` (else 403).
-pub(crate) fn open(
-    tx: &mut dyn Tx,
-    caller: &Caller,
-    id: ConversationId,
-    needed: AccessLevel,
-) -> Result<ConversationHead> {
-    let head = rows::head(tx, caller.tenant(), &caller.user, id)?
-        .filter(|head| !head.deleted)
-        .ok_or_else(|| not_found(id))?;
-    authorise(&head, needed)?;
-    Ok(head)
-}
-
-fn authorise(head: &ConversationHead, needed: AccessLevel) -> Result<AccessLevel> {
-    let level = head.access.ok_or_else(|| Error::forbidden("you are not a member of this conversation"))?;
-    level.require(needed)?;
-    Ok(level)
 }
 
 fn not_found(id: ConversationId) -> Error {
     Error::not_found(Resource::Conversation, id)
 }
 
-/// Tells the change feed what became of a conversation; `part` is the entry or the transfer it is about.
+/// What became of a conversation, as the change feed tells it.
+struct ConversationChange<'a> {
+    kind: ChangeKind,
+    /// Who did it, or whom it is about.
+    user: Option<&'a UserId>,
+    id: ConversationId,
+    /// The entry or the transfer it is about.
+    part: Option<Uuid>,
+}
+
+impl ConversationChange<'_> {
+    fn publish(&self, tx: &mut dyn Tx, tenant: &Tenant, at: Timestamp) -> Result<()> {
+        let (user, part) = (self.user.map(UserId::as_str), self.part.map(|part| part.to_string()));
+        let (kind, resource) = (self.kind, &self.id.to_string());
+        changes::record(tx, tenant, at, &Change { kind, user, resource, version: part.as_deref() })?;
+        Ok(())
+    }
+}
+
+/// Tells the change feed what became of a whole conversation.
 fn publish(
     tx: &mut dyn Tx,
     tenant: &Tenant,
     kind: ChangeKind,
     user: Option<&UserId>,
     id: ConversationId,
-    part: Option<Uuid>,
     at: Timestamp,
 ) -> Result<()> {
-    let (user, part) = (user.map(UserId::as_str), part.map(|part| part.to_string()));
-    let change = Change { kind, user, resource: &id.to_string(), version: part.as_deref() };
-    changes::record(tx, tenant, at, &change)?;
-    Ok(())
+    ConversationChange { kind, user, id, part: None }.publish(tx, tenant, at)
 }
 
 /// A title as it is stored: blank is none.

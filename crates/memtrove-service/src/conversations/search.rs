@@ -15,6 +15,7 @@ pub use page::{Explanation, SearchHit};
 pub use question::WeightsRequest;
 
 use super::{Conversations, text};
+use crate::audit::{AsAuditor, Grant};
 use crate::page::Page;
 use crate::{AutoMode, Context};
 use cursor::{Cursor, Ranker};
@@ -86,9 +87,9 @@ impl Conversations {
         self.search_in(caller.tenant(), Scope::Owner(caller.user.clone()), request, 200).await
     }
 
-    pub(super) async fn search_as_admin(
+    pub(super) async fn search_any(
         &self,
-        tenant: &Tenant,
+        grant: Grant<AsAuditor>,
         request: SearchRequest,
         admin: AdminSearch,
     ) -> Result<Page<SearchHit>> {
@@ -97,7 +98,7 @@ impl Conversations {
             text("userId", owner, MAX_USER_ID_CHARS)?;
         }
         let scope = Scope::Tenant { owner: owner.map(UserId), with_deleted: admin.include_deleted };
-        self.search_in(tenant, scope, request, 1000).await
+        self.search_in(grant.tenant(), scope, request, 1000).await
     }
 
     async fn search_in(

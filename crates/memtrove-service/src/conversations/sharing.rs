@@ -1,15 +1,40 @@
 //! Who may see and do what: memberships.
 
-use super::{Conversations, authorise, open, publish};
+use super::access::{Access, AsManager, AsReader, Member, Reads, open};
+use super::{Conversations, publish};
 use crate::audit::{self, Change, MembershipActor};
-use crate::page::{self, Page};
+use crate::page::{self, Page, PageRequest};
 use memtrove_core::conversations::{AccessLevel, Membership};
 use memtrove_core::identity::{Caller, is_user_id};
-use memtrove_core::{ConversationId, Error, GroupId, Resource, Result, UserId};
+use memtrove_core::{ConversationId, Error, Resource, Result, Timestamp, UserId};
 use memtrove_store::Tx;
 use memtrove_store::changes::ChangeKind;
-use memtrove_store::conversations::rows::ConversationHead;
 use memtrove_store::conversations::{groups, memberships, transfers};
+
+/// The level that somebody is to have in a tree: any but that of its owner.
+#[derive(Debug, Clone)]
+pub struct MemberLevel {
+    user: UserId,
+    level: AccessLevel,
+}
+
+impl MemberLevel {
+    /// What a request to share says; both are required.
+    pub fn share(user: Option<String>, level: Option<AccessLevel>) -> Result<Self> {
+        Self::change(required_user("userId", user)?, level)
+    }
+
+    /// What a request to change a member's level says; the level is required.
+    pub fn change(user: UserId, level: Option<AccessLevel>) -> Result<Self> {
+        match level {
+            None => Err(Error::invalid("accessLevel", "is required")),
+            Some(AccessLevel::Owner) => Err(Error::bad_request(
+                "ownership cannot be granted; transfer it with POST /v1/ownership-transfers",
+            )),
+            Some(level) => Ok(Self { user, level }),
+        }
+    }
+}
 
 impl Conversations {
     /// The members of a conversation's tree.
@@ -17,16 +42,15 @@ impl Conversations {
         &self,
         caller: &Caller,
         id: ConversationId,
-        after: Option<UserId>,
-        limit: Option<i64>,
+        request: PageRequest<UserId>,
     ) -> Result<Page<Membership>> {
-        let limit = page::limit(limit, 50, 200)?;
+        let limit = page::limit(request.limit, 50, 200)?;
         let caller = caller.clone();
         self.cx
             .store
             .read(caller.tenant().clone(), "list_memberships", move |tx| {
-                let head = open(tx, &caller, id, AccessLevel::Reader)?;
-                list(tx, head.group, after.as_ref(), limit)
+                let access = open::<AsReader>(tx, &caller, id)?;
+                list(tx, &access, request.after.as_ref(), limit)
             })
             .await
     }
@@ -36,11 +60,9 @@ impl Conversations {
         &self,
         caller: &Caller,
         id: ConversationId,
-        user: Option<String>,
-        level: Option<AccessLevel>,
+        member: MemberLevel,
     ) -> Result<Membership> {
-        let user = required_user("userId", user)?;
-        let level = required_level(level)?;
+        let MemberLevel { user, level } = member;
         let (now, actor) = (self.cx.clock.now(), MembershipActor::from(caller));
         let (caller, managers_may) = (caller.clone(), self.cx.settings.managers_may_grant_manager);
         let (membership, change) = self
@@ -48,19 +70,18 @@ impl Conversations {
             .store
             .write(caller.tenant().clone(), "share_conversation", move |tx| {
                 tx.lock(id.0.as_bytes())?;
-                let head = open(tx, &caller, id, AccessLevel::Manager)?;
-                let own = authorise(&head, AccessLevel::Manager)?;
-                groups::lock(tx, head.group)?;
-                let before = memberships::get(tx, head.group, &user)?.map(|member| member.access_level);
-                check_change(own, before, Some(level), managers_may)?;
-                let membership = memberships::upsert(tx, caller.tenant(), head.group, &user, level, now)?;
+                let access = open::<AsManager>(tx, &caller, id)?;
+                groups::lock(tx, access.group())?;
+                let before = memberships::get(tx, access.group(), &user)?.map(|member| member.access_level);
+                check_change(access.level(), before, Some(level), managers_may)?;
+                let membership = memberships::upsert(tx, caller.tenant(), access.group(), &user, level, now)?;
                 let change = before.map_or(Change::Add(level), |from| Change::Update { from, to: level });
                 if before != Some(level) {
                     let kind = match before {
                         None => ChangeKind::MembershipAdded,
                         Some(_) => ChangeKind::MembershipUpdated,
                     };
-                    publish(tx, caller.tenant(), kind, Some(&user), id, None, now)?;
+                    publish(tx, caller.tenant(), kind, Some(&user), id, now)?;
                 }
                 Ok::<_, Error>((membership, change))
             })
@@ -74,10 +95,9 @@ impl Conversations {
         &self,
         caller: &Caller,
         id: ConversationId,
-        user: UserId,
-        level: Option<AccessLevel>,
+        member: MemberLevel,
     ) -> Result<Membership> {
-        let level = required_level(level)?;
+        let MemberLevel { user, level } = member;
         let (now, actor) = (self.cx.clock.now(), MembershipActor::from(caller));
         let (caller, managers_may) = (caller.clone(), self.cx.settings.managers_may_grant_manager);
         let (membership, from) = self
@@ -85,17 +105,16 @@ impl Conversations {
             .store
             .write(caller.tenant().clone(), "update_membership", move |tx| {
                 tx.lock(id.0.as_bytes())?;
-                let head = open(tx, &caller, id, AccessLevel::Manager)?;
-                let own = authorise(&head, AccessLevel::Manager)?;
-                groups::lock(tx, head.group)?;
-                let before = existing(tx, &head, &user)?;
+                let access = open::<AsManager>(tx, &caller, id)?;
+                let own = access.level();
+                groups::lock(tx, access.group())?;
+                let before = existing(tx, &access, &user)?;
                 let lowers_itself = user == caller.user && level < own;
                 check_change(own, Some(before.access_level), Some(level), managers_may || lowers_itself)?;
-                memberships::set_level(tx, head.group, &user, level)?;
+                memberships::set_level(tx, access.group(), &user, level)?;
                 let from = before.access_level;
                 if from != level {
-                    let kind = ChangeKind::MembershipUpdated;
-                    publish(tx, caller.tenant(), kind, Some(&user), id, None, now)?;
+                    publish(tx, caller.tenant(), ChangeKind::MembershipUpdated, Some(&user), id, now)?;
                 }
                 Ok::<_, Error>((Membership { access_level: level, ..before }, from))
             })
@@ -113,16 +132,13 @@ impl Conversations {
             .store
             .write(caller.tenant().clone(), "delete_membership", move |tx| {
                 tx.lock(id.0.as_bytes())?;
-                let leaving = user == caller.user;
-                let needed = if leaving { AccessLevel::Reader } else { AccessLevel::Manager };
-                let head = open(tx, &caller, id, needed)?;
-                let own = authorise(&head, needed)?;
-                groups::lock(tx, head.group)?;
-                let before = existing(tx, &head, &user)?;
-                check_change(own, Some(before.access_level), None, managers_may || leaving)?;
-                memberships::delete(tx, head.group, &user)?;
-                transfers::delete_to(tx, head.group, &user)?;
-                publish(tx, caller.tenant(), ChangeKind::MembershipRemoved, Some(&user), id, None, now)
+                if user == caller.user {
+                    let access = open::<AsReader>(tx, &caller, id)?;
+                    take_out(tx, &access, &user, true, now)
+                } else {
+                    let access = open::<AsManager>(tx, &caller, id)?;
+                    take_out(tx, &access, &user, managers_may, now)
+                }
             })
             .await?;
         audit::membership(&actor, id, &removed, &Change::Remove);
@@ -131,12 +147,13 @@ impl Conversations {
 }
 
 /// A page of a tree's members.
-pub(super) fn list(
+pub(super) fn list<L: Reads>(
     tx: &mut dyn Tx,
-    group: GroupId,
+    access: &Access<L>,
     after: Option<&UserId>,
     limit: usize,
 ) -> Result<Page<Membership>> {
+    let group = access.group();
     if let Some(after) = after {
         memberships::get(tx, group, after)?.ok_or_else(|| page::unknown_cursor("after"))?;
     }
@@ -144,8 +161,24 @@ pub(super) fn list(
     Ok(Page::cut(list, limit, |member| member.user_id.0.clone()))
 }
 
-fn existing(tx: &mut dyn Tx, head: &ConversationHead, user: &UserId) -> Result<Membership> {
-    memberships::get(tx, head.group, user)?.ok_or_else(|| Error::not_found(Resource::Membership, user))
+fn existing<L: Member>(tx: &mut dyn Tx, access: &Access<L>, user: &UserId) -> Result<Membership> {
+    memberships::get(tx, access.group(), user)?.ok_or_else(|| Error::not_found(Resource::Membership, user))
+}
+
+fn take_out<L: Member>(
+    tx: &mut dyn Tx,
+    access: &Access<L>,
+    user: &UserId,
+    may_be_manager: bool,
+    now: Timestamp,
+) -> Result<()> {
+    let group = access.group();
+    groups::lock(tx, group)?;
+    let before = existing(tx, access, user)?;
+    check_change(access.level(), Some(before.access_level), None, may_be_manager)?;
+    memberships::delete(tx, group, user)?;
+    transfers::delete_to(tx, group, user)?;
+    publish(tx, access.tenant(), ChangeKind::MembershipRemoved, Some(user), access.id(), now)
 }
 
 /// The rules about who may turn which level into which. `after` is none for a removal.
@@ -172,15 +205,5 @@ pub(super) fn required_user(field: &str, user: Option<String>) -> Result<UserId>
         Some(user) if is_user_id(&user) => Ok(UserId(user)),
         Some(_) => Err(Error::invalid(field, "must have 1..255 characters, not all blank, and no NUL")),
         None => Err(Error::invalid(field, "is required")),
-    }
-}
-
-fn required_level(level: Option<AccessLevel>) -> Result<AccessLevel> {
-    match level {
-        None => Err(Error::invalid("accessLevel", "is required")),
-        Some(AccessLevel::Owner) => Err(Error::bad_request(
-            "ownership cannot be granted; transfer it with POST /v1/ownership-transfers",
-        )),
-        Some(level) => Ok(level),
     }
 }

@@ -1,13 +1,12 @@
 //! Syncing an agent's complete memory.
 
-use super::entries::{AppendRequest, NEW_EPOCH, append_memory, open_or_create};
-use super::lifecycle::head_for_writing;
-use super::{Conversations, authorise};
+use super::Conversations;
+use super::access::{AsWriter, find, open_existing};
+use super::entries::{AppendRequest, NEW_EPOCH, NewMemoryEntry, append_memory, memory_state, open_or_create};
 use memtrove_core::conversations::sync::{Digest, EMPTY_CHAIN, MemoryState, SyncDecision, decide};
-use memtrove_core::conversations::{AccessLevel, Channel, Entry, MAX_SYNC_ITEMS};
+use memtrove_core::conversations::{Channel, Entry, MAX_SYNC_ITEMS};
 use memtrove_core::identity::Caller;
-use memtrove_core::{ConversationId, EntryId, Error, GroupId, Json, Result};
-use memtrove_store::conversations::{ancestry, entries, rows};
+use memtrove_core::{Code, ConversationId, EntryId, Error, GroupId, Json, Result};
 
 /// What a sync did.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,13 +43,12 @@ impl Conversations {
             .store
             .read(caller.tenant().clone(), "sync_unchanged", move |tx| {
                 let Some(client) = &caller.client else { return Ok(None) };
-                let Some(head) = rows::head(tx, caller.tenant(), &caller.user, id)? else { return Ok(None) };
-                if head.deleted || head.access.is_none_or(|level| level < AccessLevel::Writer) {
-                    return Ok(None);
-                }
-                let view = ancestry::view(tx, head.group, id, head.is_fork)?;
-                let state = entries::memory_state(tx, head.group, &view, client)?;
-                Ok(state
+                let access = match find::<AsWriter>(tx, &caller, id) {
+                    Ok(Some(access)) => access,
+                    Ok(None) | Err(Error { code: Code::Forbidden, .. }) => return Ok(None),
+                    Err(error) => return Err(error),
+                };
+                Ok(memory_state(tx, &access, client)?
                     .filter(|state| state.request == Some(request))
                     .map(|state| SyncOutcome::no_op(Some(state.epoch))))
             })
@@ -86,18 +84,14 @@ impl Conversations {
             .write(caller.tenant().clone(), "sync_entries", move |tx| {
                 tx.lock(id.0.as_bytes())?;
                 let Some(client) = &caller.client else { return Err(Error::UNAUTHORIZED) };
-                let existing = head_for_writing(tx, caller.tenant(), &caller.user, id)?;
+                let existing = open_existing::<AsWriter>(tx, &caller, id)?;
                 let created_as_root = existing.is_none() && checked.fork.is_none();
-                let head = match existing {
-                    Some(head) => {
-                        authorise(&head, AccessLevel::Writer)?;
-                        head
-                    }
+                let access = match existing {
+                    Some(access) => access,
                     None if empty => return Ok(SyncOutcome::no_op(None)),
                     None => open_or_create(tx, &caller, id, group_id, &checked, now)?,
                 };
-                let view = ancestry::view(tx, head.group, id, head.is_fork)?;
-                let state = entries::memory_state(tx, head.group, &view, client)?;
+                let state = memory_state(tx, &access, client)?;
                 let decision = decide(state.as_ref(), &checked.content_type, &chain);
                 let (stored, new_epoch) = match decision {
                     SyncDecision::NoOp => return Ok(SyncOutcome::no_op(state.map(|state| state.epoch))),
@@ -118,8 +112,9 @@ impl Conversations {
                 let epoch = next.epoch;
                 let delta =
                     if stored == 0 { checked.content.clone() } else { rest_of(&checked.content, stored)? };
-                let entry =
-                    append_memory(tx, &caller, id, head.group, entry_id, &checked, &delta, next, now)?;
+                let (content_type, content) = (&checked.content_type, &delta);
+                let new = NewMemoryEntry { id: entry_id, content_type, content, state: next };
+                let entry = append_memory(tx, &caller, &access, new, now)?;
                 Ok(SyncOutcome {
                     epoch: Some(epoch),
                     no_op: false,

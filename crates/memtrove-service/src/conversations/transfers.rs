@@ -1,12 +1,13 @@
 //! Handing a tree over to another owner, in two steps.
 
+use super::access::{AsOwner, open, open_offered};
 use super::sharing::required_user;
-use super::{Conversations, open, publish};
+use super::{ConversationChange, Conversations};
 use crate::audit::{self, Change, MembershipActor};
-use crate::page::{self, Page};
+use crate::page::{self, Page, PageRequest};
 use memtrove_core::conversations::{AccessLevel, Transfer};
 use memtrove_core::identity::Caller;
-use memtrove_core::{ConversationId, Error, Resource, Result, Timestamp, TransferId};
+use memtrove_core::{ConversationId, Error, Resource, Result, Timestamp, TransferId, UserId};
 use memtrove_store::Tx;
 use memtrove_store::changes::ChangeKind;
 use memtrove_store::conversations::{groups, memberships, rows, transfers};
@@ -24,21 +25,35 @@ pub enum TransferRole {
     All,
 }
 
+/// An offer of a tree to one of its members.
+#[derive(Debug, Clone)]
+pub struct NewTransfer {
+    conversation: ConversationId,
+    to: UserId,
+}
+
+impl NewTransfer {
+    /// What a request says; both are required.
+    pub fn new(conversation: Option<ConversationId>, new_owner: Option<String>) -> Result<Self> {
+        let conversation = conversation.ok_or_else(|| Error::invalid("conversationId", "is required"))?;
+        Ok(Self { conversation, to: required_user("newOwnerUserId", new_owner)? })
+    }
+}
+
 impl Conversations {
     /// The pending transfers a caller takes part in.
     pub async fn list_transfers(
         &self,
         caller: &Caller,
         role: TransferRole,
-        after: Option<TransferId>,
-        limit: Option<i64>,
+        request: PageRequest<TransferId>,
     ) -> Result<Page<Transfer>> {
-        let limit = page::limit(limit, 50, 200)?;
+        let limit = page::limit(request.limit, 50, 200)?;
         let caller = caller.clone();
         self.cx
             .store
             .read(caller.tenant().clone(), "list_transfers", move |tx| {
-                let from = match after {
+                let from = match request.after {
                     None => Uuid::nil(),
                     Some(id) => {
                         let listed = |transfer: &Transfer| match role {
@@ -67,26 +82,20 @@ impl Conversations {
     }
 
     /// Offers the ownership of a tree to one of its members.
-    pub async fn create_transfer(
-        &self,
-        caller: &Caller,
-        conversation: Option<ConversationId>,
-        new_owner: Option<String>,
-    ) -> Result<Transfer> {
-        let id = conversation.ok_or_else(|| Error::invalid("conversationId", "is required"))?;
-        let to = required_user("newOwnerUserId", new_owner)?;
+    pub async fn create_transfer(&self, caller: &Caller, new: NewTransfer) -> Result<Transfer> {
+        let NewTransfer { conversation: id, to } = new;
         let (transfer_id, now, caller) =
             (TransferId(self.cx.clock.new_id()), self.cx.clock.now(), caller.clone());
         self.cx
             .store
             .write(caller.tenant().clone(), "create_transfer", move |tx| {
                 tx.lock(id.0.as_bytes())?;
-                let head = open(tx, &caller, id, AccessLevel::Owner)?;
-                groups::lock(tx, head.group)?;
+                let group = open::<AsOwner>(tx, &caller, id)?.group();
+                groups::lock(tx, group)?;
                 if to == caller.user {
                     return Err(Error::bad_request("you already own this conversation"));
                 }
-                if memberships::get(tx, head.group, &to)?.is_none() {
+                if memberships::get(tx, group, &to)?.is_none() {
                     return Err(Error::bad_request(
                         "the new owner must be a member of the conversation; share it first",
                     ));
@@ -99,8 +108,8 @@ impl Conversations {
                     to_user_id: to.clone(),
                     created_at: now,
                 };
-                if !transfers::insert_if_none(tx, caller.tenant(), head.group, &transfer)? {
-                    let existing = transfers::of_group(tx, head.group)?.map_or(Uuid::nil(), |id| id.0);
+                if !transfers::insert_if_none(tx, caller.tenant(), group, &transfer)? {
+                    let existing = transfers::of_group(tx, group)?.map_or(Uuid::nil(), |id| id.0);
                     return Err(Error::transfer_already_pending(existing));
                 }
                 tell(tx, &caller, ChangeKind::TransferCreated, &transfer, now)?;
@@ -126,7 +135,8 @@ impl Conversations {
         self.cx
             .store
             .write(caller.tenant().clone(), "delete_transfer", move |tx| {
-                let (transfer, _) = transfers::get(tx, caller.tenant(), id)?.ok_or_else(|| missing(id))?;
+                let pending = transfers::get(tx, caller.tenant(), id)?.ok_or_else(|| missing(id))?;
+                let transfer = pending.transfer;
                 if transfer.from_user_id != caller.user && transfer.to_user_id != caller.user {
                     return Err(Error::forbidden("only the sender or the recipient may end a transfer"));
                 }
@@ -144,11 +154,8 @@ impl Conversations {
             .cx
             .store
             .write(caller.tenant().clone(), "accept_transfer", move |tx| {
-                let (transfer, group_id) =
-                    transfers::get(tx, caller.tenant(), id)?.ok_or_else(|| missing(id))?;
-                if transfer.to_user_id != caller.user {
-                    return Err(Error::forbidden("only the recipient may accept a transfer"));
-                }
+                let (transfer, access) = open_offered(tx, &caller, id)?;
+                let group_id = access.group();
                 let group = groups::lock(tx, group_id)?.filter(|group| group.deleted_at.is_none());
                 let stands = group.is_some_and(|group| group.owner == transfer.from_user_id)
                     && memberships::get(tx, group_id, &transfer.to_user_id)?.is_some();
@@ -156,7 +163,7 @@ impl Conversations {
                 if !stands {
                     // Committed all the same: a stale transfer must not stay pending.
                     tell(tx, &caller, ChangeKind::TransferDeleted, &transfer, now)?;
-                    return Ok(None);
+                    return Ok::<_, Error>(None);
                 }
                 memberships::set_level(tx, group_id, &transfer.from_user_id, AccessLevel::Manager)?;
                 memberships::upsert(
@@ -179,7 +186,7 @@ impl Conversations {
 }
 
 fn participant(tx: &mut dyn Tx, caller: &Caller, id: TransferId) -> Result<Option<Transfer>> {
-    let found = transfers::get(tx, caller.tenant(), id)?.map(|(transfer, _)| transfer);
+    let found = transfers::get(tx, caller.tenant(), id)?.map(|pending| pending.transfer);
     Ok(found.filter(|transfer| transfer.from_user_id == caller.user || transfer.to_user_id == caller.user))
 }
 
@@ -191,8 +198,8 @@ fn tell(
     transfer: &Transfer,
     now: Timestamp,
 ) -> Result<()> {
-    let (recipient, part) = (Some(&transfer.to_user_id), Some(transfer.id.0));
-    publish(tx, caller.tenant(), kind, recipient, transfer.conversation_id, part, now)
+    let (user, id, part) = (Some(&transfer.to_user_id), transfer.conversation_id, Some(transfer.id.0));
+    ConversationChange { kind, user, id, part }.publish(tx, caller.tenant(), now)
 }
 
 fn missing(id: TransferId) -> Error {

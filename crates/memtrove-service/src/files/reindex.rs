@@ -64,10 +64,9 @@ impl Files {
     pub async fn reindex_tenant(&self, principal: &Principal, justification: Option<&str>) -> Result<Uuid> {
         let detail = [("target", "events".to_owned())];
         let call = Call::write("reindex", &detail);
-        log::admit(principal, &call, justification, self.cx.settings.require_justification)?;
-        let result = self.start_job(&principal.name(), principal.tenant(), None).await;
-        log::outcome("reindex", &result);
-        result
+        let (cx, by) = (&self.cx, &principal.name());
+        let work = |_| self.start_job(by, principal.tenant(), None);
+        log::audited(cx, principal, call, justification, work).await
     }
 
     async fn start_job(&self, started_by: &str, tenant: &Tenant, user: Option<&str>) -> Result<Uuid> {

@@ -23,12 +23,10 @@ pub use reader::RecordingReader;
 pub use recording::Recording;
 pub use settings::{RecorderBackend, RecorderSettings};
 
-use crate::conversations::open;
-use memtrove_core::conversations::AccessLevel;
+use crate::conversations::access::{self, Access, AsReader, AsWriter, Member};
 use memtrove_core::identity::Caller;
 use memtrove_core::{Clock, ConversationId, Error, GroupId, Result};
 use memtrove_store::Store;
-use memtrove_store::conversations::rows::ConversationHead;
 use memtrove_store::locators::{Locator, Locators, RecordingKey, trees};
 use node::Node;
 use registry::Tape;
@@ -115,9 +113,9 @@ impl Recorder {
         id: ConversationId,
         reached_at: Option<SocketAddr>,
     ) -> Result<Recording> {
-        let head = self.open(caller, id, AccessLevel::Writer).await?;
+        let access = self.open(caller, id).await?;
         let node = self.node.as_ref().ok_or(Error::RECORDER_DISABLED)?;
-        node.begin(key(caller, id), head.group, address(node, reached_at)).await
+        node.begin(&access, address(node, reached_at)).await
     }
 
     /// What there is to replay of a conversation's response.
@@ -127,9 +125,9 @@ impl Recorder {
         id: ConversationId,
         reached_at: Option<SocketAddr>,
     ) -> Result<Replay> {
-        self.open(caller, id, AccessLevel::Reader).await?;
+        let access = self.open::<AsReader>(caller, id).await?;
         let Some(node) = &self.node else { return Ok(Replay::Nothing) };
-        Ok(match holder(node, &key(caller, id), reached_at).await? {
+        Ok(match holder(node, &key(&access), reached_at).await? {
             Holder::NoNode => Replay::Nothing,
             Holder::Another(address) => Replay::Elsewhere(address),
             Holder::This(tape) => {
@@ -147,9 +145,9 @@ impl Recorder {
         id: ConversationId,
         reached_at: Option<SocketAddr>,
     ) -> Result<Cancel> {
-        self.open(caller, id, AccessLevel::Writer).await?;
+        let access = self.open::<AsWriter>(caller, id).await?;
         let node = self.node.as_ref().ok_or(Error::RECORDER_DISABLED)?;
-        let key = key(caller, id);
+        let key = key(&access);
         // Taken first: one that begins while others are asked is none that the caller knew of.
         let live = node.registry.live(&key);
         match (holder(node, &key, reached_at).await?, live) {
@@ -182,18 +180,19 @@ impl Recorder {
                 Ok::<_, Error>(trees::readable(tx, by.tenant(), &by.user, &asked)?)
             })
             .await?;
+        let key_of = |id| RecordingKey { tenant: caller.tenant().clone(), conversation: id };
         let elsewhere = match &node.locators {
             None => HashSet::new(),
             Some(_) if readable.is_empty() => HashSet::new(),
             Some(locators) => {
                 let found = locators.find(caller.tenant(), readable.iter().copied().collect()).await;
                 let found = found.map_err(node::unavailable)?;
-                found.iter().for_each(|(id, locator)| note_found(node, &key(caller, *id), locator));
+                found.iter().for_each(|(id, locator)| note_found(node, &key_of(*id), locator));
                 found.into_keys().collect()
             }
         };
         let is_live =
-            |id: &ConversationId| elsewhere.contains(id) || node.registry.live(&key(caller, *id)).is_some();
+            |id: &ConversationId| elsewhere.contains(id) || node.registry.live(&key_of(*id)).is_some();
         Ok(ids.into_iter().filter(|id| readable.contains(id) && is_live(id)).collect())
     }
 
@@ -228,21 +227,16 @@ impl Recorder {
         }
     }
 
-    async fn open(
-        &self,
-        caller: &Caller,
-        id: ConversationId,
-        needed: AccessLevel,
-    ) -> Result<ConversationHead> {
+    async fn open<L: Member + 'static>(&self, caller: &Caller, id: ConversationId) -> Result<Access<L>> {
         let caller = caller.clone();
         self.store
-            .read(caller.tenant().clone(), "open_recording", move |tx| open(tx, &caller, id, needed))
+            .read(caller.tenant().clone(), "open_recording", move |tx| access::open(tx, &caller, id))
             .await
     }
 }
 
-fn key(caller: &Caller, id: ConversationId) -> RecordingKey {
-    RecordingKey { tenant: caller.tenant().clone(), conversation: id }
+fn key<L>(access: &Access<L>) -> RecordingKey {
+    RecordingKey { tenant: access.tenant().clone(), conversation: access.id() }
 }
 
 /// The address a recording of this node is found at: the advertised one, else where its call came in, else what this machine

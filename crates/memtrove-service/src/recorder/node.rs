@@ -10,8 +10,9 @@ use super::recording::Recording;
 use super::registry::{Registry, Stopping, Tape};
 use super::spool::{Closed, Spool};
 use super::{Address, EndReason, RecorderSettings, metrics};
+use crate::conversations::access::{Access, AsWriter};
 use memtrove_core::{Clock, Error, GroupId, Result};
-use memtrove_store::locators::{Locator, Locators, Notice, RecordingKey, trees};
+use memtrove_store::locators::{Locator, Locators, Notice, trees};
 use memtrove_store::{AllTenants, Store, StoreError};
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -107,14 +108,13 @@ impl Node {
     /// Begins a recording that is found at an address.
     pub(super) async fn begin(
         self: &Arc<Self>,
-        key: RecordingKey,
-        group: GroupId,
+        access: &Access<AsWriter>,
         address: Address,
     ) -> Result<Recording> {
         self.note_address(&address);
         let spool = Spool::new(Arc::clone(&self.disk), self.settings.max_bytes);
         let locator = Locator { address, recording: self.clock.new_id(), node: self.id };
-        let tape = Arc::new(Tape::new(locator, key, group, spool));
+        let tape = Arc::new(Tape::new(locator, super::key(access), access.group(), spool));
         if self.locators.is_none() {
             return self.install(tape);
         }

@@ -9,7 +9,7 @@ use memtrove_core::identity::{
 };
 use memtrove_core::{AttachmentId, Clock, Code, ConversationId, EntryId, Error, Json, Result};
 use memtrove_service::attachments::{Attachment, NewAttachment};
-use memtrove_service::conversations::AppendRequest;
+use memtrove_service::conversations::{AppendRequest, MemberLevel};
 use memtrove_service::{AttachmentSettings, Services, Settings};
 use memtrove_store::postgres::{PostgresConfig, PostgresEngine};
 use memtrove_store::sqlite::{SqliteConfig, SqliteEngine};
@@ -130,8 +130,8 @@ impl Setting {
     }
 
     pub async fn invite(&self, host: &str, to: ConversationId, guest: &str, level: AccessLevel) {
-        let (host, guest) = (caller(host), Some(guest.into()));
-        self.services.conversations.share(&host, to, guest, Some(level)).await.unwrap();
+        let guest = MemberLevel::share(Some(guest.into()), Some(level)).unwrap();
+        self.services.conversations.share(&caller(host), to, guest).await.unwrap();
     }
 
     /// The records there are, deleted ones too.

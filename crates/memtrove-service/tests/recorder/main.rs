@@ -10,6 +10,7 @@ mod world;
 use memtrove_core::ConversationId;
 use memtrove_core::identity::Caller;
 use memtrove_service::Services;
+use memtrove_service::conversations::CreateConversation;
 use memtrove_service::recorder::{Address, EndReason, Recording, RecordingReader, Replay};
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use std::time::Duration;
 const AT_ONCE: Duration = Duration::from_secs(1);
 
 async fn conversation(services: &Services, owner: &Caller) -> ConversationId {
-    services.conversations.create(owner, None, None).await.unwrap().id
+    services.conversations.create(owner, CreateConversation::default()).await.unwrap().id
 }
 
 async fn record(services: &Services, caller: &Caller, id: ConversationId) -> Recording {

@@ -5,7 +5,7 @@ use super::{AT_ONCE, conversation, ended_within, goes_on, in_progress, read, rea
 use memtrove_core::conversations::AccessLevel;
 use memtrove_core::identity::Caller;
 use memtrove_core::{Code, ConversationId, Details, Error, Json, Resource};
-use memtrove_service::conversations::AppendRequest;
+use memtrove_service::conversations::{AppendRequest, MemberLevel};
 use memtrove_service::recorder::{Cancel, EndReason, Replay};
 use memtrove_service::{RecorderBackend, RecorderSettings, Services, Settings};
 use memtrove_store::AllTenants;
@@ -117,7 +117,8 @@ async fn members_may_replay_and_writers_may_record_and_cancel() {
         (caller("alice", None), caller("rita", None), caller("will", None), caller("eve", Some("agent")));
     let id = conversation(&world.services, &alice).await;
     for (user, level) in [("rita", AccessLevel::Reader), ("will", AccessLevel::Writer)] {
-        world.services.conversations.share(&alice, id, Some(user.to_owned()), Some(level)).await.unwrap();
+        let member = MemberLevel::share(Some(user.to_owned()), Some(level)).unwrap();
+        world.services.conversations.share(&alice, id, member).await.unwrap();
     }
     let recorder = &world.services.recorder;
     let recording = recorder.record(&will, id, None).await.unwrap();
@@ -331,7 +332,8 @@ async fn whoever_is_no_member_any_more_is_cut_off_from_the_replay_that_runs() {
     let world = world(recorder).await;
     let (services, alice, bob) = (&world.services, caller("alice", None), caller("bob", None));
     let id = conversation(services, &alice).await;
-    services.conversations.share(&alice, id, Some("bob".into()), Some(AccessLevel::Reader)).await.unwrap();
+    let member = MemberLevel::share(Some("bob".into()), Some(AccessLevel::Reader)).unwrap();
+    services.conversations.share(&alice, id, member).await.unwrap();
     let mut recording = record(services, &alice, id).await;
     recording.append("for members").await.unwrap();
     let (mut of_alice, mut of_bob) = (reader(services, &alice, id).await, reader(services, &bob, id).await);

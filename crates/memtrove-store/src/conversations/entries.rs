@@ -52,14 +52,20 @@ pub fn insert(
 
 /// Where an entry stands, and whose memory it is.
 pub struct Position {
-    /// Its tree.
-    pub group: GroupId,
+    group: GroupId,
     /// The conversation that stores it.
     pub conversation: ConversationId,
     /// Its place in the tree.
     pub ord: i64,
     /// The client, for memory entries.
     pub memory_of: Option<ClientId>,
+}
+
+impl Position {
+    /// Whether it stands in this tree.
+    pub fn is_in(&self, group: GroupId) -> bool {
+        self.group == group
+    }
 }
 
 /// Finds an entry by its id, in any tenant: callers compare the group.

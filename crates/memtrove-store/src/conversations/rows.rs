@@ -9,9 +9,24 @@ use memtrove_core::{ConversationId, EntryId, GroupId, Json, Timestamp, UserId};
 use uuid::Uuid;
 
 /// What the paths to a conversation's entries need to know of it.
+///
+/// Its tree is told to who may do something in it, and nobody else:
+/// ```
+/// use memtrove_core::{GroupId, Result, conversations::AccessLevel};
+/// use memtrove_store::conversations::rows::ConversationHead;
+/// fn tree(head: &ConversationHead) -> Result<GroupId> {
+///     head.group(AccessLevel::Writer)
+/// }
+/// ```
+/// ```compile_fail
+/// use memtrove_core::GroupId;
+/// use memtrove_store::conversations::rows::ConversationHead;
+/// fn tree(head: &ConversationHead) -> GroupId {
+///     head.group
+/// }
+/// ```
 pub struct ConversationHead {
-    /// Its tree.
-    pub group: GroupId,
+    group: GroupId,
     /// Whether it has ancestors.
     pub is_fork: bool,
     /// Whether an entry was ever appended to its history.
@@ -20,6 +35,14 @@ pub struct ConversationHead {
     pub deleted: bool,
     /// What the user may do, if it is a member.
     pub access: Option<AccessLevel>,
+}
+
+impl ConversationHead {
+    /// Its tree, for a member who may do at least `needed` in it.
+    pub fn group(&self, needed: AccessLevel) -> memtrove_core::Result<GroupId> {
+        AccessLevel::require_member(self.access, needed)?;
+        Ok(self.group)
+    }
 }
 
 /// Finds a conversation, deleted or not, together with a user's access to it.
@@ -46,13 +69,33 @@ pub fn head(
     )
 }
 
-/// The tree of a conversation, deleted or not.
-pub fn group(tx: &mut dyn Tx, tenant: &Tenant, id: ConversationId) -> Result<Option<GroupId>, StoreError> {
+/// The tree of any conversation, deleted or not, and whether the conversation is a fork. Nobody's membership is asked for: this
+/// is for admins (clippy.toml).
+pub fn tree_of_any(
+    tx: &mut dyn Tx,
+    tenant: &Tenant,
+    id: ConversationId,
+) -> Result<Option<(GroupId, bool)>, StoreError> {
     tx.first(
-        "SELECT group_id FROM conversations WHERE tenant = $1 AND id = $2",
+        "SELECT group_id, parent_id FROM conversations WHERE tenant = $1 AND id = $2",
         &[tenant.as_str().into(), id.0.into()],
-        |row| row.uuid(0).map(GroupId),
+        |row| Ok((GroupId(row.uuid(0)?), row.opt_uuid(1)?.is_some())),
     )
+}
+
+/// Whether a conversation is in a tree, deleted or not.
+pub fn is_in(
+    tx: &mut dyn Tx,
+    tenant: &Tenant,
+    id: ConversationId,
+    group: GroupId,
+) -> Result<bool, StoreError> {
+    let found = tx.first(
+        "SELECT 1 FROM conversations WHERE tenant = $1 AND id = $2 AND group_id = $3",
+        &[tenant.as_str().into(), id.0.into(), group.0.into()],
+        |_| Ok(()),
+    )?;
+    Ok(found.is_some())
 }
 
 /// The title of a conversation.

@@ -48,18 +48,28 @@ pub fn of_group(tx: &mut dyn Tx, group: GroupId) -> Result<Option<TransferId>, S
     })
 }
 
+/// A transfer that was offered.
+pub struct PendingTransfer {
+    /// What was offered, by whom and to whom.
+    pub transfer: Transfer,
+    group: GroupId,
+}
+
+impl PendingTransfer {
+    /// The tree that is handed over, if it is to this user.
+    pub fn group(&self, recipient: &UserId) -> Option<GroupId> {
+        (self.transfer.to_user_id == *recipient).then_some(self.group)
+    }
+}
+
 /// A transfer and its tree. Trees that are deleted have none.
-pub fn get(
-    tx: &mut dyn Tx,
-    tenant: &Tenant,
-    id: TransferId,
-) -> Result<Option<(Transfer, GroupId)>, StoreError> {
+pub fn get(tx: &mut dyn Tx, tenant: &Tenant, id: TransferId) -> Result<Option<PendingTransfer>, StoreError> {
     let found = tx.first(
         select!("WHERE t.id = $1 AND t.tenant = $2"),
         &[id.0.into(), tenant.as_str().into()],
         |row| Ok((transfer(row, tenant)?, GroupId(row.uuid(6)?))),
     )?;
-    found.map(|(open, group)| Ok((open(tx)?, group))).transpose()
+    found.map(|(open, group)| Ok(PendingTransfer { transfer: open(tx)?, group })).transpose()
 }
 
 /// The transfers a user sent, in the order of their ids, from `from` on.

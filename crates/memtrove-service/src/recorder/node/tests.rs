@@ -15,9 +15,10 @@ fn node(folder: &tempfile::TempDir) -> Arc<Node> {
 }
 
 async fn begin(node: &Arc<Node>) -> Result<Recording> {
-    let key =
-        RecordingKey { tenant: Tenant::listed("tenant".into()), conversation: ConversationId(Uuid::nil()) };
-    node.begin(key, GroupId(Uuid::nil()), Address { host: "node".into(), port: 80 }).await
+    let (tenant, id, group) =
+        (Tenant::listed("tenant".into()), ConversationId(Uuid::nil()), GroupId(Uuid::nil()));
+    let access = Access::granted(tenant, id, group);
+    node.begin(&access, Address { host: "node".into(), port: 80 }).await
 }
 
 #[tokio::test]
