@@ -373,26 +373,20 @@ fn a_position_of_an_older_version_is_a_reset() {
 
 #[test]
 fn a_consumer_that_does_not_read_holds_up_nobody() {
-    let tenant = Tenant::fresh();
+    // A writer that waited for the reader would wait until that is given up: for so long that no slow machine looks like it.
+    let server = server_with("[server]\nstall_timeout = \"10m\"\n");
+    let tenant = Tenant::of(&server, "t");
     let place = Place::user("u");
+    let mut slow = follow(&tenant, "user_id=u");
     // One long word: quick to embed, slow to send.
     let long = "x".repeat(12_000);
-    let write = |batches: u32| {
-        let (begin, mut written) = (Instant::now(), 0);
-        for _ in 0..batches {
-            written +=
-                tenant.add_all((0..250).map(|n| place.with(json!({"content": format!("{n} {long}")})))).len();
-        }
-        (written, begin.elapsed())
-    };
-    let (_, alone) = write(2);
-    let mut slow = follow(&tenant, "user_id=u");
-    let (written, beside) = write(10);
-    // Five times as many take five times as long. Whoever waits for a reader waits for the half minute until it is given up.
-    assert!(
-        beside < 10 * alone + Duration::from_secs(15),
-        "writers wait for readers: {beside:?} after {alone:?}"
-    );
+    let begin = Instant::now();
+    let mut written = 0;
+    for _ in 0..10 {
+        written +=
+            tenant.add_all((0..250).map(|n| place.with(json!({"content": format!("{n} {long}")})))).len();
+    }
+    assert!(begin.elapsed() < Duration::from_secs(300), "writers wait for readers: {:?}", begin.elapsed());
     let mut quick = follow(&tenant, "user_id=u");
     let live = tenant.say(&place, "now");
     assert_eq!(quick.next().entry(), live);
