@@ -1,6 +1,6 @@
 //! Finding entries in scopes: an index names candidates, which are scored here, alike for every index.
 //!
-//! There are two indexes, and each scope has one of them: in [memory](ram), or for large scopes in the [database](database).
+//! There are two indexes, and each scope has one of them: in [memory](ram), or for large scopes in the [database].
 //! Both are derived from the store and asked inside the unit of work that loads what they name.
 
 mod database;
