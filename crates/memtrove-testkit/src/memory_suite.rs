@@ -34,7 +34,7 @@ use memtrove_core::{Clock, Timestamp};
 use memtrove_recall::embed::{Calibration, QueryVector, Space};
 use memtrove_service::Services;
 use memtrove_service::memories::journal::{Actor, Entry};
-use memtrove_service::memories::memory_store::{Half, Page, ScanQuery};
+use memtrove_service::memories::memory_store::{Half, MemoryPage, ScanQuery};
 use memtrove_service::memories::scope_search::{Matches, ScopeQuery, Span};
 use memtrove_service::memories::writing::{Write, WriteOutcome};
 use serde_json::{Map, Value};
@@ -221,11 +221,11 @@ impl Fixture {
         self.half().get(memory.scope.tenant(), memory.id).await.unwrap()
     }
 
-    async fn scan(&self, scopes: &[ScopeKey], query: ScanQuery) -> Page {
+    async fn scan(&self, scopes: &[ScopeKey], query: ScanQuery) -> MemoryPage {
         self.scan_spans(spans(scopes), query).await
     }
 
-    async fn scan_spans(&self, spans: Vec<Span>, query: ScanQuery) -> Page {
+    async fn scan_spans(&self, spans: Vec<Span>, query: ScanQuery) -> MemoryPage {
         self.tend().await;
         self.half().scan(spans, query).await.unwrap()
     }
@@ -326,7 +326,7 @@ fn metadata(value: Value) -> Map<String, Value> {
     }
 }
 
-fn contents(page: &Page) -> Vec<&str> {
+fn contents(page: &MemoryPage) -> Vec<&str> {
     page.memories.iter().map(|memory| memory.content.as_str()).collect()
 }
 

@@ -1,6 +1,6 @@
 //! Pages of entries, and what a session makes visible.
 
-use super::memory_store::{Page, ScanQuery};
+use super::memory_store::{MemoryPage, ScanQuery};
 use super::scope_search::Span;
 use super::{Memories, count};
 use memtrove_core::memories::cursor::Position;
@@ -38,7 +38,7 @@ impl Memories {
             with_embeddings: true,
             now: self.now(),
         };
-        let Page { mut memories, total } = self.parts.store.scan(spans, query).await?;
+        let MemoryPage { mut memories, total } = self.parts.store.scan(spans, query).await?;
         let more = memories.len() > list.limit;
         memories.truncate(list.limit);
         let next_cursor =

@@ -121,7 +121,7 @@ pub struct ScanQuery {
 
 /// Entries in the order of lists, newest first.
 #[derive(Debug, Clone, Default)]
-pub struct Page {
+pub struct MemoryPage {
     /// At most as many as asked for.
     pub memories: Vec<Memory>,
     /// How many there are altogether.
@@ -193,8 +193,8 @@ impl MemoryStore {
     }
 
     /// A page of both halves.
-    pub async fn scan(&self, spans: Vec<Span>, query: ScanQuery) -> Result<Page> {
-        let mut page = Page::default();
+    pub async fn scan(&self, spans: Vec<Span>, query: ScanQuery) -> Result<MemoryPage> {
+        let mut page = MemoryPage::default();
         for half in self.asked_for(&query.conditions, &spans).into_iter().flatten() {
             let part = half.scan(spans.clone(), query.clone()).await?;
             page.memories.extend(part.memories);
@@ -297,8 +297,8 @@ impl Half {
     }
 
     /// A page of entries.
-    pub async fn scan(&self, spans: Vec<Span>, query: ScanQuery) -> Result<Page> {
-        let Some(tenant) = tenant_of(&spans) else { return Ok(Page::default()) };
+    pub async fn scan(&self, spans: Vec<Span>, query: ScanQuery) -> Result<MemoryPage> {
+        let Some(tenant) = tenant_of(&spans) else { return Ok(MemoryPage::default()) };
         let indexes = self.indexes.clone();
         self.store.read(tenant, "list_memories", move |tx| scan(tx, &indexes, &spans, &query)).await
     }
@@ -345,7 +345,7 @@ fn tenant_of(spans: &[Span]) -> Option<Tenant> {
     spans.first().map(|span| span.scope.tenant().clone())
 }
 
-fn scan(tx: &mut dyn Tx, cache: &ScopeCache, spans: &[Span], query: &ScanQuery) -> Result<Page> {
+fn scan(tx: &mut dyn Tx, cache: &ScopeCache, spans: &[Span], query: &ScanQuery) -> Result<MemoryPage> {
     let mut page = Vec::new();
     let mut total = 0;
     for span in spans {
@@ -382,5 +382,5 @@ fn scan(tx: &mut dyn Tx, cache: &ScopeCache, spans: &[Span], query: &ScanQuery) 
     if query.with_embeddings {
         entries::add_embeddings(tx, &mut page)?;
     }
-    Ok(Page { memories: page.into_iter().map(|stored| stored.memory).collect(), total })
+    Ok(MemoryPage { memories: page.into_iter().map(|stored| stored.memory).collect(), total })
 }

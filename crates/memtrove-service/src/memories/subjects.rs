@@ -1,7 +1,7 @@
 //! Memories by whom they are about, over all scopes of a user at once: what mem0 asks for.
 
 use super::listing::Onlooker;
-use super::memory_store::{Page, ScanQuery};
+use super::memory_store::{MemoryPage, ScanQuery};
 use super::ranking::Hit;
 use super::scope_search::{ScopeQuery, Span};
 use super::search::KnowledgeMode;
@@ -380,8 +380,8 @@ impl Memories {
         conditions: &Conditions,
         after: Option<Position>,
         limit: usize,
-    ) -> Result<Page> {
-        let mut all = Page::default();
+    ) -> Result<MemoryPage> {
+        let mut all = MemoryPage::default();
         for one in viewed {
             for spans in one.spans.chunks(STEP) {
                 let query = ScanQuery {

@@ -15,7 +15,7 @@ type Queue = Arc<tokio::sync::Mutex<()>>;
 pub(super) struct Turns<K>(Mutex<HashMap<K, Queue>>);
 
 /// Held by whoever changes something; over no call to a model.
-pub(super) struct Turn<'a, K: Eq + Hash> {
+pub(super) struct HeldTurn<'a, K: Eq + Hash> {
     turns: &'a Turns<K>,
     key: K,
     held: Option<OwnedMutexGuard<()>>,
@@ -29,10 +29,10 @@ impl<K> Default for Turns<K> {
 
 impl<K: Eq + Hash + Copy> Turns<K> {
     /// Waits until all who came before are done.
-    pub async fn take(&self, key: K) -> Turn<'_, K> {
+    pub async fn take(&self, key: K) -> HeldTurn<'_, K> {
         let queue = self.queues().entry(key).or_default().clone();
         // Made before the wait: whoever gives up waiting leaves nothing behind.
-        let mut turn = Turn { turns: self, key, held: None };
+        let mut turn = HeldTurn { turns: self, key, held: None };
         turn.held = Some(queue.lock_owned().await);
         turn
     }
@@ -44,7 +44,7 @@ impl<K> Turns<K> {
     }
 }
 
-impl<K: Eq + Hash> Drop for Turn<'_, K> {
+impl<K: Eq + Hash> Drop for HeldTurn<'_, K> {
     fn drop(&mut self) {
         drop(self.held.take());
         let mut queues = self.turns.queues();

@@ -64,7 +64,7 @@ impl<'a> Batch<'a> {
 }
 
 /// What became of one item: its id, and the word for it.
-type Outcome = (String, &'static str);
+type ItemOutcome = (String, &'static str);
 
 /// Creates, replaces or deletes many entries, one after the other.
 #[utoipa::path(post, path = "/openspec/v1/knowledge/batch", tag = "knowledge",
@@ -97,7 +97,7 @@ async fn carry_out(
     caller: &MemoryCaller,
     operation: Operation,
     item: &Value,
-) -> Result<Outcome> {
+) -> Result<ItemOutcome> {
     let body = Members::body(item)?;
     let id = body.text("id")?.filter(|id| !id.is_empty());
     let created = async || {
@@ -142,7 +142,7 @@ impl Report {
         self.errors.len()
     }
 
-    fn note(&mut self, id: Option<&str>, outcome: Result<Outcome>) {
+    fn note(&mut self, id: Option<&str>, outcome: Result<ItemOutcome>) {
         let index = self.items.len();
         let item = match outcome {
             Ok((id, status)) => {
