@@ -11,6 +11,7 @@ pub mod changes;
 pub mod conversations;
 pub mod files;
 pub mod files_metrics;
+mod idempotency;
 mod jobs;
 mod lease;
 pub mod memories;

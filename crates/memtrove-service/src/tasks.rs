@@ -2,10 +2,11 @@
 
 use crate::conversations::{IDEMPOTENCY_MICROS, ingest};
 use crate::files::work_on_job;
+use crate::idempotency::oldest_answer;
 use crate::{Context, Files, changes, files_metrics, jobs, node};
 use memtrove_core::{Error, GroupId, Result, Timestamp};
 use memtrove_store::conversations::{embeddings, idempotency};
-use memtrove_store::files::idempotency as file_idempotency;
+use memtrove_store::idempotency::{self as answers, AnswerTable};
 use memtrove_store::tasks::{self, Task};
 use memtrove_store::{AllTenants, StoreError, Tx};
 use serde::Deserialize;
@@ -135,9 +136,8 @@ pub(crate) async fn run_retention(cx: &Context, files: &Files) -> Infallible {
 
 /// Forgets the keys of requests that are too old to count as repeated.
 async fn purge_idempotency_keys(cx: &Context) -> Result<()> {
-    let before = |age: i64| cx.clock.now().saturating_add_micros(-age);
-    let conversations = before(IDEMPOTENCY_MICROS);
-    let files = before(cx.settings.idempotency_retention.as_micros() as i64);
+    let conversations = cx.clock.now().saturating_add_micros(-IDEMPOTENCY_MICROS);
+    let files = oldest_answer(cx);
     cx.store
         .write(AllTenants, "purge_idempotency_keys", move |tx| {
             Ok::<_, Error>(idempotency::purge(tx, conversations)?)
@@ -145,7 +145,7 @@ async fn purge_idempotency_keys(cx: &Context) -> Result<()> {
         .await?;
     loop {
         let purged = cx.store.write(AllTenants, "purge_file_idempotency_keys", move |tx| {
-            Ok::<_, Error>(file_idempotency::purge(tx, files, PURGED_AT_ONCE)?)
+            Ok::<_, Error>(answers::purge(tx, AnswerTable::Files, files, PURGED_AT_ONCE)?)
         });
         let purged = purged.await?;
         files_metrics::deleted("idempotency", "expiry", purged);

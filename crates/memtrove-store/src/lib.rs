@@ -14,6 +14,7 @@ pub mod conversations;
 mod damage;
 mod error;
 pub mod files;
+pub mod idempotency;
 pub mod leases;
 pub mod locators;
 pub mod memories;

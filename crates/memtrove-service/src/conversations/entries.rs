@@ -19,6 +19,7 @@ use memtrove_core::{
 };
 use memtrove_store::changes::ChangeKind;
 use memtrove_store::conversations::entries::{End, EntryFilter, MemoryFilter, Part, Range};
+use memtrove_store::conversations::idempotency::{AppendKey, RememberedAppend};
 use memtrove_store::conversations::{entries, groups, idempotency, rows, search};
 use memtrove_store::{TextDocument, Tx};
 use serde_json::value::RawValue;
@@ -147,10 +148,12 @@ impl Conversations {
                 let access = open_or_create(tx, &caller, id, group_id, &checked, now)?;
                 if let Some(Idempotency { key, body }) = &idempotency {
                     let since = now.saturating_add_micros(-IDEMPOTENCY_MICROS);
-                    if let Some(first) = idempotency::find(tx, &caller, id, key, since)? {
+                    let key = AppendKey { caller: &caller, conversation: id, key };
+                    if let Some(first) = idempotency::find(tx, key, since)? {
                         return repeated(tx, &access, &first, body);
                     }
-                    idempotency::remember(tx, &caller, id, key, body, entry_id, now)?;
+                    let append = RememberedAppend { body: *body, entry: entry_id };
+                    idempotency::remember(tx, key, &append, now)?;
                 }
                 match checked.channel {
                     Channel::History => append_history(tx, &caller, &access, entry_id, &checked, now),
@@ -303,7 +306,7 @@ pub(super) fn open_or_create(
 fn repeated(
     tx: &mut dyn Tx,
     access: &Access<AsWriter>,
-    first: &idempotency::Remembered,
+    first: &RememberedAppend,
     body: &Digest,
 ) -> Result<Entry> {
     if first.body != *body {

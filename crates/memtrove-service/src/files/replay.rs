@@ -3,52 +3,41 @@
 //! The key is looked up and remembered in the unit of work that makes the change, so a repetition that arrives while the
 //! first is under way waits for it in the writer's queue, and one of them finds the other's record.
 
+use crate::idempotency::{oldest_answer, replayed};
 use crate::{Context, files_metrics};
 use memtrove_core::files::{Code, IdempotencyKey, ScopedCaller, canonical};
 use memtrove_core::{Error, Result, Timestamp};
 use memtrove_store::Tx;
-use memtrove_store::files::idempotency;
 use memtrove_store::files::scopes::ScopeId;
+use memtrove_store::idempotency::{self, KeyPlace, RequestKey};
 
 /// What makes a request the repetition of another.
 pub(super) struct FileReplay {
-    key: Option<Key>,
-}
-
-struct Key {
-    key: IdempotencyKey,
+    key: Option<IdempotencyKey>,
     /// Older records do not count.
     since: Timestamp,
 }
 
 impl FileReplay {
     pub fn new(cx: &Context, key: Option<IdempotencyKey>) -> Self {
-        let retention = cx.settings.idempotency_retention.as_micros() as i64;
-        Self { key: key.map(|key| Key { key, since: cx.clock.now().saturating_add_micros(-retention) }) }
+        Self { key, since: oldest_answer(cx) }
     }
 
     /// The hash that the audit trail keeps instead of the key.
     pub fn key_hash(&self) -> Option<String> {
-        self.key.as_ref().map(|known| canonical::sha256_hex(known.key.as_str().as_bytes()))
+        self.key.as_ref().map(|key| canonical::sha256_hex(key.as_str().as_bytes()))
     }
 
     /// What the same request was answered before.
     pub fn find(&self, tx: &mut dyn Tx, caller: &ScopedCaller, scope: ScopeId) -> Result<Option<String>> {
-        let Some(Key { key, since }) = &self.key else { return Ok(None) };
-        match idempotency::find(tx, scope, &caller.principal, key.as_str(), *since)? {
-            None => Ok(None),
-            Some(first) if first.fingerprint == key.fingerprint().as_bytes() => {
-                files_metrics::idempotency("replay");
-                Ok(Some(first.answer))
-            }
-            Some(_) => {
-                files_metrics::idempotency("conflict");
-                Err(Error::new(
-                    Code::IdempotencyConflict,
-                    "this Idempotency-Key was already used for a different request",
-                ))
-            }
+        let Some(key) = self.request_key(caller, scope) else { return Ok(None) };
+        let first = replayed(tx, caller.scope.tenant(), &key, self.since);
+        match &first {
+            Ok(Some(_)) => files_metrics::idempotency("replay"),
+            Err(Error { code: Code::IdempotencyConflict, .. }) => files_metrics::idempotency("conflict"),
+            Ok(None) | Err(_) => {}
         }
+        first
     }
 
     /// Remembers an answer.
@@ -60,18 +49,18 @@ impl FileReplay {
         now: Timestamp,
         answer: impl FnOnce() -> Result<String>,
     ) -> Result<()> {
-        let Some(Key { key, .. }) = &self.key else { return Ok(()) };
-        let (tenant, fingerprint) = (caller.scope.tenant(), key.fingerprint().as_bytes());
-        idempotency::remember(
-            tx,
-            tenant,
-            scope,
-            &caller.principal,
-            key.as_str(),
-            fingerprint,
-            &answer()?,
-            now,
-        )?;
+        let Some(key) = self.request_key(caller, scope) else { return Ok(()) };
+        // They go with the scope, so whom they tell of need not be noted.
+        idempotency::remember(tx, caller.scope.tenant(), &key, &[], &answer()?, now)?;
         Ok(())
+    }
+
+    fn request_key(&self, caller: &ScopedCaller, scope: ScopeId) -> Option<RequestKey> {
+        self.key.as_ref().map(|key| RequestKey {
+            place: KeyPlace::Files(scope),
+            principal: caller.principal.clone(),
+            key: key.as_str().to_owned(),
+            fingerprint: key.fingerprint().as_bytes().to_vec(),
+        })
     }
 }

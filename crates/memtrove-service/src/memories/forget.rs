@@ -15,10 +15,11 @@ use memtrove_core::{Error, GroupId, Result, Timestamp, UserId};
 use memtrove_store::AllTenants;
 use memtrove_store::Tx;
 use memtrove_store::files::forget::{Forget, Removed, begun};
+use memtrove_store::idempotency;
 use memtrove_store::memories::entries::{self, Stored};
 use memtrove_store::memories::purge::{self, Detached, Selector};
 use memtrove_store::memories::writing::Writing;
-use memtrove_store::memories::{idempotency, index, sessions, texts};
+use memtrove_store::memories::{index, sessions, texts};
 use std::collections::HashSet;
 use std::sync::Arc;
 

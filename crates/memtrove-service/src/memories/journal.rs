@@ -4,14 +4,15 @@ use super::event_json;
 use super::forget::{Source, owner};
 use super::stream::{Bus, Event, Update};
 use super::writing::Write;
+use crate::idempotency::replayed;
 use memtrove_core::files::{ETag, Scope, canonical};
-use memtrove_core::identity::Tenant;
-use memtrove_core::memories::{Author, Code, Memory, MemoryCaller};
-use memtrove_core::{Error, Result, Timestamp, UserId};
+use memtrove_core::memories::{Author, Memory, MemoryCaller};
+use memtrove_core::{Result, Timestamp, UserId};
 use memtrove_store::changes::{self, Change, ChangeKind};
 use memtrove_store::files::audit::{self, NewRecord};
 use memtrove_store::files::scopes;
-use memtrove_store::memories::{idempotency, versions};
+use memtrove_store::idempotency::{self, RequestKey};
+use memtrove_store::memories::versions;
 use memtrove_store::stream::{self, NewEvent};
 use memtrove_store::{Recorded, Tx};
 use serde_json::{Value, json};
@@ -75,7 +76,7 @@ pub struct Entry {
 #[derive(Debug, Clone)]
 pub struct Remember {
     /// The key.
-    pub key: idempotency::Key,
+    pub key: RequestKey,
     /// Whom the answer tells of.
     pub users: Vec<String>,
     /// Older answers do not count.
@@ -86,23 +87,6 @@ pub struct Remember {
 
 /// What was told, for those who follow the stream.
 pub type Told = Vec<(Recorded, Arc<Event>)>;
-
-/// What an idempotency key was answered before, if anything. Another request under the same key is refused.
-pub fn replayed(
-    tx: &mut dyn Tx,
-    tenant: &Tenant,
-    key: &idempotency::Key,
-    since: Timestamp,
-) -> Result<Option<String>> {
-    match idempotency::find(tx, tenant, key, since)? {
-        None => Ok(None),
-        Some(first) if first.fingerprint == key.fingerprint => Ok(Some(first.answer)),
-        Some(_) => {
-            let message = "this Idempotency-Key was already used for a different request";
-            Err(Error::new(Code::IdempotencyConflict, message))
-        }
-    }
-}
 
 impl Entry {
     /// Waits until nobody else writes what belongs to whom these writes are about: the user whom something is copied from or whose

@@ -5,9 +5,11 @@ use super::journal::{Actor, Milestone};
 use super::memory_store::Half;
 use super::stream::KEPT_MICROS;
 use super::writing::{Write, WriteOutcome};
+use crate::idempotency::oldest_answer;
 use memtrove_core::memories::{Layer, Memory, ScopeKey};
 use memtrove_core::{Error, Result};
-use memtrove_store::memories::{entries, idempotency, index, purge, scopes};
+use memtrove_store::idempotency::{self, AnswerTable};
+use memtrove_store::memories::{entries, index, purge, scopes};
 use memtrove_store::{AllTenants, Tx, stream};
 use serde_json::json;
 use std::convert::Infallible;
@@ -155,12 +157,11 @@ impl Memories {
     }
 
     async fn purge_keys(&self) -> Result<()> {
-        let retention = self.cx.settings.idempotency_retention.as_micros() as i64;
-        let before = self.now().saturating_add_micros(-retention);
+        let before = oldest_answer(&self.cx);
         for store in self.parts.store.all().map(Half::store) {
             let purge = || {
                 store.write(AllTenants, "purge_memory_keys", move |tx| {
-                    Ok::<_, Error>(idempotency::purge(tx, before, STEP)?)
+                    Ok::<_, Error>(idempotency::purge(tx, AnswerTable::Memories, before, STEP)?)
                 })
             };
             while purge().await? > 0 {}

@@ -1,12 +1,13 @@
 //! `Idempotency-Key`: a repetition of a request that succeeded gets the first answer again.
 
 use super::Memories;
-use super::journal::{self, Remember};
+use super::journal::Remember;
+use crate::idempotency::{oldest_answer, replayed};
 use memtrove_core::memories::limits::MAX_IDEMPOTENCY_KEY_LENGTH;
 use memtrove_core::memories::{Memory, MemoryCaller};
 use memtrove_core::{Error, Json, Result};
 use memtrove_store::Tx;
-use memtrove_store::memories::idempotency::Key;
+use memtrove_store::idempotency::{KeyPlace, RequestKey};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -63,7 +64,7 @@ impl<A> Answered<A> {
 
 /// What makes a request the repetition of another.
 pub(super) struct Replay<A> {
-    key: Option<(Key, fn(&A) -> Result<Reply>)>,
+    key: Option<(RequestKey, fn(&A) -> Result<Reply>)>,
     /// Who calls: the key names it.
     user: Option<String>,
 }
@@ -79,7 +80,8 @@ impl<A> Replay<A> {
             let message = format!("must have 1 to {MAX_IDEMPOTENCY_KEY_LENGTH} characters");
             return Err(Error::field("Idempotency-Key", message));
         }
-        let key = Key {
+        let key = RequestKey {
+            place: KeyPlace::Memories,
             principal: match &user {
                 Some(user) => format!("{} for {user}", caller.principal),
                 None => caller.principal.clone(),
@@ -93,11 +95,11 @@ impl<A> Replay<A> {
     /// What the same request was answered before.
     pub async fn find(&self, memories: &Memories, caller: &MemoryCaller) -> Result<Option<Answered<A>>> {
         let Some((key, _)) = self.key.clone() else { return Ok(None) };
-        let (tenant, since) = (caller.tenant().clone(), self.since(memories));
+        let (tenant, since) = (caller.tenant().clone(), oldest_answer(&memories.cx));
         // What made a working memory alone is kept with it.
         for half in memories.parts.store.all() {
             let (tenant, key) = (tenant.clone(), key.clone());
-            let find = move |tx: &mut dyn Tx| journal::replayed(tx, &tenant, &key, since);
+            let find = move |tx: &mut dyn Tx| replayed(tx, &tenant, &key, since);
             if let Some(answer) = half.store().read(caller.tenant(), "find_answer", find).await? {
                 return Answered::stored(&answer).map(Some);
             }
@@ -119,11 +121,6 @@ impl<A> Replay<A> {
         let users: BTreeSet<&str> = users.chain([self.user.as_deref()]).flatten().collect();
         let users = users.into_iter().map(str::to_owned).collect();
         let answer = answer.get().to_owned();
-        Ok(Some(Remember { key: key.clone(), users, since: self.since(memories), answer }))
-    }
-
-    fn since(&self, memories: &Memories) -> memtrove_core::Timestamp {
-        let retention = memories.cx.settings.idempotency_retention.as_micros() as i64;
-        memories.now().saturating_add_micros(-retention)
+        Ok(Some(Remember { key: key.clone(), users, since: oldest_answer(&memories.cx), answer }))
     }
 }

@@ -8,10 +8,9 @@ use super::STEP_BYTES;
 use super::scopes::{self, ScopeId};
 use crate::changes::{self, Change, ChangeKind};
 use crate::conversations::{embeddings, search};
+use crate::idempotency;
 use crate::memories::purge::{self, Detached, Selector};
-use crate::memories::{
-    MemoryNo, entries as memory_entries, idempotency as memory_idempotency, pointers, versions,
-};
+use crate::memories::{MemoryNo, entries as memory_entries, pointers, versions};
 use crate::{Lock, Recorded, Row, StoreError, Traces, Tx, TxExt, Value, attachments, meta, stream};
 use memtrove_core::conversations::Channel;
 use memtrove_core::files::{FilePath, Scope};
@@ -422,7 +421,7 @@ pub fn clear_memory_names(
 ) -> Result<Option<Removed>, StoreError> {
     let (tenant, user) = (forget.who.tenant(), forget.who.user().as_str());
     let versions = versions::anonymize(tx, tenant, user, limit)?;
-    let keys = memory_idempotency::forget_user(tx, tenant, user, limit)?;
+    let keys = idempotency::forget_user(tx, tenant, user, limit)?;
     Ok((versions + keys > 0).then(Removed::default))
 }
 

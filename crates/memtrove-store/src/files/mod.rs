@@ -4,7 +4,6 @@ pub mod audit;
 pub mod documents;
 pub mod events;
 pub mod forget;
-pub mod idempotency;
 pub mod jobs;
 pub mod scopes;
 

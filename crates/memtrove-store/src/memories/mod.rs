@@ -8,7 +8,6 @@
 pub mod access_counts;
 pub mod entries;
 pub mod facts;
-pub mod idempotency;
 pub mod index;
 pub mod pointers;
 pub mod purge;

@@ -11,7 +11,7 @@ use memtrove_core::recall::terms::Terms;
 use memtrove_store::files::audit::{self, NewRecord};
 use memtrove_store::files::forget;
 use memtrove_store::files::{events, scopes};
-use memtrove_store::memories::idempotency::{self, Key};
+use memtrove_store::idempotency::{self, AnswerTable, KeyPlace, RequestKey};
 use memtrove_store::memories::purge::{self, Selector};
 use memtrove_store::memories::writing::Writing;
 use memtrove_store::memories::{entries, pointers, texts, versions};
@@ -244,7 +244,12 @@ pub async fn a_forgotten_author_is_found_in_scopes_of_others(fixture: impl Engin
 /// Answers that tell of a user go with it, those of others stay.
 pub async fn keys_whose_answers_tell_of_a_user_are_forgotten(fixture: impl EngineFixture) {
     let store = fixture.store();
-    let key = |key: &str| Key { principal: "p".into(), key: key.into(), fingerprint: b"f".to_vec() };
+    let key = |key: &str| RequestKey {
+        place: KeyPlace::Memories,
+        principal: "p".into(),
+        key: key.into(),
+        fingerprint: b"f".to_vec(),
+    };
     write(store, move |tx| {
         for (name, users) in [("1", vec!["alice"]), ("2", vec!["alice", "bob"]), ("3", vec!["bob"])] {
             let users: Vec<String> = users.into_iter().map(str::to_owned).collect();
@@ -266,7 +271,8 @@ pub async fn keys_whose_answers_tell_of_a_user_are_forgotten(fixture: impl Engin
     }
     assert_eq!(count(store, "SELECT COUNT(*) FROM memory_idempotency").await, 1);
     assert_eq!(count(store, "SELECT COUNT(*) FROM memory_idempotency_users").await, 1);
-    write(store, |tx| idempotency::purge(tx, Timestamp::from_micros(i64::MAX), 10)).await;
+    write(store, |tx| idempotency::purge(tx, AnswerTable::Memories, Timestamp::from_micros(i64::MAX), 10))
+        .await;
     assert_eq!(count(store, "SELECT COUNT(*) FROM memory_idempotency_users").await, 0);
 }
 

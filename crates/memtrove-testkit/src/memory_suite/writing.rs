@@ -4,7 +4,7 @@ use super::*;
 use memtrove_core::memories::{Code, Fact};
 use memtrove_service::memories::journal::Remember;
 use memtrove_service::memories::memory_store::Status;
-use memtrove_store::memories::idempotency::Key;
+use memtrove_store::idempotency::{KeyPlace, RequestKey};
 use serde_json::json;
 use tokio::task::JoinSet;
 
@@ -202,7 +202,12 @@ pub async fn a_fact_is_stated_once_in_a_scope(fixture: Fixture) {
 pub async fn a_request_under_a_known_key_is_answered_as_before(fixture: Fixture) {
     let write = async |content: &str, fingerprint: &[u8]| {
         let memory = fixture.entry(&user("u"), content, &towards(0));
-        let key = Key { principal: "agent".into(), key: "add:k1".into(), fingerprint: fingerprint.to_vec() };
+        let key = RequestKey {
+            place: KeyPlace::Memories,
+            principal: "agent".into(),
+            key: "add:k1".into(),
+            fingerprint: fingerprint.to_vec(),
+        };
         let remember = Remember {
             key,
             users: vec!["u".into()],
