@@ -11,6 +11,9 @@ use memtrove_store::idempotency::{KeyPlace, RequestKey};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
+/// Makes of an answer what its transport gives.
+pub type Render<A> = fn(&A) -> Result<Reply>;
+
 /// A key under which a request is answered once.
 #[derive(Debug, Clone)]
 pub struct AnswerKey<A> {
@@ -21,7 +24,7 @@ pub struct AnswerKey<A> {
     /// A digest of the request: the same key on another request is a conflict.
     pub fingerprint: String,
     /// How the answer is kept: as its transport gives it.
-    pub render: fn(&A) -> Result<Reply>,
+    pub render: Render<A>,
 }
 
 /// An answer as its transport gives it. What was stored by older versions has these members, too.
@@ -64,7 +67,7 @@ impl<A> Answered<A> {
 
 /// What makes a request the repetition of another.
 pub(super) struct Replay<A> {
-    key: Option<(RequestKey, fn(&A) -> Result<Reply>)>,
+    key: Option<(RequestKey, Render<A>)>,
     /// Who calls: the key names it.
     user: Option<String>,
 }
