@@ -73,6 +73,24 @@ async fn an_outcome_can_be_kept_from_the_client() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_to_what_was_asked_before_are_not_the_outcome_that_is_kept() {
+    let (database, proxy) = given();
+    let client = connect(proxy.url()).await.unwrap();
+    client.batch_execute("BEGIN").await.unwrap();
+    proxy.cut_after("COMMIT");
+
+    // All are on their way before the first is answered. A reset may overtake the answers to the first two.
+    let (_, _, commit) = tokio::join!(
+        client.batch_execute(WRITE),
+        client.simple_query("SELECT repeat('Z', 100000)"),
+        client.batch_execute("COMMIT"),
+    );
+
+    assert!(commit.is_err());
+    assert_eq!((notes(&database), proxy.sprung()), (vec!["a".to_owned()], 1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_can_break_in_the_middle_of_a_message() {
     let (database, proxy) = given();
     let client = connect(proxy.url()).await.unwrap();

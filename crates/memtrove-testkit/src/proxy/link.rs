@@ -1,10 +1,10 @@
 //! One connection through the proxy.
 
-use super::messages::Messages;
+use super::messages::{Answers, Asks, Messages};
 use super::trap::{Traps, Verdict};
 use super::{Sky, Weather, reset};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
@@ -24,8 +24,11 @@ struct Link {
     traps: Arc<Traps>,
     /// Bytes were swallowed: it can never be right again.
     holed: AtomicBool,
-    /// The answer that comes next must not arrive.
-    doomed: AtomicBool,
+    /// Questions about TLS that were passed on.
+    negotiations: AtomicU64,
+    /// Which answer must not arrive, counted from 1; 0 while every one may. Answers before it are for what was asked earlier,
+    /// and the statement has not run yet when they come.
+    doomed: AtomicU64,
 }
 
 /// Passes bytes on until one side ends, or the network does.
@@ -36,7 +39,13 @@ pub(super) async fn run(
     traps: Arc<Traps>,
 ) {
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
-    let link = Link { weather, traps, holed: AtomicBool::new(false), doomed: AtomicBool::new(false) };
+    let link = Link {
+        weather,
+        traps,
+        holed: AtomicBool::new(false),
+        negotiations: AtomicU64::new(0),
+        doomed: AtomicU64::new(0),
+    };
     let end = {
         let (from_client, to_client) = client.split();
         let (from_server, to_server) = server.split();
@@ -71,6 +80,7 @@ impl Link {
 
     async fn requests(&self, mut client: ReadHalf<'_>, mut server: WriteHalf<'_>) -> End {
         let (mut messages, mut buffer) = (Messages::default(), vec![0; 64 * 1024]);
+        let mut asked = 0;
         loop {
             let Ok(read @ 1..) = client.read(&mut buffer).await else { return End::Closed };
             messages.push(&buffer[..read]);
@@ -80,14 +90,19 @@ impl Link {
                 match message.runs.as_deref().map_or(Verdict::Pass, |statement| self.traps.meet(statement)) {
                     Verdict::Pass => {}
                     Verdict::CutNow => return End::Reset,
-                    Verdict::CutAtAnswer => self.doomed.store(true, Ordering::Release),
+                    Verdict::CutAtAnswer => self.doomed.store(asked + 1, Ordering::Release),
+                }
+                match message.asks {
+                    Asks::Nothing => {}
+                    Asks::ForAnAnswer => asked += 1,
+                    Asks::ForTls => _ = self.negotiations.fetch_add(1, Ordering::AcqRel),
                 }
                 if self.pass(passed, &mut server).await.is_err() || allowed.is_some() {
                     return End::Reset;
                 }
                 // A client that sends ahead may have sent the commit along: it must not be run before the answer that never
                 // arrives has come.
-                if self.doomed.load(Ordering::Acquire) && message.asks_for_an_answer() {
+                if asked > 0 && self.doomed.load(Ordering::Acquire) == asked {
                     return std::future::pending().await;
                 }
             }
@@ -95,14 +110,29 @@ impl Link {
     }
 
     async fn answers(&self, mut server: ReadHalf<'_>, mut client: WriteHalf<'_>) -> End {
-        let mut buffer = vec![0; 64 * 1024];
+        let (mut answers, mut buffer) = (Answers::default(), vec![0; 64 * 1024]);
+        let mut answered = 0;
         loop {
             let Ok(read @ 1..) = server.read(&mut buffer).await else { return End::Closed };
-            if self.doomed.load(Ordering::Acquire) {
-                self.traps.count();
+            let piece = &buffer[..read];
+            answers.negotiated(self.negotiations.load(Ordering::Acquire));
+            let doomed = self.doomed.load(Ordering::Acquire);
+            // What arrives ends where the doomed answer begins; the connection ends where that does.
+            let (mut at, mut arrives) = (0, if answered + 1 == doomed { 0 } else { read });
+            let mut over = false;
+            while let Some(end) = answers.end_in(&piece[at..]) {
+                at += end;
+                answered += 1;
+                over |= answered == doomed;
+                if answered + 1 == doomed {
+                    arrives = at;
+                }
+            }
+            if self.pass(&piece[..arrives], &mut client).await.is_err() {
                 return End::Reset;
             }
-            if self.pass(&buffer[..read], &mut client).await.is_err() {
+            if over {
+                self.traps.count();
                 return End::Reset;
             }
         }

@@ -1,4 +1,4 @@
-//! The client's half of PostgreSQL's protocol, as far as it takes to know which statement is run.
+//! PostgreSQL's protocol, as far as it takes to know which statement is run, and where the answer to it ends.
 
 use std::collections::HashMap;
 
@@ -20,13 +20,18 @@ pub(super) struct Message {
     pub(super) bytes: Vec<u8>,
     /// The text of the statement that it runs.
     pub(super) runs: Option<String>,
+    pub(super) asks: Asks,
 }
 
-impl Message {
-    /// Whether the server answers when it has this: a simple query, or the end of what an extended one consists of.
-    pub(super) fn asks_for_an_answer(&self) -> bool {
-        matches!(self.bytes.first(), Some(b'Q' | b'S'))
-    }
+/// What the server owes once it has a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asks {
+    Nothing,
+    /// An answer that ends with its being ready for more: to the beginning, a simple query, or the end of what an extended one
+    /// consists of.
+    ForAnAnswer,
+    /// One byte.
+    ForTls,
 }
 
 impl Messages {
@@ -46,12 +51,15 @@ impl Messages {
         }
         let rest = self.waiting.split_off(end);
         let bytes = std::mem::replace(&mut self.waiting, rest);
-        let runs = if self.begun { self.statement(&bytes) } else { None };
         if !self.begun {
             let code = bytes.get(4..8).and_then(|code| code.try_into().ok()).map(u32::from_be_bytes);
             self.begun = !code.is_some_and(|code| NEGOTIATIONS.contains(&code));
+            let asks = if self.begun { Asks::ForAnAnswer } else { Asks::ForTls };
+            return Some(Message { bytes, runs: None, asks });
         }
-        Some(Message { bytes, runs })
+        let runs = self.statement(&bytes);
+        let asks = if matches!(bytes[0], b'Q' | b'S') { Asks::ForAnAnswer } else { Asks::Nothing };
+        Some(Message { bytes, runs, asks })
     }
 
     fn statement(&mut self, message: &[u8]) -> Option<String> {
@@ -70,6 +78,60 @@ impl Messages {
             }
             _ => None,
         }
+    }
+}
+
+/// Finds in the server's bytes where answers end.
+#[derive(Debug, Default)]
+pub(super) struct Answers {
+    /// The letter and length of a message, as far as they have come.
+    head: Vec<u8>,
+    /// How much of the message is still to come.
+    body: usize,
+    /// Bytes that refused TLS, and those that are still to come.
+    refusals: [u64; 2],
+}
+
+impl Answers {
+    /// The letter of the message that ends an answer.
+    const READY: u8 = b'Z';
+
+    /// The client has asked for TLS so often.
+    pub(super) fn negotiated(&mut self, times: u64) {
+        let [came, awaited] = &mut self.refusals;
+        *awaited = times - *came;
+    }
+
+    /// Behind which of these bytes an answer ends, if one does; the bytes after it are asked about next.
+    pub(super) fn end_in(&mut self, bytes: &[u8]) -> Option<usize> {
+        let mut at = 0;
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            let [came, awaited] = &mut self.refusals;
+            if *awaited > 0 {
+                (*came, *awaited, at) = (*came + 1, *awaited - 1, at + 1);
+                continue;
+            }
+            if self.head.len() < 5 {
+                self.head.push(rest[0]);
+                at += 1;
+                if let [_, length @ ..] = &self.head[..]
+                    && let Ok(length) = <[u8; 4]>::try_from(length)
+                {
+                    self.body = (u32::from_be_bytes(length) as usize).saturating_sub(4);
+                }
+            } else {
+                let came = self.body.min(rest.len());
+                (self.body, at) = (self.body - came, at + came);
+            }
+            if self.head.len() == 5 && self.body == 0 {
+                let letter = self.head[0];
+                self.head.clear();
+                if letter == Self::READY {
+                    return Some(at);
+                }
+            }
+        }
+        None
     }
 }
 
@@ -116,6 +178,26 @@ mod tests {
             let expected = [None, None, Some("BEGIN".to_owned()), None, Some("SELECT $1".to_owned()), None];
             assert_eq!(statements, expected);
             assert_eq!(bytes, stream);
+        }
+    }
+
+    #[test]
+    fn the_end_of_an_answer_is_known_however_the_bytes_arrive() {
+        let beginning = [b"N".to_vec(), message(Some(b'R'), &[0; 4]), message(Some(b'Z'), b"I")].concat();
+        let rows =
+            [message(Some(b'D'), b"ZZZZZ"), message(Some(b'I'), b""), message(Some(b'Z'), b"T")].concat();
+        let stream = [&beginning[..], &rows, b"D\0\0"].concat();
+        for piece in 1..=stream.len() {
+            let (mut answers, mut ends) = (Answers::default(), Vec::new());
+            answers.negotiated(1);
+            for (start, bytes) in (0..).step_by(piece).zip(stream.chunks(piece)) {
+                let mut at = 0;
+                while let Some(end) = answers.end_in(&bytes[at..]) {
+                    at += end;
+                    ends.push(start + at);
+                }
+            }
+            assert_eq!(ends, [beginning.len(), beginning.len() + rows.len()], "in pieces of {piece}");
         }
     }
 }
