@@ -120,18 +120,20 @@ impl WordQuery {
         best
     }
 
-    /// The rarest terms, up to that many postings together, but at least one.
+    /// The rarest terms, up to that many postings together, but at least one. They keep their order: sums of numbers depend on it,
+    /// and a search that leaves nothing out must come to the same sums as a complete one.
     fn rarest(&self, postings: usize) -> Vec<WeightedTerm> {
-        let mut terms = self.terms.clone();
-        terms.sort_by_key(|term| term.frequency);
+        let mut places: Vec<usize> = (0..self.terms.len()).collect();
+        places.sort_by_key(|&place| self.terms[place].frequency);
         let mut sum = 0;
-        let within = terms.iter().take_while(|term| {
-            sum += term.frequency;
+        let within = places.iter().take_while(|&&place| {
+            sum += self.terms[place].frequency;
             sum <= postings
         });
-        let count = within.count().max(1).min(terms.len());
-        terms.truncate(count);
-        terms
+        let count = within.count().max(1);
+        places.truncate(count);
+        places.sort_unstable();
+        places.into_iter().map(|place| self.terms[place]).collect()
     }
 
     /// Scores every piece that has one of the terms. `each` returns what a score has to reach to be of interest.

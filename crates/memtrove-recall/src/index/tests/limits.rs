@@ -186,3 +186,29 @@ fn what_is_known_of_one_piece_does_not_help_another_over_the_floor() {
         assert_eq!(partition.search_with(effort, &probe, |_, ()| true).candidates, []);
     }
 }
+
+#[test]
+fn a_bounded_search_adds_words_up_as_a_complete_one_does() {
+    // Words weigh by what the caller may see. Here the one that weighs most is the most frequent of all the same.
+    let words = [1, 2, 3];
+    let mut partition = Partition::new();
+    partition.put(0, (), None, &[Piece { vector: None, terms: &words.map(|word| (word, 1)), length: 7 }]);
+    for key in 1..60 {
+        let terms = [(if key < 10 { 3 } else { 1 + key % 2 }, 1)];
+        partition.put(key, (), None, &[Piece { vector: None, terms: &terms, length: 7 }]);
+    }
+    let mut dice = Dice(11);
+    for _ in 0..100 {
+        let mut weight = 4.0;
+        let terms = words.map(|hash| {
+            weight *= dice.roll() as f32 / (1u64 << 31) as f32;
+            QueryTerm { hash, weight }
+        });
+        let best = partition.search_with(Effort::Complete, &probe(&[], &terms, 1), |_, ()| true);
+        assert_eq!(best.candidates[0].key, 0, "it has all words");
+        let above = Probe { lexical_floor: Some(best.candidates[0].lexical), ..probe(&[], &terms, 0) };
+        for effort in [Effort::Complete, Effort::Bounded { promising: 1000, postings: 1000 }] {
+            assert_eq!(partition.search_with(effort, &above, |_, ()| true).candidates, [], "for {terms:?}");
+        }
+    }
+}
