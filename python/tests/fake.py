@@ -19,6 +19,8 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
     whole: bool = True
     """Whether it says how long it is; if not, it ends where the connection ends."""
+    forever: bool = False
+    """Whether the body is repeated for as long as somebody reads it."""
 
 
 @dataclass
@@ -65,6 +67,9 @@ def fake(*answers: Answer | str) -> Iterator[Fake]:
                 self.close_connection = True
             self.end_headers()
             self.wfile.write(given.body)
+            with contextlib.suppress(ConnectionError):
+                while given.forever:
+                    self.wfile.write(given.body)
 
         do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer
 

@@ -314,6 +314,16 @@ def test_a_replay_that_never_ends_is_given_up(make: Make) -> None:
         assert len(server.asked) == 4
 
 
+@pytest.mark.parametrize("text", ["x" * 999, "data: " + "x" * 999 + "\n", "data: " + "x" * 999 + "\r"])
+def test_an_event_that_never_ends_ends_the_stream(make: Make, text: str) -> None:
+    endless = Answer(200, text.encode(), {"Content-Type": "text/event-stream"}, whole=False, forever=True)
+    with fake(endless) as server:
+        stream = make(server, max_event_bytes=1 << 20).conversations.replay("0190b6c4-7a3e-7c1f-9d52-2f6f3a6f1a10")
+        with pytest.raises(DecodeError, match=r"longer than 1048576 bytes \(max_event_bytes\)"):
+            list(stream)
+        assert len(server.asked) == 1, "it would come again"
+
+
 def test_a_quiet_stream_is_not_given_up(make: Make) -> None:
     """Whoever is in between ends quiet connections; as long as they live, that is no failure."""
     quiet = [sse(": alive\n\n")] * 12

@@ -20,6 +20,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a stream may be silent: three heartbeats of the service.
 const STREAM_IDLE_TIMEOUT: Duration = Duration::from_secs(45);
 
+/// How long an event of a stream may be. The service tells at most 32 MiB of content at once; as JSON that can be twice as much.
+const MAX_EVENT_BYTES: usize = 64 << 20;
+
 /// Makes a [`Client`]. Only the base URL is required.
 #[must_use = "a builder does nothing until it is built"]
 pub struct ClientBuilder {
@@ -29,6 +32,7 @@ pub struct ClientBuilder {
     retry: RetryPolicy,
     timeout: Duration,
     stream_idle_timeout: Duration,
+    max_event_bytes: usize,
     bearer_token: Option<String>,
     api_key: Option<String>,
     user: Option<String>,
@@ -47,6 +51,7 @@ impl ClientBuilder {
             retry: RetryPolicy::default(),
             timeout: TIMEOUT,
             stream_idle_timeout: STREAM_IDLE_TIMEOUT,
+            max_event_bytes: MAX_EVENT_BYTES,
             bearer_token: None,
             api_key: None,
             user: None,
@@ -94,6 +99,13 @@ impl ClientBuilder {
     /// unless said otherwise. The service sends a heartbeat every 15.
     pub fn stream_idle_timeout(mut self, timeout: Duration) -> Self {
         self.stream_idle_timeout = timeout;
+        self
+    }
+
+    /// How many bytes of one event a stream keeps, 64 MiB unless said otherwise. A stream with a longer one fails
+    /// ([`Error::Decode`]), so that a service that never ends an event does not take all memory.
+    pub fn max_event_bytes(mut self, bytes: usize) -> Self {
+        self.max_event_bytes = bytes;
         self
     }
 
@@ -173,6 +185,7 @@ impl ClientBuilder {
                 retry: self.retry,
                 timeout: self.timeout,
                 stream_idle_timeout: self.stream_idle_timeout,
+                max_event_bytes: self.max_event_bytes,
                 header_provider: self.header_provider,
                 on_request: self.on_request,
                 on_response: self.on_response,

@@ -28,6 +28,7 @@ pub(crate) struct Inner {
     pub(crate) retry: RetryPolicy,
     pub(crate) timeout: Duration,
     pub(crate) stream_idle_timeout: Duration,
+    pub(crate) max_event_bytes: usize,
     pub(crate) header_provider: Option<Arc<dyn HeaderProvider>>,
     pub(crate) on_request: Option<RequestHook>,
     pub(crate) on_response: Option<ResponseHook>,

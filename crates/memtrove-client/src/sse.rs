@@ -43,12 +43,21 @@ pub(crate) struct Manner {
     pub(crate) at_end: AtEnd,
     /// A connection on which nothing is heard for so long is a broken one; for streams that have heartbeats.
     pub(crate) idle: Option<Duration>,
+    /// An event that is longer ends the stream: whoever sends it may never come to its end.
+    pub(crate) max_event_bytes: usize,
 }
 
 impl Client {
     /// How a stream with heartbeats is followed.
     pub(crate) fn stream_manner(&self, at_end: AtEnd) -> Manner {
-        Manner { retry: self.inner.retry, at_end, idle: Some(self.inner.stream_idle_timeout) }
+        let inner = &self.inner;
+        let (idle, max_event_bytes) = (Some(inner.stream_idle_timeout), inner.max_event_bytes);
+        Manner { retry: inner.retry, at_end, idle, max_event_bytes }
+    }
+
+    /// The same without heartbeats: it may be silent for as long as it takes.
+    pub(crate) fn silent_stream_manner(&self, at_end: AtEnd) -> Manner {
+        Manner { idle: None, ..self.stream_manner(at_end) }
     }
 }
 
@@ -96,7 +105,7 @@ impl Following {
         while !self.done {
             let connection = match &mut self.connection {
                 Some(connection) => connection,
-                None => match Connection::open(open(self.seen.as_deref())?, manner.idle).await {
+                None => match Connection::open(open(self.seen.as_deref())?, manner).await {
                     Ok(Some(connection)) => {
                         self.opened = true;
                         self.connection.insert(connection)
@@ -123,6 +132,8 @@ impl Following {
                 }
                 Ok(None) if manner.at_end == AtEnd::Stop => break,
                 Err(error) if manner.at_end == AtEnd::Stop => return Err(error),
+                // It would come again.
+                Err(error @ Error::Decode { .. }) => return Err(error),
                 // The connection broke, or a proxy ended it.
                 Ok(None) | Err(_) => {
                     self.connection = None;
@@ -159,19 +170,19 @@ fn passes(error: &Error) -> bool {
 struct Connection {
     response: Response,
     parser: Parser,
-    idle: Option<Duration>,
+    manner: Manner,
     /// Whether anything has come.
     alive: bool,
 }
 
 impl Connection {
     /// Begins a stream; `None` if there is nothing to tell.
-    async fn open(call: Call, idle: Option<Duration>) -> Result<Option<Self>> {
+    async fn open(call: Call, manner: Manner) -> Result<Option<Self>> {
         let response = call.accept(EVENT_STREAM).open().await?;
         match response.status() {
             StatusCode::NO_CONTENT => Ok(None),
             status if status.is_success() => {
-                Ok(Some(Self { response, parser: Parser::default(), idle, alive: false }))
+                Ok(Some(Self { response, parser: Parser::default(), manner, alive: false }))
             }
             status => Err(Error::Api(Box::new(ApiError::read(status, response.headers(), b"")))),
         }
@@ -181,6 +192,11 @@ impl Connection {
         loop {
             if let Some(event) = self.parser.ready.pop_front() {
                 return Ok(Some(event));
+            }
+            let most = self.manner.max_event_bytes;
+            if self.parser.unfinished() > most {
+                let complaint = format!("an event is longer than {most} bytes (max_event_bytes)");
+                return Err(Error::decode("stream", complaint, self.parser.beginning()));
             }
             match self.chunk().await? {
                 Some(bytes) => {
@@ -195,7 +211,7 @@ impl Connection {
 
     async fn chunk(&mut self) -> Result<Option<Bytes>> {
         let chunk = self.response.chunk();
-        let heard = match self.idle {
+        let heard = match self.manner.idle {
             // A peer that vanished without a word is not heard of again, and no connection says so by itself.
             Some(idle) => tokio::time::timeout(idle, chunk)
                 .await
@@ -263,6 +279,17 @@ impl Parser {
             // Comments, which begin with the colon, and fields that we have no use for.
             _ => {}
         }
+    }
+
+    /// How many bytes are kept of an event that has not come to its end.
+    fn unfinished(&self) -> usize {
+        let id = self.id.as_ref().map_or(0, String::len);
+        self.line.len() + self.name.len() + self.data.len() + id
+    }
+
+    /// What it begins with.
+    fn beginning(&self) -> &[u8] {
+        if self.has_data { self.data.as_bytes() } else { &self.line }
     }
 
     /// An id alone is no event, but the place to resume from.

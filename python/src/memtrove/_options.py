@@ -18,6 +18,9 @@ from memtrove.retry import RetryPolicy
 DEFAULT_URL = "http://127.0.0.1:7077"
 """Where a server listens that was started without configuration."""
 
+MAX_EVENT_BYTES = 64 * 1024 * 1024
+"""How long an event of a stream may be. The server tells 32 MiB of content at once at most, which JSON can double."""
+
 HeaderProvider: TypeAlias = Callable[[], Mapping[str, str]]
 """Gives headers for one attempt, such as a token that is renewed now and then."""
 
@@ -36,6 +39,7 @@ class Options:
     tenant_id: str | None = None
     service_id: str | None = None
     retry: RetryPolicy = field(default_factory=RetryPolicy)
+    max_event_bytes: int = MAX_EVENT_BYTES
     on_request: Callable[[httpx.Request], None] | None = None
     on_response: Callable[[httpx.Response], None] | None = None
 

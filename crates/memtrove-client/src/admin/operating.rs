@@ -3,7 +3,7 @@
 use super::{Admin, EvictRequest, Job, JobStarted, ReindexRequest, StatsSummary};
 use crate::error::ApiError;
 use crate::files::{Retention, RetentionReport, Scope};
-use crate::sse::{self, AtEnd, Event, Manner};
+use crate::sse::{self, AtEnd, Event};
 use crate::{Error, Result, Timestamp, operations};
 use futures_util::{Stream, TryStreamExt, future, stream};
 use http::StatusCode;
@@ -83,8 +83,8 @@ impl Admin {
         let open = move |_: Option<&str>| {
             admin.call(&operations::EVICT, &[])?.query("async", Some(true)).json(&request)
         };
-        // It has no heartbeats: between two batches it may be silent for as long as a batch takes.
-        let manner = Manner { retry: self.client.retry_policy(), at_end: AtEnd::Stop, idle: None };
+        // Between two batches it is silent for as long as a batch takes.
+        let manner = self.client.silent_stream_manner(AtEnd::Stop);
         let told = sse::follow(manner, None, open, |_| false);
         to_the_end(told.and_then(|event| future::ready(progress(&event))))
     }

@@ -108,6 +108,29 @@ async fn a_connection_that_nothing_is_heard_on_is_replaced() {
 }
 
 #[tokio::test]
+async fn an_event_that_never_ends_ends_the_stream() {
+    let long = "x".repeat(1000);
+    let endless =
+        [format!("data: {long}\n"), long.clone(), format!("event: {long}\nid: {long}\ndata: {long}\n")];
+    for text in endless {
+        let stage = Stage::playing([forever(&text), events(&change(5))]);
+        let client = stage.builder().max_event_bytes(1 << 20).build().unwrap();
+        let feed: Vec<_> = client.follow_changes(Some(4)).collect().await;
+        let [Err(error @ Error::Decode { .. })] = feed.as_slice() else { panic!("{feed:?}") };
+        assert!(error.to_string().contains("longer than 1048576 bytes (max_event_bytes)"), "{error}");
+        assert_eq!(stage.count(), 1, "it would come again");
+    }
+}
+
+#[tokio::test]
+async fn many_events_may_be_longer_than_one_may_be() {
+    let stage = Stage::playing([forever(&format!(": {}\n\n{}", "x".repeat(900), change(5)))]);
+    let client = stage.builder().max_event_bytes(1000).build().unwrap();
+    let feed: Vec<_> = client.follow_changes(Some(4)).take(5000).try_collect().await.unwrap();
+    assert_eq!((feed.len(), stage.count()), (5000, 1));
+}
+
+#[tokio::test]
 async fn a_stream_that_does_not_begin_is_asked_for_again() {
     let stage = Stage::playing([Act::Stall, events(&change(5))]);
     let client = stage.builder().timeout(Duration::from_millis(500)).build().unwrap();

@@ -22,6 +22,8 @@ pub enum Act {
     Break(Vec<(String, String)>, String),
     /// The answer stops after these bytes of its body, and nothing says so.
     Hang(Vec<(String, String)>, String),
+    /// The answer repeats these bytes for as long as somebody reads them.
+    Forever(Vec<(String, String)>, String),
     /// No answer comes.
     Stall,
 }
@@ -51,6 +53,11 @@ pub fn events(text: &str) -> Act {
 /// A stream of events that is never heard of again behind them.
 pub fn silence_after(text: &str) -> Act {
     Act::Hang(vec![("content-type".into(), "text/event-stream".into())], text.into())
+}
+
+/// A stream of events that repeats this text for as long as somebody reads it.
+pub fn forever(text: &str) -> Act {
+    Act::Forever(vec![("content-type".into(), "text/event-stream".into())], text.into())
 }
 
 /// A request as it arrived.
@@ -166,6 +173,11 @@ fn play(mut connection: TcpStream, act: Act) {
         Act::Answer(status, headers, body) => head(status, &headers, body.len()) + &body,
         Act::Break(headers, body) | Act::Hang(headers, body) => {
             head(200, &headers, body.len() + 1000) + &body
+        }
+        Act::Forever(headers, body) => {
+            let _ = connection.write_all(head(200, &headers, usize::MAX >> 1).as_bytes());
+            while connection.write_all(body.as_bytes()).is_ok() {}
+            return;
         }
         Act::Drop => return,
         Act::Stall => String::new(),

@@ -21,7 +21,7 @@ from memtrove._async.files import AsyncAudit, AsyncEvents, AsyncFiles, AsyncLife
 from memtrove._async.knowledge import AsyncKnowledge
 from memtrove._async.memories import AsyncMemories, AsyncSessions
 from memtrove._async.transport import AsyncTransport
-from memtrove._options import AsyncHeaderProvider, Options, authenticates, base_url, credentials
+from memtrove._options import MAX_EVENT_BYTES, AsyncHeaderProvider, Options, authenticates, base_url, credentials
 from memtrove._pool import AsyncPool, Timeout
 from memtrove._wire import UNSET, Unset
 from memtrove.errors import InvalidInputError
@@ -35,7 +35,8 @@ class AsyncMemtroveClient:
     `token` says which user is calling (in local mode just the user's name), `api_key` which service. A service that is
     trusted names the user it works for with `user_id`. Where neither is given, `MEMTROVE_TOKEN` and `MEMTROVE_API_KEY`
     count, unless a `header_provider` or an `http_client` says who is calling. A call waits `timeout` seconds, 30 unless
-    said otherwise. Make one client and share it; close it, or use it in a `with`.
+    said otherwise. A stream with an event of more than `max_event_bytes`, 64 MiB, fails. Make one client and share it;
+    close it, or use it in a `with`.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class AsyncMemtroveClient:
         service_id: str | None = None,
         retry: RetryPolicy | None = None,
         timeout: Timeout | Unset = UNSET,
+        max_event_bytes: int = MAX_EVENT_BYTES,
         header_provider: AsyncHeaderProvider | None = None,
         on_request: Callable[[httpx.Request], None] | None = None,
         on_response: Callable[[httpx.Response], None] | None = None,
@@ -66,6 +68,7 @@ class AsyncMemtroveClient:
             tenant_id=tenant_id,
             service_id=service_id,
             retry=retry or RetryPolicy(),
+            max_event_bytes=max_event_bytes,
             on_request=on_request,
             on_response=on_response,
         )

@@ -221,7 +221,7 @@ class AsyncTransport:
         policy, failures = self._options.retry, 0
         headers = {"Accept": "text/event-stream", **(request.pop("headers", None) or {})}
         while True:
-            decoder = EventDecoder()
+            decoder = EventDecoder(self._options.max_event_bytes)
             decoder.last_id = last_event_id
             wait: float | None = None
             try:

@@ -8,7 +8,7 @@ from types import TracebackType
 
 import httpx
 
-from memtrove._options import HeaderProvider, Options, authenticates, base_url, credentials
+from memtrove._options import MAX_EVENT_BYTES, HeaderProvider, Options, authenticates, base_url, credentials
 from memtrove._pool import Pool, Timeout
 from memtrove._sync.admin import Admin
 from memtrove._sync.attachments import Attachments
@@ -36,7 +36,8 @@ class MemtroveClient:
     `token` says which user is calling (in local mode just the user's name), `api_key` which service. A service that is
     trusted names the user it works for with `user_id`. Where neither is given, `MEMTROVE_TOKEN` and `MEMTROVE_API_KEY`
     count, unless a `header_provider` or an `http_client` says who is calling. A call waits `timeout` seconds, 30 unless
-    said otherwise. Make one client and share it; close it, or use it in a `with`.
+    said otherwise. A stream with an event of more than `max_event_bytes`, 64 MiB, fails. Make one client and share it;
+    close it, or use it in a `with`.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class MemtroveClient:
         service_id: str | None = None,
         retry: RetryPolicy | None = None,
         timeout: Timeout | Unset = UNSET,
+        max_event_bytes: int = MAX_EVENT_BYTES,
         header_provider: HeaderProvider | None = None,
         on_request: Callable[[httpx.Request], None] | None = None,
         on_response: Callable[[httpx.Response], None] | None = None,
@@ -67,6 +69,7 @@ class MemtroveClient:
             tenant_id=tenant_id,
             service_id=service_id,
             retry=retry or RetryPolicy(),
+            max_event_bytes=max_event_bytes,
             on_request=on_request,
             on_response=on_response,
         )
