@@ -17,9 +17,8 @@ results := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/memtrove/results
 nextest := $(shell command -v cargo-nextest)
 cargo-deny := $(shell command -v cargo-deny)
 cargo-test = $(if $(nextest),cargo nextest run --no-fail-fast,cargo test --no-fail-fast --all-targets)
-# nextest leaves to scripts/test-http.sh what is quicker there. Most of the others wait, for disks and for processes. What passes
-# only the second time is named as FLAKY at the end: a bug to mend, and no reason to go without all the other results.
-but-http = $(if $(nextest),--test-threads 4 --retries 1 -E "$$(scripts/test-http.sh filter)")
+# nextest leaves to scripts/test-http.sh what is quicker there. Most of the others wait, for disks and for processes.
+but-http = $(if $(nextest),--test-threads 4 -E "$$(scripts/test-http.sh filter)")
 # Documentation is for contributors: private items are in it, and public ones may link to them.
 rustdoc-flags = -D warnings -A rustdoc::private_intra_doc_links
 # A step says how long it took, and one that fails says which one it was; of the steps before the clients nothing after it runs.
