@@ -4,7 +4,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 # Scripts that talk to the debug binary as others will: the longest first, two at a time.
 clients := schemathesis mcp-clients python-package mem0-client grpc-python tours
-.PHONY: help run test every-test test-backends check bench bench-scaling bench-recall bench-attacks openapi $(clients)
+.PHONY: help run test every-test test-backends check bench bench-scaling bench-recall bench-attacks bench-hidden openapi $(clients)
 
 export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/memtrove/target
 
@@ -86,6 +86,10 @@ bench-recall: ## Measures how well turns are found again: DATA=locomo10.json SCO
 bench-attacks: ## Measures what callers that stall cost others: bodies not sent, answers not read, idle connections (ARGS="--write": results in bench/results)
 	cargo build --release -p memtrove
 	python3 bench/attacks.py --bin $(CARGO_TARGET_DIR)/release/memtrove $(ARGS)
+
+bench-hidden: ## Measures what others can tell by time of memories that they may not see (ARGS="--write": results in bench/results)
+	cargo build --release -p memtrove
+	python3 bench/hidden.py --bin $(CARGO_TARGET_DIR)/release/memtrove $(ARGS)
 
 openapi: ## Writes the API document that clients are generated from, openapi/memtrove.json
 	mkdir -p openapi && cargo run --quiet -- openapi >openapi/memtrove.json.new && mv openapi/memtrove.json.new openapi/memtrove.json

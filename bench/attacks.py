@@ -40,10 +40,7 @@ def main():
         if not options.only or any(part in name for part in options.only):
             rows.append(measure(options.bin, name, attack, seconds, 3 if options.quick else 45))
             print(rows[-1].line(), flush=True)
-    hidden = []
-    if not options.only or any(part in HIDDEN for part in options.only):
-        hidden = hidden_memories(options.bin, 100 if options.quick else 2000)
-    text = report(rows, hidden)
+    text = report(rows)
     print("\n" + text)
     if options.write:
         pathlib.Path(__file__).parent.joinpath("results", "attacks.md").write_text(text)
@@ -245,45 +242,6 @@ class Load:
             thread.join()
 
 
-HIDDEN = "memories that others hide"
-
-
-def hidden_memories(binary, rounds):
-    """How long a search takes beside memories that the caller may not see, and beside none: two projects in turns, so that whatever
-    else the machine does meets both."""
-    rows = []
-    for policy in ("private", "restricted"):
-        for count in (1, 1000, 10_000):
-            print(f"… {count:,} {policy} {HIDDEN}", flush=True)
-            with Server(binary) as server:
-                me, other = Caller(server, "victim"), Caller(server, "mallory")
-                for project in ("with", "without"):
-                    add(me, [memory(project, f"Dana prefers seat {n}") for n in range(100)])
-                access = {"policy": policy, **({"approvedUsers": ["nobody"]} if policy == "restricted" else {})}
-                secret = [{**memory("with", f"Dana hides seat {n}"), "accessPolicy": access} for n in range(count)]
-                for begin in range(0, count, 100):
-                    add(other, secret[begin:begin + 100])
-                took = {"with": Calls(), "without": Calls()}
-                for _ in range(rounds):
-                    for project, calls in took.items():
-                        query = {"query": "which seat?", "threshold": 0, "layers": ["project"], "identifiers": {"projectId": project}}
-                        began = time.perf_counter()
-                        if me.ask("POST", "/v1/memories:search", query) != 200:
-                            raise SystemExit(f"no search: {me.text}")
-                        calls.millis.append((time.perf_counter() - began) * 1000)
-                rows.append((policy, count, took["without"], took["with"]))
-    return rows
-
-
-def memory(project, content):
-    return {"content": content, "layer": "project", "identifiers": {"projectId": project}}
-
-
-def add(caller, memories):
-    if caller.ask("POST", "/v1/memories:bulkAdd", {"memories": memories}) not in (200, 201):
-        raise SystemExit(f"no memories: {caller.text}")
-
-
 def mixed_load(server):
     return Load(server)
 
@@ -468,7 +426,7 @@ def text(value):
     return bytes(encoded + [rest]) + data
 
 
-def report(rows, hidden):
+def report(rows):
     now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d")
     commit = subprocess.run(["git", "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True).stdout.strip()
     lines = [
@@ -481,14 +439,6 @@ def report(rows, hidden):
         "|---|--:|--:|--:|--:|--:|--:|--:|---|",
     ]
     lines += [row.line() for row in rows]
-    if hidden:
-        lines += ["", "## What hidden memories tell by time", "",
-                  "A search in a project of 100 memories that the caller sees, beside others' memories that it does not see and beside none,",
-                  "in turns: microseconds at p50, and how often of two searches the one beside hidden memories takes longer (50 % tells",
-                  "nothing).", "", "| hidden | beside none | beside them | takes longer |", "|---|--:|--:|--:|"]
-        for policy, count, without, beside in hidden:
-            longer = sum(a < b for a, b in zip(without.millis, beside.millis)) / len(beside.millis)
-            lines.append(f"| {count:,} {policy} | {without.at(0.5) * 1000:,.0f} | {beside.at(0.5) * 1000:,.0f} | {longer:.0%} |")
     return "\n".join(lines) + "\n"
 
 
