@@ -270,6 +270,70 @@ fn a_folder_moves_to_another_disk_or_stays_whole_where_it_does_not_fit() {
 }
 
 #[test]
+fn a_disk_that_fills_up_in_the_middle_leaves_the_folder_whole() {
+    let home = Home::with_old_folder();
+    let half = size(&home.path("memloom-data")) / 2;
+    let Some(disk) = SmallDisk::mount(&format!("{half}")) else { return };
+    let there = disk.path().join("data");
+    let adopt = ["adopt", "./memloom-data", "--data-dir", there.to_str().unwrap()];
+    for _ in 0..2 {
+        let refused = home.refuses(&adopt);
+        assert!(refused.contains("and is as it was") && refused.contains("No space left"), "{refused}");
+        assert_eq!(std::fs::read_dir(disk.path()).unwrap().count(), 0, "half a copy takes no room");
+    }
+    assert!(digest(&home, &home.path("memloom-data")).contains(FOLDER_DIGEST), "nothing is lost");
+
+    disk.remount("size=64m");
+    home.says(&adopt);
+    assert!(!home.path("memloom-data").exists());
+    everything_is_there(&Setup::new(BINARY).data_dir(&there).toml(&encrypted()).start());
+}
+
+/// Memory as the other disk, which everybody may write to: the move itself is tried without root too.
+#[test]
+fn a_folder_moves_to_another_file_system() {
+    let Some(disk) = other_file_system() else { return };
+    let home = Home::with_old_folder();
+    std::os::unix::fs::symlink("elsewhere", home.path("memloom-data/attachments/link")).unwrap();
+    let there = disk.path().join("data");
+    home.says(&["adopt", "./memloom-data", "--data-dir", there.to_str().unwrap()]);
+    assert!(!home.path("memloom-data").exists());
+    assert_eq!(std::fs::read_link(there.join("attachments/link")).unwrap(), Path::new("elsewhere"));
+    std::fs::remove_file(there.join("attachments/link")).unwrap();
+    assert_eq!(std::fs::read_dir(disk.path()).unwrap().count(), 1, "nothing is left of the copying");
+    assert!(digest(&home, &there).contains(FOLDER_DIGEST));
+    everything_is_there(&Setup::new(BINARY).data_dir(&there).toml(&encrypted()).start());
+}
+
+/// A folder on another file system than temporary folders are on; says so where there is none.
+#[track_caller]
+fn other_file_system() -> Option<TempDir> {
+    use std::os::unix::fs::MetadataExt;
+    let device = |path: &Path| path.metadata().ok().map(|found| found.dev());
+    let candidates = ["/dev/shm", "/run/user", "/var/tmp"].map(Path::new);
+    let other = candidates.iter().find(|path| {
+        device(path).is_some_and(|other| Some(other) != device(&std::env::temp_dir()))
+            && tempfile::tempdir_in(path).is_ok()
+    });
+    let Some(other) = other else {
+        assert!(
+            std::env::var("MEMTROVE_ALLOW_SKIPS").is_ok_and(|allowed| allowed == "1"),
+            "this test needs a second file system, and none of {candidates:?} is one: set TMPDIR, or MEMTROVE_ALLOW_SKIPS=1 to \
+             leave it out"
+        );
+        eprintln!("skipped, because there is one file system only");
+        return None;
+    };
+    Some(tempfile::tempdir_in(other).unwrap())
+}
+
+/// What the files of a folder take.
+fn size(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.map(|path| if path.is_dir() { size(&path) } else { path.metadata().unwrap().len() }).sum()
+}
+
+#[test]
 fn what_is_in_the_way_is_named_and_nothing_moves() {
     let home = Home::with_old_folder();
     std::fs::create_dir_all(home.data()).unwrap();
