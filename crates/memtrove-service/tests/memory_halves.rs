@@ -5,8 +5,9 @@
 mod world;
 
 use memtrove_core::Json;
+use memtrove_core::legacy_labels::POSTGRES_VOLATILE_SCHEMA;
 use memtrove_core::memories::{
-    AddMemory, Assertion, Change, ClearMemories, Identifier, Identifiers, Kind, Layer, Precondition,
+    AddMemory, Assertion, Change, ClearMemories, Identifier, Identifiers, Kind, Layer, MemoryId, Precondition,
 };
 use memtrove_service::memories::{AddedMemory, AnswerKey, Answered, Reply};
 use memtrove_service::{Services, Settings};
@@ -17,6 +18,7 @@ use memtrove_testkit::memory_suite::Fixture;
 use memtrove_testkit::postgres::Database;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use world::World;
 
 async fn durable() -> Fixture {
@@ -161,4 +163,35 @@ async fn what_moves_between_the_halves_is_told_where_it_lasts() {
     assert_eq!(rows(&world.store).await["memories"], 0);
     memories.delete(&caller, id, &any, &at_any).await.unwrap();
     assert_eq!(changes().await, before + 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_that_a_move_left_behind_does_not_stop_the_next_move() {
+    let (services, database) = on_postgres().await;
+    let memories = &services.memories;
+    let caller = memories.caller(&world::principal("alice", None), "request".to_owned());
+    let (any, at_any) = (Assertion::default(), Precondition::default());
+    let add = async |content: &str| {
+        let added = memories.add(&caller, scratch(Kind::Working, content), None).await.unwrap();
+        added.now().unwrap().memory.memory.id
+    };
+    let lasting = add("as it is").await;
+    memories.archive(&caller, lasting, &at_any).await.unwrap();
+    let left = add("as it was").await;
+    // As a move leaves them whose outcome is unknown: one entry in both halves, under an id from before ids told the half.
+    let id = MemoryId("0190b6c4-7a3e-7c1f-9d52-2f6f3a6f1a10".parse().unwrap());
+    assert!(!id.looks_working());
+    for (schema, old) in [("public", lasting), (POSTGRES_VOLATILE_SCHEMA, left)] {
+        let sql = format!("UPDATE {schema}.memories SET id = '{id}' WHERE id = '{old}'");
+        assert_eq!(database.execute(&sql, &[]), 1, "{sql}");
+    }
+
+    let restore = memories.restore(&caller, id, &at_any);
+    let restored =
+        tokio::time::timeout(Duration::from_secs(60), restore).await.expect("it comes to an end").unwrap();
+
+    assert_eq!((restored.kind, restored.content.as_str()), (Kind::Working, "as it is"));
+    let found = memories.get(&caller, id, &any).await.unwrap();
+    assert_eq!((found.kind, found.content.as_str()), (Kind::Working, "as it is"), "what lasted is the truth");
+    assert!(database.rows("SELECT id FROM public.memories").is_empty(), "it is in one half again");
 }

@@ -83,3 +83,34 @@ fn what_was_written_before_a_forget_never_comes_back() {
     );
     assert!(!friend.transcript(&shared).is_empty());
 }
+
+/// An archive that is imported while its user is forgotten brings rows whose parents are gone. They have no tenant.
+#[test]
+fn what_came_without_a_tenant_in_the_middle_of_a_forget_is_forgotten_too() {
+    const CONTENT: [&str; 8] =
+        ["audit", "entries", "event_blocks", "events", "files", "memories", "memory_index", "texts"];
+    let database = Database::fresh();
+    let node = setup().database(&database).start();
+    let alice = Person::fresh(&node, "alice");
+    let id = alice.start();
+    for written in [
+        alice.say(&id, "secretly said"),
+        alice.put("secret.md", "*", json!({"lines": ["secretly filed"]})),
+        alice.tell("secret", "secretly happened"),
+        alice.remember("secretly remembered"),
+    ] {
+        assert!(written.status < 300, "{}", written.describe());
+    }
+    let rows = |table: &str| number(&database, &format!("SELECT count(*) FROM {table}"));
+    for table in CONTENT {
+        assert!(rows(table) > 0, "{table} is empty");
+        database.execute(&format!("UPDATE {table} SET tenant = E'\\x01all'"), &[]);
+    }
+
+    alice.client.delete(&alice.path("/memory")).expect(200);
+
+    for table in CONTENT {
+        assert_eq!(rows(table), 0, "{table}");
+    }
+    assert_eq!(node.stored().holding("secretly"), [""; 0]);
+}
