@@ -36,6 +36,15 @@ impl Cluster {
 
     /// A server that only the caller knows, for tests that take it away. It takes a second to make.
     pub fn own() -> Self {
+        Self::with_options("")
+    }
+
+    /// A server of the caller's own that writes every statement to its [log](Self::log).
+    pub fn logging_statements() -> Self {
+        Self::with_options("-c log_statement=all")
+    }
+
+    fn with_options(options: &str) -> Self {
         // Open to all: root's tests lend the folder to an unprivileged user.
         let directory = tempfile::Builder::new()
             .prefix("memtrove-postgres-")
@@ -43,8 +52,16 @@ impl Cluster {
             .tempdir()
             .expect("a temporary folder");
         let leash = Leash::to(&script_path(), &["stop"], Some(directory.path()));
-        let url = script(Some(directory.path()), &["start"]);
+        let url = script_with(&[("MEMTROVE_POSTGRES_OPTIONS", options)], Some(directory.path()), &["start"]);
         Self { url, own: Some(Own { leash, directory }) }
+    }
+
+    /// What the server has written to its log.
+    #[track_caller]
+    pub fn log(&self) -> String {
+        let path = self.directory().join("cluster/log");
+        let log = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        String::from_utf8_lossy(&log).into_owned()
     }
 
     /// Ends the server at once, as a crash does. What was committed is kept.
@@ -104,8 +121,13 @@ fn script_path() -> PathBuf {
 /// Runs the script and answers what it prints.
 #[track_caller]
 fn script(directory: Option<&Path>, arguments: &[&str]) -> String {
+    script_with(&[], directory, arguments)
+}
+
+#[track_caller]
+fn script_with(variables: &[(&str, &str)], directory: Option<&Path>, arguments: &[&str]) -> String {
     let mut command = Command::new(script_path());
-    command.args(arguments);
+    command.args(arguments).envs(variables.iter().copied());
     if let Some(directory) = directory {
         command.env("MEMTROVE_POSTGRES_DIR", directory);
     }

@@ -195,57 +195,92 @@ fn count(rows: Vec<Vec<Option<String>>>) -> i64 {
     rows[0][0].as_deref().unwrap().parse().unwrap()
 }
 
-#[test]
-fn who_names_no_tenant_sees_no_row_and_who_names_one_sees_its_own() {
-    let database = Database::fresh();
-    let node = setup().database(&database).start();
-    let people = [Person::of(&node, "one", "alice"), Person::of(&node, "two", "alice")];
-    people.iter().for_each(|person| drop(fill(person)));
-    // Texts get their vectors in the background.
-    until("there are vectors of both", || database.rows("SELECT DISTINCT tenant FROM meanings").len() == 2);
-
-    let (mut filled, mut volatile) = (BTreeSet::new(), 0);
-    for table in tables(&database).iter().filter(|table| !is_of_no_tenant(table)) {
-        let select = format!("SELECT count(*) FROM {table}");
-        assert_eq!(count(database.rows_without_tenant(&select)), 0, "{table}");
-        assert_eq!(
-            count(database.rows_without_tenant(&format!("SET memloom.tenant = ''; {select}"))),
-            0,
-            "{table}"
-        );
-        let all = count(database.rows(&select));
-        if all > 0 {
-            filled.insert(table.clone());
-            volatile += usize::from(table.contains('.'));
-        }
-        let mut seen = 0;
-        for (tenant, other) in [("one", "two"), ("two", "one")] {
-            let as_tenant = |query: String| {
-                count(database.rows_without_tenant(&format!("SET memloom.tenant = '{tenant}'; {query}")))
-            };
-            seen += as_tenant(select.clone());
-            assert_eq!(as_tenant(format!("{select} WHERE tenant <> '{tenant}'")), 0, "{table}");
-            let theirs = format!("{select} WHERE tenant = '{other}'");
-            assert!(all == 0 || count(database.rows(&theirs)) < all, "{table} has rows of one tenant only");
-        }
-        assert!(seen <= all, "{table}");
-        // What belongs to neither is a node's own mark, or what is left of something that is gone.
-        let others = count(database.rows(&format!("{select} WHERE tenant NOT IN ('one', 'two')")));
-        assert_eq!(seen + others, all, "{table}");
-        assert_eq!(
-            database.rows(&format!("SELECT 1 FROM {table} WHERE tenant = E'\\x01all'")).len(),
-            0,
-            "{table} has rows whose tenant nobody knows"
-        );
+/// Gives a tenant a row of a table, made up as far as the table does not care.
+fn put_row(database: &Database, table: &str, tenant: &str) {
+    let (schema, name) = table.split_once('.').unwrap_or(("public", table));
+    let columns = database.rows(&format!(
+        "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = '{schema}.{name}'::regclass \
+         AND attnum > 0 AND NOT attisdropped AND attnotnull AND NOT atthasdef AND attidentity = '' AND attgenerated = '' \
+         AND attname <> 'tenant' ORDER BY attnum"
+    ));
+    let (mut names, mut values) = (vec!["tenant".to_owned()], vec![format!("'{tenant}'")]);
+    for column in columns {
+        let [Some(name), Some(kind)] = &column[..] else { panic!("{column:?}") };
+        // Different for every tenant, because keys may not name it. Negative, so that no parent is found by accident.
+        values.push(match kind.as_str() {
+            "bigint" | "integer" | "double precision" | "real" => format!("-1 - length('{tenant}')"),
+            "uuid" => "gen_random_uuid()".to_owned(),
+            "text" => format!("'{tenant}'"),
+            "bytea" => format!("'{tenant}'::bytea"),
+            "boolean" => "false".to_owned(),
+            list if list.ends_with("[]") => "'{}'".to_owned(),
+            other => format!("''::{other}"),
+        });
+        names.push(name.clone());
     }
-    assert!(filled.len() >= 24, "the test is about tables that have rows, and only these have: {filled:?}");
-    assert!(volatile > 0, "working memories are among them");
+    let (names, values) = (names.join(", "), values.join(", "));
+    database.execute(&format!("INSERT INTO {table} ({names}) VALUES ({values})"), &[]);
 }
 
 #[test]
-fn only_named_work_runs_for_all_tenants() {
+fn who_names_no_tenant_sees_no_row_and_who_names_one_sees_its_own() {
+    const TENANTS: [&str; 2] = ["one", "another"];
     let database = Database::fresh();
+    let mut node = setup().database(&database).start();
+    TENANTS.iter().for_each(|tenant| drop(fill(&Person::of(&node, tenant, "alice"))));
+    let with_policy: BTreeSet<String> = database
+        .rows("SELECT DISTINCT CASE schemaname WHEN 'public' THEN '' ELSE schemaname || '.' END || tablename FROM pg_policies")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .collect();
+    // What a node does in the background would take made-up rows away. Its last commit may come when it is gone.
+    node.kill();
+    until("its connections have ended", || {
+        let others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
+        count(database.rows(&format!("SELECT count(*) {others}"))) == 0
+    });
+    let mut made_up = BTreeSet::new();
+    for table in tables(&database).into_iter().filter(|table| !is_of_no_tenant(table)) {
+        assert!(with_policy.contains(&table), "{table} has no policy");
+        let select = format!("SELECT count(*) FROM {table}");
+        let rows_of = |tenant: &str| count(database.rows(&format!("{select} WHERE tenant = '{tenant}'")));
+        for tenant in TENANTS.into_iter().filter(|tenant| rows_of(tenant) == 0) {
+            put_row(&database, &table, tenant);
+            made_up.insert(table.clone());
+        }
+
+        for nobody in ["", "SET memloom.tenant = ''; ", "BEGIN; SET LOCAL memloom.tenant = 'one'; COMMIT; "] {
+            let seen = count(database.rows_without_tenant(&format!("{nobody}{select}")));
+            assert_eq!(seen, 0, "{table} after {nobody:?}");
+        }
+        for tenant in TENANTS {
+            let as_tenant = |query: &str| {
+                count(database.rows_without_tenant(&format!("SET memloom.tenant = '{tenant}'; {query}")))
+            };
+            let own = rows_of(tenant);
+            assert!(own > 0, "{table} has no row of {tenant}");
+            assert_eq!(as_tenant(&select), own, "{table} as {tenant}: its own rows and no others");
+            assert_eq!(as_tenant(&format!("{select} WHERE tenant <> '{tenant}'")), 0, "{table} as {tenant}");
+        }
+        if !made_up.contains(&table) {
+            let unknown = count(database.rows(&format!("{select} WHERE tenant = E'\\x01all'")));
+            assert_eq!(unknown, 0, "{table} has rows whose tenant nobody knows");
+        }
+    }
+    let volatile = with_policy.iter().filter(|table| table.contains('.')).count();
+    assert_eq!((with_policy.len() - volatile, volatile), (46, 46), "{with_policy:?}");
+    let by_operations: Vec<&String> = with_policy.difference(&made_up).collect();
+    assert!(by_operations.len() >= 24, "operations fill these tables only: {by_operations:?}");
+}
+
+#[test]
+fn only_named_work_runs_for_all_tenants_and_every_statement_for_some() {
+    let cluster = Cluster::logging_statements();
+    let database = Database::on(&cluster);
     let node = setup().database(&database).start();
+    // Before it listens a node makes tables, and empties those of working memory if it is the first.
+    let started = cluster.log().len();
     let document = node.anonymous().get("/openapi.json").expect(200).json;
     let person = Person::of(&node, "one", "alice");
     let known = fill(&person);
@@ -304,6 +339,91 @@ fn only_named_work_runs_for_all_tenants() {
         unnamed.is_empty(),
         "these ran for all tenants and are not named here with a reason: {unnamed:?}"
     );
+
+    let mut tables = tables(&database);
+    tables.retain(|table| !is_of_no_tenant(table));
+    let log = cluster.log();
+    let statements = Statements::read(&log, started, database.name());
+    assert!(statements.of_tenant.len() > 500, "{} statements ran for a tenant", statements.of_tenant.len());
+    assert!(!statements.of_all.is_empty());
+    for table in &tables {
+        let name = table.rsplit('.').next().unwrap();
+        let touching: Vec<&&str> =
+            statements.of_nobody.iter().filter(|statement| names(statement, name)).collect();
+        assert!(touching.is_empty(), "{name} is used where no tenant is named: {touching:?}");
+    }
+    assert_eq!(statements.others, BTreeSet::new(), "tenants that no request was of");
+}
+
+/// The statements in a log, by whom they ran for.
+#[derive(Debug, Default)]
+struct Statements<'a> {
+    of_tenant: Vec<&'a str>,
+    of_all: Vec<&'a str>,
+    /// Outside a transaction that names a tenant.
+    of_nobody: Vec<&'a str>,
+    others: BTreeSet<&'a str>,
+}
+
+impl<'a> Statements<'a> {
+    /// Reads what the server logged of one database from there on. A node names the tenant in the message that begins a
+    /// transaction; until that ends, what the connection runs is of that tenant.
+    fn read(log: &'a str, started: usize, database: &str) -> Self {
+        let mut statements = Self::default();
+        let mut tenants: BTreeMap<&str, &str> = BTreeMap::new();
+        let mut at = 0;
+        for record in records(log) {
+            at += record.len();
+            let Some((process, logged)) = record.split_once("] ").and_then(|(head, rest)| {
+                let logged = rest.strip_prefix(database)?.trim_start().strip_prefix("LOG:  ")?;
+                Some((head.rsplit_once('[')?.1, logged))
+            }) else {
+                continue;
+            };
+            let Some((kind, sql)) = logged.trim_end().split_once(": ") else { continue };
+            if kind != "statement" && !kind.starts_with("execute ") {
+                continue;
+            }
+            if let Some((_, named)) = sql.split_once("SET LOCAL memloom.tenant = '") {
+                assert!(sql.starts_with("BEGIN"), "the tenant changes within a transaction: {sql}");
+                tenants.insert(process, named.split('\'').next().unwrap());
+            } else if let Some((_, named)) = sql.split_once("SET memloom.tenant = '") {
+                tenants.insert(process, named.split('\'').next().unwrap());
+            } else if sql.starts_with("COMMIT") || sql.starts_with("ROLLBACK") {
+                tenants.remove(process);
+            } else if at > started {
+                match tenants.get(process) {
+                    None => statements.of_nobody.push(sql),
+                    Some(&"\u{1}all") => statements.of_all.push(sql),
+                    Some(&"one") => statements.of_tenant.push(sql),
+                    Some(other) => drop(statements.others.insert(other)),
+                }
+            }
+        }
+        statements
+    }
+}
+
+/// The records of a log: what begins with a tab goes on from the line before.
+fn records(log: &str) -> impl Iterator<Item = &str> {
+    let mut rest = log;
+    std::iter::from_fn(move || {
+        let mut end = 0;
+        loop {
+            end += rest[end..].find('\n')? + 1;
+            if !rest[end..].starts_with('\t') {
+                break;
+            }
+        }
+        let (record, next) = rest.split_at(end);
+        rest = next;
+        Some(record)
+    })
+}
+
+/// Whether a statement has a word in it.
+fn names(statement: &str, word: &str) -> bool {
+    statement.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(|part| part == word)
 }
 
 /// Every place in the source that names all tenants, by its operation.
