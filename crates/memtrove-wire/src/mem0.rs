@@ -8,10 +8,9 @@ use uuid::Uuid;
 
 /// Messages to remember.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
-#[schema(as = Mem0AddRequest)]
-pub struct AddRequest {
+pub struct Mem0AddRequest {
     /// What was said: messages with `role` and `content`, one of them, or a text.
-    #[schema(value_type = Vec<Message>)]
+    #[schema(value_type = Vec<Mem0Message>)]
     pub messages: Value,
     /// `false`: the messages are stored as they are. Anything else needs a language model and is refused.
     pub infer: Option<bool>,
@@ -39,8 +38,7 @@ pub struct AddRequest {
 
 /// A message.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-#[schema(as = Mem0Message)]
-pub struct Message {
+pub struct Mem0Message {
     /// Who speaks; what `system` says is no memory, nor what nobody says.
     #[schema(example = "user")]
     pub role: Option<String>,
@@ -53,10 +51,9 @@ pub struct Message {
 /// What was remembered.
 #[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-#[schema(as = Mem0Added)]
-pub struct Added {
+pub struct Mem0Added {
     /// One for each message that was not left out.
-    pub results: Vec<AddedMemory>,
+    pub results: Vec<Mem0AddedMemory>,
     /// What was left out.
     #[schema(nullable = false)]
     pub message: Option<String>,
@@ -64,8 +61,7 @@ pub struct Added {
 
 /// A memory that came about.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-#[schema(as = Mem0AddedMemory)]
-pub struct AddedMemory {
+pub struct Mem0AddedMemory {
     /// Its id.
     pub id: Uuid,
     /// What it says.
@@ -80,8 +76,7 @@ pub struct AddedMemory {
 
 /// A memory.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-#[schema(as = Mem0Memory)]
-pub struct Memory {
+pub struct Mem0Memory {
     /// Its id.
     pub id: Uuid,
     /// What it says.
@@ -117,8 +112,7 @@ pub struct Memory {
 
 /// What to look for, and among what.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
-#[schema(as = Mem0SearchRequest)]
-pub struct SearchRequest {
+pub struct Mem0SearchRequest {
     /// What to look for.
     #[schema(min_length = 1, max_length = 8192)]
     pub query: String,
@@ -147,18 +141,16 @@ pub struct SearchRequest {
 
 /// What was found, strongest first.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-#[schema(as = Mem0Found)]
-pub struct Found {
+pub struct Mem0Found {
     /// Memories, each with its `score`; only with the members that were asked for.
-    #[schema(value_type = Vec<FoundMemory>)]
-    pub results: Vec<Value>,
+    #[schema(value_type = Vec<Mem0FoundMemory>)]
+    pub results: Vec<Map<String, Value>>,
 }
 
 /// A memory that was found; further members as in lists.
 #[skip_serializing_none]
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-#[schema(as = Mem0FoundMemory)]
-pub struct FoundMemory {
+pub struct Mem0FoundMemory {
     /// Its id.
     pub id: Uuid,
     /// What it says, unless other members were asked for.
@@ -170,8 +162,7 @@ pub struct FoundMemory {
 
 /// Which memories.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
-#[schema(as = Mem0ListRequest)]
-pub struct ListRequest {
+pub struct Mem0ListRequest {
     /// Conditions: ids, times, categories and metadata, with AND, OR and NOT. Every branch names an id.
     #[schema(value_type = Option<Object>, example = json!({"user_id": "alice"}))]
     pub filters: Option<Map<String, Value>>,
@@ -187,8 +178,7 @@ pub struct ListRequest {
 
 /// A page.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-#[schema(as = Mem0Page)]
-pub struct Page {
+pub struct Mem0Page {
     /// How many there are altogether.
     pub count: u64,
     /// Where the next page is.
@@ -196,23 +186,21 @@ pub struct Page {
     /// Where the page before is.
     pub previous: Option<String>,
     /// The memories, newest first.
-    pub results: Vec<Memory>,
+    pub results: Vec<Mem0Memory>,
 }
 
 /// Memories.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-#[schema(as = Mem0Listed)]
-pub struct Listed {
+pub struct Mem0Listed {
     /// The memories, newest first.
-    pub results: Vec<Memory>,
+    pub results: Vec<Mem0Memory>,
     /// How many there are altogether.
     pub count: u64,
 }
 
 /// What to change of a memory; at least one of them.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
-#[schema(as = Mem0UpdateRequest)]
-pub struct UpdateRequest {
+pub struct Mem0UpdateRequest {
     /// What it is to say.
     #[schema(min_length = 1)]
     pub text: Option<String>,
@@ -226,17 +214,15 @@ pub struct UpdateRequest {
 
 /// Memories to change.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
-#[schema(as = Mem0BatchUpdateRequest)]
-pub struct BatchUpdateRequest {
+pub struct Mem0BatchUpdateRequest {
     /// What to change of each.
     #[schema(min_items = 1, max_items = 1000)]
-    pub memories: Vec<BatchUpdate>,
+    pub memories: Vec<Mem0BatchUpdate>,
 }
 
 /// What to change of a memory.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
-#[schema(as = Mem0BatchUpdate)]
-pub struct BatchUpdate {
+pub struct Mem0BatchUpdate {
     /// Which.
     pub memory_id: String,
     /// What it is to say.
@@ -249,25 +235,22 @@ pub struct BatchUpdate {
 
 /// Memories to delete.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
-#[schema(as = Mem0BatchDeleteRequest)]
-pub struct BatchDeleteRequest {
+pub struct Mem0BatchDeleteRequest {
     /// Which.
     #[schema(min_items = 1, max_items = 1000)]
-    pub memories: Vec<BatchDelete>,
+    pub memories: Vec<Mem0BatchDelete>,
 }
 
 /// A memory to delete.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
-#[schema(as = Mem0BatchDelete)]
-pub struct BatchDelete {
+pub struct Mem0BatchDelete {
     /// Which.
     pub memory_id: String,
 }
 
 /// Something that happened to a memory.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-#[schema(as = Mem0Event)]
-pub struct Event {
+pub struct Mem0Event {
     /// Its id: that of the memory, and the version it led to.
     pub id: String,
     /// The memory.
@@ -296,9 +279,8 @@ pub struct Event {
 
 /// What memories can be about.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
-#[schema(as = Mem0EntityType)]
 #[serde(rename_all = "lowercase")]
-pub enum EntityType {
+pub enum Mem0EntityType {
     /// A user.
     User,
     /// An agent.
@@ -311,22 +293,20 @@ pub enum EntityType {
 
 /// Somebody or something that memories are about.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-#[schema(as = Mem0Entity)]
-pub struct Entity {
+pub struct Mem0Entity {
     /// Its id.
     pub id: String,
     /// Its id again.
     pub name: String,
     /// What it is.
-    pub r#type: EntityType,
+    pub r#type: Mem0EntityType,
     /// How many memories are about it.
     pub total_memories: u64,
 }
 
 /// Whom memories are about.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-#[schema(as = Mem0EntityPage)]
-pub struct EntityPage {
+pub struct Mem0EntityPage {
     /// How many there are altogether.
     pub count: u64,
     /// Where the next page is.
@@ -334,21 +314,19 @@ pub struct EntityPage {
     /// Where the page before is.
     pub previous: Option<String>,
     /// Users, agents, apps and runs.
-    pub results: Vec<Entity>,
+    pub results: Vec<Mem0Entity>,
 }
 
 /// That something was done.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-#[schema(as = Mem0Done)]
-pub struct Done {
+pub struct Mem0Done {
     /// What, for people.
     pub message: String,
 }
 
 /// That an API key is good.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-#[schema(as = Mem0Pong)]
-pub struct Pong {
+pub struct Mem0Pong {
     /// `ok`
     pub status: String,
     /// The tenant.

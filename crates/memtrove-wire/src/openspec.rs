@@ -1,7 +1,7 @@
 //! The OpenSpec knowledge protocol, as it goes over the wire: the same memories in snake case.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 use serde_with::skip_serializing_none;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -179,12 +179,13 @@ pub struct KnowledgeMetadata {
     /// Who wrote it.
     #[schema(nullable = false)]
     pub author: Option<String>,
+    // Numbers are shown in the digits in which they were given.
     /// How sure it is.
-    #[schema(minimum = 0, maximum = 1, nullable = false)]
-    pub confidence: Option<f64>,
+    #[schema(value_type = f64, minimum = 0, maximum = 1, nullable = false)]
+    pub confidence: Option<Number>,
     /// How much it matters.
-    #[schema(minimum = 0, maximum = 1, nullable = false)]
-    pub importance: Option<f64>,
+    #[schema(value_type = f64, minimum = 0, maximum = 1, nullable = false)]
+    pub importance: Option<Number>,
     /// Everything else. A procedural entry states its `fact` here.
     #[schema(value_type = Object, nullable = false)]
     pub custom: Option<Map<String, Value>>,
@@ -202,6 +203,10 @@ pub struct KnowledgeSource {
     /// Which one.
     #[schema(nullable = false)]
     pub identifier: Option<String>,
+    /// Further members.
+    #[schema(ignore)]
+    #[serde(flatten)]
+    pub further: Map<String, Value>,
 }
 
 /// An entry.

@@ -15,7 +15,8 @@ mod writing;
 pub use entities::{Entities, Entity, Home, may_look_into};
 pub use filter::{Filters, Test, in_scope};
 pub use kept::{Lifetime, Mem0Memory};
-pub use shown::{SaidBy, said_by, shown};
+pub use metadata::all as all_metadata;
+pub use shown::{SaidBy, expiration_date, said_by};
 pub use writing::{Add, Update, needs_a_model};
 
 use super::add::check_length;

@@ -8,7 +8,7 @@ mod source;
 mod types;
 
 pub use reach::{KnowledgeFilter, Reach};
-pub use source::{SOURCE_TYPES, shown as shown_source, source_type};
+pub use source::{KnowledgeSource, SOURCE_TYPES, source_type};
 pub use types::{Target, Type, kinds};
 
 use super::members::Members;
@@ -18,7 +18,8 @@ use crate::{Error, Result};
 use serde_json::{Map, Value, json};
 
 /// The members of metadata that the protocol names; all others are `custom`.
-const NAMED: [&str; 7] = ["title", "description", "tags", "language", "author", "confidence", "importance"];
+pub const NAMED: [&str; 7] =
+    ["title", "description", "tags", "language", "author", "confidence", "importance"];
 
 /// The members of a fact, in the protocol's words and in ours.
 const FACT: [(&str, &str); 5] = [
@@ -28,15 +29,6 @@ const FACT: [(&str, &str); 5] = [
     ("object", "object"),
     ("confidence", "confidence"),
 ];
-
-/// What an answer shows of entries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Show {
-    /// Whether `content` is there.
-    pub content: bool,
-    /// Whether `embedding` is there, where an entry has one.
-    pub embedding: bool,
-}
 
 /// The protocol's name of an identifier.
 pub fn identifier_name(identifier: Identifier) -> &'static str {
@@ -61,62 +53,6 @@ pub fn identifiers(layer: Members<'_>) -> Result<Identifiers> {
         }
     }
     Ok(identifiers)
-}
-
-/// An entry as the protocol shows it.
-pub fn entry(memory: &Memory, show: Show) -> Map<String, Value> {
-    let mut entry = Map::new();
-    let mut put = |name: &str, value: Value| entry.insert(name.to_owned(), value);
-    put("id", json!(memory.id.to_string()));
-    if show.content {
-        put("content", json!(memory.content));
-    }
-    if let Some(embedding) = memory.embedding.as_ref().filter(|_| show.embedding) {
-        put("embedding", json!(embedding.vector));
-    }
-    put("metadata", shown_metadata(memory, true).into());
-    put("source", shown_source(memory).into());
-    put("access_policy", json!(memory.policy.policy.as_str()));
-    put("created_at", json!(memory.created_at));
-    put("updated_at", json!(memory.updated_at));
-    put("version", json!(memory.version));
-    put("layer", shown_layer(memory).into());
-    entry
-}
-
-/// The layer object of an entry.
-pub fn shown_layer(memory: &Memory) -> Map<String, Value> {
-    let scope = &memory.scope;
-    let mut layer = Map::new();
-    layer.insert("type".to_owned(), json!(Type::of(memory).as_str()));
-    layer.insert("scope".to_owned(), json!(scope.layer().as_str()));
-    layer.extend(scope.named().map(|(name, value)| (identifier_name(name).to_owned(), json!(value))));
-    layer
-}
-
-/// The metadata of an entry as the protocol shows them, with `custom` or without.
-pub fn shown_metadata(memory: &Memory, custom: bool) -> Map<String, Value> {
-    let (mut shown, mut own): (Map<_, _>, Map<_, _>) = memory
-        .metadata
-        .iter()
-        .filter(|(key, _)| *key != "source")
-        .map(|(key, value)| (key.clone(), value.clone()))
-        .partition(|(key, _)| NAMED.contains(&key.as_str()));
-    if let Some(fact) = &memory.fact {
-        let values: [Value; 5] = [
-            json!(fact.fact_type),
-            json!(fact.subject),
-            json!(fact.predicate),
-            json!(fact.object),
-            json!(fact.confidence),
-        ];
-        let members: Map<_, _> = FACT.iter().map(|(name, _)| (*name).to_owned()).zip(values).collect();
-        own.insert("fact".to_owned(), members.into());
-    }
-    if custom && !own.is_empty() {
-        shown.insert("custom".to_owned(), own.into());
-    }
-    shown
 }
 
 /// Makes the body of an add of the body of a create. `user` is the authenticated one, if there is one.

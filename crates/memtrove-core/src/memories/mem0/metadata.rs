@@ -61,7 +61,7 @@ pub(super) fn get<'a>(memory: &'a Memory, key: &str) -> Option<&'a Value> {
 }
 
 /// The metadata of an entry as they were given.
-pub(super) fn all(memory: &Memory) -> Map<String, Value> {
+pub fn all(memory: &Memory) -> Map<String, Value> {
     let mut all = memory.metadata.clone();
     if let Some(Value::Object(own)) = all.shift_remove(OWN)
         && let Some(Value::Object(aside)) = own.get(ASIDE)

@@ -223,7 +223,7 @@ fn metadata_change_sides_and_come_back() {
     let mut stored = added(
         json!({"messages": "a", "infer": false, "user_id": "u", "metadata": {"source": "chat", "n": 1}}),
     );
-    let show = |memory: &Memory| shown(memory, None)["metadata"].clone();
+    let show = |memory: &Memory| Value::Object(all_metadata(memory));
     assert_eq!(show(&stored), json!({"source": "chat", "n": 1}));
     let mut change = |given: Value, expected: Value| {
         let body = json!({"metadata": given});

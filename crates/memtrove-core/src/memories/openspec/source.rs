@@ -45,34 +45,52 @@ pub fn source_type(metadata: &Map<String, Value>) -> &'static str {
     })
 }
 
-/// The source of an entry as the protocol shows it.
-pub fn shown(memory: &Memory) -> Map<String, Value> {
-    let stored = memory.metadata.get("source").and_then(Value::as_object);
-    let reference = stored.and_then(|source| source.get("reference")?.as_str());
-    let mut shown = Map::new();
-    shown.insert("type".to_owned(), json!(source_type(&memory.metadata)));
-    shown.insert(
-        "identifier".to_owned(),
-        json!(reference.map_or_else(|| memory.id.to_string(), str::to_owned)),
-    );
-    let others = stored.into_iter().flatten().filter(|(name, _)| !OURS.contains(&name.as_str()));
-    shown.extend(others.map(|(name, value)| (name.clone(), value.clone())));
-    shown
+/// A source in the protocol's words.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KnowledgeSource {
+    /// One of [`SOURCE_TYPES`].
+    pub source_type: &'static str,
+    /// Which one.
+    pub identifier: Option<String>,
+    /// Further members.
+    pub further: Map<String, Value>,
 }
 
-/// Makes the stored source of the one a request gives. A source that is given back as it was shown stays as it is stored,
-/// because several of ours look alike there.
+impl KnowledgeSource {
+    /// The source that an entry shows.
+    pub fn of(memory: &Memory) -> Self {
+        let stored = memory.metadata.get("source").and_then(Value::as_object);
+        let reference = stored.and_then(|source| source.get("reference")?.as_str());
+        let further = stored.into_iter().flatten().filter(|(name, _)| !OURS.contains(&name.as_str()));
+        Self {
+            source_type: source_type(&memory.metadata),
+            identifier: Some(reference.map_or_else(|| memory.id.to_string(), str::to_owned)),
+            further: further.map(|(name, value)| (name.clone(), value.clone())).collect(),
+        }
+    }
+
+    /// The source to be stored for this one. One that is given back as it was shown stays as it is stored, because several of
+    /// ours look alike there.
+    fn into_stored(self, entry: Option<&Memory>) -> Option<Map<String, Value>> {
+        if let Some(entry) = entry.filter(|entry| Self::of(entry) == self) {
+            return entry.metadata.get("source").and_then(Value::as_object).cloned();
+        }
+        let (origin, kind) = STORED_AS.into_iter().find(|(name, _)| *name == self.source_type)?;
+        let mut stored =
+            Map::from_iter([("type".to_owned(), json!(kind)), ("origin".to_owned(), json!(origin))]);
+        stored.extend(self.identifier.map(|identifier| ("reference".to_owned(), json!(identifier))));
+        stored.extend(self.further.into_iter().filter(|(name, _)| !OURS.contains(&name.as_str())));
+        Some(stored)
+    }
+}
+
+/// Makes the stored source of the one a request gives.
 pub(super) fn read(entry: Members<'_>, stored: Option<&Memory>) -> Result<Option<Map<String, Value>>> {
     let Some(source) = entry.object("source", "entry.source.")? else { return Ok(None) };
-    if let Some(stored) = stored.filter(|stored| shown(stored) == source.to_map()) {
-        return Ok(stored.metadata.get("source").and_then(Value::as_object).cloned());
-    }
-    let known = |word: &str| STORED_AS.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(word));
-    let (origin, kind) = source.required("type", source.word("type", known, &SOURCE_TYPES))?;
-    let mut read = Map::from_iter([("type".to_owned(), json!(kind)), ("origin".to_owned(), json!(origin))]);
-    if let Some(identifier) = source.text("identifier")? {
-        read.insert("reference".to_owned(), json!(identifier));
-    }
-    read.extend(source.to_map().into_iter().filter(|(name, _)| !OURS.contains(&name.as_str())));
-    Ok(Some(read))
+    let known = |word: &str| SOURCE_TYPES.into_iter().find(|known| known.eq_ignore_ascii_case(word));
+    let source_type = source.required("type", source.word("type", known, &SOURCE_TYPES))?;
+    let identifier = source.text("identifier")?.map(str::to_owned);
+    let mut further = source.to_map();
+    further.retain(|name, _| name != "type" && name != "identifier");
+    Ok(KnowledgeSource { source_type, identifier, further }.into_stored(stored))
 }

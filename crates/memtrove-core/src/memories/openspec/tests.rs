@@ -2,10 +2,7 @@ use super::*;
 use crate::Timestamp;
 use crate::memories::requests::{code, gateway, user};
 use crate::memories::testing::{members, memory, scope};
-use crate::memories::{AddMemory, Change, Fact, FactChange, Layer, Policy, Rules, State};
-use proptest::prelude::*;
-
-const EVERYTHING: Show = Show { content: true, embedding: true };
+use crate::memories::{AddMemory, Change, FactChange, Layer, Policy, Rules, State};
 
 fn tenant() -> Tenant {
     Tenant::listed("acme".to_owned())
@@ -26,55 +23,6 @@ fn target(layer: Value, user: Option<&str>) -> Result<(Layer, Kind)> {
 }
 
 #[test]
-fn an_entry_is_shown_in_the_protocols_words() {
-    let memory = Memory {
-        metadata: members(json!({
-            "title": "T", "tags": ["a"], "importance": 0.5, "custom": {"custom": 1}, "relevance": 0.9,
-            "source": {"type": "import", "origin": "web_scrape", "reference": "https://x.y", "version": "2"}
-        })),
-        scope: scope(Layer::Session),
-        kind: Kind::Session,
-        ..memory(7, "the text")
-    };
-    let expected = json!({
-        "id": "00000000-0000-0000-0000-000000000007",
-        "content": "the text",
-        "embedding": [1.0, 0.0],
-        "metadata": {"title": "T", "tags": ["a"], "importance": 0.5, "custom": {"custom": {"custom": 1}, "relevance": 0.9}},
-        "source": {"type": "web_scrape", "identifier": "https://x.y", "version": "2"},
-        "access_policy": "private",
-        "created_at": "1970-01-01T00:00:00.000000Z",
-        "updated_at": "1970-01-01T00:00:00.000000Z",
-        "version": 1,
-        "layer": {"type": "session", "scope": "session", "user_id": "x", "session_id": "x"}
-    });
-    assert_eq!(Value::Object(entry(&memory, EVERYTHING)), expected);
-    let brief = entry(&memory, Show { content: false, embedding: false });
-    assert!(!brief.contains_key("content") && !brief.contains_key("embedding"));
-    assert_eq!(
-        Value::Object(shown_metadata(&memory, false)),
-        json!({"title": "T", "tags": ["a"], "importance": 0.5})
-    );
-}
-
-#[test]
-fn a_fact_is_shown_among_custom_metadata() {
-    let fact = Fact {
-        fact_type: "preference".to_owned(),
-        subject: "anna".to_owned(),
-        predicate: "likes".to_owned(),
-        object: "tea".to_owned(),
-        confidence: 0.9,
-    };
-    let memory = Memory { kind: Kind::Procedural, fact: Some(fact), ..memory(1, "anna likes tea") };
-    assert_eq!(
-        Value::Object(shown_metadata(&memory, true)),
-        json!({"custom": {"fact":
-            {"fact_type": "preference", "subject": "anna", "predicate": "likes", "object": "tea", "confidence": 0.9}}})
-    );
-}
-
-#[test]
 fn sources_of_the_other_surface_are_shown_by_their_type() {
     for (source, expected) in [
         (json!(null), "user_upload"),
@@ -87,9 +35,10 @@ fn sources_of_the_other_surface_are_shown_by_their_type() {
         (json!({"type": "import", "origin": "somewhere else"}), "api_import"),
     ] {
         let memory = with(if source.is_null() { json!({}) } else { json!({"source": source}) });
-        let shown = shown_source(&memory);
-        assert_eq!(shown["type"], expected, "{source}");
-        assert_eq!(shown["identifier"], memory.id.to_string(), "without a reference it is the entry itself");
+        let shown = KnowledgeSource::of(&memory);
+        assert_eq!(shown.source_type, expected, "{source}");
+        let itself = Some(memory.id.to_string());
+        assert_eq!(shown.identifier, itself, "without a reference it is the entry itself");
     }
 }
 
@@ -328,76 +277,4 @@ fn a_replacement_removes_what_it_does_not_say() {
     assert_eq!(Value::Object(after.metadata), json!({"size": 3}));
     assert_eq!(after.policy, AccessPolicy::new(Policy::Private));
     assert_eq!(code(replaced(&stored, json!({"metadata": {}}))), "INVALID_REQUEST entry.content");
-}
-
-fn some_metadata() -> impl Strategy<Value = Map<String, Value>> {
-    let value = prop_oneof![
-        Just(json!("text")),
-        Just(json!(1.5)),
-        Just(json!([null, {"custom": {}}])),
-        Just(json!({"type": "x"})),
-    ];
-    let custom = prop::collection::btree_map("custom|fact|layer|colour|metadata|identifier", value, 0..4);
-    let reference = prop::option::of("[a-z]{1,5}");
-    let kind = prop::sample::select(crate::memories::metadata::SOURCE_TYPES.to_vec());
-    let origin = prop::option::of(prop::sample::select(SOURCE_TYPES.to_vec()));
-    let more = prop::collection::btree_map("version|provider_id|identifier|page", "[a-z]{1,3}", 0..3);
-    let source = prop::option::of((kind, reference, origin, more));
-    let named = prop::sample::subsequence(NAMED.to_vec(), 0..=NAMED.len());
-    let known =
-        prop::sample::subsequence(vec!["relevance", "decayFactor", "sensitive", "conflictKey"], 0..=4);
-    (custom, source, named, known).prop_map(|(custom, source, named, known)| {
-        let mut metadata: Map<String, Value> = custom.into_iter().collect();
-        for name in named.into_iter().chain(known) {
-            let value = match name {
-                "tags" => json!(["a", "b"]),
-                "confidence" | "importance" | "relevance" | "decayFactor" => json!(0.5),
-                "sensitive" => json!(true),
-                _ => json!("text"),
-            };
-            metadata.insert(name.to_owned(), value);
-        }
-        if let Some((kind, reference, origin, more)) = source {
-            let mut source: Map<String, Value> =
-                more.into_iter().map(|(name, value)| (name, json!(value))).collect();
-            source.insert("type".to_owned(), json!(kind));
-            source.extend(reference.map(|reference| ("reference".to_owned(), json!(reference))));
-            source.extend(origin.map(|origin| ("origin".to_owned(), json!(origin))));
-            metadata.insert("source".to_owned(), source.into());
-        }
-        metadata
-    })
-}
-
-proptest! {
-    #[test]
-    fn putting_back_what_was_got_loses_nothing(metadata in some_metadata(), policy in prop::sample::select(Policy::ALL.to_vec())) {
-        let policy = AccessPolicy {
-            approved_users: vec!["u".to_owned()],
-            allowed_teams: vec!["t".to_owned()],
-            ..AccessPolicy::new(policy)
-        };
-        let stored = Memory { metadata, policy, ..memory(1, "text") };
-        let got = Value::Object(entry(&stored, EVERYTHING));
-        let after = replaced(&stored, got).unwrap();
-        let expected = Memory { version: 2, updated_at: after.updated_at, ..stored };
-        prop_assert_eq!(after, expected);
-    }
-
-    #[test]
-    fn what_is_created_shows_what_was_said(source in prop::sample::select(SOURCE_TYPES.to_vec()), custom in "[a-z]{1,4}") {
-        let given = json!({
-            "content": "x",
-            "metadata": {"title": "T", "custom": {(format!("own {custom}")): 1}},
-            "source": {"type": source, "identifier": "i", "version": "1", "provider_id": "p"},
-            "access_policy": "shared"
-        });
-        let create = json!({"entry": given, "options": {"layer": {"type": "user", "user_id": "u"}}});
-        let add = add(body(&create), None, &tenant()).unwrap();
-        let new = AddMemory::read(&add, &Rules::default()).and_then(|add| add.check(&Rules::default(), &gateway())).unwrap();
-        let shown = entry(&new.into_memory(memory(1, "").id, Timestamp::from_micros(0)), EVERYTHING);
-        for name in ["content", "metadata", "source", "access_policy"] {
-            prop_assert_eq!(&shown[name], &given[name]);
-        }
-    }
 }

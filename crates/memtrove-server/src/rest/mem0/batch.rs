@@ -18,8 +18,8 @@ const MOST: usize = 1000;
 
 /// Changes memories.
 #[utoipa::path(put, path = "/v1/batch/", tag = "mem0", operation_id = "mem0_batch_update",
-    request_body = wire::BatchUpdateRequest,
-    responses((status = 200, description = "They are changed", body = wire::Done),
+    request_body = wire::Mem0BatchUpdateRequest,
+    responses((status = 200, description = "They are changed", body = wire::Mem0Done),
         (status = 422, description = "Too many, too long, or too much metadata", body = Mem0ErrorBody)))]
 pub(in crate::rest) async fn batch_update(
     Called(caller): Called,
@@ -48,8 +48,8 @@ pub(in crate::rest) async fn batch_update(
 
 /// Deletes memories.
 #[utoipa::path(delete, path = "/v1/batch/", tag = "mem0", operation_id = "mem0_batch_delete",
-    request_body = wire::BatchDeleteRequest,
-    responses((status = 200, description = "They are gone", body = wire::Done),
+    request_body = wire::Mem0BatchDeleteRequest,
+    responses((status = 200, description = "They are gone", body = wire::Mem0Done),
         (status = 422, description = "Too many", body = Mem0ErrorBody)))]
 pub(in crate::rest) async fn batch_delete(
     Called(caller): Called,

@@ -1,8 +1,9 @@
 //! Whom there are memories about: users, agents, apps and runs.
 
+use super::encode::Paging;
 use super::extract::{Called, Parameters};
 use super::params::{EntityPageParameters, members};
-use super::{ApiError, Paging, respond, said};
+use super::{ApiError, encode, respond, said};
 use crate::rest::App;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
@@ -12,14 +13,14 @@ use memtrove_core::memories::mem0::{Entities, Entity};
 use memtrove_core::memories::members::Members;
 use memtrove_core::{Error, Result};
 use memtrove_wire::mem0 as wire;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// On a page that names no number of them.
 const PAGE_SIZE: usize = 10_000;
 
 /// Lists whom there are memories about.
 #[utoipa::path(get, path = "/v1/entities/", tag = "mem0", operation_id = "mem0_entities", params(EntityPageParameters),
-    responses((status = 200, description = "Users, agents, apps and runs", body = wire::EntityPage)))]
+    responses((status = 200, description = "Users, agents, apps and runs", body = wire::Mem0EntityPage)))]
 pub(in crate::rest) async fn entities(
     Called(caller): Called,
     Parameters(params): Parameters,
@@ -33,18 +34,14 @@ pub(in crate::rest) async fn entities(
         size: paging.limit("page_size", PAGE_SIZE, PAGE_SIZE)?,
     };
     let (subjects, total) = app.0.services.memories.subjects(&caller, paging.offset(), paging.size).await?;
-    let shown = subjects.iter().map(|one| {
-        let (kind, id) = (one.entity.as_str(), &one.id);
-        json!({"id": id, "name": id, "type": kind, "total_memories": one.memories})
-    });
-    Ok(respond(&paging.with(shown.collect(), total)))
+    Ok(respond(&encode::entity_page(&paging, subjects, total)))
 }
 
 /// Deletes all memories about somebody or something.
 #[utoipa::path(delete, path = "/v2/entities/{entity_type}/{entity_id}/", tag = "mem0", operation_id = "mem0_delete_entity",
-    params(("entity_type" = wire::EntityType, Path, description = "What it is"),
+    params(("entity_type" = wire::Mem0EntityType, Path, description = "What it is"),
         ("entity_id" = String, Path, description = "Its id")),
-    responses((status = 200, description = "They are gone", body = wire::Done)))]
+    responses((status = 200, description = "They are gone", body = wire::Mem0Done)))]
 pub(in crate::rest) async fn delete_entity(
     Called(caller): Called,
     path: Result<Path<(String, String)>, PathRejection>,

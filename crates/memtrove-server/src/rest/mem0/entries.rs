@@ -1,14 +1,16 @@
 //! One memory at a time: add, get, update, delete.
 
 use super::extract::{Called, Id, JsonBody, Parameters};
-use super::{ApiError, Mem0ErrorBody, now, respond, said, shown};
+use super::{ApiError, Mem0ErrorBody, encode, now, respond, said};
 use crate::rest::App;
 use axum::extract::State;
 use axum::response::Response;
 use memtrove_core::memories::mem0::{Add, Update};
 use memtrove_core::memories::members::Members;
 use memtrove_core::memories::params::Params;
-use memtrove_core::memories::{AddMemory, Assertion, BulkAdd, Code, MemoryCaller, MemoryId, Precondition};
+use memtrove_core::memories::{
+    AddMemory, Assertion, BulkAdd, Code, Memory, MemoryCaller, MemoryId, Precondition,
+};
 use memtrove_core::{Error, Result};
 use memtrove_service::memories::Memories;
 use memtrove_wire::mem0 as wire;
@@ -16,8 +18,8 @@ use serde_json::{Map, Value, json};
 
 /// Remembers messages as they are. To have a language model extract facts from them, which is mem0's default, is refused.
 #[utoipa::path(post, path = "/v3/memories/add/", tag = "mem0", operation_id = "mem0_add",
-    request_body = wire::AddRequest,
-    responses((status = 200, description = "What was remembered", body = wire::Added),
+    request_body = wire::Mem0AddRequest,
+    responses((status = 200, description = "What was remembered", body = wire::Mem0Added),
         (status = 422, description = "Too long, too many, or too much metadata", body = Mem0ErrorBody)))]
 pub(in crate::rest) async fn add(
     Called(caller): Called,
@@ -30,22 +32,21 @@ pub(in crate::rest) async fn add(
 /// Reads a memory.
 #[utoipa::path(get, path = "/v1/memories/{id}/", tag = "mem0", operation_id = "mem0_get",
     params(("id" = String, Path, description = "The memory")),
-    responses((status = 200, description = "The memory", body = wire::Memory)))]
+    responses((status = 200, description = "The memory", body = wire::Mem0Memory)))]
 pub(in crate::rest) async fn get(
     Called(caller): Called,
     Id(id): Id,
     State(app): State<App>,
 ) -> Result<Response, ApiError> {
-    Ok(respond(&shown(
-        &app.0.services.memories.get(&caller, MemoryId::named(&id), &Assertion::default()).await?,
-    )))
+    let memory = app.0.services.memories.get(&caller, MemoryId::named(&id), &Assertion::default()).await?;
+    Ok(respond(&encode::memory(&memory)))
 }
 
 /// Changes a memory. Metadata are merged, member by member.
 #[utoipa::path(put, path = "/v1/memories/{id}/", tag = "mem0", operation_id = "mem0_update",
     params(("id" = String, Path, description = "The memory")),
-    request_body = wire::UpdateRequest,
-    responses((status = 200, description = "The memory", body = wire::Memory),
+    request_body = wire::Mem0UpdateRequest,
+    responses((status = 200, description = "The memory", body = wire::Mem0Memory),
         (status = 422, description = "Too long, or too much metadata", body = Mem0ErrorBody)))]
 pub(in crate::rest) async fn update(
     Called(caller): Called,
@@ -54,14 +55,14 @@ pub(in crate::rest) async fn update(
     body: JsonBody,
 ) -> Result<Response, ApiError> {
     let body = body.value()?;
-    Ok(respond(&update_one(&app.0.services.memories, &caller, &id, &body).await?))
+    Ok(respond(&encode::memory(&update_one(&app.0.services.memories, &caller, &id, &body).await?)))
 }
 
 /// Deletes a memory, and with it everything it ever said.
 #[utoipa::path(delete, path = "/v1/memories/{id}/", tag = "mem0", operation_id = "mem0_delete",
     params(("id" = String, Path, description = "The memory"),
         ("delete_linked" = Option<bool>, Query, description = "With those that it absorbed, and those that these absorbed")),
-    responses((status = 200, description = "It is gone", body = wire::Done)))]
+    responses((status = 200, description = "It is gone", body = wire::Mem0Done)))]
 pub(in crate::rest) async fn delete(
     Called(caller): Called,
     Id(id): Id,
@@ -110,9 +111,9 @@ pub(super) async fn update_one(
     caller: &MemoryCaller,
     id: &str,
     body: &Value,
-) -> Result<Value> {
+) -> Result<Memory> {
     let update = Update::read(Members::body(body)?, now())?;
-    Ok(shown(&memories.revise(caller, MemoryId::named(id), |memory| update.body(memory)).await?))
+    memories.revise(caller, MemoryId::named(id), |memory| update.body(memory)).await
 }
 
 /// Deletes a memory that must be there, maybe with what it absorbed.

@@ -6,6 +6,7 @@
 
 pub(super) mod absent;
 pub(super) mod batch;
+mod encode;
 pub(super) mod entities;
 pub(super) mod entries;
 pub(crate) mod error;
@@ -23,10 +24,9 @@ use crate::rest::error::ApiError;
 use super::memories;
 use axum::response::Response;
 use http::StatusCode;
-use memtrove_core::memories::Memory;
-use memtrove_core::memories::mem0;
 use memtrove_core::{Clock, SystemClock, Timestamp};
-use serde_json::{Value, json};
+use memtrove_wire::mem0 as wire;
+use serde::Serialize;
 
 /// The paths of the hosted service, besides those below `/v1/memories/`.
 const HOSTED: [&str; 11] = [
@@ -57,45 +57,13 @@ pub(super) fn is_path(path: &str) -> bool {
 }
 
 /// An answer in JSON.
-fn respond(body: &Value) -> Response {
+fn respond(body: &impl Serialize) -> Response {
     memories::respond(StatusCode::OK, body)
 }
 
 /// An answer that says that something was done.
 fn said(message: impl Into<String>) -> Response {
-    respond(&json!({"message": message.into()}))
-}
-
-/// One page of several, with the addresses of those beside it.
-struct Paging<'a> {
-    address: &'a str,
-    page: usize,
-    size: usize,
-}
-
-impl Paging<'_> {
-    /// How many come before it.
-    fn offset(&self) -> usize {
-        (self.page - 1).saturating_mul(self.size)
-    }
-
-    /// The page with what is on it; `total` is how many there are altogether.
-    fn with(&self, results: Vec<Value>, total: usize) -> Value {
-        let Self { address, page, size } = self;
-        let of = |page: usize| format!("{address}?page={page}&page_size={size}");
-        let more = !results.is_empty() && self.offset().saturating_add(results.len()) < total;
-        json!({
-            "count": total,
-            "next": more.then(|| of(page + 1)),
-            "previous": (*page > 1).then(|| of(page - 1)),
-            "results": results,
-        })
-    }
-}
-
-/// An entry as mem0 shows it.
-fn shown(memory: &Memory) -> Value {
-    mem0::shown(memory, None).into()
+    respond(&wire::Mem0Done { message: message.into() })
 }
 
 fn now() -> Timestamp {

@@ -10,12 +10,11 @@ use crate::rest::App;
 use axum::extract::State;
 use axum::response::Response;
 use memtrove_wire::mem0 as wire;
-use serde_json::json;
 
 /// Remembers messages as they are.
 #[utoipa::path(post, path = "/memories", tag = "mem0", operation_id = "mem0_create_memories",
-    request_body = wire::AddRequest,
-    responses((status = 200, description = "What was remembered", body = wire::Added),
+    request_body = wire::Mem0AddRequest,
+    responses((status = 200, description = "What was remembered", body = wire::Mem0Added),
         (status = 422, description = "Too long, too many, or too much metadata", body = Mem0ErrorBody)))]
 pub(in crate::rest) async fn create_memories(
     caller: Called,
@@ -28,7 +27,7 @@ pub(in crate::rest) async fn create_memories(
 /// Lists memories, newest first.
 #[utoipa::path(get, path = "/memories", tag = "mem0", operation_id = "mem0_get_memories",
     params(EntityParameters, PageParameters),
-    responses((status = 200, description = "The newest of them", body = wire::Listed)))]
+    responses((status = 200, description = "The newest of them", body = wire::Mem0Listed)))]
 pub(in crate::rest) async fn get_memories(
     Called(caller): Called,
     Parameters(params): Parameters,
@@ -36,13 +35,13 @@ pub(in crate::rest) async fn get_memories(
 ) -> Result<Response, ApiError> {
     let body = members(&params, &["page", "page_size"])?;
     let page = page(&app.0.services.memories, &caller, body, "/memories").await?;
-    Ok(respond(&json!({"results": page["results"], "count": page["count"]})))
+    Ok(respond(&wire::Mem0Listed { results: page.results, count: page.count }))
 }
 
 /// Deletes all memories with these ids.
 #[utoipa::path(delete, path = "/memories", tag = "mem0", operation_id = "mem0_delete_memories",
     params(EntityParameters),
-    responses((status = 200, description = "They are gone", body = wire::Done)))]
+    responses((status = 200, description = "They are gone", body = wire::Mem0Done)))]
 pub(in crate::rest) async fn delete_memories(
     Called(caller): Called,
     Parameters(params): Parameters,
@@ -55,7 +54,7 @@ pub(in crate::rest) async fn delete_memories(
 /// Reads a memory.
 #[utoipa::path(get, path = "/memories/{id}", tag = "mem0", operation_id = "mem0_get_memory",
     params(("id" = String, Path, description = "The memory")),
-    responses((status = 200, description = "The memory", body = wire::Memory)))]
+    responses((status = 200, description = "The memory", body = wire::Mem0Memory)))]
 pub(in crate::rest) async fn get_memory(
     caller: Called,
     id: Id,
@@ -67,8 +66,8 @@ pub(in crate::rest) async fn get_memory(
 /// Changes a memory.
 #[utoipa::path(put, path = "/memories/{id}", tag = "mem0", operation_id = "mem0_update_memory",
     params(("id" = String, Path, description = "The memory")),
-    request_body = wire::UpdateRequest,
-    responses((status = 200, description = "It is changed", body = wire::Done),
+    request_body = wire::Mem0UpdateRequest,
+    responses((status = 200, description = "It is changed", body = wire::Mem0Done),
         (status = 422, description = "Too long, or too much metadata", body = Mem0ErrorBody)))]
 pub(in crate::rest) async fn update_memory(
     Called(caller): Called,
@@ -83,7 +82,7 @@ pub(in crate::rest) async fn update_memory(
 /// Deletes a memory.
 #[utoipa::path(delete, path = "/memories/{id}", tag = "mem0", operation_id = "mem0_delete_memory",
     params(("id" = String, Path, description = "The memory")),
-    responses((status = 200, description = "It is gone", body = wire::Done)))]
+    responses((status = 200, description = "It is gone", body = wire::Mem0Done)))]
 pub(in crate::rest) async fn delete_memory(
     Called(caller): Called,
     Id(id): Id,
@@ -96,7 +95,7 @@ pub(in crate::rest) async fn delete_memory(
 /// Lists the texts of a memory, from the first on.
 #[utoipa::path(get, path = "/memories/{id}/history", tag = "mem0", operation_id = "mem0_memory_history",
     params(("id" = String, Path, description = "The memory")),
-    responses((status = 200, description = "What happened to it, oldest first", body = Vec<wire::Event>)))]
+    responses((status = 200, description = "What happened to it, oldest first", body = Vec<wire::Mem0Event>)))]
 pub(in crate::rest) async fn memory_history(
     caller: Called,
     id: Id,
@@ -107,8 +106,8 @@ pub(in crate::rest) async fn memory_history(
 
 /// Searches memories, by meaning and words.
 #[utoipa::path(post, path = "/search", tag = "mem0", operation_id = "mem0_search_memories",
-    request_body = wire::SearchRequest,
-    responses((status = 200, description = "The memories found, strongest first", body = wire::Found),
+    request_body = wire::Mem0SearchRequest,
+    responses((status = 200, description = "The memories found, strongest first", body = wire::Mem0Found),
         (status = 422, description = "The query is too long", body = Mem0ErrorBody)))]
 pub(in crate::rest) async fn search_memories(
     caller: Called,
@@ -120,7 +119,7 @@ pub(in crate::rest) async fn search_memories(
 
 /// Deletes the memories of all users, agents, apps and runs; those of teams, organizations and the company stay.
 #[utoipa::path(post, path = "/reset", tag = "mem0", operation_id = "mem0_reset",
-    responses((status = 200, description = "They are gone", body = wire::Done)))]
+    responses((status = 200, description = "They are gone", body = wire::Mem0Done)))]
 pub(in crate::rest) async fn reset(
     Called(caller): Called,
     State(app): State<App>,

@@ -4,12 +4,17 @@ use super::extract::Called;
 use super::{ApiError, respond};
 use axum::response::Response;
 use memtrove_wire::mem0 as wire;
-use serde_json::json;
 
 /// Says whether an API key is good, and in which tenant. Clients want an organization and a project; both are that.
 #[utoipa::path(get, path = "/v1/ping/", tag = "mem0", operation_id = "mem0_ping",
-    responses((status = 200, description = "It is", body = wire::Pong)))]
+    responses((status = 200, description = "It is", body = wire::Mem0Pong)))]
 pub(in crate::rest) async fn ping(Called(caller): Called) -> Result<Response, ApiError> {
-    let tenant = caller.tenant().as_str();
-    Ok(respond(&json!({"status": "ok", "org_id": tenant, "project_id": tenant, "user_email": null})))
+    let tenant = caller.tenant().as_str().to_owned();
+    let pong = wire::Mem0Pong {
+        status: "ok".to_owned(),
+        org_id: tenant.clone(),
+        project_id: tenant,
+        user_email: None,
+    };
+    Ok(respond(&pong))
 }

@@ -14,7 +14,7 @@ use memtrove_core::memories::{Assertion, Code, MemoryCaller, MemoryId, Precondit
 use memtrove_core::{Error, Result};
 use memtrove_service::memories::Memories;
 use memtrove_wire::openspec as wire;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// What errors of items call the operation.
 const OPERATION: &str = "openspec.batch";
@@ -87,7 +87,7 @@ pub(in crate::rest) async fn batch_knowledge(
         }
         let id = item.get("id").and_then(Value::as_str);
         report.note(id, carry_out(memories, &caller, batch.operation, item).await);
-        report.stopped = report.failed() > 0 && !batch.continue_on_error;
+        report.stopped = !report.errors.is_empty() && !batch.continue_on_error;
     }
     Ok(respond(StatusCode::OK, &report.finish()))
 }
@@ -130,56 +130,56 @@ async fn carry_out(
 /// What became of the items so far.
 #[derive(Debug, Default)]
 struct Report {
-    succeeded: usize,
+    succeeded: u64,
     /// Whether a failure ended it.
     stopped: bool,
-    items: Vec<Value>,
-    errors: Vec<Value>,
+    items: Vec<wire::KnowledgeBatchItem>,
+    errors: Vec<wire::KnowledgeBatchError>,
 }
 
 impl Report {
-    fn failed(&self) -> usize {
-        self.errors.len()
-    }
-
     fn note(&mut self, id: Option<&str>, outcome: Result<ItemOutcome>) {
-        let index = self.items.len();
-        let item = match outcome {
+        match outcome {
             Ok((id, status)) => {
                 self.succeeded += 1;
-                json!({"index": index, "id": id, "status": status})
+                self.push(Some(id), status);
             }
             Err(error) => {
                 let problem = Problem::from(error);
-                let code = number(&problem, OPERATION);
-                let error =
-                    json!({"index": index, "code": code, "name": problem.code, "message": problem.message});
-                self.errors.push(with_id(error, id));
-                with_id(json!({"index": index, "status": "failed"}), id)
+                self.errors.push(wire::KnowledgeBatchError {
+                    index: self.items.len() as u64,
+                    id: id.map(str::to_owned),
+                    code: number(&problem, OPERATION),
+                    name: problem.code.to_owned(),
+                    message: problem.message,
+                });
+                self.push(id.map(str::to_owned), "failed");
             }
-        };
-        self.items.push(item);
+        }
     }
 
     fn skip(&mut self) {
-        self.items.push(json!({"index": self.items.len(), "status": "skipped"}));
+        self.push(None, "skipped");
     }
 
-    fn finish(self) -> Value {
-        let failed = self.failed();
-        json!({
-            "operation_id": fresh_id(),
-            "status": if self.stopped || self.succeeded == 0 { "failed" } else { "completed" },
-            "results": {"succeeded": self.succeeded, "failed": failed, "errors": self.errors, "items": self.items},
-        })
+    fn push(&mut self, id: Option<String>, status: &str) {
+        let index = self.items.len() as u64;
+        self.items.push(wire::KnowledgeBatchItem { index, id, status: status.to_owned() });
     }
-}
 
-fn with_id(mut shown: Value, id: Option<&str>) -> Value {
-    if let Some(id) = id {
-        shown["id"] = id.into();
+    fn finish(self) -> wire::KnowledgeBatch {
+        let is_failed = self.stopped || self.succeeded == 0;
+        wire::KnowledgeBatch {
+            operation_id: fresh_id(),
+            status: if is_failed { "failed" } else { "completed" }.to_owned(),
+            results: wire::KnowledgeBatchResults {
+                succeeded: self.succeeded,
+                failed: self.errors.len() as u64,
+                errors: self.errors,
+                items: self.items,
+            },
+        }
     }
-    shown
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ use http::StatusCode;
 use memtrove_core::memories::Rules;
 use memtrove_core::memories::openspec::{SOURCE_TYPES, Type, kinds};
 use memtrove_wire::openspec as wire;
-use serde_json::{Value, json};
 
 const DESCRIPTION: &str =
     "Memories of agents, users, sessions, projects, teams and organisations, found by meaning and words";
@@ -27,38 +26,51 @@ pub(in crate::rest) async fn discover_knowledge(
 }
 
 /// The truth: without embeddings nothing is found by meaning, and a type all of whose layers are switched off is none.
-fn discovery(rules: &Rules, dimensions: Option<u64>) -> Value {
+fn discovery(rules: &Rules, dimensions: Option<u64>) -> wire::KnowledgeDiscovery {
+    let words = |words: &[&str]| words.iter().copied().map(str::to_owned).collect::<Vec<_>>();
     let modes: &[&str] = if dimensions.is_some() { &["semantic", "keyword", "hybrid"] } else { &["keyword"] };
     let is_open = |of: &Type| rules.enabled_layers.iter().any(|layer| !kinds(&[*of], *layer).is_empty());
-    let layers: Vec<&str> = Type::ALL.into_iter().filter(is_open).map(Type::as_str).collect();
+    let layers: Vec<String> =
+        Type::ALL.into_iter().filter(is_open).map(|of| of.as_str().to_owned()).collect();
     let limits = &rules.limits;
-    json!({"provider": {
-        "name": NAME,
-        "version": VERSION,
-        "description": DESCRIPTION,
-        "capabilities": {
-            "query": {"modes": modes, "distance_metrics": ["cosine", "euclidean", "dot"], "layers": layers},
-            "storage": {"layers": layers, "batch_operations": ["create", "update", "delete", "upsert"]},
-            "metadata": {"custom": true, "version_history": true},
-            "streaming": {"formats": ["sse"], "types": ["updates", "query", "notifications"]},
+    let provider = wire::KnowledgeProvider {
+        name: NAME.to_owned(),
+        version: VERSION.to_owned(),
+        description: DESCRIPTION.to_owned(),
+        capabilities: wire::KnowledgeCapabilities {
+            query: wire::KnowledgeQueryCapabilities {
+                modes: words(modes),
+                distance_metrics: words(&["cosine", "euclidean", "dot"]),
+                layers: layers.clone(),
+            },
+            storage: wire::KnowledgeStorageCapabilities {
+                layers,
+                batch_operations: words(&["create", "update", "delete", "upsert"]),
+            },
+            metadata: wire::KnowledgeMetadataCapabilities { custom: true, version_history: true },
+            streaming: wire::KnowledgeStreamingCapabilities {
+                formats: words(&["sse"]),
+                types: words(&["updates", "query", "notifications"]),
+            },
         },
-        "supported_sources": SOURCE_TYPES,
-        "limits": {
+        supported_sources: words(&SOURCE_TYPES),
+        limits: wire::KnowledgeLimits {
             // A character has up to four bytes.
-            "max_entry_size": 4 * limits.content_length + limits.metadata_bytes,
-            "max_batch_size": limits.bulk_add,
-            "max_embeddings_dim": dimensions.unwrap_or(0),
-            "query_rate_limit": null,
+            max_entry_size: (4 * limits.content_length + limits.metadata_bytes) as u64,
+            max_batch_size: limits.bulk_add as u64,
+            max_embeddings_dim: dimensions.unwrap_or(0),
+            query_rate_limit: None,
         },
-        "features": {
-            "semantic_search": dimensions.is_some(),
-            "hybrid_search": dimensions.is_some(),
-            "reranking": false,
-            "cross_layer_query": true,
-            "versioning": true,
-            "promotion": true,
+        features: wire::KnowledgeFeatures {
+            semantic_search: dimensions.is_some(),
+            hybrid_search: dimensions.is_some(),
+            reranking: false,
+            cross_layer_query: true,
+            versioning: true,
+            promotion: true,
         },
-    }})
+    };
+    wire::KnowledgeDiscovery { provider }
 }
 
 #[cfg(test)]
@@ -68,16 +80,16 @@ mod tests {
 
     #[test]
     fn what_is_switched_off_is_not_promised() {
-        let all = &discovery(&Rules::default(), Some(256))["provider"];
-        assert_eq!(all["capabilities"]["query"]["layers"].as_array().unwrap().len(), 8);
-        assert_eq!(all["features"]["semantic_search"], true);
-        assert_eq!(all["limits"]["max_embeddings_dim"], 256);
+        let all = discovery(&Rules::default(), Some(256)).provider;
+        assert_eq!(all.capabilities.query.layers.len(), 8);
+        assert!(all.features.semantic_search);
+        assert_eq!(all.limits.max_embeddings_dim, 256);
 
         let rules = Rules { enabled_layers: vec![Layer::User], ..Rules::default() };
-        let little = &discovery(&rules, None)["provider"];
-        let layers = json!(["working", "episodic", "semantic", "procedural", "archival", "user"]);
-        assert_eq!(little["capabilities"]["storage"]["layers"], layers);
-        assert_eq!(little["capabilities"]["query"]["modes"], json!(["keyword"]));
-        assert_eq!(little["features"]["hybrid_search"], false);
+        let little = discovery(&rules, None).provider;
+        let layers = ["working", "episodic", "semantic", "procedural", "archival", "user"];
+        assert_eq!(little.capabilities.storage.layers, layers);
+        assert_eq!(little.capabilities.query.modes, ["keyword"]);
+        assert!(!little.features.hybrid_search);
     }
 }

@@ -1,6 +1,7 @@
 //! One entry at a time: create, get, replace, delete, metadata.
 
-use super::{ApiError, OpenSpecErrorBody, entry, provided, respond, tagged};
+use super::encode::{self, Show};
+use super::{ApiError, OpenSpecErrorBody, provided, respond, tagged};
 use crate::rest::App;
 use crate::rest::extract::header;
 use crate::rest::memories::extract::{Called, Id, JsonBody, Parameters};
@@ -9,7 +10,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode};
 use memtrove_core::memories::members::Members;
-use memtrove_core::memories::openspec::{self, Show, shown_metadata, shown_source};
+use memtrove_core::memories::openspec;
 use memtrove_core::memories::params::Params;
 use memtrove_core::memories::{
     AddMemory, Assertion, Author, Change, Code, FactChange, Memory, MemoryCaller, MemoryId, Precondition,
@@ -18,7 +19,7 @@ use memtrove_core::memories::{
 use memtrove_core::{Error, Result};
 use memtrove_service::memories::{Memories, Replacement};
 use memtrove_wire::openspec as wire;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// Creates an entry.
 #[utoipa::path(post, path = "/openspec/v1/knowledge/create", tag = "knowledge",
@@ -34,7 +35,7 @@ pub(in crate::rest) async fn create_knowledge(
     let body = Members::body(&body)?;
     let memory = create(&app.0.services.memories, &caller, body).await?;
     let show = Show { content: true, embedding: generate_embedding(body)? == Some(true) };
-    let answer = json!({"entry": openspec::entry(&memory, show), "status": "created"});
+    let answer = wire::WrittenKnowledge { entry: encode::entry(&memory, show), status: "created".to_owned() };
     Ok(tagged(respond(StatusCode::CREATED, &answer), &memory)?)
 }
 
@@ -55,7 +56,7 @@ pub(in crate::rest) async fn get_knowledge(
     let response = if precondition::is_known(known.as_deref(), &memory) {
         provided(no_store(StatusCode::NOT_MODIFIED.into_response()))
     } else {
-        respond(StatusCode::OK, &json!({"entry": entry(&memory)}))
+        respond(StatusCode::OK, &wire::OneKnowledgeEntry { entry: encode::text_entry(&memory) })
     };
     Ok(tagged(response, &memory)?)
 }
@@ -78,7 +79,7 @@ pub(in crate::rest) async fn replace_knowledge(
     let (body, if_match) = (body.value()?, header(&headers, "If-Match")?);
     let body = Members::body(&body)?;
     let memory = replace(&app.0.services.memories, &caller, &id, if_match.as_deref(), body).await?;
-    let answer = json!({"entry": entry(&memory), "status": "updated"});
+    let answer = wire::WrittenKnowledge { entry: encode::text_entry(&memory), status: "updated".to_owned() };
     Ok(tagged(respond(StatusCode::OK, &answer), &memory)?)
 }
 
@@ -105,7 +106,7 @@ pub(in crate::rest) async fn delete_knowledge(
     let memories = &app.0.services.memories;
     let deleted =
         memories.delete(&caller, MemoryId::named(&id), &Assertion::default(), &precondition).await?;
-    Ok(respond(StatusCode::OK, &json!({"deleted": deleted, "entry_id": id})))
+    Ok(respond(StatusCode::OK, &wire::DeletedKnowledge { deleted, entry_id: id }))
 }
 
 /// Says what is known about an entry, without what it says.
@@ -121,19 +122,17 @@ pub(in crate::rest) async fn knowledge_metadata(
 ) -> Result<Response, ApiError> {
     let with_custom = Params::new(&params)?.flag("include_custom")?;
     let (memory, versions) = app.0.services.memories.versions(&caller, MemoryId::named(&id)).await?;
-    let history: Vec<Value> = versions
-        .iter()
-        .map(|version| {
-            let by = author(&caller, &version.by);
-            json!({"version": version.version, "created_at": version.at, "created_by": by})
-        })
-        .collect();
-    let answer = json!({
-        "entry_id": memory.id.to_string(),
-        "metadata": shown_metadata(&memory, with_custom),
-        "source": shown_source(&memory),
-        "version_history": history,
+    let history = versions.iter().map(|version| wire::KnowledgeVersion {
+        version: version.version,
+        created_at: version.at.to_string(),
+        created_by: author(&caller, &version.by).map(str::to_owned),
     });
+    let answer = wire::KnowledgeEntryMetadata {
+        entry_id: memory.id.0,
+        metadata: encode::metadata(&memory, with_custom),
+        source: encode::source(&memory),
+        version_history: history.collect(),
+    };
     Ok(respond(StatusCode::OK, &answer))
 }
 

@@ -4,6 +4,7 @@
 
 pub(super) mod batch;
 pub(super) mod discovery;
+mod encode;
 pub(super) mod entries;
 pub(crate) mod error;
 pub(super) mod query;
@@ -19,9 +20,9 @@ use super::memories;
 use axum::response::Response;
 use http::{HeaderName, HeaderValue, StatusCode};
 use memtrove_core::memories::Memory;
-use memtrove_core::memories::openspec::{self, Show};
 use memtrove_core::{Clock, Result, SystemClock};
-use serde_json::{Value, json};
+use memtrove_wire::openspec as wire;
+use serde::Serialize;
 
 /// The name of this provider.
 const NAME: &str = "Memtrove";
@@ -37,7 +38,7 @@ fn provided(mut response: Response) -> Response {
 }
 
 /// An answer in JSON.
-fn respond(status: StatusCode, body: &Value) -> Response {
+fn respond(status: StatusCode, body: &impl Serialize) -> Response {
     provided(memories::respond(status, body))
 }
 
@@ -46,14 +47,9 @@ fn tagged(response: Response, memory: &Memory) -> Result<Response> {
     memories::tagged(response, &memory.etag())
 }
 
-/// An entry with its text.
-fn entry(memory: &Memory) -> Value {
-    openspec::entry(memory, Show { content: true, embedding: false }).into()
-}
-
 /// Who answers, in answers that say so.
-fn provider() -> Value {
-    json!({"name": NAME, "version": VERSION})
+fn provider() -> wire::KnowledgeProviderName {
+    wire::KnowledgeProviderName { name: NAME.to_owned(), version: VERSION.to_owned() }
 }
 
 /// A name for what nothing is stored of: a query, a batch, a stream.

@@ -1,5 +1,6 @@
 //! Queries: by meaning, by words, or both.
 
+use super::encode::{self, Show};
 use super::{ApiError, OpenSpecErrorBody, fresh_id, provider, respond};
 use crate::rest::App;
 use crate::rest::memories::extract::{Called, JsonBody};
@@ -7,12 +8,11 @@ use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use memtrove_core::memories::members::Members;
-use memtrove_core::memories::openspec::{self, Reach, Show};
+use memtrove_core::memories::openspec::Reach;
 use memtrove_core::memories::{Code, MemoryCaller, Rules};
 use memtrove_core::{Error, Result};
 use memtrove_service::memories::{Hit, KnowledgeMode, KnowledgeQuery, Metric};
 use memtrove_wire::openspec as wire;
-use serde_json::{Value, json};
 use std::time::Instant;
 
 /// Finds entries, best first.
@@ -30,17 +30,16 @@ pub(in crate::rest) async fn query_knowledge(
     let body = body.value()?;
     let asked = ParsedQuery::read(Members::body(&body)?, memories.rules(), &caller)?;
     let answer = memories.query(&caller, asked.query).await?;
-    let results: Vec<Value> = answer.hits.iter().map(|hit| asked.shown.result(hit)).collect();
-    let body = json!({
-        "query_id": fresh_id(),
-        "results": results,
-        "metadata": {
-            "total_results": answer.total,
-            "execution_time_ms": started.elapsed().as_secs_f64() * 1e3,
-            "layers_queried": asked.types,
-            "provider": provider(),
+    let body = wire::KnowledgeResults {
+        query_id: fresh_id(),
+        results: answer.hits.iter().map(|hit| asked.shown.result(hit)).collect(),
+        metadata: wire::KnowledgeQueryMetadata {
+            total_results: answer.total as u64,
+            execution_time_ms: started.elapsed().as_secs_f64() * 1e3,
+            layers_queried: asked.types,
+            provider: provider(),
         },
-    });
+    };
     Ok(respond(StatusCode::OK, &body))
 }
 
@@ -50,7 +49,7 @@ pub(super) struct ParsedQuery {
     /// How its results are shown.
     pub shown: Shown,
     /// The layer types it looks at.
-    types: Vec<&'static str>,
+    types: Vec<String>,
 }
 
 /// How results are shown.
@@ -76,7 +75,7 @@ impl ParsedQuery {
         if length > rules.limits.query_length {
             return Err(Error::too_long(Code::QueryTooLong, rules.limits.query_length, length));
         }
-        let types = reach.types().into_iter().map(openspec::Type::as_str).collect();
+        let types = reach.types().into_iter().map(|of| of.as_str().to_owned()).collect();
         let metric = (mode != KnowledgeMode::Keyword).then_some(options.metric);
         let query = KnowledgeQuery {
             query: query.to_owned(),
@@ -97,13 +96,8 @@ impl ParsedQuery {
 
 impl Shown {
     /// A result as the protocol shows it.
-    pub fn result(self, hit: &Hit) -> Value {
-        let mut result =
-            json!({"entry": openspec::entry(&hit.memory, self.entry), "score": hit.matched.score()});
-        if let Some(metric) = self.metric.filter(|_| hit.memory.embedding.is_some()) {
-            result["distance"] = metric.distance(hit.matched.cosine).into();
-        }
-        result
+    pub fn result(self, hit: &Hit) -> wire::KnowledgeResult {
+        encode::result(hit, self.entry, self.metric)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What happens to entries, as it happens; or the results of a query, one by one.
 
 use super::query::{ParsedQuery, Shown};
-use super::{ApiError, entry, fresh_id, provided};
+use super::{ApiError, encode, fresh_id, provided};
 use crate::rest::App;
 use crate::rest::extract::header;
 use crate::rest::memories::extract::{Called, Parameters};
@@ -14,13 +14,14 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue};
 use memtrove_core::files::body;
 use memtrove_core::memories::members::Members;
-use memtrove_core::memories::openspec::{Reach, identifier_name, shown_layer};
+use memtrove_core::memories::openspec::{Reach, identifier_name};
 use memtrove_core::memories::params::Params;
 use memtrove_core::memories::{Code, Identifier, Memory, MemoryCaller};
 use memtrove_core::{Error, Result};
 use memtrove_service::memories::journal::Milestone;
 use memtrove_service::memories::stream::{Event as Happened, Update};
 use memtrove_service::memories::{Memories, SearchResults, StreamRequest, Streamed, Subscription};
+use memtrove_wire::openspec as wire;
 use serde_json::{Map, Value, json};
 use std::convert::Infallible;
 use std::time::Duration;
@@ -219,12 +220,12 @@ async fn query(memories: &Memories, caller: &MemoryCaller, params: Params<'_>) -
 /// One event per result, of which the last says so; one without a result if there is none.
 fn results(answer: &SearchResults, shown: Shown) -> String {
     let query_id = fresh_id();
-    let mut results: Vec<Value> = answer.hits.iter().map(|hit| shown.result(hit)).collect();
+    let mut results: Vec<_> = answer.hits.iter().map(|hit| Some(shown.result(hit))).collect();
     if results.is_empty() {
-        results.push(Value::Null);
+        results.push(None);
     }
     let last = results.len() - 1;
-    let event = |(number, result): (usize, Value)| {
+    let event = |(number, result): (usize, Option<wire::KnowledgeResult>)| {
         let data = json!({"query_id": query_id, "result": result, "is_final": number == last});
         // Compact JSON has no line breaks.
         format!("event: result\ndata: {data}\n\n")
@@ -291,8 +292,8 @@ fn notification(happened: &Happened, milestone: &Milestone) -> Value {
 fn update(happened: &Happened) -> Value {
     let memory = &happened.memory;
     let entry = match happened.update {
-        Update::Created | Update::Updated => entry(memory),
-        Update::Deleted => json!({"id": memory.id.to_string(), "layer": shown_layer(memory)}),
+        Update::Created | Update::Updated => json!(encode::text_entry(memory)),
+        Update::Deleted => json!({"id": memory.id.to_string(), "layer": encode::layer(memory)}),
     };
     json!({"type": happened.update.as_str(), "entry": entry, "timestamp": happened.at})
 }

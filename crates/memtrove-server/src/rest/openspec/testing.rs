@@ -1,10 +1,14 @@
-//! Callers to test decoding with, and how tests look at refusals.
+//! Callers and entries to test with, and how tests look at refusals.
 
-use memtrove_core::Result;
 use memtrove_core::identity::{self, Credentials, IdentityPolicy, RoleGrant, Trust, VerifiedUser};
-use memtrove_core::memories::MemoryCaller;
-use serde_json::Value;
+use memtrove_core::memories::{
+    AccessPolicy, Author, Embedding, Identifier, Identifiers, Kind, Layer, Lineage, Memory, MemoryCaller,
+    MemoryId, ScopeKey, State, resolve,
+};
+use memtrove_core::{Result, Timestamp};
+use serde_json::{Map, Value};
 use std::collections::HashSet;
+use uuid::Uuid;
 
 /// A user with a token, in the tenant `acme`.
 pub(super) fn caller(user: &str) -> MemoryCaller {
@@ -29,5 +33,50 @@ pub(super) fn code<T>(result: Result<T>) -> String {
     match refusal.details.get("field").and_then(Value::as_str) {
         Some(field) => format!("{} {field}", refusal.code.as_str()),
         None => refusal.code.as_str().to_owned(),
+    }
+}
+
+/// A scope of a layer, of which every identifier is `x`.
+pub(super) fn scope(layer: Layer) -> ScopeKey {
+    let mut identifiers = Identifiers::default();
+    for identifier in Identifier::ALL {
+        identifiers.set(identifier, identifier.as_str(), "x").unwrap();
+    }
+    resolve(&identity::Tenant::listed("x".to_owned()), &identifiers, &[layer]).unwrap().remove(0)
+}
+
+/// An entry of the user layer that was made at 0.
+pub(super) fn memory(metadata: Map<String, Value>) -> Memory {
+    let at = Timestamp::from_micros(0);
+    Memory {
+        id: MemoryId(Uuid::from_u128(7)),
+        scope: scope(Layer::User),
+        kind: Kind::UserPersonal,
+        origin_kind: None,
+        content: "the text".to_owned(),
+        metadata,
+        state: State::Active,
+        policy: AccessPolicy::default_in(Layer::User),
+        created_by: Author { user: Some("x".to_owned()), client: None },
+        created_at: at,
+        updated_at: at,
+        occurred_at: None,
+        expires_at: None,
+        ttl_seconds: None,
+        version: 1,
+        anchor: at,
+        fact: None,
+        lineage: Lineage::default(),
+        access_count: 0,
+        last_accessed_at: None,
+        embedding: Some(Embedding { model: "test".into(), vector: vec![1.0, 0.0] }),
+    }
+}
+
+/// The members of an object.
+pub(super) fn members(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(members) => members,
+        other => panic!("{other} is no object"),
     }
 }

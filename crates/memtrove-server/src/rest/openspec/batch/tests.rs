@@ -1,4 +1,5 @@
 use super::*;
+use serde_json::json;
 
 fn read(body: Value) -> Result<(Operation, usize, bool)> {
     let rules = Rules::default();
@@ -39,9 +40,9 @@ fn a_report_tells_every_item_and_why_it_failed() {
     report.stopped = true;
     report.skip();
     let finished = report.finish();
-    assert_eq!(finished["status"], "failed");
+    assert_eq!(finished.status, "failed");
     assert_eq!(
-        finished["results"],
+        json!(finished.results),
         json!({
             "succeeded": 1,
             "failed": 1,
@@ -61,8 +62,8 @@ fn a_run_to_its_end_is_completed_if_anything_succeeded() {
     let mut some = Report::default();
     some.note(None, failure());
     some.note(None, Ok(("a".to_owned(), "deleted")));
-    assert_eq!(some.finish()["status"], "completed");
+    assert_eq!(some.finish().status, "completed");
     let mut none = Report::default();
     none.note(None, failure());
-    assert_eq!(none.finish()["status"], "failed");
+    assert_eq!(none.finish().status, "failed");
 }

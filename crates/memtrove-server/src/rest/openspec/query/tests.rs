@@ -1,6 +1,7 @@
 use super::*;
 use crate::rest::openspec::testing::{caller, code};
 use memtrove_core::memories::{Kind, Layer};
+use serde_json::{Value, json};
 
 fn asked(body: &Value) -> Result<ParsedQuery> {
     ParsedQuery::read(Members::body(body)?, &Rules::default(), &caller("alice"))
