@@ -1,5 +1,6 @@
 //! What an operator sets for the memories surface, with the contract's defaults.
 
+use super::add::check_length;
 use super::{Code, Kind, Layer, members};
 use crate::{Error, Result};
 use serde_json::Value;
@@ -218,6 +219,11 @@ impl Rules {
         let names: Vec<&str> = self.enabled_layers.iter().map(|layer| layer.as_str()).collect();
         let message = format!("the layer must be one of {}", names.join(", "));
         Error::new(Code::InvalidLayer, message).with("layer", given)
+    }
+
+    /// Refuses a query that is too long.
+    pub fn check_query(&self, query: &str) -> Result<()> {
+        check_length(Code::QueryTooLong, query, self.limits.query_length)
     }
 
     /// Reads layers: each once, strongest first.

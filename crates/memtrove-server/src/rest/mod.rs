@@ -19,6 +19,8 @@ mod responses;
 pub(crate) mod search;
 pub mod stats;
 pub mod surface;
+#[cfg(test)]
+mod testing;
 mod transfers;
 
 pub use attachments::Uploads;

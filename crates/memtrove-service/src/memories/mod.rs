@@ -52,7 +52,7 @@ pub use remember::Remembered;
 pub use replay::{AnswerKey, Answered, Reply};
 pub use search::{KnowledgeMode, KnowledgeQuery, Metric, SearchResults};
 pub use sessions::{EndedSession, SessionPromotion};
-pub use subjects::Subject;
+pub use subjects::{Subject, SubjectSearch};
 pub use subscription::{StreamRequest, Streamed, Subscription};
 pub use view::{ShownHit, ShownMemory};
 

@@ -6,10 +6,10 @@ use super::ranking::Hit;
 use super::scope_search::{ScopeQuery, Span};
 use super::search::KnowledgeMode;
 use super::{Memories, count};
-use memtrove_core::memories::mem0::{self, Entities, Entity, Filters, may_look_into};
+use memtrove_core::memories::mem0::{self, Entities, Entity, Filters, Update, may_look_into};
 use memtrove_core::memories::merge::Options;
 use memtrove_core::memories::{
-    Applied, Assertion, Author, Change, Code, Conditions, Identifier, Identifiers, Layer, Memory,
+    Applied, Assertion, Author, Code, Conditions, Identifier, Identifiers, Layer, Memory,
     MemoryCaller, MemoryId, Mode, Position, Precondition, Ranking, ScopeKey, Viewer,
 };
 use memtrove_core::{Error, Result};
@@ -17,8 +17,7 @@ use memtrove_store::Store;
 use memtrove_store::memories::ScopeNo;
 use memtrove_store::memories::scopes::{self, Whose};
 use memtrove_store::memories::sessions::{self, Session};
-use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Scopes that are searched together. Words are worth what they are worth among these; who has more has several searches, and
 /// the best of them all.
@@ -27,6 +26,19 @@ const SEARCHED_TOGETHER: usize = 2_000;
 const MOST_SUBJECTS: usize = 100_000;
 /// Entries or scopes that are read at a time.
 const STEP: usize = 500;
+
+/// A search among the entries of some subjects.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SubjectSearch {
+    /// What to look for.
+    pub query: String,
+    /// Whose entries.
+    pub filters: Filters,
+    /// How many results at most.
+    pub limit: usize,
+    /// The least score.
+    pub threshold: f64,
+}
 
 /// The scopes that a request reads, and for whom.
 struct ViewedScopes {
@@ -47,17 +59,12 @@ pub struct Subject {
 
 impl Memories {
     /// The best matches among entries of these subjects, strongest first.
-    pub async fn search_about(
-        &self,
-        caller: &MemoryCaller,
-        filters: Filters,
-        query: &str,
-        threshold: f64,
-        limit: usize,
-    ) -> Result<Vec<Hit>> {
+    pub async fn search_about(&self, caller: &MemoryCaller, search: SubjectSearch) -> Result<Vec<Hit>> {
+        let SubjectSearch { query, filters, limit, threshold } = search;
+        self.rules().check_query(&query)?;
         let viewed = self.viewed_scopes(caller, &filters.places).await?;
         let conditions = filters.conditions(caller);
-        let forms = self.query_forms(caller, query, KnowledgeMode::Hybrid).await?;
+        let forms = self.query_forms(caller, &query, KnowledgeMode::Hybrid).await?;
         let mut all = Vec::new();
         for ViewedScopes { viewer, spans } in &viewed {
             for spans in spans.chunks(SEARCHED_TOGETHER) {
@@ -144,39 +151,70 @@ impl Memories {
         self.delete_in(caller, scopes, &Entities::default()).await
     }
 
-    /// Changes an entry by a body that is made from what it is: see [`Change`].
-    pub async fn revise(
-        &self,
-        caller: &MemoryCaller,
-        id: MemoryId,
-        body: impl Fn(&Memory) -> Value,
-    ) -> Result<Memory> {
-        let revised = self
-            .change(caller, id, &Assertion::default(), "update", |memory| self.revised(memory, &body(memory)))
-            .await?;
-        Ok(revised.memory)
+    /// Changes an entry.
+    pub async fn revise(&self, caller: &MemoryCaller, id: MemoryId, update: &Update) -> Result<Memory> {
+        let revised = |memory: &Memory| self.revised(memory, update);
+        Ok(self.change(caller, id, &Assertion::default(), "update", revised).await?.memory)
     }
 
-    /// Refuses what [`Self::revise`] would refuse, and changes nothing.
-    pub async fn check_revision(
-        &self,
-        caller: &MemoryCaller,
-        id: MemoryId,
-        body: impl Fn(&Memory) -> Value,
-    ) -> Result<()> {
+    /// Changes entries. All of them must be there, and all changes possible, before the first is touched.
+    pub async fn revise_all(&self, caller: &MemoryCaller, updates: &[(MemoryId, Update)]) -> Result<()> {
+        for (id, update) in updates {
+            let memory = self.reach_to_write(caller, *id).await?;
+            self.refuse_restated(&self.revised(&memory, update)?.memory).await?;
+        }
+        for (id, update) in updates {
+            self.revise(caller, *id, update).await?;
+        }
+        Ok(())
+    }
+
+    /// Deletes entries. All of them must be there before the first goes.
+    pub async fn delete_all(&self, caller: &MemoryCaller, ids: &BTreeSet<MemoryId>) -> Result<()> {
+        for id in ids {
+            self.reach_to_write(caller, *id).await?;
+        }
+        for id in ids {
+            // Whoever deleted one meanwhile did what was asked for.
+            self.delete(caller, *id, &Assertion::default(), &Precondition::default()).await?;
+        }
+        Ok(())
+    }
+
+    /// Deletes an entry that must be there; with those that it absorbed, and those that these absorbed, where that is wanted.
+    pub async fn delete_linked(&self, caller: &MemoryCaller, id: MemoryId, linked: bool) -> Result<()> {
+        let (any, at_any) = (Assertion::default(), Precondition::default());
+        let memory = self.get(caller, id, &any).await?;
+        let mut absorbed = if linked { memory.lineage.consolidated_from } else { Vec::new() };
+        if !self.delete(caller, id, &any, &at_any).await? {
+            return Err(Error::no_such_memory());
+        }
+        while let Some(next) = absorbed.pop() {
+            // One that was restored since is on its own again; one that is gone leads nowhere.
+            let older = match self.get(caller, next, &any).await {
+                Ok(older) => older,
+                Err(Error { code: Code::MemoryNotFound, .. }) => continue,
+                Err(error) => return Err(error),
+            };
+            if older.lineage.superseded_by.is_some() {
+                absorbed.extend(&older.lineage.consolidated_from);
+                self.delete(caller, next, &any, &at_any).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// An entry that the caller may change.
+    async fn reach_to_write(&self, caller: &MemoryCaller, id: MemoryId) -> Result<Memory> {
         let memory = self.reach(caller, id, &Assertion::default()).await?;
         caller.authorise_write(memory.scope.layer())?;
-        self.refuse_restated(&self.revised(&memory, &body(&memory))?.memory).await
+        Ok(memory)
     }
 
-    /// Refuses what [`Self::delete`] would refuse, and what is not there; deletes nothing.
-    pub async fn check_deletion(&self, caller: &MemoryCaller, id: MemoryId) -> Result<()> {
-        let memory = self.reach(caller, id, &Assertion::default()).await?;
-        caller.authorise_write(memory.scope.layer())
-    }
-
-    fn revised(&self, memory: &Memory, body: &Value) -> Result<Applied> {
-        Change::read(body, None, self.rules())?.apply(memory, self.now(), self.rules())
+    fn revised(&self, memory: &Memory, update: &Update) -> Result<Applied> {
+        let change = update.change(memory)?;
+        change.check(self.rules())?;
+        change.apply(memory, self.now(), self.rules())
     }
 
     /// Whom there are memories about, as far as the caller may know, from the `offset`th on; and how many there are altogether.

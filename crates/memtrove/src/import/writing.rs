@@ -9,7 +9,7 @@ use memtrove_core::identity::{
     Caller, Credentials, IdentityPolicy, Principal, RoleGrant, Trust, VerifiedClient, resolve,
 };
 use memtrove_core::memories::{
-    AddMemory, Fact, GivenMetadata, Identifier, Identifiers, Kind, Layer, MemoryCaller, MemoryId, Rules,
+    AddMemory, Fact, GivenMetadata, Identifier, Identifiers, Kind, Layer, MemoryCaller, MemoryId,
 };
 use memtrove_core::{
     Code, ConversationId, Details, EntryId, Error, ErrorKind, Json, Result, Timestamp, derived_uuid,
@@ -183,7 +183,7 @@ impl Destination {
         let Remembered { source_id, content, fact, metadata, created_at, updated_at, kept, .. } = memory;
         let id = MemoryId(self.id(user.unwrap_or_default(), &["memory", &source_id]));
         if let Some(kept) = kept {
-            let add = AddMemory::read(&kept.body(user, now)?, &Rules::default())?;
+            let add = kept.add(user, now)?;
             return Ok(Keepsake { id, add, created_at, updated_at });
         }
         let mut identifiers = Identifiers::default();

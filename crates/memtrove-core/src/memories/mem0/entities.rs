@@ -5,7 +5,6 @@
 //! place for are kept with the entry.
 
 use super::OWN;
-use crate::memories::members::Members;
 use crate::memories::{Code, Identifier, Identifiers, Kind, Layer, Memory, MemoryCaller, ScopeKey};
 use crate::{Error, Result};
 use serde_json::{Map, Value};
@@ -75,17 +74,6 @@ pub struct Home {
 }
 
 impl Entities {
-    /// Reads the ids that stand in a body; `""` and `null` are none.
-    pub fn read(members: Members<'_>) -> Result<Self> {
-        let mut entities = Self::default();
-        for entity in Entity::ALL {
-            if let Some(text) = members.text(entity.member())? {
-                entities.set(entity, text)?;
-            }
-        }
-        Ok(entities)
-    }
-
     /// One id that something is listed by. Where it is not one that could be given here, as that of a user whom our own routes
     /// call `*`, it leads to what it names all the same.
     pub fn listed(entity: Entity, id: &str) -> Self {
@@ -126,7 +114,7 @@ impl Entities {
     }
 
     /// These and others; `None` if they contradict each other.
-    pub(super) fn and(&self, others: &Self) -> Option<Self> {
+    pub fn and(&self, others: &Self) -> Option<Self> {
         let mut all = self.clone();
         for (own, other) in all.0.iter_mut().zip(&others.0) {
             match (&own, other) {

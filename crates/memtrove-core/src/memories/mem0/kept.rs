@@ -1,9 +1,9 @@
 //! A memory that mem0 kept, brought in: placed and told apart as if it had been added here.
 
-use super::instant::date;
+use super::last_day::{date, seconds_left};
 use super::metadata::SplitMetadata;
-use super::writing::{Saying, seconds_left};
-use super::{Entities, Entity};
+use super::{Entities, Entity, Utterance};
+use crate::memories::AddMemory;
 use crate::memories::limits::{MAX_TAG_CHARS, MAX_TAGS, MAX_TTL_SECONDS};
 use crate::{Result, Timestamp};
 use serde_json::{Map, Value, json};
@@ -53,14 +53,14 @@ impl Mem0Memory {
         }
     }
 
-    /// The body of `/v1/memories` that it is for a user, where it names none itself.
-    pub fn body(&self, user: Option<&str>, now: Timestamp) -> Result<Value> {
+    /// The entry to add for it, of a user where it names none itself.
+    pub fn add(&self, user: Option<&str>, now: Timestamp) -> Result<AddMemory> {
         let mut entities = self.entities.clone();
         if let (None, Some(user)) = (entities.get(Entity::User), user) {
             entities.set(Entity::User, user)?;
         }
         let home = entities.home()?;
-        let mut given = SplitMetadata::told(self.metadata.clone());
+        let mut given = SplitMetadata::new(self.metadata.clone());
         let mut tags = self.categories.clone();
         tags.retain(|tag| (1..=MAX_TAG_CHARS).contains(&tag.chars().count()));
         tags.truncate(MAX_TAGS);
@@ -69,14 +69,13 @@ impl Mem0Memory {
         {
             given.aside.insert("tags".to_owned(), own);
         }
-        let mut own = home.rest.clone();
-        own.insert("id".to_owned(), json!(self.id));
         let ttl = match self.lifetime(now) {
             Lifetime::Seconds(left) => Some(left),
             Lifetime::Lasting | Lifetime::TooLong | Lifetime::Over => None,
         };
         let [role, name] = &self.said_by;
-        let saying = Saying {
+        let utterance = Utterance {
+            id: Some(&self.id),
             text: &self.text,
             role: role.as_deref(),
             name: name.as_deref(),
@@ -84,6 +83,6 @@ impl Mem0Memory {
             ttl,
             happened: None,
         };
-        Ok(saying.body(&home, &given, own))
+        utterance.add(&home, &given)
     }
 }

@@ -2,9 +2,7 @@
 //! with what else only mem0 knows, so that it comes back as it was given.
 
 use super::OWN;
-use crate::memories::members::Members;
 use crate::memories::{GivenMetadata, Memory, metadata};
-use crate::{Error, Result};
 use serde_json::{Map, Value};
 
 /// Where metadata are set aside.
@@ -12,7 +10,7 @@ const ASIDE: &str = "metadata";
 
 /// Metadata of a request, told apart.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct SplitMetadata {
+pub struct SplitMetadata {
     /// What goes among the metadata of the entry.
     pub plain: Map<String, Value>,
     /// What is set aside.
@@ -20,18 +18,8 @@ pub(super) struct SplitMetadata {
 }
 
 impl SplitMetadata {
-    /// Reads the member `metadata` of a body.
-    pub(super) fn read(members: Members<'_>) -> Result<Option<Self>> {
-        let Some(given) = members.object("metadata", "metadata.")? else { return Ok(None) };
-        let given = given.to_map();
-        if given.contains_key(OWN) {
-            return Err(Error::field(format!("metadata.{OWN}"), "is used by the server"));
-        }
-        Ok(Some(Self::told(given)))
-    }
-
     /// Tells metadata apart.
-    pub(super) fn told(given: Map<String, Value>) -> Self {
+    pub fn new(given: Map<String, Value>) -> Self {
         let mut told = Self::default();
         for (key, value) in given {
             let one = Map::from_iter([(key.clone(), value.clone())]);

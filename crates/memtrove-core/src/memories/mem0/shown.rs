@@ -1,7 +1,7 @@
 //! What mem0 shows of entries that we keep in other words.
 
 use super::OWN;
-use super::instant::date;
+use super::last_day::date;
 use crate::memories::Memory;
 
 /// Who said what an entry says.

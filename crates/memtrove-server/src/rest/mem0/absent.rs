@@ -2,11 +2,11 @@
 //! call. Each says so.
 
 use super::ApiError;
-use super::extract::Called;
+use super::decode::needs_a_model;
+use super::extract::Mem0Caller;
 use http::Uri;
 use memtrove_core::Error;
 use memtrove_core::memories::Code;
-use memtrove_core::memories::mem0::needs_a_model;
 
 /// The routes, any method of which is answered here.
 pub(in crate::rest) const ROUTES: [&str; 16] = [
@@ -29,7 +29,7 @@ pub(in crate::rest) const ROUTES: [&str; 16] = [
 ];
 
 /// Says why something is not here.
-pub(in crate::rest) async fn absent(Called(_): Called, uri: Uri) -> ApiError {
+pub(in crate::rest) async fn absent(Mem0Caller(_): Mem0Caller, uri: Uri) -> ApiError {
     let path = uri.path();
     let is = |part: &str| path.contains(part);
     if is("/exports/") || is("/summary/") || is("/profile") {

@@ -59,6 +59,18 @@ pub(super) fn memory(memory: &Memory) -> wire::Mem0Memory {
     }
 }
 
+/// A memory that came about.
+pub(super) fn added(memory: &Memory) -> wire::Mem0AddedMemory {
+    let SaidBy { role, actor_id } = said_by(memory);
+    wire::Mem0AddedMemory {
+        id: memory.id.0,
+        memory: memory.content.clone(),
+        event: "ADD".to_owned(),
+        role: role.map(str::to_owned),
+        actor_id: actor_id.map(str::to_owned),
+    }
+}
+
 /// A memory that was found, with the members that were asked for; its id and its score are always there.
 pub(super) fn found(hit: &Hit, fields: Option<&[String]>) -> Result<Map<String, Value>> {
     let shown =

@@ -1,38 +1,26 @@
 //! Whom there are memories about: users, agents, apps and runs.
 
-use super::encode::Paging;
-use super::extract::{Called, Parameters};
-use super::params::{EntityPageParameters, members};
-use super::{ApiError, encode, respond, said};
+use super::extract::{Mem0Caller, Parameters};
+use super::params::EntityPageParameters;
+use super::{ApiError, decode, encode, respond, said};
 use crate::rest::App;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use memtrove_core::memories::Code;
 use memtrove_core::memories::mem0::{Entities, Entity};
-use memtrove_core::memories::members::Members;
 use memtrove_core::{Error, Result};
 use memtrove_wire::mem0 as wire;
-use serde_json::Value;
-
-/// On a page that names no number of them.
-const PAGE_SIZE: usize = 10_000;
 
 /// Lists whom there are memories about.
 #[utoipa::path(get, path = "/v1/entities/", tag = "mem0", operation_id = "mem0_entities", params(EntityPageParameters),
     responses((status = 200, description = "Users, agents, apps and runs", body = wire::Mem0EntityPage)))]
 pub(in crate::rest) async fn entities(
-    Called(caller): Called,
+    Mem0Caller(caller): Mem0Caller,
     Parameters(params): Parameters,
     State(app): State<App>,
 ) -> Result<Response, ApiError> {
-    let body = Value::Object(members(&params, &["page", "page_size"])?);
-    let paging = Members::body(&body)?;
-    let paging = Paging {
-        address: "/v1/entities/",
-        page: paging.limit("page", 1, 1_000_000)?,
-        size: paging.limit("page_size", PAGE_SIZE, PAGE_SIZE)?,
-    };
+    let paging = decode::entity_page(&params)?;
     let (subjects, total) = app.0.services.memories.subjects(&caller, paging.offset(), paging.size).await?;
     Ok(respond(&encode::entity_page(&paging, subjects, total)))
 }
@@ -43,7 +31,7 @@ pub(in crate::rest) async fn entities(
         ("entity_id" = String, Path, description = "Its id")),
     responses((status = 200, description = "They are gone", body = wire::Mem0Done)))]
 pub(in crate::rest) async fn delete_entity(
-    Called(caller): Called,
+    Mem0Caller(caller): Mem0Caller,
     path: Result<Path<(String, String)>, PathRejection>,
     State(app): State<App>,
 ) -> Result<Response, ApiError> {

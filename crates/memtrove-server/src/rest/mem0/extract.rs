@@ -15,9 +15,9 @@ use std::borrow::Cow;
 pub(super) use crate::rest::memories::extract::{Id, JsonBody, Parameters};
 
 /// Whoever presented valid credentials, in the memories of its tenant.
-pub(in crate::rest) struct Called(pub MemoryCaller);
+pub(in crate::rest) struct Mem0Caller(pub MemoryCaller);
 
-impl FromRequestParts<App> for Called {
+impl FromRequestParts<App> for Mem0Caller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {

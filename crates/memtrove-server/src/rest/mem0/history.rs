@@ -1,6 +1,6 @@
 //! What a memory said, and when.
 
-use super::extract::{Called, Id};
+use super::extract::{Id, Mem0Caller};
 use super::{ApiError, encode, respond};
 use crate::rest::App;
 use axum::extract::State;
@@ -14,7 +14,7 @@ use memtrove_wire::mem0 as wire;
     params(("id" = String, Path, description = "The memory")),
     responses((status = 200, description = "What happened to it, oldest first", body = Vec<wire::Mem0Event>)))]
 pub(in crate::rest) async fn history(
-    Called(caller): Called,
+    Mem0Caller(caller): Mem0Caller,
     Id(id): Id,
     State(app): State<App>,
 ) -> Result<Response, ApiError> {

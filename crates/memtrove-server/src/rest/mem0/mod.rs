@@ -1,11 +1,12 @@
 //! The mem0 API over the same memories: the routes of its hosted service, whose paths end in a slash, and those of the server
 //! that it publishes.
 //!
-//! A protocol adapter and nothing else: bodies become those of the memories surface, and are checked by its rules. What only a
+//! A protocol adapter and nothing else: bodies become requests of the memories' service, and are checked by its rules. What only a
 //! language model can do is refused, in words; nothing is left out without one.
 
 pub(super) mod absent;
 pub(super) mod batch;
+mod decode;
 mod encode;
 pub(super) mod entities;
 pub(super) mod entries;

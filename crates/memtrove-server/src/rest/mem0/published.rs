@@ -1,14 +1,15 @@
 //! The routes of the server that mem0 publishes: the same operations under shorter paths, a little different.
 
-use super::entries::{self, delete_one, update_one};
-use super::extract::{Called, Id, JsonBody, Parameters};
+use super::entries;
+use super::extract::{Id, JsonBody, Mem0Caller, Parameters};
 use super::history;
-use super::params::{EntityParameters, PageParameters, members};
-use super::search::{self, delete_with, page};
-use super::{ApiError, Mem0ErrorBody, respond, said};
+use super::params::{EntityParameters, PageParameters};
+use super::search::{self, page};
+use super::{ApiError, Mem0ErrorBody, decode, now, respond, said};
 use crate::rest::App;
 use axum::extract::State;
 use axum::response::Response;
+use memtrove_core::memories::MemoryId;
 use memtrove_wire::mem0 as wire;
 
 /// Remembers messages as they are.
@@ -17,7 +18,7 @@ use memtrove_wire::mem0 as wire;
     responses((status = 200, description = "What was remembered", body = wire::Mem0Added),
         (status = 422, description = "Too long, too many, or too much metadata", body = Mem0ErrorBody)))]
 pub(in crate::rest) async fn create_memories(
-    caller: Called,
+    caller: Mem0Caller,
     app: State<App>,
     body: JsonBody,
 ) -> Result<Response, ApiError> {
@@ -29,11 +30,11 @@ pub(in crate::rest) async fn create_memories(
     params(EntityParameters, PageParameters),
     responses((status = 200, description = "The newest of them", body = wire::Mem0Listed)))]
 pub(in crate::rest) async fn get_memories(
-    Called(caller): Called,
+    Mem0Caller(caller): Mem0Caller,
     Parameters(params): Parameters,
     State(app): State<App>,
 ) -> Result<Response, ApiError> {
-    let body = members(&params, &["page", "page_size"])?;
+    let body = decode::parameters(&params, &["page", "page_size"])?;
     let page = page(&app.0.services.memories, &caller, body, "/memories").await?;
     Ok(respond(&wire::Mem0Listed { results: page.results, count: page.count }))
 }
@@ -43,11 +44,11 @@ pub(in crate::rest) async fn get_memories(
     params(EntityParameters),
     responses((status = 200, description = "They are gone", body = wire::Mem0Done)))]
 pub(in crate::rest) async fn delete_memories(
-    Called(caller): Called,
+    Mem0Caller(caller): Mem0Caller,
     Parameters(params): Parameters,
     State(app): State<App>,
 ) -> Result<Response, ApiError> {
-    delete_with(&app.0.services.memories, &caller, &params).await?;
+    app.0.services.memories.delete_about(&caller, decode::ids(&params)?).await?;
     Ok(said("All relevant memories deleted"))
 }
 
@@ -56,7 +57,7 @@ pub(in crate::rest) async fn delete_memories(
     params(("id" = String, Path, description = "The memory")),
     responses((status = 200, description = "The memory", body = wire::Mem0Memory)))]
 pub(in crate::rest) async fn get_memory(
-    caller: Called,
+    caller: Mem0Caller,
     id: Id,
     app: State<App>,
 ) -> Result<Response, ApiError> {
@@ -70,12 +71,13 @@ pub(in crate::rest) async fn get_memory(
     responses((status = 200, description = "It is changed", body = wire::Mem0Done),
         (status = 422, description = "Too long, or too much metadata", body = Mem0ErrorBody)))]
 pub(in crate::rest) async fn update_memory(
-    Called(caller): Called,
+    Mem0Caller(caller): Mem0Caller,
     Id(id): Id,
     State(app): State<App>,
     body: JsonBody,
 ) -> Result<Response, ApiError> {
-    update_one(&app.0.services.memories, &caller, &id, &body.value()?).await?;
+    let update = decode::update(&body.value()?, now())?;
+    app.0.services.memories.revise(&caller, MemoryId::named(&id), &update).await?;
     Ok(said("Memory updated successfully!"))
 }
 
@@ -84,11 +86,11 @@ pub(in crate::rest) async fn update_memory(
     params(("id" = String, Path, description = "The memory")),
     responses((status = 200, description = "It is gone", body = wire::Mem0Done)))]
 pub(in crate::rest) async fn delete_memory(
-    Called(caller): Called,
+    Mem0Caller(caller): Mem0Caller,
     Id(id): Id,
     State(app): State<App>,
 ) -> Result<Response, ApiError> {
-    delete_one(&app.0.services.memories, &caller, &id, false).await?;
+    app.0.services.memories.delete_linked(&caller, MemoryId::named(&id), false).await?;
     Ok(said("Memory deleted successfully"))
 }
 
@@ -97,7 +99,7 @@ pub(in crate::rest) async fn delete_memory(
     params(("id" = String, Path, description = "The memory")),
     responses((status = 200, description = "What happened to it, oldest first", body = Vec<wire::Mem0Event>)))]
 pub(in crate::rest) async fn memory_history(
-    caller: Called,
+    caller: Mem0Caller,
     id: Id,
     app: State<App>,
 ) -> Result<Response, ApiError> {
@@ -110,7 +112,7 @@ pub(in crate::rest) async fn memory_history(
     responses((status = 200, description = "The memories found, strongest first", body = wire::Mem0Found),
         (status = 422, description = "The query is too long", body = Mem0ErrorBody)))]
 pub(in crate::rest) async fn search_memories(
-    caller: Called,
+    caller: Mem0Caller,
     app: State<App>,
     body: JsonBody,
 ) -> Result<Response, ApiError> {
@@ -121,7 +123,7 @@ pub(in crate::rest) async fn search_memories(
 #[utoipa::path(post, path = "/reset", tag = "mem0", operation_id = "mem0_reset",
     responses((status = 200, description = "They are gone", body = wire::Mem0Done)))]
 pub(in crate::rest) async fn reset(
-    Called(caller): Called,
+    Mem0Caller(caller): Mem0Caller,
     State(app): State<App>,
 ) -> Result<Response, ApiError> {
     app.0.services.memories.delete_everything(&caller).await?;

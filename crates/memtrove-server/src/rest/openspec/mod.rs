@@ -9,8 +9,6 @@ pub(super) mod entries;
 pub(crate) mod error;
 pub(super) mod query;
 pub(super) mod stream;
-#[cfg(test)]
-mod testing;
 
 pub use error::OpenSpecErrorBody;
 

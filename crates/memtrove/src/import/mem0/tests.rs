@@ -1,6 +1,7 @@
 //! The shapes that memories of mem0 come in.
 
 use super::*;
+use memtrove_core::memories::{AddMemory, Kind, Layer};
 
 /// 2026-01-31T12:00:00Z
 const NOON: Timestamp = Timestamp::from_micros(1_769_860_800_000_000);
@@ -12,9 +13,14 @@ fn memory(item: Value) -> Remembered {
     }
 }
 
-/// What a memory is here, for whoever imports it.
-fn body(item: Value, user: Option<&str>) -> Value {
-    memory(item).kept.unwrap().body(user, NOON).unwrap()
+/// What is added for a memory, for whoever imports it.
+fn added(item: Value, user: Option<&str>) -> AddMemory {
+    memory(item).kept.unwrap().add(user, NOON).unwrap()
+}
+
+/// The identifiers of an add, by their names.
+fn identifiers(add: &AddMemory) -> Value {
+    add.identifiers.given().map(|(name, value)| (name.as_str(), value)).collect()
 }
 
 #[test]
@@ -25,10 +31,10 @@ fn what_the_platform_answers_is_kept() {
     let found = memory(item.clone());
     assert_eq!((found.source_id.as_str(), found.user.as_deref()), ("m1", Some("dev")));
     assert_eq!(found.created_at.unwrap().to_string(), "2024-07-20T08:30:36.275141Z");
-    let body = body(item, None);
-    assert_eq!((&body["layer"], &body["kind"]), (&json!("user"), &json!("user_personal")));
+    let add = added(item, None);
+    assert_eq!((add.layer, add.kind), (Layer::User, Some(Kind::UserPersonal)));
     let own = json!({"id": "m1", "metadata": {"title": 7, "_x": 1, "source": "chat", "mem0": "x"}});
-    assert_eq!(body["metadata"], json!({"type": "taste", "tags": ["food"], "mem0": own}));
+    assert_eq!(json!(add.metadata.as_map()), json!({"type": "taste", "tags": ["food"], "mem0": own}));
 }
 
 #[test]
@@ -37,34 +43,35 @@ fn ids_lead_where_they_lead_when_it_is_added() {
         let mut item = ids;
         item["memory"] = json!("Rows");
         item["id"] = json!("m");
-        let body = body(item, user);
-        (body["layer"].clone(), body["identifiers"].clone(), body["metadata"]["mem0"].clone())
+        let add = added(item, user);
+        (add.layer, identifiers(&add), add.metadata.as_map()["mem0"].clone())
     };
     let all = json!({"user_id": "u", "agent_id": "a", "app_id": "p", "run_id": "r"});
     assert_eq!(
         placed(all, None),
         (
-            json!("session"),
+            Layer::Session,
             json!({"userId": "u", "sessionId": "r"}),
             json!({"agent_id": "a", "app_id": "p", "id": "m"})
         )
     );
     assert_eq!(
         placed(json!({"agent_id": "a"}), None),
-        (json!("project"), json!({"projectId": "agent:a"}), json!({"id": "m"}))
+        (Layer::Project, json!({"projectId": "agent:a"}), json!({"id": "m"}))
     );
     assert_eq!(
         placed(json!({"agent_id": "a"}), Some("u")),
-        (json!("agent"), json!({"userId": "u", "agentId": "a"}), json!({"id": "m"}))
+        (Layer::Agent, json!({"userId": "u", "agentId": "a"}), json!({"id": "m"}))
     );
 }
 
 #[test]
 fn a_last_day_is_the_last_day() {
     let on = |day: &str| json!({"id": "m", "memory": "Rows", "user_id": "u", "expiration_date": day});
-    assert_eq!(body(on("2026-01-31"), None)["ttlSeconds"], 12 * 60 * 60);
-    assert_eq!(body(on("2026-01-31"), None)["metadata"]["mem0"]["expiration_date"], "2026-01-31");
-    assert_eq!(body(on("2999-01-01"), None)["ttlSeconds"], Value::Null);
+    let add = added(on("2026-01-31"), None);
+    assert_eq!(add.ttl_seconds, Some(12 * 60 * 60));
+    assert_eq!(add.metadata.as_map()["mem0"]["expiration_date"], "2026-01-31");
+    assert_eq!(added(on("2999-01-01"), None).ttl_seconds, None);
     let mut left_out = LeftOut::default();
     assert!(read(&on("2026-01-30"), NOON, &mut left_out).unwrap().is_empty());
     read(&on("2999-01-01"), NOON, &mut left_out).unwrap();
@@ -76,7 +83,7 @@ fn points_of_a_vector_store_have_it_in_their_payload() {
     let item = json!({"id": 7, "payload": {"data": "Rows", "user_id": "dev", "run_id": "r"}});
     let found = memory(item.clone());
     assert_eq!((found.source_id.as_str(), found.content.as_deref()), ("7", Some("Rows")));
-    assert_eq!(body(item, None)["identifiers"], json!({"userId": "dev", "sessionId": "r"}));
+    assert_eq!(identifiers(&added(item, None)), json!({"userId": "dev", "sessionId": "r"}));
 }
 
 #[test]

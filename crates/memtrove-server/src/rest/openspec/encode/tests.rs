@@ -1,5 +1,5 @@
 use super::*;
-use crate::rest::openspec::testing::{caller, members, memory, scope};
+use crate::rest::testing::{caller, members, memory, scope};
 use memtrove_core::memories::members::Members;
 use memtrove_core::memories::openspec::{self, SOURCE_TYPES};
 use memtrove_core::memories::{

@@ -1,5 +1,5 @@
 use super::*;
-use crate::rest::openspec::testing::{caller, code};
+use crate::rest::testing::{caller, code};
 use memtrove_core::memories::{Kind, Layer};
 use serde_json::{Value, json};
 

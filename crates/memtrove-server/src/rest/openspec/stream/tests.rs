@@ -1,5 +1,5 @@
 use super::*;
-use crate::rest::openspec::testing::code;
+use crate::rest::testing::code;
 use http::HeaderValue;
 
 fn params(pairs: &[(&str, &str)]) -> Vec<(String, String)> {

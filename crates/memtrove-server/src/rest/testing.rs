@@ -1,6 +1,6 @@
 //! Callers and entries to test with, and how tests look at refusals.
 
-use memtrove_core::identity::{self, Credentials, IdentityPolicy, RoleGrant, Trust, VerifiedUser};
+use memtrove_core::identity::{self, Credentials, IdentityPolicy, RoleGrant, Trust, VerifiedClient, VerifiedUser};
 use memtrove_core::memories::{
     AccessPolicy, Author, Embedding, Identifier, Identifiers, Kind, Layer, Lineage, Memory, MemoryCaller,
     MemoryId, ScopeKey, State, resolve,
@@ -12,18 +12,26 @@ use uuid::Uuid;
 
 /// A user with a token, in the tenant `acme`.
 pub(super) fn caller(user: &str) -> MemoryCaller {
+    let user = VerifiedUser { id: user.to_owned(), ..VerifiedUser::default() };
+    entered(Credentials { user: Some(user), client: None, asserted_user: None, asserted_tenant: None })
+}
+
+/// A client that may act for all users of the tenant `acme`.
+pub(super) fn gateway() -> MemoryCaller {
+    let client = VerifiedClient { id: "gateway".to_owned(), tenant: None };
+    entered(Credentials { user: None, client: Some(client), asserted_user: None, asserted_tenant: None })
+}
+
+fn entered(credentials: Credentials) -> MemoryCaller {
     let policy = IdentityPolicy {
         default_tenant: "acme".to_owned(),
-        trust: Trust::Clients(HashSet::new()),
+        trust: Trust::Clients(HashSet::from(["gateway".to_owned()])),
         admin: RoleGrant::default(),
         auditor: RoleGrant::default(),
         indexer: RoleGrant::default(),
         reader: None,
         writer: None,
     };
-    let user = VerifiedUser { id: user.to_owned(), ..VerifiedUser::default() };
-    let credentials =
-        Credentials { user: Some(user), client: None, asserted_user: None, asserted_tenant: None };
     MemoryCaller::enter(&identity::resolve(credentials, &policy).unwrap(), "request".to_owned())
 }
 
