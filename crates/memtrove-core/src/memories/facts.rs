@@ -18,7 +18,7 @@ pub struct FactKey(pub [u8; 32]);
 
 impl Fact {
     /// Reads the five members of a fact.
-    pub(super) fn read(members: Members<'_>) -> Result<Self> {
+    pub fn read(members: Members<'_>) -> Result<Self> {
         let field = |name| members.required(name, stated(members, name)).map(str::to_owned);
         Ok(Self {
             fact_type: field("factType")?,

@@ -48,6 +48,11 @@ impl Filter {
         })
     }
 
+    /// These conditions, and what only the knowledge protocol asks.
+    pub fn and_knowledge(self, knowledge: KnowledgeFilter) -> Self {
+        Self { knowledge, ..self }
+    }
+
     /// What a request of mem0 asks.
     pub(super) fn asking(test: Option<mem0::Test>) -> Self {
         Self { mem0: test, ..Self::default() }

@@ -1,6 +1,8 @@
 //! Callers and entries to test with, and how tests look at refusals.
 
-use memtrove_core::identity::{self, Credentials, IdentityPolicy, RoleGrant, Trust, VerifiedClient, VerifiedUser};
+use memtrove_core::identity::{
+    self, Credentials, IdentityPolicy, RoleGrant, Trust, VerifiedClient, VerifiedUser,
+};
 use memtrove_core::memories::{
     AccessPolicy, Author, Embedding, Identifier, Identifiers, Kind, Layer, Lineage, Memory, MemoryCaller,
     MemoryId, ScopeKey, State, resolve,

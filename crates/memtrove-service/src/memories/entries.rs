@@ -159,17 +159,15 @@ impl Memories {
         precondition: Precondition,
         with: Replacement,
     ) -> Result<Memory> {
+        let Replacement { content, metadata, policy } = with;
+        let with =
+            Change { content: Some(content), metadata: Some(metadata), policy, precondition, ttl: None };
+        with.check(self.rules())?;
         let replaced = self
             .change(caller, id, &Assertion::default(), "replace", |memory| {
-                let change = Change {
-                    content: (memory.fact.is_none()).then(|| with.content.clone()),
-                    metadata: Some(with.metadata.clone()),
-                    policy: Some(
-                        with.policy.clone().unwrap_or(AccessPolicy::default_in(memory.scope.layer())),
-                    ),
-                    precondition: precondition.clone(),
-                    ttl: None,
-                };
+                let mut change = with.clone();
+                change.content.take_if(|_| memory.fact.is_some());
+                change.policy.get_or_insert_with(|| AccessPolicy::default_in(memory.scope.layer()));
                 let mut emptied = memory.clone();
                 emptied.metadata = Map::new();
                 change.apply(&emptied, self.now(), self.rules())

@@ -9,8 +9,8 @@ use super::{Memories, count};
 use memtrove_core::memories::mem0::{self, Entities, Entity, Filters, Update, may_look_into};
 use memtrove_core::memories::merge::Options;
 use memtrove_core::memories::{
-    Applied, Assertion, Author, Code, Conditions, Identifier, Identifiers, Layer, Memory,
-    MemoryCaller, MemoryId, Mode, Position, Precondition, Ranking, ScopeKey, Viewer,
+    Applied, Assertion, Author, Code, Conditions, Identifier, Identifiers, Layer, Memory, MemoryCaller,
+    MemoryId, Mode, Position, Precondition, Ranking, ScopeKey, Viewer,
 };
 use memtrove_core::{Error, Result};
 use memtrove_store::Store;

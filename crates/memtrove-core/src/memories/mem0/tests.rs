@@ -171,7 +171,6 @@ fn the_last_day_of_an_entry_is_absolute() {
     let stored = added(json!({}), Some("2026-02-01"));
     let now = NOON.saturating_add_micros(3600 * 1_000_000);
     let update = Update { text: Some("b".to_owned()), metadata: None, last_day: None, now };
-    let expected =
-        Change { content: Some("b".to_owned()), ttl: Some(Some(35 * 3600)), ..Change::default() };
+    let expected = Change { content: Some("b".to_owned()), ttl: Some(Some(35 * 3600)), ..Change::default() };
     assert_eq!(update.change(&stored).unwrap(), expected);
 }

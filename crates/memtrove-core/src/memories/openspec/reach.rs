@@ -1,12 +1,10 @@
 //! Where a query or a stream of the protocol looks, and which entries it wants there.
 
-use super::{SOURCE_TYPES, Type, identifiers, kinds, source_type};
-use crate::memories::members::Members;
+use super::{Type, kinds, source_type};
 use crate::memories::{
     Conditions, Filter, Identifier, Identifiers, Kind, Layer, Memory, MemoryCaller, Policy, Rules, ScopeKey,
 };
 use crate::{Result, Timestamp};
-use serde_json::{Map, Value};
 
 /// Where a request looks.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,12 +18,10 @@ pub struct Reach {
 }
 
 impl Reach {
-    /// Reads the layer object of a query or a stream. The user is the authenticated one unless the request names one. The
-    /// company is the tenant only where nothing is named or the organization is asked for: a query about one user would
-    /// otherwise always be about the whole company, too.
-    pub fn read(layer: Option<Members<'_>>, rules: &Rules, caller: &MemoryCaller) -> Result<Self> {
-        let types = layer.map(types).transpose()?.unwrap_or_default();
-        let named = layer.map(identifiers).transpose()?.unwrap_or_default();
+    /// Where a query or a stream looks, given the types and the identifiers that it names. The user is the authenticated one
+    /// unless the request names one. The company is the tenant only where nothing is named or the organization is asked for: a
+    /// query about one user would otherwise always be about the whole company, too.
+    pub fn new(types: Vec<Type>, named: Identifiers, rules: &Rules, caller: &MemoryCaller) -> Result<Self> {
         let mut complete = Identifiers::default();
         complete.set(Identifier::User, "user_id", caller.user().unwrap_or_default())?;
         if named.is_empty() || types.contains(&Type::Organization) {
@@ -34,7 +30,7 @@ impl Reach {
         let identifiers = named.or(&complete);
         // A type that is one layer names that layer, which must then be there.
         for layer in types.iter().filter_map(|of| of.layer()) {
-            rules.layer(Some(&layer.as_str().into()))?;
+            rules.check_layer(layer)?;
             identifiers.require(&[layer])?;
         }
         let mut layers = rules.accessible(&identifiers)?;
@@ -68,11 +64,11 @@ impl Reach {
         self.types.is_empty() || is_covered(memory.kind) || memory.origin_kind.is_some_and(is_covered)
     }
 
-    /// The entries that a query wants there, given the member `filters` of its body.
-    pub fn conditions(&self, filters: Option<Members<'_>>) -> Result<Conditions> {
-        let mut conditions = Conditions { filter: read_filters(filters)?, ..Conditions::default() };
+    /// The entries there that a query wants.
+    pub fn conditions(&self, filter: Filter) -> Conditions {
+        let mut conditions = Conditions { filter, ..Conditions::default() };
         if self.types.is_empty() {
-            return Ok(conditions);
+            return conditions;
         }
         let of = |scope: &ScopeKey| kinds(&self.types, scope.layer());
         let wanted: Vec<Kind> = Kind::ALL
@@ -88,7 +84,7 @@ impl Reach {
             conditions.filter.knowledge.types.clone_from(&self.types);
         }
         conditions.kinds = Some(wanted);
-        Ok(conditions)
+        conditions
     }
 }
 
@@ -96,11 +92,15 @@ impl Reach {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct KnowledgeFilter {
     /// Of one of these types; none is no condition.
-    types: Vec<Type>,
-    source_type: Option<&'static str>,
-    policy: Option<Policy>,
-    created_after: Option<Timestamp>,
-    created_before: Option<Timestamp>,
+    pub types: Vec<Type>,
+    /// From this type of source.
+    pub source_type: Option<&'static str>,
+    /// With this policy.
+    pub policy: Option<Policy>,
+    /// Made no earlier.
+    pub created_after: Option<Timestamp>,
+    /// Made no later.
+    pub created_before: Option<Timestamp>,
 }
 
 impl KnowledgeFilter {
@@ -113,58 +113,6 @@ impl KnowledgeFilter {
             && self.created_after.is_none_or(|after| memory.created_at >= after)
             && self.created_before.is_none_or(|before| memory.created_at <= before)
     }
-}
-
-fn types(layer: Members<'_>) -> Result<Vec<Type>> {
-    let mut types = Vec::new();
-    for given in layer.items("types")?.unwrap_or_default() {
-        let Some(of) = given.as_str().and_then(Type::parse) else {
-            let words = Type::ALL.map(Type::as_str).join(", ");
-            return Err(layer.refuse("types", &format!("must hold some of {words}")));
-        };
-        if !types.contains(&of) {
-            types.push(of);
-        }
-    }
-    Ok(types)
-}
-
-fn read_filters(filters: Option<Members<'_>>) -> Result<Filter> {
-    const KNOWN: [&str; 7] = [
-        "source_type",
-        "access_policy",
-        "created_after",
-        "created_before",
-        "tags",
-        "author",
-        "custom_filters",
-    ];
-    let Some(filters) = filters else { return Ok(Filter::default()) };
-    if let Some(unknown) = filters.names().find(|name| !KNOWN.contains(name)) {
-        return Err(filters.refuse(unknown, &format!("is no filter; there are {}", KNOWN.join(", "))));
-    }
-    let known = |word: &str| SOURCE_TYPES.into_iter().find(|known| known.eq_ignore_ascii_case(word));
-    let knowledge = KnowledgeFilter {
-        types: Vec::new(),
-        source_type: filters.word("source_type", known, &SOURCE_TYPES)?,
-        policy: filters.word("access_policy", Policy::parse, &Policy::ALL.map(Policy::as_str))?,
-        created_after: filters.instant("created_after")?,
-        created_before: filters.instant("created_before")?,
-    };
-    let custom = filters.object("custom_filters", "filters.custom_filters.")?;
-    let mut custom = custom.map(|custom| custom.to_map()).unwrap_or_default();
-    if let Some(author) = filters.text("author")?
-        && custom.insert("author".to_owned(), author.into()).is_some()
-    {
-        return Err(filters.refuse("author", "has a condition in 'custom_filters' already"));
-    }
-    let mut members = Map::from_iter([("custom".to_owned(), Value::Object(custom))]);
-    if let Some(tags) = filters.get("tags") {
-        members.insert("tags".to_owned(), tags.clone());
-    }
-    let mut filter = Filter::read(Some(Members::within(&members, "filters.")))?;
-    filter.knowledge = knowledge;
-    Ok(filter)
 }
 
 #[cfg(test)]

@@ -1,8 +1,6 @@
 //! Where knowledge comes from, in the protocol's words and in ours.
 
-use crate::Result;
 use crate::memories::Memory;
-use crate::memories::members::Members;
 use serde_json::{Map, Value, json};
 
 /// The protocol's types of source, each with the type of `metadata.source` it is stored as.
@@ -71,7 +69,7 @@ impl KnowledgeSource {
 
     /// The source to be stored for this one. One that is given back as it was shown stays as it is stored, because several of
     /// ours look alike there.
-    fn into_stored(self, entry: Option<&Memory>) -> Option<Map<String, Value>> {
+    pub fn into_stored(self, entry: Option<&Memory>) -> Option<Map<String, Value>> {
         if let Some(entry) = entry.filter(|entry| Self::of(entry) == self) {
             return entry.metadata.get("source").and_then(Value::as_object).cloned();
         }
@@ -82,15 +80,4 @@ impl KnowledgeSource {
         stored.extend(self.further.into_iter().filter(|(name, _)| !OURS.contains(&name.as_str())));
         Some(stored)
     }
-}
-
-/// Makes the stored source of the one a request gives.
-pub(super) fn read(entry: Members<'_>, stored: Option<&Memory>) -> Result<Option<Map<String, Value>>> {
-    let Some(source) = entry.object("source", "entry.source.")? else { return Ok(None) };
-    let known = |word: &str| SOURCE_TYPES.into_iter().find(|known| known.eq_ignore_ascii_case(word));
-    let source_type = source.required("type", source.word("type", known, &SOURCE_TYPES))?;
-    let identifier = source.text("identifier")?.map(str::to_owned);
-    let mut further = source.to_map();
-    further.retain(|name, _| name != "type" && name != "identifier");
-    Ok(KnowledgeSource { source_type, identifier, further }.into_stored(stored))
 }

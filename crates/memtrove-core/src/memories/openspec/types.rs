@@ -1,10 +1,8 @@
 //! The protocol's eight layer types: where each writes, what a query for it covers, and which one an entry shows.
 
-use super::identifiers;
+use crate::Result;
 use crate::identity::Tenant;
-use crate::memories::members::Members;
-use crate::memories::{Code, Identifier, Identifiers, Kind, Layer, Memory};
-use crate::{Error, Result};
+use crate::memories::{Identifier, Identifiers, Kind, Layer, Memory};
 
 /// A layer type of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -138,38 +136,34 @@ pub struct Target {
     pub identifiers: Identifiers,
 }
 
+/// The layer object of a create.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LayerRequest {
+    /// The type.
+    pub of: Option<Type>,
+    /// The layer, where the type leaves a choice.
+    pub scope: Option<Layer>,
+    /// What the scope is named by.
+    pub identifiers: Identifiers,
+}
+
 impl Target {
-    /// Reads the layer object of a create. The user is the authenticated one and the company the tenant, unless the request
-    /// names them. Without a type the kind is the layer's own.
-    pub fn read(layer: Option<Members<'_>>, user: Option<&str>, tenant: &Tenant) -> Result<Self> {
-        let mut named = layer.map(identifiers).transpose()?.unwrap_or_default();
+    /// Where a create writes. The user is the authenticated one and the company the tenant, unless the request names them.
+    /// Without a type the kind is the layer's own.
+    pub fn new(given: LayerRequest, user: Option<&str>, tenant: &Tenant) -> Result<Self> {
         let mut complete = Identifiers::default();
         complete.set(Identifier::User, "user_id", user.unwrap_or_default())?;
         complete.set(Identifier::Company, "company_id", tenant.as_str())?;
-        named = named.or(&complete);
-        let of = layer
-            .map(|layer| layer.word("type", Type::parse, &Type::ALL.map(Type::as_str)))
-            .transpose()?
-            .flatten();
-        let scope = layer.map(scope).transpose()?.flatten();
-        let (layer, kind) = match of {
-            Some(of) => of.writes_to(scope, &named),
+        let identifiers = given.identifiers.or(&complete);
+        let (layer, kind) = match given.of {
+            Some(of) => of.writes_to(given.scope, &identifiers),
             None => {
-                let layer = scope.unwrap_or_else(|| narrowest(&named));
+                let layer = given.scope.unwrap_or_else(|| narrowest(&identifiers));
                 (layer, Kind::default_in(layer))
             }
         };
-        Ok(Self { layer, kind, identifiers: named })
+        Ok(Self { layer, kind, identifiers })
     }
-}
-
-fn scope(layer: Members<'_>) -> Result<Option<Layer>> {
-    let Some(word) = layer.text("scope")? else { return Ok(None) };
-    let unknown = || {
-        let message = format!("the scope must be one of {}", Layer::ALL.map(Layer::as_str).join(", "));
-        Error::new(Code::InvalidLayer, message)
-    };
-    Ok(Some(Layer::parse(word).ok_or_else(unknown)?))
 }
 
 /// The layer of an entry that does not say: by what its identifiers name.

@@ -1,8 +1,9 @@
 //! Many writes in one request, one after the other.
 
-use super::entries::{check_deletion, create, replace};
+use super::decode::NewEntry;
+use super::entries::replace;
 use super::error::number;
-use super::{ApiError, OpenSpecErrorBody, fresh_id, respond};
+use super::{ApiError, OpenSpecErrorBody, decode, fresh_id, respond};
 use crate::rest::App;
 use crate::rest::memories::Problem;
 use crate::rest::memories::extract::{Called, JsonBody};
@@ -101,11 +102,12 @@ async fn carry_out(
     let body = Members::body(item)?;
     let id = body.text("id")?.filter(|id| !id.is_empty());
     let created = async || {
-        let memory = create(memories, caller, body).await?;
+        let NewEntry { add, generate_embedding } = decode::create(body, caller)?;
+        let memory = memories.create(caller, add, generate_embedding.unwrap_or(true)).await?;
         Ok((memory.id.to_string(), "created"))
     };
     let updated = async |id| {
-        let memory = replace(memories, caller, id, None, body).await?;
+        let memory = replace(memories, caller, MemoryId::named(id), Precondition::default(), body).await?;
         Ok((memory.id.to_string(), "updated"))
     };
     match (operation, id) {
@@ -117,7 +119,7 @@ async fn carry_out(
             outcome => outcome,
         },
         (Operation::Delete, Some(id)) => {
-            check_deletion(body)?;
+            decode::check_deletion(body)?;
             let (any, at_any) = (Assertion::default(), Precondition::default());
             match memories.delete(caller, MemoryId::named(id), &any, &at_any).await? {
                 true => Ok((id.to_owned(), "deleted")),

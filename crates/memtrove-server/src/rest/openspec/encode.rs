@@ -1,6 +1,7 @@
 //! Entries as the protocol shows them.
 
-use memtrove_core::memories::openspec::{KnowledgeSource, NAMED, Type};
+use super::decode::NAMED;
+use memtrove_core::memories::openspec::{KnowledgeSource, Type};
 use memtrove_core::memories::{Identifier, Memory};
 use memtrove_service::memories::{Hit, Metric};
 use memtrove_wire::openspec as wire;

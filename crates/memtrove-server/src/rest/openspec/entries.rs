@@ -1,7 +1,8 @@
 //! One entry at a time: create, get, replace, delete, metadata.
 
+use super::decode::{NewEntry, NextEntry};
 use super::encode::{self, Show};
-use super::{ApiError, OpenSpecErrorBody, provided, respond, tagged};
+use super::{ApiError, OpenSpecErrorBody, decode, provided, respond, tagged};
 use crate::rest::App;
 use crate::rest::extract::header;
 use crate::rest::memories::extract::{Called, Id, JsonBody, Parameters};
@@ -9,15 +10,13 @@ use crate::rest::memories::no_store;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode};
+use memtrove_core::Result;
 use memtrove_core::memories::members::Members;
-use memtrove_core::memories::openspec;
 use memtrove_core::memories::params::Params;
 use memtrove_core::memories::{
-    AddMemory, Assertion, Author, Change, Code, FactChange, Memory, MemoryCaller, MemoryId, Precondition,
-    precondition,
+    Assertion, Author, Memory, MemoryCaller, MemoryId, Precondition, precondition,
 };
-use memtrove_core::{Error, Result};
-use memtrove_service::memories::{Memories, Replacement};
+use memtrove_service::memories::Memories;
 use memtrove_wire::openspec as wire;
 use serde_json::Value;
 
@@ -33,8 +32,10 @@ pub(in crate::rest) async fn create_knowledge(
 ) -> Result<Response, ApiError> {
     let body = body.value()?;
     let body = Members::body(&body)?;
-    let memory = create(&app.0.services.memories, &caller, body).await?;
-    let show = Show { content: true, embedding: generate_embedding(body)? == Some(true) };
+    let NewEntry { add, generate_embedding } = decode::create(body, &caller)?;
+    let embed = generate_embedding.unwrap_or(true);
+    let memory = app.0.services.memories.create(&caller, add, embed).await?;
+    let show = Show { content: true, embedding: generate_embedding == Some(true) };
     let answer = wire::WrittenKnowledge { entry: encode::entry(&memory, show), status: "created".to_owned() };
     Ok(tagged(respond(StatusCode::CREATED, &answer), &memory)?)
 }
@@ -78,7 +79,8 @@ pub(in crate::rest) async fn replace_knowledge(
 ) -> Result<Response, ApiError> {
     let (body, if_match) = (body.value()?, header(&headers, "If-Match")?);
     let body = Members::body(&body)?;
-    let memory = replace(&app.0.services.memories, &caller, &id, if_match.as_deref(), body).await?;
+    let precondition = Precondition::if_match(if_match.as_deref());
+    let memory = replace(&app.0.services.memories, &caller, MemoryId::named(&id), precondition, body).await?;
     let answer = wire::WrittenKnowledge { entry: encode::text_entry(&memory), status: "updated".to_owned() };
     Ok(tagged(respond(StatusCode::OK, &answer), &memory)?)
 }
@@ -100,7 +102,7 @@ pub(in crate::rest) async fn delete_knowledge(
     body: JsonBody,
 ) -> Result<Response, ApiError> {
     let body = Value::Object(body.optional_object()?);
-    check_deletion(Members::body(&body)?)?;
+    decode::check_deletion(Members::body(&body)?)?;
     Params::new(&params)?.flag("hard_delete")?;
     let precondition = Precondition::if_match(header(&headers, "If-Match")?.as_deref());
     let memories = &app.0.services.memories;
@@ -136,62 +138,21 @@ pub(in crate::rest) async fn knowledge_metadata(
     Ok(respond(StatusCode::OK, &answer))
 }
 
-/// Creates the entry that a body describes.
-pub(super) async fn create(memories: &Memories, caller: &MemoryCaller, body: Members<'_>) -> Result<Memory> {
-    check_governance(body)?;
-    let embed = generate_embedding(body)?.unwrap_or(true);
-    let add = openspec::add(body, caller.user(), caller.tenant())?;
-    memories.create(caller, AddMemory::read(&add, memories.rules())?, embed).await
-}
-
 /// Replaces an entry by what a body describes.
 pub(super) async fn replace(
     memories: &Memories,
     caller: &MemoryCaller,
-    id: &str,
-    if_match: Option<&str>,
+    id: MemoryId,
+    precondition: Precondition,
     body: Members<'_>,
 ) -> Result<Memory> {
-    check_governance(body)?;
-    generate_embedding(body)?;
-    let (id, any) = (MemoryId::named(id), Assertion::default());
+    decode::check_options(body)?;
+    let any = Assertion::default();
     let stored = memories.get(caller, id, &any).await?;
-    let change = openspec::change(body, &stored)?;
-    if stored.fact.is_some() {
-        let change = FactChange::read(&change, if_match, memories.rules())?;
-        return Ok(memories.update_fact(caller, id, &any, change).await?.memory);
+    match decode::replacement(body, &stored, &precondition)? {
+        NextEntry::Fact(change) => Ok(memories.update_fact(caller, id, &any, change).await?.memory),
+        NextEntry::Text(with) => memories.replace(caller, id, precondition, with).await,
     }
-    let change = Change::read(&change, if_match, memories.rules())?;
-    let with = Replacement {
-        content: change.content.unwrap_or_default(),
-        metadata: change.metadata.unwrap_or_default(),
-        policy: change.policy,
-    };
-    memories.replace(caller, id, change.precondition, with).await
-}
-
-/// Looks at what a deletion says about how. Nothing is kept of a deleted entry, so there is nothing to choose.
-pub(super) fn check_deletion(body: Members<'_>) -> Result<()> {
-    let options = body.object("options", "options.")?;
-    options.map_or(Ok(()), |options| options.flag("hard_delete").map(drop))
-}
-
-fn generate_embedding(body: Members<'_>) -> Result<Option<bool>> {
-    let options = body.object("options", "options.")?;
-    options.map_or(Ok(None), |options| options.boolean("generate_embedding"))
-}
-
-/// Refuses what needs an approval: nobody here gives one. Auditing, which may be asked for, is always on.
-fn check_governance(body: Members<'_>) -> Result<()> {
-    let Some(governance) = body.object("governance", "governance.")? else { return Ok(()) };
-    governance.flag("audit_log")?;
-    for name in ["require_approval", "verification_required"] {
-        if governance.flag(name)? {
-            let message = format!("there is no approval here: 'governance.{name}' cannot be asked for");
-            return Err(Error::new(Code::NotImplemented, message));
-        }
-    }
-    Ok(())
 }
 
 /// Who made a version, for those who may know.

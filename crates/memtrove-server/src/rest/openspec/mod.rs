@@ -1,8 +1,9 @@
 //! `/openspec/v1/knowledge…`: the OpenSpec knowledge protocol over the same memories.
 //!
-//! A protocol adapter and nothing else: bodies become those of the memories surface, and are checked by its rules.
+//! A protocol adapter and nothing else: bodies become requests of the memories' service, and are checked by its rules.
 
 pub(super) mod batch;
+mod decode;
 pub(super) mod discovery;
 mod encode;
 pub(super) mod entries;

@@ -1,16 +1,15 @@
 //! Queries: by meaning, by words, or both.
 
 use super::encode::{self, Show};
-use super::{ApiError, OpenSpecErrorBody, fresh_id, provider, respond};
+use super::{ApiError, OpenSpecErrorBody, decode, fresh_id, provider, respond};
 use crate::rest::App;
 use crate::rest::memories::extract::{Called, JsonBody};
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
+use memtrove_core::Result;
 use memtrove_core::memories::members::Members;
-use memtrove_core::memories::openspec::Reach;
-use memtrove_core::memories::{Code, MemoryCaller, Rules};
-use memtrove_core::{Error, Result};
+use memtrove_core::memories::{MemoryCaller, Rules};
 use memtrove_service::memories::{Hit, KnowledgeMode, KnowledgeQuery, Metric};
 use memtrove_wire::openspec as wire;
 use std::time::Instant;
@@ -69,12 +68,9 @@ impl ParsedQuery {
         let filters = body.object("filters", "filters.")?;
         let layer = body.object("layer", "layer.")?;
 
-        let reach = Reach::read(layer, rules, caller)?;
-        let conditions = reach.conditions(filters)?;
-        let length = query.chars().count();
-        if length > rules.limits.query_length {
-            return Err(Error::too_long(Code::QueryTooLong, rules.limits.query_length, length));
-        }
+        let reach = decode::reach(layer, rules, caller)?;
+        let conditions = reach.conditions(decode::filter(filters)?);
+        rules.check_query(query)?;
         let types = reach.types().into_iter().map(|of| of.as_str().to_owned()).collect();
         let metric = (mode != KnowledgeMode::Keyword).then_some(options.metric);
         let query = KnowledgeQuery {

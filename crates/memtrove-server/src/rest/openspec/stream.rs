@@ -1,7 +1,8 @@
 //! What happens to entries, as it happens; or the results of a query, one by one.
 
+use super::decode::identifier_name;
 use super::query::{ParsedQuery, Shown};
-use super::{ApiError, encode, fresh_id, provided};
+use super::{ApiError, decode, encode, fresh_id, provided};
 use crate::rest::App;
 use crate::rest::extract::header;
 use crate::rest::memories::extract::{Called, Parameters};
@@ -14,7 +15,6 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue};
 use memtrove_core::files::body;
 use memtrove_core::memories::members::Members;
-use memtrove_core::memories::openspec::{Reach, identifier_name};
 use memtrove_core::memories::params::Params;
 use memtrove_core::memories::{Code, Identifier, Memory, MemoryCaller};
 use memtrove_core::{Error, Result};
@@ -138,7 +138,7 @@ pub(in crate::rest) async fn stream_knowledge(
         return Ok(provided(no_store(([(CONTENT_TYPE, kind)], results).into_response())));
     }
     let layer = layer(params)?;
-    let reach = Reach::read(Some(Members::within(&layer, "")), memories.rules(), &caller)?;
+    let reach = decode::reach(Some(Members::within(&layer, "")), memories.rules(), &caller)?;
     let viewer = caller.viewer(&reach.identifiers);
     let (scopes, tags) = (reach.scopes.clone(), list(params, "tags")?);
     let admits = Box::new(move |memory: &Memory| reach.covers(memory) && is_tagged(memory, &tags));

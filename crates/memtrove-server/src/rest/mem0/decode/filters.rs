@@ -1,7 +1,7 @@
 //! The filters of mem0: JSON that becomes a tree of conditions.
 
-use super::instant::Instant;
 use super::entities;
+use super::instant::Instant;
 use memtrove_core::memories::filter::Comparison;
 use memtrove_core::memories::mem0::{Entities, Entity, Field, Filters, Mem0Operator, Test, WhichTime};
 use memtrove_core::memories::members::Members;

@@ -169,11 +169,7 @@ fn text_of_part(part: &Value) -> Result<String> {
 
 /// Refuses what nobody here knows: it would be dropped without a word.
 fn refuse_unknown(members: Members<'_>) -> Result<()> {
-    let is_known = |name: &str| {
-        OF_AN_ADD.contains(&name)
-            || FOR_A_MODEL.contains(&name)
-            || is_entity(name)
-    };
+    let is_known = |name: &str| OF_AN_ADD.contains(&name) || FOR_A_MODEL.contains(&name) || is_entity(name);
     match members.names().find(|name| !is_known(name)) {
         Some(unknown) => Err(members.refuse(unknown, "is not known here; nothing was stored")),
         None => Ok(()),

@@ -1,11 +1,13 @@
 use super::*;
+use crate::rest::openspec::decode::{self, NextEntry};
 use crate::rest::testing::{caller, members, memory, scope};
 use memtrove_core::memories::members::Members;
-use memtrove_core::memories::openspec::{self, SOURCE_TYPES};
+use memtrove_core::memories::openspec::SOURCE_TYPES;
 use memtrove_core::memories::{
-    AccessPolicy, AddMemory, Change, Fact, Kind, Layer, Policy, Rules, metadata as ours,
+    AccessPolicy, Change, Fact, Kind, Layer, Policy, Precondition, Rules, metadata as ours,
 };
 use memtrove_core::{Result, Timestamp};
+use memtrove_service::memories::Replacement;
 use proptest::prelude::*;
 
 const EVERYTHING: Show = Show { content: true, embedding: true };
@@ -55,9 +57,14 @@ fn a_fact_is_shown_among_custom_metadata() {
 /// An entry after a replacement.
 fn replaced(stored: &Memory, entry: Value) -> Result<Memory> {
     let body = json!({"entry": entry});
-    let change = openspec::change(Members::body(&body)?, stored)?;
-    let change = Change::read(&change, None, &Rules::default())?;
-    change.apply(stored, Timestamp::from_micros(9), &Rules::default()).map(|applied| applied.memory)
+    let any = Precondition::default();
+    let NextEntry::Text(with) = decode::replacement(Members::body(&body)?, stored, &any)? else {
+        panic!("{stored:?} states no fact")
+    };
+    let Replacement { content, metadata, policy } = with;
+    let change = Change { content: Some(content), metadata: Some(metadata), policy, ..Change::default() };
+    let emptied = Memory { metadata: Map::new(), ..stored.clone() };
+    change.apply(&emptied, Timestamp::from_micros(9), &Rules::default()).map(|applied| applied.memory)
 }
 
 fn some_metadata() -> impl Strategy<Value = Map<String, Value>> {
@@ -124,8 +131,7 @@ proptest! {
         });
         let create = json!({"entry": given, "options": {"layer": {"type": "user", "user_id": "alice"}}});
         let alice = caller("alice");
-        let add = openspec::add(Members::body(&create).unwrap(), None, alice.tenant()).unwrap();
-        let add = AddMemory::read(&add, &Rules::default()).unwrap();
+        let add = decode::create(Members::body(&create).unwrap(), &alice).unwrap().add;
         let new = add.check(&Rules::default(), &alice).unwrap();
         let made = new.into_memory(memory(Map::new()).id, Timestamp::from_micros(0));
         let shown = json!(entry(&made, EVERYTHING));
