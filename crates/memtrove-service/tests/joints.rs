@@ -6,13 +6,13 @@ mod world;
 
 use memtrove_core::Clock;
 use memtrove_core::files::{Event, ScopedCaller};
-use memtrove_core::memories::{AddMemory, ListMemories, Memory};
+use memtrove_core::memories::{AddMemory, Memory};
 use memtrove_service::Settings;
 use memtrove_service::files::WriteEvent;
 use memtrove_store::AllTenants;
 use memtrove_store::files::{events, forget, scopes};
 use serde_json::{Value, json};
-use world::{World, principal};
+use world::{World, list_of, principal};
 
 fn scoped(user: &str) -> ScopedCaller {
     ScopedCaller::enter(&principal(user, Some("agent")), user.to_owned(), None, "request".to_owned()).unwrap()
@@ -34,7 +34,7 @@ impl Remembering for World {
     async fn remembered(&self, user: &str, place: Value) -> Vec<Memory> {
         let memories = &self.services.memories;
         let caller = memories.caller(&principal(user, None), "request".into());
-        let list = ListMemories::read(&place, memories.rules()).unwrap();
+        let list = list_of(&place);
         memories.list(&caller, list).await.unwrap().memories
     }
 }
@@ -91,7 +91,7 @@ async fn events_of_before_are_mirrored_by_a_reindex() {
     assert!(mirrors.iter().all(|mirror| mirror.version == 1 && mirror.lineage.mirror_of.is_some()));
     let memories = &world.services.memories;
     let caller = memories.caller(&principal("alice", None), "request".into());
-    let list = ListMemories::read(&user("alice", json!({})), memories.rules()).unwrap();
+    let list = list_of(&user("alice", json!({})));
     assert_eq!(memories.list(&caller, list).await.unwrap().total, 150);
 }
 

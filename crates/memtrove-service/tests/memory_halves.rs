@@ -9,6 +9,7 @@ use memtrove_core::legacy_labels::POSTGRES_VOLATILE_SCHEMA;
 use memtrove_core::memories::{
     AddMemory, Assertion, Change, ClearMemories, Identifier, Identifiers, Kind, Layer, MemoryId, Precondition,
 };
+use memtrove_service::memories::memory_store::Status;
 use memtrove_service::memories::{AddedMemory, AnswerKey, Answered, Reply};
 use memtrove_service::{Services, Settings};
 use memtrove_store::postgres::PostgresEngine;
@@ -71,16 +72,15 @@ async fn a_store_that_is_closed_is_not_well() {
     let store = world.store.clone();
     tokio::task::spawn_blocking(move || store.close()).await.unwrap();
     let health = world.services.memories.health().await;
-    assert!(!health.healthy);
-    let components = &health.body["components"];
-    assert_eq!(components["provider:embedded"]["status"], "unhealthy", "{components}");
-    assert_eq!(components["provider:embedded-ram"]["status"], "healthy", "{components}");
+    assert_eq!(health.status, Status::Unhealthy);
+    let components: BTreeMap<String, Status> =
+        health.components.into_iter().map(|(name, health)| (name, health.status)).collect();
+    assert_eq!(components["provider:embedded"], Status::Unhealthy, "{components:?}");
+    assert_eq!(components["provider:embedded-ram"], Status::Healthy, "{components:?}");
 }
 
 fn alice() -> Identifiers {
-    let mut identifiers = Identifiers::default();
-    identifiers.set(Identifier::User, "userId", "alice").unwrap();
-    identifiers
+    world::identifiers(&[(Identifier::User, "alice")])
 }
 
 /// Something that Alice keeps.

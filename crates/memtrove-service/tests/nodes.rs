@@ -6,8 +6,8 @@ mod world;
 
 use memtrove_core::files::ScopedCaller;
 use memtrove_core::memories::{
-    AddMemory, Assertion, Identifiers, Layer, ListMemories, Memory, MemoryCaller, MemoryId, Precondition,
-    Promote, SearchMemories, Viewer,
+    AddMemory, Assertion, Identifier, Layer, Memory, MemoryCaller, MemoryId, Precondition, Promote,
+    SearchMemories, Viewer,
 };
 use memtrove_core::{Clock, Error};
 use memtrove_service::files::{Reader, WriteEvent};
@@ -25,7 +25,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 use uuid::Uuid;
-use world::principal;
+use world::{identifiers, list_of, principal};
 
 const SECOND: i64 = 1_000_000;
 const MINUTE: i64 = 60 * SECOND;
@@ -95,15 +95,14 @@ impl Node {
     async fn remembered(&self, user: &str, place: Value) -> Vec<Memory> {
         let memories = &self.services.memories;
         let caller = self.caller(user);
-        let list = ListMemories::read(&place, memories.rules()).unwrap();
+        let list = list_of(&place);
         memories.list(&caller, list).await.unwrap().memories
     }
 
     async fn found(&self, user: &str, query: &str) -> Vec<String> {
         let memories = &self.services.memories;
         let caller = self.caller(user);
-        let body = place(user, json!({"query": query}));
-        let search = SearchMemories::read(&body, memories.rules()).unwrap();
+        let search = SearchMemories::new(identifiers(&[(Identifier::User, user)]), query.to_owned());
         let answer = memories.search(&caller, search).await.unwrap();
         answer.hits.into_iter().map(|hit| hit.memory.content.clone()).collect()
     }
@@ -111,7 +110,7 @@ impl Node {
     async fn follow(&self, user: &str, since: Option<i64>) -> Subscription {
         let caller = self.caller(user);
         let rules = self.services.memories.rules();
-        let list = ListMemories::read(&place(user, json!({})), rules).unwrap().check(rules, &caller).unwrap();
+        let list = list_of(&place(user, json!({}))).check(rules, &caller).unwrap();
         let request = StreamRequest {
             scopes: vec![list.scope],
             viewer: Viewer { all: true, ..Viewer::default() },
@@ -333,7 +332,7 @@ async fn forgetting_takes_the_words_out_of_what_is_still_told() {
 async fn promoting_the_same_on_two_nodes_makes_one_copy() {
     let cluster = Cluster::new(2, Settings::default()).await;
     let id = cluster.nodes[0].remember("alice", say("alice", "the heron waits")).await;
-    let identifiers = Identifiers::read(Some(&json!({"projectId": "p"}))).unwrap();
+    let identifiers = identifiers(&[(Identifier::Project, "p")]);
     let to = Promote { target_layer: Layer::Project, identifiers, precondition: Precondition::default() };
     let mut promoting = JoinSet::new();
     for number in 0..6 {

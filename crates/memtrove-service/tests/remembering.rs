@@ -6,7 +6,7 @@ mod world;
 
 use memtrove_core::files::ScopedCaller;
 use memtrove_core::memories::{
-    AddMemory, Assertion, Change, ConsolidateRequest, Layer, ListMemories, MemoryCaller, MemoryId,
+    AddMemory, Assertion, Change, ConsolidateRequest, Identifier, Layer, MemoryCaller, MemoryId,
     Precondition, Promote, SearchMemories,
 };
 use memtrove_service::{Services, Settings};
@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use tokio::task::JoinSet;
-use world::{World, principal};
+use world::{World, identifiers, list_of, principal};
 
 const TEA: &str = "Alice prefers green tea.";
 
@@ -70,7 +70,7 @@ impl<'a> Person<'a> {
     /// What the person sees of a layer.
     async fn listed(&self, layer: &str) -> Vec<String> {
         let body = json!({"layer": layer, "identifiers": {"userId": self.name, "projectId": "p"}});
-        let list = ListMemories::read(&body, self.services.memories.rules()).unwrap();
+        let list = list_of(&body);
         let listed = self.services.memories.list(&self.caller, list).await.unwrap();
         listed.memories.into_iter().map(|memory| memory.id.to_string()).collect()
     }
@@ -81,9 +81,9 @@ impl<'a> Person<'a> {
     }
 
     async fn forget_words(&self, words: &str) -> BTreeSet<String> {
-        let body = json!({"query": words, "layers": ["user", "project", "session"],
-            "identifiers": {"userId": self.name, "projectId": "p", "sessionId": "s"}});
-        let words = SearchMemories::read(&body, self.services.memories.rules()).unwrap();
+        let named = [(Identifier::User, self.name), (Identifier::Project, "p"), (Identifier::Session, "s")];
+        let layers = Some(vec![Layer::User, Layer::Project, Layer::Session]);
+        let words = SearchMemories { layers, ..SearchMemories::new(identifiers(&named), words.to_owned()) };
         let gone = self.services.memories.forget_words(&self.caller, words).await.unwrap();
         gone.into_iter().map(|id| id.to_string()).collect()
     }

@@ -6,7 +6,8 @@ mod world;
 
 use memtrove_core::conversations::Channel;
 use memtrove_core::memories::{
-    AddMemory, Assertion, Change, Embedding, MemoryCaller, MemoryId, SearchMemories, State,
+    AddMemory, Assertion, Change, Embedding, Identifier, Layer, MemoryCaller, MemoryId, Mode, SearchMemories,
+    State,
 };
 use memtrove_core::{Code, Error, Json};
 use memtrove_recall::embed::{EmbeddingConfig, OpenAiConfig, Provider, RetryConfig};
@@ -20,7 +21,7 @@ use memtrove_testkit::embedder::{DIMENSIONS, Embedder};
 use serde_json::json;
 use std::collections::BTreeMap;
 use uuid::Uuid;
-use world::{World, caller, principal};
+use world::{World, caller, identifiers, principal};
 
 const STATIC: &str = "static-256";
 const WORDS: &str = "openai:words:64";
@@ -62,9 +63,9 @@ fn alice(services: &Services) -> MemoryCaller {
 
 /// Alice remembers a text, with a vector or without; the memory's id.
 async fn remember(services: &Services, content: &str, embed: bool) -> MemoryId {
-    let body = json!({"content": content, "layer": "user", "identifiers": {"userId": "alice"}});
     let caller = alice(services);
-    let add = AddMemory::read(&body, services.memories.rules()).unwrap();
+    let scope = identifiers(&[(Identifier::User, "alice")]);
+    let add = AddMemory::new(Layer::User, scope, content.to_owned());
     services.memories.create(&caller, add, embed).await.unwrap().id
 }
 
@@ -74,10 +75,12 @@ async fn state(services: &Services, id: MemoryId) -> State {
 
 /// What Alice finds, best first.
 async fn found(services: &Services, query: &str) -> Vec<MemoryId> {
-    let body =
-        json!({"query": query, "mode": "semantic", "threshold": 0.5, "identifiers": {"userId": "alice"}});
     let caller = alice(services);
-    let search = SearchMemories::read(&body, services.memories.rules()).unwrap();
+    let search = SearchMemories {
+        mode: Mode::Semantic,
+        threshold: Some(0.5),
+        ..SearchMemories::new(identifiers(&[(Identifier::User, "alice")]), query.to_owned())
+    };
     let answer = services.memories.search(&caller, search).await.unwrap();
     answer.hits.into_iter().map(|hit| hit.memory.id).collect()
 }

@@ -1,8 +1,7 @@
 //! Which entries of a scope a list or a search is about.
 
-use super::members::Members;
 use super::{Filter, Kind, Memory, State};
-use crate::{Result, Timestamp};
+use crate::Timestamp;
 use serde_json::{Value, json};
 
 /// Conditions on entries, all of which must hold.
@@ -23,14 +22,6 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// Reads `from` and `to` of a request: both belong to the range.
-    pub(super) fn range(members: Members<'_>) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
-        match (members.instant("from")?, members.instant("to")?) {
-            (Some(from), Some(to)) if from > to => Err(members.refuse("from", "must not be later than 'to'")),
-            range => Ok(range),
-        }
-    }
-
     /// Whether an entry passes.
     pub fn admits(&self, memory: &Memory) -> bool {
         self.admits_head(memory.kind, memory.state, memory.at()) && self.filter.matches(memory)

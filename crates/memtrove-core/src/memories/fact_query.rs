@@ -1,14 +1,12 @@
 //! What a query of facts asks for, by a body or by query parameters.
 
 use super::add::{check_limit, check_share};
-use super::members::{Members, SUPERSESSION};
-use super::params::Params;
 use super::{
     FactPosition, Filter, Fingerprint, Identifiers, Kind, Layer, Memory, MemoryCaller, Rules, ScopeKey,
     Viewer,
 };
 use crate::Result;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::HashSet;
 
 /// A page of facts, as somebody asks for it.
@@ -65,50 +63,6 @@ pub struct FactQuery {
 }
 
 impl QueryFacts {
-    /// Reads the body of a query.
-    pub fn read(body: &Value, rules: &Rules) -> Result<Self> {
-        let members = Members::body(body)?;
-        members.refuse_unsupported(&SUPERSESSION)?;
-        let identifiers = Identifiers::read(members.get("identifiers"))?;
-        let filter = Filter::read(members.object("filter", "filter.")?)?;
-        let named = members.items("layers")?;
-        let query = Self::of(members, identifiers, filter, rules)?;
-        Ok(Self { layers: named.map(|named| rules.layers(named)).transpose()?, ..query })
-    }
-
-    /// Reads the query parameters of a query, which is about one layer.
-    pub fn from_params(params: &[(String, String)], rules: &Rules) -> Result<Self> {
-        let params = Params::new(params)?;
-        params.refuse_unsupported(&SUPERSESSION)?;
-        let texts = ["layer", "factType", "subject", "predicate", "object", "cursor"];
-        let members = params.members(&texts, &["minConfidence", "resolve", "limit"])?;
-        let members = Members::within(&members, "");
-        let filter = Filter::read(Some(Members::within(&params.filter()?, "")))?;
-        let query = Self::of(members, params.identifiers()?, filter, rules)?;
-        Ok(Self { layers: Some(vec![rules.layer(members.get("layer"))?]), ..query })
-    }
-
-    /// Types and ranges.
-    fn of(members: Members<'_>, identifiers: Identifiers, filter: Filter, rules: &Rules) -> Result<Self> {
-        let text = |name| Ok::<_, crate::Error>(members.text(name)?.map(str::to_owned));
-        let pattern = FactPattern {
-            fact_type: text("factType")?,
-            subject: text("subject")?,
-            predicate: text("predicate")?,
-            object: text("object")?,
-            min_confidence: members.number("minConfidence", 0.0..=1.0)?,
-            filter,
-        };
-        Ok(Self {
-            layers: None,
-            identifiers,
-            pattern,
-            resolve: members.flag("resolve")?,
-            limit: members.at_most("limit", rules.limits.fact_limit)?,
-            cursor: text("cursor")?,
-        })
-    }
-
     /// The page that may be read, in the contract's order: types and ranges, layers, identifiers, rights.
     pub fn check(self, rules: &Rules, caller: &MemoryCaller) -> Result<FactQuery> {
         check_share("minConfidence", self.pattern.min_confidence)?;
@@ -165,6 +119,3 @@ impl FactQuery {
         Fingerprint::of(&self.scopes, &self.identifiers, &rest)
     }
 }
-
-#[cfg(test)]
-mod tests;

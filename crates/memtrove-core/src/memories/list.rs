@@ -1,13 +1,9 @@
 //! What a list asks for, by a body or by query parameters.
 
 use super::add::check_limit;
-use super::members::{Members, SUPERSESSION, kinds};
-use super::params::Params;
-use super::{
-    Conditions, Filter, Fingerprint, Identifiers, Layer, MemoryCaller, Rules, ScopeKey, State, Viewer,
-};
+use super::{Conditions, Fingerprint, Identifiers, Layer, MemoryCaller, Rules, ScopeKey, Viewer};
 use crate::Result;
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// A page of the entries of one scope, as somebody asks for it.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,44 +46,6 @@ impl ListMemories {
         Self { layer, identifiers, limit: None, cursor: None, conditions, include_embedding: false }
     }
 
-    /// Reads the body of a list.
-    pub fn read(body: &Value, rules: &Rules) -> Result<Self> {
-        let members = Members::body(body)?;
-        members.refuse_unsupported(&SUPERSESSION)?;
-        let identifiers = Identifiers::read(members.get("identifiers"))?;
-        let filter = Filter::read(members.object("filter", "filter.")?)?;
-        Self::of(members, identifiers, filter, rules)
-    }
-
-    /// Reads the query parameters of a list.
-    pub fn from_params(params: &[(String, String)], rules: &Rules) -> Result<Self> {
-        let params = Params::new(params)?;
-        params.refuse_unsupported(&SUPERSESSION)?;
-        let texts = ["layer", "cursor", "from", "to", "state"];
-        let mut members = params.members(&texts, &["limit", "includeArchived", "includeEmbedding"])?;
-        let kinds: Vec<&str> = params.many("kind").collect();
-        if !kinds.is_empty() {
-            members.insert("kinds".to_owned(), kinds.into());
-        }
-        let filter = Filter::read(Some(Members::within(&params.filter()?, "")))?;
-        Self::of(Members::within(&members, ""), params.identifiers()?, filter, rules)
-    }
-
-    /// Types and ranges, layer, kinds.
-    fn of(members: Members<'_>, identifiers: Identifiers, filter: Filter, rules: &Rules) -> Result<Self> {
-        let limit = members.at_most("limit", rules.limits.list_limit)?;
-        let cursor = members.text("cursor")?.map(str::to_owned);
-        let (from, to) = Conditions::range(members)?;
-        let state = members.word("state", State::parse, &State::ALL.map(State::as_str))?;
-        let include_archived = members.flag("includeArchived")?;
-        let include_embedding = members.flag("includeEmbedding")?;
-        let wanted_kinds = members.items("kinds")?;
-        let layer = rules.layer(members.get("layer"))?;
-        let kinds = wanted_kinds.map(kinds).transpose()?;
-        let conditions = Conditions { kinds, include_archived, from, to, state, filter };
-        Ok(Self { layer, identifiers, limit, cursor, conditions, include_embedding })
-    }
-
     /// The page that may be read, in the contract's order: types and ranges, layer, identifiers, rights.
     pub fn check(self, rules: &Rules, caller: &MemoryCaller) -> Result<List> {
         let limit = check_limit(self.limit, rules.list_limit, rules.limits.list_limit)?;
@@ -110,6 +68,3 @@ impl List {
         Fingerprint::of([&self.scope], &self.identifiers, &json!(["list", self.conditions.fingerprint()]))
     }
 }
-
-#[cfg(test)]
-mod tests;

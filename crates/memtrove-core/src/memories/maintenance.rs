@@ -1,10 +1,8 @@
 //! What a decay pass and a consolidation are asked to do.
 
 use super::add::check_share;
-use super::members::Members;
 use super::{DecayRules, Identifiers, Layer, MemoryCaller, Rules, ScopeKey};
 use crate::{Error, Result, Timestamp};
-use serde_json::Value;
 
 /// A decay pass, as somebody asks for it; what is not said is as configured.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -43,26 +41,6 @@ pub struct Decay {
 }
 
 impl DecayRequest {
-    /// Reads the body of a decay pass.
-    pub fn read(body: &Value, rules: &Rules) -> Result<Self> {
-        let members = Members::body(body)?;
-        let identifiers = Identifiers::read(members.get("identifiers"))?;
-        let as_of = members.instant("asOf")?;
-        let dry_run = members.flag("dryRun")?;
-        let named = members.items("layers")?;
-        let exempt = members.array("exemptLayers")?;
-        Ok(Self {
-            identifiers,
-            as_of,
-            dry_run,
-            rate_per_day: members.number("ratePerDay", 0.0..=1.0)?,
-            archive_threshold: members.number("archiveThreshold", 0.0..=1.0)?,
-            decayed_below: members.number("decayedBelow", 0.0..=1.0)?,
-            exempt_layers: exempt.map(|exempt| rules.layers(exempt)).transpose()?,
-            layers: named.map(|named| rules.layers(named)).transpose()?,
-        })
-    }
-
     /// The pass that may be made.
     pub fn check(self, rules: &Rules, caller: &MemoryCaller) -> Result<Decay> {
         let configured = &rules.decay;
@@ -120,16 +98,6 @@ pub struct Consolidation {
 }
 
 impl ConsolidateRequest {
-    /// Reads the body of a consolidation.
-    pub fn read(body: &Value, rules: &Rules) -> Result<Self> {
-        let members = Members::body(body)?;
-        let identifiers = Identifiers::read(members.get("identifiers"))?;
-        let similarity_threshold = members.number("similarityThreshold", 0.0..=1.0)?;
-        let dry_run = members.flag("dryRun")?;
-        let layer = rules.layer(members.get("layer"))?;
-        Ok(Self { layer, identifiers, similarity_threshold, dry_run })
-    }
-
     /// The consolidation that may be made.
     pub fn check(self, rules: &Rules, caller: &MemoryCaller) -> Result<Consolidation> {
         let threshold = check_share("similarityThreshold", self.similarity_threshold)?;
@@ -141,6 +109,3 @@ impl ConsolidateRequest {
         })
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -6,9 +6,6 @@ use crate::{Error, Result, Timestamp};
 use serde_json::{Map, Value};
 use std::ops::RangeInclusive;
 
-/// What searches and lists say of entries that others supersede, which nothing does yet.
-pub(super) const SUPERSESSION: [&str; 2] = ["asOf", "includeSuperseded"];
-
 /// The members of an object in a request. A member that is `null` is as good as absent.
 #[derive(Debug, Clone, Copy)]
 pub struct Members<'a> {

@@ -1,10 +1,8 @@
 //! What a search asks for.
 
 use super::add::{check_length, check_limit, check_share, check_text};
-use super::members::{Members, SUPERSESSION, kinds};
-use super::{Code, Conditions, Filter, Identifiers, Layer, MemoryCaller, Rules, ScopeKey, Viewer};
+use super::{Code, Conditions, Identifiers, Layer, MemoryCaller, Rules, ScopeKey, Viewer};
 use crate::Result;
-use serde_json::Value;
 
 /// What decides the order of results.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -17,9 +15,11 @@ pub enum Ranking {
 }
 
 impl Ranking {
-    const WORDS: [&str; 2] = ["precedence", "score"];
+    /// The contract's words for them.
+    pub const WORDS: [&str; 2] = ["precedence", "score"];
 
-    fn parse(word: &str) -> Option<Self> {
+    /// What a word stands for, in any letter case.
+    pub fn parse(word: &str) -> Option<Self> {
         [Self::Precedence, Self::Score]
             .into_iter()
             .zip(Self::WORDS)
@@ -38,9 +38,11 @@ pub enum Mode {
 }
 
 impl Mode {
-    const WORDS: [&str; 2] = ["hybrid", "semantic"];
+    /// The contract's words for them.
+    pub const WORDS: [&str; 2] = ["hybrid", "semantic"];
 
-    fn parse(word: &str) -> Option<Self> {
+    /// What a word stands for, in any letter case.
+    pub fn parse(word: &str) -> Option<Self> {
         [Self::Hybrid, Self::Semantic]
             .into_iter()
             .zip(Self::WORDS)
@@ -121,48 +123,6 @@ impl SearchMemories {
         }
     }
 
-    /// Reads the body of a search: types and ranges, layers, kinds.
-    pub fn read(body: &Value, rules: &Rules) -> Result<Self> {
-        let members = Members::body(body)?;
-        members.refuse_unsupported(&SUPERSESSION)?;
-        let query = members.required("query", members.spoken("query"))?.to_owned();
-        let named = members.items("layers")?;
-        let identifiers = Identifiers::read(members.get("identifiers"))?;
-        let limit = members.at_most("limit", rules.limits.search_limit)?;
-        let threshold = members.number("threshold", 0.0..=1.0)?;
-        let wanted_kinds = members.items("kinds")?;
-        let mut conditions = Conditions {
-            include_archived: members.flag("includeArchived")?,
-            filter: Filter::read(members.object("filter", "filter.")?)?,
-            ..Conditions::default()
-        };
-        if let Some(range) = members.object("timeRange", "timeRange.")? {
-            (conditions.from, conditions.to) = Conditions::range(range)?;
-        }
-        let include_embedding = members.flag("includeEmbedding")?;
-        let include_overridden = members.flag("includeOverridden")?;
-        let dedupe = members.boolean("dedupe")?.unwrap_or(true);
-        let ranking = members.word("ranking", Ranking::parse, &Ranking::WORDS)?.unwrap_or_default();
-        let mode = members.word("mode", Mode::parse, &Mode::WORDS)?.unwrap_or_default();
-        let explain = members.flag("explain")?;
-        let layers = named.map(|named| rules.layers(named)).transpose()?;
-        conditions.kinds = wanted_kinds.map(kinds).transpose()?;
-        Ok(Self {
-            query,
-            layers,
-            identifiers,
-            limit,
-            threshold,
-            conditions,
-            include_embedding,
-            include_overridden,
-            dedupe,
-            ranking,
-            mode,
-            explain,
-        })
-    }
-
     /// The search that may be made, in the contract's order: types and ranges, layers, identifiers, rights, lengths.
     pub fn check(self, rules: &Rules, caller: &MemoryCaller) -> Result<Search> {
         check_text("query", &self.query)?;
@@ -185,6 +145,3 @@ impl SearchMemories {
         })
     }
 }
-
-#[cfg(test)]
-mod tests;

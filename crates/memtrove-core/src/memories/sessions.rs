@@ -1,13 +1,11 @@
 //! The end of a session, clearing a scope, and promoting one entry.
 
 use super::add::check_share;
-use super::members::{Members, kinds};
 use super::{
     Code, Identifiers, Kind, Layer, Memory, MemoryCaller, Precondition, Rules, ScopeKey, SessionRules, State,
     Viewer, promote,
 };
 use crate::{Error, Result, Timestamp};
-use serde_json::Value;
 
 /// The end of a session, as somebody asks for it; what is not said is as configured.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -40,26 +38,6 @@ pub struct SessionEnd {
 }
 
 impl EndSession {
-    /// Reads the body of a session's end.
-    pub fn read(body: &Value) -> Result<Self> {
-        let members = Members::body(body)?;
-        let identifiers = Identifiers::read(members.get("identifiers"))?;
-        let auto_delete = members.boolean("autoDelete")?;
-        let seconds = |text| {
-            duration_seconds(text).ok_or_else(|| {
-                members.refuse("retentionPeriod", "must be a number with s, m, h or d, such as 7d")
-            })
-        };
-        Ok(Self {
-            identifiers,
-            auto_delete,
-            retention_seconds: members.text("retentionPeriod")?.map(seconds).transpose()?,
-            promote_important: members.boolean("promoteImportant")?,
-            promotion_threshold: members.number("promotionThreshold", 0.0..=1.0)?,
-            as_of: members.instant("asOf")?,
-        })
-    }
-
     /// The end that may be made of it.
     pub fn check(self, rules: &Rules, caller: &MemoryCaller) -> Result<SessionEnd> {
         let threshold = check_share("promotionThreshold", self.promotion_threshold)?;
@@ -99,15 +77,6 @@ pub struct Clear {
 }
 
 impl ClearMemories {
-    /// Reads the body of a clear.
-    pub fn read(body: &Value, rules: &Rules) -> Result<Self> {
-        let members = Members::body(body)?;
-        let identifiers = Identifiers::read(members.get("identifiers"))?;
-        let named = members.items("kinds")?;
-        let layer = rules.layer(members.get("layer"))?;
-        Ok(Self { layer, identifiers, kinds: named.map(kinds).transpose()? })
-    }
-
     /// The entries that may be removed.
     pub fn check(self, rules: &Rules, caller: &MemoryCaller) -> Result<Clear> {
         rules.check_layer(self.layer)?;
@@ -129,14 +98,6 @@ pub struct Promote {
 }
 
 impl Promote {
-    /// Reads the body of a promotion with its `If-Match`.
-    pub fn read(body: &Value, if_match: Option<&str>, rules: &Rules) -> Result<Self> {
-        let members = Members::body(body)?;
-        let identifiers = Identifiers::read(members.get("identifiers"))?;
-        let target_layer = rules.layer(members.get("targetLayer"))?;
-        Ok(Self { target_layer, identifiers, precondition: Precondition::if_match(if_match) })
-    }
-
     /// The scope that an entry goes to, if it may.
     pub fn target(&self, memory: &Memory, caller: &MemoryCaller) -> Result<ScopeKey> {
         let identifiers = self.identifiers.clone().or(&memory.scope.identifiers());
@@ -157,23 +118,3 @@ impl Promote {
         Ok(scope)
     }
 }
-
-/// The seconds of a duration such as `90s`, `15m`, `24h` or `7d`; none for any other text, or more than time has.
-pub fn duration_seconds(text: &str) -> Option<i64> {
-    let unit = match text.chars().last()? {
-        's' => 1,
-        'm' => 60,
-        'h' => 3_600,
-        'd' => 86_400,
-        _ => return None,
-    };
-    let digits = &text[..text.len() - 1];
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    let seconds = digits.parse::<i64>().ok()?.checked_mul(unit)?;
-    seconds.checked_mul(1_000_000).map(|_| seconds)
-}
-
-#[cfg(test)]
-mod tests;

@@ -1,11 +1,10 @@
 //! What this surface can do and how it is.
 
 use super::Memories;
-use super::memory_store::Status;
+use super::memory_store::{HalfInfo, Health, Status};
 use futures_util::future::join_all;
-use memtrove_core::memories::{Kind, Layer};
+use memtrove_core::memories::Kind;
 use memtrove_store::AllTenants;
-use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
 
 /// How long counting what waits may keep an answer about health.
@@ -13,24 +12,39 @@ const COUNTING: Duration = Duration::from_millis(200);
 
 /// How the surface is.
 #[derive(Debug, Clone)]
-pub struct Introspection {
-    /// Whether it works.
-    pub healthy: bool,
-    /// The answer.
-    pub body: Value,
+pub struct MemoryHealth {
+    /// How the worst of its parts is.
+    pub status: Status,
+    /// How long it took to find out.
+    pub latency: Duration,
+    /// Its parts by name: both halves of the store, then the embedder.
+    pub components: Vec<(String, Health)>,
+}
+
+/// What the surface can do, beside its rules.
+#[derive(Debug, Clone)]
+pub struct MemoryCapabilities {
+    /// The half of the store that keeps each kind.
+    pub kinds: [(Kind, &'static str); 7],
+    /// Both halves of the store.
+    pub halves: [HalfInfo; 2],
+    /// What makes vectors of texts.
+    pub embedder: &'static str,
+    /// The model; none without one.
+    pub model: Option<String>,
+    /// How long its vectors are; none without one.
+    pub dimensions: Option<usize>,
+    /// How a raw cosine becomes a score: points of a line.
+    pub calibration: Vec<[f64; 2]>,
 }
 
 impl Memories {
     /// How the store and the embedder are.
-    pub async fn health(&self) -> Introspection {
+    pub async fn health(&self) -> MemoryHealth {
         let started = Instant::now();
-        let (mut components, mut worst) = (Map::new(), Status::Healthy);
+        let (mut components, mut worst) = (Vec::new(), Status::Healthy);
         let mut note = |name: String, status: Status, message: Option<String>| {
-            let mut component = json!({"status": status.as_str()});
-            if let Some(message) = message {
-                component["message"] = message.into();
-            }
-            components.insert(name, component);
+            components.push((name, Health { status, message }));
             if worst == Status::Healthy || status == Status::Unhealthy {
                 worst = status;
             }
@@ -53,9 +67,7 @@ impl Memories {
             }
         };
         note("embedding".to_owned(), status, message);
-        let latency = started.elapsed().as_secs_f64() * 1e3;
-        let body = json!({"status": worst.as_str(), "latencyMs": latency, "components": components});
-        Introspection { healthy: worst != Status::Unhealthy, body }
+        MemoryHealth { status: worst, latency: started.elapsed(), components }
     }
 
     /// How many entries wait for a vector; 0 also where the store does not say in time.
@@ -68,89 +80,20 @@ impl Memories {
         tokio::time::timeout(COUNTING, count).await.ok().and_then(Result::ok).unwrap_or_default()
     }
 
-    /// What this surface can do, and the numbers it does it by.
-    pub fn capabilities(&self) -> Value {
-        let rules = self.rules();
-        let layers: Vec<Value> = rules.enabled_layers.iter().map(|layer| shown_layer(*layer)).collect();
-        let kinds: Vec<Value> = Kind::ALL.into_iter().map(|kind| self.shown_kind(kind)).collect();
-        let embeddings = &self.cx.embeddings;
-        let calibration: Vec<Value> = embeddings.space().map_or_else(Vec::new, |space| {
+    /// What this surface can do.
+    pub fn capabilities(&self) -> MemoryCapabilities {
+        let (store, embeddings) = (&self.parts.store, &self.cx.embeddings);
+        let calibration = embeddings.space().map_or_else(Vec::new, |space| {
             let calibration = embeddings.calibration_of(space);
-            calibration.points().iter().map(|(raw, score)| json!([raw, score])).collect()
+            calibration.points().iter().map(|(raw, score)| [*raw, *score]).collect()
         });
-        let limits = &rules.limits;
-        json!({
-            "layers": layers,
-            "kinds": kinds,
-            "limits": {
-                "maxContentLength": limits.content_length,
-                "maxQueryLength": limits.query_length,
-                "maxMetadataBytes": limits.metadata_bytes,
-                "maxIdentifierLength": memtrove_core::memories::layer::MAX_IDENTIFIER_CHARS,
-                "maxSearchLimit": limits.search_limit,
-                "maxListLimit": limits.list_limit,
-                "maxFactLimit": limits.fact_limit,
-                "maxBulkAdd": limits.bulk_add,
-                "maxBulkDelete": limits.bulk_delete,
-                "maxBodyBytes": limits.body_bytes,
-            },
-            "defaults": {
-                "search": {"limit": rules.search_limit, "threshold": rules.search_threshold},
-                "list": {"limit": rules.list_limit},
-                "decay": {
-                    "enabled": rules.decay.enabled,
-                    "ratePerDay": rules.decay.rate_per_day,
-                    "archiveThreshold": rules.decay.archive_threshold,
-                    "decayedBelow": rules.decay.decayed_below,
-                    "exemptLayers": names(&rules.decay.exempt_layers),
-                },
-                "consolidation": {
-                    "enabled": rules.consolidation.enabled,
-                    "similarityThreshold": rules.consolidation.similarity_threshold,
-                    "maxMemoriesBeforeTrigger": rules.consolidation.max_memories_before_trigger,
-                    "targetLayers": names(&rules.consolidation.target_layers),
-                },
-                "session": {
-                    "autoDelete": rules.session.auto_delete,
-                    "retentionSeconds": rules.session.retention_seconds,
-                    "promoteImportant": rules.session.promote_important,
-                    "promotionThreshold": rules.session.promotion_threshold,
-                },
-            },
-            "embedding": {
-                "provider": embeddings.provider(),
-                "model": embeddings.preferred_model_id(),
-                "dimensions": embeddings.space().map(|space| space.dimensions),
-                "calibration": calibration,
-            },
-            "providers": self.parts.store.all().map(|half| json!(half.info())),
-            "forkInheritance": true,
-        })
-    }
-
-    fn shown_kind(&self, kind: Kind) -> Value {
-        let mut shown = json!({
-            "name": kind.as_str(),
-            "layers": names(kind.layers()),
-            "provider": self.parts.store.of(kind).info().id,
-        });
-        if let Some(seconds) = self.rules().default_ttl(kind) {
-            shown["defaultTtlSeconds"] = seconds.into();
+        MemoryCapabilities {
+            kinds: Kind::ALL.map(|kind| (kind, store.of(kind).info().id)),
+            halves: store.all().map(|half| half.info()),
+            embedder: embeddings.provider(),
+            model: embeddings.preferred_model_id().map(|model| model.to_string()),
+            dimensions: embeddings.space().map(|space| space.dimensions),
+            calibration,
         }
-        shown
     }
-}
-
-fn shown_layer(layer: Layer) -> Value {
-    let requires: Vec<&str> = layer.required().iter().map(|identifier| identifier.as_str()).collect();
-    json!({
-        "name": layer.as_str(),
-        "precedence": layer.precedence(),
-        "requires": requires,
-        "defaultKind": Kind::default_in(layer).as_str(),
-    })
-}
-
-fn names(layers: &[Layer]) -> Vec<&'static str> {
-    layers.iter().map(|layer| layer.as_str()).collect()
 }

@@ -39,7 +39,7 @@ mod view;
 pub mod writing;
 
 pub use bulk::{BulkAdded, BulkDeleted};
-pub use capabilities::Introspection;
+pub use capabilities::{MemoryCapabilities, MemoryHealth};
 pub use consolidate::ConsolidationReport;
 pub use decay::{DecayReport, FadedMemory};
 pub use entries::{AddedMemory, Replacement, Updated};

@@ -5,6 +5,7 @@
 use memtrove_core::identity::{
     Caller, Credentials, IdentityPolicy, Principal, RoleGrant, Trust, VerifiedClient, VerifiedUser, resolve,
 };
+use memtrove_core::memories::{Identifier, Identifiers, Layer, ListMemories};
 use memtrove_service::{Services, Settings};
 use memtrove_store::Store;
 use memtrove_store::sqlite::{SqliteConfig, SqliteEngine};
@@ -51,4 +52,20 @@ pub fn principal(user: &str, agent: Option<&str>) -> Principal {
 
 pub fn caller(user: &str, agent: Option<&str>) -> Caller {
     principal(user, agent).into_caller().unwrap()
+}
+
+/// What scopes are named by.
+pub fn identifiers(named: &[(Identifier, &str)]) -> Identifiers {
+    let mut identifiers = Identifiers::default();
+    for (identifier, value) in named {
+        identifiers.set(*identifier, identifier.as_str(), value).unwrap();
+    }
+    identifiers
+}
+
+/// The list of a place: its layer, its identifiers, its limit.
+pub fn list_of(place: &serde_json::Value) -> ListMemories {
+    let layer = Layer::parse(place["layer"].as_str().unwrap()).unwrap();
+    let limit = place["limit"].as_u64().map(|limit| limit as usize);
+    ListMemories { limit, ..ListMemories::new(layer, Identifiers::read(place.get("identifiers")).unwrap()) }
 }

@@ -1,7 +1,7 @@
 //! What this server can do, and whether it can do it now.
 
 use super::{MemoryKind, MemoryLayer};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 use serde_with::skip_serializing_none;
 use std::collections::BTreeMap;
@@ -17,7 +17,18 @@ pub struct MemoryHealth {
     /// How long it took to find out.
     pub latency_ms: f64,
     /// The same of each part: `embedding`, and `provider:` with its name.
+    #[serde(serialize_with = "providers_first")]
     pub components: BTreeMap<String, MemoryComponent>,
+}
+
+/// What stores memories is told of before what makes vectors of them, as it always was.
+fn providers_first<S: Serializer>(
+    components: &BTreeMap<String, MemoryComponent>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let (providers, others): (Vec<_>, Vec<_>) =
+        components.iter().partition(|(name, _)| name.starts_with("provider:"));
+    serializer.collect_map(providers.into_iter().chain(others))
 }
 
 /// A part of the service.

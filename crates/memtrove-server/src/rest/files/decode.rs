@@ -2,13 +2,13 @@
 //! decides which of several faults a caller hears of.
 
 use crate::rest::extract::header;
-use crate::rest::memories::encode;
+use crate::rest::memories::{self, encode};
 use http::HeaderMap;
 use memtrove_core::files::{
     Code, FilePath, FilePrecondition, IdempotencyKey, MovePaths, Patch, Reasons, assembly, body, canonical,
     envelope,
 };
-use memtrove_core::memories::{Rules, SearchMemories};
+use memtrove_core::memories::Rules;
 use memtrove_core::{Error, Result, UserId};
 use memtrove_service::files::{
     Assemble, AssembleMemories, ChangeId, DeleteFile, MoveFile, PatchFile, PutFile, Reconstruct,
@@ -84,7 +84,7 @@ pub(super) fn write_event(body: &Value, idempotency_key: Option<String>) -> Resu
 pub(super) fn assemble(request: &Map<String, Value>, user: &UserId, rules: &Rules) -> Result<Assemble> {
     let (files, budget) = assembly::read(request)?;
     let search = body::member(request, "memories").map(|wanted| for_user(wanted, user));
-    let search = search.map(|search| SearchMemories::read(&search, rules)).transpose()?;
+    let search = search.map(|search| memories::decode::search(&search, rules)).transpose()?;
     let memories = search.map(|search| AssembleMemories { search, render: encode::hit_in_context });
     Ok(Assemble { files, budget, memories })
 }

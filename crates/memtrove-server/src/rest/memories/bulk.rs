@@ -1,6 +1,6 @@
 //! Many memories at once: add, delete, clear.
 
-use super::decode::answer_key;
+use super::decode::{self, answer_key};
 use super::extract::{Called, JsonBody};
 use super::params::IdempotencyKey;
 use super::{ApiError, MemoriesErrorBody, answer, encode, respond};
@@ -8,7 +8,6 @@ use crate::rest::App;
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
-use memtrove_core::memories::{BulkAdd, BulkDelete, ClearMemories};
 use memtrove_wire::memories as wire;
 
 /// Remembers many things at once, each by itself or all or none.
@@ -24,7 +23,7 @@ pub(in crate::rest) async fn bulk_add(
 ) -> Result<Response, ApiError> {
     let (memories, body) = (&app.0.services.memories, body.value()?);
     let key = answer_key(&headers, "memories:bulkAdd", &body, encode::bulk_added)?;
-    let add = BulkAdd::read(&body, memories.rules())?;
+    let add = decode::bulk_add(&body, memories.rules())?;
     let added = memories.bulk_add(&caller, add, key).await?;
     Ok(answer(added, encode::bulk_added, "/v1/memories")?)
 }
@@ -39,7 +38,7 @@ pub(in crate::rest) async fn bulk_delete(
     State(app): State<App>,
     body: JsonBody,
 ) -> Result<Response, ApiError> {
-    let deleted = app.0.services.memories.bulk_delete(&caller, BulkDelete::read(&body.value()?)?).await?;
+    let deleted = app.0.services.memories.bulk_delete(&caller, decode::bulk_delete(&body.value()?)?).await?;
     let failure =
         |(id, code): &(String, &str)| wire::BulkDeleteFailure { id: id.clone(), code: (*code).into() };
     let body = wire::BulkDeleted {
@@ -60,6 +59,6 @@ pub(in crate::rest) async fn clear_memories(
     body: JsonBody,
 ) -> Result<Response, ApiError> {
     let memories = &app.0.services.memories;
-    let cleared = memories.clear(&caller, ClearMemories::read(&body.value()?, memories.rules())?).await?;
+    let cleared = memories.clear(&caller, decode::clear(&body.value()?, memories.rules())?).await?;
     Ok(respond(StatusCode::OK, &wire::ClearedMemories { cleared: cleared as u64 }))
 }

@@ -1,13 +1,30 @@
 //! From what came over the wire to what the service takes. The order in which a request is looked at is the contract's: it
-//! decides which of several faults a caller hears of.
+//! decides which of several faults a caller hears of. One file per family of operations.
+
+mod bulk;
+mod facts;
+mod lifecycle;
+mod list;
+mod search;
+
+pub(super) use bulk::{bulk_add, bulk_delete};
+pub(super) use facts::{list_facts, query_facts};
+pub(super) use lifecycle::{clear, consolidate, decay, end_session, promote};
+pub(super) use list::{filter, list};
+pub(in crate::rest) use search::search;
 
 use crate::rest::extract::header;
 use http::HeaderMap;
-use memtrove_core::Result;
 use memtrove_core::files::canonical;
-use memtrove_core::memories::Precondition;
+use memtrove_core::memories::members::{Members, echo};
+use memtrove_core::memories::params::Params;
+use memtrove_core::memories::{Assertion, Code, Layer, Precondition};
+use memtrove_core::{Error, Result, Timestamp};
 use memtrove_service::memories::{AnswerKey, Reply};
 use serde_json::Value;
+
+/// What searches and lists say of entries that others supersede, which nothing does yet.
+const SUPERSESSION: [&str; 2] = ["asOf", "includeSuperseded"];
 
 /// The key of a request to a collection, if it has one, and how its answer is given.
 pub(super) fn answer_key<A>(
@@ -27,3 +44,27 @@ pub(super) fn answer_key<A>(
 pub(super) fn if_match(headers: &HeaderMap) -> Result<Precondition> {
     Ok(Precondition::if_match(header(headers, "If-Match")?.as_deref()))
 }
+
+/// The scope that a request by id means.
+pub(super) fn assertion(params: &[(String, String)]) -> Result<Assertion> {
+    let params = Params::new(params)?;
+    let identifiers = params.identifiers()?;
+    let layer = params.one("layer")?.map(|word| {
+        Layer::parse(word).ok_or_else(|| {
+            let refusal = Error::new(Code::InvalidLayer, "there is no such layer");
+            refusal.with("layer", echo(&word.into()))
+        })
+    });
+    Ok(Assertion { layer: layer.transpose()?, identifiers })
+}
+
+/// `from` and `to`: both belong to the range.
+fn range(members: Members<'_>) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
+    match (members.instant("from")?, members.instant("to")?) {
+        (Some(from), Some(to)) if from > to => Err(members.refuse("from", "must not be later than 'to'")),
+        range => Ok(range),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,17 +1,19 @@
 //! From what the service answers to what goes over the wire.
 
+use memtrove_core::memories::layer::MAX_IDENTIFIER_CHARS;
 use memtrove_core::memories::{
-    AccessPolicy, Author, Fact, Identifier, Lineage, Memory, MemoryId, ScopeKey, SearchMemories,
-    contract_word,
+    AccessPolicy, Author, Fact, Identifier, Kind, Layer, Limits, Lineage, Memory, MemoryId, Rules, ScopeKey,
+    SearchMemories, contract_word,
 };
 use memtrove_core::{Error, Json, Result};
+use memtrove_service::memories::memory_store::{HalfInfo, Health};
 use memtrove_service::memories::{
-    AddedFact, AddedMemory, BulkAdded, ConsolidationReport, DecayReport, EndedSession, FadedMemory, Reply,
-    SessionPromotion, ShownHit, ShownMemory,
+    AddedFact, AddedMemory, BulkAdded, ConsolidationReport, DecayReport, EndedSession, FadedMemory,
+    MemoryCapabilities, MemoryHealth, Reply, SessionPromotion, ShownHit, ShownMemory,
 };
 use memtrove_wire::memories as wire;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 /// A memory, with its embedding where that is asked for.
 pub(in crate::rest) fn memory(shown: ShownMemory, with_embedding: bool) -> wire::Memory {
@@ -179,13 +181,110 @@ pub(super) fn consolidated(report: ConsolidationReport) -> wire::Consolidated {
     wire::Consolidated { groups, merged: merged as u64, examined: report.examined as u64 }
 }
 
+pub(super) fn health(health: MemoryHealth) -> wire::MemoryHealth {
+    let component = |(name, Health { status, message })| {
+        (name, wire::MemoryComponent { status: status.as_str().to_owned(), message })
+    };
+    wire::MemoryHealth {
+        status: health.status.as_str().to_owned(),
+        latency_ms: health.latency.as_secs_f64() * 1e3,
+        components: health.components.into_iter().map(component).collect(),
+    }
+}
+
+pub(super) fn capabilities(can: MemoryCapabilities, rules: &Rules) -> Result<wire::MemoryCapabilities> {
+    let layer = |layer: &Layer| wire::MemoryLayerInfo {
+        name: (*layer).into(),
+        precedence: layer.precedence(),
+        requires: layer.required().iter().map(|identifier| identifier.as_str().to_owned()).collect(),
+        default_kind: Kind::default_in(*layer).into(),
+    };
+    let kind = |(kind, half): (Kind, &str)| wire::MemoryKindInfo {
+        name: kind.into(),
+        layers: kind.layers().iter().map(|layer| (*layer).into()).collect(),
+        provider: half.to_owned(),
+        default_ttl_seconds: rules.default_ttl(kind),
+    };
+    let provider = |half: HalfInfo| {
+        Ok(wire::MemoryProvider {
+            id: half.id.to_owned(),
+            version: half.version.to_owned(),
+            capabilities: object(half.capabilities)?,
+        })
+    };
+    Ok(wire::MemoryCapabilities {
+        layers: rules.enabled_layers.iter().map(layer).collect(),
+        kinds: can.kinds.into_iter().map(kind).collect(),
+        limits: object(limits(&rules.limits))?,
+        defaults: object(defaults(rules))?,
+        embedding: wire::MemoryEmbedding {
+            provider: can.embedder.to_owned(),
+            model: can.model,
+            dimensions: can.dimensions.map(|dimensions| dimensions as u64),
+            calibration: can.calibration,
+        },
+        providers: can.halves.into_iter().map(provider).collect::<Result<_>>()?,
+        fork_inheritance: true,
+    })
+}
+
+fn limits(limits: &Limits) -> Value {
+    json!({
+        "maxContentLength": limits.content_length,
+        "maxQueryLength": limits.query_length,
+        "maxMetadataBytes": limits.metadata_bytes,
+        "maxIdentifierLength": MAX_IDENTIFIER_CHARS,
+        "maxSearchLimit": limits.search_limit,
+        "maxListLimit": limits.list_limit,
+        "maxFactLimit": limits.fact_limit,
+        "maxBulkAdd": limits.bulk_add,
+        "maxBulkDelete": limits.bulk_delete,
+        "maxBodyBytes": limits.body_bytes,
+    })
+}
+
+fn defaults(rules: &Rules) -> Value {
+    let names = |layers: &[Layer]| -> Vec<&str> { layers.iter().map(|layer| layer.as_str()).collect() };
+    json!({
+        "search": {"limit": rules.search_limit, "threshold": rules.search_threshold},
+        "list": {"limit": rules.list_limit},
+        "decay": {
+            "enabled": rules.decay.enabled,
+            "ratePerDay": rules.decay.rate_per_day,
+            "archiveThreshold": rules.decay.archive_threshold,
+            "decayedBelow": rules.decay.decayed_below,
+            "exemptLayers": names(&rules.decay.exempt_layers),
+        },
+        "consolidation": {
+            "enabled": rules.consolidation.enabled,
+            "similarityThreshold": rules.consolidation.similarity_threshold,
+            "maxMemoriesBeforeTrigger": rules.consolidation.max_memories_before_trigger,
+            "targetLayers": names(&rules.consolidation.target_layers),
+        },
+        "session": {
+            "autoDelete": rules.session.auto_delete,
+            "retentionSeconds": rules.session.retention_seconds,
+            "promoteImportant": rules.session.promote_important,
+            "promotionThreshold": rules.session.promotion_threshold,
+        },
+    })
+}
+
+/// An object of which the contract names no members.
+fn object(value: impl Serialize) -> Result<Map<String, Value>> {
+    match serde_json::to_value(value) {
+        Ok(Value::Object(members)) => Ok(members),
+        _ => Err(Error::internal("an answer is no object")),
+    }
+}
+
 fn reply(body: &impl Serialize, created: bool, memory: &Memory) -> Result<Reply> {
     let id = created.then(|| memory.id.to_string());
     Ok(Reply { body: text(body)?, created, etag: Some(memory.etag()), id })
 }
 
 /// An error of one item, in the shape of errors.
-fn item_error(error: &Error) -> serde_json::Value {
+fn item_error(error: &Error) -> Value {
     json!({
         "code": contract_word(error.code),
         "message": error.message,

@@ -1,6 +1,6 @@
 //! One memory at a time: add, get, update, delete.
 
-use super::decode::{answer_key, if_match};
+use super::decode::{answer_key, assertion, if_match};
 use super::extract::{Called, Id, JsonBody, Parameters};
 use super::params::{
     EmbeddingParameter, IdempotencyKey, IdentifierParameters, IfMatch, IfNoneMatch, LayerAssertion,
@@ -12,7 +12,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode};
 use memtrove_core::memories::params::Params;
-use memtrove_core::memories::{AddMemory, Assertion, Change, MemoryId, precondition};
+use memtrove_core::memories::{AddMemory, Change, MemoryId, precondition};
 use memtrove_service::memories::Updated;
 use memtrove_wire::memories as wire;
 
@@ -52,7 +52,7 @@ pub(in crate::rest) async fn get_memory(
     let memories = &app.0.services.memories;
     let with_embedding = Params::new(&params)?.flag("includeEmbedding")?;
     let known = header(&headers, "If-None-Match")?;
-    let memory = memories.get(&caller, MemoryId::named(&id), &Assertion::read(&params)?).await?;
+    let memory = memories.get(&caller, MemoryId::named(&id), &assertion(&params)?).await?;
     let etag = memory.etag();
     let response = if precondition::is_known(known.as_deref(), &memory) {
         no_store(StatusCode::NOT_MODIFIED.into_response())
@@ -81,9 +81,9 @@ pub(in crate::rest) async fn update_memory(
     let memories = &app.0.services.memories;
     let (body, if_match) = (body.value()?, header(&headers, "If-Match")?);
     let change = Change::read(&body, if_match.as_deref(), memories.rules())?;
-    let assertion = Assertion::read(&params)?;
+    let asserted = assertion(&params)?;
     let Updated { memory, embedding_regenerated } =
-        memories.update(&caller, MemoryId::named(&id), &assertion, change).await?;
+        memories.update(&caller, MemoryId::named(&id), &asserted, change).await?;
     let etag = memory.etag();
     let memory = encode::memory(memories.show(&caller, memory), false);
     let body = wire::UpdatedMemory { memory, embedding_regenerated };
@@ -102,8 +102,8 @@ pub(in crate::rest) async fn delete_memory(
     headers: HeaderMap,
     State(app): State<App>,
 ) -> Result<Response, ApiError> {
-    let (precondition, assertion) = (if_match(&headers)?, Assertion::read(&params)?);
+    let (precondition, asserted) = (if_match(&headers)?, assertion(&params)?);
     let deleted =
-        app.0.services.memories.delete(&caller, MemoryId::named(&id), &assertion, &precondition).await?;
+        app.0.services.memories.delete(&caller, MemoryId::named(&id), &asserted, &precondition).await?;
     Ok(respond(StatusCode::OK, &wire::DeletedMemory { success: true, deleted }))
 }

@@ -1,6 +1,6 @@
 //! Facts: memories that state something of something.
 
-use super::decode::{answer_key, if_match};
+use super::decode::{self, answer_key, assertion, if_match};
 use super::extract::{Called, Id, JsonBody, Parameters};
 use super::params::{
     FactParameters, FilterParameters, IdempotencyKey, IdentifierParameters, IfMatch, IfNoneMatch,
@@ -12,9 +12,7 @@ use crate::rest::extract::header;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode};
-use memtrove_core::memories::{
-    AddFact, Assertion, FactChange, MemoryCaller, MemoryId, QueryFacts, precondition,
-};
+use memtrove_core::memories::{AddFact, FactChange, MemoryCaller, MemoryId, QueryFacts, precondition};
 use memtrove_service::memories::Listed;
 use memtrove_wire::memories as wire;
 
@@ -47,7 +45,7 @@ pub(in crate::rest) async fn list_facts(
     Parameters(params): Parameters,
     State(app): State<App>,
 ) -> Result<Response, ApiError> {
-    let query = QueryFacts::from_params(&params, app.0.services.memories.rules())?;
+    let query = decode::list_facts(&params, app.0.services.memories.rules())?;
     page(&app, &caller, query).await
 }
 
@@ -60,7 +58,7 @@ pub(in crate::rest) async fn query_facts(
     State(app): State<App>,
     body: JsonBody,
 ) -> Result<Response, ApiError> {
-    let query = QueryFacts::read(&body.value()?, app.0.services.memories.rules())?;
+    let query = decode::query_facts(&body.value()?, app.0.services.memories.rules())?;
     page(&app, &caller, query).await
 }
 
@@ -84,7 +82,7 @@ pub(in crate::rest) async fn get_fact(
 ) -> Result<Response, ApiError> {
     let memories = &app.0.services.memories;
     let known = header(&headers, "If-None-Match")?;
-    let memory = memories.get_fact(&caller, MemoryId::named(&id), &Assertion::read(&params)?).await?;
+    let memory = memories.get_fact(&caller, MemoryId::named(&id), &assertion(&params)?).await?;
     let etag = memory.etag();
     let response = if precondition::is_known(known.as_deref(), &memory) {
         no_store(StatusCode::NOT_MODIFIED.into_response())
@@ -112,8 +110,8 @@ pub(in crate::rest) async fn update_fact(
     let memories = &app.0.services.memories;
     let (body, if_match) = (body.value()?, header(&headers, "If-Match")?);
     let change = FactChange::read(&body, if_match.as_deref(), memories.rules())?;
-    let assertion = Assertion::read(&params)?;
-    let updated = memories.update_fact(&caller, MemoryId::named(&id), &assertion, change).await?;
+    let asserted = assertion(&params)?;
+    let updated = memories.update_fact(&caller, MemoryId::named(&id), &asserted, change).await?;
     let etag = updated.memory.etag();
     let body = wire::OneFact { fact: encode::fact(updated.memory)? };
     Ok(tagged(respond(StatusCode::OK, &body), &etag)?)
@@ -131,8 +129,8 @@ pub(in crate::rest) async fn delete_fact(
     headers: HeaderMap,
     State(app): State<App>,
 ) -> Result<Response, ApiError> {
-    let (precondition, assertion) = (if_match(&headers)?, Assertion::read(&params)?);
+    let (precondition, asserted) = (if_match(&headers)?, assertion(&params)?);
     let memories = &app.0.services.memories;
-    let deleted = memories.delete_fact(&caller, MemoryId::named(&id), &assertion, &precondition).await?;
+    let deleted = memories.delete_fact(&caller, MemoryId::named(&id), &asserted, &precondition).await?;
     Ok(respond(StatusCode::OK, &wire::DeletedMemory { success: true, deleted }))
 }

@@ -1,11 +1,12 @@
 //! What this surface can do, and whether it can do it now.
 
 use super::extract::Called;
-use super::{ApiError, respond};
+use super::{ApiError, encode, respond};
 use crate::rest::App;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
+use memtrove_service::memories::memory_store::Status;
 use memtrove_wire::memories as wire;
 
 /// Says what memories there can be here, and how much of everything.
@@ -15,7 +16,8 @@ pub(in crate::rest) async fn memory_capabilities(
     Called(_): Called,
     State(app): State<App>,
 ) -> Result<Response, ApiError> {
-    Ok(respond(StatusCode::OK, &app.0.services.memories.capabilities()))
+    let memories = &app.0.services.memories;
+    Ok(respond(StatusCode::OK, &encode::capabilities(memories.capabilities(), memories.rules())?))
 }
 
 /// Says whether memories can be stored and found.
@@ -27,6 +29,7 @@ pub(in crate::rest) async fn memory_health(
     State(app): State<App>,
 ) -> Result<Response, ApiError> {
     let health = app.0.services.memories.health().await;
-    let status = if health.healthy { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    Ok(respond(status, &health.body))
+    let works = health.status != Status::Unhealthy;
+    let status = if works { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    Ok(respond(status, &encode::health(health)))
 }

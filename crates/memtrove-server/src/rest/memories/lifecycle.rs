@@ -1,15 +1,14 @@
 //! What becomes of memories: archive, restore, promote, decay, consolidate.
 
-use super::decode::if_match;
+use super::decode::{self, if_match};
 use super::extract::{Called, Id, JsonBody};
 use super::params::IfMatch;
 use super::{ApiError, MemoriesErrorBody, encode, respond, tagged};
 use crate::rest::App;
-use crate::rest::extract::header;
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
-use memtrove_core::memories::{ConsolidateRequest, DecayRequest, Memory, MemoryCaller, MemoryId, Promote};
+use memtrove_core::memories::{Memory, MemoryCaller, MemoryId};
 use memtrove_service::memories::Promoted;
 use memtrove_wire::memories as wire;
 use serde_json::Value;
@@ -68,8 +67,8 @@ pub(in crate::rest) async fn promote_memory(
     body: JsonBody,
 ) -> Result<Response, ApiError> {
     let memories = &app.0.services.memories;
-    let (body, if_match) = (body.value()?, header(&headers, "If-Match")?);
-    let request = Promote::read(&body, if_match.as_deref(), memories.rules())?;
+    let (body, precondition) = (body.value()?, if_match(&headers)?);
+    let request = decode::promote(&body, precondition, memories.rules())?;
     let Promoted { memory, deduplicated } = memories.promote(&caller, MemoryId::named(&id), &request).await?;
     let (status, etag) = (if deduplicated { StatusCode::OK } else { StatusCode::CREATED }, memory.etag());
     let memory = encode::memory(memories.show(&caller, memory), false);
@@ -86,7 +85,7 @@ pub(in crate::rest) async fn decay_memories(
     body: JsonBody,
 ) -> Result<Response, ApiError> {
     let (memories, body) = (&app.0.services.memories, Value::Object(body.optional_object()?));
-    let report = memories.decay(&caller, DecayRequest::read(&body, memories.rules())?).await?;
+    let report = memories.decay(&caller, decode::decay(&body, memories.rules())?).await?;
     Ok(respond(StatusCode::OK, &encode::decayed(report)))
 }
 
@@ -100,6 +99,6 @@ pub(in crate::rest) async fn consolidate_memories(
     body: JsonBody,
 ) -> Result<Response, ApiError> {
     let memories = &app.0.services.memories;
-    let request = ConsolidateRequest::read(&body.value()?, memories.rules())?;
+    let request = decode::consolidate(&body.value()?, memories.rules())?;
     Ok(respond(StatusCode::OK, &encode::consolidated(memories.consolidate(&caller, request).await?)))
 }

@@ -1,7 +1,7 @@
 //! `/v1/memories…`, `/v1/facts…`, `/v1/sessions:end`: memories in layers.
 
 pub(super) mod bulk;
-mod decode;
+pub(super) mod decode;
 pub(super) mod encode;
 pub(super) mod entries;
 pub(crate) mod error;
@@ -12,6 +12,8 @@ pub(super) mod lifecycle;
 mod params;
 pub(super) mod search;
 pub(super) mod sessions;
+#[cfg(test)]
+mod testing;
 
 pub use error::MemoriesErrorBody;
 pub(super) use error::Problem;

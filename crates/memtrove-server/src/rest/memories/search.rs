@@ -4,12 +4,12 @@ use super::extract::{Called, JsonBody, Parameters};
 use super::params::{
     EmbeddingParameter, FilterParameters, IdentifierParameters, LayerParameter, ListParameters,
 };
-use super::{ApiError, MemoriesErrorBody, encode, respond};
+use super::{ApiError, MemoriesErrorBody, decode, encode, respond};
 use crate::rest::App;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use memtrove_core::memories::{ListMemories, MemoryCaller, SearchMemories};
+use memtrove_core::memories::{ListMemories, MemoryCaller};
 use memtrove_service::memories::Listed;
 use memtrove_wire::memories as wire;
 
@@ -22,7 +22,7 @@ pub(in crate::rest) async fn list_memories(
     Parameters(params): Parameters,
     State(app): State<App>,
 ) -> Result<Response, ApiError> {
-    let list = ListMemories::from_params(&params, app.0.services.memories.rules())?;
+    let list = decode::list(&params, app.0.services.memories.rules())?;
     page(&app, &caller, list).await
 }
 
@@ -35,7 +35,7 @@ pub(in crate::rest) async fn filter_memories(
     State(app): State<App>,
     body: JsonBody,
 ) -> Result<Response, ApiError> {
-    let list = ListMemories::read(&body.value()?, app.0.services.memories.rules())?;
+    let list = decode::filter(&body.value()?, app.0.services.memories.rules())?;
     page(&app, &caller, list).await
 }
 
@@ -60,7 +60,7 @@ pub(in crate::rest) async fn search_memories(
     body: JsonBody,
 ) -> Result<Response, ApiError> {
     let memories = &app.0.services.memories;
-    let search = SearchMemories::read(&body.value()?, memories.rules())?;
+    let search = decode::search(&body.value()?, memories.rules())?;
     let (with_embedding, explain) = (search.include_embedding, search.explain);
     let answer = memories.search(&caller, search).await?;
     let show = |hit| encode::hit(memories.show_hit(&caller, hit), with_embedding, explain);

@@ -1,12 +1,11 @@
 //! The end of a session.
 
 use super::extract::{Called, JsonBody};
-use super::{ApiError, encode, respond};
+use super::{ApiError, decode, encode, respond};
 use crate::rest::App;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use memtrove_core::memories::EndSession;
 use memtrove_wire::memories as wire;
 
 /// Ends a session: what matters outlives it with its user.
@@ -18,6 +17,6 @@ pub(in crate::rest) async fn end_session(
     State(app): State<App>,
     body: JsonBody,
 ) -> Result<Response, ApiError> {
-    let ended = app.0.services.memories.end_session(&caller, EndSession::read(&body.value()?)?).await?;
+    let ended = app.0.services.memories.end_session(&caller, decode::end_session(&body.value()?)?).await?;
     Ok(respond(StatusCode::OK, &encode::ended_session(ended)))
 }

@@ -21,7 +21,7 @@ pub(in crate::rest) async fn discover_knowledge(
     State(app): State<App>,
 ) -> Result<Response, ApiError> {
     let memories = &app.0.services.memories;
-    let dimensions = memories.capabilities()["embedding"]["dimensions"].as_u64();
+    let dimensions = memories.capabilities().dimensions.map(|dimensions| dimensions as u64);
     Ok(respond(StatusCode::OK, &discovery(memories.rules(), dimensions)))
 }
 

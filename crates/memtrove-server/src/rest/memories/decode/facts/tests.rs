@@ -1,12 +1,12 @@
 use super::*;
-use crate::Timestamp;
-use crate::memories::requests::{code, params, user, with};
-use crate::memories::testing::{memory, scope};
-use crate::memories::{Fact, State};
+use crate::rest::memories::testing::{code, memory, params, scope, user, with};
+use memtrove_core::Timestamp;
+use memtrove_core::memories::{Fact, FactQuery, Kind, Layer, Memory, ScopeKey, State};
+use serde_json::json;
 
 fn query(members: Value) -> Result<FactQuery> {
     let body = with(json!({"identifiers": {"userId": "alice", "projectId": "p"}}), members);
-    QueryFacts::read(&body, &Rules::default())?.check(&Rules::default(), &user("alice"))
+    query_facts(&body, &Rules::default())?.check(&Rules::default(), &user("alice"))
 }
 
 fn fact(id: u128, layer: Layer, [subject, predicate, object]: [&str; 3], confidence: f64) -> Memory {
@@ -48,7 +48,7 @@ fn a_body_and_parameters_say_the_same() {
         ("limit", "1000"),
         ("cursor", "c"),
     ];
-    let by_params = QueryFacts::from_params(&params(&pairs), &Rules::default()).unwrap();
+    let by_params = list_facts(&params(&pairs), &Rules::default()).unwrap();
     let by_params = by_params.check(&Rules::default(), &user("alice")).unwrap();
     assert_eq!(query(body), Ok(by_params));
 }
@@ -71,7 +71,7 @@ fn types_and_ranges() {
     for (members, expected) in rows {
         assert_eq!(code(query(members)), expected);
     }
-    let without_layer = QueryFacts::from_params(&params(&[("userId", "alice")]), &Rules::default());
+    let without_layer = list_facts(&params(&[("userId", "alice")]), &Rules::default());
     assert_eq!(code(without_layer), "INVALID_LAYER");
 }
 

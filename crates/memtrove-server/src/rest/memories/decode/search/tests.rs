@@ -1,19 +1,19 @@
 use super::*;
-use crate::memories::requests::{client, code, gateway, refusal, user, with};
-use crate::memories::{Kind, Layer};
+use crate::rest::memories::testing::{client, code, refusal, user, with};
+use memtrove_core::memories::{Code, Kind, Layer, MemoryCaller, ScopeKey, Search};
 use serde_json::json;
 
 fn body(members: Value) -> Value {
     with(json!({"query": "tea", "identifiers": {"userId": "alice", "projectId": "p"}}), members)
 }
 
-fn search(body: &Value, caller: &MemoryCaller) -> Result<Search> {
+fn checked(body: &Value, caller: &MemoryCaller) -> Result<Search> {
     let rules = Rules::default();
-    SearchMemories::read(body, &rules)?.check(&rules, caller)
+    search(body, &rules)?.check(&rules, caller)
 }
 
 fn read(members: Value) -> Result<Search> {
-    search(&body(members), &user("alice"))
+    checked(&body(members), &user("alice"))
 }
 
 fn layers(search: &Search) -> Vec<Layer> {
@@ -22,14 +22,14 @@ fn layers(search: &Search) -> Vec<Layer> {
 
 #[test]
 fn the_smallest_search_has_the_contracts_defaults() {
-    let search = read(json!({})).unwrap();
-    assert_eq!((search.query.as_str(), search.limit, search.threshold), ("tea", 10, 0.7));
-    assert_eq!(layers(&search), [Layer::User, Layer::Project]);
-    assert_eq!(search.conditions, Conditions::default());
-    assert_eq!((search.ranking, search.mode, search.dedupe), (Ranking::Precedence, Mode::Hybrid, true));
-    let request = SearchMemories::read(&body(json!({})), &Rules::default()).unwrap();
+    let smallest = read(json!({})).unwrap();
+    assert_eq!((smallest.query.as_str(), smallest.limit, smallest.threshold), ("tea", 10, 0.7));
+    assert_eq!(layers(&smallest), [Layer::User, Layer::Project]);
+    assert_eq!(smallest.conditions, Conditions::default());
+    assert_eq!((smallest.ranking, smallest.mode, smallest.dedupe), (Ranking::Precedence, Mode::Hybrid, true));
+    let request = search(&body(json!({})), &Rules::default()).unwrap();
     assert_eq!(request, SearchMemories::new(request.identifiers.clone(), "tea".to_owned()));
-    assert_eq!(search.viewer.user.as_deref(), Some("alice"));
+    assert_eq!(smallest.viewer.user.as_deref(), Some("alice"));
 }
 
 #[test]
@@ -40,9 +40,9 @@ fn everything_can_be_said() {
         "includeArchived": true, "includeEmbedding": true, "includeOverridden": true, "dedupe": false,
         "ranking": "Score", "mode": "SEMANTIC", "explain": true,
     }));
-    let request = SearchMemories::read(&said, &Rules::default()).unwrap();
+    let request = search(&said, &Rules::default()).unwrap();
     assert!(request.include_embedding && request.explain);
-    let search = search(&said, &user("alice")).unwrap();
+    let search = checked(&said, &user("alice")).unwrap();
     assert_eq!(layers(&search), [Layer::User, Layer::Project]);
     assert_eq!((search.limit, search.threshold), (100, 0.0));
     assert_eq!(search.conditions.kinds, Some(vec![Kind::Semantic, Kind::Archival]));
@@ -117,19 +117,19 @@ fn one_bad_request_has_one_code() {
     let mut request = bad;
     for (mended, expected) in rows {
         request = with(request, mended);
-        assert_eq!(code(search(&request, &user("alice"))), expected);
+        assert_eq!(code(checked(&request, &user("alice"))), expected);
     }
     let fitting = with(request, json!({"query": "é".repeat(8192)}));
-    assert!(search(&fitting, &user("alice")).is_ok());
+    assert!(checked(&fitting, &user("alice")).is_ok());
 }
 
 #[test]
 fn who_searches_where() {
-    let plain = |caller| search(&body(json!({})), &caller);
+    let plain = |caller| checked(&body(json!({})), &caller);
     assert_eq!(code(plain(user("bob"))), "FORBIDDEN");
     assert_eq!(code(plain(client("robot"))), "FORBIDDEN");
-    assert_eq!(plain(gateway()).unwrap().viewer.user.as_deref(), Some("alice"));
+    assert_eq!(plain(client("gateway")).unwrap().viewer.user.as_deref(), Some("alice"));
     let shared = body(json!({"identifiers": {"projectId": "p", "teamId": "t"}}));
-    let search = search(&shared, &client("robot")).unwrap();
+    let search = checked(&shared, &client("robot")).unwrap();
     assert_eq!((search.viewer.user, search.viewer.team.as_deref()), (None, Some("t")));
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::memories::requests::{code, refusal};
+use crate::rest::memories::testing::{code, refusal};
 use serde_json::json;
 
 fn rules() -> Rules {
@@ -7,7 +7,7 @@ fn rules() -> Rules {
 }
 
 fn add(body: Value) -> Result<BulkAdd> {
-    let add = BulkAdd::read(&body, &rules())?;
+    let add = bulk_add(&body, &rules())?;
     add.check(&rules()).map(|()| add)
 }
 
@@ -35,7 +35,7 @@ fn a_bulk_add_has_1_to_500_items() {
 
 #[test]
 fn a_bulk_delete_has_1_to_1000_ids_and_counts_each_once() {
-    let ids = |ids: Value| BulkDelete::read(&json!({"ids": ids}))?.check(&rules());
+    let ids = |ids: Value| bulk_delete(&json!({"ids": ids}))?.check(&rules());
     assert_eq!(ids(json!(["b", "a", "b", "no id"])).unwrap(), ["b", "a", "no id"]);
     assert!(ids(json!(vec!["x"; 1000])).is_ok());
     assert_eq!(code(ids(json!(vec!["x"; 1001]))), "BATCH_TOO_LARGE");

@@ -1,13 +1,13 @@
 use super::*;
-use crate::memories::requests::{code, params, user, with};
-use crate::memories::{Kind, Layer};
+use crate::rest::memories::testing::{code, params, user, with};
+use memtrove_core::memories::{Kind, Layer, List};
 use serde_json::json;
 
 type Pairs = &'static [(&'static str, &'static str)];
 
 fn by_body(members: Value) -> Result<List> {
     let body = with(json!({"layer": "user", "identifiers": {"userId": "alice"}}), members);
-    ListMemories::read(&body, &Rules::default())?.check(&Rules::default(), &user("alice"))
+    filter(&body, &Rules::default())?.check(&Rules::default(), &user("alice"))
 }
 
 fn by_params(pairs: &[(&str, &str)]) -> Result<List> {
@@ -17,15 +17,15 @@ fn by_params(pairs: &[(&str, &str)]) -> Result<List> {
             pairs.push((name, value));
         }
     }
-    ListMemories::from_params(&params(&pairs), &Rules::default())?.check(&Rules::default(), &user("alice"))
+    list(&params(&pairs), &Rules::default())?.check(&Rules::default(), &user("alice"))
 }
 
 #[test]
 fn the_smallest_list_has_the_contracts_defaults() {
-    let list = by_body(json!({})).unwrap();
-    assert_eq!((list.scope.layer(), list.limit, list.cursor.as_deref()), (Layer::User, 50, None));
-    assert_eq!(list.conditions, Conditions::default());
-    assert_eq!(by_params(&[]), Ok(list));
+    let smallest = by_body(json!({})).unwrap();
+    assert_eq!((smallest.scope.layer(), smallest.limit, smallest.cursor.as_deref()), (Layer::User, 50, None));
+    assert_eq!(smallest.conditions, Conditions::default());
+    assert_eq!(by_params(&[]), Ok(smallest));
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn types_and_ranges_of_parameters() {
     for (pairs, expected) in rows {
         assert_eq!(code(by_params(pairs)), expected, "{pairs:?}");
     }
-    assert_eq!(code(ListMemories::from_params(&[], &Rules::default())), "INVALID_LAYER");
+    assert_eq!(code(list(&[], &Rules::default())), "INVALID_LAYER");
     let kinds = by_params(&[("kind", "semantic"), ("unknown", "x")]).unwrap().conditions.kinds;
     assert_eq!(kinds, Some(vec![Kind::Semantic]));
 }

@@ -1,11 +1,11 @@
 use super::*;
-use crate::memories::requests::{code, params};
-use crate::memories::testing::{memory, scope};
+use crate::rest::memories::testing::{code, memory, params, scope};
+use memtrove_core::memories::Memory;
 
 type Pairs = &'static [(&'static str, &'static str)];
 
-fn assertion(pairs: &[(&str, &str)]) -> Result<Assertion> {
-    Assertion::read(&params(pairs))
+fn asserted(pairs: &[(&str, &str)]) -> Result<Assertion> {
+    assertion(&params(pairs))
 }
 
 #[test]
@@ -26,14 +26,20 @@ fn an_entry_of_another_scope_is_not_the_one_that_was_meant() {
         (&[("includeEmbedding", "true")], Layer::User, true),
     ];
     for (pairs, layer, holds) in rows {
-        assert_eq!(assertion(pairs).unwrap().holds(&entry(layer)), holds, "{pairs:?} {layer:?}");
+        assert_eq!(asserted(pairs).unwrap().holds(&entry(layer)), holds, "{pairs:?} {layer:?}");
     }
 }
 
 #[test]
 fn what_is_no_assertion() {
-    assert_eq!(code(assertion(&[("layer", "planet")])), "INVALID_LAYER");
-    assert_eq!(code(assertion(&[("layer", "")])), "INVALID_LAYER");
-    assert_eq!(code(assertion(&[("userId", "a\0")])), "INVALID_REQUEST userId");
-    assert_eq!(code(assertion(&[("userId", "a"), ("userId", "b")])), "INVALID_REQUEST userId");
+    assert_eq!(code(asserted(&[("layer", "planet")])), "INVALID_LAYER");
+    assert_eq!(code(asserted(&[("layer", "")])), "INVALID_LAYER");
+    assert_eq!(code(asserted(&[("userId", "a\0")])), "INVALID_REQUEST userId");
+    assert_eq!(code(asserted(&[("userId", "a"), ("userId", "b")])), "INVALID_REQUEST userId");
+}
+
+#[test]
+fn a_range_ends_no_earlier_than_it_begins() {
+    let body = serde_json::json!({"from": "2026-01-02T00:00:00Z", "to": "2026-01-01T23:59:59.999999Z"});
+    assert_eq!(code(range(Members::body(&body).unwrap())), "INVALID_REQUEST from");
 }

@@ -1,16 +1,20 @@
 use super::*;
-use crate::memories::requests::{client, code, refusal, user, with};
-use crate::memories::testing::{members as object, memory};
-use serde_json::json;
+use crate::rest::memories::testing::{client, code, memory, refusal, user, with};
+use memtrove_core::Timestamp;
+use memtrove_core::memories::{
+    Clear, Code, Consolidation, Decay, DecayRules, Kind, Layer, Memory, ScopeKey, SessionEnd, SessionRules,
+    State,
+};
+use serde_json::{Map, json};
 
 fn end(members: Value) -> Result<SessionEnd> {
     let body = with(json!({"identifiers": {"userId": "alice", "sessionId": "s"}}), members);
-    EndSession::read(&body)?.check(&Rules::default(), &user("alice"))
+    end_session(&body)?.check(&Rules::default(), &user("alice"))
 }
 
-fn clear(members: Value) -> Result<Clear> {
+fn cleared(members: Value) -> Result<Clear> {
     let body = with(json!({"layer": "user", "identifiers": {"userId": "alice"}}), members);
-    ClearMemories::read(&body, &Rules::default())?.check(&Rules::default(), &user("alice"))
+    clear(&body, &Rules::default())?.check(&Rules::default(), &user("alice"))
 }
 
 #[test]
@@ -49,7 +53,7 @@ fn what_ends_no_session() {
     }
     let without = Rules { enabled_layers: vec![Layer::User], ..Rules::default() };
     let body = json!({"identifiers": {"userId": "alice", "sessionId": "s"}});
-    assert_eq!(code(EndSession::read(&body).unwrap().check(&without, &user("alice"))), "INVALID_LAYER");
+    assert_eq!(code(end_session(&body).unwrap().check(&without, &user("alice"))), "INVALID_LAYER");
 }
 
 #[test]
@@ -82,9 +86,9 @@ fn durations_are_a_number_and_a_unit() {
 
 #[test]
 fn clearing_is_for_working_entries_unless_told_otherwise() {
-    assert_eq!(clear(json!({})).unwrap().kinds, [Kind::Working]);
+    assert_eq!(cleared(json!({})).unwrap().kinds, [Kind::Working]);
     assert_eq!(
-        clear(json!({"kinds": ["semantic", "working", "Semantic"]})).unwrap().kinds,
+        cleared(json!({"kinds": ["semantic", "working", "Semantic"]})).unwrap().kinds,
         [Kind::Working, Kind::Semantic]
     );
     let rows = [
@@ -96,24 +100,28 @@ fn clearing_is_for_working_entries_unless_told_otherwise() {
         (json!({"identifiers": {"userId": "bob"}}), "FORBIDDEN"),
     ];
     for (members, expected) in rows {
-        assert_eq!(code(clear(members)), expected);
+        assert_eq!(code(cleared(members)), expected);
     }
     let project = json!({"layer": "project", "identifiers": {"projectId": "p"}});
     let reader = client("robot").writing_in(Vec::new());
     assert_eq!(
-        code(ClearMemories::read(&project, &Rules::default()).unwrap().check(&Rules::default(), &reader)),
+        code(clear(&project, &Rules::default()).unwrap().check(&Rules::default(), &reader)),
         "FORBIDDEN"
     );
 }
 
 /// What becomes of a user-layer entry of alice.
 fn promoted(body: Value, if_match: Option<&str>, entry: &Memory) -> Result<ScopeKey> {
-    Promote::read(&body, if_match, &Rules::default())?.target(entry, &user("alice"))
+    let precondition = Precondition::if_match(if_match);
+    promote(&body, precondition, &Rules::default())?.target(entry, &user("alice"))
+}
+
+fn marked(key: &str, mark: bool) -> Map<String, Value> {
+    Map::from_iter([(key.to_owned(), mark.into())])
 }
 
 fn entry() -> Memory {
-    let alice = Identifiers::read(Some(&json!({"userId": "alice"}))).unwrap();
-    Memory { scope: user("alice").scope(&alice, Layer::User).unwrap(), ..memory(1, "x") }
+    memory(1, "x")
 }
 
 #[test]
@@ -140,13 +148,94 @@ fn what_is_not_promoted() {
     assert_eq!(code(promoted(team.clone(), Some("\"v2\""), &entry())), "ETAG_MISMATCH");
 
     for key in ["sensitive", "private"] {
-        let sensitive = Memory { metadata: object(json!({key: true})), ..entry() };
+        let sensitive = Memory { metadata: marked(key, true), ..entry() };
         let refusal = refusal(promoted(team.clone(), None, &sensitive));
         assert_eq!((refusal.code, &refusal.details["reason"]), (Code::Forbidden, &json!("sensitive")));
-        let open = Memory { metadata: object(json!({key: false})), ..entry() };
+        let open = Memory { metadata: marked(key, false), ..entry() };
         assert!(promoted(team.clone(), None, &open).is_ok());
     }
     let archived = Memory { kind: Kind::Archival, state: State::Archived, ..entry() };
     let refusal = refusal(promoted(team, None, &archived));
     assert_eq!((refusal.code, &refusal.details["state"]), (Code::InvalidState, &json!("archived")));
+}
+
+fn decayed(body: Value, caller: &str) -> Result<Decay> {
+    decay(&body, &Rules::default())?.check(&Rules::default(), &user(caller))
+}
+
+fn consolidated(members: Value) -> Result<Consolidation> {
+    let body = with(json!({"layer": "user", "identifiers": {"userId": "alice"}}), members);
+    consolidate(&body, &Rules::default())?.check(&Rules::default(), &user("alice"))
+}
+
+#[test]
+fn a_pass_over_the_whole_tenant_is_for_admins() {
+    let whole = decayed(json!({}), "root").unwrap();
+    assert_eq!((whole.scopes, whole.layers.as_slice()), (None, &Layer::ALL[..]));
+    assert_eq!((whole.as_of, whole.dry_run, whole.rules), (None, false, DecayRules::default()));
+    let some = decayed(json!({"layers": ["user"], "identifiers": {}}), "root").unwrap();
+    assert_eq!((some.scopes, some.layers), (None, vec![Layer::User]));
+    for body in [json!({}), json!({"identifiers": {}}), json!({"layers": ["user"]})] {
+        assert_eq!(code(decayed(body, "alice")), "FORBIDDEN");
+    }
+}
+
+#[test]
+fn a_pass_over_some_scopes_says_what_it_changes() {
+    let body = json!({
+        "asOf": "2031-01-01T00:00:00Z", "layers": ["user"], "identifiers": {"userId": "alice", "projectId": "p"},
+        "dryRun": true, "ratePerDay": 0.05, "archiveThreshold": 0.2, "decayedBelow": 1, "exemptLayers": [],
+    });
+    let pass = decayed(body, "alice").unwrap();
+    assert_eq!(pass.scopes.map(|scopes| scopes.len()), Some(1));
+    assert_eq!((pass.as_of, pass.dry_run), (Timestamp::parse("2031-01-01T00:00:00Z"), true));
+    let rules = DecayRules {
+        enabled: false,
+        rate_per_day: 0.05,
+        archive_threshold: 0.2,
+        decayed_below: 1.0,
+        exempt_layers: Vec::new(),
+    };
+    assert_eq!(pass.rules, rules);
+    let accessible = decayed(json!({"identifiers": {"userId": "alice", "projectId": "p"}}), "alice").unwrap();
+    assert_eq!(accessible.layers, [Layer::User, Layer::Project]);
+}
+
+#[test]
+fn what_is_no_decay_pass() {
+    let rows = [
+        (json!({"asOf": 5}), "INVALID_REQUEST asOf"),
+        (json!({"dryRun": "yes"}), "INVALID_REQUEST dryRun"),
+        (json!({"ratePerDay": 1.5}), "INVALID_REQUEST ratePerDay"),
+        (json!({"archiveThreshold": -1}), "INVALID_REQUEST archiveThreshold"),
+        (json!({"decayedBelow": "0.5"}), "INVALID_REQUEST decayedBelow"),
+        (json!({"exemptLayers": "org"}), "INVALID_REQUEST exemptLayers"),
+        (json!({"exemptLayers": ["x"]}), "INVALID_LAYER"),
+        (json!({"layers": []}), "INVALID_REQUEST layers"),
+        (json!({"layers": ["x"]}), "INVALID_LAYER"),
+        (json!({"layers": ["team"], "identifiers": {"userId": "root"}}), "MISSING_IDENTIFIER"),
+        (json!({"identifiers": {"sessionId": "s"}}), "MISSING_IDENTIFIER"),
+        (json!({"identifiers": {"companyId": "other"}}), "FORBIDDEN"),
+    ];
+    for (body, expected) in rows {
+        assert_eq!(code(decayed(body, "root")), expected);
+    }
+}
+
+#[test]
+fn a_consolidation_is_for_one_scope() {
+    let usual = consolidated(json!({})).unwrap();
+    assert_eq!((usual.scope.layer(), usual.similarity_threshold, usual.dry_run), (Layer::User, 0.95, false));
+    let told = consolidated(json!({"similarityThreshold": 0.5, "dryRun": true})).unwrap();
+    assert_eq!((told.similarity_threshold, told.dry_run), (0.5, true));
+    let rows = [
+        (json!({"similarityThreshold": 1.1}), "INVALID_REQUEST similarityThreshold"),
+        (json!({"dryRun": 1}), "INVALID_REQUEST dryRun"),
+        (json!({"layer": "x"}), "INVALID_LAYER"),
+        (json!({"identifiers": {}}), "MISSING_IDENTIFIER"),
+        (json!({"identifiers": {"userId": "bob"}}), "FORBIDDEN"),
+    ];
+    for (members, expected) in rows {
+        assert_eq!(code(consolidated(members)), expected);
+    }
 }
