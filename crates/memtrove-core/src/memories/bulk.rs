@@ -7,8 +7,10 @@ use std::collections::HashSet;
 /// Entries to add together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BulkAdd {
-    /// The adds; one that cannot even be read is refused by itself.
+    /// The adds; one that cannot even be read is refused by itself. Beyond the limit none need be read.
     pub items: Vec<Result<AddMemory>>,
+    /// How many were sent.
+    pub count: usize,
     /// Whether all or none are stored.
     pub atomic: bool,
 }
@@ -19,7 +21,7 @@ impl BulkAdd {
         if self.items.is_empty() {
             return Err(Error::field("memories", "must be a list of at least one memory"));
         }
-        check_count(self.items.len(), rules.limits.bulk_add)
+        check_count(self.count, rules.limits.bulk_add)
     }
 }
 

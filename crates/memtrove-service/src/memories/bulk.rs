@@ -41,7 +41,7 @@ impl Memories {
             return Ok(first);
         }
         add.check(self.rules())?;
-        let BulkAdd { items, atomic } = add;
+        let BulkAdd { items, atomic, .. } = add;
         let mut read: Vec<Result<Memory>> = Vec::with_capacity(items.len());
         for item in items {
             let new = item.and_then(|item| item.check(self.rules(), caller));

@@ -20,9 +20,10 @@ pub(in crate::rest) async fn add(
     State(app): State<App>,
     body: JsonBody,
 ) -> Result<Response, ApiError> {
-    let NewMemories { adds, left_out } = decode::add(&body.value()?, &caller, now())?;
-    let add = BulkAdd { items: adds, atomic: true };
-    let added = app.0.services.memories.bulk_add(&caller, add, None).await?;
+    let memories = &app.0.services.memories;
+    let most = memories.rules().limits.bulk_add;
+    let NewMemories { adds, count, left_out } = decode::add(&body.value()?, &caller, most, now())?;
+    let added = memories.bulk_add(&caller, BulkAdd { items: adds, count, atomic: true }, None).await?;
     let added = added.now().map(|added| added.results).unwrap_or_default();
     let results = added.into_iter().flatten().map(|shown| encode::added(&shown.memory));
     Ok(respond(&wire::Mem0Added { results: results.collect(), message: left_out }))

@@ -40,14 +40,21 @@ const OF_AN_ADD: [&str; 11] = [
 /// Messages to be remembered.
 #[derive(Debug)]
 pub(in crate::rest::mem0) struct NewMemories {
-    /// One for each message.
+    /// One for each message, up to the most that one request may add.
     pub adds: Vec<Result<AddMemory>>,
+    /// How many there would be without that.
+    pub count: usize,
     /// What is left out, as mem0 does, for people: instructions to the model, and messages in which nobody said anything.
     pub left_out: Option<String>,
 }
 
-/// Reads the body of an add.
-pub(in crate::rest::mem0) fn add(body: &Value, caller: &MemoryCaller, now: Timestamp) -> Result<NewMemories> {
+/// Reads the body of an add, and of its messages `most`.
+pub(in crate::rest::mem0) fn add(
+    body: &Value,
+    caller: &MemoryCaller,
+    most: usize,
+    now: Timestamp,
+) -> Result<NewMemories> {
     let members = Members::body(body)?;
     if members.boolean("infer")?.unwrap_or(true) {
         return Err(needs_a_model("infer=True has a language model extract facts from the messages"));
@@ -63,10 +70,12 @@ pub(in crate::rest::mem0) fn add(body: &Value, caller: &MemoryCaller, now: Times
     let given = metadata(members)?.unwrap_or_default();
     let last_day = last_day(members, now)?;
     let happened = members.get("timestamp").map(|value| instant(members, value)).transpose()?;
-    let (mut adds, mut system, mut unsaid) = (Vec::new(), 0, 0);
+    let (mut adds, mut count, mut system, mut unsaid) = (Vec::new(), 0, 0, 0);
     for message in messages(members)? {
         match message {
+            Message::Said { .. } if adds.len() == most => count += 1,
             Message::Said { role, name, text } => {
+                count += 1;
                 let utterance = Utterance {
                     id: None,
                     text: &text,
@@ -86,7 +95,7 @@ pub(in crate::rest::mem0) fn add(body: &Value, caller: &MemoryCaller, now: Times
         let problem = "holds nothing to remember; messages of the system, and those without a role or a text, are left out";
         return Err(members.refuse("messages", problem));
     }
-    Ok(NewMemories { adds, left_out: left_out(system, unsaid) })
+    Ok(NewMemories { adds, count, left_out: left_out(system, unsaid) })
 }
 
 fn left_out(system: usize, unsaid: usize) -> Option<String> {

@@ -93,7 +93,11 @@ fn messages_become_adds_and_some_are_left_out() {
         "messages": [{"role": "user", "content": "a", "name": "Ann"}, {"role": "system", "content": "b"}, {"role": "tool"}],
         "infer": false, "user_id": "u", "app_id": "p", "expiration_date": "2026-02-01", "metadata": {"n": 1}
     });
-    let NewMemories { adds, left_out } = add(&body, &gateway(), NOON).unwrap();
+    let many = json!({"messages": vec![body["messages"][0].clone(); 9], "infer": false, "user_id": "u"});
+    let cut = add(&many, &gateway(), 5, NOON).unwrap();
+    assert_eq!((cut.adds.len(), cut.count), (5, 9), "what is refused for its number is not read");
+    let NewMemories { adds, count, left_out } = add(&body, &gateway(), 500, NOON).unwrap();
+    assert_eq!(count, 1);
     let [Ok(add)] = &adds[..] else { panic!("{adds:?}") };
     assert_eq!((add.content.as_str(), add.ttl_seconds), ("a", Some(36 * 3600)));
     let own = json!({"app_id": "p", "role": "user", "actor_id": "Ann", "expiration_date": "2026-02-01"});

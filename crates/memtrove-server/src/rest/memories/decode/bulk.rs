@@ -11,7 +11,9 @@ pub(in crate::rest::memories) fn bulk_add(body: &Value, rules: &Rules) -> Result
     };
     let atomic = Members::within(members, "").flag("atomic")?;
     let items = members.get("memories").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    Ok(BulkAdd { items: items.iter().map(|item| AddMemory::read(item, rules)).collect(), atomic })
+    // A small body can hold millions: what is refused for their number is not read.
+    let read = items.iter().take(rules.limits.bulk_add).map(|item| AddMemory::read(item, rules)).collect();
+    Ok(BulkAdd { items: read, count: items.len(), atomic })
 }
 
 pub(in crate::rest::memories) fn bulk_delete(body: &Value) -> Result<BulkDelete> {

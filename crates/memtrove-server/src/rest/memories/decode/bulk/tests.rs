@@ -26,6 +26,7 @@ fn a_bulk_add_has_1_to_500_items() {
     assert!(add(items(500)).is_ok());
     let refusal = refusal(add(items(501)));
     assert_eq!((refusal.code, &refusal.details["maxItems"]), (Code::BatchTooLarge, &json!(500)));
+    assert_eq!(bulk_add(&items(100_000), &rules()).unwrap().items.len(), 500, "what is refused is not read");
     for body in [items(0), json!({}), json!({"memories": null}), json!({"memories": {}})] {
         assert_eq!(code(add(body)), "INVALID_REQUEST memories");
     }
