@@ -31,6 +31,11 @@ impl MemoryId {
         Self(parse_uuid(text).unwrap_or(Uuid::nil()))
     }
 
+    /// Whether it comes from a text that is no id.
+    pub fn names_nothing(self) -> bool {
+        self.0.is_nil()
+    }
+
     /// Whether an entry was probably made as a working memory. A hint, not a fact: an entry keeps its id when it moves to
     /// another kind, and one id in 256 looks so by chance.
     pub fn looks_working(self) -> bool {

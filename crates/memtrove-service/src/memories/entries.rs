@@ -189,7 +189,7 @@ impl Memories {
     ) -> Result<Updated> {
         let mut embedded: Option<(String, Option<Embedding>)> = None;
         loop {
-            let mut turn = Some(self.parts.turns.take(id).await);
+            let mut turn = self.turn(id).await;
             let current = self.reach(caller, id, assertion).await?;
             caller.authorise_write(current.scope.layer())?;
             let Applied { mut memory, content_changed } = change(&current)?;
@@ -202,7 +202,7 @@ impl Memories {
                         drop(turn.take());
                         memory.embedding = self.embed(caller.tenant().as_str(), &memory.content).await?;
                         embedded = Some((memory.content.clone(), memory.embedding.clone()));
-                        turn = Some(self.parts.turns.take(id).await);
+                        turn = self.turn(id).await;
                     }
                 }
                 settle_state(&mut memory);
@@ -246,7 +246,7 @@ impl Memories {
         is_right: impl Fn(&Memory) -> bool,
     ) -> Result<bool> {
         caller.check_company(&assertion.identifiers)?;
-        let _turn = self.parts.turns.take(id).await;
+        let _turn = self.turn(id).await;
         loop {
             let found = self.find(caller, id).await?;
             let reached = |memory: &Memory| {

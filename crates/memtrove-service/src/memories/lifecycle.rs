@@ -82,7 +82,7 @@ impl Memories {
         milestone: &'static str,
         change: impl Fn(&Memory) -> Result<Memory>,
     ) -> Result<Memory> {
-        let _turn = self.parts.turns.take(id).await;
+        let _turn = self.turn(id).await;
         loop {
             let current = self.reach(caller, id, &Assertion::default()).await?;
             caller.authorise_write(current.scope.layer())?;

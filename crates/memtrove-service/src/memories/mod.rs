@@ -72,7 +72,7 @@ use memtrove_store::Store;
 use std::sync::Arc;
 use stream::Bus;
 use tokio::sync::{Mutex, Notify};
-use turns::Turns;
+use turns::{HeldTurn, Turns};
 use writing::{Write, WriteOutcome};
 
 /// What is told to callers and means something to the server alone is sealed with these.
@@ -200,9 +200,17 @@ impl Memories {
 
     /// An entry of the caller's tenant that exists at this moment.
     async fn find(&self, caller: &MemoryCaller, id: MemoryId) -> Result<Option<Memory>> {
+        if id.names_nothing() {
+            return Ok(None);
+        }
         let Some(memory) = self.parts.store.get(caller.tenant(), id).await? else { return Ok(None) };
         let exists = memory.is_live(self.now()) && self.session_exists(caller, &memory).await?;
         Ok(exists.then_some(memory))
+    }
+
+    /// Waits for the turn to change an entry. For what is no id nobody waits: all of those would wait for each other.
+    async fn turn(&self, id: MemoryId) -> Option<HeldTurn<'_, MemoryId>> {
+        if id.names_nothing() { None } else { Some(self.parts.turns.take(id).await) }
     }
 
     /// Writes to the half that keeps the entries' kind; the caller says what to do if others were faster.
