@@ -69,6 +69,9 @@ impl Files {
         request: Assemble,
     ) -> Result<Assembled> {
         let Assemble { files, budget, memories } = request;
+        if let Some(wanted) = &memories {
+            wanted.search.clone().check(self.memories.rules(), rememberer)?;
+        }
         let mut assembled = self.assemble_files(admitted, files, budget).await?;
         if let Some(wanted) = memories {
             let used: usize = assembled.files.iter().map(|file| file.chars).sum();

@@ -8,7 +8,7 @@ use memtrove_core::memories::{Author, Memory, MemoryCaller};
 /// An entry as somebody sees it.
 #[derive(Debug, Clone)]
 pub struct ShownMemory {
-    /// The entry.
+    /// The entry, without its author.
     pub memory: Memory,
     /// How relevant it is now.
     pub relevance: f64,
@@ -32,9 +32,10 @@ impl Memories {
     }
 
     /// An entry as a caller sees it.
-    pub fn show(&self, caller: &MemoryCaller, memory: Memory) -> ShownMemory {
-        let created_by = caller.sees_author(&memory).then(|| memory.created_by.clone());
-        ShownMemory { relevance: self.relevance(&memory), created_by, memory }
+    pub fn show(&self, caller: &MemoryCaller, mut memory: Memory) -> ShownMemory {
+        let sees_author = caller.sees_author(&memory);
+        let author = std::mem::take(&mut memory.created_by);
+        ShownMemory { relevance: self.relevance(&memory), created_by: sees_author.then_some(author), memory }
     }
 
     /// A result of a search as a caller sees it.
