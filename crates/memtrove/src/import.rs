@@ -315,7 +315,7 @@ impl PendingMemories {
                 let is_another = self.batch.as_ref().is_some_and(|batch| batch.user != user);
                 let before = if is_another { self.flush(&services, to) } else { None };
                 let batch = self.batch.get_or_insert_with(|| Batch { user, memories: Vec::new() });
-                batch.memories.push((place, keepsake, is_fact));
+                batch.memories.push((place, *keepsake, is_fact));
                 let is_full = batch.memories.len() >= BATCH;
                 if !self.rooms.last().is_some_and(|last| Arc::ptr_eq(last, &room)) {
                     self.kib += room.num_permits();

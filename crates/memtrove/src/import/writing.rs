@@ -45,7 +45,7 @@ pub(super) struct Destination {
 /// A record with its place here.
 pub(super) enum Placed {
     Conversation { place: String, caller: Caller, transcript: Transcript },
-    Memory { place: String, user: Option<String>, keepsake: Keepsake, is_fact: bool },
+    Memory { place: String, user: Option<String>, keepsake: Box<Keepsake>, is_fact: bool },
     File { place: String, caller: Box<ScopedCaller>, path: FilePath, document: Document },
 }
 
@@ -122,7 +122,7 @@ impl Destination {
         Ok(Placed::Memory {
             place: place.to_owned(),
             is_fact: memory.fact.is_some(),
-            keepsake: self.keepsake(user, memory, now)?,
+            keepsake: Box::new(self.keepsake(user, memory, now)?),
             user: user.map(str::to_owned),
         })
     }

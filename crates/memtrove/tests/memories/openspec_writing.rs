@@ -269,6 +269,17 @@ fn a_fact_stays_a_fact_when_it_is_written_back() {
     );
     let found = tenant.facts(json!({"identifiers": {"projectId": "p"}, "subject": "build"})).expect(200).json;
     assert_eq!(found["totalCount"], 1);
+
+    let confidence = |given: Option<Value>| {
+        let mut metadata = created["metadata"].clone();
+        let fact = metadata["custom"]["fact"].as_object_mut().unwrap();
+        fact.remove("confidence");
+        fact.extend(given.map(|given| ("confidence".to_owned(), given)));
+        tenant.replace(&id, json!({"content": created["content"], "metadata": metadata})).expect(200);
+        tenant.client.get(&format!("/v1/facts/{id}")).expect(200).json["fact"]["confidence"].clone()
+    };
+    assert_eq!(confidence(Some(Value::Null)), 0.5, "null leaves it as it is");
+    assert_eq!(confidence(None), 1.0, "a fact that says nothing of it is certain");
 }
 
 #[test]

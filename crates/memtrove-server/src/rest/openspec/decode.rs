@@ -101,7 +101,11 @@ pub(super) fn replacement(
         subject: stated(fact, "subject")?,
         predicate: stated(fact, "predicate")?,
         object: stated(fact, "object")?,
-        confidence: Some(fact.number("confidence", 0.0..=1.0)?.unwrap_or(1.0)),
+        // A fact that says nothing of it is certain; one that says null leaves it as it is.
+        confidence: match fact.raw("confidence") {
+            None => Some(1.0),
+            Some(_) => fact.number("confidence", 0.0..=1.0)?,
+        },
         metadata: Some(GivenMetadata::new(metadata)?),
         content: content(entry)?,
         precondition: precondition.clone(),
