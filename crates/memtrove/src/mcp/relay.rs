@@ -362,3 +362,38 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Relay<R, W> {
         self.output.flush().await.context("the editor does not listen any more")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uuid::Uuid;
+
+    #[tokio::test]
+    async fn a_line_that_lacks_only_its_newline_is_not_sent_again() {
+        let line = b"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/call\",\"params\":{}}\n";
+        for (missing, unsent, unanswered) in [(1, None, vec![json!(7)]), (2, Some(line.to_vec()), vec![])] {
+            let local = Local {
+                user: "alice".to_owned(),
+                tenant: "default".to_owned(),
+                project: None,
+                agent: None,
+                session: Uuid::nil(),
+            };
+            let mut relay = Relay::new(Config::default(), local, tokio::io::empty(), Vec::new());
+            relay.unsent = Some(line.to_vec());
+            // An owner that ends when it has all but so many bytes.
+            let (stream, owner) = tokio::io::duplex(line.len() - missing);
+            {
+                let mut pump = pin!(relay.pump(Peer::new(stream)));
+                assert!(timeout(Duration::ZERO, pump.as_mut()).await.is_err(), "it waits for room");
+                drop(owner);
+                assert!(!pump.await.unwrap(), "the owner has ended");
+            }
+            assert_eq!((&relay.unsent, &relay.unanswered), (&unsent, &unanswered), "without {missing} bytes");
+
+            relay.fail_unanswered().await.unwrap();
+            let answered = String::from_utf8(relay.output).unwrap();
+            assert_eq!(answered.contains("may or may not have been carried out"), missing == 1, "{answered}");
+        }
+    }
+}
