@@ -314,7 +314,9 @@ def test_a_replay_that_never_ends_is_given_up(make: Make) -> None:
         assert len(server.asked) == 4
 
 
-@pytest.mark.parametrize("text", ["x" * 999, "data: " + "x" * 999 + "\n", "data: " + "x" * 999 + "\r"])
+@pytest.mark.parametrize(
+    "text", ["x" * 999, "data: " + "x" * 999 + "\n", "data: " + "x" * 999 + "\r", "data:\n" * 199, "data\n" * 199]
+)
 def test_an_event_that_never_ends_ends_the_stream(make: Make, text: str) -> None:
     endless = Answer(200, text.encode(), {"Content-Type": "text/event-stream"}, whole=False, forever=True)
     with fake(endless) as server:

@@ -48,19 +48,20 @@ class EventDecoder:
             self._rest = [lines.pop() + (b"\r" if held else b"")]
             self._waiting = len(self._rest[0])
             for line in lines:
-                if event := self._line(line.decode("utf-8", "replace")):
+                if event := self._line(line.decode("utf-8", "replace"), len(line) + 1):
                     yield event
         if self._kept + self._waiting > self._max:
             raise DecodeError(f"an event of the stream is longer than {self._max} bytes (max_event_bytes)")
 
-    def _line(self, line: str) -> ServerEvent | None:
+    def _line(self, line: str, size: int) -> ServerEvent | None:
         if not line:
             return self._end()
         name, _, value = line.partition(":")
         value = value.removeprefix(" ")
         if name == "data":
             self._data.append(value)
-            self._kept += len(value)
+            # With its name and its end: lines without a value are kept too.
+            self._kept += size
         elif name == "event":
             self._name = value
         elif name == "id" and "\0" not in value:
