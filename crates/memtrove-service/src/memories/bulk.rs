@@ -1,7 +1,7 @@
 //! Many entries at once.
 
 use super::entries::settle_state;
-use super::replay::{AnswerKey, Answered, Replay};
+use super::replay::{AnswerKey, Answered, KeyedRequest};
 use super::view::ShownMemory;
 use super::writing::{Write, WriteOutcome};
 use super::{Memories, count, embedding_failed};
@@ -36,7 +36,7 @@ impl Memories {
         add: BulkAdd,
         key: Option<AnswerKey<BulkAdded>>,
     ) -> Result<Answered<BulkAdded>> {
-        let replay = Replay::new(caller, key, None)?;
+        let replay = KeyedRequest::new(caller, key, None)?;
         if let Some(first) = replay.find(self, caller).await? {
             return Ok(first);
         }

@@ -1,6 +1,6 @@
 //! One entry at a time: add, get, update, replace, delete.
 
-use super::replay::{AnswerKey, Answered, Replay};
+use super::replay::{AnswerKey, Answered, KeyedRequest};
 use super::view::ShownMemory;
 use super::writing::{Write, WriteOutcome};
 use super::{Memories, count};
@@ -52,7 +52,7 @@ impl Memories {
     ) -> Result<Answered<AddedMemory>> {
         let new = add.check(self.rules(), caller)?;
         count("memory.add", new.scope.layer());
-        let replay = Replay::new(caller, key, new.author.user.as_deref())?;
+        let replay = KeyedRequest::new(caller, key, new.author.user.as_deref())?;
         if let Some(first) = replay.find(self, caller).await? {
             return Ok(first);
         }

@@ -1,7 +1,7 @@
 //! Facts: procedural entries by what they state.
 
 use super::entries::settle_state;
-use super::replay::{AnswerKey, Answered, Replay};
+use super::replay::{AnswerKey, Answered, KeyedRequest};
 use super::writing::{Write, WriteOutcome};
 use super::{AddedMemory, Listed, Memories, Updated, count};
 use memtrove_core::memories::{
@@ -33,7 +33,7 @@ impl Memories {
     ) -> Result<Answered<AddedFact>> {
         let new = add.check(self.rules(), caller)?;
         count("fact.add", new.memory.scope.layer());
-        let replay = Replay::new(caller, key, new.memory.author.user.as_deref())?;
+        let replay = KeyedRequest::new(caller, key, new.memory.author.user.as_deref())?;
         if let Some(first) = replay.find(self, caller).await? {
             return Ok(first);
         }
@@ -45,7 +45,7 @@ impl Memories {
         &self,
         caller: &MemoryCaller,
         new: NewMemory,
-        replay: &Replay<AddedMemory>,
+        replay: &KeyedRequest<AddedMemory>,
     ) -> Result<Answered<AddedMemory>> {
         let Some(new) = NewFact::of_memory(new) else {
             return Err(Error::internal("a new id is there already"));
@@ -58,7 +58,7 @@ impl Memories {
         &self,
         caller: &MemoryCaller,
         new: &NewFact,
-        replay: &Replay<A>,
+        replay: &KeyedRequest<A>,
         answer: impl Fn(Memory, bool) -> A,
     ) -> Result<Answered<A>> {
         let NewMemory { scope, policy, author, .. } = &new.memory;

@@ -66,13 +66,13 @@ impl<A> Answered<A> {
 }
 
 /// What makes a request the repetition of another.
-pub(super) struct Replay<A> {
+pub(super) struct KeyedRequest<A> {
     key: Option<(RequestKey, Render<A>)>,
     /// Who calls: the key names it.
     user: Option<String>,
 }
 
-impl<A> Replay<A> {
+impl<A> KeyedRequest<A> {
     /// `for_user` is whom a trusted client acts for: each of its users has keys of its own.
     pub fn new(caller: &MemoryCaller, key: Option<AnswerKey<A>>, for_user: Option<&str>) -> Result<Self> {
         let user = caller.user().or(for_user).map(str::to_owned);
