@@ -2,7 +2,8 @@
 //!
 //! A tree is reached through its group, and of what serves callers only an [`Access`] has one. It is made inside the unit of work
 //! that uses it, from the row that the operation reads anyway. What reads or writes a tree takes the access it needs, so an
-//! operation that forgot to ask does not compile. Work in the background, which has no caller, finds groups by itself.
+//! operation that asked for nothing does not compile. Every level hands out the group: that it is the right level is read where it
+//! is asked for. Work in the background, which has no caller, finds groups by itself.
 
 use super::not_found;
 use crate::audit::{AdminRole, Grant};
