@@ -89,7 +89,7 @@ impl Memories {
         }
     }
 
-    /// The entry that a request makes, embedded.
+    /// The entry that a request makes, embedded if that is asked for.
     pub(super) async fn draft(
         &self,
         caller: &MemoryCaller,

@@ -244,7 +244,7 @@ fn at_version(tx: &mut dyn Tx, memory: &Memory, expected: i64) -> Result<Option<
     )
 }
 
-/// Writes what is no new version: links between entries, and when an entry expires. StoredEntry as before, so its words and its
+/// Writes what is no new version: links between entries, and when an entry expires. It is found as before, so its words and its
 /// vector are taken over.
 pub fn amend(tx: &mut dyn Tx, stored: &entries::Stored) -> Result<(), StoreError> {
     let stored = match &stored.memory.embedding {
