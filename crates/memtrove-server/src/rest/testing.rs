@@ -1,92 +1,105 @@
 //! Callers and entries to test with, and how tests look at refusals.
 
 use memtrove_core::identity::{
-    self, Credentials, IdentityPolicy, RoleGrant, Trust, VerifiedClient, VerifiedUser,
+    self, Credentials, IdentityPolicy, RoleGrant, Tenant, Trust, VerifiedClient, VerifiedUser,
 };
 use memtrove_core::memories::{
-    AccessPolicy, Author, Embedding, Identifier, Identifiers, Kind, Layer, Lineage, Memory, MemoryCaller,
-    MemoryId, ScopeKey, State, resolve,
+    AddMemory, Author, Embedding, Identifier, Identifiers, Layer, Memory, MemoryCaller, MemoryId, Rules,
+    ScopeKey,
 };
-use memtrove_core::{Result, Timestamp};
+use memtrove_core::{Error, Result, Timestamp};
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 use uuid::Uuid;
 
-/// A user with a token, in the tenant `acme`.
-pub(super) fn caller(user: &str) -> MemoryCaller {
-    let user = VerifiedUser { id: user.to_owned(), ..VerifiedUser::default() };
-    entered(Credentials { user: Some(user), client: None, asserted_user: None, asserted_tenant: None })
-}
-
-/// A client that may act for all users of the tenant `acme`.
-pub(super) fn gateway() -> MemoryCaller {
-    let client = VerifiedClient { id: "gateway".to_owned(), tenant: None };
-    entered(Credentials { user: None, client: Some(client), asserted_user: None, asserted_tenant: None })
-}
-
-fn entered(credentials: Credentials) -> MemoryCaller {
+/// A caller in the tenant `acme`: a user or a client. The client `gateway` is trusted, the user `root` is admin.
+fn caller(user: Option<&str>, client: Option<&str>) -> MemoryCaller {
+    let set = |name: &str| HashSet::from([name.to_owned()]);
     let policy = IdentityPolicy {
         default_tenant: "acme".to_owned(),
-        trust: Trust::Clients(HashSet::from(["gateway".to_owned()])),
-        admin: RoleGrant::default(),
+        trust: Trust::Clients(set("gateway")),
+        admin: RoleGrant { users: set("root"), ..RoleGrant::default() },
         auditor: RoleGrant::default(),
         indexer: RoleGrant::default(),
         reader: None,
         writer: None,
     };
+    let credentials = Credentials {
+        user: user.map(|id| VerifiedUser { id: id.to_owned(), ..VerifiedUser::default() }),
+        client: client.map(|id| VerifiedClient { id: id.to_owned(), tenant: None }),
+        ..Credentials::default()
+    };
     MemoryCaller::enter(&identity::resolve(credentials, &policy).unwrap(), "request".to_owned())
 }
 
-/// The code of a refusal, and the field it is about.
-pub(super) fn code<T>(result: Result<T>) -> String {
-    let Err(refusal) = result else { panic!("this was not refused") };
-    match refusal.details.get("field").and_then(Value::as_str) {
-        Some(field) => format!("{} {field}", refusal.code.as_str()),
-        None => refusal.code.as_str().to_owned(),
-    }
+/// A user with a token.
+pub(in crate::rest) fn user(id: &str) -> MemoryCaller {
+    caller(Some(id), None)
 }
 
-/// A scope of a layer, of which every identifier is `x`.
-pub(super) fn scope(layer: Layer) -> ScopeKey {
-    let mut identifiers = Identifiers::default();
-    for identifier in Identifier::ALL {
-        identifiers.set(identifier, identifier.as_str(), "x").unwrap();
-    }
-    resolve(&identity::Tenant::listed("x".to_owned()), &identifiers, &[layer]).unwrap().remove(0)
+/// A client; `gateway` is trusted.
+pub(in crate::rest) fn client(id: &str) -> MemoryCaller {
+    caller(None, Some(id))
 }
 
-/// An entry of the user layer that was made at 0.
-pub(super) fn memory(metadata: Map<String, Value>) -> Memory {
-    let at = Timestamp::from_micros(0);
+/// One body with the members of another in place of its own.
+pub(in crate::rest) fn with(mut body: Value, members: Value) -> Value {
+    for (name, value) in members.as_object().unwrap() {
+        body[name] = value.clone();
+    }
+    body
+}
+
+/// Query parameters.
+pub(in crate::rest) fn params(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
+/// An entry of the user layer of Alice that was made at 0.
+pub(in crate::rest) fn memory(id: u128, content: &str) -> Memory {
+    let mut alice = Identifiers::default();
+    alice.set(Identifier::User, "userId", "alice").unwrap();
+    let add = AddMemory::new(Layer::User, alice, content.to_owned());
+    let new = add.check(&Rules::default(), &user("alice")).unwrap();
+    new.into_memory(MemoryId(Uuid::from_u128(id)), Timestamp::from_micros(0))
+}
+
+/// An entry with metadata, in a scope whose identifiers are all `x`.
+pub(in crate::rest) fn memory_with(metadata: Map<String, Value>) -> Memory {
     Memory {
-        id: MemoryId(Uuid::from_u128(7)),
         scope: scope(Layer::User),
-        kind: Kind::UserPersonal,
-        origin_kind: None,
-        content: "the text".to_owned(),
         metadata,
-        state: State::Active,
-        policy: AccessPolicy::default_in(Layer::User),
         created_by: Author { user: Some("x".to_owned()), client: None },
-        created_at: at,
-        updated_at: at,
-        occurred_at: None,
-        expires_at: None,
-        ttl_seconds: None,
-        version: 1,
-        anchor: at,
-        fact: None,
-        lineage: Lineage::default(),
-        access_count: 0,
-        last_accessed_at: None,
         embedding: Some(Embedding { model: "test".into(), vector: vec![1.0, 0.0] }),
+        ..memory(7, "the text")
     }
 }
 
 /// The members of an object.
-pub(super) fn members(value: Value) -> Map<String, Value> {
+pub(in crate::rest) fn members(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(members) => members,
         other => panic!("{other} is no object"),
+    }
+}
+
+/// A scope of a layer, of which every identifier is `x`.
+pub(in crate::rest) fn scope(layer: Layer) -> ScopeKey {
+    let values = vec!["x".to_owned(); layer.required().len()];
+    ScopeKey::listed(Tenant::listed("x".to_owned()), layer, values).unwrap()
+}
+
+/// The refusal that this has to be.
+pub(in crate::rest) fn refusal<T>(result: Result<T>) -> Error {
+    let Err(refusal) = result else { panic!("this was not refused") };
+    refusal
+}
+
+/// The code of a refusal, with the field it names if it names one: `INVALID_REQUEST limit`.
+pub(in crate::rest) fn code<T>(result: Result<T>) -> String {
+    let refusal = refusal(result);
+    match refusal.details.get("field").and_then(Value::as_str) {
+        Some(field) => format!("{} {field}", refusal.code.as_str()),
+        None => refusal.code.as_str().to_owned(),
     }
 }

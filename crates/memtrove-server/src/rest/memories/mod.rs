@@ -12,8 +12,6 @@ pub(super) mod lifecycle;
 mod params;
 pub(super) mod search;
 pub(super) mod sessions;
-#[cfg(test)]
-mod testing;
 
 pub use error::MemoriesErrorBody;
 pub(super) use error::Problem;

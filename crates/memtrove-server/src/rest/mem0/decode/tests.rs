@@ -1,5 +1,5 @@
 use super::*;
-use crate::rest::testing::gateway;
+use crate::rest::testing::client;
 use serde_json::json;
 
 fn asked(given: Value) -> Result<Filters> {
@@ -68,7 +68,7 @@ fn a_star_is_any_value_in_conditions_alone() {
 
 #[test]
 fn where_the_place_says_it_all_no_entry_is_asked() {
-    let filter = |given: Value| asked(given).unwrap().conditions(&gateway()).filter;
+    let filter = |given: Value| asked(given).unwrap().conditions(&client("gateway")).filter;
     for given in [
         json!({"user_id": "u"}),
         json!({"AND": [{"user_id": "u"}, {"run_id": "r"}]}),
@@ -94,9 +94,9 @@ fn messages_become_adds_and_some_are_left_out() {
         "infer": false, "user_id": "u", "app_id": "p", "expiration_date": "2026-02-01", "metadata": {"n": 1}
     });
     let many = json!({"messages": vec![body["messages"][0].clone(); 9], "infer": false, "user_id": "u"});
-    let cut = add(&many, &gateway(), 5, NOON).unwrap();
+    let cut = add(&many, &client("gateway"), 5, NOON).unwrap();
     assert_eq!((cut.adds.len(), cut.count), (5, 9), "what is refused for its number is not read");
-    let NewMemories { adds, count, left_out } = add(&body, &gateway(), 500, NOON).unwrap();
+    let NewMemories { adds, count, left_out } = add(&body, &client("gateway"), 500, NOON).unwrap();
     assert_eq!(count, 1);
     let [Ok(add)] = &adds[..] else { panic!("{adds:?}") };
     assert_eq!((add.content.as_str(), add.ttl_seconds), ("a", Some(36 * 3600)));

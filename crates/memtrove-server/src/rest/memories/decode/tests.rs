@@ -1,5 +1,5 @@
 use super::*;
-use crate::rest::memories::testing::{code, memory, params, scope};
+use crate::rest::testing::{code, memory, params, scope};
 use memtrove_core::memories::Memory;
 
 type Pairs = &'static [(&'static str, &'static str)];

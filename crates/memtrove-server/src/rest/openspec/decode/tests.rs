@@ -1,5 +1,5 @@
 use super::*;
-use crate::rest::testing::{caller, code, gateway, members, memory};
+use crate::rest::testing::{client, code, members, memory_with, user};
 use memtrove_core::Timestamp;
 use memtrove_core::memories::NewMemory;
 use serde_json::json;
@@ -24,7 +24,7 @@ fn a_create_is_read_as_an_add() {
                   "metadata": {"title": "T", "nonsense": 1, "custom": {"colour": "red", "custom": [1]}}},
         "options": {"layer": {"type": "semantic", "project_id": "p"}}
     });
-    let new = created(&create, &gateway()).unwrap();
+    let new = created(&create, &client("gateway")).unwrap();
     assert_eq!(
         (new.scope.layer(), new.kind, new.content.as_str()),
         (Layer::Project, Kind::Semantic, "Anna likes tea")
@@ -36,8 +36,8 @@ fn a_create_is_read_as_an_add() {
 #[test]
 fn a_create_without_a_layer_is_for_its_user_else_for_the_company() {
     let create = json!({"entry": {"content": "x"}});
-    assert_eq!(created(&create, &caller("alice")).unwrap().scope.user(), Some("alice"));
-    assert_eq!(created(&create, &gateway()).unwrap().scope.layer(), Layer::Company);
+    assert_eq!(created(&create, &user("alice")).unwrap().scope.user(), Some("alice"));
+    assert_eq!(created(&create, &client("gateway")).unwrap().scope.layer(), Layer::Company);
 }
 
 #[test]
@@ -59,10 +59,10 @@ fn a_create_that_is_not_right_is_refused() {
         (custom("title"), "INVALID_REQUEST entry.metadata.custom.title"),
         (custom("tags"), "INVALID_REQUEST entry.metadata.custom.tags"),
     ] {
-        assert_eq!(code(created(&body, &gateway())), expected, "{body}");
+        assert_eq!(code(created(&body, &client("gateway"))), expected, "{body}");
     }
     let upper = source(json!({"type": "WEB_SCRAPE", "provider_id": "p"}));
-    let stored = created(&upper, &gateway()).unwrap().metadata;
+    let stored = created(&upper, &client("gateway")).unwrap().metadata;
     assert_eq!(stored["source"], json!({"type": "import", "origin": "web_scrape", "provider_id": "p"}));
 }
 
@@ -80,7 +80,7 @@ fn a_policy_with_lists_travels_in_the_options() {
     assert_eq!(read(json!({}), json!({}), None).unwrap(), None);
     assert_eq!(read(word("public"), json!({}), None).unwrap(), Some(AccessPolicy::new(Policy::Public)));
     assert_eq!(read(word("public"), lists, None).unwrap(), Some(with_user(Policy::Restricted)));
-    let stored = Memory { policy: with_user(Policy::Restricted), ..memory(Map::new()) };
+    let stored = Memory { policy: with_user(Policy::Restricted), ..memory_with(Map::new()) };
     let given = |text: &str| read(word(text), json!({}), Some(&stored)).unwrap();
     assert_eq!(given("Restricted"), Some(with_user(Policy::Restricted)), "given back as it was shown");
     assert_eq!(given("private"), Some(AccessPolicy::new(Policy::Private)));
@@ -93,7 +93,7 @@ fn a_procedural_entry_needs_its_fact() {
     let create = |custom: Value| {
         let body = json!({"entry": {"content": "s p o", "metadata": {"custom": custom}},
                           "options": {"layer": {"type": "procedural", "user_id": "u"}}});
-        created(&body, &gateway())
+        created(&body, &client("gateway"))
     };
     let new = create(json!({"fact": fact, "colour": "red"})).unwrap();
     assert_eq!(new.fact.as_ref().map(|fact| (fact.fact_type.as_str(), fact.confidence)), Some(("t", 1.0)));
@@ -103,7 +103,7 @@ fn a_procedural_entry_needs_its_fact() {
     assert_eq!(code(create(json!({"fact": {"subject": "s"}}))), "INVALID_REQUEST fact.factType");
 
     let own = members(json!({"fact": "of the caller's own", "title": "T"}));
-    let stored = Memory { fact: new.fact, kind: Kind::Procedural, ..memory(own) };
+    let stored = Memory { fact: new.fact, kind: Kind::Procedural, ..memory_with(own) };
     let replace =
         |custom: Value| match replaced(&stored, json!({"content": "s p q", "metadata": {"custom": custom}}))?
         {
@@ -118,7 +118,7 @@ fn a_procedural_entry_needs_its_fact() {
 
 #[test]
 fn a_replacement_has_what_it_says_and_nothing_else() {
-    let stored = memory(members(json!({"title": "T", "colour": "red", "source": {"type": "manual"}})));
+    let stored = memory_with(members(json!({"title": "T", "colour": "red", "source": {"type": "manual"}})));
     let said = json!({"content": "new", "metadata": {"custom": {"size": 3}}});
     let NextEntry::Text(with) = replaced(&stored, said).unwrap() else { panic!("no fact") };
     assert_eq!((with.content.as_str(), with.policy), ("new", None));
@@ -129,7 +129,7 @@ fn a_replacement_has_what_it_says_and_nothing_else() {
 #[test]
 fn types_are_words_in_a_list_each_once() {
     let read = |layer: Value| {
-        reach(Some(Members::within(&members(layer), "layer.")), &Rules::default(), &caller("alice"))
+        reach(Some(Members::within(&members(layer), "layer.")), &Rules::default(), &user("alice"))
     };
     let asked = read(json!({"types": ["user", "USER", "archival"]})).unwrap();
     assert_eq!(asked.types(), [Type::User, Type::Archival]);
@@ -142,7 +142,7 @@ fn types_are_words_in_a_list_each_once() {
 
 #[test]
 fn filters_hold_all_together() {
-    let entry = memory(members(json!({
+    let entry = memory_with(members(json!({
         "tags": ["a"], "author": "ann", "rank": 2, "source": {"type": "import", "origin": "web_scrape"}
     })));
     let at = entry.created_at.to_string();

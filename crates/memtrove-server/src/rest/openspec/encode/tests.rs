@@ -1,6 +1,6 @@
 use super::*;
 use crate::rest::openspec::decode::{self, NextEntry};
-use crate::rest::testing::{caller, members, memory, scope};
+use crate::rest::testing::{members, memory_with, scope, user};
 use memtrove_core::memories::members::Members;
 use memtrove_core::memories::openspec::SOURCE_TYPES;
 use memtrove_core::memories::{
@@ -18,7 +18,7 @@ fn an_entry_is_shown_in_the_protocols_words() {
         "tags": ["a"], "title": "T", "importance": 1, "custom": {"custom": 1}, "relevance": 0.9,
         "source": {"type": "import", "origin": "web_scrape", "reference": "https://x.y", "version": "2"}
     }));
-    let memory = Memory { scope: scope(Layer::Session), kind: Kind::Session, ..memory(stored) };
+    let memory = Memory { scope: scope(Layer::Session), kind: Kind::Session, ..memory_with(stored) };
     let expected = json!({
         "id": "00000000-0000-0000-0000-000000000007",
         "content": "the text",
@@ -46,7 +46,7 @@ fn a_fact_is_shown_among_custom_metadata() {
         object: "tea".to_owned(),
         confidence: 0.9,
     };
-    let memory = Memory { kind: Kind::Procedural, fact: Some(fact), ..memory(Map::new()) };
+    let memory = Memory { kind: Kind::Procedural, fact: Some(fact), ..memory_with(Map::new()) };
     assert_eq!(
         json!(metadata(&memory, true)),
         json!({"custom": {"fact":
@@ -114,7 +114,7 @@ proptest! {
             allowed_teams: vec!["t".to_owned()],
             ..AccessPolicy::new(policy)
         };
-        let stored = Memory { policy, ..memory(metadata) };
+        let stored = Memory { policy, ..memory_with(metadata) };
         let got = json!(entry(&stored, EVERYTHING));
         let after = replaced(&stored, got).unwrap();
         let expected = Memory { version: 2, updated_at: after.updated_at, ..stored };
@@ -130,10 +130,10 @@ proptest! {
             "access_policy": "shared"
         });
         let create = json!({"entry": given, "options": {"layer": {"type": "user", "user_id": "alice"}}});
-        let alice = caller("alice");
+        let alice = user("alice");
         let add = decode::create(Members::body(&create).unwrap(), &alice).unwrap().add;
         let new = add.check(&Rules::default(), &alice).unwrap();
-        let made = new.into_memory(memory(Map::new()).id, Timestamp::from_micros(0));
+        let made = new.into_memory(memory_with(Map::new()).id, Timestamp::from_micros(0));
         let shown = json!(entry(&made, EVERYTHING));
         for name in ["content", "metadata", "source", "access_policy"] {
             prop_assert_eq!(&shown[name], &given[name]);

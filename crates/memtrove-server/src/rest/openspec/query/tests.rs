@@ -1,10 +1,10 @@
 use super::*;
-use crate::rest::testing::{caller, code};
+use crate::rest::testing::{code, user};
 use memtrove_core::memories::{Kind, Layer};
 use serde_json::{Value, json};
 
 fn asked(body: &Value) -> Result<ParsedQuery> {
-    ParsedQuery::read(Members::body(body)?, &Rules::default(), &caller("alice"))
+    ParsedQuery::read(Members::body(body)?, &Rules::default(), &user("alice"))
 }
 
 #[test]

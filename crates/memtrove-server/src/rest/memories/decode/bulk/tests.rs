@@ -1,5 +1,5 @@
 use super::*;
-use crate::rest::memories::testing::{code, refusal};
+use crate::rest::testing::{code, refusal};
 use serde_json::json;
 
 fn rules() -> Rules {

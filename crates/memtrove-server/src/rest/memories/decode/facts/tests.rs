@@ -1,5 +1,5 @@
 use super::*;
-use crate::rest::memories::testing::{code, memory, params, scope, user, with};
+use crate::rest::testing::{code, memory, params, scope, user, with};
 use memtrove_core::Timestamp;
 use memtrove_core::memories::{Fact, FactQuery, Kind, Layer, Memory, ScopeKey, State};
 use serde_json::json;

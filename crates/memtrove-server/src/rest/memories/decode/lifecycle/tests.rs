@@ -1,5 +1,5 @@
 use super::*;
-use crate::rest::memories::testing::{client, code, memory, refusal, user, with};
+use crate::rest::testing::{client, code, memory, refusal, user, with};
 use memtrove_core::Timestamp;
 use memtrove_core::memories::{
     Clear, Code, Consolidation, Decay, DecayRules, Kind, Layer, Memory, ScopeKey, SessionEnd, SessionRules,

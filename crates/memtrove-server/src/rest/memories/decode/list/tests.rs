@@ -1,5 +1,5 @@
 use super::*;
-use crate::rest::memories::testing::{code, params, user, with};
+use crate::rest::testing::{code, params, user, with};
 use memtrove_core::memories::{Kind, Layer, List};
 use serde_json::json;
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::rest::memories::testing::{client, code, refusal, user, with};
+use crate::rest::testing::{client, code, refusal, user, with};
 use memtrove_core::memories::{Code, Kind, Layer, MemoryCaller, ScopeKey, Search};
 use serde_json::json;
 
