@@ -377,7 +377,7 @@ fn a_consumer_that_does_not_read_holds_up_nobody() {
     let server = server_with("[server]\nstall_timeout = \"10m\"\n");
     let tenant = Tenant::of(&server, "t");
     let place = Place::user("u");
-    let mut slow = follow(&tenant, "user_id=u");
+    let mut slow = Follower::of(&server, &tenant, "user_id=u");
     // One long word: quick to embed, slow to send.
     let long = "x".repeat(12_000);
     let begin = Instant::now();
@@ -387,7 +387,7 @@ fn a_consumer_that_does_not_read_holds_up_nobody() {
             tenant.add_all((0..250).map(|n| place.with(json!({"content": format!("{n} {long}")})))).len();
     }
     assert!(begin.elapsed() < Duration::from_secs(300), "writers wait for readers: {:?}", begin.elapsed());
-    let mut quick = follow(&tenant, "user_id=u");
+    let mut quick = Follower::of(&server, &tenant, "user_id=u");
     let live = tenant.say(&place, "now");
     assert_eq!(quick.next().entry(), live);
 
