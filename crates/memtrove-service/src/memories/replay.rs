@@ -85,10 +85,7 @@ impl<A> KeyedRequest<A> {
         }
         let key = RequestKey {
             place: KeyPlace::Memories,
-            principal: match &user {
-                Some(user) => format!("{} for {user}", caller.principal),
-                None => caller.principal.clone(),
-            },
+            principal: principal(&caller.principal, user.as_deref()),
             key: format!("{collection} {text}"),
             fingerprint: fingerprint.into_bytes(),
         };
@@ -125,5 +122,37 @@ impl<A> KeyedRequest<A> {
         let users = users.into_iter().map(str::to_owned).collect();
         let answer = answer.get().to_owned();
         Ok(Some(Remember { key: key.clone(), users, since: oldest_answer(&memories.cx), answer }))
+    }
+}
+
+/// Whose key it is. Names that hold the word between the two could be read in two ways; those say where the first ends.
+fn principal(caller: &str, user: Option<&str>) -> String {
+    const FOR: &str = " for ";
+    let is_plain = !caller.contains(FOR) && !user.is_some_and(|user| user.contains(FOR));
+    let joined = user.map_or(caller.to_owned(), |user| format!("{caller}{FOR}{user}"));
+    match (is_plain, user) {
+        (true, _) => joined,
+        (false, Some(_)) => format!("{joined} #{}", caller.len()),
+        (false, None) => format!("{joined} #"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::principal;
+    use std::collections::HashMap;
+
+    #[test]
+    fn no_two_callers_share_a_principal() {
+        let names =
+            ["c", "c for u", "c for u for v", "u", "v", "u for v", "c for u #1", "v #1", "u for v #1", "c #"];
+        let users = names.iter().copied().map(Some).chain([None]);
+        let mut seen = HashMap::new();
+        for (caller, user) in names.iter().flat_map(|caller| users.clone().map(move |user| (*caller, user))) {
+            let before = seen.insert(principal(caller, user), (caller, user));
+            assert_eq!(before, None, "{caller} for {user:?}");
+        }
+        assert_eq!(principal("client:c", Some("u")), "client:c for u", "keys of earlier versions are found");
+        assert_eq!(principal("client:c", None), "client:c");
     }
 }
