@@ -2,7 +2,7 @@
 //!
 //! Repositories hand everything that people wrote to [`seal`] before they store it and to [`open`] after they read it,
 //! and say where it belongs ([`seal_contexts`]). What happens in between is the [`Vault`]'s: nothing at all, or AES-256-GCM under
-//! a data key of the tenant ([`data_keys`]), which is itself wrapped by a configured [`Key`]. Sealed content is bound to
+//! a data key of the tenant ([`data_keys`]), which is itself wrapped by a configured [`WrappingKey`]. Sealed content is bound to
 //! its place, so that it opens nowhere else, and what cannot be opened is an error: never is it taken for plain text.
 //!
 //! To seal one more column: a function in [`seal_contexts`], a line in [`columns`], and the two calls in its repository.
