@@ -4,7 +4,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 # Scripts that talk to the debug binary as others will: the longest first, two at a time.
 clients := schemathesis mcp-clients python-package mem0-client grpc-python tours
-.PHONY: help run test every-test test-backends check bench bench-scaling bench-recall bench-attacks bench-hidden openapi $(clients)
+.PHONY: help run test every-test test-backends check bench bench-scaling bench-recall bench-peers bench-attacks bench-hidden openapi $(clients)
 
 export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/memtrove/target
 
@@ -77,11 +77,18 @@ bench-scaling: ## Measures what requests cost PostgreSQL at 10,000 to 1,000,000 
 	cargo build --release -p memtrove
 	MEMTROVE_POSTGRES_OPTIONS="$(explained)" scripts/postgres.sh run python3 bench/scaling/measure.py --bin $(CARGO_TARGET_DIR)/release/memtrove --plot docs/scaling.svg
 
-bench-recall: ## Measures how well turns are found again: DATA=locomo10.json SCORER=retrieval.py [MODEL=directory of MiniLM]
-	@test -n "$(DATA)" -a -n "$(SCORER)" || { echo "usage: make bench-recall DATA=locomo10.json SCORER=retrieval.py [MODEL=dir]; bench/README.md says where they are published" >&2; exit 2; }
+# What `scripts/test-deps.sh` unpacks; without it `local` and MiniLM are left out.
+MODEL ?= $(wildcard $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/memtrove/minilm)
+
+bench-recall: ## Measures how well what was written is found again: SCORER=retrieval.py with DATA=locomo10.json, MADIAL=directory or both (ARGS="--against OLD")
+	@test -n "$(SCORER)" -a -n "$(DATA)$(MADIAL)" || { echo "usage: make bench-recall SCORER=retrieval.py [DATA=locomo10.json] [MADIAL=dir] [MODEL=dir]; bench/README.md says where they are published" >&2; exit 2; }
 	cargo build --release -p memtrove
-	python3 bench/recall.py --data "$(DATA)" --scorer "$(SCORER)" --bin $(CARGO_TARGET_DIR)/release/memtrove \
-	  $(if $(MODEL),--model "$(MODEL)") --plot docs/recall.svg
+	python3 bench/recall.py --scorer "$(SCORER)" $(if $(DATA),--data "$(DATA)") $(if $(MADIAL),--madial "$(MADIAL)") \
+	  $(if $(MODEL),--model "$(MODEL)") --bin $(CARGO_TARGET_DIR)/release/memtrove --plot docs/recall.svg $(ARGS)
+
+bench-peers: ## Measures search beside chroma and LangGraph's stores, which it installs (ARGS="--write": results in bench/results; --against OLD, --full, --only PART)
+	cargo build --release -p memtrove
+	MEMTROVE_POSTGRES_OPTIONS="$(durable)" scripts/postgres.sh run python3 bench/peers.py --bin $(CARGO_TARGET_DIR)/release/memtrove $(ARGS)
 
 bench-attacks: ## Measures what callers that stall cost others: bodies not sent, answers not read, idle connections (ARGS="--write": results in bench/results)
 	cargo build --release -p memtrove

@@ -4,8 +4,9 @@
 Each attack has a server of its own on loopback. While it lasts, another caller appends an entry and reads a page of ten on a
 connection of its own, again and again. Only the standard library is used: of HTTP/2 the script says what an attacker would say.
 """
-import argparse, datetime, http.client, json, os, pathlib, platform, re, resource, socket, struct, subprocess, tempfile, threading, time
-import urllib.parse
+import argparse, datetime, json, os, pathlib, platform, resource, socket, struct, subprocess, threading, time, urllib.parse
+
+from server import Caller, Server
 
 MIB = 1024 * 1024
 # What bodies and answers have together, pages while they are made, caches, and 10,000 connections.
@@ -64,7 +65,7 @@ class Row:
 def measure(binary, name, attack, seconds, rest):
     """Before, during and after an attack. After is when the server has given up whoever stalls."""
     print(f"… {name}", flush=True)
-    with Server(binary) as server:
+    with Target(binary) as server:
         server.prepare()
         before = observe(server, min(seconds, 5))
         rss = [server.rss()]
@@ -265,28 +266,8 @@ def said(text):
     return {"channel": "history", "contentType": "history", "content": [{"role": "USER", "text": text}]}
 
 
-class Server:
-    def __init__(self, binary):
-        self.folder = tempfile.TemporaryDirectory(prefix="memtrove-attacks-")
-        env = {name: value for name, value in os.environ.items() if not name.startswith("MEMTROVE_")}
-        self.log = open(os.path.join(self.folder.name, "log"), "w+")
-        data = os.path.join(self.folder.name, "data")
-        self.process = subprocess.Popen([os.path.abspath(binary), "serve", "--listen", "127.0.0.1:0", "--data-dir", data],
-                                        cwd=self.folder.name, env=env, stdout=self.log, stderr=self.log)
-        deadline = time.monotonic() + 30
-        while not (found := re.search(r"http://127\.0\.0\.1:(\d+)\s", open(self.log.name).read())):
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                raise SystemExit(f"the server did not start:\n{open(self.log.name).read()}")
-            time.sleep(0.02)
-        self.port = int(found.group(1))
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.terminate()
-        self.process.wait(30)
-        self.folder.cleanup()
+class Target(Server):
+    """The server, and sockets to it that say what an attacker would say."""
 
     def prepare(self):
         """A conversation of the victim's, and one of the attacker's with a page of 30 MB."""
@@ -296,11 +277,6 @@ class Server:
         for _ in range(30):
             if attacker.ask("POST", f"/v1/conversations/{self.large}/entries", said("x" * 1_000_000)) != 201:
                 raise SystemExit("the large page cannot be made")
-
-    def rss(self):
-        """MiB."""
-        status = open(f"/proc/{self.process.pid}/status").read()
-        return int(re.search(r"VmRSS:\s+(\d+) kB", status).group(1)) / 1024
 
     def connect(self, buffer=None):
         connection = socket.socket()
@@ -338,34 +314,6 @@ class Peak:
     def __exit__(self, *_):
         self.ended.set()
         self.thread.join()
-
-
-class Caller:
-    """Somebody with a connection of their own."""
-
-    def __init__(self, server, user):
-        self.connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
-        self.connection.connect()
-        self.connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.headers = {"Authorization": f"Bearer {user}", "Content-Type": "application/json"}
-        self.text = b""
-
-    def ask(self, method, path, body=None):
-        """The status; 0 where the connection was closed instead."""
-        try:
-            self.connection.request(method, path, json.dumps(body) if body else None, self.headers)
-            answer = self.connection.getresponse()
-            self.text = answer.read()
-            return answer.status
-        except (http.client.HTTPException, OSError) as error:
-            self.connection.close()
-            self.text = str(error).encode()
-            return 0
-
-    def create(self):
-        if self.ask("POST", "/v1/conversations", {"title": "measured"}) != 201:
-            raise SystemExit(f"no conversation: {self.text}")
-        return json.loads(self.text)["id"]
 
 
 class Http2:

@@ -7,7 +7,7 @@ the medians with its confidence interval (95 %, bootstrap over pairs of requests
 """
 import argparse, datetime, http.client, json, os, pathlib, platform, random, re, statistics, subprocess, time
 
-from attacks import Caller, Server
+from server import Caller, Server
 
 TENANTS = ("beside", "alone")
 COUNTS = (1, 100, 10_000)
