@@ -37,8 +37,8 @@ pub use settings::{
 };
 pub use vectors::Vectors;
 
-use conversations::Trees;
 use conversations::ingest::{self, Patience};
+use conversations::{Trees, Turns};
 use memories::Keys;
 use memtrove_core::conversations::sync::Digester;
 use memtrove_core::memories::Code;
@@ -75,6 +75,8 @@ pub(crate) struct Context {
     pub embeddings: Embeddings,
     /// Indexes of conversations in memory.
     pub trees: Trees,
+    /// See [`Turns`].
+    pub search_turns: Turns,
     /// With what makes vectors in the background.
     pub patience: Patience,
     /// Held while other vectors for texts of conversations are made. It saves making them twice and no more: of two that make the
@@ -149,6 +151,7 @@ impl Services {
         let quotas = Quotas::across(settings.quotas.clone(), clock.clone(), &store, rates_key);
         let (node, started_at) = (clock.new_id(), clock.now());
         let trees = Trees::new(settings.index_memory);
+        let search_turns = Turns::of(&store);
         let recorder = Recorder::new(store.clone(), clock.clone(), settings.recorder.clone())?;
         let context = Arc::new(Context {
             store,
@@ -160,6 +163,7 @@ impl Services {
             analyzer,
             embeddings,
             trees,
+            search_turns,
             patience: Patience::default(),
             upgrading: Mutex::default(),
             quotas,

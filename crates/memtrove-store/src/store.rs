@@ -49,6 +49,8 @@ pub struct Health {
     pub active: usize,
     /// Connections there are.
     pub total: usize,
+    /// How many of them only read.
+    pub readers: usize,
     /// Work waiting for a connection.
     pub queued: usize,
     /// Whether the database could not be reached when that was last tried.

@@ -23,6 +23,7 @@ pub use eviction::{EvictRequest, Eviction};
 pub use forks::ForkPoint;
 pub use indexing::IndexItem;
 pub use lifecycle::{CreateConversation, ListConversations};
+pub(crate) use search::Turns;
 pub use search::{AdminSearch, Explanation, SearchHit, SearchRequest, SearchType, WeightsRequest};
 pub use sharing::MemberLevel;
 pub use sync::SyncOutcome;

@@ -8,11 +8,14 @@ mod fulltext;
 mod page;
 mod question;
 mod ranking;
+mod turn;
 mod view;
 
 pub(super) use cursor::{malformed, opaque};
 pub use page::{Explanation, SearchHit};
 pub use question::WeightsRequest;
+pub(crate) use turn::Turns;
+use turn::Waiting;
 
 use super::{Conversations, text};
 use crate::audit::{AsAuditor, Grant};
@@ -122,7 +125,8 @@ impl Conversations {
         if let Some(after) = &after {
             rankers = vec![after.continues(&rankers)?];
         }
-        let mut question = Question::new(&self.cx, tenant.clone(), scope, query, weights);
+        let waiting = Waiting::default();
+        let mut question = Question::new(&self.cx, tenant.clone(), scope, query, weights, waiting.wanted());
         question.floor = (asked == SearchType::Auto).then(|| self.min_score());
         if rankers.iter().any(|ranker| ranker.asks_who_spoke()) {
             question.find_names(&self.cx).await?;
@@ -133,7 +137,7 @@ impl Conversations {
             let may_do_without = asked == SearchType::Auto && after.is_none();
             rankers = without_vectors(&rankers, may_do_without, &error)?;
         }
-        let cx = self.cx.clone();
+        let (cx, turn) = (self.cx.clone(), self.cx.search_turns.take().await?);
         let wanted = HitPageRequest {
             limit,
             grouped,
@@ -145,6 +149,7 @@ impl Conversations {
         self.cx
             .store
             .read(tenant, "search_entries", move |tx| {
+                let _ends_with_the_work = &turn;
                 let mut found = (Ranker::FullText, Vec::new());
                 for ranker in &rankers {
                     found = (*ranker, rank(tx, &cx, *ranker, &question, &wanted)?);

@@ -254,6 +254,7 @@ impl Engine for PostgresEngine {
         Health {
             active: self.load.active.load(Ordering::Relaxed),
             total: self.connections,
+            readers: self.connections / 2,
             queued: queues.as_ref().map_or(0, |queues| queues.write.len() + queues.read.len()),
             is_away: self.outage.is_on(),
             is_damaged: self.damage.is_found(),

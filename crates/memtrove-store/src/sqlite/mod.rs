@@ -58,7 +58,8 @@ impl Default for SqliteConfig {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         Self {
             path: PathBuf::from("memtrove.db"),
-            readers: cores.clamp(2, 4),
+            // One more than searches of conversations may take.
+            readers: cores.clamp(2, 4) + 1,
             write_queue: 4096,
             read_queue: 4096,
             max_batch: 512,
@@ -228,6 +229,7 @@ impl Engine for SqliteEngine {
         Health {
             active: self.load.active.load(Ordering::Relaxed),
             total: self.readers + 1,
+            readers: self.readers,
             queued: queues.as_ref().map_or(0, |queues| queues.write.len() + queues.read.len()),
             is_away: false,
             is_damaged: self.place.damage.is_found(),

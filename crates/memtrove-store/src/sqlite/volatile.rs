@@ -92,6 +92,7 @@ impl Engine for VolatileEngine {
         Health {
             active: self.load.active.load(Ordering::Relaxed),
             total: 1,
+            readers: 0,
             queued: queue.as_ref().map_or(0, Sender::len),
             is_away: false,
             is_damaged: false,

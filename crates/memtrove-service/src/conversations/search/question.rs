@@ -1,5 +1,6 @@
 //! A query, prepared: its words, its meaning, and whom it is about.
 
+use super::turn::Wanted;
 use super::view::View;
 use crate::{Context, SearchSettings};
 use memtrove_core::identity::Tenant;
@@ -49,10 +50,19 @@ pub(super) struct Question {
     pub weights: Weights,
     /// What is less similar, and has no word in common, is not wanted.
     pub floor: Option<f64>,
+    /// Whether somebody still waits for it.
+    pub wanted: Wanted,
 }
 
 impl Question {
-    pub fn new(cx: &Context, tenant: Tenant, scope: Scope, query: String, weights: Weights) -> Self {
+    pub fn new(
+        cx: &Context,
+        tenant: Tenant,
+        scope: Scope,
+        query: String,
+        weights: Weights,
+        wanted: Wanted,
+    ) -> Self {
         Self {
             tenant,
             scope,
@@ -62,14 +72,16 @@ impl Question {
             names: BTreeSet::new(),
             weights,
             floor: None,
+            wanted,
             query,
         }
     }
 
     /// Finds out who of those who take part in what is searched is named in the query.
     pub async fn find_names(&mut self, cx: &Arc<Context>) -> Result<()> {
-        let (inner, question) = (cx.clone(), self.clone());
+        let (inner, question, turn) = (cx.clone(), self.clone(), cx.search_turns.take().await?);
         let speakers = cx.store.read(&self.tenant, "search_speakers", move |tx| {
+            let _ends_with_the_work = &turn;
             let mut speakers = BTreeSet::new();
             View::of(tx, &question)?.each(tx, &inner, |_, _, known, _| {
                 for name in known.speakers() {

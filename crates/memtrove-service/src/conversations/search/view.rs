@@ -1,6 +1,7 @@
 //! What a search looks through.
 
 use super::question::Question;
+use super::turn::Wanted;
 use crate::Context;
 use crate::conversations::trees::{Known, Turn};
 use memtrove_core::Result;
@@ -12,12 +13,13 @@ use memtrove_store::conversations::embeddings::{self, Tree};
 pub(super) struct View {
     trees: Vec<Tree>,
     has_tail: bool,
+    wanted: Wanted,
 }
 
 impl View {
     pub fn of(tx: &mut dyn Tx, question: &Question) -> Result<Self> {
         let trees = embeddings::trees(tx, &question.tenant, &question.scope)?;
-        Ok(Self { trees, has_tail: tx.has_untaken_texts()? })
+        Ok(Self { trees, has_tail: tx.has_untaken_texts()?, wanted: question.wanted.clone() })
     }
 
     /// Reads the index of each, and gives each a number.
@@ -28,6 +30,7 @@ impl View {
         mut read: impl FnMut(u64, &Tree, &Known, &Partition<Turn>),
     ) -> Result<()> {
         for (number, tree) in (0..).zip(&self.trees) {
+            self.wanted.check()?;
             cx.trees.with(tx, cx, tree, self.has_tail, |known, partition| {
                 read(number, tree, known, partition);
             })?;
