@@ -353,7 +353,7 @@ fn is_accent(c: char) -> bool {
 }
 
 /// Scripts that are written without spaces between words.
-pub(crate) fn is_unspaced(c: char) -> bool {
+pub fn is_unspaced(c: char) -> bool {
     matches!(c,
         '\u{0e00}'..='\u{0eff}'        // Thai, Lao
         | '\u{1000}'..='\u{109f}'      // Myanmar

@@ -44,7 +44,7 @@ mod in_the_database {
         what_has_no_direction_is_similar_to_nothing,
         only_vectors_of_one_space_are_compared,
         words_are_found_without_any_vector,
-        words_only_ever_raise_a_score,
+        words_and_meaning_both_count,
         among_equals_the_more_relevant_and_the_later_come_first,
         entries_that_may_conflict_are_all_named,
         searches_beside_writers_see_whole_entries,

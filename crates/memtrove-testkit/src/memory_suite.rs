@@ -28,7 +28,7 @@ use memtrove_core::memories::{
     AccessPolicy, Author, Conditions, Embedding, Filter, Kind, Layer, Lineage, Memory, MemoryId, Mode,
     Policy, ScopeKey, State, Viewer,
 };
-use memtrove_core::recall::terms;
+use memtrove_core::recall::terms::{self, EntryQuery};
 use memtrove_core::text::Analyzer;
 use memtrove_core::{Clock, Timestamp};
 use memtrove_recall::embed::{Calibration, QueryVector, Space};
@@ -75,7 +75,7 @@ macro_rules! memory_suite {
             what_has_no_direction_is_similar_to_nothing,
             only_vectors_of_one_space_are_compared,
             words_are_found_without_any_vector,
-            words_only_ever_raise_a_score,
+            words_and_meaning_both_count,
             the_best_are_the_best_however_close_they_are,
             among_equals_the_more_relevant_and_the_later_come_first,
             entries_that_may_conflict_are_all_named,
@@ -261,7 +261,7 @@ impl Fixture {
     fn like(&self, vector: &[f32]) -> ScopeQuery {
         ScopeQuery {
             vectors: vec![asked(MODELS[0], vector)],
-            terms: Vec::new(),
+            terms: EntryQuery::default(),
             mode: Mode::Semantic,
             words_required: false,
             threshold: 0.0,
@@ -280,12 +280,13 @@ fn asked(model: &str, vector: &[f32]) -> QueryVector {
         space: Space::of(model).unwrap(),
         vector: unit(vector),
         calibration: Calibration::identity(),
+        understood: 1.0,
     }
 }
 
 /// The words of a query.
-fn words(text: &str) -> Vec<u64> {
-    terms::query(&Analyzer::new("english").unwrap(), text)
+fn words(text: &str) -> EntryQuery {
+    terms::query_for_entries(&Analyzer::new("english").unwrap(), text)
 }
 
 fn unit(vector: &[f32]) -> Vec<f32> {

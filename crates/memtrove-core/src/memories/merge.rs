@@ -7,7 +7,7 @@ use super::duplicate::{self, Profile};
 pub use super::search::Ranking;
 use super::{Layer, MemoryId};
 use crate::Timestamp;
-use crate::recall::evidence::Evidence;
+use crate::recall::relevance::Relevance;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub struct Match {
     /// Where it was found.
     pub layer: Layer,
     /// How well it answers, and why.
-    pub evidence: Evidence,
+    pub evidence: Relevance,
     /// The raw cosine of its meaning and the query's.
     pub cosine: f64,
     /// Its relevance now, 0..1.
@@ -64,7 +64,7 @@ impl Match {
 /// What a search asks of the walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// At most so many survive.
+    /// The most that survive.
     pub limit: usize,
     /// How they are ordered. By score, every match has to be walked first; in a search of one layer both orders are the same.
     pub ranking: Ranking,

@@ -2,13 +2,13 @@
 //! every surface.
 //!
 //! Pure functions over what an index found. Dialogue (conversations, events) is ranked by [`fusion`], where a turn's
-//! neighbours and its session count; entries that stand alone (memories) by [`evidence`], whose scores mean the same for
+//! neighbours and its session count; entries that stand alone (memories) by [`relevance`], whose scores mean the same for
 //! every query, so that a threshold can be set.
 
 pub mod actors;
 pub mod document;
-pub mod evidence;
 pub mod fusion;
 pub mod lexical;
+pub mod relevance;
 mod stop_words;
 pub mod terms;

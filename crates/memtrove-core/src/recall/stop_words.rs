@@ -13,6 +13,27 @@ pub(super) fn contains(language: Option<&str>, word: &str) -> bool {
     language.and_then(|language| FOLDED.get(language)).is_some_and(|words| words.contains(word))
 }
 
+/// Whether a word, folded, denies what is said.
+pub(super) fn denies(language: Option<&str>, word: &str) -> bool {
+    let list = NEGATIONS.iter().find(|(name, _)| language == Some(*name));
+    list.is_some_and(|(_, words)| words.split(' ').any(|denies| denies == word))
+}
+
+/// Words that deny, folded. Russian and French have others that stand with every one of these.
+const NEGATIONS: [(&str, &str); 11] = [
+    ("danish", "aldrig ikke ingen intet uden"),
+    ("dutch", "geen niet nooit zonder"),
+    ("english", "cannot neither never no nobody none nor not nothing without"),
+    ("french", "aucun aucune jamais pas rien sans"),
+    ("german", "kein keine keinen keiner keinem nichts nicht nie niemals ohne"),
+    ("italian", "mai nessun nessuna niente non senza"),
+    ("norwegian", "aldri ikke ingen uten"),
+    ("portuguese", "jamais nao nenhum nenhuma nunca sem"),
+    ("russian", "без не нет ни никогда"),
+    ("spanish", "jamas ningun ninguna no nunca sin"),
+    ("swedish", "aldrig ingen inte utan"),
+];
+
 static FOLDED: LazyLock<HashMap<&str, HashSet<String>>> = LazyLock::new(|| {
     let folded = |words: &str| words.split_whitespace().filter_map(fold).collect();
     WORDS.into_iter().map(|(language, words)| (language, folded(words))).collect()

@@ -3,14 +3,29 @@
 //! A word counts as its stem alone. Identifiers, paths and versions (`user_id`, `src/main.rs`, `ADR-042`, `v1.2.3`,
 //! `getUserName`) count as a whole and by their parts: the whole is rare and so worth most, the parts find it from afar.
 //! Scripts without spaces count as pairs of characters.
+//!
+//! Entries that stand alone have *marks* besides: who says them, that they deny something, and identifiers without their
+//! joints, so that `INV-2026` is found by `INV2026`, `user_id` by `userId` and `12,750` by `12750`.
 
+use super::document::parts;
 use super::fusion::MAX_TERMS;
 use super::stop_words;
 use crate::text::{Analyzer, fold, humps, is_unspaced, spans};
+use std::collections::HashSet;
 use std::ops::Range;
 
 /// What may stand between the parts of one identifier.
 const JOINTS: [&str; 8] = ["_", "-", ".", "/", "\\", ":", "::", "@"];
+/// What may stand between the groups of digits of one number.
+const DIGIT_JOINTS: [&str; 5] = [",", "'", "\u{2019}", " ", "\u{a0}"];
+/// The term of a text that denies something, whichever word it does that with. No text has it as a word.
+const NEGATION: &str = "\u{2}not";
+/// A term that begins with it is the name of the one who says the text.
+const SPEAKER: char = '\u{1}';
+/// A longer query is cut.
+const MOST_QUERY_TERMS: usize = 256;
+/// A query names no more people.
+const MOST_NAMES: usize = 16;
 
 /// The terms of a text, each by a hash that never changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,16 +46,110 @@ pub fn terms(analyzer: &Analyzer, text: &str) -> Terms {
     Terms { counts, length }
 }
 
+/// Analyses an entry that stands alone: its words and its marks.
+pub fn of_entry(analyzer: &Analyzer, text: &str) -> Terms {
+    let mut found = terms(analyzer, text);
+    let mut marks = marks(analyzer, text);
+    marks.extend(parts(text).speaker.into_iter().flat_map(names));
+    for mark in marks {
+        if let Err(at) = found.counts.binary_search_by_key(&mark, |(hash, _)| *hash) {
+            found.counts.insert(at, (mark, 1));
+        }
+    }
+    found
+}
+
 /// The terms of a query, each once, in the order in which they stand there; as many as the ranker can tell apart.
 pub fn query(analyzer: &Analyzer, text: &str) -> Vec<u64> {
+    let mut hashes = all_of_query(analyzer, text);
+    hashes.truncate(MAX_TERMS);
+    hashes
+}
+
+/// What entries that stand alone are searched by.
+pub fn query_for_entries(analyzer: &Analyzer, text: &str) -> EntryQuery {
+    let words = all_of_query(analyzer, text);
+    let mut marks = marks(analyzer, text);
+    // Names are written large, but for somebody who writes nothing large.
+    let is_small = !text.contains(char::is_uppercase);
+    let large = text.split_whitespace().map(|word| word.trim_start_matches(|c: char| !c.is_alphanumeric()));
+    let large = large.filter(|word| is_small || word.starts_with(char::is_uppercase));
+    marks.extend(large.flat_map(names).take(MOST_NAMES));
+    let mut known: HashSet<u64> = words.iter().copied().collect();
+    marks.retain(|mark| known.insert(*mark));
+    marks.truncate(MOST_QUERY_TERMS);
+    EntryQuery { words, marks }
+}
+
+/// What entries are searched by.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EntryQuery {
+    /// The words of the query.
+    pub words: Vec<u64>,
+    /// What else is evidence where an entry has it. That no entry has it says nothing.
+    pub marks: Vec<u64>,
+}
+
+impl EntryQuery {
+    /// All terms, the words first.
+    pub fn all(&self) -> Vec<u64> {
+        self.words.iter().chain(&self.marks).copied().collect()
+    }
+}
+
+fn all_of_query(analyzer: &Analyzer, text: &str) -> Vec<u64> {
     let mut hashes = Vec::new();
+    let mut known = HashSet::new();
     scan(analyzer, text, |term| {
         let hash = hash(term);
-        if hashes.len() < MAX_TERMS && !hashes.contains(&hash) {
+        if hashes.len() < MOST_QUERY_TERMS && known.insert(hash) {
             hashes.push(hash);
         }
     });
     hashes
+}
+
+/// Each word of a name as the mark of the one who speaks.
+fn names(name: &str) -> Vec<u64> {
+    let mut marks = Vec::new();
+    spans(name, |_, part| {
+        // Of "Caroline's" the rest is a letter.
+        marks.extend(
+            fold(&name[part]).filter(|word| word.len() > 1).map(|word| hash(&format!("{SPEAKER}{word}"))),
+        );
+    });
+    marks
+}
+
+/// The identifiers of a text without their joints, and whether it denies something.
+fn marks(analyzer: &Analyzer, text: &str) -> Vec<u64> {
+    let mut marks = Vec::new();
+    let mut denies = false;
+    let mut whole = Whole { groups_digits: true, ..Whole::default() };
+    let mut note = |term: &str| {
+        let joined: String = term.chars().filter(|c| c.is_alphanumeric()).collect();
+        marks.push(hash(analyzer.stem(&joined).as_deref().unwrap_or(&joined)));
+    };
+    spans(text, |at, part| {
+        let written = &text[part.clone()];
+        if written.starts_with(is_unspaced) {
+            whole.finish(text, &mut note);
+            return;
+        }
+        whole.extend(text, &at, &mut note);
+        denies |= is_shortened_not(analyzer, &text[part.end..])
+            || fold(written).is_some_and(|word| stop_words::denies(analyzer.language(), &word));
+    });
+    whole.finish(text, &mut note);
+    marks.extend(denies.then(|| hash(NEGATION)));
+    marks
+}
+
+/// Whether what follows a word makes it "isn't" or "won't". By itself "won" denies nothing.
+fn is_shortened_not(analyzer: &Analyzer, rest: &str) -> bool {
+    let after = ["'t", "\u{2019}t"].iter().find_map(|not| rest.strip_prefix(not));
+    analyzer.language() == Some("english")
+        && after.is_some_and(|after| !after.starts_with(char::is_alphanumeric))
 }
 
 fn scan(analyzer: &Analyzer, text: &str, mut each: impl FnMut(&str)) {
@@ -74,14 +183,29 @@ fn scan(analyzer: &Analyzer, text: &str, mut each: impl FnMut(&str)) {
 struct Whole {
     range: Range<usize>,
     words: usize,
+    /// Whether groups of digits are held together too.
+    groups_digits: bool,
+    /// Whether it is groups of digits so far, of which the first has three at most.
+    is_number: bool,
 }
 
 impl Whole {
     /// Takes one more word in, or begins anew with it.
     fn extend(&mut self, text: &str, word: &Range<usize>, each: &mut impl FnMut(&str)) {
-        if self.words == 0 || !JOINTS.contains(&&text[self.range.end..word.start]) {
+        let written = &text[word.clone()];
+        let is_digits = written.len() <= 3 && written.bytes().all(|byte| byte.is_ascii_digit());
+        let between = &text[self.range.end.min(word.start)..word.start];
+        let is_group = self.groups_digits
+            && self.is_number
+            && is_digits
+            && written.len() == 3
+            && DIGIT_JOINTS.contains(&between);
+        if self.words == 0 || !(is_group || JOINTS.contains(&between)) {
             self.finish(text, each);
             self.range.start = word.start;
+            self.is_number = is_digits;
+        } else {
+            self.is_number = is_group;
         }
         self.range.end = word.end;
         self.words += 1;
@@ -140,6 +264,60 @@ mod tests {
             ["std", "fmt", "std::fmt", "getusernam", "get", "user", "name"]
         );
         assert_eq!(written("over. Then - so: done"), ["done"], "sentences are not held together");
+    }
+
+    /// Whether an entry has something that a query asks for besides its words.
+    fn has_mark_of(entry: &str, query: &str) -> bool {
+        let entry = of_entry(&english(), entry);
+        let asked = query_for_entries(&english(), query);
+        let marks = &asked.marks;
+        entry.counts.iter().any(|(hash, _)| marks.contains(hash))
+    }
+
+    #[test]
+    fn one_identifier_is_found_however_it_is_written() {
+        for (one, other) in [
+            ("INV-2026", "INV2026"),
+            ("user_name", "userName"),
+            ("get-user-name", "getUserName"),
+            ("12,750", "12750"),
+            ("12 750", "12750"),
+            ("1,234,567", "1234567"),
+            ("3'500", "3500"),
+        ] {
+            assert!(has_mark_of(other, one), "{one} asked, {other} written");
+            let asked = query_for_entries(&english(), other).words;
+            let written = of_entry(&english(), one);
+            assert!(
+                written.counts.iter().any(|(hash, _)| asked.contains(hash)),
+                "{other} asked, {one} written"
+            );
+        }
+        assert!(marks(&english(), "2024 300").is_empty(), "a year is no group of digits");
+    }
+
+    #[test]
+    fn what_denies_counts_alike_whichever_word_does_it() {
+        for text in ["does not eat fish", "doesn't eat fish", "never eats fish", "won\u{2019}t do"] {
+            assert!(has_mark_of(text, "who does not cook?"), "{text}");
+        }
+        for text in ["he won the cup", "o'toole", "f'text'", "eats fish"] {
+            assert!(!has_mark_of(text, "who does not cook?"), "{text}");
+        }
+    }
+
+    #[test]
+    fn who_says_something_is_a_mark_of_an_entry() {
+        let said = "[8 May 2023] Caroline: Hey Mel!";
+        assert!(has_mark_of(said, "What did Caroline say?") && has_mark_of(said, "caroline's dog"));
+        assert!(!has_mark_of(said, "What did Mel say?"));
+        assert_eq!(of_entry(&english(), said).length, terms(&english(), said).length);
+    }
+
+    #[test]
+    fn a_long_list_of_numbers_is_read_in_time_that_grows_with_it() {
+        let text = "123 ".repeat(200_000);
+        assert_eq!(marks(&english(), &text).len(), 1);
     }
 
     #[test]

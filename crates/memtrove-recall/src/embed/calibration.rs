@@ -38,6 +38,11 @@ impl Calibration {
         Self { points: Cow::Borrowed(&IDENTITY) }
     }
 
+    /// Whether the model was measured; a cosine of another may mean anything.
+    pub fn is_measured(&self) -> bool {
+        *self.points != IDENTITY
+    }
+
     /// The points between which scores are interpolated, as (raw, score).
     pub fn points(&self) -> &[(f64, f64)] {
         &self.points

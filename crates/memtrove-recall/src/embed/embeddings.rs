@@ -44,6 +44,8 @@ pub struct QueryVector {
     pub vector: Vector,
     /// What the cosines are worth.
     pub calibration: Calibration,
+    /// Which share of the text the model understands, from 0 to 1.
+    pub understood: f64,
 }
 
 /// Makes vectors of texts. Clones share everything.
@@ -144,9 +146,9 @@ impl Embeddings {
         let vectors = self.remembered(tenant, &models.query, &[text]).await?;
         let space = models.query.embedder.space();
         let mut queries: Vec<_> =
-            vectors.into_iter().map(|vector| self.query_vector(space.clone(), vector)).collect();
+            vectors.into_iter().map(|vector| self.query_vector(space.clone(), vector, text)).collect();
         if !space.is_shared() {
-            queries.push(self.query_vector(Space::shared(), StaticModel::vector(text)));
+            queries.push(self.query_vector(Space::shared(), StaticModel::vector(text), text));
         }
         Ok(queries)
     }
@@ -169,9 +171,11 @@ impl Embeddings {
         self.0.models.as_ref().ok_or(EmbedError::Disabled)
     }
 
-    fn query_vector(&self, space: Space, vector: Vector) -> QueryVector {
+    fn query_vector(&self, space: Space, vector: Vector, text: &str) -> QueryVector {
         let calibration = self.calibration_of(&space);
-        QueryVector { space, vector, calibration }
+        // Both models of the shared space know English, by the same vocabulary. Of others nothing is known.
+        let understood = if space.is_shared() { StaticModel::understood(text) } else { 1.0 };
+        QueryVector { space, vector, calibration, understood }
     }
 
     /// The texts' vectors, for somebody who waits: before the deadline, and from the cache where they are there.

@@ -7,6 +7,7 @@
 use super::wordpiece::WordPiece;
 use super::{Calibration, EmbedError, Embedder, SHARED_DIMENSIONS, STATIC_MODEL, Space, Vector, vector};
 use futures_util::future::{BoxFuture, FutureExt};
+use memtrove_core::text::is_unspaced;
 use serde::Deserialize;
 use std::sync::LazyLock;
 
@@ -39,7 +40,33 @@ impl StaticModel {
     pub fn vector(text: &str) -> Vector {
         LOADED.vector(text)
     }
+
+    /// Which share of a text's letters stands in words that the model knows. It was made from English: a foreign word falls into
+    /// many short pieces, and single Chinese or Japanese characters say little by themselves.
+    pub fn understood(text: &str) -> f64 {
+        let tokenizer = &LOADED.tokenizer;
+        let (mut letters, mut known) = (0, 0);
+        let mut ids = Vec::new();
+        for word in text.split(|c: char| !c.is_alphanumeric()) {
+            let length = word.chars().filter(|c| c.is_alphabetic()).count();
+            if length == 0 {
+                continue;
+            }
+            letters += length;
+            ids.clear();
+            tokenizer.encode(word, &mut ids);
+            let is_known = !ids.contains(&tokenizer.unknown())
+                && !word.contains(is_unspaced)
+                && (ids.len() == 1 || length >= KNOWN_PIECE * ids.len());
+            known += if is_known { length } else { 0 };
+        }
+        // Of what has no letters, like a number, the vector is as good as any.
+        if letters == 0 { 1.0 } else { known as f64 / letters as f64 }
+    }
 }
+
+/// A word of several pieces is known if they have so many letters on average.
+const KNOWN_PIECE: usize = 3;
 
 impl Embedder for StaticModel {
     fn model_id(&self) -> &str {

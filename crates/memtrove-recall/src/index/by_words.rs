@@ -18,7 +18,7 @@ pub(super) struct WordQuery {
 
 /// What the length of a piece makes of a frequency.
 #[derive(Clone, Copy)]
-struct Norms {
+pub(super) struct Norms {
     base: f32,
     per_word: f32,
 }
@@ -200,12 +200,12 @@ impl WordQuery {
 }
 
 impl Norms {
-    fn new(bm25: Bm25) -> Self {
+    pub(super) fn new(bm25: Bm25) -> Self {
         Self { base: bm25.k1 * (1.0 - bm25.b), per_word: bm25.k1 * bm25.b / bm25.average_length.max(1.0) }
     }
 
     /// How much of a term's weight counts, if it occurs at all.
-    fn part(self, frequency: u32, length: u16) -> f32 {
+    pub(super) fn part(self, frequency: u32, length: u16) -> f32 {
         let frequency = frequency as f32;
         frequency / (frequency + self.base + self.per_word * f32::from(length))
     }

@@ -1,5 +1,7 @@
 //! What is put into a partition, what it is asked, and what it answers.
 
+use super::by_words::Norms;
+use super::postings::MAX_FREQUENCY;
 use super::quantise::unit;
 use memtrove_simd::search::dot_f32;
 
@@ -43,6 +45,12 @@ impl Bm25 {
     /// The parameters that served best on short dialogue, with this average length.
     pub fn new(average_length: f32) -> Self {
         Self { k1: 0.9, b: 0.4, average_length }
+    }
+
+    /// What a term of this weight is worth in a piece that has it so often and so many terms. The same as the index finds.
+    pub fn worth(self, weight: f32, frequency: u32, length: u32) -> f32 {
+        let length = length.min(u32::from(u16::MAX)) as u16;
+        weight * (self.k1 + 1.0) * Norms::new(self).part(frequency.min(MAX_FREQUENCY), length)
     }
 }
 

@@ -14,8 +14,9 @@ use memtrove_core::memories::limits::DecayRules;
 use memtrove_core::memories::merge::Match;
 use memtrove_core::memories::search::Mode;
 use memtrove_core::memories::{Conditions, Memory, ScopeKey, Viewer};
-use memtrove_core::recall::evidence::{self, Evidence};
 use memtrove_core::recall::lexical;
+use memtrove_core::recall::relevance::{Asked, Relevance};
+use memtrove_core::recall::terms::EntryQuery;
 use memtrove_core::{Result, Timestamp};
 use memtrove_recall::embed::{QueryVector, Space};
 use memtrove_recall::index::{Bm25, Candidate, QueryTerm, TermStatistics, rescore};
@@ -28,10 +29,12 @@ use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// So many are scored from their stored vectors at most.
-const MOST_RESCORED: usize = 4_096;
-/// Stored vectors that are read together.
+/// Stored vectors that are read together at least: each time is a round trip where the store is far away.
 const FETCHED_AT_ONCE: usize = 32;
+/// No more are looked at where that many are as good as each other.
+const MOST_RESCORED: usize = 4_096;
+/// Of those that are not among the best so many are looked at, to count which pass the threshold.
+const MOST_UNSURE: usize = 256;
 /// Entries that a filter reads at a time.
 const BATCH: i64 = 200;
 
@@ -49,8 +52,8 @@ pub struct Span {
 pub struct ScopeQuery {
     /// By meaning: the query in every space it could be embedded for.
     pub vectors: Vec<QueryVector>,
-    /// By words: the digests of the query's terms.
-    pub terms: Vec<u64>,
+    /// By words.
+    pub terms: EntryQuery,
     /// Which of the two counts.
     pub mode: Mode,
     /// Whether entries must share a word with the query.
@@ -194,13 +197,14 @@ pub fn search(
 ) -> Result<Matches> {
     let mut rows = Vec::with_capacity(spans.len());
     let mut statistics = TermStatistics::default();
+    let terms = query.terms.all();
     for span in spans {
         let Some(row) = scopes::find(tx, &span.scope)? else { continue };
         let in_database = is_in_database(tx, cache, &row);
-        let here = match (query.terms.is_empty(), in_database) {
+        let here = match (terms.is_empty(), in_database) {
             (true, _) => TermStatistics::default(),
-            (false, true) => database::statistics(tx, row, &query.viewer, &query.terms)?,
-            (false, false) => ram::statistics(tx, cache, row, &query.viewer, &query.terms)?,
+            (false, true) => database::statistics(tx, row, &query.viewer, &terms)?,
+            (false, false) => ram::statistics(tx, cache, row, &query.viewer, &terms)?,
         };
         statistics.add(&here);
         rows.push((span, row, in_database.then_some(here)));
@@ -239,27 +243,44 @@ fn passing_filter(tx: &mut dyn Tx, scope: ScopeNo, query: &ScopeQuery) -> Result
 /// The words of a query, weighed by how rare they are among what the viewer may see.
 struct Words {
     terms: Vec<QueryTerm>,
-    idfs: Vec<f64>,
+    /// What the terms are worth that some entry has, and the others.
+    known: f64,
+    unknown: f64,
+    /// Which share of the query the model understands, for each of its vectors.
+    understood: Vec<f64>,
     bm25: Bm25,
 }
+
+/// How much it says that a word is repeated, and a text short, where the model understands nothing of the query. Where it
+/// understands all, neither is evidence: what counts is which of the words are there.
+const REPEATED: f64 = 0.9;
+const SHORT: f32 = 0.4;
+/// How many terms an entry has about. A constant, so that the same entry scores the same in every scope.
+const USUAL_TERMS: f32 = 20.0;
 
 impl Words {
     fn of(query: &ScopeQuery, statistics: &TermStatistics) -> Self {
         let frequency =
             |number: usize| statistics.frequencies.get(number).copied().unwrap_or_default() as usize;
         let worth = |number: usize| lexical::idf(statistics.pieces as usize, frequency(number));
-        let idfs: Vec<f64> = (0..query.terms.len()).map(worth).collect();
-        let terms = query.terms.iter().zip(&idfs);
-        Self {
-            terms: terms.map(|(hash, idf)| QueryTerm { hash: *hash, weight: *idf as f32 }).collect(),
-            idfs,
-            // Neither repeating a word nor being short is evidence: what counts is which of the words are there.
-            bm25: Bm25 { k1: 0.0, b: 0.0, average_length: 1.0 },
-        }
+        let (mut known, mut unknown) = (0.0, 0.0);
+        let mut weigh = |(number, hash): (usize, u64)| {
+            let (is_known, worth) = (frequency(number) > 0, worth(number));
+            let weight = if is_known || number < query.terms.words.len() { worth } else { 0.0 };
+            *(if is_known { &mut known } else { &mut unknown }) += weight;
+            QueryTerm { hash, weight: weight as f32 }
+        };
+        let terms = query.terms.all().into_iter().enumerate().map(&mut weigh).collect();
+        let understood: Vec<f64> = query.vectors.iter().map(|vector| vector.understood).collect();
+        let foreign = understood.first().map_or(0.0, |understood| 1.0 - understood);
+        let bm25 = Bm25 { k1: (REPEATED * foreign) as f32, b: SHORT, average_length: USUAL_TERMS };
+        Self { terms, known, unknown, understood, bm25 }
     }
 
-    fn coverage(&self, lexical: f32) -> f64 {
-        evidence::coverage(f64::from(lexical), self.idfs.iter().copied())
+    /// What the query asks for, of an entry that one of its vectors can be compared with.
+    fn asked(&self, vector: Option<usize>) -> Asked {
+        let understood = vector.and_then(|number| self.understood.get(number)).copied().unwrap_or_default();
+        Asked { known: self.known, unknown: self.unknown, understood }
     }
 }
 
@@ -320,14 +341,16 @@ impl ScopeSearch<'_> {
         Ok(found.filter_map(|indexed| self.exact(words, &words.terms, indexed)).collect())
     }
 
-    /// Adds what passes the threshold, best first, to what was found in other scopes.
+    /// Adds the best of what passes the threshold to what was found in other scopes.
     fn keep(&self, mut estimates: Vec<Estimate>, total: Option<usize>, exact: bool, all: &mut Matches) {
         let query = self.query;
         estimates.retain(|one| one.matched.score() >= query.threshold);
-        estimates.sort_unstable_by(|a, b| a.matched.by_score(&b.matched));
         all.total += total.unwrap_or(estimates.len());
         all.inexact |= !exact;
         all.truncated |= estimates.len() > query.want;
+        if estimates.len() > query.want {
+            estimates.select_nth_unstable_by(query.want, |a, b| a.matched.by_score(&b.matched));
+        }
         let matches = estimates.into_iter().map(|one| one.matched).enumerate();
         let kept = matches.filter(|(rank, one)| *rank < query.want || one.conflict_key.is_some());
         all.matches.extend(kept.map(|(_, one)| one));
@@ -337,53 +360,76 @@ impl ScopeSearch<'_> {
     /// Says whether some such were left as they are, because there were too many.
     fn rescore(&self, tx: &mut dyn Tx, words: &Words, estimates: &mut [Estimate]) -> Result<bool> {
         let query = self.query;
-        let bounds = |one: &Estimate| {
-            let score = |cosine: f64| self.evidence(words, one.vector, one.lexical, cosine).score;
-            (score(one.matched.cosine - one.error), score(one.matched.cosine + one.error))
-        };
+        let bounds: Vec<(f64, f64)> = estimates
+            .iter()
+            .map(|one| {
+                let score = |cosine: f64| self.evidence(words, one.vector, one.lexical, cosine).score;
+                (score(one.matched.cosine - one.error), score(one.matched.cosine + one.error))
+            })
+            .collect();
+        let mut order: Vec<usize> =
+            (0..estimates.len()).filter(|at| bounds[*at].1 >= query.threshold).collect();
         // Those that may be best come first, so that most of the others need not be looked at.
-        let mut order: Vec<(f64, usize)> =
-            estimates.iter().enumerate().map(|(at, one)| (bounds(one).1, at)).collect();
-        order.sort_unstable_by(|(a, _), (b, _)| b.total_cmp(a));
+        let better = |a: &usize, b: &usize| bounds[*b].1.total_cmp(&bounds[*a].1);
         let mut best: BinaryHeap<Reverse<Ordered>> = BinaryHeap::with_capacity(query.want + 1);
-        let mut left = MOST_RESCORED;
-        let (mut fetched, mut fetched_to) = (HashMap::new(), 0);
-        for (number, (high, at)) in order.iter().copied().enumerate() {
-            if high < query.threshold {
+        let mut done = 0;
+        while done < order.len() {
+            let rest = &mut order[done..];
+            // More each time, so that a long walk among equals takes few steps.
+            let count = query.want.clamp(FETCHED_AT_ONCE, MOST_UNSURE).max(done).min(rest.len());
+            if count < rest.len() {
+                rest.select_nth_unstable_by(count, better);
+            }
+            let together = &rest[..count];
+            // The rest are beaten: whatever their vectors say, so many others are better.
+            let highest = together.iter().map(|at| bounds[*at].1).fold(0.0, f64::max);
+            if best.len() == query.want && best.peek().is_none_or(|Reverse(last)| highest < last.0) {
                 break;
             }
-            if number >= fetched_to && estimates[at].is_estimated() {
-                // Several at once: each time is a round trip where the store is far away.
-                fetched_to = number + FETCHED_AT_ONCE;
-                let next =
-                    order[number..].iter().take(FETCHED_AT_ONCE).filter(|(high, _)| *high >= query.threshold);
-                let next = next.map(|(_, at)| &estimates[*at]).filter(|one| one.is_estimated());
-                let places: Vec<i64> = next.map(|one| self.row.no.place(one.seq)).collect();
-                fetched = index::embeddings(tx, &places)?;
+            if done >= MOST_RESCORED {
+                return Ok(true);
             }
-            let one = &mut estimates[at];
-            if one.is_estimated() {
-                let full = best.len() == query.want;
-                let beaten = full && best.peek().is_some_and(|Reverse(last)| high < last.0);
-                if beaten && bounds(one).0 >= query.threshold {
-                    continue;
+            self.make_exact(tx, words, estimates, together)?;
+            for at in together {
+                best.push(Reverse(Ordered(estimates[*at].matched.score())));
+                if best.len() > query.want {
+                    best.pop();
                 }
-                if left == 0 {
-                    return Ok(true);
-                }
-                left -= 1;
-                let Some(vector) = one.vector.and_then(|number| query.vectors.get(number)) else { continue };
-                let Some(stored) = fetched.get(&self.row.no.place(one.seq)) else { continue };
-                one.matched.cosine = f64::from(rescore(&vector.vector, &stored.vector));
-                one.matched.evidence = self.evidence(words, one.vector, one.lexical, one.matched.cosine);
-                one.error = 0.0;
             }
-            best.push(Reverse(Ordered(one.matched.score())));
-            if best.len() > query.want {
-                best.pop();
-            }
+            done += count;
         }
-        Ok(false)
+        // Beaten or not, it counts as a match if it passes the threshold.
+        let is_unsure = |at: &usize| bounds[*at].0 < query.threshold && estimates[*at].is_estimated();
+        let unsure: Vec<usize> = order[done..].iter().copied().filter(is_unsure).collect();
+        let looked_at = &unsure[..unsure.len().min(MOST_UNSURE)];
+        self.make_exact(tx, words, estimates, looked_at)?;
+        Ok(looked_at.len() < unsure.len())
+    }
+
+    /// Replaces some estimates by what stored vectors say.
+    fn make_exact(
+        &self,
+        tx: &mut dyn Tx,
+        words: &Words,
+        estimates: &mut [Estimate],
+        places: &[usize],
+    ) -> Result<()> {
+        let estimated: Vec<usize> =
+            places.iter().copied().filter(|at| estimates[*at].is_estimated()).collect();
+        if estimated.is_empty() {
+            return Ok(());
+        }
+        let stored: Vec<i64> = estimated.iter().map(|at| self.row.no.place(estimates[*at].seq)).collect();
+        let fetched = index::embeddings(tx, &stored)?;
+        for (at, place) in estimated.into_iter().zip(stored) {
+            let one = &mut estimates[at];
+            let Some(vector) = one.vector.and_then(|number| self.query.vectors.get(number)) else { continue };
+            let Some(stored) = fetched.get(&place) else { continue };
+            one.matched.cosine = f64::from(rescore(&vector.vector, &stored.vector));
+            one.matched.evidence = self.evidence(words, one.vector, one.lexical, one.matched.cosine);
+            one.error = 0.0;
+        }
+        Ok(())
     }
 
     /// A candidate of an index, with what that knows of the entry.
@@ -429,8 +475,10 @@ impl ScopeSearch<'_> {
         if vector.is_none() && !query.vectors.is_empty() {
             return None;
         }
-        let has = |term: &&QueryTerm| own.counts.iter().any(|(hash, _)| *hash == term.hash);
-        let lexical = terms.iter().filter(has).fold(0.0, |sum, term| sum + term.weight);
+        let lexical = terms.iter().fold(0.0, |sum, term| {
+            let found = own.counts.iter().find(|(hash, _)| *hash == term.hash);
+            sum + found.map_or(0.0, |(_, count)| words.bm25.worth(term.weight, *count, own.length))
+        });
         if query.words_required && lexical <= 0.0 {
             return None;
         }
@@ -444,19 +492,19 @@ impl ScopeSearch<'_> {
     }
 
     /// What speaks for an entry whose cosine is this.
-    fn evidence(&self, words: &Words, vector: Option<usize>, lexical: f32, cosine: f64) -> Evidence {
+    fn evidence(&self, words: &Words, vector: Option<usize>, lexical: f32, cosine: f64) -> Relevance {
         let query = self.query;
-        let calibrated = match vector.and_then(|number| query.vectors.get(number)) {
-            Some(vector) if query.mode == Mode::Semantic || !query.words_required => {
-                vector.calibration.score(cosine)
+        let compared = vector.filter(|_| query.mode == Mode::Semantic || !query.words_required);
+        let vector = compared.and_then(|number| query.vectors.get(number));
+        let similarity = vector.map_or(0.0, |vector| vector.calibration.score(cosine));
+        let (asked, found) = (words.asked(compared), f64::from(lexical));
+        match query.mode {
+            Mode::Hybrid if vector.is_none_or(|vector| vector.calibration.is_measured()) => {
+                asked.relevance(found, cosine, similarity)
             }
-            _ => 0.0,
-        };
-        let coverage = match query.mode {
-            Mode::Hybrid => words.coverage(lexical),
-            Mode::Semantic => 0.0,
-        };
-        evidence::score(calibrated, coverage)
+            Mode::Hybrid => asked.relevance_unmeasured(found, similarity),
+            Mode::Semantic => Relevance::of_meaning(similarity),
+        }
     }
 }
 

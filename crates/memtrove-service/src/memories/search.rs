@@ -7,13 +7,13 @@ use memtrove_core::memories::merge::Options;
 use memtrove_core::memories::{
     Code, Conditions, Identifiers, Layer, MemoryCaller, Mode, Ranking, ScopeKey, SearchMemories, Viewer,
 };
-use memtrove_core::recall::terms;
+use memtrove_core::recall::terms::{self, EntryQuery};
 use memtrove_core::{Error, Result};
 use memtrove_recall::embed::{EmbedError, QueryVector};
 
-/// So many more matches than asked for are taken from each layer at first, since some may be dropped.
+/// Matches taken from each layer beyond those asked for, since some may be dropped.
 const SPARE: usize = 32;
-/// An answer that many duplicates are dropped from is looked for among at most so many matches.
+/// The most matches that are looked at for one answer, however many of them are duplicates.
 const MOST_MATCHES: usize = 65_536;
 
 /// What a search finds.
@@ -72,7 +72,7 @@ pub struct KnowledgeQuery {
     pub metric: Metric,
     /// The greatest distance.
     pub distance_threshold: Option<f64>,
-    /// Only the best so many are considered.
+    /// How many of the best are considered.
     pub top_k: Option<usize>,
     /// How many are passed over.
     pub offset: usize,
@@ -94,7 +94,7 @@ pub enum KnowledgeMode {
 /// What is looked for, in every form it takes.
 pub(super) struct QueryForms {
     pub vectors: Vec<QueryVector>,
-    pub terms: Vec<u64>,
+    pub terms: EntryQuery,
 }
 
 impl Memories {
@@ -136,7 +136,11 @@ impl Memories {
 
     /// Searches as the knowledge protocol asks for it: by score, without a threshold of its own.
     pub async fn query(&self, caller: &MemoryCaller, query: KnowledgeQuery) -> Result<SearchResults> {
-        let forms = self.query_forms(caller, &query.query, query.mode).await?;
+        let mut forms = self.query_forms(caller, &query.query, query.mode).await?;
+        if query.mode == KnowledgeMode::Keyword {
+            // A mark is no word.
+            forms.terms.marks.clear();
+        }
         let searched: Vec<Layer> = query.scopes.iter().map(ScopeKey::layer).collect();
         let spans = self.spans(caller, query.scopes).await?;
         let wanted = query.top_k.unwrap_or(query.offset + query.limit).min(MOST_MATCHES);
@@ -178,7 +182,7 @@ impl Memories {
                 "there is no embedding provider, so nothing can be searched by meaning; use mode hybrid";
             return Err(Error::new(Code::NotImplemented, message));
         }
-        Ok(QueryForms { vectors, terms: terms::query(&self.cx.analyzer, text) })
+        Ok(QueryForms { vectors, terms: terms::query_for_entries(&self.cx.analyzer, text) })
     }
 
     /// Searches both halves of the store, for more matches if there are too few hits among the first.

@@ -12,7 +12,7 @@ use super::stream::{Event, Update};
 use crate::Context;
 use memtrove_core::identity::Tenant;
 use memtrove_core::memories::{Kind, Memory, MemoryId, ScopeKey, Viewer};
-use memtrove_core::recall::terms::{Terms, terms};
+use memtrove_core::recall::terms::{self, Terms};
 use memtrove_core::{Error, Result};
 use memtrove_store::Tx;
 use memtrove_store::memories::entries;
@@ -232,7 +232,7 @@ impl PreferredModel {
 
 /// The words an entry is found by.
 pub(super) fn terms_of(cx: &Context, memory: &Memory) -> Terms {
-    terms(&cx.analyzer, &searchable_text(memory))
+    terms::of_entry(&cx.analyzer, &searchable_text(memory))
 }
 
 /// What of an entry its words are taken from.

@@ -3,7 +3,7 @@
 use super::*;
 use memtrove_core::memories::Position;
 use memtrove_core::memories::merge::Match;
-use memtrove_core::recall::evidence;
+use memtrove_core::recall::relevance::Relevance;
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -218,7 +218,7 @@ pub async fn a_search_agrees_with_a_plain_one(fixture: Fixture) {
                     id: memory.id,
                     key: 0,
                     layer: memory.scope.layer(),
-                    evidence: evidence::score(cosine, 0.0),
+                    evidence: Relevance::of_meaning(cosine),
                     cosine,
                     relevance: memory.number("relevance").unwrap(),
                     updated_at: memory.updated_at,

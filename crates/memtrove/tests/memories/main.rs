@@ -44,6 +44,7 @@ mod openspec_writing;
 mod override_keys;
 mod pointers;
 mod principals;
+mod probes;
 mod promotion;
 mod ranks;
 mod reading;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::recall::evidence;
+use crate::recall::relevance::Relevance;
 use proptest::prelude::*;
 use uuid::Uuid;
 
@@ -24,7 +24,7 @@ fn entry(id: u128, layer: Layer, score: f64, content: &str) -> Entry {
             id,
             key: 0,
             layer,
-            evidence: evidence::score(score, 0.0),
+            evidence: Relevance::of_meaning(score),
             cosine: score,
             relevance: 1.0,
             updated_at,
@@ -224,7 +224,7 @@ fn some_entries() -> impl Strategy<Value = Vec<Entry>> {
                 id: MemoryId(Uuid::from_u128((at as u128 * 17) % 41)),
                 layer: Layer::ALL[layer],
                 key: at as u64,
-                evidence: evidence::score(f64::from(score) / 4.0, 0.0),
+                evidence: Relevance::of_meaning(f64::from(score) / 4.0),
                 cosine: 0.0,
                 relevance: f64::from(relevance),
                 updated_at: Timestamp::from_micros(micros),

@@ -3,7 +3,6 @@
 
 use super::{Admission, Matches, ScopeSearch, Words, passing_filter};
 use memtrove_core::memories::{Kind, Viewer};
-use memtrove_core::recall::evidence;
 use memtrove_core::{Error, Result, Timestamp};
 use memtrove_recall::embed::Space;
 use memtrove_recall::index::{QueryTerm, TermStatistics, rescore};
@@ -17,13 +16,13 @@ use memtrove_store::{StoreError, Tx};
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
-/// So many are named at least and at most.
+/// The fewest and the most entries that are named.
 const NAMED: (usize, usize) = (128, 4_096);
-/// If too few of those that were named are admitted, so many times as many are.
+/// The factor by which more entries are named when too few of those named are admitted.
 const MORE: usize = 8;
-/// Up to so many entries are counted where it need not be certain.
+/// The most entries that are counted where an estimate will do.
 const COUNTED: i64 = 10_000;
-/// The rarest words name everybody who has them, as many words as so many entries have together.
+/// The rarest words name all entries that have them, as long as these are no more than this together.
 const COMMON_WORDS: u64 = 2_048;
 /// How far a similarity in half precision may be from what it is in full.
 const ERROR: f32 = 5e-4;
@@ -169,12 +168,12 @@ impl Nominees<'_> {
     }
 }
 
-/// How many are named at first where so many are wanted. There are few different ones, since each makes a statement.
+/// How many are named at first to find `want`. There are few different limits, since each makes a statement.
 fn limit(want: usize) -> usize {
     (2 * want).next_power_of_two().clamp(NAMED.0, NAMED.1)
 }
 
-/// Whether the best are so far from the last that nobody who was not named can be among them. Words tell apart by themselves.
+/// Whether the best are so far from the last that no entry that was not named can be among them. Words tell apart by themselves.
 fn tells_apart(mut similar: Vec<f32>, want: usize) -> bool {
     similar.sort_unstable_by(|a, b| b.total_cmp(a));
     match (want.checked_sub(1).and_then(|at| similar.get(at)), similar.last()) {
@@ -225,7 +224,7 @@ impl ScopeSearch<'_> {
         Ok(())
     }
 
-    /// Names those that mean what is looked for; says whether nobody was overlooked.
+    /// Names those that mean what is looked for; says whether none was overlooked.
     fn name_by_vector(
         &self,
         tx: &mut dyn Tx,
@@ -260,7 +259,7 @@ impl ScopeSearch<'_> {
         Ok(named.len() < NAMED.1)
     }
 
-    /// Names those that have some of the rarest words, and of those that have others the most similar; says whether nobody was
+    /// Names those that have some of the rarest words, and of those that have others the most similar; says whether none was
     /// overlooked.
     fn name_by_words(
         &self,
@@ -280,8 +279,8 @@ impl ScopeSearch<'_> {
         // Entries that have only words that many have: all of those words, or the rarest of them.
         let rarest = if common.len() > 1 { &common[..1] } else { &[] };
         for some in [&common[..], rarest] {
-            let worth = some.iter().map(|word| word.term.weight).sum();
-            if some.is_empty() || evidence::score(0.0, words.coverage(worth)).score <= 0.0 {
+            let worth: f32 = some.iter().map(|word| word.term.weight).sum();
+            if some.is_empty() || words.asked(None).coverage(f64::from(worth)) <= 0.0 {
                 continue;
             }
             let hashes: Vec<u64> = some.iter().map(|word| word.term.hash).collect();
@@ -301,7 +300,7 @@ impl ScopeSearch<'_> {
         Ok(all && common.is_empty())
     }
 
-    /// Names those that have some of these words and all of those; says whether nobody was overlooked.
+    /// Names those that have some of these words and all of those; says whether none was overlooked.
     fn name_by(
         &self,
         tx: &mut dyn Tx,

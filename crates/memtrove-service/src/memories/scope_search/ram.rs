@@ -3,7 +3,8 @@
 //! It may have seen later changes than that unit of work, whose snapshot is older. What it knows of such entries is not used:
 //! they are read from the snapshot (see [`Candidates::changed_since`]).
 
-use super::{Admission, Estimate, ScopeSearch, Words};
+use super::{Admission, Estimate, ScopeQuery, ScopeSearch, Words};
+use memtrove_core::memories::search::Mode;
 use memtrove_core::memories::{AccessPolicy, Author, Kind, MemoryId, Policy, State, Viewer};
 use memtrove_core::{Result, Timestamp};
 use memtrove_recall::embed::{Calibration, QueryVector, Space};
@@ -15,7 +16,7 @@ use std::collections::HashMap;
 use std::mem::size_of;
 use std::sync::Arc;
 
-/// Up to so many entries, everything that could pass the threshold is looked at, and counted exactly.
+/// Up to this many entries, all that could pass the threshold are looked at, and counted exactly.
 const EXACT_ENTRIES: usize = 20_000;
 
 /// What an index in memory knows of an entry besides its vector and words.
@@ -63,7 +64,7 @@ impl Slot {
     }
 }
 
-/// A name among those of a scope; 0 is nobody's.
+/// A name among those of a scope; 0 is no name.
 type Name = u32;
 
 /// What an index in memory knows of a scope, besides the entries that everybody sees who has it.
@@ -342,7 +343,7 @@ impl<'a> ScopeViewer<'a> {
             Policy::Restricted | Policy::Shared => {
                 let unnamed = AccessPolicy::new(slot.policy);
                 let policy = state.lists.get(&key).unwrap_or(&unnamed);
-                // Nobody's name stands in for the author's: being it is decided on numbers.
+                // The author is left empty here: whether the viewer is the author is decided on numbers.
                 let made = slot.policy == Policy::Restricted && self.made(slot);
                 made || self.viewer.sees(policy, &Author::default())
             }
@@ -427,13 +428,14 @@ impl ScopeSearch<'_> {
             vectors: &vectors,
             terms: if query.uses_words() { &words.terms } else { &[] },
             bm25: words.bm25,
-            want: query.want,
+            // Words and meaning name their best apart, and the best of both together may be none of these.
+            want: if small || query.mode == Mode::Semantic { query.want } else { 4 * query.want },
             floor: if query.words_required {
                 None
             } else if everything {
                 small.then_some(-1.0)
             } else {
-                Some(floor(&query.vectors, query.threshold) - 1e-6)
+                Some(least_cosine(query, words) - 1e-6)
             },
             lexical_floor: small.then_some(0.0),
             exact: small,
@@ -462,8 +464,9 @@ impl ScopeSearch<'_> {
     }
 }
 
-/// The least cosine that a score can be reached with, by meaning alone.
-fn floor(vectors: &[QueryVector], threshold: f64) -> f32 {
+/// The least cosine that the threshold can be reached with, by meaning alone.
+fn least_cosine(query: &ScopeQuery, words: &Words) -> f32 {
+    let threshold = query.threshold;
     let least = |calibration: &Calibration| {
         let (mut low, mut high) = (0.0, 1.0);
         for _ in 0..40 {
@@ -472,5 +475,9 @@ fn floor(vectors: &[QueryVector], threshold: f64) -> f32 {
         }
         low
     };
-    vectors.iter().map(|vector| least(&vector.calibration)).fold(1.0, f64::min) as f32
+    let of_vector = |(number, vector): (usize, &QueryVector)| {
+        let on_curve = query.mode == Mode::Hybrid && vector.calibration.is_measured();
+        if on_curve { words.asked(Some(number)).least_cosine(threshold) } else { least(&vector.calibration) }
+    };
+    query.vectors.iter().enumerate().map(of_vector).fold(2.0, f64::min) as f32
 }
