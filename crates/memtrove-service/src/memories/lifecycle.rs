@@ -10,8 +10,8 @@ use crate::lease;
 use memtrove_core::memories::duplicate::{self, Profile};
 use memtrove_core::memories::promote;
 use memtrove_core::memories::{
-    Assertion, Code, Conditions, Kind, Memory, MemoryCaller, MemoryId, Precondition, Promote, ScopeKey,
-    State, Viewer,
+    Assertion, Author, Code, Conditions, Kind, Memory, MemoryCaller, MemoryId, Precondition, Promote,
+    ScopeKey, State, Viewer,
 };
 use memtrove_core::{Error, Result};
 use memtrove_recall::embed::Space;
@@ -193,32 +193,76 @@ impl Memories {
                 return Err(Error::new(Code::Forbidden, message).with("reason", block.as_str()));
             }
             let actor = self.actor(caller, &request.identifiers);
-            if let Some(promoted) = self.copy_to(&source, target, actor, false).await? {
+            let copied = self.copy_all(std::slice::from_ref(&source), &target, &actor, false).await?;
+            if let Some(promoted) = copied.into_iter().flatten().next() {
                 return Ok(promoted);
             }
         }
     }
 
-    /// Copies an entry to a scope unless something there says the same, and links the two. `None`, and nothing is copied, if
-    /// it is not what it was any more, or was copied before and is to be copied `once`.
-    pub(super) async fn copy_to(
+    /// Copies entries to a scope unless something there says the same, and links the two. `None` for one that is not what it was
+    /// any more, or was copied before and is to be copied `once`: nothing is copied of it.
+    pub(super) async fn copy_all(
         &self,
-        source: &Memory,
-        target: ScopeKey,
-        actor: super::Actor,
+        sources: &[Memory],
+        target: &ScopeKey,
+        actor: &super::Actor,
         once: bool,
-    ) -> Result<Option<Promoted>> {
+    ) -> Result<Vec<Option<Promoted>>> {
         // One after the other: two that look for a duplicate at the same time would both find none.
         let _alone = self.parts.promoting.lock().await;
-        let name = lease::of_scope("promote", &target);
-        lease::in_turn(&self.cx, &name, self.copy_alone(source, target, actor, once)).await
+        let name = lease::of_scope("promote", target);
+        lease::in_turn(&self.cx, &name, self.copy_alone(sources, target, actor, once)).await
     }
 
     async fn copy_alone(
         &self,
+        sources: &[Memory],
+        target: &ScopeKey,
+        actor: &super::Actor,
+        once: bool,
+    ) -> Result<Vec<Option<Promoted>>> {
+        let mut copies = Vec::with_capacity(sources.len());
+        for source in sources {
+            copies.push(ComparedMemory::of(self.copy_of(source, target, actor).await?));
+        }
+        // One that the actor may not see must not be named.
+        let Author { user, client } = actor.author.clone();
+        let viewer = Viewer { user, client, ..Viewer::default() };
+        let there = self.saying_the_same(target, &copies, &viewer).await?;
+        let mut made: Vec<&ComparedMemory> = Vec::new();
+        let mut promoted = Vec::with_capacity(sources.len());
+        for ((source, copy), there) in sources.iter().zip(&copies).zip(there) {
+            let same =
+                there.or_else(|| Some(made.iter().find(|made| made.says_the_same(copy))?.memory.clone()));
+            let one = self.copy_one(source, &copy.memory, same, actor, once).await?;
+            let is_made = one.as_ref().is_some_and(|one| !one.deduplicated);
+            if is_made && viewer.sees(&copy.memory.policy, &copy.memory.created_by) {
+                made.push(copy);
+            }
+            promoted.push(one);
+        }
+        Ok(promoted)
+    }
+
+    /// What an entry becomes in another scope.
+    async fn copy_of(&self, source: &Memory, target: &ScopeKey, actor: &super::Actor) -> Result<Arc<Memory>> {
+        let id = self.new_id(Kind::default_in(target.layer()));
+        let mut copy = promote::copy(source, target, id, actor.author.clone(), self.now());
+        if copy.embedding.is_none() && source.embedding.is_some() {
+            copy.embedding = self.embed(target.tenant().as_str(), &copy.content).await?;
+        }
+        settle_state(&mut copy);
+        Ok(Arc::new(copy))
+    }
+
+    /// Links an entry with the one that says the same as its copy, or stores the copy.
+    async fn copy_one(
+        &self,
         source: &Memory,
-        target: ScopeKey,
-        actor: super::Actor,
+        copy: &Arc<Memory>,
+        same: Option<Arc<Memory>>,
+        actor: &super::Actor,
         once: bool,
     ) -> Result<Option<Promoted>> {
         if once {
@@ -230,75 +274,59 @@ impl Memories {
         }
         loop {
             let Some(read) = self.source(source).await? else { return Ok(None) };
-            let id = self.new_id(Kind::default_in(target.layer()));
-            let author = actor.author.clone();
-            let mut copy = promote::copy(source, &target, id, author, self.now());
-            if copy.embedding.is_none() && source.embedding.is_some() {
-                copy.embedding = self.embed(target.tenant().as_str(), &copy.content).await?;
-            }
-            settle_state(&mut copy);
-            // One that whoever promotes may not see must not be named.
-            let viewer = Viewer {
-                user: copy.created_by.user.clone(),
-                client: copy.created_by.client.clone(),
-                ..Viewer::default()
-            };
-            if let Some(there) = self.saying_the_same(&target, &copy, viewer).await? {
-                self.link(source, &there).await?;
-                return Ok(Some(Promoted { memory: there, deduplicated: true }));
+            if let Some(there) = &same {
+                self.link(source, there).await?;
+                return Ok(Some(Promoted { memory: Memory::clone(there), deduplicated: true }));
             }
             let mut journal = self.journal(actor.clone(), copy.created_at, 1, "promote");
-            let details = json!({"from": source.id.to_string(), "layer": target.layer().as_str()});
+            let details = json!({"from": source.id.to_string(), "layer": copy.scope.layer().as_str()});
             journal.milestones.push((0, Milestone { name: "promoted", details }));
             journal.source = Some(read);
-            let copy = Arc::new(copy);
             if self.write(vec![Write::Insert(copy.clone())], journal).await? != WriteOutcome::Done {
                 // Either it is not what it was any more, or it is a fact that somebody states there out of sight.
-                self.refuse_restated(&copy).await?;
+                self.refuse_restated(copy).await?;
                 continue;
             }
             metrics::counter!("memory_promotions_total").increment(1);
-            self.added(std::slice::from_ref(&copy)).await;
-            self.link(source, &copy).await?;
-            return Ok(Some(Promoted { memory: Memory::clone(&copy), deduplicated: false }));
+            self.added(std::slice::from_ref(copy)).await;
+            self.link(source, copy).await?;
+            return Ok(Some(Promoted { memory: Memory::clone(copy), deduplicated: false }));
         }
     }
 
-    /// The entry of a scope that says the same as another.
+    /// For each of these the entry of a scope that says the same. The scope is read once, page by page.
     async fn saying_the_same(
         &self,
         scope: &ScopeKey,
-        memory: &Memory,
-        viewer: Viewer,
-    ) -> Result<Option<Memory>> {
-        let profile = Profile::of(&memory.content);
-        let space = memory.embedding.as_ref().and_then(|embedding| Space::of(&embedding.model));
+        copies: &[ComparedMemory],
+        viewer: &Viewer,
+    ) -> Result<Vec<Option<Arc<Memory>>>> {
+        let mut there = vec![None; copies.len()];
         let mut after = None;
         loop {
             let query = ScanQuery {
                 viewer: viewer.clone(),
                 conditions: Conditions::default(),
                 after,
-                limit: 500,
+                limit: SCANNED_AT_ONCE,
                 with_embeddings: true,
                 now: self.now(),
             };
             let span = Span { scope: scope.clone(), until: None };
             let page = self.parts.store.scan(vec![span], query).await?;
-            let same = page.memories.iter().find(|other| {
-                let space = space.as_ref();
-                let (own, theirs) = (
-                    space.and_then(|space| comparable(memory, space)),
-                    space.and_then(|space| comparable(other, space)),
-                );
-                let other_profile = Profile::of(&other.content);
-                other.kind != Kind::Working
-                    && duplicate::duplicates(&profile, own, &other_profile, theirs, duplicate::SIMILARITY)
-            });
-            if same.is_some() || page.memories.len() < 500 {
-                return Ok(same.cloned());
-            }
             after = page.memories.last().map(memtrove_core::memories::Position::of);
+            let is_last = page.memories.len() < SCANNED_AT_ONCE;
+            let lasting = page.memories.into_iter().filter(|memory| memory.kind != Kind::Working);
+            for other in lasting.map(|memory| ComparedMemory::of(Arc::new(memory))) {
+                for (copy, there) in copies.iter().zip(&mut there) {
+                    if there.is_none() && copy.says_the_same(&other) {
+                        *there = Some(other.memory.clone());
+                    }
+                }
+            }
+            if is_last || there.iter().all(Option::is_some) {
+                return Ok(there);
+            }
         }
     }
 
@@ -314,6 +342,33 @@ impl Memories {
             memtrove_store::memories::writing::amend(tx, &stored)
         });
         linked.await.map_err(|error: memtrove_store::StoreError| Error::from(error))
+    }
+}
+
+/// Entries of a scope that are compared before the next are read.
+const SCANNED_AT_ONCE: usize = 500;
+
+/// An entry with what the test for duplicates looks at.
+struct ComparedMemory {
+    memory: Arc<Memory>,
+    profile: Profile,
+    space: Option<Space>,
+}
+
+impl ComparedMemory {
+    fn of(memory: Arc<Memory>) -> Self {
+        let profile = Profile::of(&memory.content);
+        let space = memory.embedding.as_ref().and_then(|embedding| Space::of(&embedding.model));
+        Self { memory, profile, space }
+    }
+
+    fn vector_in(&self, space: &Option<Space>) -> Option<&[f32]> {
+        comparable(&self.memory, space.as_ref()?)
+    }
+
+    fn says_the_same(&self, other: &Self) -> bool {
+        let (own, theirs) = (self.vector_in(&self.space), other.vector_in(&self.space));
+        duplicate::duplicates(&self.profile, own, &other.profile, theirs, duplicate::SIMILARITY)
     }
 }
 

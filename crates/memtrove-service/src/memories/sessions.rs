@@ -1,6 +1,7 @@
 //! The end of a session, and clearing.
 
 use super::Memories;
+use super::lifecycle::Promoted;
 use super::listing::Onlooker;
 use super::memory_store::ScanQuery;
 use super::writing::{Write, WriteOutcome};
@@ -55,39 +56,37 @@ impl Memories {
         // Whether something matters depends on how often it was found.
         self.write_uses().await?;
         let ended_at = as_of.unwrap_or_else(|| self.now());
-        let user = scope.user().unwrap_or_default().to_owned();
         let everything = Conditions { include_archived: true, ..Conditions::default() };
         let all = self.everything(caller, &scope, everything).await?;
         let (working, kept): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|memory| memory.kind == Kind::Working);
         let (mut promoted, mut blocked) = (Vec::new(), Vec::new());
         if rules.promote_important {
-            let values = vec![user.clone()];
-            let target = ScopeKey::listed(scope.tenant().clone(), Layer::User, values);
+            let (mut important, mut scores) = (Vec::new(), Vec::new());
             for memory in &kept {
-                let decision = promote::decide(memory, self.relevance(memory), rules.promotion_threshold);
-                match (decision, &target) {
-                    (PromotionDecision::Promote { score }, Some(target)) => {
-                        let actor = self.actor(caller, &identifiers);
-                        // One that changed meanwhile stays as it is, for the next time.
-                        let Some(copy) = self.copy_to(memory, target.clone(), actor, true).await? else {
-                            continue;
-                        };
-                        promoted.push(SessionPromotion {
-                            from: memory.id,
-                            to: copy.memory.id,
-                            score,
-                            deduplicated: copy.deduplicated,
-                        });
+                match promote::decide(memory, self.relevance(memory), rules.promotion_threshold) {
+                    PromotionDecision::Promote { score } => {
+                        important.push(memory.clone());
+                        scores.push(score);
                     }
-                    (PromotionDecision::Blocked(reason), _) => {
-                        blocked.push((memory.id, reason));
-                    }
-                    _ => {}
+                    PromotionDecision::Blocked(reason) => blocked.push((memory.id, reason)),
+                    PromotionDecision::Stay => {}
                 }
             }
-        }
+            let user = vec![scope.user().unwrap_or_default().to_owned()];
+            if let Some(target) = ScopeKey::listed(scope.tenant().clone(), Layer::User, user) {
+                let actor = self.actor(caller, &identifiers);
+                // One that changed meanwhile stays as it is, for the next time.
+                let copies = self.copy_all(&important, &target, &actor, true).await?;
+                promoted.extend(important.iter().zip(scores).zip(copies).filter_map(
+                    |((memory, score), copy)| {
+                        let Promoted { memory: copy, deduplicated } = copy?;
+                        Some(SessionPromotion { from: memory.id, to: copy.id, score, deduplicated })
+                    },
+                ));
+            }
         let evaluated = kept.len();
+        }
         let mut deleted = self.remove(caller, working, "session end").await?;
         let mut retained = kept.len();
         if rules.auto_delete && rules.retention_seconds == 0 {
