@@ -11,17 +11,30 @@ fail() {
 
 # Each is idle for three times as long as it may be.
 export MEMTROVE_TEST_IDLE=2
-for server in postgres:MEMTROVE_TEST_POSTGRES seaweedfs:MEMTROVE_TEST_S3 azurite:MEMTROVE_TEST_AZURE; do
-    IFS=: read -r name variable <<<"$server"
+outlives() {
+    local name=$1 variable=$2 address outlived
+    outlived=$(mktemp)
     # shellcheck disable=SC2016
     "./$name.sh" run bash -c '
         sleep 6
         address=${!0#*://} address=${address#*@} address=${address%%/*}
         echo "$address" >"$1"
-        exec 3<>"/dev/tcp/${address%:*}/${address#*:}"' "$variable" "${TMPDIR:-/tmp}/outlived.$$" \
+        exec 3<>"/dev/tcp/${address%:*}/${address#*:}"' "$variable" "$outlived" \
         || fail "$name.sh run: the server was gone before its command"
-    address=$(cat "${TMPDIR:-/tmp}/outlived.$$")
-    rm -f "${TMPDIR:-/tmp}/outlived.$$"
+    address=$(cat "$outlived")
+    rm -f "$outlived"
     ! (exec 3<>"/dev/tcp/${address%:*}/${address#*:}") 2>/dev/null || fail "$name.sh run: the server outlived its command"
+}
+
+# All at once, because they mostly wait.
+waiting=()
+for server in postgres:MEMTROVE_TEST_POSTGRES seaweedfs:MEMTROVE_TEST_S3 azurite:MEMTROVE_TEST_AZURE; do
+    outlives "${server%:*}" "${server#*:}" &
+    waiting+=($!)
 done
+status=0
+for one in "${waiting[@]}"; do
+    wait "$one" || status=1
+done
+[ $status = 0 ] || exit 1
 echo "servers-outlive-builds: each server lived as long as its command"

@@ -10,7 +10,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-suites=(acceptance agent attachments client files grpc mem0 memories changes encryption)
+suites=(memories files acceptance attachments changes grpc client mem0 agent encryption)
 
 # What is about SQLite itself, and why. Everything else must pass on both engines alike.
 only_sqlite=(
@@ -19,12 +19,25 @@ only_sqlite=(
     "a_rotation_does_not_say_that_traces_are_gone_while_somebody_reads|a reader keeps SQLite's log from being emptied"
 )
 
-# Chapters whose requests end before the store is asked, or that are about what the transport makes of its answer. They run on
-# SQLite; `make test-backends` runs them on PostgreSQL too.
+# Chapters that no other engine could fail without failing others, too. They run on SQLite; `make test-backends` runs them on
+# PostgreSQL too.
 transport=(
-    acceptance/{hosts,identity,limits,members,shell} agent/{guide,slots,tools,turn} files/{edits,envelope,http,identity,patches,paths}
-    grpc/{fields,refusals,surface,transport,wire} mem0/{filters,hostile,refusals}
-    memories/{boundaries,hostile,http,identifiers,instants,introspection,metadata,openspec_query}
+    # Requests that end before the store is asked, and what the transport makes of its answer.
+    acceptance/{hosts,identity,limits,members,shell} files/{edits,envelope,http,identity,patches,paths}
+    grpc/{fields,identity,refusals,surface,transport,wire} mem0/{filters,hostile,principals,refusals}
+    memories/{checks,hostile,http,identifiers,introspection,metadata,openspec_query,principals,settings}
+    # What another server answers, and what becomes of that before anything is stored.
+    attachments/sources memories/embedding_provider
+    # Forms, ranges, signed addresses and gRPC around the same rows: attachments/{access,admin,deleting,linking} look at those.
+    attachments/{calls,reading,signed,uploading}
+    # A program over the routes of files: files/{assembly,concurrency,etags,listing,removing} ask those.
+    agent/{files,guide,memory_tool,session,slots,tools,turn}
+    # A program over all routes, which are asked one by one elsewhere; what it does when many change one file stays.
+    client/{every_operation,examples,guide,streams}
+    # One service behind two transports: what both do to a store is asked over REST.
+    grpc/{parity,walk}
+    # Other words for operations that memories/{adding,bulk,searching,updating} ask for.
+    mem0/published memories/{openspec,openspec_batch}
 )
 
 engine=${1:-}
@@ -59,13 +72,45 @@ case $engine in
         ;;
 esac
 
-# Of the whole workspace, as everything else is built: with `-p` cargo would compile dependencies again for other features.
+# Of the whole workspace, as everything else is built: with `-p` cargo would compile dependencies again for other features. Once
+# for all of them: cargo takes seconds to see that nothing has changed.
+folder=$(mktemp -d)
+declare -A program running=()
+trap 'kill "${!running[@]}" 2>/dev/null || true; rm -rf "$folder"' EXIT
+trap 'exit 130' INT TERM HUP
+cargo test --workspace --locked --no-run --message-format=json-render-diagnostics "${suites[@]/#/--test=}" >"$folder/built"
+while read -r suite path; do
+    program[$suite]=$path
+done < <(python3 -c '
+import json, sys
+for built in map(json.loads, sys.stdin):
+    if built.get("executable") and built["target"]["kind"] == ["test"]:
+        print(built["target"]["name"], built["executable"])' <"$folder/built")
+
+# Waits for one of those that run, and shows what it said.
 status=0
+reap() {
+    local pid ended=0
+    wait -n -p pid || ended=$?
+    echo "==> ${running[$pid]} on $engine"
+    cat "$folder/${running[$pid]}"
+    [ $ended = 0 ] || { status=1; echo "test-http: ${running[$pid]} failed on $engine"; }
+    unset "running[$pid]"
+}
+
+# Two at a time, the longest first: in each there are tests that wait.
+export MEMTROVE_TEST_ENGINE=$engine
+cd crates/memtrove
 for suite in "${suites[@]}"; do
     left_out=("${skips[@]}")
     for chapter in "${chapters[@]}"; do
         [ "${chapter%/*}" = "$suite" ] && left_out+=(--skip "${chapter#*/}::")
     done
-    MEMTROVE_TEST_ENGINE=$engine cargo test --no-fail-fast --locked --workspace --test "$suite" -- "${left_out[@]}" "$@" || status=1
+    [ ${#running[@]} -lt 2 ] || reap
+    "${program[$suite]}" "${left_out[@]}" "$@" >"$folder/$suite" 2>&1 &
+    running[$!]=$suite
+done
+while [ ${#running[@]} -gt 0 ]; do
+    reap
 done
 exit $status

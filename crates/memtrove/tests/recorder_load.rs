@@ -27,10 +27,10 @@ const CONNECTIONS: usize = 32;
 const LINE: usize = 256;
 /// Lines of a message: 8 KiB.
 const LINES: usize = 32;
-/// Messages of a response: 1 MiB.
-const MESSAGES: usize = 128;
-/// The most memory the server may ever have resident. All responses together are a gibibyte; what counts is how many recordings,
-/// replays and connections there are, and not how long they are:
+/// Messages of a response: half a MiB.
+const MESSAGES: usize = 64;
+/// The most memory the server may ever have resident. All responses together are half a gibibyte, which does not fit beside what
+/// counts: how many recordings, replays and connections there are, and not how long they are:
 /// - 128 MiB before it does anything, half of which is the debug binary itself;
 /// - two pieces of 32 KiB of each recording: the one that grows and the one that is being written;
 /// - three times 32 KiB of each of its two replays: a piece as it was read, as a message, and in the connection's send buffer;

@@ -90,7 +90,7 @@ fn a_database_that_is_away_is_said_so_at_once_and_reads_come_back_by_themselves(
 fn end_connections(database: &Database) {
     database.rows(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
-         WHERE datname = current_database() AND pid <> pg_backend_pid()",
+         WHERE backend_type = 'client backend' AND datname = current_database() AND pid <> pg_backend_pid()",
     );
 }
 

@@ -1,4 +1,6 @@
-//! Text edits: matching, occurrences, sequences, shapes.
+//! Text edits: that they are applied, refused and counted.
+//!
+//! What matches, and which occurrence is meant, is tested in the core, in `files/edits/tests.rs`.
 
 use crate::support::*;
 use std::sync::LazyLock;
@@ -44,99 +46,23 @@ fn nth(old: &str, new: &str, occurrence: i64) -> Value {
     json!({"old_text": old, "new_text": new, "occurrence": occurrence})
 }
 
-// ---- the contract's table, row by row
+// ---- applied, or refused
 
 #[test]
-fn several_matches_without_an_occurrence_are_ambiguous() {
-    refused("aaaa", json!([one("aa", "b")]), "PATCH_MATCH_AMBIGUOUS", 0, 2);
-}
-
-#[test]
-fn an_occurrence_chooses_one_of_the_non_overlapping_matches() {
-    becomes("aaaa", json!([nth("aa", "b", 2)]), "aab");
-    becomes("aaaa", json!([nth("aa", "b", 1)]), "baa");
-}
-
-#[test]
-fn an_occurrence_beyond_the_last_match_is_out_of_range() {
-    refused("aaaa", json!([nth("aa", "b", 3)]), "PATCH_OCCURRENCE_OUT_OF_RANGE", 0, 2);
-}
-
-#[test]
-fn overlapping_matches_count_once() {
-    becomes("aaa", json!([one("aa", "b")]), "ba");
-}
-
-#[test]
-fn an_edit_sees_what_the_one_before_it_made() {
-    becomes("abc", json!([one("a", "b"), one("bb", "Q")]), "Qc");
+fn edits_are_applied_one_after_the_other() {
+    becomes("aaaa", json!([nth("aa", "b", 2), one("aab", "Q\r\n漢")]), "Q\r\n漢");
 }
 
 #[test]
 fn one_failing_edit_fails_them_all() {
     refused("abc", json!([one("a", "Z"), one("nope", "Q")]), "PATCH_MATCH_NOT_FOUND", 1, 0);
-}
-
-#[test]
-fn line_endings_are_not_normalised() {
-    refused("a\r\nb", json!([one("a\nb", "x")]), "PATCH_MATCH_NOT_FOUND", 0, 0);
-    refused("a\nb", json!([one("a\r\nb", "x")]), "PATCH_MATCH_NOT_FOUND", 0, 0);
-    becomes("a\r\nb", json!([one("a\r\nb", "x")]), "x");
-}
-
-#[test]
-fn unicode_is_not_normalised() {
-    refused("e\u{301}", json!([one("\u{e9}", "x")]), "PATCH_MATCH_NOT_FOUND", 0, 0);
-    refused("\u{e9}", json!([one("e\u{301}", "x")]), "PATCH_MATCH_NOT_FOUND", 0, 0);
-    becomes("e\u{301}", json!([one("e\u{301}", "x")]), "x");
-}
-
-#[test]
-fn an_empty_replacement_deletes_and_later_edits_find_nothing() {
-    becomes("abc", json!([one("abc", "")]), "");
-    refused("abc", json!([one("abc", ""), one("a", "b")]), "PATCH_MATCH_NOT_FOUND", 1, 0);
+    refused("abb", json!([one("a", "Z"), one("b", "Q")]), "PATCH_MATCH_AMBIGUOUS", 1, 2);
+    refused("aaaa", json!([nth("aa", "b", 3)]), "PATCH_OCCURRENCE_OUT_OF_RANGE", 0, 2);
 }
 
 #[test]
 fn replacing_a_text_with_itself_is_a_new_version() {
     becomes("a", json!([one("a", "a")]), "a");
-}
-
-// ---- matching
-
-#[test]
-fn letter_case_counts() {
-    refused("Straße", json!([one("straße", "x")]), "PATCH_MATCH_NOT_FOUND", 0, 0);
-    refused("Straße", json!([one("STRASSE", "x")]), "PATCH_MATCH_NOT_FOUND", 0, 0);
-    refused("İstanbul", json!([one("istanbul", "x")]), "PATCH_MATCH_NOT_FOUND", 0, 0);
-}
-
-#[test]
-fn white_space_counts() {
-    refused("a b", json!([one("a\u{a0}b", "x")]), "PATCH_MATCH_NOT_FOUND", 0, 0);
-    refused("a b", json!([one("a  b", "x")]), "PATCH_MATCH_NOT_FOUND", 0, 0);
-    becomes("a\u{a0}b", json!([one("\u{a0}", " ")]), "a b");
-}
-
-#[test]
-fn matches_are_code_points_even_inside_of_what_a_reader_sees_as_one_character() {
-    becomes("👩\u{200d}💻 codes", json!([one("👩", "👨")]), "👨\u{200d}💻 codes");
-    becomes("e\u{301}", json!([one("e", "o")]), "o\u{301}");
-    becomes("漢字と漢字", json!([nth("漢字", "かな", 2)]), "漢字とかな");
-    becomes("😀😀😀", json!([nth("😀", "🙂", 2)]), "😀🙂😀");
-}
-
-#[test]
-fn operators_of_pattern_languages_are_plain_text() {
-    becomes("a.b", json!([one(".", "$0\\1&")]), "a$0\\1&b");
-    refused("abc", json!([one("a.c", "x")]), "PATCH_MATCH_NOT_FOUND", 0, 0);
-    becomes("(.*)", json!([one("(.*)", "{}")]), "{}");
-}
-
-#[test]
-fn what_an_edit_inserts_is_not_searched_by_the_same_edit() {
-    becomes("a", json!([one("a", "aa")]), "aa");
-    refused("a", json!([one("a", "aa"), one("a", "b")]), "PATCH_MATCH_AMBIGUOUS", 1, 2);
 }
 
 #[test]
@@ -145,43 +71,6 @@ fn special_characters_survive() {
 
     becomes(text, json!([one("quote", "QUOTE")]), &text.replace("quote", "QUOTE"));
     becomes("a\u{0}b", json!([one("\u{0}", "")]), "ab");
-}
-
-// ---- occurrences
-
-#[test]
-fn an_occurrence_is_counted_from_one() {
-    becomes("x x x", json!([nth("x", "y", 1)]), "y x x");
-    becomes("x x x", json!([nth("x", "y", 3)]), "x x y");
-    for outside in [0, -1, -3, 4, i64::MIN, i64::MAX] {
-        refused("x x x", json!([nth("x", "y", outside)]), "PATCH_OCCURRENCE_OUT_OF_RANGE", 0, 3);
-    }
-}
-
-#[test]
-fn an_occurrence_too_large_for_any_machine_is_out_of_range() {
-    let scope = Scope::fresh(&SERVER);
-    let before = scope.create("a.md", json!({"text": "x"}));
-    for number in ["99999999999999999999999999", "-99999999999999999999999999"] {
-        let body = format!(r#"{{"edits":[{{"old_text":"x","new_text":"y","occurrence":{number}}}]}}"#);
-        scope
-            .patch_body("a.md", &before.etag, Body::json_text(body))
-            .refused(422, "PATCH_OCCURRENCE_OUT_OF_RANGE");
-    }
-    assert_eq!(scope.read("a.md"), before);
-}
-
-#[test]
-fn a_single_match_may_be_named_by_its_occurrence() {
-    becomes("abc", json!([nth("b", "B", 1)]), "aBc");
-    becomes("abc", json!([{"old_text": "b", "new_text": "B", "occurrence": null}]), "aBc");
-}
-
-#[test]
-fn no_match_takes_precedence_over_a_bad_occurrence() {
-    for occurrence in [0, 1, 2, -1] {
-        refused("abc", json!([nth("x", "y", occurrence)]), "PATCH_MATCH_NOT_FOUND", 0, 0);
-    }
 }
 
 // ---- the target
@@ -228,45 +117,6 @@ fn the_other_members_of_the_content_are_untouched() {
 }
 
 // ---- shapes
-
-#[test]
-fn a_misshapen_edit_is_refused() {
-    for edit in [
-        json!({"new_text": "x"}),
-        json!({"old_text": null, "new_text": "x"}),
-        json!({"old_text": "", "new_text": "x"}),
-        json!({"old_text": 1, "new_text": "x"}),
-        json!({"old_text": ["a"], "new_text": "x"}),
-        json!({"old_text": "a"}),
-        json!({"old_text": "a", "new_text": null}),
-        json!({"old_text": "a", "new_text": 1}),
-        json!({"old_text": "a", "new_text": {}}),
-        json!({"oldText": "a", "newText": "x"}),
-        json!({"old_text": "a", "new_text": "x", "occurrence": "1"}),
-        json!({"old_text": "a", "new_text": "x", "occurrence": 1.5}),
-        json!({"old_text": "a", "new_text": "x", "occurrence": true}),
-        json!({"old_text": "a", "new_text": "x", "occurrence": [1]}),
-        json!({"old_text": "a", "new_text": "x", "occurrence": {}}),
-    ] {
-        self::edit("a", json!([edit])).0.refused(400, "INVALID_TEXT_PATCH");
-    }
-}
-
-#[test]
-fn an_edit_that_is_no_object_is_refused() {
-    for edit in [json!("a"), json!(1), json!(null), json!(["a", "b"]), json!([])] {
-        let answer = self::edit("a", json!([edit])).0.expect(400);
-        let code = answer.json["error"]["code"].clone();
-        assert!(code == "INVALID_TEXT_PATCH" || code == "INVALID_REQUEST", "{}", answer.describe());
-    }
-}
-
-#[test]
-fn edits_that_are_no_list_are_refused() {
-    for edits in [json!({}), json!("a"), json!(1), one("a", "b")] {
-        edit("a", edits).0.refused(400, "INVALID_REQUEST");
-    }
-}
 
 #[test]
 fn unknown_members_of_an_edit_are_ignored() {

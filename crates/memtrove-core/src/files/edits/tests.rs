@@ -33,6 +33,8 @@ fn the_table_of_the_contract() {
     check("abc", &[edit("abc", "", None)], Ok(""));
     check("abc", &[edit("abc", "", None), edit("a", "b", None)], Err(("PATCH_MATCH_NOT_FOUND", 1, 0)));
     check("a", &[edit("a", "a", None)], Ok("a"));
+    check("a", &[edit("a", "aa", None)], Ok("aa"));
+    check("a", &[edit("a", "aa", None), edit("a", "b", None)], Err(("PATCH_MATCH_AMBIGUOUS", 1, 2)));
 }
 
 #[test]
@@ -51,6 +53,24 @@ fn matching_is_exact() {
     check("Straße", &[edit("straße", "x", None)], Err(("PATCH_MATCH_NOT_FOUND", 0, 0)));
     check("你好，世界😀", &[edit("，世", ", ", None), edit("😀", "", None)], Ok("你好, 界"));
     check("", &[edit("a", "b", None)], Err(("PATCH_MATCH_NOT_FOUND", 0, 0)));
+    for (text, other) in [
+        ("Straße", "STRASSE"),
+        ("İstanbul", "istanbul"),
+        ("a b", "a\u{a0}b"),
+        ("a b", "a  b"),
+        ("a\nb", "a\r\nb"),
+        ("\u{e9}", "e\u{301}"),
+        ("abc", "a.c"),
+    ] {
+        check(text, &[edit(other, "x", None)], Err(("PATCH_MATCH_NOT_FOUND", 0, 0)));
+        check(other, &[edit(other, "x", None)], Ok("x"));
+    }
+    check("a\u{a0}b", &[edit("\u{a0}", " ", None)], Ok("a b"));
+    check("a.b", &[edit(".", "$0\\1&", None)], Ok("a$0\\1&b"));
+    check("(.*)", &[edit("(.*)", "{}", None)], Ok("{}"));
+    check("👩\u{200d}💻 codes", &[edit("👩", "👨", None)], Ok("👨\u{200d}💻 codes"));
+    check("e\u{301}", &[edit("e", "o", None)], Ok("o\u{301}"));
+    check("😀😀😀", &[edit("😀", "🙂", Some(2))], Ok("😀🙂😀"));
     check("a\0b", &[edit("\0", "-", None)], Ok("a-b"));
 }
 
@@ -62,13 +82,22 @@ fn the_whole_list_is_judged_by_its_shape_first() {
         json!({"old_text": "", "new_text": "b"}),
         json!({"old_text": null, "new_text": "b"}),
         json!({"old_text": 1, "new_text": "b"}),
+        json!({"old_text": ["a"], "new_text": "b"}),
+        json!({"oldText": "a", "newText": "b"}),
         json!({"old_text": "a"}),
         json!({"old_text": "a", "new_text": null}),
         json!({"old_text": "a", "new_text": 1}),
+        json!({"old_text": "a", "new_text": {}}),
         json!({"old_text": "a", "new_text": "b", "occurrence": "1"}),
         json!({"old_text": "a", "new_text": "b", "occurrence": 1.0}),
+        json!({"old_text": "a", "new_text": "b", "occurrence": 1.5}),
         json!({"old_text": "a", "new_text": "b", "occurrence": true}),
+        json!({"old_text": "a", "new_text": "b", "occurrence": [1]}),
+        json!({"old_text": "a", "new_text": "b", "occurrence": {}}),
         json!("a"),
+        json!(1),
+        json!([]),
+        json!(["a", "b"]),
         json!(null),
     ];
     for wrong in wrong {

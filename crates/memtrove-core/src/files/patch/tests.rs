@@ -121,7 +121,7 @@ mod rfc_6902_appendix_a {
 
     #[test]
     fn a11_ignoring_unrecognized_elements() {
-        let ops = r#"[{"op":"add","path":"/baz","value":"qux","xyz":123}]"#;
+        let ops = r#"[{"op":"add","path":"/baz","value":"qux","xyz":123,"from":7,"occurrence":1}]"#;
         check(r#"{"foo":"bar"}"#, ops, r#"{"foo":"bar","baz":"qux"}"#);
     }
 
@@ -174,12 +174,18 @@ fn ops_are_objects_with_an_op_and_a_path() {
         "[[]]",
         "[{}]",
         r#"[{"op":"add"}]"#,
+        r#"[{"op":"add","value":1}]"#,
+        r#"[{"Op":"add","Path":"/a","Value":1}]"#,
         r#"[{"path":"/a"}]"#,
         r#"[{"op":null,"path":"/a"}]"#,
         r#"[{"op":"remove","path":null}]"#,
         r#"[{"op":1,"path":"/a"}]"#,
+        r#"[{"op":["add"],"path":"/a"}]"#,
         r#"[{"op":"remove","path":["a"]}]"#,
+        r#"[{"op":"remove","path":1}]"#,
         "{}",
+        r#"{"op":"remove","path":"/a"}"#,
+        "1",
         r#""""#,
         "true",
     ];
@@ -187,7 +193,9 @@ fn ops_are_objects_with_an_op_and_a_path() {
         check_refused("{}", ops, "INVALID_REQUEST");
     }
     let edits = json!({"old_text": "a"});
-    assert_eq!(code(Patch::read(None, Some(&edits))), "INVALID_REQUEST");
+    for no_list in [edits.clone(), json!({}), json!("a"), json!(1)] {
+        assert_eq!(code(Patch::read(None, Some(&no_list))), "INVALID_REQUEST");
+    }
     assert_eq!(code(Patch::read(None, Some(&json!([edits])))), "INVALID_TEXT_PATCH");
 }
 
@@ -216,11 +224,15 @@ fn a_patch_has_one_to_a_hundred_changes() {
 fn an_op_is_one_of_six_with_what_it_needs() {
     for ops in [
         r#"[{"op":"merge","path":"/a"}]"#,
+        r#"[{"op":"set","path":"/a","value":1}]"#,
+        r#"[{"op":"adds","path":"/a","value":1}]"#,
+        r#"[{"op":"add ops","path":"/a","value":1}]"#,
         r#"[{"op":"","path":"/a"}]"#,
         r#"[{"op":"add","path":"/b"}]"#,
         r#"[{"op":"replace","path":"/a"}]"#,
         r#"[{"op":"test","path":"/a"}]"#,
         r#"[{"op":"move","path":"/b"}]"#,
+        r#"[{"op":"move","path":"/b","value":1}]"#,
         r#"[{"op":"copy","path":"/b"}]"#,
         r#"[{"op":"copy","path":"/b","from":null}]"#,
         r#"[{"op":"copy","path":"/b","from":1}]"#,
@@ -229,17 +241,22 @@ fn an_op_is_one_of_six_with_what_it_needs() {
     }
     check(
         r#"{"a":1}"#,
-        r#"[{"op":" ADD\t","path":"/b","value":null},{"op":"Remove","path":"/a"}]"#,
-        r#"{"b":null}"#,
+        r#"[{"op":" ADD\t","path":"/b","value":null},{"op":"Remove","path":"/a"},{"op":"\tmOVE\n","from":"/b","path":"/c"}]"#,
+        r#"{"c":null}"#,
     );
+    for op in ["replace", "test"] {
+        let null = format!(r#"[{{"op":"{op}","path":"/a","value":null}}]"#);
+        check(r#"{"a":null}"#, &null, r#"{"a":null}"#);
+    }
+    check_refused(r#"{"a":1}"#, r#"[{"op":"test","path":"/a","value":null}]"#, "PATCH_TEST_FAILED");
 }
 
 #[test]
 fn a_pointer_begins_with_a_slash_and_escapes_tildes() {
-    let wrong = ["", "a", "content", "#/a", "/~", "/~2", "/a~", "/a/~b"];
+    let wrong = ["", "a", "a/b", "#/a", " /a", "~1a", "/~", "/~2", "/a~", "/a/~b", "/~~0", "/~/a", "/~0~"];
     for op in ["add", "replace", "remove", "test"] {
         let op = format!(r#"[{{"op":"{op}","path":"PATH","value":1}}]"#);
-        check_paths_refused(r#"{"a":{}}"#, &op, &wrong, "INVALID_PATCH_PATH");
+        check_paths_refused(r#"{"a":{"~":1},"~":{"a":1},"a~":1}"#, &op, &wrong, "INVALID_PATCH_PATH");
     }
     for op in ["move", "copy"] {
         let from = format!(r#"[{{"op":"{op}","from":"PATH","path":"/b"}}]"#);
@@ -247,8 +264,21 @@ fn a_pointer_begins_with_a_slash_and_escapes_tildes() {
         let to = format!(r#"[{{"op":"{op}","from":"/a","path":"PATH"}}]"#);
         check_paths_refused(r#"{"a":{}}"#, &to, &wrong, "INVALID_PATCH_PATH");
     }
-    let document = r#"{"a/b":1,"m~n":2,"":{"":3,"b":4},"~1":5}"#;
-    for (path, found) in [("/a~1b", 1), ("/m~0n", 2), ("//", 3), ("//b", 4), ("/~01", 5)] {
+    let document =
+        r#"{"a/b":1,"m~n":2,"":{"":3,"b":4},"~1":5,"~01":6,"/~/":7,"c%d":8," ":9,"é":10,"%2F":11}"#;
+    for (path, found) in [
+        ("/a~1b", 1),
+        ("/m~0n", 2),
+        ("//", 3),
+        ("//b", 4),
+        ("/~01", 5),
+        ("/~001", 6),
+        ("/~1~0~1", 7),
+        ("/c%d", 8),
+        ("/ ", 9),
+        ("/é", 10),
+        ("/%2F", 11),
+    ] {
         check(document, &format!(r#"[{{"op":"test","path":"{path}","value":{found}}}]"#), document);
     }
     check(r#"{"content":{}}"#, r#"[{"op":"add","path":"/content/","value":1}]"#, r#"{"content":{"":1}}"#);
@@ -256,16 +286,26 @@ fn a_pointer_begins_with_a_slash_and_escapes_tildes() {
 
 #[test]
 fn a_pointer_leads_somewhere() {
-    let document = r#"{"object":{"a":1},"null":null,"text":"abc","number":1,"list":[1,2]}"#;
-    let no_parent =
-        ["/none/a", "/null/a", "/text/0", "/number/a", "/list/2/a", "/list/a/b", "/object/a/b", "/list/-/a"];
+    let document = r#"{"object":{"a":1},"null":null,"text":"abc","number":1,"true":true,"list":[1,2],"é":1}"#;
+    let no_parent = [
+        "/none/a",
+        "/none/0",
+        "/true/a",
+        "/null/a",
+        "/text/0",
+        "/number/a",
+        "/list/2/a",
+        "/list/a/b",
+        "/object/a/b",
+        "/list/-/a",
+    ];
     for op in ["add", "replace", "remove", "test"] {
         let op = format!(r#"[{{"op":"{op}","path":"PATH","value":1}}]"#);
         check_paths_refused(document, &op, &no_parent, "INVALID_PATCH_PATH");
     }
     let far = "/none".repeat(200);
     check_paths_refused(document, r#"[{"op":"add","path":"PATH","value":1}]"#, &[&far], "INVALID_PATCH_PATH");
-    let no_target = ["/none", "/object/b", "/list/2", "/list/-", "/list/a"];
+    let no_target = ["/none", "/object/b", "/object/A", "/list/2", "/list/-", "/list/a", "//", "/e\u{301}"];
     for op in ["replace", "remove", "test"] {
         let op = format!(r#"[{{"op":"{op}","path":"PATH","value":1}}]"#);
         check_paths_refused(document, &op, &no_target, "INVALID_PATCH_PATH");
@@ -292,8 +332,17 @@ fn an_index_is_digits_without_a_leading_zero_and_in_range() {
         "/l/",
         "/l/x",
         "/l/3",
+        "/l/4294967296",
+        "/l/18446744073709551615",
+        "/l/18446744073709551616",
         "/l/99999999999999999999",
         "/l/١",
+        "/l/1 ",
+        "/l/0x1",
+        "/l/length",
+        "/l/--",
+        "/l/~0",
+        "/l/1~1",
     ];
     for op in ["add", "replace", "remove", "test"] {
         let op = format!(r#"[{{"op":"{op}","path":"PATH","value":1}}]"#);
@@ -301,10 +350,17 @@ fn an_index_is_digits_without_a_leading_zero_and_in_range() {
     }
     check(document, r#"[{"op":"add","path":"/l/2","value":3}]"#, r#"{"l":[1,2,3]}"#);
     check(document, r#"[{"op":"add","path":"/l/0","value":0}]"#, r#"{"l":[0,1,2]}"#);
+    check(document, r#"[{"op":"add","path":"/l/-","value":3}]"#, r#"{"l":[1,2,3]}"#);
+    check(r#"{"l":[]}"#, r#"[{"op":"add","path":"/l/0","value":3}]"#, r#"{"l":[3]}"#);
     check(document, r#"[{"op":"copy","from":"/l/0","path":"/l/-"}]"#, r#"{"l":[1,2,1]}"#);
     check(document, r#"[{"op":"move","from":"/l/0","path":"/l/-"}]"#, r#"{"l":[2,1]}"#);
     check_refused(document, r#"[{"op":"move","from":"/l/0","path":"/l/2"}]"#, "INVALID_PATCH_PATH");
     check(r#"{"o":{"-":1,"01":2}}"#, r#"[{"op":"remove","path":"/o/-"}]"#, r#"{"o":{"01":2}}"#);
+    check(
+        r#"{"o":{"01":2}}"#,
+        r#"[{"op":"replace","path":"/o/01","value":3},{"op":"add","path":"/o/-1","value":4}]"#,
+        r#"{"o":{"01":3,"-1":4}}"#,
+    );
 }
 
 #[test]
@@ -319,7 +375,9 @@ fn a_value_is_not_moved_into_itself() {
     }
     check(document, r#"[{"op":"copy","from":"/a","path":"/a/b/c"}]"#, r#"{"a":{"b":{"c":{"b":{}}}},"ab":1}"#);
     check(document, r#"[{"op":"move","from":"/a","path":"/ab"}]"#, r#"{"ab":{"b":{}}}"#);
+    check(document, r#"[{"op":"move","from":"/a","path":"/a"}]"#, r#"{"ab":1,"a":{"b":{}}}"#);
     check(r#"{"l":[1,2]}"#, r#"[{"op":"move","from":"/l/1","path":"/l/1"}]"#, r#"{"l":[1,2]}"#);
+    check_refused(r#"{"l":[[1]]}"#, r#"[{"op":"move","from":"/l/0","path":"/l/0/0"}]"#, "INVALID_PATCH_PATH");
 }
 
 #[test]
@@ -347,10 +405,15 @@ fn values_are_equal_when_they_say_the_same() {
         ("123456789012345678901234567890", "123456789012345678901234567890.0"),
         ("1e400", "10E399"),
         ("1.50", "1.5"),
+        ("-1.50", "-15e-1"),
+        ("100", "1e+2"),
+        ("0", "0.000"),
+        ("0.1", "0.10000000000000000000000000000"),
         ("1e99999999999999999999", "10e99999999999999999998"),
         ("0.001", "1e-3"),
         ("1200", "12e2"),
         (r#"{"a":1,"b":[2]}"#, r#"{"b":[2.0],"a":1}"#),
+        (r#"{"a":{"b":[{"c":1}]}}"#, r#"{"a":{"b":[{"c":1.00}]}}"#),
         (r#""\u0061""#, r#""a""#),
         ("[]", "[]"),
         ("null", "null"),
@@ -365,6 +428,10 @@ fn values_are_equal_when_they_say_the_same() {
         ("1", "2"),
         ("1", "-1"),
         ("1", "10"),
+        ("1", "1.0000000000000000000000001"),
+        ("1E400", "2E400"),
+        ("1E-400", "0"),
+        ("1e999999999999", "1e999999999998"),
         ("0.1", "0.01"),
         ("9007199254740992", "9007199254740993"),
         ("1e400", "1e401"),
@@ -372,12 +439,18 @@ fn values_are_equal_when_they_say_the_same() {
         ("0.1", "0.1000000000000000055511151231257827"),
         ("1", r#""1""#),
         ("0", "false"),
+        ("true", "1"),
+        ("true", r#""true""#),
+        ("false", "null"),
         ("null", "0"),
+        ("null", "[]"),
+        ("null", r#""""#),
         ("[]", "{}"),
         ("[1,2]", "[2,1]"),
         ("[1]", "[1,1]"),
         (r#"{"a":1}"#, r#"{"a":1,"b":1}"#),
         (r#"{"a":1}"#, r#"{"b":1}"#),
+        (r#"{"a":1}"#, r#"{"a":1,"b":null}"#),
         (r#""a""#, r#""A""#),
         (r#""\u00e9""#, r#""e\u0301""#),
         (&huge.0, &huge.1),

@@ -79,28 +79,91 @@ fn malformed_paths_are_refused() {
 
 #[test]
 fn malformed_encodings_are_refused() {
-    let wrong = [
-        "",
-        "%",
-        "a%2",
-        "a%zz",
-        "%+1",
+    let malformed = ["%", "a%", "a%2", "%zz", "a%2Gb", "%%41", "a%-1", "%+1", "%u0041", "a/%/b"];
+    let no_utf_8 = [
         "%FF",
+        "a%80",
         "%C3",
-        "%ED%A0%80",
+        "%C3%28",
         "%C0%AF",
+        "%C0%AE%C0%AE/a",
+        "%E0%80%AF",
+        "%ED%A0%80",
+        "%ED%A0%BD%ED%B8%80",
+        "%F4%90%80%80",
+        "%FE%FF",
+    ];
+    let two_dots = [
+        "..",
+        "../a",
+        "a/..",
+        "a/../b",
+        "a..b",
+        "..a",
+        "a..",
+        "...",
+        "a/...b",
+        "%2e%2e",
+        "%2E%2E/a",
+        ".%2e/a",
+        "%2e./a",
+        "a/%2e%2e/b",
+        "a%2F..%2Fb",
+        "a%5C..%5Cb",
+        "..%5Ca",
+    ];
+    let no_segment = [
+        "",
+        "/",
+        "/a",
+        "//a",
+        "%2F",
         "%2Fetc/passwd",
         "%5Cetc",
+        "%5c%5chost%5cshare",
+        "a/",
+        "a%2F",
+        "a%5C",
+        "a//",
+        "a//b",
+        "a///b",
         "a%2F%2Fb",
-        "%2e%2e%2fa",
-        "%252e%252e",
-        "a%252fb",
-        "%00",
-        "%0a",
-        "%20",
+        "a/%2Fb",
+        "a%5C%5Cb",
+        "a/%5Cb",
+        ".",
+        "./a",
+        "a/.",
+        "a/./b",
+        "%2e",
+        "%2e/a",
+        "a/%2E/b",
+        "a%5C.%5Cb",
+        ".%5Ca",
     ];
+    let white = [
+        "%20",
+        "%20%20",
+        "%09",
+        "%E3%80%80",
+        "%C2%A0",
+        "%20/a",
+        "a/%20",
+        "a/%20/b",
+        "a/%09/b",
+        "a/%E2%80%83/b",
+        "a/%C2%A0%20/b",
+        "a%5C%20%5Cb",
+    ];
+    let control =
+        (0x00..=0x1f).chain([0x7f]).flat_map(|code| [format!("a%{code:02x}b"), format!("%{code:02X}")]);
+    let twice = ["2e", "2E", "2f", "2F", "5c", "5C", "00"]
+        .map(|code| [format!("a%25{code}b"), format!("%25{code}"), format!("a/%25{code}/b")]);
+    let others = ["a/b%00.md", "a.md%00", "a%0D%0AX-Evil:%201", "%252e%252e", "a%25%32%65b", "a%25%35%63b"];
+    let plain = [&malformed[..], &no_utf_8, &two_dots, &no_segment, &white, &others].concat();
+    let wrong = plain.into_iter().map(str::to_owned).chain(control).chain(twice.into_iter().flatten());
     for raw in wrong {
-        assert_eq!(code(FilePath::from_encoded(raw)), "INVALID_PATH", "{raw:?}");
+        assert_eq!(code(FilePath::from_encoded(&raw)), "INVALID_PATH", "{raw:?}");
     }
 }
 
