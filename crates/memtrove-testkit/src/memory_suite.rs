@@ -32,6 +32,7 @@ use memtrove_core::recall::terms::{self, EntryQuery};
 use memtrove_core::text::Analyzer;
 use memtrove_core::{Clock, Timestamp};
 use memtrove_recall::embed::{Calibration, QueryVector, Space};
+use memtrove_service::memories::access::Writable;
 use memtrove_service::Services;
 use memtrove_service::memories::journal::{Actor, Entry};
 use memtrove_service::memories::memory_store::{Half, MemoryPage, ScanQuery};
@@ -210,11 +211,12 @@ impl Fixture {
     }
 
     async fn replace(&self, memory: Memory, expected: i64) -> WriteOutcome {
-        self.write(vec![Write::Replace { memory: Arc::new(memory), expected }]).await
+        let current = at_version(expected, &memory);
+        self.write(vec![Write::Replace { memory: Arc::new(memory), current }]).await
     }
 
     async fn remove(&self, memory: &Memory) -> WriteOutcome {
-        self.write(vec![Write::Remove(Arc::new(memory.clone()))]).await
+        self.write(vec![Write::Remove(Writable::by_task(memory.clone()))]).await
     }
 
     async fn get(&self, memory: &Memory) -> Option<Memory> {
@@ -314,6 +316,11 @@ fn spans(scopes: &[ScopeKey]) -> Vec<Span> {
 
 fn viewer(user: &str) -> Viewer {
     Viewer { user: Some(user.into()), client: Some("suite".into()), team: None, all: false }
+}
+
+/// An entry as somebody read it at a version.
+fn at_version(version: i64, memory: &Memory) -> Writable {
+    Writable::by_task(Memory { version, ..memory.clone() })
 }
 
 fn filter(members: &Value) -> Filter {

@@ -560,7 +560,7 @@ fn check_directions(request: &ListEntries) -> Result<()> {
 pub(super) struct Walk<'a, L> {
     access: &'a Access<L>,
     view: View,
-    /// Whose memory counts as visible: this client's (`Some(None)`: nobody's), or everybody's for admins.
+    /// Whose memory counts as visible: this client's (`Some(None)`: no client's), or all of it for admins.
     reader: Option<Option<&'a ClientId>>,
     request: &'a ListEntries,
     limit: usize,

@@ -12,7 +12,7 @@ use memtrove_store::changes::ChangeKind;
 use memtrove_store::conversations::groups;
 use tokio::sync::mpsc;
 
-/// A batch ends after so many entries, however few trees had them: nobody else can write meanwhile.
+/// The entries after which a batch ends, however few trees had them: other writes wait meanwhile.
 const BATCH_ENTRIES: u64 = 5_000;
 
 /// A request to evict.
@@ -64,7 +64,7 @@ impl Conversations {
     }
 
     /// Runs an eviction batch by batch, telling its progress in percent: 0 first, 100 last and only when all is done.
-    /// It stops after the current batch when nobody listens any more. Answers how many trees it removed.
+    /// It stops after the current batch when its caller has gone. Answers how many trees it removed.
     pub async fn evict(&self, eviction: &Eviction, progress: mpsc::Sender<u8>) -> Result<usize> {
         let result = self.evict_batches(eviction, &progress).await;
         match &result {

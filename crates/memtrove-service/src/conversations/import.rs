@@ -179,7 +179,7 @@ fn acceptable(mut transcript: Transcript, max_bytes: usize) -> (Transcript, Vec<
     (transcript, refused)
 }
 
-/// The messages by their places. What nobody knows the time of was said with what it answers, or when it all began.
+/// The messages by their places. A message without a time was said with the one it answers, or when it all began.
 fn nodes(transcript: &Transcript, now: Timestamp) -> Vec<Node> {
     let began = transcript.messages.iter().filter_map(|message| message.at).min();
     let began = transcript.created_at.or(began).unwrap_or(now);

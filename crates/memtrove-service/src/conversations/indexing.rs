@@ -62,7 +62,7 @@ impl Conversations {
         Ok(CheckedItem { conversation, entry, terms: self.cx.analyzer.terms(&content), text: content })
     }
 
-    /// History entries that nobody has given a text yet, oldest first.
+    /// History entries that have no text yet, oldest first.
     pub async fn unindexed(
         &self,
         principal: &Principal,

@@ -24,7 +24,7 @@ const UPGRADE_TEXTS: usize = 32;
 /// How long after a commit work begins, so that it is worth while. Searches do not depend on it.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Until when whoever makes the vectors is left alone, because it failed.
+/// Until when the embedder is left alone, because it failed.
 #[derive(Default)]
 pub(crate) struct Patience(AtomicI64);
 
@@ -66,7 +66,7 @@ pub(crate) async fn work_off(cx: &Arc<Context>, polite: bool) -> Result<()> {
     }
 }
 
-/// Asks whoever failed to make vectors once more.
+/// Asks the embedder once more after it failed.
 pub(crate) async fn try_again(cx: &Arc<Context>) -> Result<(), String> {
     match upgrade(cx).await {
         Ok(Ok(_)) => {
@@ -118,7 +118,7 @@ async fn upgrade_patiently(cx: &Arc<Context>) -> Result<bool> {
     }
 }
 
-/// Gives the next texts the vectors they should have; how many there were. The inner error is that of whoever makes them.
+/// Gives the next texts the vectors they should have; how many there were. The inner error is the embedder's.
 pub(crate) async fn upgrade(cx: &Arc<Context>) -> Result<Result<usize, EmbedError>> {
     let model = cx.embeddings.preferred_model_id().filter(|_| cx.settings.search.semantic);
     let Some(model) = model.map(str::to_owned) else { return Ok(Ok(0)) };
@@ -193,7 +193,7 @@ fn by_tree(embedded: impl Iterator<Item = (EmbeddedText, GroupId)>) -> ByTree {
     trees
 }
 
-/// Writes down what texts are found by: some trees at a time, so that whoever appends to one of them does not wait for long.
+/// Writes down what texts are found by: some trees at a time, so that an append to one of them does not wait for long.
 async fn write(cx: &Context, trees: ByTree) -> Result<()> {
     let trees: Vec<(GroupId, Vec<EmbeddedText>)> = trees.into_iter().collect();
     for some in trees.chunks(TREES_AT_ONCE) {

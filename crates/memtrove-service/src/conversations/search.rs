@@ -1,7 +1,7 @@
 //! Finding entries: by their words, by what they mean, or by both.
 //!
 //! [`fulltext`] finds entries that have every word of a query; [`ranking`] compares what trees hold in memory, by meaning
-//! alone or by all that speaks for an entry. Whoever ranks, [`page`] makes a page of it.
+//! alone or by all that speaks for an entry. Of both, [`page`] makes a page.
 
 mod cursor;
 mod fulltext;

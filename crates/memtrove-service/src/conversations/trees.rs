@@ -49,13 +49,13 @@ pub(super) struct Turn {
 }
 
 impl Trees {
-    /// No trees yet, and later at most so many bytes of them.
+    /// No trees yet, and later `budget` bytes of them at most.
     pub fn new(budget: usize) -> Self {
         Self { cache: PartitionCache::new(budget), models: Numbers::default(), spaces: Numbers::default() }
     }
 
-    /// Reads a tree's index, after it was brought up to what this unit of work sees. `has_tail`: there are texts, of
-    /// whichever tree, that nobody has taken in.
+    /// Reads a tree's index, after it was brought up to what this unit of work sees. `has_tail`: some tree has
+    /// texts that were not taken in yet.
     pub(super) fn with<R>(
         &self,
         tx: &mut dyn Tx,
@@ -116,7 +116,7 @@ impl Trees {
         Ok(is_name_known)
     }
 
-    /// What nobody has written down yet.
+    /// Takes in what was not written down yet.
     fn take_in_tail(
         &self,
         tx: &mut dyn Tx,
@@ -198,7 +198,7 @@ impl Known {
         &ords[at.saturating_sub(reach)..ords.len().min(at + reach + 1)]
     }
 
-    /// Who said it; nobody's name where it was the agent.
+    /// Who said it; none where it was the agent.
     pub fn speaker_of(&self, turn: &Turn) -> Option<&str> {
         turn.speaker.map(|number| &*self.speakers[number as usize])
     }

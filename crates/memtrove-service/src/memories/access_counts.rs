@@ -8,7 +8,7 @@ use memtrove_store::memories::access_counts;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Beyond so many entries nothing more is counted until what there is has been written.
+/// The most entries that have unwritten counts; until these are written, nothing more is counted.
 const MOST: usize = 100_000;
 /// Entries that one unit of work counts.
 const STEP: usize = 500;

@@ -1,5 +1,6 @@
 //! Many entries at once.
 
+use super::access::Writable;
 use super::entries::settle_state;
 use super::replay::{AnswerKey, Answered, KeyedRequest};
 use super::view::ShownMemory;
@@ -134,7 +135,7 @@ impl Memories {
 
     /// Takes back what was inserted for a batch that failed.
     async fn remove_all(&self, done: &[Arc<Memory>]) {
-        let writes: Vec<Write> = done.iter().cloned().map(Write::Remove).collect();
+        let writes: Vec<Write> = done.iter().cloned().map(Writable::by_task).map(Write::Remove).collect();
         let journal = self.journal(super::Actor::system("bulk"), self.now(), writes.len(), "undo");
         if let Err(error) = self.write(writes, journal).await {
             tracing::warn!(%error, "a batch could not be taken back");

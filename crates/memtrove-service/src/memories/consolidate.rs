@@ -1,6 +1,7 @@
 //! Merging entries of one scope that say the same.
 
 use super::Memories;
+use super::access::Writable;
 use super::journal::{Actor, Milestone};
 use super::listing::Onlooker;
 use super::memory_store::ScanQuery;
@@ -82,7 +83,7 @@ impl Memories {
         });
     }
 
-    /// Merges what is seen: nobody puts away what they do not know of.
+    /// Merges what the caller sees: a caller puts away only what it knows of.
     async fn merge(
         &self,
         scope: &ScopeKey,
@@ -102,11 +103,14 @@ impl Memories {
             if !dry_run {
                 let now = self.now();
                 let survivor = consolidate::survivor(group, now);
-                let mut writes =
-                    vec![Write::Replace { memory: Arc::new(survivor), expected: group.leader.version }];
+                let replace = |current: &Memory, memory| {
+                    let current = Writable::by_task(current.clone());
+                    Write::Replace { memory: Arc::new(memory), current }
+                };
+                let mut writes = vec![replace(group.leader, survivor)];
                 for memory in &group.absorbed {
                     let absorbed = consolidate::absorbed(memory, group.leader.id, now);
-                    writes.push(Write::Replace { memory: Arc::new(absorbed), expected: memory.version });
+                    writes.push(replace(memory, absorbed));
                 }
                 let mut journal = self.journal(actor.clone(), now, writes.len(), "consolidate");
                 let ids: Vec<String> = group.absorbed.iter().map(|memory| memory.id.to_string()).collect();

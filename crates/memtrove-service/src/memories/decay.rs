@@ -1,6 +1,7 @@
 //! Fading: a pass that looks at entries from a time and gives them the state their relevance asks for.
 
 use super::Memories;
+use super::access::Writable;
 use super::journal::{Actor, Milestone};
 use super::listing::Onlooker;
 use super::memory_store::Half;
@@ -229,7 +230,7 @@ impl Memories {
             State::Created | State::Active => "restored",
         };
         journal.milestones.push((0, Milestone { name, details: json!({"relevance": judgement.relevance}) }));
-        let write = Write::Replace { memory: Arc::new(faded), expected: memory.version };
+        let write = Write::Replace { memory: Arc::new(faded), current: Writable::by_task(memory) };
         // One that changed meanwhile is looked at by the next pass.
         if self.write(vec![write], journal).await? == WriteOutcome::Done && state == State::Archived {
             metrics::counter!("memory_decay_archived_total").increment(1);

@@ -1,5 +1,6 @@
 //! One entry at a time: add, get, update, replace, delete.
 
+use super::access::Writable;
 use super::replay::{AnswerKey, Answered, KeyedRequest};
 use super::view::ShownMemory;
 use super::writing::{Write, WriteOutcome};
@@ -190,8 +191,7 @@ impl Memories {
         let mut embedded: Option<(String, Option<Embedding>)> = None;
         loop {
             let mut turn = self.turn(id).await;
-            let current = self.reach(caller, id, assertion).await?;
-            caller.authorise_write(current.scope.layer())?;
+            let current = self.reach_to_write(caller, id, assertion).await?;
             let Applied { mut memory, content_changed } = change(&current)?;
             self.refuse_restated(&memory).await?;
             if content_changed {
@@ -209,8 +209,8 @@ impl Memories {
             }
             let actor = self.actor(caller, &assertion.identifiers);
             let journal = self.journal(actor, memory.updated_at, 1, reason);
-            let (expected, memory) = (current.version, Arc::new(memory));
-            let write = Write::Replace { memory: memory.clone(), expected };
+            let memory = Arc::new(memory);
+            let write = Write::Replace { memory: memory.clone(), current: current.clone() };
             let written = self.write(vec![write], journal).await?;
             drop(turn);
             if written == WriteOutcome::Done {
@@ -253,11 +253,10 @@ impl Memories {
                 assertion.holds(memory) && caller.reaches(memory, &assertion.identifiers) && is_right(memory)
             };
             let Some(memory) = found.filter(reached) else { return Ok(false) };
-            caller.authorise_write(memory.scope.layer())?;
+            let memory = Writable::by(caller, memory)?;
             precondition.check(&memory)?;
             let actor = self.actor(caller, &assertion.identifiers);
             let journal = self.journal(actor, self.now(), 1, "delete");
-            let memory = Arc::new(memory);
             let written = match memory.lineage.mirror_of {
                 Some(_) => self.delete_event(memory.clone(), journal).await?,
                 None => self.write(vec![Write::Remove(memory.clone())], journal).await?,

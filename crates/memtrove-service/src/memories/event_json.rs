@@ -1,4 +1,4 @@
-//! An event as other nodes read it: one flat JSON object. Vectors are left out, nobody who follows the stream is shown one.
+//! An event as other nodes read it: one flat JSON object. Vectors are left out: the stream shows none.
 
 use super::journal::Milestone;
 use super::stream::{Event, Update};

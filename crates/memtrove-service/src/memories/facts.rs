@@ -1,5 +1,6 @@
 //! Facts: procedural entries by what they state.
 
+use super::access::Writable;
 use super::entries::settle_state;
 use super::replay::{AnswerKey, Answered, KeyedRequest};
 use super::writing::{Write, WriteOutcome};
@@ -73,7 +74,7 @@ impl Memories {
                 let message = "this fact is stated already, by somebody whose entries you may not change";
                 return Err(Error::new(Code::InvalidState, message).with("reason", "duplicate"));
             }
-            let expected = stated.as_ref().map(|memory| memory.version);
+            let stated = stated.map(|memory| Writable::by(caller, memory)).transpose()?;
             let (mut memory, changed) = match &stated {
                 Some(memory) => {
                     let Applied { memory, content_changed } = new.apply(memory, self.now(), self.rules())?;
@@ -85,7 +86,7 @@ impl Memories {
                 match &embedded {
                     Some((content, made)) if *content == memory.content => memory.embedding = made.clone(),
                     _ => {
-                        // Whoever states it meanwhile is noticed by its version.
+                        // If another caller states it meanwhile, its version says so.
                         drop(turn.take());
                         memory.embedding = self.embed(caller.tenant().as_str(), &memory.content).await?;
                         embedded = Some((memory.content.clone(), memory.embedding.clone()));
@@ -94,13 +95,13 @@ impl Memories {
                 }
                 settle_state(&mut memory);
             }
-            let answer = answer(memory.clone(), expected.is_none());
+            let answer = answer(memory.clone(), stated.is_none());
             let actor = self.actor(caller, &new.memory.identifiers);
             let mut journal = self.journal(actor, memory.updated_at, 1, "state");
             journal.remember = replay.remember(self, &answer, [&memory])?;
             let memory = Arc::new(memory);
-            let write = match expected {
-                Some(expected) => Write::Replace { memory: memory.clone(), expected },
+            let write = match stated {
+                Some(current) => Write::Replace { memory: memory.clone(), current },
                 None => Write::Insert(memory.clone()),
             };
             let written = self.write(vec![write], journal).await?;

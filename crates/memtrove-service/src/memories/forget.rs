@@ -4,6 +4,7 @@
 //! that are remembered. In layers that others share, what the user made stays without its name.
 
 use super::Memories;
+use super::access::Writable;
 use super::journal::Told;
 use super::memory_store::Half;
 use super::stream::Update;
@@ -33,8 +34,8 @@ pub enum Source {
     /// An entry of the primary store, at the version that was read.
     Lasting(Arc<Memory>),
     /// Something in working memory, and how many forgets had begun, on whichever node, before it was read. A forget clears working
-    /// memory before it begins, so what was read there and is written after the beginning was counted as before it. And whose it is;
-    /// what belongs to nobody is not forgotten with anybody.
+    /// memory before it begins, so what was read there and is written after the beginning was counted as before it. And whose it
+    /// is; without an owner it is part of no forget.
     Working(i64, Option<Scope>),
 }
 
@@ -107,7 +108,7 @@ impl Memories {
     }
 
     /// Drops what this process keeps of a user; says how many entries that were in working memory. To be done before a forget
-    /// begins, so that nothing is copied from there to where it would outlive it, and again by whoever carries it out.
+    /// begins, so that nothing is copied from there to where it would outlive it, and again on the node that carries it out.
     pub(crate) async fn forget_here(&self, who: &Scope) -> Result<u64> {
         let (tenant, user) = (who.tenant().clone(), who.user().as_str().to_owned());
         let detach = self.parts.store.volatile.store().write(who.tenant(), "forget_working", move |tx| {
@@ -121,7 +122,7 @@ impl Memories {
         self.parts.bus.forget(who.tenant(), |memory| {
             memory.scope.user() == Some(user) || memory.created_by.user.as_deref() == Some(user)
         });
-        // Vectors are remembered by digests of their texts, which nobody can tell whose they were.
+        // Vectors are remembered by digests of their texts, which do not tell whose they were.
         self.cx.embeddings.forget_all();
         Ok(gone.iter().map(|scope| scope.entries).sum())
     }
@@ -131,8 +132,8 @@ impl Memories {
         self.parts.store.durable.drop_indexes(gone);
     }
 
-    /// Drops everything that this node keeps in memory of what is stored: somebody was forgotten on another node, and here nobody
-    /// knows what was whose. It is loaded again as it is needed.
+    /// Drops everything that this node keeps in memory of what is stored: a user was forgotten on another node, and this one does
+    /// not know what was whose. It is loaded again as it is needed.
     pub(crate) fn drop_everything_kept(&self) {
         self.parts.store.all().into_iter().for_each(Half::drop_all_indexes);
         self.cx.trees.clear();
@@ -219,7 +220,7 @@ pub(super) fn owner(scope: &ScopeKey) -> Option<Scope> {
     scope.user().map(|user| Scope::listed(scope.tenant().clone(), UserId(user.to_owned())))
 }
 
-/// Takes the author's name off an entry and unsays what it said before, or removes one that nobody else could see. Answers what
+/// Takes the author's name off an entry and unsays what it said before, or removes one that only the author could see. Answers what
 /// was done, without what was said where that is gone.
 fn anonymize(
     tx: &mut dyn Tx,
@@ -235,7 +236,7 @@ fn anonymize(
         writing.remove(tx, &memory, None)?;
         next.content.clear();
         next.metadata.clear();
-        return Ok(Write::Remove(Arc::new(next)));
+        return Ok(Write::Remove(Writable::by_task(next)));
     }
     if next.metadata.get("author").and_then(|author| author.as_str()) == Some(user) {
         next.metadata.shift_remove("author");
@@ -245,5 +246,5 @@ fn anonymize(
     texts::unsay(tx, memory.scope.tenant(), memory.id)?;
     let next = Arc::new(next);
     writing.replace(tx, &next, &terms, memory.version)?;
-    Ok(Write::Replace { memory: next, expected: memory.version })
+    Ok(Write::Replace { memory: next, current: Writable::by_task(memory) })
 }

@@ -8,7 +8,7 @@ use memtrove_store::memories::scopes::{ScopeRow, Searched};
 use memtrove_store::memories::{ScopeNo, searched};
 use std::convert::Infallible;
 
-/// Entries that a step gives to the database or takes from it: nobody else writes to the scope meanwhile.
+/// Entries that a step gives to the database or takes from it: other writes to the scope wait meanwhile.
 const STEP: i64 = 200;
 /// Scopes that a round begins with.
 const SCOPES: i64 = 100;

@@ -89,9 +89,9 @@ pub struct Remember {
 pub type Told = Vec<(Recorded, Arc<Event>)>;
 
 impl Entry {
-    /// Waits until nobody else writes what belongs to whom these writes are about: the user whom something is copied from or whose
-    /// scope it is, with whose forgetting they must not cross, or a scope that belongs to nobody. First in a unit of work of the
-    /// primary store.
+    /// Waits for its turn with the user that these writes are about: the one that something is copied from, or whose scope it is.
+    /// They must not cross with forgetting that user. A scope without a user has a turn of its own. First in a unit of work of
+    /// the primary store.
     pub fn take_turn(&self, tx: &mut dyn Tx, writes: &[Write]) -> Result<()> {
         let Some(first) = writes.first() else { return Ok(()) };
         let scope = &first.memory().scope;

@@ -1,6 +1,7 @@
 //! The life of one entry: archive, restore, promote.
 
 use super::Memories;
+use super::access::Writable;
 use super::entries::settle_state;
 use super::memory_store::ScanQuery;
 use super::ranking::comparable;
@@ -84,8 +85,7 @@ impl Memories {
     ) -> Result<Memory> {
         let _turn = self.turn(id).await;
         loop {
-            let current = self.reach(caller, id, &Assertion::default()).await?;
-            caller.authorise_write(current.scope.layer())?;
+            let current = self.reach_to_write(caller, id, &Assertion::default()).await?;
             let next = Arc::new(change(&current)?);
             self.refuse_restated(&next).await?;
             let actor = self.actor(caller, &Default::default());
@@ -95,7 +95,7 @@ impl Memories {
                 (true, false) => self.make_lasting(&current, &next, journal).await?,
                 (false, true) => self.make_working(&current, &next, journal).await?,
                 _ => {
-                    let write = Write::Replace { memory: next.clone(), expected: current.version };
+                    let write = Write::Replace { memory: next.clone(), current };
                     self.write(vec![write], journal).await? == WriteOutcome::Done
                 }
             };
@@ -106,19 +106,19 @@ impl Memories {
     }
 
     /// Moves an entry out of working memory; says whether it was still as it was.
-    async fn make_lasting(&self, current: &Memory, next: &Arc<Memory>, mut journal: Entry) -> Result<bool> {
+    async fn make_lasting(&self, current: &Writable, next: &Arc<Memory>, mut journal: Entry) -> Result<bool> {
         let Some(source) = self.source(current).await? else { return Ok(false) };
         journal.source = Some(source);
         if self.write(vec![Write::Insert(next.clone())], journal).await? != WriteOutcome::Done {
             return Ok(false);
         }
-        self.remove_working(current.clone()).await;
+        self.remove_working(Memory::clone(current)).await;
         Ok(true)
     }
 
     /// Moves an entry into working memory; says whether it was still as it was. What is told of it is told where it lasted, in the
     /// unit of work that removes it there.
-    async fn make_working(&self, current: &Memory, next: &Arc<Memory>, journal: Entry) -> Result<bool> {
+    async fn make_working(&self, current: &Writable, next: &Arc<Memory>, journal: Entry) -> Result<bool> {
         let (terms, memory) = (terms_of(&self.cx, next), next.clone());
         let arrive = move |tx: &mut dyn Tx| {
             // What lasts is the truth: a copy that a move left here when it was cut off goes first.
@@ -139,7 +139,7 @@ impl Memories {
             return Ok(false);
         }
         let (gone, write) =
-            (current.clone(), Write::Replace { memory: next.clone(), expected: current.version });
+            (current.clone(), Write::Replace { memory: next.clone(), current: current.clone() });
         let leave = move |tx: &mut dyn Tx| {
             let writes = std::slice::from_ref(&write);
             journal.take_turn(tx, writes)?;

@@ -1,6 +1,7 @@
 //! What happens to entries in the background: expiry, limits of working memory, counting.
 
 use super::Memories;
+use super::access::Writable;
 use super::journal::{Actor, Milestone};
 use super::memory_store::Half;
 use super::stream::KEPT_MICROS;
@@ -19,7 +20,7 @@ use std::time::Duration;
 
 /// Entries that a step works on.
 const STEP: i64 = 200;
-/// So many notes of what went are kept.
+/// Notes of what went that are kept.
 const KEPT_GONE: i64 = 10_000;
 
 impl Memories {
@@ -74,7 +75,7 @@ impl Memories {
         }
     }
 
-    /// Removes what has expired. Nobody can see it any more; this only gives the space back.
+    /// Removes what has expired. It is already hidden; this only gives the space back.
     async fn sweep(&self) -> Result<()> {
         for store in self.parts.store.all().map(Half::store) {
             loop {
@@ -99,7 +100,9 @@ impl Memories {
         for memory in expired {
             let mut journal = self.journal(Actor::system("expiry"), self.now(), 1, "expire");
             journal.milestones.push((0, Milestone { name: "expired", details: json!({}) }));
-            if self.write(vec![Write::Remove(Arc::new(memory))], journal).await? == WriteOutcome::Done {
+            if self.write(vec![Write::Remove(Writable::by_task(memory))], journal).await?
+                == WriteOutcome::Done
+            {
                 metrics::counter!("memory_expired_total").increment(1);
             }
         }

@@ -1,7 +1,7 @@
-//! Events as episodic memories: one record, two views. Whoever writes or removes one does so with the other, in one unit of
-//! work.
+//! Events as episodic memories: one record, two views. Both are written and removed together, in one unit of work.
 
 use super::Memories;
+use super::access::Writable;
 
 use super::entries::settle_state;
 use super::journal::{self, Actor, Entry, Told};
@@ -20,7 +20,7 @@ use memtrove_store::memories::{entries, purge, upgrades, versions};
 use memtrove_store::{Recorded, Tx};
 use std::sync::Arc;
 
-/// Mirrors that one unit of work makes at most: nobody else can write meanwhile.
+/// Mirrors that one unit of work makes at most: other writes wait meanwhile.
 const STEP: usize = 100;
 
 /// An entry that mirrors an event, ready to be written.
@@ -41,7 +41,7 @@ impl Mirror {
                 let memory = mirror::renewed(self.memory.clone(), &old.memory);
                 writing.replace(tx, &memory, &self.terms, old.memory.version)?;
                 versions::record(tx, id, memory.version, memory.updated_at, &memory.created_by)?;
-                (Write::Replace { memory: Arc::new(memory), expected: old.memory.version }, old.no)
+                (Write::Replace { memory: Arc::new(memory), current: Writable::by_task(old.memory) }, old.no)
             }
             None => {
                 // One of before its user was forgotten may not be cleared away yet.
@@ -76,7 +76,7 @@ pub(crate) fn remove(tx: &mut dyn Tx, scope: &Scope, events: &[String], journal:
     for event in events {
         let Some(stored) = entries::get(tx, scope.tenant(), mirror::id(scope, event))? else { continue };
         writing.remove(tx, &stored.memory, None)?;
-        writes.push(Write::Remove(Arc::new(stored.memory)));
+        writes.push(Write::Remove(Writable::by_task(stored.memory)));
     }
     writing.finish(tx)?;
     journal.tell(tx, &writes)
@@ -135,7 +135,7 @@ impl Memories {
     }
 
     /// Removes an event together with the entry that mirrors it, if that is still at its version.
-    pub(super) async fn delete_event(&self, memory: Arc<Memory>, journal: Entry) -> Result<WriteOutcome> {
+    pub(super) async fn delete_event(&self, memory: Writable, journal: Entry) -> Result<WriteOutcome> {
         let (publish, at, tenant) = (self.publish(), journal.at, memory.scope.tenant().clone());
         let work = move |tx: &mut dyn Tx| {
             let tenant = memory.scope.tenant();

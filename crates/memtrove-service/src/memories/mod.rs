@@ -4,6 +4,7 @@
 //! [half](memory_store::Half) of the store that keeps the entry's kind, with what the journal is to be told. A change of an
 //! entry is computed from what was read and committed if the entry is still at that version.
 
+pub mod access;
 mod access_counts;
 mod bulk;
 mod capabilities;
@@ -57,6 +58,7 @@ pub use subscription::{StreamRequest, Streamed, Subscription};
 pub use view::{ShownHit, ShownMemory};
 
 use crate::Context;
+use access::Writable;
 use access_counts::AccessCounts;
 use consolidate::UnderWay;
 use journal::{Actor, Entry};
@@ -94,7 +96,7 @@ struct Parts {
     bus: Arc<Bus>,
     uses: Arc<AccessCounts>,
     keys: Keys,
-    /// Wakes whoever makes better vectors.
+    /// Wakes the task that makes better vectors.
     upgrades: Notify,
     /// Held while an entry is copied to another scope, and behind it a lease that holds off other nodes: two that look for what
     /// says the same at the same time would both find nothing, and both copy.
@@ -198,6 +200,16 @@ impl Memories {
             .ok_or_else(Error::no_such_memory)
     }
 
+    /// The same, for a caller that may change it.
+    async fn reach_to_write(
+        &self,
+        caller: &MemoryCaller,
+        id: MemoryId,
+        assertion: &Assertion,
+    ) -> Result<Writable> {
+        Writable::by(caller, self.reach(caller, id, assertion).await?)
+    }
+
     /// An entry of the caller's tenant that exists at this moment.
     async fn find(&self, caller: &MemoryCaller, id: MemoryId) -> Result<Option<Memory>> {
         if id.names_nothing() {
@@ -208,7 +220,7 @@ impl Memories {
         Ok(exists.then_some(memory))
     }
 
-    /// Waits for the turn to change an entry. For what is no id nobody waits: all of those would wait for each other.
+    /// Waits for the turn to change an entry. There is no turn for what is no id: all of those would wait for each other.
     async fn turn(&self, id: MemoryId) -> Option<HeldTurn<'_, MemoryId>> {
         if id.names_nothing() { None } else { Some(self.parts.turns.take(id).await) }
     }

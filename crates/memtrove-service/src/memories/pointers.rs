@@ -2,6 +2,7 @@
 //! told.
 
 use super::Memories;
+use super::access::Writable;
 use super::journal::{Actor, Told};
 use super::writing::Write;
 use memtrove_core::files::{ETag, FilePath};
@@ -69,7 +70,7 @@ impl Memories {
                     publish(told)
                 });
             if marked.await?.0 == 0 {
-                // All of them changed again meanwhile; whoever did that looks at them.
+                // All of them changed again meanwhile; that change looks at them.
                 return Ok(());
             }
         }
@@ -127,9 +128,9 @@ impl Looked {
             return Ok(false);
         }
         let terms = index::terms(tx, stored.scope_no, stored.seq)?;
-        let expected = stored.memory.version;
-        let done = writing.replace(tx, next, &terms, expected)?;
-        writes.extend(done.then(|| Write::Replace { memory: next.clone(), expected }));
+        let done = writing.replace(tx, next, &terms, stored.memory.version)?;
+        let current = || Writable::by_task(stored.memory.clone());
+        writes.extend(done.then(|| Write::Replace { memory: next.clone(), current: current() }));
         Ok(done)
     }
 }

@@ -22,9 +22,9 @@ pub(super) struct Relay {
     store: Store,
     tenant: Tenant,
     state: Mutex<State>,
-    /// Held by whoever reads: two would tell the same.
+    /// Held by the task that reads: two would tell the same.
     turn: tokio::sync::Mutex<()>,
-    /// Somebody will read soon.
+    /// A task will read soon.
     due: AtomicBool,
 }
 
@@ -150,7 +150,7 @@ impl Relay {
             let look = move |tx: &mut dyn Tx| look(tx, &tenant, after);
             let Some(Look { events, until }) = self.store.read(&self.tenant, "relay_stream", look).await?
             else {
-                // Some of it is gone. Whoever listens comes back with the last number it saw, and is told so.
+                // Some of it is gone. Readers come back with the last number they saw, and are told so.
                 self.close();
                 return Ok(());
             };

@@ -34,7 +34,7 @@ impl Memories {
     pub async fn remember(&self, caller: &MemoryCaller, add: AddMemory) -> Result<Remembered> {
         let new = add.check(self.rules(), caller)?;
         let viewer = caller.viewer(&new.identifiers);
-        // A fork says what its ancestors said before it. The scope itself counts also where nobody may look any more.
+        // A fork says what its ancestors said before it. The scope itself counts, even when it is closed to readers.
         let mut spans = self.spans(caller, vec![new.scope.clone()]).await?;
         spans.retain(|span| span.scope != new.scope);
         spans.push(Span { scope: new.scope.clone(), until: None });

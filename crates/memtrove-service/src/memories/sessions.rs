@@ -1,6 +1,7 @@
 //! The end of a session, and clearing.
 
 use super::Memories;
+use super::access::Writable;
 use super::lifecycle::Promoted;
 use super::listing::Onlooker;
 use super::memory_store::ScanQuery;
@@ -12,7 +13,6 @@ use memtrove_core::memories::{
 };
 use memtrove_core::{Result, Timestamp};
 use memtrove_store::memories::{entries, writing};
-use std::sync::Arc;
 
 /// Entries that are read and removed at a time.
 const STEP: usize = 500;
@@ -85,8 +85,8 @@ impl Memories {
                     },
                 ));
             }
-        let evaluated = kept.len();
         }
+        let evaluated = kept.len();
         let mut deleted = self.remove(caller, working, "session end").await?;
         let mut retained = kept.len();
         if rules.auto_delete && rules.retention_seconds == 0 {
@@ -110,7 +110,7 @@ impl Memories {
         self.remove(caller, all, "clear").await
     }
 
-    /// Every live entry of exactly one scope, whoever may see it.
+    /// Every live entry of exactly one scope, hidden ones too.
     async fn everything(
         &self,
         caller: &MemoryCaller,
@@ -145,8 +145,9 @@ impl Memories {
         reason: &'static str,
     ) -> Result<usize> {
         let mut removed = 0;
+        let memories = memories.into_iter().map(|memory| Writable::by(caller, memory));
         let (working, lasting): (Vec<_>, Vec<_>) =
-            memories.into_iter().map(Arc::new).partition(|memory| Self::is_volatile(memory.kind));
+            memories.collect::<Result<Vec<_>>>()?.into_iter().partition(|one| Self::is_volatile(one.kind));
         for step in working.chunks(STEP).chain(lasting.chunks(STEP)) {
             let actor = self.actor(caller, &Default::default());
             let writes: Vec<Write> = step.iter().cloned().map(Write::Remove).collect();

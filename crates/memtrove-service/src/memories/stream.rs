@@ -1,7 +1,7 @@
 //! The stream of what happens to entries: a bounded past per tenant, and everything from now on.
 //!
 //! Events are published on the store's thread right after their commit, so they come in the order of the change feed and none
-//! is lost because a caller went away. Nobody who listens can hold up a writer: whoever falls behind is cut off.
+//! is lost because a caller went away. A reader cannot hold up a writer: one that falls behind is cut off.
 //!
 //! Where other nodes write to the same store, an event has no number yet when it is committed, and those of others are not
 //! seen here at all: then events are read back from the store, by a [relay](super::relay).
@@ -16,11 +16,11 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::broadcast;
 
-/// So many events are kept, and can be missed, per tenant.
+/// Events that are kept, and can be missed, per tenant.
 pub(super) const KEPT_EVENTS: usize = 1_000;
-/// With so much content.
+/// The content that they have together at most.
 pub(super) const KEPT_BYTES: usize = 8 << 20;
-/// For so long, in microseconds.
+/// How long they are kept, in microseconds.
 pub(super) const KEPT_MICROS: i64 = 5 * 60 * 1_000_000;
 
 /// What happened to an entry.
@@ -141,7 +141,7 @@ impl Bus {
         }
         channel.push(sequence, event.clone());
         channel.trim(oldest);
-        // Mostly nobody listens.
+        // Mostly there are no readers.
         let _ = channel.future.send((Some(sequence), event));
     }
 
@@ -182,7 +182,7 @@ impl Bus {
     }
 
     /// Begins to listen to what all nodes of a store tell: everything after a number that the relay answers, which is `newest`
-    /// if nobody listens here yet. Nothing once the server stops.
+    /// if there is no reader here yet. Nothing once the server stops.
     pub(super) fn relay(
         &self,
         store: &Store,

@@ -160,7 +160,7 @@ impl Memories {
     /// Changes entries. All of them must be there, and all changes possible, before the first is touched.
     pub async fn revise_all(&self, caller: &MemoryCaller, updates: &[(MemoryId, Update)]) -> Result<()> {
         for (id, update) in updates {
-            let memory = self.reach_to_write(caller, *id).await?;
+            let memory = self.reach_to_write(caller, *id, &Assertion::default()).await?;
             self.refuse_restated(&self.revised(&memory, update)?.memory).await?;
         }
         for (id, update) in updates {
@@ -172,7 +172,7 @@ impl Memories {
     /// Deletes entries. All of them must be there before the first goes.
     pub async fn delete_all(&self, caller: &MemoryCaller, ids: &BTreeSet<MemoryId>) -> Result<()> {
         for id in ids {
-            self.reach_to_write(caller, *id).await?;
+            self.reach_to_write(caller, *id, &Assertion::default()).await?;
         }
         for id in ids {
             // Whoever deleted one meanwhile did what was asked for.
@@ -202,13 +202,6 @@ impl Memories {
             }
         }
         Ok(())
-    }
-
-    /// An entry that the caller may change.
-    async fn reach_to_write(&self, caller: &MemoryCaller, id: MemoryId) -> Result<Memory> {
-        let memory = self.reach(caller, id, &Assertion::default()).await?;
-        caller.authorise_write(memory.scope.layer())?;
-        Ok(memory)
     }
 
     fn revised(&self, memory: &Memory, update: &Update) -> Result<Applied> {

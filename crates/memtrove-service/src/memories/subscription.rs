@@ -15,7 +15,7 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
 
-/// How often the store is looked at when nobody hears of a commit.
+/// How often the store is looked at when no commit is heard of.
 const POLL: Duration = Duration::from_secs(1);
 
 /// What somebody wants to be told of.

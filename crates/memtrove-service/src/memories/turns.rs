@@ -14,7 +14,7 @@ type Queue = Arc<tokio::sync::Mutex<()>>;
 /// What is being changed here, each with those who wait for it.
 pub(super) struct Turns<K>(Mutex<HashMap<K, Queue>>);
 
-/// Held by whoever changes something; over no call to a model.
+/// Held while something is changed; over no call to a model.
 pub(super) struct HeldTurn<'a, K: Eq + Hash> {
     turns: &'a Turns<K>,
     key: K,
@@ -31,7 +31,7 @@ impl<K: Eq + Hash + Copy> Turns<K> {
     /// Waits until all who came before are done.
     pub async fn take(&self, key: K) -> HeldTurn<'_, K> {
         let queue = self.queues().entry(key).or_default().clone();
-        // Made before the wait: whoever gives up waiting leaves nothing behind.
+        // Made before the wait: a caller that gives up leaves nothing behind.
         let mut turn = HeldTurn { turns: self, key, held: None };
         turn.held = Some(queue.lock_owned().await);
         turn
@@ -48,7 +48,7 @@ impl<K: Eq + Hash> Drop for HeldTurn<'_, K> {
     fn drop(&mut self) {
         drop(self.held.take());
         let mut queues = self.turns.queues();
-        // Others who wait have it too, and so has whoever is next and not awake yet.
+        // Others that wait have it too, and so has the next one that is not awake yet.
         if queues.get(&self.key).is_some_and(|queue| Arc::strong_count(queue) == 1) {
             queues.remove(&self.key);
         }

@@ -20,7 +20,7 @@ const BATCH: i64 = 32;
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl Memories {
-    /// Wakes whoever makes better vectors.
+    /// Wakes the task that makes better vectors.
     pub(crate) fn wake_upgrades(&self) {
         self.parts.upgrades.notify_one();
     }
@@ -90,7 +90,7 @@ impl Memories {
         Ok(())
     }
 
-    /// Makes the next vectors of the list; says how many. The inner error is that of whoever makes them.
+    /// Makes the next vectors of the list; says how many. The inner error is the embedder's.
     pub(crate) async fn upgrade_some(&self) -> Result<Result<usize, EmbedError>> {
         if self.cx.embeddings.space().is_none() {
             return Ok(Ok(0));

@@ -1,8 +1,9 @@
 //! Writing: batches of entries, done whole or not at all, in one unit of work.
 //!
 //! What lasts is told of in that unit of work: to the audit trail, the change feed, the stream. Working memory writes nothing
-//! that lasts; whoever follows the stream here and now hears of it.
+//! that lasts; only readers of the stream hear of it, while they are connected.
 
+use super::access::Writable;
 use super::access_counts::AccessCounts;
 use super::journal::{self, Entry, Milestone, Told};
 use super::memory_store::Half;
@@ -37,25 +38,23 @@ pub enum Write {
         /// Who must see the other.
         viewer: Viewer,
     },
-    /// A new version of an entry that is still at another.
+    /// A new version of an entry that is still as it was read.
     Replace {
         /// The new version.
         memory: Arc<Memory>,
-        /// The version it replaces.
-        expected: i64,
+        /// The one it replaces.
+        current: Writable,
     },
     /// The end of an entry that is still at this version.
-    Remove(Arc<Memory>),
+    Remove(Writable),
 }
 
 impl Write {
     /// The entry that is written.
     pub fn memory(&self) -> &Arc<Memory> {
         match self {
-            Self::Insert(memory)
-            | Self::Remember { memory, .. }
-            | Self::Replace { memory, .. }
-            | Self::Remove(memory) => memory,
+            Self::Insert(memory) | Self::Remember { memory, .. } | Self::Replace { memory, .. } => memory,
+            Self::Remove(memory) => memory,
         }
     }
 }
@@ -216,11 +215,11 @@ fn evict(tx: &mut dyn Tx, scope: &ScopeKey, most: usize, uses: &AccessCounts) ->
     Ok(all)
 }
 
-/// The model that entries should end up with; none while nobody makes vectors.
+/// The model that entries should end up with; none while no vectors are made.
 struct PreferredModel(Option<String>);
 
 impl PreferredModel {
-    /// Whether an entry is to get another vector than it is written with. What is written while nobody makes vectors is to get
+    /// Whether an entry is to get another vector than it is written with. What is written while no vectors are made is to get
     /// one; otherwise an entry without one is meant to have none.
     fn is_another_than(&self, memory: &Memory) -> bool {
         match (&self.0, &memory.embedding) {
@@ -285,8 +284,8 @@ fn apply(
                 }
                 true
             }
-            Write::Replace { memory, expected } => {
-                let done = writing.replace(tx, memory, terms, *expected)?;
+            Write::Replace { memory, current } => {
+                let done = writing.replace(tx, memory, terms, current.version)?;
                 if is_provisional(memory)
                     && let Some(stored) = entries::get(tx, memory.scope.tenant(), memory.id)?
                 {
@@ -316,7 +315,7 @@ pub(super) fn possible(tx: &mut dyn Tx, write: &Write) -> Result<bool> {
                 && states_anew(tx, memory)?
                 && stating_already(tx, &span, memory, viewer)?.is_none()
         }
-        Write::Replace { memory, expected } => version == Some(*expected) && states_anew(tx, memory)?,
+        Write::Replace { memory, current } => version == Some(current.version) && states_anew(tx, memory)?,
         Write::Remove(memory) => version == Some(memory.version),
     })
 }

@@ -3,6 +3,7 @@
 use super::world::{Dice, MODEL, Node, best, differences, like, memory, scope, searched};
 use memtrove_core::identity::Tenant;
 use memtrove_core::memories::{Embedding, Memory};
+use memtrove_service::memories::access::Writable;
 use memtrove_service::memories::writing::{Write, WriteOutcome};
 use memtrove_store::AllTenants;
 use memtrove_store::memories::purge::{self, Selector};
@@ -50,13 +51,14 @@ async fn changes_are_seen_at_once_on_every_node() {
         let mut changed = Memory { version: 2, ..made.clone() };
         let elsewhere: Vec<f32> = vector(&made).into_iter().map(|x| -x).collect();
         changed.embedding = Some(Embedding { model: MODEL.into(), vector: elsewhere.clone() });
-        let write = Write::Replace { memory: Arc::new(changed.clone()), expected: 1 };
+        let write =
+            Write::Replace { memory: Arc::new(changed.clone()), current: Writable::by_task(made.clone()) };
         assert_eq!(other.write(vec![write]).await, WriteOutcome::Done);
         let find = async |vector: &[f32]| best(&node.nearest(like(MODEL, vector, "", 5)).await, 1);
         assert_eq!(find(&elsewhere).await, [made.id]);
         assert_ne!(find(&vector(&made)).await, [made.id], "it is not what it was");
 
-        assert_eq!(node.write(vec![Write::Remove(Arc::new(changed))]).await, WriteOutcome::Done);
+        assert_eq!(node.write(vec![Write::Remove(Writable::by_task(changed))]).await, WriteOutcome::Done);
         let hits = other.nearest(like(MODEL, &elsewhere, "", 400)).await;
         assert!(hits.matches.iter().all(|near| near.id != made.id), "it is gone");
         assert_eq!((hits.total, hits.inexact), (300, false));
@@ -80,10 +82,16 @@ async fn nothing_is_lost_on_the_way() {
                 assert_eq!(node.write(vec![Write::Insert(Arc::new(made.clone()))]).await, WriteOutcome::Done);
                 let mut changed = Memory { version: 2, ..made.clone() };
                 changed.embedding = Some(Embedding { model: MODEL.into(), vector: dice.direction(64) });
-                let write = Write::Replace { memory: Arc::new(changed.clone()), expected: 1 };
+                let write = Write::Replace {
+                    memory: Arc::new(changed.clone()),
+                    current: Writable::by_task(made.clone()),
+                };
                 assert_eq!(node.write(vec![write]).await, WriteOutcome::Done);
                 if number % 2 == 0 {
-                    assert_eq!(node.write(vec![Write::Remove(Arc::new(changed))]).await, WriteOutcome::Done);
+                    assert_eq!(
+                        node.write(vec![Write::Remove(Writable::by_task(changed))]).await,
+                        WriteOutcome::Done
+                    );
                 }
             }
         });
@@ -116,7 +124,10 @@ async fn a_scope_that_shrinks_is_taken_back() {
     node.tend().await;
     assert_eq!(states(&database), are("2", 210, 1));
     for memory in &memories[40..] {
-        assert_eq!(node.write(vec![Write::Remove(Arc::new(memory.clone()))]).await, WriteOutcome::Done);
+        assert_eq!(
+            node.write(vec![Write::Remove(Writable::by_task(memory.clone()))]).await,
+            WriteOutcome::Done
+        );
     }
     assert_eq!(states(&database), are("2", 40, 1));
     node.tend().await;
@@ -141,7 +152,10 @@ async fn another_model_gets_another_index() {
             Memory { version: 2, embedding, ..memory.clone() }
         })
         .collect();
-    let replace = |memory: &Memory| Write::Replace { memory: Arc::new(memory.clone()), expected: 1 };
+    let replace = |memory: &Memory| {
+        let current = Writable::by_task(Memory { version: 1, ..memory.clone() });
+        Write::Replace { memory: Arc::new(memory.clone()), current }
+    };
     for some in better[..75].chunks(25) {
         assert_eq!(node.write(some.iter().map(replace).collect()).await, WriteOutcome::Done);
     }

@@ -143,9 +143,9 @@ pub async fn a_batch_is_done_whole_or_not_at_all(fixture: Fixture) {
     let batch = |stale: i64| {
         vec![
             Write::Insert(Arc::new(fresh.clone())),
-            Write::Remove(Arc::new(a.clone())),
-            Write::Replace { memory: Arc::new(changed.clone()), expected: stale },
-            Write::Replace { memory: Arc::new(fixture.next(c, |_| ())), expected: stale },
+            Write::Remove(Writable::by_task(a.clone())),
+            Write::Replace { memory: Arc::new(changed.clone()), current: at_version(stale, &changed) },
+            Write::Replace { memory: Arc::new(fixture.next(c, |_| ())), current: at_version(stale, c) },
         ]
     };
 

@@ -98,14 +98,14 @@ impl Cursor {
         })
     }
 
-    /// Who goes on: whoever made the page before, if it may answer such a search.
+    /// Who goes on: the ranker that made the page before, if it may answer such a search.
     pub fn continues(&self, rankers: &[Ranker]) -> Result<Ranker> {
         let may = |ranker: &Ranker| *ranker == self.ranker || ranker.without_vectors() == Some(self.ranker);
         if rankers.iter().any(may) { Ok(self.ranker) } else { Err(malformed()) }
     }
 }
 
-/// The bytes of a cursor that has so many.
+/// The bytes of a cursor that has `N` of them.
 pub(in super::super) fn opaque<const N: usize>(text: &str) -> Result<[u8; N]> {
     if text.len() > MAX_CURSOR_CHARS {
         return Err(Error::invalid("after", format!("must have at most {MAX_CURSOR_CHARS} characters")));

@@ -8,7 +8,7 @@ use memtrove_store::conversations::search;
 use memtrove_store::{TextQuery, Tx};
 use uuid::Uuid;
 
-/// Up to so many trees, a search is confined to them inside the index; beyond, its hits are filtered.
+/// Up to this many trees, a search is confined to them inside the index; beyond, its hits are filtered.
 const CONFINED_GROUPS: usize = 256;
 
 /// Every match that the scope may see.

@@ -15,7 +15,7 @@ use memtrove_store::conversations::search::Scope;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Ids and labels that name nobody in particular, or whoever speaks.
+/// Ids and labels that name no person, or the speaker.
 const NO_NAMES: [&str; 14] = [
     "admin",
     "agent",

@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 /// How many of the best of a tree are looked at, by words and by meaning each.
 const BEST_OF_TREE: usize = 500;
-/// So many hits are kept while trees are looked at one after the other; then only the better ones.
+/// The most hits that are kept while trees are looked at one after the other; beyond, only the better ones.
 const MOST_HITS: usize = 200_000;
 
 /// By how similar their meaning is.
@@ -121,7 +121,7 @@ fn worth(statistics: &TermStatistics, terms: usize) -> Vec<f64> {
     (0..terms).map(|term| lexical::idf(statistics.pieces as usize, found(term) as usize)).collect()
 }
 
-/// What full text finds where nobody wrote a word of the query as it stands there, but perhaps one that begins like it.
+/// What full text finds where no entry has a word of the query as it stands there, but perhaps one that begins like it.
 fn beginnings(
     tx: &mut dyn Tx,
     cx: &Context,
@@ -231,7 +231,7 @@ impl Search<'_> {
     }
 }
 
-/// Keeps the best by words and the best by meaning, so many of each at most, and what stands next to them.
+/// Keeps the best by words and the best by meaning, `count` of each at most, and what stands next to them.
 fn keep_best(turns: &mut Vec<TurnCandidate>, count: usize) {
     fn similarity(turn: &TurnCandidate) -> f64 {
         turn.evidence.similarity.unwrap_or_default()

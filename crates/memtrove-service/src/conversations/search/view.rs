@@ -22,7 +22,7 @@ impl View {
         Ok(Self { trees, has_tail: tx.has_untaken_texts()?, wanted: question.wanted.clone() })
     }
 
-    /// Reads the index of each, and gives each a number.
+    /// Reads the index of each, and gives each a number. Ends early if nobody waits for the answer any more.
     pub fn each(
         &self,
         tx: &mut dyn Tx,
