@@ -6,7 +6,7 @@ mod world;
 
 use memtrove_core::changes::{ChangeKind, RecordedChange};
 use memtrove_core::conversations::{AccessLevel, Channel};
-use memtrove_core::files::{EventQuery, ScopedCaller};
+use memtrove_core::files::{ScopedCaller, SearchEvents};
 use memtrove_core::{Clock, Code, ConversationId, Error, Json, UserId};
 use memtrove_service::conversations::{
     AppendRequest, Explanation, ListConversations, ListEntries, MemberLevel, SearchRequest,
@@ -15,7 +15,7 @@ use memtrove_service::files::{Forgotten, WriteEvent};
 use memtrove_service::{PageRequest, Settings};
 use memtrove_store::files::forget;
 use memtrove_store::{AllTenants, Tx, TxExt};
-use serde_json::{Map, json};
+use serde_json::json;
 use std::sync::{Mutex, mpsc};
 use world::{World, caller, principal};
 
@@ -49,7 +49,7 @@ impl People for World {
     }
 
     async fn told(&self, user: &str) -> usize {
-        let (files, everything) = (&self.services.files, EventQuery::read(&Map::new()).unwrap());
+        let (files, everything) = (&self.services.files, SearchEvents::default());
         files.search_events(&files.admit(scoped(user)).await.unwrap(), everything).await.unwrap().len()
     }
 

@@ -6,13 +6,13 @@ mod world;
 
 use memtrove_core::Clock;
 use memtrove_core::files::{Event, ScopedCaller};
-use memtrove_core::memories::{AddMemory, Memory};
+use memtrove_core::memories::Memory;
 use memtrove_service::Settings;
 use memtrove_service::files::WriteEvent;
 use memtrove_store::AllTenants;
 use memtrove_store::files::{events, forget, scopes};
 use serde_json::{Value, json};
-use world::{World, list_of, principal};
+use world::{World, entry_of, list_of, principal};
 
 fn scoped(user: &str) -> ScopedCaller {
     ScopedCaller::enter(&principal(user, Some("agent")), user.to_owned(), None, "request".to_owned()).unwrap()
@@ -27,8 +27,16 @@ impl Remembering for World {
     async fn remember(&self, user: &str, body: Value) -> String {
         let memories = &self.services.memories;
         let caller = memories.caller(&principal(user, None), "request".into());
-        let add = AddMemory::read(&body, memories.rules()).unwrap();
-        memories.add(&caller, add, None).await.unwrap().now().unwrap().memory.memory.id.to_string()
+        memories
+            .add(&caller, entry_of(&body), None)
+            .await
+            .unwrap()
+            .now()
+            .unwrap()
+            .memory
+            .memory
+            .id
+            .to_string()
     }
 
     async fn remembered(&self, user: &str, place: Value) -> Vec<Memory> {

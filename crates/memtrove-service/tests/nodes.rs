@@ -6,8 +6,8 @@ mod world;
 
 use memtrove_core::files::ScopedCaller;
 use memtrove_core::memories::{
-    AddMemory, Assertion, Identifier, Layer, Memory, MemoryCaller, MemoryId, Precondition, Promote,
-    SearchMemories, Viewer,
+    Assertion, Identifier, Layer, Memory, MemoryCaller, MemoryId, Precondition, Promote, SearchMemories,
+    Viewer,
 };
 use memtrove_core::{Clock, Error};
 use memtrove_service::files::{Reader, WriteEvent};
@@ -25,7 +25,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 use uuid::Uuid;
-use world::{identifiers, list_of, principal};
+use world::{entry_of, identifiers, list_of, principal};
 
 const SECOND: i64 = 1_000_000;
 const MINUTE: i64 = 60 * SECOND;
@@ -80,8 +80,7 @@ impl Node {
 
     async fn remember(&self, user: &str, body: Value) -> MemoryId {
         let memories = &self.services.memories;
-        let add = AddMemory::read(&body, memories.rules()).unwrap();
-        let added = memories.add(&self.caller(user), add, None).await.unwrap().now().unwrap();
+        let added = memories.add(&self.caller(user), entry_of(&body), None).await.unwrap().now().unwrap();
         added.memory.memory.id
     }
 
@@ -203,8 +202,7 @@ async fn followers_are_told_in_one_order_on_every_node() {
         writers.spawn(async move {
             for number in 0..10 {
                 let body = say("alice", &format!("number {number} of writer {writer}"));
-                let add = AddMemory::read(&body, services.memories.rules()).unwrap();
-                services.memories.add(&caller, add, None).await.unwrap();
+                services.memories.add(&caller, entry_of(&body), None).await.unwrap();
             }
         });
     }

@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use tokio::task::JoinSet;
-use world::{World, identifiers, list_of, principal};
+use world::{World, entry_of, identifiers, list_of, principal};
 
 const TEA: &str = "Alice prefers green tea.";
 
@@ -47,7 +47,7 @@ impl<'a> Person<'a> {
         let mut body = json!({"content": content, "layer": "user", "identifiers": {"userId": self.name,
             "projectId": "p", "sessionId": "s"}});
         body.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
-        AddMemory::read(&body, self.services.memories.rules()).unwrap()
+        entry_of(&body)
     }
 
     /// The id of what says it now, and whether it is new.

@@ -7,7 +7,7 @@ mod world;
 use memtrove_core::Error;
 use memtrove_core::files::retention::Retention;
 use memtrove_core::files::{
-    Code, EventQuery, FilePath, FilePrecondition, IdempotencyKey, Patch, Reasons, ScopedCaller,
+    Code, FilePath, FilePrecondition, IdempotencyKey, Patch, Reasons, ScopedCaller, SearchEvents,
 };
 use memtrove_service::files::{
     Admitted, ChangeId, ListAudit, PatchFile, PutFile, Reconstruct, Role, WantedVersion, WriteEvent,
@@ -16,7 +16,7 @@ use memtrove_service::files::{
 use memtrove_service::{RetentionSettings, Settings};
 use memtrove_store::AllTenants;
 use memtrove_store::TxExt;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::time::Duration;
 use world::{World, principal};
 
@@ -49,7 +49,7 @@ impl Events for World {
     }
 
     async fn found(&self, user: &str) -> usize {
-        let everything = EventQuery::read(&Map::new()).unwrap();
+        let everything = SearchEvents::default();
         self.services.files.search_events(&admitted(self, user).await, everything).await.unwrap().len()
     }
 

@@ -23,17 +23,16 @@ pub use writing::*;
 
 use crate::clock::TestClock;
 use memtrove_core::identity::Tenant;
-use memtrove_core::memories::members::Members;
 use memtrove_core::memories::{
-    AccessPolicy, Author, Conditions, Embedding, Filter, Kind, Layer, Lineage, Memory, MemoryId, Mode,
-    Policy, ScopeKey, State, Viewer,
+    AccessPolicy, Author, Conditions, Embedding, Filter, Kind, Layer, Lineage, MemberConditions, Memory,
+    MemoryId, Mode, Policy, ScopeKey, State, Viewer,
 };
 use memtrove_core::recall::terms::{self, EntryQuery};
 use memtrove_core::text::Analyzer;
 use memtrove_core::{Clock, Timestamp};
 use memtrove_recall::embed::{Calibration, QueryVector, Space};
-use memtrove_service::memories::access::Writable;
 use memtrove_service::Services;
+use memtrove_service::memories::access::Writable;
 use memtrove_service::memories::journal::{Actor, Entry};
 use memtrove_service::memories::memory_store::{Half, MemoryPage, ScanQuery};
 use memtrove_service::memories::scope_search::{Matches, ScopeQuery, Span};
@@ -323,8 +322,13 @@ fn at_version(version: i64, memory: &Memory) -> Writable {
     Writable::by_task(Memory { version, ..memory.clone() })
 }
 
+/// The filter of these `tags` and `custom` conditions.
 fn filter(members: &Value) -> Filter {
-    Filter::read(Some(Members::body(members).unwrap())).unwrap()
+    Filter {
+        tags: serde_json::from_value(members["tags"].clone()).unwrap_or_default(),
+        custom: MemberConditions::new(members["custom"].as_object().cloned().unwrap_or_default()).unwrap(),
+        ..Filter::default()
+    }
 }
 
 fn metadata(value: Value) -> Map<String, Value> {

@@ -1,14 +1,7 @@
 //! Context assembly: which of the files that were asked for fit.
 
-use super::{Code, FilePath, body};
-use crate::{Error, Result};
-use serde_json::{Map, Value};
-
-const MAX_FILES: usize = 500;
-/// A budget beyond this counts as this: a char is up to four bytes, and an answer has to fit in memory.
-const MAX_CHARS_TOTAL: usize = 8_000_000;
-/// What assembles a context by a profile, which nothing does yet.
-const OF_PROFILES: [&str; 2] = ["profile_id", "conversation_hint"];
+use super::FilePath;
+use crate::Result;
 
 /// How much a context may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,47 +54,6 @@ impl DropReason {
             DropReason::MaxDocs => "max_docs",
             DropReason::MaxCharsTotal => "max_chars_total",
         }
-    }
-}
-
-/// Reads which files a context shall be made of, and how much it may hold.
-pub fn read(request: &Map<String, Value>) -> Result<(Vec<FileRef>, Budget)> {
-    let files = body::array(request, "files")?.unwrap_or_default();
-    if files.is_empty() {
-        body::refuse_unsupported(request, &OF_PROFILES)?;
-        return Err(Error::new(Code::MissingAssemblyTargets, "'files' must name at least one file"));
-    }
-    if body::member(request, "profile_id").is_some() {
-        return Err(Error::new(Code::InvalidAssemblyMode, "give either 'files' or 'profile_id', not both"));
-    }
-    body::refuse_unsupported(request, &OF_PROFILES)?;
-    if files.len() > MAX_FILES {
-        let message = format!("'files' must not name more than {MAX_FILES} files");
-        return Err(Error::new(Code::InvalidRequest, message));
-    }
-    let files = files.iter().map(file_ref).collect::<Result<_>>()?;
-    let default = Budget::default();
-    let budget = Budget {
-        max_docs: limit(request, "max_docs")?.unwrap_or(default.max_docs),
-        max_chars_total: limit(request, "max_chars_total")?
-            .map_or(default.max_chars_total, |chars| chars.min(MAX_CHARS_TOTAL)),
-    };
-    Ok((files, budget))
-}
-
-fn file_ref(element: &Value) -> Result<FileRef> {
-    let Value::Object(members) = element else {
-        return Err(Error::new(Code::InvalidRequest, "the elements of 'files' must be JSON objects"));
-    };
-    let given = body::text(members, "path")?.unwrap_or_default();
-    Ok(FileRef { given: given.to_owned(), path: FilePath::parse(given)? })
-}
-
-fn limit(request: &Map<String, Value>, name: &str) -> Result<Option<usize>> {
-    let Some(limit) = body::integer(request, name)? else { return Ok(None) };
-    match usize::try_from(limit) {
-        Ok(limit) => Ok(Some(limit)),
-        Err(_) => Err(Error::new(Code::InvalidLimit, format!("'{name}' must not be negative"))),
     }
 }
 

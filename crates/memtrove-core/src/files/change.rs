@@ -1,11 +1,9 @@
 //! What a change of a file comes with: why it is made, where a move leads, and what makes a request the repetition of another.
 
-use super::{Code, FilePath, body};
+use super::{Code, FilePath};
 use crate::{Error, Result};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-/// What a change governed by a profile says of itself, which nothing looks at yet.
-const OF_PROFILES: [&str; 3] = ["profile_id", "binding_id", "confidence"];
 const MAX_REASON_CHARS: usize = 256;
 const MAX_EVIDENCE_CHARS: usize = 64_000;
 const MAX_KEY_CHARS: usize = 128;
@@ -32,13 +30,6 @@ impl Reasons {
             return Err(too_long("evidence", MAX_EVIDENCE_CHARS));
         }
         Ok(Self { reason, evidence })
-    }
-
-    /// Reads the members `reason` and `evidence` of a body.
-    pub fn read(members: &Map<String, Value>) -> Result<Self> {
-        body::refuse_unsupported(members, &OF_PROFILES)?;
-        let reason = body::text(members, "reason")?.map(str::to_owned);
-        Self::new(reason, body::member(members, "evidence").cloned())
     }
 
     /// The reason.
@@ -114,27 +105,16 @@ impl IdempotencyKey {
 mod tests {
     use super::*;
     use crate::files::testing::{code, detail};
-    use serde_json::json;
-
-    fn reasons(body: Value) -> Result<Reasons> {
-        Reasons::read(body.as_object().unwrap())
-    }
 
     #[test]
-    fn a_reason_is_a_text_and_evidence_is_anything_and_both_have_an_end() {
-        assert_eq!(reasons(json!({})).unwrap(), Reasons::default());
-        assert_eq!(reasons(json!({"reason": null, "evidence": null})).unwrap(), Reasons::default());
-        let both = reasons(json!({"reason": "r".repeat(256), "evidence": {"seen": [1]}})).unwrap();
-        assert_eq!((both.reason().map(str::len), both.evidence()), (Some(256), Some(&json!({"seen": [1]}))));
-        for (body, field) in [
-            (json!({"reason": 1}), "reason"),
-            (json!({"reason": "r".repeat(257)}), "reason"),
-            (json!({"evidence": "e".repeat(64_000)}), "evidence"),
-            (json!({"profile_id": "p"}), "profile_id"),
-        ] {
-            let refused = reasons(body).unwrap_err();
+    fn a_reason_and_its_evidence_have_an_end() {
+        let reasons = |reason: usize, evidence: usize| {
+            Reasons::new(Some("r".repeat(reason)), Some("e".repeat(evidence).into()))
+        };
+        assert!(reasons(256, 63_998).is_ok());
+        for (reason, evidence, field) in [(257, 0, "reason"), (0, 63_999, "evidence")] {
+            let refused = reasons(reason, evidence).unwrap_err();
             assert_eq!(detail(&refused, "field").as_deref(), Some(field));
-            assert_eq!(code::<()>(Err(refused)), "INVALID_REQUEST");
         }
     }
 

@@ -51,6 +51,44 @@ pub struct Searchable {
     pub keywords: Vec<String>,
 }
 
+/// A search for events, as somebody asks for it. A blank text asks for nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SearchEvents {
+    /// What to look for.
+    pub query: Option<String>,
+    /// The service that must have written it.
+    pub service: Option<String>,
+    /// The kind of source it must come from.
+    pub source: Option<String>,
+    /// A project it must belong to.
+    pub project: Option<String>,
+    /// The earliest time, inclusive.
+    pub from: Option<Timestamp>,
+    /// The latest time, inclusive.
+    pub to: Option<Timestamp>,
+    /// How many events to find at most.
+    pub top_k: Option<i64>,
+}
+
+impl SearchEvents {
+    /// The search that is carried out.
+    pub fn check(self) -> Result<EventQuery> {
+        let folded =
+            |text: Option<String>| text.filter(|text| !text.trim().is_empty()).map(|text| fold(&text));
+        let query = folded(self.query);
+        Ok(EventQuery {
+            tokens: query.as_deref().map(tokens).transpose()?.unwrap_or_default(),
+            has_query: query.is_some(),
+            service: folded(self.service),
+            source: folded(self.source),
+            project: folded(self.project),
+            from: self.from,
+            to: self.to,
+            top_k: top_k(self.top_k),
+        })
+    }
+}
+
 /// A search for events: filters that all must hold, and words to rank by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventQuery {
@@ -124,39 +162,6 @@ impl Searchable {
             projects: texts(members, "project_ids")?.into_iter().map(fold).collect(),
             digest: fold(digest),
             keywords: texts(members, "keywords")?.into_iter().map(fold).collect(),
-        })
-    }
-}
-
-impl EventQuery {
-    /// A search for words alone.
-    pub fn of_words(words: &str, top_k: i64) -> Result<Self> {
-        let words = fold(words);
-        let has_query = !words.trim().is_empty();
-        Ok(Self {
-            tokens: tokens(&words)?,
-            has_query,
-            top_k: self::top_k(Some(top_k)),
-            ..Self::read(&Map::new())?
-        })
-    }
-
-    /// Reads the body of a search.
-    pub fn read(body: &Map<String, Value>) -> Result<EventQuery> {
-        let unless_blank = |name| {
-            let text = body::text(body, name)?.filter(|text| !text.trim().is_empty());
-            Ok::<_, Error>(text.map(fold))
-        };
-        let query = unless_blank("query")?;
-        Ok(EventQuery {
-            tokens: query.as_deref().map(tokens).transpose()?.unwrap_or_default(),
-            has_query: query.is_some(),
-            service: unless_blank("service_id")?,
-            source: unless_blank("source_type")?,
-            project: unless_blank("project_id")?,
-            from: body::instant(body, "from")?,
-            to: body::instant(body, "to")?,
-            top_k: top_k(body::integer(body, "top_k")?),
         })
     }
 }

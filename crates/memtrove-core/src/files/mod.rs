@@ -17,7 +17,7 @@ mod scope;
 pub use crate::Code;
 pub use change::{IdempotencyKey, MovePaths, Reasons};
 pub use etag::{ETag, FilePrecondition};
-pub use events::{Event, EventQuery, Searchable};
+pub use events::{Event, EventQuery, SearchEvents, Searchable};
 pub use patch::Patch;
 pub use path::FilePath;
 pub use scope::{FileRole, Scope, ScopedCaller, UNKNOWN_SERVICE};

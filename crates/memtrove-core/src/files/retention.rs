@@ -3,16 +3,14 @@
 //! The audit trail has a floor: a number of days of it stay, whatever a writer asks for. An admin goes below it with a reason,
 //! and the trail says so.
 
-use super::{Code, body};
+use super::Code;
 use crate::{Error, Result, Timestamp};
-use serde_json::{Map, Value};
 
 /// The most days that can be named.
 pub const MAX_DAYS: i64 = 36_500;
 /// How far a caller's clock may be ahead of ours.
 const CLOCK_LEEWAY_MICROS: i64 = 60 * 1_000_000;
 const DAY_MICROS: i64 = 24 * 3600 * 1_000_000;
-const DAYS: [&str; 3] = ["events_days", "audit_days", "snapshots_days"];
 
 /// What a request for retention asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,34 +52,6 @@ pub struct Cutoffs {
 }
 
 impl Retention {
-    /// Reads a request. All three numbers are required: one that is missing would otherwise mean "now".
-    pub fn read(request: &Map<String, Value>) -> Result<Self> {
-        let given = DAYS.iter().filter(|name| body::member(request, name).is_some()).count();
-        if body::member(request, "profile_id").is_some() && given > 0 {
-            let message =
-                "days and a profile exclude each other, and 'profile_id' is not supported yet: leave it out";
-            return Err(Error::new(Code::InvalidRetentionMode, message).with_text("field", "profile_id"));
-        }
-        body::refuse_unsupported(request, &["profile_id"])?;
-        if given == 0 {
-            let message = "give 'events_days', 'audit_days' and 'snapshots_days'";
-            return Err(Error::new(Code::MissingRetentionRules, message));
-        }
-        if given < DAYS.len() {
-            let message = "'events_days', 'audit_days' and 'snapshots_days' are required together";
-            return Err(Error::new(Code::IncompleteRetentionRules, message));
-        }
-        let mut days = [0; 3];
-        for (slot, name) in days.iter_mut().zip(DAYS) {
-            *slot = body::integer(request, name)?
-                .filter(|days| (0..=MAX_DAYS).contains(days))
-                .ok_or_else(|| invalid(name, format!("must be 0..{MAX_DAYS}")))?;
-        }
-        let [events_days, audit_days, snapshots_days] = days;
-        let as_of = body::instant(request, "as_of_utc")?;
-        Ok(Self { events_days, audit_days, snapshots_days, as_of })
-    }
-
     /// What this comes to now, where a number of days of audit records has to stay.
     ///
     /// A time to come would undercut the floor as well as few days do, so it counts as now where the floor holds.
@@ -114,14 +84,14 @@ pub fn before(instant: Timestamp, days: i64) -> Timestamp {
     instant.saturating_add_micros(days.saturating_mul(-DAY_MICROS))
 }
 
-fn invalid(name: &str, what: impl std::fmt::Display) -> Error {
+/// The refusal of a number of days, or of a time.
+pub fn invalid(name: &str, what: impl std::fmt::Display) -> Error {
     Error::new(Code::InvalidRetentionValue, format!("'{name}' {what}")).with_text("field", name)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     const NOW: &str = "2026-03-10T12:00:00Z";
     const DISTANT: &str = "2999-01-01T00:00:00Z";
@@ -132,11 +102,6 @@ mod tests {
 
     fn days(events: i64, audit: i64, as_of: Option<&str>) -> Retention {
         Retention { events_days: events, audit_days: audit, snapshots_days: 0, as_of: as_of.map(at) }
-    }
-
-    fn read(request: Value) -> Result<Retention, (&'static str, Option<String>)> {
-        Retention::read(request.as_object().unwrap())
-            .map_err(|error| (error.code.as_str(), error.details["field"].as_str().map(str::to_owned)))
     }
 
     #[test]
@@ -186,29 +151,5 @@ mod tests {
             ahead(as_of, Authority::JustifiedAdmin).unwrap();
         }
         ahead("2026-03-10T12:01:00Z", Authority::Writer).unwrap();
-    }
-
-    #[test]
-    fn a_request_names_all_days_or_is_refused_by_what_is_wrong() {
-        let all = json!({"events_days": 1, "audit_days": 2, "snapshots_days": 3, "profile_id": null});
-        let read_days = read(all.clone()).unwrap();
-        assert_eq!((read_days.events_days, read_days.audit_days, read_days.snapshots_days), (1, 2, 3));
-        let with = |name: &str, value: Value| {
-            let mut request = all.clone();
-            request[name] = value;
-            request
-        };
-        let field = |name: &str| Some(name.to_owned());
-        for (request, refused) in [
-            (json!({}), ("MISSING_RETENTION_RULES", None)),
-            (json!({"audit_days": 1}), ("INCOMPLETE_RETENTION_RULES", None)),
-            (with("audit_days", json!(-1)), ("INVALID_RETENTION_VALUE", field("audit_days"))),
-            (with("events_days", json!(36_501)), ("INVALID_RETENTION_VALUE", field("events_days"))),
-            (with("as_of_utc", json!("soon")), ("INVALID_REQUEST", field("as_of_utc"))),
-            (with("profile_id", json!("p")), ("INVALID_RETENTION_MODE", field("profile_id"))),
-            (json!({"profile_id": "p"}), ("INVALID_REQUEST", field("profile_id"))),
-        ] {
-            assert_eq!(read(request.clone()).unwrap_err(), refused, "{request}");
-        }
     }
 }

@@ -16,9 +16,9 @@ pub struct Author {
 /// Which of those who have the scope may see an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Policy {
-    /// Whoever made it.
+    /// Its author.
     Private,
-    /// Whoever made it, and those it names.
+    /// Its author, and those it names.
     Restricted,
     /// The members of the teams it names.
     Shared,
@@ -94,7 +94,7 @@ impl Viewer {
         }
         let made_it = || match &author.user {
             Some(user) => self.user.as_deref() == Some(user),
-            // An entry that nobody's user made belongs to the client; one that was made anonymous to nobody.
+            // An entry without a user belongs to its client; one that was made anonymous has no owner.
             None => author.client.is_some() && author.client == self.client,
         };
         match policy.policy {
@@ -271,7 +271,7 @@ impl MemoryCaller {
     /// Who looks at lists and searches with these identifiers.
     pub fn viewer(&self, identifiers: &Identifiers) -> Viewer {
         let user = match &self.user {
-            // An admin that names somebody else looks through that user's eyes. Nobody else may: a request by id names
+            // An admin that names somebody else looks through that user's eyes. Others may not: a request by id names
             // users without being authorised to.
             Some(own) if self.admin && self.bound => {
                 Some(identifiers.get(Identifier::User).unwrap_or(own).to_owned())

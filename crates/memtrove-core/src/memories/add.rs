@@ -1,7 +1,7 @@
 //! What a new entry must be to be stored.
 
 use super::limits::MAX_TTL_SECONDS;
-use super::members::{Members, NUL, one_kind};
+use super::members::NUL;
 use super::{
     AccessPolicy, Author, Code, Fact, GivenMetadata, Identifiers, Kind, Layer, Lineage, Memory, MemoryCaller,
     MemoryId, Rules, ScopeKey, State, metadata,
@@ -103,26 +103,6 @@ impl AddMemory {
         }
     }
 
-    /// Reads the body of an add: types and ranges, layer, kind.
-    pub fn read(body: &Value, rules: &Rules) -> Result<Self> {
-        let members = Members::body(body)?;
-        if members.get("embedding").is_some() {
-            return Err(members.refuse("embedding", "is made by the server and cannot be given"));
-        }
-        let content = members.spoken("content")?;
-        let identifiers = Identifiers::read(members.get("identifiers"))?;
-        let metadata = GivenMetadata::read(members)?;
-        let ttl_seconds = members.integer("ttlSeconds", 1..=MAX_TTL_SECONDS)?;
-        let occurred_at = members.instant("occurredAt")?;
-        let policy = AccessPolicy::read(members)?;
-        let fact = members.object("fact", "fact.")?.map(Fact::read).transpose()?;
-        let content = content.map(str::to_owned).or_else(|| fact.as_ref().map(Fact::render));
-        let content = members.required("content", Ok(content))?;
-        let layer = rules.layer(members.get("layer"))?;
-        let kind = members.get("kind").map(one_kind).transpose()?;
-        Ok(Self { layer, kind, identifiers, content, metadata, ttl_seconds, occurred_at, policy, fact })
-    }
-
     /// The entry that may be stored, in the contract's order: types and ranges, layer, kind, identifiers, rights, lengths.
     pub fn check(self, rules: &Rules, caller: &MemoryCaller) -> Result<NewMemory> {
         check_text("content", &self.content)?;
@@ -214,6 +194,3 @@ pub(super) fn check_length(code: Code, text: &str, max: usize) -> Result<()> {
 pub(super) fn expiry(from: Timestamp, ttl_seconds: i64) -> Timestamp {
     from.saturating_add_micros(ttl_seconds.saturating_mul(1_000_000))
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,14 +1,8 @@
 //! What a change asks of an entry, and the entry it makes of it.
 
 use super::add::{check_content, check_text, check_ttl, expiry};
-use super::limits::MAX_TTL_SECONDS;
-use super::members::Members;
 use super::{AccessPolicy, Code, GivenMetadata, Kind, Memory, Precondition, Rules, State, metadata};
 use crate::{Error, Result, Timestamp};
-use serde_json::Value;
-
-/// What never changes, or changes in other ways.
-const FIXED: [&str; 6] = ["layer", "kind", "identifiers", "id", "createdAt", "embedding"];
 
 /// A change to an entry.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -35,23 +29,6 @@ pub struct Applied {
 }
 
 impl Change {
-    /// Reads the body of a `PATCH` with its `If-Match`.
-    pub fn read(body: &Value, if_match: Option<&str>, rules: &Rules) -> Result<Self> {
-        let members = Members::body(body)?;
-        refuse_fixed(members)?;
-        let content = members.spoken("content")?;
-        let metadata = members.get("metadata").map(|_| GivenMetadata::read(members)).transpose()?;
-        let ttl = match members.raw("ttlSeconds") {
-            None => None,
-            Some(_) => Some(members.integer("ttlSeconds", 1..=MAX_TTL_SECONDS)?),
-        };
-        let policy = AccessPolicy::read(members)?;
-        let precondition = precondition(members, if_match)?;
-        let change = Self { content: content.map(str::to_owned), metadata, ttl, policy, precondition };
-        change.check(rules)?;
-        Ok(change)
-    }
-
     /// Refuses what can be done to no entry.
     pub fn check(&self, rules: &Rules) -> Result<()> {
         let Self { content, metadata, ttl, policy, .. } = self;
@@ -119,20 +96,6 @@ pub(super) fn check_changeable(memory: &Memory, precondition: &Precondition) -> 
         return Err(Error::new(Code::InvalidState, message).with("reason", "mirrored"));
     }
     precondition.check(memory)
-}
-
-/// Refuses members that no change may name.
-pub(super) fn refuse_fixed(members: Members<'_>) -> Result<()> {
-    match FIXED.into_iter().find(|name| members.get(name).is_some()) {
-        Some(name) => Err(members.refuse(name, "cannot be changed; to move a memory, promote it")),
-        None => Ok(()),
-    }
-}
-
-/// What `If-Match` and the member `version` expect.
-pub(super) fn precondition(members: Members<'_>, if_match: Option<&str>) -> Result<Precondition> {
-    let version = members.integer("version", 1..=i64::MAX)?;
-    Precondition::if_match(if_match).and_version(version)
 }
 
 #[cfg(test)]

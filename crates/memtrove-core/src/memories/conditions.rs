@@ -44,7 +44,7 @@ impl Conditions {
         named.unwrap_or(true)
     }
 
-    /// What they ask, as one value whoever asked it how.
+    /// What they ask, as one value for all ways to ask it.
     pub(super) fn fingerprint(&self) -> Value {
         let kinds: Vec<&str> =
             Kind::ALL.into_iter().filter(|kind| self.admits_kind(*kind)).map(Kind::as_str).collect();

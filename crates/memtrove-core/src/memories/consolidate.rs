@@ -27,7 +27,7 @@ pub struct MergeGroup<'a> {
 }
 
 impl ConsolidationRules {
-    /// Whether an add that leaves so many entries in a scope starts a consolidation.
+    /// Whether an add that leaves this many entries in a scope starts a consolidation.
     pub fn is_due(&self, layer: Layer, entries: usize) -> bool {
         self.enabled && self.target_layers.contains(&layer) && entries > self.max_memories_before_trigger
     }

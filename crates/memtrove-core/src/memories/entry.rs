@@ -17,7 +17,7 @@ const HINT_BYTE: usize = 12;
 const WORKING_HINT: u8 = 0x57;
 
 impl MemoryId {
-    /// The id of a new entry. A working memory's says so, so that whoever is given it asks one place.
+    /// The id of a new entry. A working memory's says so, so that it is looked for in one place.
     pub fn new(id: Uuid, kind: Kind) -> Self {
         let mut bytes = id.into_bytes();
         if kind == Kind::Working {

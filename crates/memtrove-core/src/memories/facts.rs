@@ -1,15 +1,13 @@
 //! Facts: procedural memories with a subject, a predicate and an object.
 
 use super::add::{check_content, check_text};
-use super::change::{Applied, check_changeable, precondition, refuse_fixed};
-use super::limits::{MAX_FACT_FIELD_CHARS, MAX_TTL_SECONDS};
-use super::members::Members;
+use super::change::{Applied, check_changeable};
+use super::limits::MAX_FACT_FIELD_CHARS;
 use super::{
     AccessPolicy, AddMemory, Code, Fact, GivenMetadata, Identifiers, Kind, Layer, Memory, MemoryCaller,
     NewMemory, Precondition, Rules, metadata,
 };
 use crate::{Error, Result, Timestamp};
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 /// What a fact is unique by in its scope: the digest of everything it states but its confidence.
@@ -17,18 +15,6 @@ use sha2::{Digest, Sha256};
 pub struct FactKey(pub [u8; 32]);
 
 impl Fact {
-    /// Reads the five members of a fact.
-    pub fn read(members: Members<'_>) -> Result<Self> {
-        let field = |name| members.required(name, stated(members, name)).map(str::to_owned);
-        Ok(Self {
-            fact_type: field("factType")?,
-            subject: field("subject")?,
-            predicate: field("predicate")?,
-            object: field("object")?,
-            confidence: members.number("confidence", 0.0..=1.0)?.unwrap_or(1.0),
-        })
-    }
-
     /// Refuses parts that are blank or endless; `within` is where they stand in the request.
     pub fn check(&self, within: &str) -> Result<()> {
         let Self { fact_type, subject, predicate, object, confidence } = self;
@@ -87,19 +73,6 @@ impl AddFact {
     pub fn new(layer: Layer, identifiers: Identifiers, fact: Fact) -> Self {
         let metadata = GivenMetadata::default();
         Self { layer, identifiers, fact, content: None, metadata, ttl_seconds: None, policy: None }
-    }
-
-    /// Reads the body of a new fact: types and ranges, layer.
-    pub fn read(body: &Value, rules: &Rules) -> Result<Self> {
-        let members = Members::body(body)?;
-        let fact = Fact::read(members)?;
-        let content = members.spoken("content")?.map(str::to_owned);
-        let identifiers = Identifiers::read(members.get("identifiers"))?;
-        let metadata = GivenMetadata::read(members)?;
-        let ttl_seconds = members.integer("ttlSeconds", 1..=MAX_TTL_SECONDS)?;
-        let policy = AccessPolicy::read(members)?;
-        let layer = rules.layer(members.get("layer"))?;
-        Ok(Self { layer, identifiers, fact, content, metadata, ttl_seconds, policy })
     }
 
     /// The fact that may be stored, in the order of [`AddMemory::check`].
@@ -178,25 +151,6 @@ pub struct FactChange {
 }
 
 impl FactChange {
-    /// Reads the body of a `PATCH` with its `If-Match`.
-    pub fn read(body: &Value, if_match: Option<&str>, rules: &Rules) -> Result<Self> {
-        let members = Members::body(body)?;
-        refuse_fixed(members)?;
-        let field = |name| Ok::<_, crate::Error>(stated(members, name)?.map(str::to_owned));
-        let change = Self {
-            fact_type: field("factType")?,
-            subject: field("subject")?,
-            predicate: field("predicate")?,
-            object: field("object")?,
-            confidence: members.number("confidence", 0.0..=1.0)?,
-            metadata: members.get("metadata").map(|_| GivenMetadata::read(members)).transpose()?,
-            content: members.spoken("content")?.map(str::to_owned),
-            precondition: precondition(members, if_match)?,
-        };
-        change.check(rules)?;
-        Ok(change)
-    }
-
     /// Refuses what can be done to no fact.
     pub fn check(&self, rules: &Rules) -> Result<()> {
         let nothing = Self { precondition: self.precondition.clone(), ..Self::default() };
@@ -237,12 +191,6 @@ impl FactChange {
         }
         Ok(next.advanced(content.as_deref(), now))
     }
-}
-
-/// A field of a fact: not blank, and not endless.
-fn stated<'a>(members: Members<'a>, name: &str) -> Result<Option<&'a str>> {
-    members.spoken(name)?;
-    members.text_of(name, 1..=MAX_FACT_FIELD_CHARS)
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
-//! Filters over metadata. What a filter does not know it refuses: ignoring it would widen the result.
+//! Filters over metadata. A condition that is not known is refused: ignoring it would widen the result.
 
-use super::members::Members;
-use super::metadata::{SOURCE_TYPES, source_type};
 use super::openspec::KnowledgeFilter;
 use super::{Memory, mem0};
 use crate::files::patch::equality::{compare_numbers, equal};
@@ -13,51 +11,20 @@ use std::cmp::Ordering;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Filter {
     /// At least one of these; none is no condition.
-    tags: Vec<String>,
-    source_type: Option<&'static str>,
-    has_knowledge_pointer: Option<bool>,
-    custom: Vec<(String, Condition)>,
-    /// The custom conditions as they were given, for the fingerprint of a query.
-    given: Map<String, Value>,
+    pub tags: Vec<String>,
+    /// Where it comes from: one of [`SOURCE_TYPES`](super::metadata::SOURCE_TYPES).
+    pub source_type: Option<&'static str>,
+    /// Whether it points to a document.
+    pub has_knowledge_pointer: Option<bool>,
+    /// What is asked of single members.
+    pub custom: MemberConditions,
     /// What only the knowledge protocol asks.
-    pub(super) knowledge: KnowledgeFilter,
+    pub knowledge: KnowledgeFilter,
     /// What only mem0 asks.
-    mem0: Option<mem0::Test>,
+    pub mem0: Option<mem0::Test>,
 }
 
 impl Filter {
-    /// Reads the members of a filter; without any it admits everything.
-    pub fn read(members: Option<Members<'_>>) -> Result<Self> {
-        let Some(members) = members else { return Ok(Self::default()) };
-        const KNOWN: [&str; 4] = ["tags", "sourceType", "hasKnowledgePointer", "custom"];
-        if let Some(unknown) = members.names().find(|name| !KNOWN.contains(name)) {
-            return Err(members.refuse(unknown, &format!("is no filter; there are {}", KNOWN.join(", "))));
-        }
-        let source_type = members.word("sourceType", source_type, &SOURCE_TYPES)?;
-        let given = members.object("custom", "filter.custom.")?.map(|custom| custom.to_map());
-        let given = given.unwrap_or_default();
-        let custom = given.iter().map(|(key, condition)| Ok((key.clone(), Condition::read(key, condition)?)));
-        Ok(Self {
-            tags: members.texts("tags")?.unwrap_or_default().into_iter().map(str::to_owned).collect(),
-            source_type,
-            has_knowledge_pointer: members.boolean("hasKnowledgePointer")?,
-            custom: custom.collect::<Result<_>>()?,
-            given,
-            knowledge: KnowledgeFilter::default(),
-            mem0: None,
-        })
-    }
-
-    /// These conditions, and what only the knowledge protocol asks.
-    pub fn and_knowledge(self, knowledge: KnowledgeFilter) -> Self {
-        Self { knowledge, ..self }
-    }
-
-    /// What a request of mem0 asks.
-    pub(super) fn asking(test: Option<mem0::Test>) -> Self {
-        Self { mem0: test, ..Self::default() }
-    }
-
     /// Whether it admits everything.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -79,12 +46,29 @@ impl Filter {
         (self.tags.is_empty() || has_tag())
             && self.source_type.is_none_or(|wanted| source() == Some(wanted))
             && self.has_knowledge_pointer.is_none_or(|has| metadata.contains_key("knowledgePointer") == has)
-            && self.custom.iter().all(|(key, condition)| condition.admits(metadata.get(key)))
+            && self.custom.conditions.iter().all(|(key, condition)| condition.admits(metadata.get(key)))
     }
 
     /// What it asks, as one value whoever asked it how.
     pub(super) fn fingerprint(&self) -> Value {
-        json!([self.tags, self.source_type, self.has_knowledge_pointer, self.given])
+        json!([self.tags, self.source_type, self.has_knowledge_pointer, self.custom.given])
+    }
+}
+
+/// Conditions on members of the metadata, by their keys: `{"size": {"$gte": 2}}`. They are JSON in every transport, so they are read
+/// where it is said what they mean.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct MemberConditions {
+    conditions: Vec<(String, Condition)>,
+    /// As they were given, for the fingerprint of a query.
+    given: Map<String, Value>,
+}
+
+impl MemberConditions {
+    /// Checks conditions.
+    pub fn new(given: Map<String, Value>) -> Result<Self> {
+        let conditions = given.iter().map(|(key, given)| Ok((key.clone(), Condition::read(key, given)?)));
+        Ok(Self { conditions: conditions.collect::<Result<_>>()?, given })
     }
 }
 

@@ -121,26 +121,6 @@ impl Identifier {
 pub struct Identifiers([Option<String>; 7]);
 
 impl Identifiers {
-    /// Reads the member `identifiers` of a body. Missing, `null` and `""` mean "not given".
-    pub fn read(given: Option<&Value>) -> Result<Self> {
-        let empty = Map::new();
-        let members = match given {
-            None | Some(Value::Null) => &empty,
-            Some(Value::Object(members)) => members,
-            Some(_) => return Err(Error::field("identifiers", "must be an object")),
-        };
-        let mut identifiers = Self::default();
-        for identifier in Identifier::ALL {
-            let name = format!("identifiers.{}", identifier.as_str());
-            match members.get(identifier.as_str()) {
-                None | Some(Value::Null) => {}
-                Some(Value::String(text)) => identifiers.set(identifier, &name, text)?,
-                Some(_) => return Err(Error::field(name, "must be a string")),
-            }
-        }
-        Ok(identifiers)
-    }
-
     /// Gives one identifier after checking it; `field` is how the request calls it. `""` gives none.
     pub fn set(&mut self, identifier: Identifier, field: &str, text: &str) -> Result<()> {
         if text.chars().count() > MAX_IDENTIFIER_CHARS {

@@ -1,7 +1,7 @@
 //! What an operator sets for the memories surface, with the contract's defaults.
 
 use super::add::check_length;
-use super::{Code, Kind, Layer, members};
+use super::{Code, Kind, Layer};
 use crate::{Error, Result};
 use serde_json::Value;
 
@@ -196,17 +196,6 @@ impl Rules {
         }
     }
 
-    /// Reads a layer that has to be there.
-    pub fn layer(&self, given: Option<&Value>) -> Result<Layer> {
-        let Some(given) = given else {
-            return Err(Error::new(Code::InvalidLayer, "a layer is required"));
-        };
-        let layer = given.as_str().and_then(Layer::parse);
-        layer
-            .filter(|layer| self.enabled_layers.contains(layer))
-            .ok_or_else(|| self.no_such_layer(members::echo(given)))
-    }
-
     /// Refuses a layer that is switched off.
     pub fn check_layer(&self, layer: Layer) -> Result<()> {
         if self.enabled_layers.contains(&layer) {
@@ -215,7 +204,8 @@ impl Rules {
         Err(self.no_such_layer(layer.as_str().into()))
     }
 
-    fn no_such_layer(&self, given: Value) -> Error {
+    /// The refusal of what is none of these.
+    pub fn no_such_layer(&self, given: Value) -> Error {
         let names: Vec<&str> = self.enabled_layers.iter().map(|layer| layer.as_str()).collect();
         let message = format!("the layer must be one of {}", names.join(", "));
         Error::new(Code::InvalidLayer, message).with("layer", given)
@@ -224,11 +214,6 @@ impl Rules {
     /// Refuses a query that is too long.
     pub fn check_query(&self, query: &str) -> Result<()> {
         check_length(Code::QueryTooLong, query, self.limits.query_length)
-    }
-
-    /// Reads layers: each once, strongest first.
-    pub fn layers(&self, given: &[Value]) -> Result<Vec<Layer>> {
-        self.in_order(given.iter().map(|layer| self.layer(Some(layer))).collect::<Result<_>>()?)
     }
 }
 

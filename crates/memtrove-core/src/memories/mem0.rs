@@ -28,7 +28,8 @@ pub const OWN: &str = "mem0";
 /// Which of the entries of a scope these conditions are about: everything that lasts and is not put away.
 pub(super) fn conditions(test: Option<Test>) -> Conditions {
     let kinds = Kind::ALL.into_iter().filter(|kind| !matches!(kind, Kind::Working | Kind::Archival));
-    Conditions { kinds: Some(kinds.collect()), filter: Filter::asking(test), ..Conditions::default() }
+    let filter = Filter { mem0: test, ..Filter::default() };
+    Conditions { kinds: Some(kinds.collect()), filter, ..Conditions::default() }
 }
 
 #[cfg(test)]

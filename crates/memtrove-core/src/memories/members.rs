@@ -1,6 +1,7 @@
-//! Reading the bodies of this surface: strictly, and saying which member is not what it should be.
+//! Reading JSON objects strictly, and saying which member is not what it should be: bodies, which only transports read, and
+//! metadata, which are JSON wherever they come from.
 
-use super::{Code, Kind};
+use super::Code;
 use crate::files::body;
 use crate::{Error, Result, Timestamp};
 use serde_json::{Map, Value};
@@ -186,32 +187,6 @@ impl<'a> Members<'a> {
     ) -> Result<Option<T>> {
         let Some(value) = self.get(name) else { return Ok(None) };
         read(value).map(Some).ok_or_else(|| self.refuse(name, problem))
-    }
-}
-
-/// Reads kinds: each once, in the order of [`Kind::ALL`].
-pub fn kinds(given: &[Value]) -> Result<Vec<Kind>> {
-    let mut kinds: Vec<Kind> = given.iter().map(one_kind).collect::<Result<_>>()?;
-    kinds.sort_unstable();
-    kinds.dedup();
-    Ok(kinds)
-}
-
-/// Reads a kind.
-pub fn one_kind(given: &Value) -> Result<Kind> {
-    given.as_str().and_then(Kind::parse).ok_or_else(|| {
-        let names = Kind::ALL.map(Kind::as_str).join(", ");
-        let message = format!("the kind must be one of {names}");
-        Error::new(Code::InvalidKind, message).with("kind", echo(given))
-    })
-}
-
-/// What a refusal repeats of a value that is none of the allowed ones: not a whole document.
-pub fn echo(given: &Value) -> Value {
-    match given {
-        Value::String(text) if text.chars().count() > 64 => Value::Null,
-        Value::Array(_) | Value::Object(_) => Value::Null,
-        scalar => scalar.clone(),
     }
 }
 

@@ -47,15 +47,6 @@ impl GivenMetadata {
         Ok(Self(metadata))
     }
 
-    /// Reads the member `metadata` of a body.
-    pub fn read(body: Members<'_>) -> Result<Self> {
-        match body.get("metadata") {
-            None => Ok(Self::default()),
-            Some(Value::Object(given)) => Self::new(given.clone()),
-            Some(_) => Err(body.refuse("metadata", "must be an object")),
-        }
-    }
-
     /// What an entry has: it was checked when it came in.
     pub fn of(memory: &Memory) -> Self {
         Self(memory.metadata.clone())
@@ -73,7 +64,7 @@ impl GivenMetadata {
 }
 
 /// The source type a word stands for, in any letter case.
-pub(super) fn source_type(word: &str) -> Option<&'static str> {
+pub fn source_type(word: &str) -> Option<&'static str> {
     SOURCE_TYPES.into_iter().find(|known| known.eq_ignore_ascii_case(word))
 }
 

@@ -99,7 +99,7 @@ pub fn source_id(path: &str) -> String {
 }
 
 /// The hashes that a version of a document goes by: of the whole envelope, as the audit trail has it; of its `content`; and of
-/// the text in it, which is what whoever read the text can compute. All of them lower-case hex, of canonical JSON or of the
+/// the text in it, which a reader of the text can compute. All of them lower-case hex, of canonical JSON or of the
 /// text itself.
 pub fn hashes(document: &str) -> Vec<String> {
     let Ok(envelope) = envelope::stored(document) else { return Vec::new() };

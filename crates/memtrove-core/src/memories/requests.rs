@@ -34,12 +34,12 @@ pub(super) fn user(id: &str) -> MemoryCaller {
     caller(Some(id), None, None)
 }
 
-/// A client that nobody trusts.
+/// An untrusted client.
 pub(super) fn client(id: &str) -> MemoryCaller {
     caller(None, Some(id), None)
 }
 
-/// The trusted client, for nobody in particular.
+/// The trusted client, for no particular user.
 pub(super) fn gateway() -> MemoryCaller {
     client("gateway")
 }
@@ -52,19 +52,6 @@ pub(super) fn gateway_for(user: &str) -> MemoryCaller {
 /// A body as the transport reads it: numbers keep their spelling.
 pub(super) fn parsed(text: &str) -> Value {
     files::body::parse(text.as_bytes()).unwrap()
-}
-
-/// One body with the members of another in place of its own.
-pub(super) fn with(mut body: Value, members: Value) -> Value {
-    for (name, value) in members.as_object().unwrap() {
-        body[name] = value.clone();
-    }
-    body
-}
-
-/// Query parameters.
-pub(super) fn params(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
-    pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
 /// The refusal that this has to be.

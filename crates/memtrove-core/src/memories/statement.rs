@@ -84,7 +84,7 @@ mod tests {
             assert_eq!(private, said(policy, Some("alice"), Some("another")));
             assert_ne!(private, said(policy, Some("bob"), Some("agent")));
         }
-        // A client is no user of the same name, and nobody is no client.
+        // A client is no user of the same name, and no author is no client.
         let clients = said(Policy::Private, None, Some("alice"));
         assert_ne!(said(Policy::Private, Some("alice"), None), clients);
         assert_ne!(clients, said(Policy::Private, None, None));

@@ -1,7 +1,7 @@
 //! Where a reader of the stream is, as a number that tells nothing of what others write.
 //!
 //! A reader must be able to go on where it was, so its position has to name a change of the tenant. But changes are numbered
-//! for the whole tenant, and whoever sees two of those numbers knows how much others wrote in between. So a position has two
+//! for the whole tenant, and a reader that sees two of those numbers knows how much others wrote in between. So a position has two
 //! halves. The upper one is a clock: it grows with every event that this reader is told, and depends on nothing else. The
 //! lower one is the number of the change, enciphered under a key of the tenant, and differently for every value of the clock.
 
@@ -22,7 +22,7 @@ const BEGINNING: i64 = 1_577_836_800_000;
 const EARLIEST: i64 = 1_609_459_200_000 - BEGINNING;
 /// The clock of a position may be so far ahead: it is where more than a thousand events a second were told.
 const AHEAD: i64 = 24 * 3600 * 1000;
-/// A clock that is ahead goes on at random, so that nobody gets the same one twice by coming back with the same position.
+/// A clock that is ahead goes on at random, so that a reader that comes back with the same position gets another one.
 const SCATTER: u64 = 1024;
 
 /// The positions that one reader is told.

@@ -46,6 +46,16 @@ pub(crate) fn memory(id: u128, content: &str) -> Memory {
     }
 }
 
+/// Identifiers by their names on the wire.
+pub(crate) fn identifiers(given: Value) -> Identifiers {
+    let mut identifiers = Identifiers::default();
+    for (name, text) in members(given) {
+        let identifier = Identifier::ALL.into_iter().find(|identifier| identifier.as_str() == name).unwrap();
+        identifiers.set(identifier, &name, text.as_str().unwrap()).unwrap();
+    }
+    identifiers
+}
+
 /// The members of an object.
 pub(crate) fn members(value: Value) -> Map<String, Value> {
     match value {

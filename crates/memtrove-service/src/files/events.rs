@@ -5,7 +5,7 @@ use super::{Admitted, Files, Reader, Writer};
 use crate::memories::journal::Told;
 use crate::memories::mirror;
 use crate::{files_metrics, quota};
-use memtrove_core::files::{Event, EventQuery, IdempotencyKey};
+use memtrove_core::files::{Event, IdempotencyKey, SearchEvents};
 use memtrove_core::{Error, Result};
 use memtrove_store::changes::{self, Change, ChangeKind};
 use memtrove_store::files::{events, scopes};
@@ -84,8 +84,12 @@ impl Files {
     }
 
     /// The events that answer a query best, each as it is stored.
-    pub async fn search_events(&self, admitted: &Admitted<Reader>, query: EventQuery) -> Result<Vec<String>> {
-        let started = Instant::now();
+    pub async fn search_events(
+        &self,
+        admitted: &Admitted<Reader>,
+        query: SearchEvents,
+    ) -> Result<Vec<String>> {
+        let (query, started) = (query.check()?, Instant::now());
         let scope = admitted.caller().scope.clone();
         let (found, unreadable) = self
             .cx

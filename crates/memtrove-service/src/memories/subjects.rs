@@ -3,14 +3,15 @@
 use super::listing::Onlooker;
 use super::memory_store::{MemoryPage, ScanQuery};
 use super::ranking::Hit;
+use super::replay::Answered;
 use super::scope_search::{ScopeQuery, Span};
 use super::search::KnowledgeMode;
-use super::{Memories, count};
+use super::{BulkAdded, Memories, count};
 use memtrove_core::memories::mem0::{self, Entities, Entity, Filters, Update, may_look_into};
 use memtrove_core::memories::merge::Options;
 use memtrove_core::memories::{
-    Applied, Assertion, Author, Code, Conditions, Identifier, Identifiers, Layer, Memory, MemoryCaller,
-    MemoryId, Mode, Position, Precondition, Ranking, ScopeKey, Viewer,
+    Applied, Assertion, Author, BulkAdd, Code, Conditions, Identifier, Identifiers, Layer, Memory,
+    MemoryCaller, MemoryId, Mode, Position, Precondition, Ranking, ScopeKey, Viewer,
 };
 use memtrove_core::{Error, Result};
 use memtrove_store::Store;
@@ -118,6 +119,17 @@ impl Memories {
             }
             before -= page.memories.len().min(before);
         }
+    }
+
+    /// Stores what was said about these subjects, all or none.
+    pub async fn add_about(
+        &self,
+        caller: &MemoryCaller,
+        ids: &Entities,
+        adds: BulkAdd,
+    ) -> Result<Answered<BulkAdded>> {
+        ids.authorise(caller)?;
+        self.bulk_add(caller, adds, None).await
     }
 
     /// Deletes the entries with all of these ids that the caller sees, what was put away among them; says how many went.

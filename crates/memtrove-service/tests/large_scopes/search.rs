@@ -1,13 +1,12 @@
 //! What is found among 30,000 entries, compared with looking at all of them.
 
 use super::world::{Dice, Node, best, like, memory, ranked};
-use memtrove_core::memories::members::Members;
 use memtrove_core::memories::{
-    AccessPolicy, Author, Conditions, Filter, Kind, Memory, MemoryId, Policy, Viewer,
+    AccessPolicy, Author, Conditions, Filter, Kind, MemberConditions, Memory, MemoryId, Policy, Viewer,
 };
 use memtrove_service::memories::scope_search::{Matches, ScopeQuery};
 use memtrove_testkit::postgres::Database;
-use serde_json::json;
+use serde_json::{Map, json};
 use std::collections::{HashMap, HashSet};
 
 const ENTRIES: u128 = 30_000;
@@ -112,8 +111,8 @@ async fn large_scopes_are_searched_as_well_as_small_ones() {
     let some =
         recall(&node, &entries, &queries[..10], &episodic, |memory| memory.kind == Kind::Episodic).await;
     assert!(some >= 0.95, "recall {some} behind a condition that one in a hundred passes");
-    let filter = json!({"custom": {"rare": true}});
-    let filter = Filter::read(Some(Members::body(&filter).unwrap())).unwrap();
+    let is_rare = Map::from_iter([("rare".to_owned(), true.into())]);
+    let filter = Filter { custom: MemberConditions::new(is_rare).unwrap(), ..Filter::default() };
     let rare = Conditions { filter, ..Conditions::default() };
     let some = recall(&node, &entries, &queries[..10], &rare, |memory| !memory.metadata.is_empty()).await;
     assert!(some >= 0.95, "recall {some} behind a filter that one in a hundred passes");

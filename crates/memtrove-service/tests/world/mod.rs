@@ -2,14 +2,18 @@
 
 #![allow(dead_code, reason = "each test binary uses its own part of this")]
 
+use memtrove_core::Timestamp;
 use memtrove_core::identity::{
     Caller, Credentials, IdentityPolicy, Principal, RoleGrant, Trust, VerifiedClient, VerifiedUser, resolve,
 };
-use memtrove_core::memories::{Identifier, Identifiers, Layer, ListMemories};
+use memtrove_core::memories::{
+    AccessPolicy, AddMemory, Identifier, Identifiers, Kind, Layer, ListMemories, Policy,
+};
 use memtrove_service::{Services, Settings};
 use memtrove_store::Store;
 use memtrove_store::sqlite::{SqliteConfig, SqliteEngine};
 use memtrove_testkit::clock::TestClock;
+use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -64,8 +68,33 @@ pub fn identifiers(named: &[(Identifier, &str)]) -> Identifiers {
 }
 
 /// The list of a place: its layer, its identifiers, its limit.
-pub fn list_of(place: &serde_json::Value) -> ListMemories {
-    let layer = Layer::parse(place["layer"].as_str().unwrap()).unwrap();
+pub fn list_of(place: &Value) -> ListMemories {
+    let (layer, identifiers) = scope_of(place);
     let limit = place["limit"].as_u64().map(|limit| limit as usize);
-    ListMemories { limit, ..ListMemories::new(layer, Identifiers::read(place.get("identifiers")).unwrap()) }
+    ListMemories { limit, ..ListMemories::new(layer, identifiers) }
+}
+
+/// An entry of a place: its content, and what else tests say of one.
+pub fn entry_of(place: &Value) -> AddMemory {
+    let (layer, identifiers) = scope_of(place);
+    let text = |name: &str| place[name].as_str();
+    let policy = |given: &Value| AccessPolicy {
+        approved_users: serde_json::from_value(given["approvedUsers"].clone()).unwrap_or_default(),
+        ..AccessPolicy::new(Policy::parse(given["policy"].as_str().unwrap()).unwrap())
+    };
+    AddMemory {
+        kind: text("kind").map(|word| Kind::parse(word).unwrap()),
+        ttl_seconds: place["ttlSeconds"].as_i64(),
+        occurred_at: text("occurredAt").map(|at| Timestamp::parse(at).unwrap()),
+        policy: place.get("accessPolicy").map(policy),
+        ..AddMemory::new(layer, identifiers, text("content").unwrap().to_owned())
+    }
+}
+
+fn scope_of(place: &Value) -> (Layer, Identifiers) {
+    let named: Vec<_> = Identifier::ALL
+        .into_iter()
+        .filter_map(|identifier| Some((identifier, place["identifiers"][identifier.as_str()].as_str()?)))
+        .collect();
+    (Layer::parse(place["layer"].as_str().unwrap()).unwrap(), identifiers(&named))
 }

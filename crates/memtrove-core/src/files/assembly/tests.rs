@@ -1,18 +1,12 @@
 use super::*;
-use crate::files::testing::code;
 use Outcome::{Dropped, Missing, Selected};
 use proptest::prelude::*;
-use serde_json::json;
 
 const TOO_MANY: Outcome = Dropped(DropReason::MaxDocs);
 const TOO_LONG: Outcome = Dropped(DropReason::MaxCharsTotal);
 
 fn outcomes(max_docs: usize, max_chars_total: usize, sizes: &[Option<usize>]) -> Vec<Outcome> {
     walk(sizes, Budget { max_docs, max_chars_total }, |size| Ok(*size)).unwrap()
-}
-
-fn request(value: Value) -> Result<(Vec<FileRef>, Budget)> {
-    read(value.as_object().unwrap())
 }
 
 #[test]
@@ -50,54 +44,6 @@ fn nothing_is_looked_at_once_there_are_enough() {
     };
     assert_eq!(walk(&["a", "b", "c"], budget, look).unwrap(), [Selected, TOO_MANY, TOO_MANY]);
     assert_eq!(looked_at, ["a"]);
-}
-
-#[test]
-fn a_request_names_files_and_may_say_how_much() {
-    let (files, budget) =
-        request(json!({"files": [{"path": "a\\b"}, {"path": "a/b", "x": 1}], "max_docs": null})).unwrap();
-    assert_eq!(budget, Budget { max_docs: 4, max_chars_total: 30_000 });
-    assert_eq!((files[0].given.as_str(), files[0].path.as_str()), ("a\\b", "a/b"));
-    assert_eq!(files[0].path, files[1].path);
-    let (_, budget) =
-        request(json!({"files": [{"path": "a"}], "max_docs": 0, "max_chars_total": 7})).unwrap();
-    assert_eq!(budget, Budget { max_docs: 0, max_chars_total: 7 });
-}
-
-#[test]
-fn no_request_can_ask_for_more_than_memory_has_room_for() {
-    let (_, budget) = request(json!({"files": [{"path": "a"}], "max_chars_total": 1_000_000_000})).unwrap();
-    assert_eq!(budget.max_chars_total, 8_000_000);
-    let (_, budget) = request(json!({"files": [{"path": "a"}], "max_chars_total": 8_000_000})).unwrap();
-    assert_eq!(budget.max_chars_total, 8_000_000);
-}
-
-#[test]
-fn requests_of_another_shape_are_refused() {
-    let files = json!([{"path": "a"}]);
-    let many = vec![json!({"path": "a"}); 501];
-    assert!(request(json!({"files": many[..500]})).is_ok());
-    let wrong = [
-        (json!({}), "MISSING_ASSEMBLY_TARGETS"),
-        (json!({"files": null}), "MISSING_ASSEMBLY_TARGETS"),
-        (json!({"files": []}), "MISSING_ASSEMBLY_TARGETS"),
-        (json!({"files": {}}), "INVALID_REQUEST"),
-        (json!({"files": ["a"]}), "INVALID_REQUEST"),
-        (json!({"files": many}), "INVALID_REQUEST"),
-        (json!({"files": files, "profile_id": "p"}), "INVALID_ASSEMBLY_MODE"),
-        (json!({"files": [{"path": "a"}, {}]}), "INVALID_PATH"),
-        (json!({"files": [{"path": null}]}), "INVALID_PATH"),
-        (json!({"files": [{"path": ""}]}), "INVALID_PATH"),
-        (json!({"files": [{"path": "../a"}]}), "INVALID_PATH"),
-        (json!({"files": [{"path": 1}]}), "INVALID_REQUEST"),
-        (json!({"files": files, "max_docs": -1}), "INVALID_LIMIT"),
-        (json!({"files": files, "max_chars_total": -1}), "INVALID_LIMIT"),
-        (json!({"files": files, "max_docs": 1.5}), "INVALID_REQUEST"),
-        (json!({"files": files, "max_docs": "4"}), "INVALID_REQUEST"),
-    ];
-    for (value, expected) in wrong {
-        assert_eq!(code(request(value.clone())), expected, "{value}");
-    }
 }
 
 proptest! {

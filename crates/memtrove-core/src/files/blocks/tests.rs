@@ -1,5 +1,5 @@
 use super::*;
-use crate::files::Event;
+use crate::files::{Event, SearchEvents};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -255,8 +255,8 @@ fn words_are_found_in_any_case_and_inside_others() {
     });
     let blocks = packed(events);
     let find = |query: &str| {
-        let body = json!({"query": query});
-        found(blocks.iter(), &EventQuery::read(body.as_object().unwrap()).unwrap())
+        let search = SearchEvents { query: Some(query.to_owned()), ..SearchEvents::default() };
+        found(blocks.iter(), &search.check().unwrap())
     };
     assert_eq!(find("alph"), ["both", "digest", "keyword"]);
     assert_eq!(find("(MEETING), alpha!"), ["both", "keyword", "digest"], "equal scores and times go by id");

@@ -1,12 +1,8 @@
 use super::*;
 use crate::memories::requests::{client, code, gateway, gateway_for, user};
-use crate::memories::testing::memory;
+use crate::memories::testing::{identifiers, memory};
 use crate::memories::{ScopeKey, resolve};
 use serde_json::{Value, json};
-
-fn identifiers(given: Value) -> Identifiers {
-    Identifiers::read(Some(&given)).unwrap()
-}
 
 fn author(user: Option<&str>, client: Option<&str>) -> Author {
     Author { user: user.map(str::to_owned), client: client.map(str::to_owned) }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::memories::requests::{code, refusal};
+use crate::memories::testing::identifiers as named;
 use serde_json::json;
 
 fn identifiers(given: &[Identifier]) -> Identifiers {
@@ -63,26 +64,14 @@ fn a_refusal_names_all_that_is_missing_in_the_order_of_the_matrix() {
 }
 
 #[test]
-fn what_is_null_missing_or_empty_was_not_given() {
-    for given in [json!({}), json!({"userId": null}), json!({"userId": ""}), json!({"other": 5}), json!(null)]
-    {
-        assert!(Identifiers::read(Some(&given)).unwrap().is_empty(), "{given}");
-    }
-    assert!(Identifiers::read(None).unwrap().is_empty());
-}
-
-#[test]
 fn any_text_of_up_to_255_characters_names_something_but_for_control_characters() {
     for text in ["a", " ", "_:/%#. ", "👩‍👩‍👧", "\u{80}", "ä", "a\u{308}", &"é".repeat(255)] {
-        let identifiers = Identifiers::read(Some(&json!({"userId": text}))).unwrap();
-        assert_eq!(identifiers.get(Identifier::User), Some(text));
+        assert_eq!(named(json!({"userId": text})).get(Identifier::User), Some(text));
     }
-    let refused = ["\0", "a\u{1f}", "\u{7f}", "\n", &"é".repeat(256)].map(|text| json!({"userId": text}));
-    for given in refused.into_iter().chain([json!({"userId": 5}), json!({"userId": ["a"]})]) {
-        let result = Identifiers::read(Some(&given));
-        assert_eq!(code(result), "INVALID_REQUEST identifiers.userId", "{given}");
+    for text in ["\0", "a\u{1f}", "\u{7f}", "\n", &"é".repeat(256)] {
+        let result = Identifiers::default().set(Identifier::User, "identifiers.userId", text);
+        assert_eq!(code(result), "INVALID_REQUEST identifiers.userId", "{text}");
     }
-    assert_eq!(code(Identifiers::read(Some(&json!("userId")))), "INVALID_REQUEST identifiers");
 }
 
 #[test]
@@ -97,8 +86,8 @@ fn words_are_read_in_any_letter_case_and_precedence_comes_back() {
 
 #[test]
 fn given_identifiers_win_over_the_ones_that_complete_them() {
-    let own = Identifiers::read(Some(&json!({"userId": "a"}))).unwrap();
-    let others = Identifiers::read(Some(&json!({"userId": "b", "teamId": "t"}))).unwrap();
+    let own = named(json!({"userId": "a"}));
+    let others = named(json!({"userId": "b", "teamId": "t"}));
     let both: Vec<_> =
         own.or(&others).given().map(|(name, value)| format!("{}={value}", name.as_str())).collect();
     assert_eq!(both, ["userId=a", "teamId=t"]);

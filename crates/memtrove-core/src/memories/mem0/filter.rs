@@ -71,7 +71,7 @@ pub fn in_scope(ids: &Entities, scope: &ScopeKey, caller: &MemoryCaller) -> Opti
 /// What entries must be for a caller that may speak for one agent only: of that one, or of none.
 fn of_own_agent(caller: &MemoryCaller) -> Option<Test> {
     let speaks_for = |agent| Entities::listed(Entity::Agent, agent).authorise(caller).is_ok();
-    // Of two names, whoever is bound to one is refused the other.
+    // Of two names, a caller that is bound to one is refused the other.
     if speaks_for("a") && speaks_for("b") {
         return None;
     }

@@ -30,9 +30,9 @@ pub struct Mem0Memory {
 /// For how long a memory lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lifetime {
-    /// Until somebody deletes it.
+    /// Until it is deleted.
     Lasting,
-    /// For so many seconds.
+    /// For this many seconds.
     Seconds(i64),
     /// Its last day is further away than a lifetime can be here, so it lasts.
     TooLong,

@@ -1,8 +1,8 @@
 use super::*;
 use crate::Timestamp;
 use crate::memories::requests::{client, gateway, user};
-use crate::memories::testing::{members, memory};
-use crate::memories::{Change, Identifiers, Layer, Memory, MemoryCaller, ScopeKey, resolve};
+use crate::memories::testing::{identifiers, members, memory};
+use crate::memories::{Change, Layer, Memory, MemoryCaller, ScopeKey, resolve};
 use serde_json::{Value, json};
 
 /// 2026-01-31T12:00:00Z
@@ -50,8 +50,7 @@ fn filters(entity: Entity, id: &str) -> Filters {
 }
 
 fn scope(layer: Layer, given: Value) -> ScopeKey {
-    let identifiers = Identifiers::read(Some(&given)).unwrap();
-    resolve(client("robot").tenant(), &identifiers, &[layer]).unwrap().remove(0)
+    resolve(client("robot").tenant(), &identifiers(given), &[layer]).unwrap().remove(0)
 }
 
 #[test]
@@ -123,7 +122,7 @@ fn a_bound_agent_is_shown_no_entries_that_are_kept_for_others() {
     };
     assert_eq!(admitted(&gateway()), [[true; 2]; 3]);
     assert_eq!(admitted(&bound), [[true; 2], [true; 2], [false; 2]]);
-    // Who has no name may speak for nobody.
+    // A caller without a name may speak for no agent.
     let nameless = user("u").binding_agent(true);
     assert_eq!(admitted(&nameless), [[true; 2], [false; 2], [false; 2]]);
     assert!(filters(Entity::Agent, "gateway").conditions(&bound).filter.is_empty());

@@ -91,13 +91,3 @@ fn a_member_of_a_member_is_named_with_its_place() {
     let range = Members::body(&body).unwrap().object("timeRange", "timeRange.").unwrap().unwrap();
     assert_eq!(code(range.instant("from")), "INVALID_REQUEST timeRange.from");
 }
-
-#[test]
-fn kinds_are_words() {
-    for given in [json!("nothing"), json!(3), json!([])] {
-        assert_eq!(code(one_kind(&given)), "INVALID_KIND");
-        assert_eq!(code(kinds(&[json!("semantic"), given])), "INVALID_KIND");
-    }
-    let named = [json!("archival"), json!("working"), json!("Working")];
-    assert_eq!(kinds(&named), Ok(vec![Kind::Working, Kind::Archival]));
-}

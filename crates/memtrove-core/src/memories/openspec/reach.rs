@@ -56,8 +56,8 @@ impl Reach {
         Type::ALL.into_iter().filter(is_reached).collect()
     }
 
-    /// Whether an entry of one of its scopes is of a type it looks at: also what was, before it was archived, so that whoever
-    /// follows an entry is told of that.
+    /// Whether an entry of one of its scopes is of a type it looks at: also what was, before it was archived, so that a
+    /// reader that follows an entry is told of that.
     pub fn covers(&self, memory: &Memory) -> bool {
         let layer = memory.scope.layer();
         let is_covered = |kind: Kind| self.types.iter().any(|of| of.covers(layer, kind));

@@ -7,9 +7,9 @@ use std::ops::{Range, RangeInclusive};
 const EMAIL: &str = "[REDACTED_EMAIL]";
 const PHONE: &str = "[REDACTED_PHONE]";
 
-/// So many digits make a phone number.
+/// The digits of a phone number.
 const PHONE_DIGITS: RangeInclusive<usize> = 7..=15;
-/// So many characters may stand between two groups of its digits: `) `, ` - `.
+/// The most characters that may stand between two groups of its digits: `) `, ` - `.
 const MAX_BETWEEN_GROUPS: usize = 3;
 
 /// A text without e-mail addresses and phone numbers.

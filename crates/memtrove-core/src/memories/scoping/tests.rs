@@ -1,10 +1,7 @@
 use super::*;
 use crate::memories::requests::{client, code, gateway, refusal, user};
+use crate::memories::testing::identifiers;
 use serde_json::json;
-
-fn identifiers(given: Value) -> Identifiers {
-    Identifiers::read(Some(&given)).unwrap()
-}
 
 #[test]
 fn what_is_missing_is_said_before_what_is_forbidden() {
@@ -26,6 +23,14 @@ fn scopes_come_in_the_order_of_their_layers() {
     assert_eq!(layers, [Layer::Agent, Layer::User, Layer::Project]);
     let some = Rules { enabled_layers: vec![Layer::Project, Layer::Company], ..rules };
     assert_eq!(some.accessible(&given), Ok(vec![Layer::Project]));
+}
+
+#[test]
+fn layers_come_once_each_and_strongest_first() {
+    let rules = Rules { enabled_layers: vec![Layer::Agent, Layer::User, Layer::Company], ..Rules::default() };
+    let named = vec![Layer::Company, Layer::User, Layer::User, Layer::Agent];
+    assert_eq!(rules.in_order(named), Ok(vec![Layer::Agent, Layer::User, Layer::Company]));
+    assert_eq!(code(rules.in_order(vec![Layer::User, Layer::Team])), "INVALID_LAYER");
 }
 
 #[test]

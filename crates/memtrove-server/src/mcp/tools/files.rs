@@ -4,7 +4,7 @@ use super::{Outcome, cut, day, fitting, indented, internal, read, share_of};
 use crate::mcp::McpServer;
 use crate::mcp::failure::to_failure;
 use memtrove_core::files::edits::TextEdit;
-use memtrove_core::files::{Code, EventQuery, FilePath, FilePrecondition, Patch, Reasons};
+use memtrove_core::files::{Code, FilePath, FilePrecondition, Patch, Reasons, SearchEvents};
 use memtrove_core::{Clock, Error, SystemClock};
 use memtrove_service::files::{
     Admitted, DeleteFile, ListFiles, PatchFile, PutFile, Reader, Role, SeesFiles, Writer,
@@ -66,7 +66,8 @@ fn reasons(reason: String) -> Result<Reasons, ToolFailure> {
 }
 
 async fn recall(server: &McpServer, reader: &Admitted<Reader>, call: RecallCall) -> Outcome {
-    let query = EventQuery::of_words(&call.query, call.top_k.into()).map_err(to_failure)?;
+    let (query, top_k) = (Some(call.query), Some(call.top_k.into()));
+    let query = SearchEvents { query, top_k, ..SearchEvents::default() };
     let found = server.services.files.search_events(reader, query).await.map_err(to_failure)?;
     if found.is_empty() {
         return Ok("no event has any of these words; events are written with memory_log_event".to_owned());

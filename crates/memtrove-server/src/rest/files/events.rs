@@ -7,7 +7,6 @@ use crate::rest::{App, IDEMPOTENCY_REPLAYED};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use memtrove_core::files::EventQuery;
 use memtrove_wire::files as wire;
 
 /// Writes an event; it can be found when this answers.
@@ -48,7 +47,7 @@ pub(in crate::rest) async fn search_events(
 ) -> Result<Response, ApiError> {
     let files = &app.0.services.files;
     let admitted = files.admit(caller).await?;
-    let query = EventQuery::read(&body.optional_object()?)?;
+    let query = decode::search_events(&body.optional_object()?)?;
     let found = files.search_events(&admitted, query).await?;
     let mut json = br#"{"results":["#.to_vec();
     json.extend_from_slice(found.join(",").as_bytes());

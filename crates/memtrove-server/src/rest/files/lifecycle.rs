@@ -1,7 +1,7 @@
 //! Retention and forget.
 
 use super::extract::{JsonBody, Scoped};
-use super::{ApiError, json};
+use super::{ApiError, decode, json};
 use crate::rest::App;
 use crate::rest::admin::JUSTIFICATION_HEADER;
 use crate::rest::extract::Authenticated;
@@ -11,7 +11,6 @@ use crate::shell::request_id::RequestId;
 use axum::extract::State;
 use axum::response::Response;
 use http::{Extensions, HeaderMap, StatusCode};
-use memtrove_core::files::retention::Retention;
 use memtrove_core::files::{ScopedCaller, body};
 use memtrove_core::identity::is_user_id;
 use memtrove_core::{Error, Result};
@@ -33,7 +32,7 @@ pub(in crate::rest) async fn apply_retention(
 ) -> Result<Response, ApiError> {
     let files = &app.0.services.files;
     let admitted = files.admit(caller).await?;
-    let request = Retention::read(&body.object()?)?;
+    let request = decode::retained(&body.object()?)?;
     let justification = header(&headers, JUSTIFICATION_HEADER)?;
     let report = files.apply_retention(&admitted, request, justification.as_deref()).await?;
     let body = wire::RetentionReport {

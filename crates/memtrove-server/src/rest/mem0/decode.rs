@@ -8,13 +8,13 @@ mod messages;
 pub(super) use messages::{NewMemories, add};
 
 use super::encode::Paging;
+use crate::rest::memories::decode::Params;
 use filters::filters;
 use memtrove_core::memories::limits::MAX_TTL_SECONDS;
 use memtrove_core::memories::mem0::{
     Entities, Entity, Filters, LastDay, OWN, SplitMetadata, Update, date, seconds_left,
 };
 use memtrove_core::memories::members::Members;
-use memtrove_core::memories::params::Params;
 use memtrove_core::memories::{Code, MemoryId, Rules};
 use memtrove_core::{Error, Result, Timestamp, parse_uuid};
 use memtrove_service::memories::SubjectSearch;

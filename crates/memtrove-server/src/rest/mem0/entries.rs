@@ -22,8 +22,8 @@ pub(in crate::rest) async fn add(
 ) -> Result<Response, ApiError> {
     let memories = &app.0.services.memories;
     let most = memories.rules().limits.bulk_add;
-    let NewMemories { adds, count, left_out } = decode::add(&body.value()?, &caller, most, now())?;
-    let added = memories.bulk_add(&caller, BulkAdd { items: adds, count, atomic: true }, None).await?;
+    let NewMemories { about, adds, count, left_out } = decode::add(&body.value()?, most, now())?;
+    let added = memories.add_about(&caller, &about, BulkAdd { items: adds, count, atomic: true }).await?;
     let added = added.now().map(|added| added.results).unwrap_or_default();
     let results = added.into_iter().flatten().map(|shown| encode::added(&shown.memory));
     Ok(respond(&wire::Mem0Added { results: results.collect(), message: left_out }))

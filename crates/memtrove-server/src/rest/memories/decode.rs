@@ -1,23 +1,31 @@
 //! From what came over the wire to what the service takes. The order in which a request is looked at is the contract's: it
 //! decides which of several faults a caller hears of. One file per family of operations.
 
+mod add;
 mod bulk;
+mod change;
 mod facts;
+mod fields;
 mod lifecycle;
 mod list;
+mod params;
 mod search;
 
+pub(super) use add::add;
 pub(super) use bulk::{bulk_add, bulk_delete};
-pub(super) use facts::{list_facts, query_facts};
+pub(super) use change::change;
+pub(super) use facts::{add_fact, change_fact, list_facts, query_facts};
+pub(in crate::rest) use facts::{fact, stated};
+pub(in crate::rest) use fields::{access_policy, metadata_filter};
 pub(super) use lifecycle::{clear, consolidate, decay, end_session, promote};
 pub(super) use list::{filter, list};
+pub(in crate::rest) use params::Params;
 pub(in crate::rest) use search::search;
 
 use crate::rest::extract::header;
 use http::HeaderMap;
 use memtrove_core::files::canonical;
-use memtrove_core::memories::members::{Members, echo};
-use memtrove_core::memories::params::Params;
+use memtrove_core::memories::members::Members;
 use memtrove_core::memories::{Assertion, Code, Layer, Precondition};
 use memtrove_core::{Error, Result, Timestamp};
 use memtrove_service::memories::{AnswerKey, Reply};
@@ -52,7 +60,7 @@ pub(super) fn assertion(params: &[(String, String)]) -> Result<Assertion> {
     let layer = params.one("layer")?.map(|word| {
         Layer::parse(word).ok_or_else(|| {
             let refusal = Error::new(Code::InvalidLayer, "there is no such layer");
-            refusal.with("layer", echo(&word.into()))
+            refusal.with("layer", fields::echo(&word.into()))
         })
     });
     Ok(Assertion { layer: layer.transpose()?, identifiers })

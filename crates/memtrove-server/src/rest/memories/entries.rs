@@ -1,6 +1,6 @@
 //! One memory at a time: add, get, update, delete.
 
-use super::decode::{answer_key, assertion, if_match};
+use super::decode::{self, Params, answer_key, assertion, if_match};
 use super::extract::{Called, Id, JsonBody, Parameters};
 use super::params::{
     EmbeddingParameter, IdempotencyKey, IdentifierParameters, IfMatch, IfNoneMatch, LayerAssertion,
@@ -11,8 +11,7 @@ use crate::rest::extract::header;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode};
-use memtrove_core::memories::params::Params;
-use memtrove_core::memories::{AddMemory, Change, MemoryId, precondition};
+use memtrove_core::memories::{MemoryId, precondition};
 use memtrove_service::memories::Updated;
 use memtrove_wire::memories as wire;
 
@@ -32,7 +31,7 @@ pub(in crate::rest) async fn add_memory(
 ) -> Result<Response, ApiError> {
     let (memories, body) = (&app.0.services.memories, body.value()?);
     let key = answer_key(&headers, "memories", &body, encode::added_memory)?;
-    let added = memories.add(&caller, AddMemory::read(&body, memories.rules())?, key).await?;
+    let added = memories.add(&caller, decode::add(&body, memories.rules())?, key).await?;
     Ok(answer(added, encode::added_memory, "/v1/memories")?)
 }
 
@@ -79,8 +78,8 @@ pub(in crate::rest) async fn update_memory(
     body: JsonBody,
 ) -> Result<Response, ApiError> {
     let memories = &app.0.services.memories;
-    let (body, if_match) = (body.value()?, header(&headers, "If-Match")?);
-    let change = Change::read(&body, if_match.as_deref(), memories.rules())?;
+    let (body, precondition) = (body.value()?, if_match(&headers)?);
+    let change = decode::change(&body, precondition, memories.rules())?;
     let asserted = assertion(&params)?;
     let Updated { memory, embedding_regenerated } =
         memories.update(&caller, MemoryId::named(&id), &asserted, change).await?;

@@ -12,7 +12,7 @@ use crate::rest::extract::header;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode};
-use memtrove_core::memories::{AddFact, FactChange, MemoryCaller, MemoryId, QueryFacts, precondition};
+use memtrove_core::memories::{MemoryCaller, MemoryId, QueryFacts, precondition};
 use memtrove_service::memories::Listed;
 use memtrove_wire::memories as wire;
 
@@ -32,7 +32,7 @@ pub(in crate::rest) async fn add_fact(
 ) -> Result<Response, ApiError> {
     let (memories, body) = (&app.0.services.memories, body.value()?);
     let key = answer_key(&headers, "facts", &body, encode::added_fact)?;
-    let added = memories.add_fact(&caller, AddFact::read(&body, memories.rules())?, key).await?;
+    let added = memories.add_fact(&caller, decode::add_fact(&body, memories.rules())?, key).await?;
     Ok(answer(added, encode::added_fact, "/v1/facts")?)
 }
 
@@ -108,8 +108,8 @@ pub(in crate::rest) async fn update_fact(
     body: JsonBody,
 ) -> Result<Response, ApiError> {
     let memories = &app.0.services.memories;
-    let (body, if_match) = (body.value()?, header(&headers, "If-Match")?);
-    let change = FactChange::read(&body, if_match.as_deref(), memories.rules())?;
+    let (body, precondition) = (body.value()?, if_match(&headers)?);
+    let change = decode::change_fact(&body, precondition, memories.rules())?;
     let asserted = assertion(&params)?;
     let updated = memories.update_fact(&caller, MemoryId::named(&id), &asserted, change).await?;
     let etag = updated.memory.etag();

@@ -1,8 +1,8 @@
 //! From the protocol's words to what the service takes. What is wrong with an entry is told as `/v1/memories` tells it: there is
 //! one set of rules.
 
+use crate::rest::memories::decode::{access_policy, fact as read_fact, metadata_filter, stated};
 use memtrove_core::identity::Tenant;
-use memtrove_core::memories::limits::MAX_FACT_FIELD_CHARS;
 use memtrove_core::memories::members::Members;
 use memtrove_core::memories::openspec::{
     KnowledgeFilter, KnowledgeSource, LayerRequest, Reach, SOURCE_TYPES, Target, Type,
@@ -59,7 +59,7 @@ pub(super) fn create(body: Members<'_>, caller: &MemoryCaller) -> Result<NewEntr
     let content = content(entry)?;
     let metadata = GivenMetadata::new(metadata)?;
     let policy = policy(body, entry, None)?;
-    let fact = fact.map(|fact| Fact::read(Members::within(&fact?, "fact."))).transpose()?;
+    let fact = fact.map(|fact| read_fact(Members::within(&fact?, "fact."))).transpose()?;
     let content = content.or_else(|| fact.as_ref().map(Fact::render));
     let content = content.ok_or_else(|| Error::field("content", "is required"))?;
     let add =
@@ -174,7 +174,7 @@ pub(super) fn filter(filters: Option<Members<'_>>) -> Result<Filter> {
     if let Some(tags) = filters.get("tags") {
         members.insert("tags".to_owned(), tags.clone());
     }
-    Ok(Filter::read(Some(Members::within(&members, "filters.")))?.and_knowledge(knowledge))
+    Ok(Filter { knowledge, ..metadata_filter(Some(Members::within(&members, "filters.")))? })
 }
 
 /// The protocol's name of an identifier.
@@ -262,7 +262,7 @@ fn policy(body: Members<'_>, entry: Members<'_>, stored: Option<&Memory>) -> Res
     };
     let is_bare = !matches!(given, Some(Value::Object(_)));
     let named = Map::from_iter([("accessPolicy".to_owned(), Value::Object(members))]);
-    let policy = AccessPolicy::read(Members::within(&named, ""))?;
+    let policy = access_policy(Members::within(&named, ""))?;
     let stored = stored.map(|stored| &stored.policy).filter(|_| is_bare);
     Ok(policy.map(|policy| match stored {
         Some(stored) if stored.policy == policy.policy => stored.clone(),
@@ -314,12 +314,6 @@ fn types(layer: Members<'_>) -> Result<Vec<Type>> {
         }
     }
     Ok(types)
-}
-
-/// A part of a fact: not blank, and not endless.
-fn stated(fact: Members<'_>, name: &str) -> Result<Option<String>> {
-    fact.spoken(name)?;
-    Ok(fact.text_of(name, 1..=MAX_FACT_FIELD_CHARS)?.map(str::to_owned))
 }
 
 /// The members of an object that a table knows, by the names that we have for them.

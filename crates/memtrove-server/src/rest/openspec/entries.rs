@@ -5,6 +5,7 @@ use super::encode::{self, Show};
 use super::{ApiError, OpenSpecErrorBody, decode, provided, respond, tagged};
 use crate::rest::App;
 use crate::rest::extract::header;
+use crate::rest::memories::decode::Params;
 use crate::rest::memories::extract::{Called, Id, JsonBody, Parameters};
 use crate::rest::memories::no_store;
 use axum::extract::State;
@@ -12,7 +13,6 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode};
 use memtrove_core::Result;
 use memtrove_core::memories::members::Members;
-use memtrove_core::memories::params::Params;
 use memtrove_core::memories::{
     Assertion, Author, Memory, MemoryCaller, MemoryId, Precondition, precondition,
 };

@@ -2,9 +2,9 @@
 
 use super::instant::Instant;
 use super::{entities, is_entity, last_day, metadata, needs_a_model};
+use memtrove_core::memories::AddMemory;
 use memtrove_core::memories::mem0::{Entities, Utterance};
 use memtrove_core::memories::members::Members;
-use memtrove_core::memories::{AddMemory, MemoryCaller};
 use memtrove_core::{Error, Result, Timestamp};
 use serde_json::Value;
 
@@ -40,6 +40,8 @@ const OF_AN_ADD: [&str; 11] = [
 /// Messages to be remembered.
 #[derive(Debug)]
 pub(in crate::rest::mem0) struct NewMemories {
+    /// Whom and what they are about.
+    pub about: Entities,
     /// One for each message, up to the most that one request may add.
     pub adds: Vec<Result<AddMemory>>,
     /// How many there would be without that.
@@ -49,12 +51,7 @@ pub(in crate::rest::mem0) struct NewMemories {
 }
 
 /// Reads the body of an add, and of its messages `most`.
-pub(in crate::rest::mem0) fn add(
-    body: &Value,
-    caller: &MemoryCaller,
-    most: usize,
-    now: Timestamp,
-) -> Result<NewMemories> {
+pub(in crate::rest::mem0) fn add(body: &Value, most: usize, now: Timestamp) -> Result<NewMemories> {
     let members = Members::body(body)?;
     if members.boolean("infer")?.unwrap_or(true) {
         return Err(needs_a_model("infer=True has a language model extract facts from the messages"));
@@ -64,9 +61,8 @@ pub(in crate::rest::mem0) fn add(
     if members.flag("immutable")? {
         return Err(members.refuse("immutable", "cannot be asked for: every memory here can be changed"));
     }
-    let entities = whose(members)?.required()?;
-    entities.authorise(caller)?;
-    let home = entities.home()?;
+    let about = whose(members)?.required()?;
+    let home = about.home()?;
     let given = metadata(members)?.unwrap_or_default();
     let last_day = last_day(members, now)?;
     let happened = members.get("timestamp").map(|value| instant(members, value)).transpose()?;
@@ -95,7 +91,7 @@ pub(in crate::rest::mem0) fn add(
         let problem = "holds nothing to remember; messages of the system, and those without a role or a text, are left out";
         return Err(members.refuse("messages", problem));
     }
-    Ok(NewMemories { adds, count, left_out: left_out(system, unsaid) })
+    Ok(NewMemories { about, adds, count, left_out: left_out(system, unsaid) })
 }
 
 fn left_out(system: usize, unsaid: usize) -> Option<String> {

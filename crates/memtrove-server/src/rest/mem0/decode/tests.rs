@@ -94,9 +94,11 @@ fn messages_become_adds_and_some_are_left_out() {
         "infer": false, "user_id": "u", "app_id": "p", "expiration_date": "2026-02-01", "metadata": {"n": 1}
     });
     let many = json!({"messages": vec![body["messages"][0].clone(); 9], "infer": false, "user_id": "u"});
-    let cut = add(&many, &client("gateway"), 5, NOON).unwrap();
+    let cut = add(&many, 5, NOON).unwrap();
     assert_eq!((cut.adds.len(), cut.count), (5, 9), "what is refused for its number is not read");
-    let NewMemories { adds, count, left_out } = add(&body, &client("gateway"), 500, NOON).unwrap();
+    let NewMemories { about, adds, count, left_out } = add(&body, 500, NOON).unwrap();
+    let named: Vec<&str> = about.given().map(|(_, id)| id).collect();
+    assert_eq!(named, ["u", "p"]);
     assert_eq!(count, 1);
     let [Ok(add)] = &adds[..] else { panic!("{adds:?}") };
     assert_eq!((add.content.as_str(), add.ttl_seconds), ("a", Some(36 * 3600)));

@@ -1,7 +1,7 @@
 //! Many entries in one request.
 
-use memtrove_core::memories::members::Members;
-use memtrove_core::memories::{AddMemory, BulkAdd, BulkDelete, Code, Rules};
+use super::{Members, add};
+use memtrove_core::memories::{BulkAdd, BulkDelete, Code, Rules};
 use memtrove_core::{Error, Result};
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ pub(in crate::rest::memories) fn bulk_add(body: &Value, rules: &Rules) -> Result
     let atomic = Members::within(members, "").flag("atomic")?;
     let items = members.get("memories").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     // A small body can hold millions: what is refused for their number is not read.
-    let read = items.iter().take(rules.limits.bulk_add).map(|item| AddMemory::read(item, rules)).collect();
+    let read = items.iter().take(rules.limits.bulk_add).map(|item| add(item, rules)).collect();
     Ok(BulkAdd { items: read, count: items.len(), atomic })
 }
 

@@ -1,9 +1,10 @@
 //! What becomes of entries: promote, decay, consolidate, clear, the end of a session.
 
+use super::Members;
+use super::fields::{identifiers, kinds, layer, layers};
 use memtrove_core::Result;
-use memtrove_core::memories::members::{Members, kinds};
 use memtrove_core::memories::{
-    ClearMemories, ConsolidateRequest, DecayRequest, EndSession, Identifiers, Precondition, Promote, Rules,
+    ClearMemories, ConsolidateRequest, DecayRequest, EndSession, Precondition, Promote, Rules,
 };
 use serde_json::Value;
 
@@ -13,14 +14,14 @@ pub(in crate::rest::memories) fn promote(
     rules: &Rules,
 ) -> Result<Promote> {
     let members = Members::body(body)?;
-    let identifiers = Identifiers::read(members.get("identifiers"))?;
-    let target_layer = rules.layer(members.get("targetLayer"))?;
+    let identifiers = identifiers(members)?;
+    let target_layer = layer(members, "targetLayer", rules)?;
     Ok(Promote { target_layer, identifiers, precondition })
 }
 
 pub(in crate::rest::memories) fn end_session(body: &Value) -> Result<EndSession> {
     let members = Members::body(body)?;
-    let identifiers = Identifiers::read(members.get("identifiers"))?;
+    let identifiers = identifiers(members)?;
     let auto_delete = members.boolean("autoDelete")?;
     let seconds = |text| {
         duration_seconds(text).ok_or_else(|| {
@@ -39,15 +40,15 @@ pub(in crate::rest::memories) fn end_session(body: &Value) -> Result<EndSession>
 
 pub(in crate::rest::memories) fn clear(body: &Value, rules: &Rules) -> Result<ClearMemories> {
     let members = Members::body(body)?;
-    let identifiers = Identifiers::read(members.get("identifiers"))?;
+    let identifiers = identifiers(members)?;
     let named = members.items("kinds")?;
-    let layer = rules.layer(members.get("layer"))?;
+    let layer = layer(members, "layer", rules)?;
     Ok(ClearMemories { layer, identifiers, kinds: named.map(kinds).transpose()? })
 }
 
 pub(in crate::rest::memories) fn decay(body: &Value, rules: &Rules) -> Result<DecayRequest> {
     let members = Members::body(body)?;
-    let identifiers = Identifiers::read(members.get("identifiers"))?;
+    let identifiers = identifiers(members)?;
     let as_of = members.instant("asOf")?;
     let dry_run = members.flag("dryRun")?;
     let named = members.items("layers")?;
@@ -59,17 +60,17 @@ pub(in crate::rest::memories) fn decay(body: &Value, rules: &Rules) -> Result<De
         rate_per_day: members.number("ratePerDay", 0.0..=1.0)?,
         archive_threshold: members.number("archiveThreshold", 0.0..=1.0)?,
         decayed_below: members.number("decayedBelow", 0.0..=1.0)?,
-        exempt_layers: exempt.map(|exempt| rules.layers(exempt)).transpose()?,
-        layers: named.map(|named| rules.layers(named)).transpose()?,
+        exempt_layers: exempt.map(|exempt| layers(exempt, rules)).transpose()?,
+        layers: named.map(|named| layers(named, rules)).transpose()?,
     })
 }
 
 pub(in crate::rest::memories) fn consolidate(body: &Value, rules: &Rules) -> Result<ConsolidateRequest> {
     let members = Members::body(body)?;
-    let identifiers = Identifiers::read(members.get("identifiers"))?;
+    let identifiers = identifiers(members)?;
     let similarity_threshold = members.number("similarityThreshold", 0.0..=1.0)?;
     let dry_run = members.flag("dryRun")?;
-    let layer = rules.layer(members.get("layer"))?;
+    let layer = layer(members, "layer", rules)?;
     Ok(ConsolidateRequest { layer, identifiers, similarity_threshold, dry_run })
 }
 

@@ -1,17 +1,16 @@
 //! A list, by a body or by query parameters.
 
-use super::{SUPERSESSION, range};
+use super::fields::{identifiers, kinds, layer, metadata_filter};
+use super::{Members, Params, SUPERSESSION, range};
 use memtrove_core::Result;
-use memtrove_core::memories::members::{Members, kinds};
-use memtrove_core::memories::params::Params;
 use memtrove_core::memories::{Conditions, Filter, Identifiers, ListMemories, Rules, State};
 use serde_json::Value;
 
 pub(in crate::rest::memories) fn filter(body: &Value, rules: &Rules) -> Result<ListMemories> {
     let members = Members::body(body)?;
     members.refuse_unsupported(&SUPERSESSION)?;
-    let identifiers = Identifiers::read(members.get("identifiers"))?;
-    let filter = Filter::read(members.object("filter", "filter.")?)?;
+    let identifiers = identifiers(members)?;
+    let filter = metadata_filter(members.object("filter", "filter.")?)?;
     read(members, identifiers, filter, rules)
 }
 
@@ -24,7 +23,7 @@ pub(in crate::rest::memories) fn list(params: &[(String, String)], rules: &Rules
     if !kinds.is_empty() {
         members.insert("kinds".to_owned(), kinds.into());
     }
-    let filter = Filter::read(Some(Members::within(&params.filter()?, "")))?;
+    let filter = metadata_filter(Some(Members::within(&params.filter()?, "")))?;
     read(Members::within(&members, ""), params.identifiers()?, filter, rules)
 }
 
@@ -42,7 +41,7 @@ fn read(
     let include_archived = members.flag("includeArchived")?;
     let include_embedding = members.flag("includeEmbedding")?;
     let wanted_kinds = members.items("kinds")?;
-    let layer = rules.layer(members.get("layer"))?;
+    let layer = layer(members, "layer", rules)?;
     let kinds = wanted_kinds.map(kinds).transpose()?;
     let conditions = Conditions { kinds, include_archived, from, to, state, filter };
     Ok(ListMemories { layer, identifiers, limit, cursor, conditions, include_embedding })

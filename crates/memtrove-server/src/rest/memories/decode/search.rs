@@ -1,9 +1,9 @@
 //! A search.
 
-use super::{SUPERSESSION, range};
+use super::fields::{identifiers, kinds, layers, metadata_filter};
+use super::{Members, SUPERSESSION, range};
 use memtrove_core::Result;
-use memtrove_core::memories::members::{Members, kinds};
-use memtrove_core::memories::{Conditions, Filter, Identifiers, Mode, Ranking, Rules, SearchMemories};
+use memtrove_core::memories::{Conditions, Mode, Ranking, Rules, SearchMemories};
 use serde_json::Value;
 
 /// Types and ranges, layers, kinds.
@@ -12,13 +12,13 @@ pub(in crate::rest) fn search(body: &Value, rules: &Rules) -> Result<SearchMemor
     members.refuse_unsupported(&SUPERSESSION)?;
     let query = members.required("query", members.spoken("query"))?.to_owned();
     let named = members.items("layers")?;
-    let identifiers = Identifiers::read(members.get("identifiers"))?;
+    let identifiers = identifiers(members)?;
     let limit = members.at_most("limit", rules.limits.search_limit)?;
     let threshold = members.number("threshold", 0.0..=1.0)?;
     let wanted_kinds = members.items("kinds")?;
     let mut conditions = Conditions {
         include_archived: members.flag("includeArchived")?,
-        filter: Filter::read(members.object("filter", "filter.")?)?,
+        filter: metadata_filter(members.object("filter", "filter.")?)?,
         ..Conditions::default()
     };
     if let Some(given) = members.object("timeRange", "timeRange.")? {
@@ -30,7 +30,7 @@ pub(in crate::rest) fn search(body: &Value, rules: &Rules) -> Result<SearchMemor
     let ranking = members.word("ranking", Ranking::parse, &Ranking::WORDS)?.unwrap_or_default();
     let mode = members.word("mode", Mode::parse, &Mode::WORDS)?.unwrap_or_default();
     let explain = members.flag("explain")?;
-    let layers = named.map(|named| rules.layers(named)).transpose()?;
+    let layers = named.map(|named| layers(named, rules)).transpose()?;
     conditions.kinds = wanted_kinds.map(kinds).transpose()?;
     Ok(SearchMemories {
         query,

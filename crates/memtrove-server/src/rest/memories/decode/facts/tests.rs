@@ -1,7 +1,7 @@
 use super::*;
 use crate::rest::testing::{code, memory, params, scope, user, with};
 use memtrove_core::Timestamp;
-use memtrove_core::memories::{Fact, FactQuery, Kind, Layer, Memory, ScopeKey, State};
+use memtrove_core::memories::{FactQuery, Kind, Layer, Memory, NewFact, ScopeKey, State};
 use serde_json::json;
 
 fn query(members: Value) -> Result<FactQuery> {
@@ -9,7 +9,7 @@ fn query(members: Value) -> Result<FactQuery> {
     query_facts(&body, &Rules::default())?.check(&Rules::default(), &user("alice"))
 }
 
-fn fact(id: u128, layer: Layer, [subject, predicate, object]: [&str; 3], confidence: f64) -> Memory {
+fn stored(id: u128, layer: Layer, [subject, predicate, object]: [&str; 3], confidence: f64) -> Memory {
     let fact = Fact {
         fact_type: "rule".to_owned(),
         subject: subject.to_owned(),
@@ -18,6 +18,63 @@ fn fact(id: u128, layer: Layer, [subject, predicate, object]: [&str; 3], confide
         confidence,
     };
     Memory { scope: scope(layer), kind: Kind::Procedural, fact: Some(fact), ..memory(id, "x") }
+}
+
+fn new(members: Value) -> Result<NewFact> {
+    let fact = json!({
+        "layer": "user", "identifiers": {"userId": "alice"},
+        "factType": "preference", "subject": "alice", "predicate": "drinks_with", "object": "milk",
+    });
+    add_fact(&with(fact, members), &Rules::default())?.check(&Rules::default(), &user("alice"))
+}
+
+fn changed(body: Value) -> Result<FactChange> {
+    change_fact(&body, Precondition::Exists, &Rules::default())
+}
+
+#[test]
+fn a_fact_is_as_sure_as_it_says() {
+    assert_eq!(new(json!({})).unwrap().fact.confidence, 1.0);
+    assert_eq!(new(json!({"confidence": 0.5})).unwrap().fact.confidence, 0.5);
+    assert_eq!(new(json!({"content": " own "})).unwrap().memory.content, " own ");
+    assert_eq!(changed(json!({"subject": "x"})).unwrap().confidence, None);
+}
+
+#[test]
+fn types_ranges_and_their_order() {
+    for field in ["factType", "subject", "predicate", "object"] {
+        for bad in [json!(null), json!(""), json!(" \n"), json!(5), json!("é".repeat(1025)), json!("a\0")] {
+            assert_eq!(code(new(json!({field: bad}))), format!("INVALID_REQUEST {field}"));
+            if !bad.is_null() {
+                assert_eq!(code(changed(json!({field: bad}))), format!("INVALID_REQUEST {field}"));
+            }
+        }
+        assert!(new(json!({field: "é".repeat(1024)})).is_ok());
+    }
+    let rows = [
+        (json!({"confidence": 1.1}), "INVALID_REQUEST confidence"),
+        (json!({"confidence": "1"}), "INVALID_REQUEST confidence"),
+        (json!({"content": ""}), "INVALID_REQUEST content"),
+        (json!({"metadata": {"_x": 1}}), "INVALID_REQUEST metadata._x"),
+        (json!({"ttlSeconds": 0}), "INVALID_REQUEST ttlSeconds"),
+        (json!({"layer": "x", "content": "x".repeat(100_001)}), "INVALID_LAYER"),
+        (json!({"layer": "team", "content": "x".repeat(100_001)}), "MISSING_IDENTIFIER"),
+        (json!({"identifiers": {"userId": "bob"}, "content": "x".repeat(100_001)}), "FORBIDDEN"),
+        (json!({"content": "x".repeat(100_001)}), "CONTENT_TOO_LONG"),
+    ];
+    for (members, expected) in rows {
+        assert_eq!(code(new(members)), expected);
+    }
+}
+
+#[test]
+fn a_change_of_a_fact_names_something_to_change_and_a_version_it_is_for() {
+    for body in [json!({}), json!({"version": 1}), json!({"subject": null}), json!({"ttlSeconds": 5})] {
+        assert_eq!(code(changed(body)), "INVALID_REQUEST");
+    }
+    for fixed in ["layer", "kind", "identifiers", "id", "createdAt"] {
+        assert_eq!(code(changed(json!({"subject": "x", fixed: "x"}))), format!("INVALID_REQUEST {fixed}"));
+    }
 }
 
 #[test]
@@ -77,7 +134,7 @@ fn types_and_ranges() {
 
 #[test]
 fn fields_are_compared_exactly_and_all_of_them() {
-    let entry = fact(1, Layer::User, ["tea", "is", "hot"], 0.5);
+    let entry = stored(1, Layer::User, ["tea", "is", "hot"], 0.5);
     let rows = [
         (json!({}), true),
         (
@@ -104,11 +161,11 @@ fn facts_are_arranged_and_the_strongest_of_a_subject_and_predicate_is_left() {
     let newer = |memory: Memory| Memory { updated_at: Timestamp::from_micros(9), ..memory };
     let facts = || {
         vec![
-            fact(1, Layer::Project, ["tea", "is", "cold"], 1.0),
-            fact(2, Layer::User, ["tea", "is", "warm"], 0.4),
-            newer(fact(3, Layer::User, ["tea", "is", "hot"], 0.4)),
-            fact(4, Layer::User, ["tea", "costs", "1"], 0.9),
-            fact(5, Layer::Company, ["milk", "is", "white"], 0.1),
+            stored(1, Layer::Project, ["tea", "is", "cold"], 1.0),
+            stored(2, Layer::User, ["tea", "is", "warm"], 0.4),
+            newer(stored(3, Layer::User, ["tea", "is", "hot"], 0.4)),
+            stored(4, Layer::User, ["tea", "costs", "1"], 0.9),
+            stored(5, Layer::Company, ["milk", "is", "white"], 0.1),
         ]
     };
     let ids = |members: Value| -> Vec<u128> {

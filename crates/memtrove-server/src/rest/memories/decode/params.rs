@@ -1,13 +1,13 @@
 //! Query parameters, read as the members of the body they stand for.
 
-use super::{Identifier, Identifiers};
-use crate::files::body;
-use crate::{Error, Result};
+use memtrove_core::files::body;
+use memtrove_core::memories::{Identifier, Identifiers};
+use memtrove_core::{Error, Result};
 use serde_json::{Map, Value};
 
 /// The query parameters of a request, decoded.
 #[derive(Debug, Clone, Copy)]
-pub struct Params<'a>(&'a [(String, String)]);
+pub(in crate::rest) struct Params<'a>(&'a [(String, String)]);
 
 impl<'a> Params<'a> {
     /// These parameters, in which nothing holds a NUL.
@@ -88,10 +88,10 @@ impl<'a> Params<'a> {
     }
 }
 
-/// The number or truth value that a text spells, else the text: whoever reads it refuses it then.
+/// The number or truth value that a text spells, else the text, which is refused where it is read.
 fn scalar(text: &str) -> Value {
     match body::parse(text.as_bytes()) {
-        // JSON allows white space around values, which nobody means to send here.
+        // JSON allows white space around values; here it is part of the text.
         Ok(value @ (Value::Number(_) | Value::Bool(_))) if text.trim() == text => value,
         _ => Value::String(text.to_owned()),
     }

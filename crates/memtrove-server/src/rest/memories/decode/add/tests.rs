@@ -1,7 +1,10 @@
 use super::*;
-use crate::memories::requests::{client, code, gateway, refusal, user, with};
-use crate::memories::{Layer, Policy};
-use serde_json::json;
+use crate::rest::testing::{client, code, refusal, user, with};
+use memtrove_core::Timestamp;
+use memtrove_core::memories::{
+    AccessPolicy, Author, Kind, Layer, Limits, Memory, MemoryCaller, MemoryId, NewMemory, Policy, State,
+};
+use serde_json::{Map, json};
 use uuid::Uuid;
 
 const NOW: Timestamp = Timestamp::from_micros(1_000_000);
@@ -10,12 +13,12 @@ fn body(members: Value) -> Value {
     with(json!({"content": "likes tea", "layer": "user", "identifiers": {"userId": "alice"}}), members)
 }
 
-fn add(body: &Value, rules: &Rules, caller: &MemoryCaller) -> Result<NewMemory> {
-    AddMemory::read(body, rules)?.check(rules, caller)
+fn checked(body: &Value, rules: &Rules, caller: &MemoryCaller) -> Result<NewMemory> {
+    add(body, rules)?.check(rules, caller)
 }
 
 fn read(members: Value) -> Result<NewMemory> {
-    add(&body(members), &Rules::default(), &user("alice"))
+    checked(&body(members), &Rules::default(), &user("alice"))
 }
 
 fn stored(members: Value) -> Memory {
@@ -150,7 +153,7 @@ fn types_and_ranges() {
     for (members, field) in rows {
         assert_eq!(code(read(members)), format!("INVALID_REQUEST {field}"));
     }
-    assert_eq!(code(add(&json!([]), &Rules::default(), &gateway())), "INVALID_REQUEST");
+    assert_eq!(code(checked(&json!([]), &Rules::default(), &client("gateway"))), "INVALID_REQUEST");
 }
 
 #[test]
@@ -176,26 +179,26 @@ fn one_bad_request_has_one_code() {
     let mut request = bad;
     for (mended, expected) in rows {
         request = with(request, mended);
-        assert_eq!(code(add(&request, &rules, &user("alice"))), expected);
+        assert_eq!(code(checked(&request, &rules, &user("alice"))), expected);
     }
-    assert!(add(&with(request, json!({"metadata": null})), &rules, &user("alice")).is_ok());
+    assert!(checked(&with(request, json!({"metadata": null})), &rules, &user("alice")).is_ok());
 }
 
 #[test]
 fn content_is_counted_in_characters() {
     let rules = Rules::default();
     let text = |count: usize| body(json!({"content": "é".repeat(count)}));
-    assert!(add(&text(100_000), &rules, &user("alice")).is_ok());
-    let refusal = refusal(add(&text(100_001), &rules, &user("alice")));
+    assert!(checked(&text(100_000), &rules, &user("alice")).is_ok());
+    let refusal = refusal(checked(&text(100_001), &rules, &user("alice")));
     assert_eq!(refusal.details["maxLength"], 100_000);
     assert_eq!(refusal.details["actualLength"], 100_001);
 }
 
 #[test]
 fn metadata_is_measured_without_what_is_dropped() {
-    let limits = super::super::Limits { metadata_bytes: 10, ..Default::default() };
+    let limits = Limits { metadata_bytes: 10, ..Default::default() };
     let rules = Rules { limits, ..Rules::default() };
-    let read = |metadata: Value| add(&body(json!({"metadata": metadata})), &rules, &user("alice"));
+    let read = |metadata: Value| checked(&body(json!({"metadata": metadata})), &rules, &user("alice"));
     assert_eq!(
         Value::Object(read(json!({"aaaaaaaaaaaaa": null, "b": 1})).unwrap().metadata),
         json!({"b": 1})
@@ -207,10 +210,10 @@ fn metadata_is_measured_without_what_is_dropped() {
 fn who_may_add_where() {
     let project = body(json!({"layer": "project", "identifiers": {"projectId": "p"}}));
     let rules = Rules::default();
-    assert!(add(&project, &rules, &client("robot")).is_ok());
-    assert_eq!(code(add(&body(json!({})), &rules, &client("robot"))), "FORBIDDEN");
-    assert_eq!(code(add(&body(json!({})), &rules, &user("bob"))), "FORBIDDEN");
-    assert!(add(&body(json!({})), &rules, &gateway()).is_ok());
+    assert!(checked(&project, &rules, &client("robot")).is_ok());
+    assert_eq!(code(checked(&body(json!({})), &rules, &client("robot"))), "FORBIDDEN");
+    assert_eq!(code(checked(&body(json!({})), &rules, &user("bob"))), "FORBIDDEN");
+    assert!(checked(&body(json!({})), &rules, &client("gateway")).is_ok());
     let reader = client("robot").writing_in(vec![Layer::Team]);
-    assert_eq!(code(add(&project, &rules, &reader)), "FORBIDDEN");
+    assert_eq!(code(checked(&project, &rules, &reader)), "FORBIDDEN");
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::memories::requests::{code, params};
+use crate::rest::testing::{code, params};
 use serde_json::json;
 
 #[test]
