@@ -222,13 +222,12 @@ fn wrong_member<'a, T: Deserialize<'a>>(field: &str, json: &'a [u8]) -> String {
     }
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
+/// Whether a body is JSON by its media type; one without a type is taken to be.
+pub(super) fn is_json(headers: &HeaderMap) -> bool {
     let Some(value) = headers.get(CONTENT_TYPE) else { return true };
-    let Ok(text) = value.to_str() else { return false };
-    let essence = text.split(';').next().unwrap_or_default().trim();
-    essence.eq_ignore_ascii_case("application/json")
-        || (essence.to_ascii_lowercase().starts_with("application/")
-            && essence.to_ascii_lowercase().ends_with("+json"))
+    let essence = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    let essence = essence.to_ascii_lowercase();
+    essence == "application/json" || (essence.contains('/') && essence.ends_with("+json"))
 }
 
 /// Whether the caller would rather have events as they happen.

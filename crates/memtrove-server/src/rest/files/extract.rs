@@ -2,13 +2,11 @@
 
 use super::ApiError;
 use crate::rest::App;
-use crate::rest::extract::header;
+use crate::rest::extract::{header, is_json};
 use crate::shell::access::Noted;
 use crate::shell::request_id::RequestId;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Request};
-use http::HeaderMap;
-use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use memtrove_core::files::{Code, FilePath, ScopedCaller, body, path};
 use memtrove_core::identity::Principal;
@@ -162,11 +160,4 @@ impl JsonBody {
         let bytes = self.0?;
         if bytes.trim_ascii().is_empty() { Ok(Map::new()) } else { body::object(&bytes) }
     }
-}
-
-fn is_json(headers: &HeaderMap) -> bool {
-    let Some(value) = headers.get(CONTENT_TYPE) else { return true };
-    let essence = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
-    let essence = essence.to_ascii_lowercase();
-    essence == "application/json" || (essence.contains('/') && essence.ends_with("+json"))
 }
