@@ -194,7 +194,7 @@ impl Fixture {
             milestones: Vec::new(),
             remember: None,
             audited: true,
-            source: None,
+            sources: Vec::new(),
             reason: "suite",
         }
     }

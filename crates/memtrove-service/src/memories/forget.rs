@@ -87,24 +87,35 @@ pub(crate) fn end_sessions(
 }
 
 impl Memories {
-    /// Reads an entry again that is to be copied; none if it is not what it was any more.
-    pub(super) async fn source(&self, memory: &Memory) -> Result<Option<Source>> {
-        let (volatile, half) = (Self::is_volatile(memory.kind), self.parts.store.of(memory.kind));
-        let before = match volatile {
-            true => {
-                self.cx
-                    .store
-                    .read(memory.scope.tenant(), "forgets_begun", |tx| Ok::<_, Error>(begun(tx)?))
-                    .await?
-            }
+    /// Reads entries of a tenant again that are to be copied; none for one that is not what it was any more, or was copied before
+    /// and is to be copied `once`.
+    pub(super) async fn sources(&self, memories: &[Memory], once: bool) -> Result<Vec<Option<Source>>> {
+        let Some(tenant) = memories.first().map(|memory| memory.scope.tenant()) else {
+            return Ok(Vec::new());
+        };
+        let begun = |tx: &mut dyn Tx| Ok::<_, Error>(begun(tx)?);
+        let before = match memories.iter().any(|memory| Self::is_volatile(memory.kind)) {
+            true => self.cx.store.read(tenant, "forgets_begun", begun).await?,
             false => 0,
         };
-        let current = half.get(memory.scope.tenant(), memory.id).await?;
-        let current = current.filter(|current| current.version == memory.version);
-        Ok(current.map(|current| match volatile {
-            true => Source::Working(before, owner(&memory.scope)),
-            false => Source::Lasting(Arc::new(current)),
-        }))
+        let mut sources = vec![None; memories.len()];
+        for (half, volatile) in self.parts.store.all().into_iter().zip([false, true]) {
+            let here: Vec<usize> =
+                (0..memories.len()).filter(|at| Self::is_volatile(memories[*at].kind) == volatile).collect();
+            let current = half.get_all(tenant, here.iter().map(|at| memories[*at].id).collect()).await?;
+            for (at, current) in here.into_iter().zip(current) {
+                let is_as_read = |current: &Memory| current.version == memories[at].version;
+                let Some(current) = current.filter(is_as_read) else { continue };
+                if once && current.lineage.promoted_to.is_some() {
+                    continue;
+                }
+                sources[at] = Some(match volatile {
+                    true => Source::Working(before, owner(&current.scope)),
+                    false => Source::Lasting(Arc::new(current)),
+                });
+            }
+        }
+        Ok(sources)
     }
 
     /// Drops what this process keeps of a user; says how many entries that were in working memory. To be done before a forget

@@ -67,7 +67,7 @@ pub struct Entry {
     /// Whether the audit trail is told: not of what only mirrors something else.
     pub audited: bool,
     /// Of copies: what they are made from.
-    pub source: Option<Source>,
+    pub sources: Vec<Source>,
     /// Why, for the audit trail.
     pub reason: &'static str,
 }
@@ -95,7 +95,7 @@ impl Entry {
     pub fn take_turn(&self, tx: &mut dyn Tx, writes: &[Write]) -> Result<()> {
         let Some(first) = writes.first() else { return Ok(()) };
         let scope = &first.memory().scope;
-        let copied = self.source.as_ref().and_then(Source::of).cloned();
+        let copied = self.sources.iter().find_map(Source::of).cloned();
         match copied.or_else(|| owner(scope)) {
             Some(user) => scopes::take_turn(tx, &user)?,
             None => tx.lock(&scope.hash().0)?,
@@ -103,9 +103,14 @@ impl Entry {
         Ok(())
     }
 
-    /// Whether what is copied is still there; always so for what is no copy. Of the primary store's unit of work.
-    pub fn has_source(&self, tx: &mut dyn Tx) -> Result<bool> {
-        self.source.as_ref().map_or(Ok(true), |source| source.is_there(tx))
+    /// Whether all that is copied is still there; always so for what is no copy. Of the primary store's unit of work.
+    pub fn has_sources(&self, tx: &mut dyn Tx) -> Result<bool> {
+        for source in &self.sources {
+            if !source.is_there(tx)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// What the very request was answered before, if it came with a key.

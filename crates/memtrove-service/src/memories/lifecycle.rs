@@ -3,6 +3,7 @@
 use super::Memories;
 use super::access::Writable;
 use super::entries::settle_state;
+use super::forget::Source;
 use super::memory_store::ScanQuery;
 use super::ranking::comparable;
 use super::scope_search::Span;
@@ -20,6 +21,7 @@ use memtrove_store::Tx;
 use memtrove_store::memories::entries;
 use memtrove_store::memories::writing::Writing;
 use serde_json::json;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::journal::{Entry, Milestone, Told};
@@ -107,8 +109,9 @@ impl Memories {
 
     /// Moves an entry out of working memory; says whether it was still as it was.
     async fn make_lasting(&self, current: &Writable, next: &Arc<Memory>, mut journal: Entry) -> Result<bool> {
-        let Some(source) = self.source(current).await? else { return Ok(false) };
-        journal.source = Some(source);
+        let sources = self.sources(std::slice::from_ref(current), false).await?;
+        let Some(source) = sources.into_iter().next().flatten() else { return Ok(false) };
+        journal.sources.push(source);
         if self.write(vec![Write::Insert(next.clone())], journal).await? != WriteOutcome::Done {
             return Ok(false);
         }
@@ -230,18 +233,43 @@ impl Memories {
         let Author { user, client } = actor.author.clone();
         let viewer = Viewer { user, client, ..Viewer::default() };
         let there = self.saying_the_same(target, &copies, &viewer).await?;
-        let mut made: Vec<&ComparedMemory> = Vec::new();
-        let mut promoted = Vec::with_capacity(sources.len());
-        for ((source, copy), there) in sources.iter().zip(&copies).zip(there) {
-            let same =
-                there.or_else(|| Some(made.iter().find(|made| made.says_the_same(copy))?.memory.clone()));
-            let one = self.copy_one(source, &copy.memory, same, actor, once).await?;
-            let is_made = one.as_ref().is_some_and(|one| !one.deduplicated);
-            if is_made && viewer.sees(&copy.memory.policy, &copy.memory.created_by) {
-                made.push(copy);
+        let read = self.sources(sources, once).await?;
+        let mut promoted: Vec<Option<Promoted>> = vec![None; sources.len()];
+        let mut new: Vec<NewCopy<'_>> = Vec::new();
+        let mut seen: Vec<&ComparedMemory> = Vec::new();
+        for (number, (((source, copy), there), read)) in
+            sources.iter().zip(&copies).zip(there).zip(read).enumerate()
+        {
+            let Some(read) = read else { continue };
+            let same = || seen.iter().find(|made| made.says_the_same(copy)).map(|made| made.memory.clone());
+            if let Some(same) = there.or_else(same) {
+                promoted[number] = Some(Promoted { memory: Memory::clone(&same), deduplicated: true });
+                continue;
             }
-            promoted.push(one);
+            if viewer.sees(&copy.memory.policy, &copy.memory.created_by) {
+                seen.push(copy);
+            }
+            new.push(NewCopy { number, source, read, memory: copy.memory.clone() });
         }
+        let mut missing = HashSet::new();
+        for step in new.chunks(COPIED_AT_ONCE) {
+            for (copy, made) in step.iter().zip(self.insert_copies(step, actor).await?) {
+                match made {
+                    true => {
+                        let memory = Memory::clone(&copy.memory);
+                        promoted[copy.number] = Some(Promoted { memory, deduplicated: false });
+                    }
+                    false => drop(missing.insert(copy.memory.id)),
+                }
+            }
+        }
+        // What says the same as a copy that could not be made waits, as that does.
+        for one in &mut promoted {
+            one.take_if(|promoted| missing.contains(&promoted.memory.id));
+        }
+        let links = sources.iter().zip(&promoted);
+        let links = links.filter_map(|(source, one)| Some((source, one.as_ref()?.memory.id)));
+        self.link(links.collect()).await?;
         Ok(promoted)
     }
 
@@ -256,42 +284,46 @@ impl Memories {
         Ok(Arc::new(copy))
     }
 
-    /// Links an entry with the one that says the same as its copy, or stores the copy.
-    async fn copy_one(
-        &self,
-        source: &Memory,
-        copy: &Arc<Memory>,
-        same: Option<Arc<Memory>>,
-        actor: &super::Actor,
-        once: bool,
-    ) -> Result<Option<Promoted>> {
-        if once {
-            let half = self.parts.store.of(source.kind);
-            let current = half.get(source.scope.tenant(), source.id).await?;
-            if current.is_none_or(|current| current.lineage.promoted_to.is_some()) {
-                return Ok(None);
+    /// Stores copies, together if nothing came between; says which of them are stored.
+    async fn insert_copies(&self, copies: &[NewCopy<'_>], actor: &super::Actor) -> Result<Vec<bool>> {
+        let mut made = vec![self.try_copies(copies, actor).await?; copies.len()];
+        if made.contains(&false) {
+            for (copy, made) in copies.iter().zip(&mut made) {
+                *made = self.insert_copy(copy, actor).await?;
             }
         }
+        let stored = copies.iter().zip(&made).filter(|(_, made)| **made);
+        let stored: Vec<Arc<Memory>> = stored.map(|(copy, _)| copy.memory.clone()).collect();
+        metrics::counter!("memory_promotions_total").increment(stored.len() as u64);
+        self.added(&stored).await;
+        Ok(made)
+    }
+
+    /// Stores a copy, unless its source is not what it was any more.
+    async fn insert_copy(&self, copy: &NewCopy<'_>, actor: &super::Actor) -> Result<bool> {
         loop {
-            let Some(read) = self.source(source).await? else { return Ok(None) };
-            if let Some(there) = &same {
-                self.link(source, there).await?;
-                return Ok(Some(Promoted { memory: Memory::clone(there), deduplicated: true }));
+            let sources = self.sources(std::slice::from_ref(copy.source), false).await?;
+            let Some(read) = sources.into_iter().next().flatten() else { return Ok(false) };
+            let again = NewCopy { read, ..copy.clone() };
+            if self.try_copies(&[again], actor).await? {
+                return Ok(true);
             }
-            let mut journal = self.journal(actor.clone(), copy.created_at, 1, "promote");
-            let details = json!({"from": source.id.to_string(), "layer": copy.scope.layer().as_str()});
-            journal.milestones.push((0, Milestone { name: "promoted", details }));
-            journal.source = Some(read);
-            if self.write(vec![Write::Insert(copy.clone())], journal).await? != WriteOutcome::Done {
-                // Either it is not what it was any more, or it is a fact that somebody states there out of sight.
-                self.refuse_restated(copy).await?;
-                continue;
-            }
-            metrics::counter!("memory_promotions_total").increment(1);
-            self.added(std::slice::from_ref(copy)).await;
-            self.link(source, copy).await?;
-            return Ok(Some(Promoted { memory: Memory::clone(copy), deduplicated: false }));
+            // Either it is not what it was any more, or it is a fact that somebody states there out of sight.
+            self.refuse_restated(&copy.memory).await?;
         }
+    }
+
+    async fn try_copies(&self, copies: &[NewCopy<'_>], actor: &super::Actor) -> Result<bool> {
+        let Some(first) = copies.first() else { return Ok(true) };
+        let mut journal = self.journal(actor.clone(), first.memory.created_at, copies.len(), "promote");
+        for (number, copy) in copies.iter().enumerate() {
+            let layer = copy.memory.scope.layer().as_str();
+            let details = json!({"from": copy.source.id.to_string(), "layer": layer});
+            journal.milestones.push((number, Milestone { name: "promoted", details }));
+            journal.sources.push(copy.read.clone());
+        }
+        let writes = copies.iter().map(|copy| Write::Insert(copy.memory.clone())).collect();
+        Ok(self.write(writes, journal).await? == WriteOutcome::Done)
     }
 
     /// For each of these the entry of a scope that says the same. The scope is read once, page by page.
@@ -330,23 +362,47 @@ impl Memories {
         }
     }
 
-    /// Notes on an entry which one it was copied to: neither a version nor a renewal.
-    async fn link(&self, source: &Memory, copy: &Memory) -> Result<()> {
-        let store = self.parts.store.of(source.kind).store();
-        let (tenant, id, to) = (source.scope.tenant().clone(), source.id, copy.id);
-        let linked = store.write(source.scope.tenant(), "link_memory", move |tx| {
-            let Some(mut stored) = memtrove_store::memories::entries::get(tx, &tenant, id)? else {
-                return Ok(());
-            };
-            stored.memory.lineage.promoted_to = Some(to);
-            memtrove_store::memories::writing::amend(tx, &stored)
-        });
-        linked.await.map_err(|error: memtrove_store::StoreError| Error::from(error))
+    /// Notes on entries which ones they were copied to: neither a version nor a renewal.
+    async fn link(&self, links: Vec<(&Memory, MemoryId)>) -> Result<()> {
+        let Some((first, _)) = links.first() else { return Ok(()) };
+        let tenant = first.scope.tenant().clone();
+        let (working, lasting): (Vec<_>, Vec<_>) =
+            links.into_iter().partition(|(source, _)| Self::is_volatile(source.kind));
+        for (half, links) in self.parts.store.all().into_iter().zip([lasting, working]) {
+            if links.is_empty() {
+                continue;
+            }
+            let links: Vec<_> = links.into_iter().map(|(source, copy)| (source.id, copy)).collect();
+            let of = tenant.clone();
+            let linked = half.store().write(tenant.clone(), "link_memories", move |tx| {
+                for (id, copy) in &links {
+                    let Some(mut stored) = entries::get(tx, &of, *id)? else { continue };
+                    stored.memory.lineage.promoted_to = Some(*copy);
+                    memtrove_store::memories::writing::amend(tx, &stored)?;
+                }
+                Ok(())
+            });
+            linked.await.map_err(|error: memtrove_store::StoreError| Error::from(error))?;
+        }
+        Ok(())
     }
 }
 
 /// Entries of a scope that are compared before the next are read.
 const SCANNED_AT_ONCE: usize = 500;
+/// Copies that are stored in one unit of work.
+const COPIED_AT_ONCE: usize = 200;
+
+/// A copy that is to be stored.
+#[derive(Clone)]
+struct NewCopy<'a> {
+    /// Which of the sources it is made from.
+    number: usize,
+    source: &'a Memory,
+    /// The source as it must still be.
+    read: Source,
+    memory: Arc<Memory>,
+}
 
 /// An entry with what the test for duplicates looks at.
 struct ComparedMemory {

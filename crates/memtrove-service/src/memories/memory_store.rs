@@ -296,6 +296,19 @@ impl Half {
         self.store.read(tenant, "get_memory", get).await
     }
 
+    /// Entries of a tenant by their ids, expired or not, with their embeddings.
+    pub async fn get_all(&self, tenant: &Tenant, ids: Vec<MemoryId>) -> Result<Vec<Option<Memory>>> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let of = tenant.clone();
+        let get = move |tx: &mut dyn Tx| {
+            let stored = ids.iter().map(|id| Ok(entries::get(tx, &of, *id)?.map(|stored| stored.memory)));
+            stored.collect::<Result<Vec<_>>>()
+        };
+        self.store.read(tenant, "get_memories", get).await
+    }
+
     /// A page of entries.
     pub async fn scan(&self, spans: Vec<Span>, query: ScanQuery) -> Result<MemoryPage> {
         let Some(tenant) = tenant_of(&spans) else { return Ok(MemoryPage::default()) };

@@ -177,7 +177,7 @@ impl Memories {
             milestones: Vec::new(),
             remember: None,
             audited: true,
-            source: None,
+            sources: Vec::new(),
             reason,
         }
     }

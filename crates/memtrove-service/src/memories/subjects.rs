@@ -339,7 +339,7 @@ impl Memories {
     }
 
     /// Deletes what is seen in these scopes and has all of these ids; refused before the first goes, if some of it is where the
-    /// caller may not write. Scope by scope: whoever writes takes turns with the forgetting of the scope's user.
+    /// caller may not write.
     async fn delete_in(
         &self,
         caller: &MemoryCaller,
@@ -351,33 +351,30 @@ impl Memories {
         let (open, closed): (Vec<_>, Vec<_>) =
             scopes.into_iter().partition(|scope| caller.authorise_write(scope.layer()).is_ok());
         for scope in closed {
-            let Some((viewed, conditions)) = self.viewed_in(caller, &scope, ids).await? else { continue };
-            if !self.page_about(&[viewed], &conditions, None, 1).await?.memories.is_empty() {
-                caller.authorise_write(scope.layer())?;
+            let layer = scope.layer();
+            for alike in deleted_alike(caller, vec![scope], ids) {
+                let viewed = self.viewed(caller, alike.viewer, alike.scopes).await?;
+                if !self.page_about(&[viewed], &alike.conditions, None, 1).await?.memories.is_empty() {
+                    caller.authorise_write(layer)?;
+                }
             }
         }
         let mut deleted = 0;
-        for scope in open {
-            let Some((viewed, conditions)) = self.viewed_in(caller, &scope, ids).await? else { continue };
-            deleted += self.delete_seen(caller, viewed, &conditions).await?;
+        for alike in deleted_alike(caller, open, ids) {
+            let viewed = self.viewed(caller, alike.viewer, alike.scopes).await?;
+            deleted += self.delete_seen(caller, viewed, &alike.conditions).await?;
         }
         Ok(deleted)
     }
 
-    /// What a caller that deletes sees in a scope, and which of it has all of these ids; `None` where none can have them.
-    async fn viewed_in(
+    /// These scopes by themselves, as somebody sees them.
+    async fn viewed(
         &self,
         caller: &MemoryCaller,
-        scope: &ScopeKey,
-        ids: &Entities,
-    ) -> Result<Option<(ViewedScopes, Conditions)>> {
-        let Some(conditions) = mem0::in_scope(ids, scope, caller) else { return Ok(None) };
-        let mut viewer = caller.viewer(&scope.identifiers());
-        viewer.all = caller.acts_for_all();
-        Ok(Some((
-            ViewedScopes { viewer, spans: self.own_span(Onlooker::of(caller), scope).await? },
-            conditions,
-        )))
+        viewer: Viewer,
+        scopes: Vec<ScopeKey>,
+    ) -> Result<ViewedScopes> {
+        Ok(ViewedScopes { viewer, spans: self.own_spans(caller, scopes).await? })
     }
 
     /// Deletes what is seen, page by page.
@@ -466,10 +463,7 @@ impl Memories {
             each_once(&mut scopes);
             let mut identifiers = Identifiers::default();
             identifiers.set(Identifier::User, Entity::User.member(), user.unwrap_or_default())?;
-            viewed.push(ViewedScopes {
-                viewer: caller.viewer(&identifiers),
-                spans: self.own_spans(caller, scopes).await?,
-            });
+            viewed.push(self.viewed(caller, caller.viewer(&identifiers), scopes).await?);
         }
         Ok(viewed)
     }
@@ -530,6 +524,37 @@ fn authorise_user(caller: &MemoryCaller, user: &str) -> Result<()> {
     let mut identifiers = Identifiers::default();
     identifiers.set(Identifier::User, Entity::User.member(), user)?;
     caller.scope(&identifiers, Layer::User).map(drop)
+}
+
+/// Scopes of one owner whose entries are deleted together.
+struct DeletedAlike {
+    viewer: Viewer,
+    conditions: Conditions,
+    scopes: Vec<ScopeKey>,
+}
+
+/// What a caller that deletes sees in these scopes, and which of it has all of these ids. The scopes of a user are put together,
+/// because there may be thousands; those of others stand alone, because a write takes turns with the forgetting of one owner.
+fn deleted_alike(caller: &MemoryCaller, scopes: Vec<ScopeKey>, ids: &Entities) -> Vec<DeletedAlike> {
+    let mut alone = Vec::new();
+    let mut by_user: BTreeMap<String, Vec<DeletedAlike>> = BTreeMap::new();
+    for scope in scopes {
+        let Some(conditions) = mem0::in_scope(ids, &scope, caller) else { continue };
+        let viewer = Viewer { all: caller.acts_for_all(), ..caller.viewer(&scope.identifiers()) };
+        let together = match scope.user() {
+            Some(user) => by_user.entry(user.to_owned()).or_default(),
+            None => &mut alone,
+        };
+        let is_personal = scope.user().is_some();
+        match together
+            .iter_mut()
+            .find(|one| is_personal && one.viewer == viewer && one.conditions == conditions)
+        {
+            Some(alike) => alike.scopes.push(scope),
+            None => together.push(DeletedAlike { viewer, conditions, scopes: vec![scope] }),
+        }
+    }
+    alone.into_iter().chain(by_user.into_values().flatten()).collect()
 }
 
 /// Leaves each scope once, in no particular order.

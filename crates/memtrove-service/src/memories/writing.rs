@@ -116,7 +116,7 @@ impl Half {
             if let Some(answer) = journal.replayed(tx, &writes)? {
                 return Ok(Attempt::Replayed(answer));
             }
-            if !journal.has_source(tx)? {
+            if !journal.has_sources(tx)? {
                 return Ok(Attempt::Conflict(ids(&writes)));
             }
             match apply(tx, &writes, &terms, Some(&preferred))? {

@@ -56,7 +56,7 @@ impl Node {
             milestones: Vec::new(),
             remember: None,
             audited: true,
-            source: None,
+            sources: Vec::new(),
             reason: "suite",
         };
         self.services.memories.store().durable.write(writes, journal).await.unwrap()

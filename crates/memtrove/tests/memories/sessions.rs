@@ -326,14 +326,14 @@ fn others_are_left_alone() {
 fn a_long_session_ends_as_a_short_one_does() {
     let tenant = Tenant::fresh();
     let place = session();
-    let bodies = (0..510).map(|n| {
+    let bodies = (0..640).map(|n| {
         let importance = if n % 2 == 0 { 0.9 } else { 0.1 };
         place.with(json!({"content": format!("ticket {n}"), "metadata": {"importance": importance}}))
     });
     tenant.add_all(bodies);
     let ended = end(&tenant, &place, json!({"autoDelete": true, "retentionPeriod": "0s"}));
-    assert_eq!((promotions(&ended).len(), counts(&ended)), (255, [510, 510, 0]));
-    assert_eq!(tenant.page(Place::user("u").with(json!({}))).total, 255);
+    assert_eq!((promotions(&ended).len(), counts(&ended)), (320, [640, 640, 0]));
+    assert_eq!(tenant.page(Place::user("u").with(json!({}))).total, 320);
     assert_eq!(tenant.page(place.with(json!({}))).total, 0);
 }
 
