@@ -404,7 +404,7 @@ async fn the_log_stays_small_under_sustained_writes() {
     for writer in 0..8 {
         let store = store.clone();
         writes.spawn(async move {
-            for n in 0..60 {
+            for n in 0..120 {
                 put(&store, format!("key {writer} {n}"), 400_000).await.unwrap();
             }
         });
@@ -413,8 +413,9 @@ async fn the_log_stays_small_under_sustained_writes() {
         let _ = tokio::time::timeout(Duration::from_millis(5), writes.join_next()).await;
         largest = largest.max(std::fs::metadata(&log).unwrap().len());
     }
-    assert_eq!(number(&store, WRITTEN).await, 480);
-    assert!(largest < 128 << 20, "192 MB of writes grew the log to {largest} bytes");
+    assert_eq!(number(&store, WRITTEN).await, 960);
+    // How early the log is started over depends on when the checkpointer runs. From 256 MiB on writers wait for it.
+    assert!(largest < 288 << 20, "384 MB of writes grew the log to {largest} bytes");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

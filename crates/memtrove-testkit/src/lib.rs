@@ -11,4 +11,5 @@ pub mod proxy;
 pub mod redis;
 pub mod server;
 pub mod small_disk;
+pub mod steps;
 pub mod stored;

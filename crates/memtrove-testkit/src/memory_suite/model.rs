@@ -1,30 +1,15 @@
 //! Random entries and random questions, asked of the half and of an implementation too simple to be wrong.
 
 use super::*;
+use crate::steps::Dice;
 use memtrove_core::memories::Position;
 use memtrove_core::memories::merge::Match;
 use memtrove_core::recall::relevance::Relevance;
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// A small deterministic generator: a failure can be repeated.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % sides as u64) as usize
-    }
-
-    fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
-        &items[self.roll(items.len())]
-    }
-
-    fn vector(&mut self, dimensions: usize) -> Vec<f32> {
-        (0..dimensions).map(|_| self.roll(2001) as f32 / 1000.0 - 1.0).collect()
-    }
+fn any_vector(dice: &mut Dice, dimensions: usize) -> Vec<f32> {
+    (0..dimensions).map(|_| dice.roll(2001) as f32 / 1000.0 - 1.0).collect()
 }
 
 const NAMES: [&str; 3] = ["ann", "bob", "carol"];
@@ -89,9 +74,9 @@ impl Model {
         memory.ttl_seconds = memory.expires_at.map(|_| 1);
         memory.embedding = match dice.roll(8) {
             0 => None,
-            1 => Some(Embedding { model: MODELS[1].into(), vector: unit(&dice.vector(4)) }),
+            1 => Some(Embedding { model: MODELS[1].into(), vector: unit(&any_vector(dice, 4)) }),
             2 => Some(Embedding { model: MODELS[0].into(), vector: vec![0.0; 8] }),
-            _ => Some(Embedding { model: MODELS[0].into(), vector: unit(&dice.vector(8)) }),
+            _ => Some(Embedding { model: MODELS[0].into(), vector: unit(&any_vector(dice, 8)) }),
         };
         if memory.embedding.is_none() && memory.state != State::Archived {
             memory.state = State::Created;
@@ -185,7 +170,8 @@ pub async fn a_search_agrees_with_a_plain_one(fixture: Fixture) {
             model.step(&fixture, &mut dice).await;
         }
         let spans = model.spans(&mut dice);
-        let vectors = [asked(MODELS[0], &dice.vector(8)), asked(MODELS[1], &dice.vector(4))];
+        let vectors =
+            [asked(MODELS[0], &any_vector(&mut dice, 8)), asked(MODELS[1], &any_vector(&mut dice, 4))];
         let vectors = vectors[..1 + dice.roll(2)].to_vec();
         let now = fixture.now().saturating_add_micros(dice.roll(200_000) as i64);
         let query = ScopeQuery {

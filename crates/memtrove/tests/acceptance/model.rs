@@ -44,18 +44,6 @@ impl Conversation {
     }
 }
 
-/// A small deterministic generator: a failure names its seed and can be repeated.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % sides as u64).unwrap()
-    }
-}
-
 struct World {
     seed: u64,
     dice: Dice,

@@ -2,6 +2,7 @@
 
 pub use memtrove_testkit::server::{Answer, Body, Client, Page, Setup, TestServer, assert_members};
 pub use memtrove_testkit::server::{fresh_id, fresh_name};
+pub use memtrove_testkit::steps::{Dice, assert_timestamp, at_once, spread, until};
 pub use serde_json::{Value, json};
 
 /// The binary under test with its defaults (local mode), plus these lines of configuration.
@@ -126,49 +127,6 @@ pub fn walk(who: &Client, path: &str) -> Vec<Value> {
         assert!(all.len() < 10_000, "{path} never ends");
         page = who.get(&format!("{path}&after={after}")).expect_page();
     }
-}
-
-/// Runs `count` copies at the same time; their results in order.
-pub fn at_once<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    let gate = std::sync::Barrier::new(count);
-    std::thread::scope(|scope| {
-        let (gate, work) = (&gate, &work);
-        let threads: Vec<_> = (0..count)
-            .map(|n| {
-                scope.spawn(move || {
-                    gate.wait();
-                    work(n)
-                })
-            })
-            .collect();
-        threads.into_iter().map(|thread| thread.join().expect("no thread fails")).collect()
-    })
-}
-
-/// Runs `count` pieces of work on a few threads: for building large fixtures.
-pub fn spread(count: usize, work: impl Fn(usize) + Sync) {
-    let next = std::sync::atomic::AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..16 {
-            scope.spawn(|| {
-                loop {
-                    let n = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                    if n >= count {
-                        return;
-                    }
-                    work(n);
-                }
-            });
-        }
-    });
-}
-
-/// Requires `YYYY-MM-DDThh:mm:ss.ffffffZ`.
-#[track_caller]
-pub fn assert_timestamp(value: &Value) {
-    let text = value.as_str().unwrap_or_default();
-    let shape: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
-    assert_eq!(shape, "0000-00-00T00:00:00.000000Z", "not RFC 3339 in UTC with microseconds: {value}");
 }
 
 /// Requires the lower-case 8-4-4-4-12 form.

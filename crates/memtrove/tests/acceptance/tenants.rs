@@ -155,18 +155,6 @@ fn a_user_alone_cannot_choose_a_tenant() {
     assert!(listed.status == 403 || listed.json["data"] == json!([]), "{}", listed.describe());
 }
 
-/// A small deterministic generator: a failure names its seed and can be repeated.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % sides as u64).unwrap()
-    }
-}
-
 /// Three tenants with the same people and, where possible, the same conversation ids do random things. Every text
 /// carries its tenant's mark, and nobody ever reads another mark.
 #[test]

@@ -65,7 +65,7 @@ fn the_list_filters_by_user_entry_and_state() {
     let linked = referred(&entry.json)[0].clone();
     let form = Form::default().file("d.txt", "text/plain", b"d");
     let brief = t.bob.send("POST", &format!("{ATTACHMENTS}?expiresIn=PT1S"), form.body()).expect(201).id();
-    eventually("one expires", || t.bob.get(&at(&brief)).status == 404);
+    until("one expires", || t.bob.get(&at(&brief)).status == 404);
 
     assert_eq!(t.listed(&format!("userId={}", t.alice.user())), [linked.as_str(), &loose]);
     assert_eq!(t.listed(&format!("entryId={}", entry.id())), [linked.as_str()]);

@@ -156,7 +156,7 @@ fn metadata_comes_first_and_once() {
     ] {
         assert_code(caller.send(messages), Code::InvalidArgument);
     }
-    eventually("nothing is left", || records(&server.stored()) == 0 && files_in(&server).is_empty());
+    until("nothing is left", || records(&server.stored()) == 0 && files_in(&server).is_empty());
     caller.send(vec![metadata()]).expect("an empty file is a file");
 }
 
@@ -195,7 +195,7 @@ fn a_file_that_is_too_large_is_refused_and_leaves_nothing() {
     // Far too large.
     let more = noise(40 * MIB, 3);
     assert_code(caller.upload(named("too-large", ""), &more), Code::ResourceExhausted);
-    eventually("what was refused is gone", || records(&server.stored()) == 1 && files_in(&server).len() == 1);
+    until("what was refused is gone", || records(&server.stored()) == 1 && files_in(&server).len() == 1);
 }
 
 #[test]
@@ -212,11 +212,11 @@ fn an_upload_that_is_broken_off_leaves_nothing() {
     };
     send(Payload::Metadata(named("half.bin", "")));
     send(Payload::Chunk(Bytes::from(noise(100_000, 4))));
-    eventually("it has begun", || records(&server.stored()) == 1);
+    until("it has begun", || records(&server.stored()) == 1);
 
     call.abort();
 
-    eventually("nothing is left", || records(&server.stored()) == 0 && files_in(&server).is_empty());
+    until("nothing is left", || records(&server.stored()) == 0 && files_in(&server).is_empty());
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn what_is_not_here_is_not_brought() {
     let alice = server.as_user("alice");
     let caller = calls(&server, &alice);
     let id = alice.post(ATTACHMENTS, json!({"sourceUrl": "http://nowhere.invalid/x"})).expect(201).id();
-    eventually("it fails", || alice.get(&at(&id)).status == 422);
+    until("it fails", || alice.get(&at(&id)).status == 422);
     assert_code(caller.download(&id), Code::FailedPrecondition);
     let info = caller.get(&id).expect("what is known of it");
     assert_eq!((info.size, info.sha256.as_str()), (0, ""));
@@ -275,14 +275,14 @@ fn uploads_over_both_transports_share_the_room_there_is() {
     let upload = RUNTIME.spawn(async move { client.upload_attachment(request).await });
     let metadata = UploadAttachmentRequest { payload: Some(Payload::Metadata(named("slow", ""))) };
     sender.blocking_send(metadata).expect("a first message");
-    eventually("it has begun", || records(&server.stored()) == 1);
+    until("it has begun", || records(&server.stored()) == 1);
 
     assert_code(calls(&server, &bob).upload(named("a", ""), b"x"), Code::Unavailable);
     try_upload(&bob, "a", "text/plain", b"x").expect_error(503, "overloaded");
 
     drop(sender);
     RUNTIME.block_on(upload).expect("no panic").expect("an upload that came to its end");
-    eventually("there is room again", || calls(&server, &bob).upload(named("a", ""), b"x").is_ok());
+    until("there is room again", || calls(&server, &bob).upload(named("a", ""), b"x").is_ok());
 }
 
 #[test]

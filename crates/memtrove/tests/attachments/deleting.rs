@@ -13,7 +13,7 @@ fn a_deleted_file_is_gone_with_its_bytes() {
 
     alice.get(&at(&id)).expect_not_found("attachment", &id);
     alice.delete(&at(&id)).expect_not_found("attachment", &id);
-    eventually("nothing is left", || records(&server.stored()) == 0 && files_in(&server).is_empty());
+    until("nothing is left", || records(&server.stored()) == 0 && files_in(&server).is_empty());
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn what_nobody_linked_in_time_is_cleaned_up() {
     let kept = link(&alice, &conversation, &brief(b"kept"));
     let lost = brief(b"lost");
 
-    eventually("the other one goes", || records(&server.stored()) == 1 && files_in(&server).len() == 1);
+    until("the other one goes", || records(&server.stored()) == 1 && files_in(&server).len() == 1);
 
     alice.get(&at(&lost)).expect_not_found("attachment", &lost);
     assert_eq!(alice.get(&at(&kept)).expect(200).text, "kept");
@@ -46,13 +46,13 @@ fn an_evicted_tree_takes_its_files_with_it() {
     assert_eq!(files_in(&server).len(), 2, "a deleted tree can be restored");
 
     let admin = server.as_user("admin");
-    eventually("it is evicted", || {
+    until("it is evicted", || {
         let body = json!({"retentionPeriod": "PT1S", "resourceTypes": ["conversations"]});
         admin.post("/v1/admin/evict", body).expect(204);
         admin.get(&format!("/v1/admin/conversations/{going}")).status == 404
     });
 
-    eventually("its files go", || records(&server.stored()) == 1 && files_in(&server).len() == 1);
+    until("its files go", || records(&server.stored()) == 1 && files_in(&server).len() == 1);
     assert_eq!(alice.get(&at(&left)).expect(200).text, "b");
 }
 
@@ -69,9 +69,7 @@ fn forgetting_a_user_takes_its_files_away() {
     let answer = admin.send("DELETE", "/v1/tenants/default/users/alice/memory", Body::None);
     assert_eq!(answer.status / 100, 2, "{}", answer.describe());
 
-    eventually("only the other user's is left", || {
-        records(&server.stored()) == 1 && files_in(&server).len() == 1
-    });
+    until("only the other user's is left", || records(&server.stored()) == 1 && files_in(&server).len() == 1);
     assert_eq!(bob.get(&at(&bobs)).expect(200).text, "b");
     assert!(server.stored().holding("loose.txt").is_empty());
 }

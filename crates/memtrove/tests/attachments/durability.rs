@@ -46,7 +46,7 @@ fn status(stream: &mut TcpStream) -> String {
 fn whoever_uploads_a_lot_at_a_time_is_asked_to_come_again() {
     let server = local_server();
     let mut halves: Vec<_> = (0..8).map(|_| half_an_upload(&server)).collect();
-    eventually("they have begun", || records(&server.stored()) == 8);
+    until("they have begun", || records(&server.stored()) == 8);
 
     let refused = try_upload(&server.as_user("alice"), "one-more.txt", "text/plain", b"x");
     assert_eq!(refused.expect_error(503, "overloaded").header("retry-after"), "5");
@@ -55,7 +55,7 @@ fn whoever_uploads_a_lot_at_a_time_is_asked_to_come_again() {
     let (mut stream, rest) = halves.pop().expect("a half");
     stream.write_all(&rest).expect("the other half");
     assert_eq!(status(&mut stream), "HTTP/1.1 201");
-    eventually("there is room again", || {
+    until("there is room again", || {
         try_upload(&server.as_user("alice"), "one-more.txt", "text/plain", b"x").status == 201
     });
 }
@@ -64,12 +64,12 @@ fn whoever_uploads_a_lot_at_a_time_is_asked_to_come_again() {
 fn a_node_takes_no_more_uploads_at_a_time_than_it_may() {
     let server = server_with("[attachments]\nuploads = 2");
     let halves = ["alice", "bob"].map(|user| half_an_upload_of(&server, user));
-    eventually("they have begun", || records(&server.stored()) == 2);
+    until("they have begun", || records(&server.stored()) == 2);
 
     let carol = server.as_user("carol");
     try_upload(&carol, "a.txt", "text/plain", b"x").expect_error(503, "overloaded");
     drop(halves);
-    eventually("there is room again", || try_upload(&carol, "a.txt", "text/plain", b"x").status == 201);
+    until("there is room again", || try_upload(&carol, "a.txt", "text/plain", b"x").status == 201);
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn an_upload_that_is_broken_off_leaves_nothing() {
     let server = local_server();
     for end in ["closed", "half closed"] {
         let (mut stream, _) = half_an_upload(&server);
-        eventually("it has begun", || records(&server.stored()) == 1);
+        until("it has begun", || records(&server.stored()) == 1);
         match end {
             "closed" => drop(stream),
             _ => {
@@ -87,7 +87,7 @@ fn an_upload_that_is_broken_off_leaves_nothing() {
                 assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 400"), "{answer}");
             }
         }
-        eventually(end, || records(&server.stored()) == 0 && files_in(&server).is_empty());
+        until(end, || records(&server.stored()) == 0 && files_in(&server).is_empty());
     }
 }
 
@@ -98,13 +98,13 @@ fn an_upload_of_a_server_that_dies_is_cleaned_up_by_the_next() {
     let alice = server.as_user("alice");
     let kept = upload(&alice, "kept.bin", "application/octet-stream", &noise(100_000, 2));
     let (stream, _) = half_an_upload(&server);
-    eventually("it has begun", || records(&server.stored()) == 2);
+    until("it has begun", || records(&server.stored()) == 2);
 
     server.kill();
     drop(stream);
     server.restart();
 
-    eventually("nothing is left of it", || records(&server.stored()) == 1 && files_in(&server).len() == 1);
+    until("nothing is left of it", || records(&server.stored()) == 1 && files_in(&server).len() == 1);
     let alice = server.as_user("alice");
     let got = read(&server, &alice, &at(&kept), &[]).expect(200);
     assert_eq!(digest(&got.bytes), digest(&noise(100_000, 2)), "and what was acknowledged is there");

@@ -220,6 +220,6 @@ fn what_has_expired_cannot_be_linked_any_more() {
     let conversation = start(&alice, "Plans");
     let form = Form::default().file("a.txt", "text/plain", b"short");
     let id = alice.send("POST", &format!("{ATTACHMENTS}?expiresIn=PT1S"), form.body()).expect(201).id();
-    eventually("it expires", || alice.get(&at(&id)).status == 404);
+    until("it expires", || alice.get(&at(&id)).status == 404);
     try_say(&alice, &conversation, json!([{"attachmentId": id}])).expect_not_found("attachment", &id);
 }

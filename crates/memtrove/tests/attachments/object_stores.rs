@@ -43,12 +43,12 @@ fn a_whole_life(server: &TestServer) {
     admin.delete(&format!("/v1/admin/attachments/{first}")).expect(204);
     assert_eq!(read(server, &bob, &at(&second), &[("range", "bytes=0-9")]).expect(206).bytes, large[..10]);
     admin.delete(&format!("/v1/admin/attachments/{second}")).expect(204);
-    eventually("its records go", || records(&server.stored()) == 0);
+    until("its records go", || records(&server.stored()) == 0);
 
     let empty = upload(&alice, "empty.txt", "text/plain", b"");
     assert!(read(server, &alice, &at(&empty), &[]).expect(200).bytes.is_empty());
     alice.delete(&at(&empty)).expect(204);
-    eventually("its record goes", || records(&server.stored()) == 0);
+    until("its record goes", || records(&server.stored()) == 0);
 }
 
 /// What the store holds under the prefix of a test.

@@ -105,7 +105,7 @@ fn an_address_is_good_for_its_time_and_no_longer() {
     let (url, seconds) = address(&alice, &upload(&alice, "a.txt", "text/plain", b"a"));
     assert_eq!(seconds, 2);
     follow(&server, &url, &[]).expect(200);
-    eventually("it expires", || server.anonymous().get(&url).status == 403);
+    until("it expires", || server.anonymous().get(&url).status == 403);
     server.anonymous().get(&url).expect_forbidden();
 }
 

@@ -14,7 +14,7 @@ fn fetch(who: &Client, url: &str) -> String {
 
 #[track_caller]
 fn assert_fails(who: &Client, id: &str, why: &str) {
-    eventually(why, || who.get(&at(id)).status == 422);
+    until(why, || who.get(&at(id)).status == 422);
     who.get(&at(id)).expect_error(422, "download_failed");
     who.get(&format!("{}/download-url", at(id))).expect_error(422, "download_failed");
 }

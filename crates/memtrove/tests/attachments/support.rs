@@ -2,6 +2,7 @@
 
 pub use memtrove_testkit::server::{Answer, Body, Client, Setup, TestServer, assert_members};
 pub use memtrove_testkit::server::{fresh_id, fresh_name};
+pub use memtrove_testkit::steps::{at_once, until};
 pub use serde_json::{Value, json};
 
 use memtrove_testkit::stored::Stored;
@@ -9,13 +10,9 @@ use reqwest::header::HeaderMap;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
-use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
 pub const ATTACHMENTS: &str = "/v1/attachments";
-
-/// How long something may take that happens by itself; generous, because test machines are small and busy.
-pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// One for the whole test process: connections outlive the test that opened them.
 pub static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
@@ -241,31 +238,4 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
 pub fn records(stored: &Stored) -> usize {
     let nth = |n| stored.bytes(&format!("SELECT details FROM attachments ORDER BY id LIMIT 1 OFFSET {n}"));
     (0..).take_while(|n: &usize| nth(*n).is_some()).count()
-}
-
-/// Waits until it holds.
-#[track_caller]
-pub fn eventually(what: &str, holds: impl Fn() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < deadline, "not within {PATIENCE:?}: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// Runs `count` copies at the same time; their results in order.
-pub fn at_once<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    let gate = std::sync::Barrier::new(count);
-    std::thread::scope(|scope| {
-        let (gate, work) = (&gate, &work);
-        let threads: Vec<_> = (0..count)
-            .map(|n| {
-                scope.spawn(move || {
-                    gate.wait();
-                    work(n)
-                })
-            })
-            .collect();
-        threads.into_iter().map(|thread| thread.join().expect("no thread fails")).collect()
-    })
 }

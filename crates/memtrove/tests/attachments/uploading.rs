@@ -98,7 +98,7 @@ fn a_second_file_is_refused_and_the_first_is_not_kept() {
 
     alice.send("POST", ATTACHMENTS, form.body()).expect_violation("file");
 
-    eventually("nothing is left", || records(&server.stored()) == 0 && files_in(&server).is_empty());
+    until("nothing is left", || records(&server.stored()) == 0 && files_in(&server).is_empty());
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn a_broken_form_is_refused() {
         let body = Body::Raw { content_type, bytes: whole.clone() };
         alice.send("POST", ATTACHMENTS, body).expect_error(415, "unsupported_media_type");
     }
-    eventually("nothing is left", || records(&server.stored()) == 0 && files_in(&server).is_empty());
+    until("nothing is left", || records(&server.stored()) == 0 && files_in(&server).is_empty());
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn ten_mebibytes_fit_and_one_more_byte_does_not() {
             answer.describe()
         );
     }
-    eventually("what was refused is gone", || records(&server.stored()) == 1 && files_in(&server).len() == 1);
+    until("what was refused is gone", || records(&server.stored()) == 1 && files_in(&server).len() == 1);
 }
 
 #[test]

@@ -3,11 +3,11 @@
 pub use memtrove_testkit::postgres::{Cluster, Database};
 pub use memtrove_testkit::proxy::Proxy;
 pub use memtrove_testkit::server::{Answer, Body, Client, Setup, TestServer, fresh_id, fresh_name};
+pub use memtrove_testkit::steps::{at_once, until};
 pub use serde_json::{Value, json};
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 /// The agent that acts for everybody here.
 pub const AGENT: &str = "agent-a";
@@ -194,33 +194,6 @@ pub fn walk(who: &Client, path: &str) -> Vec<Value> {
 /// Whether a node says that it can be sent requests.
 pub fn is_ready(node: &Client) -> bool {
     node.try_send("GET", "/health/ready", Body::None).is_ok_and(|answer| answer.status == 200)
-}
-
-/// Looks again and again until something is so.
-#[track_caller]
-pub fn until(what: &str, mut done: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while !done() {
-        assert!(Instant::now() < deadline, "it never came about that {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// Runs `count` copies at the same time; their results in order.
-pub fn at_once<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    let gate = std::sync::Barrier::new(count);
-    std::thread::scope(|scope| {
-        let (gate, work) = (&gate, &work);
-        let threads: Vec<_> = (0..count)
-            .map(|n| {
-                scope.spawn(move || {
-                    gate.wait();
-                    work(n)
-                })
-            })
-            .collect();
-        threads.into_iter().map(|thread| thread.join().expect("no thread fails")).collect()
-    })
 }
 
 /// The number that a query answers.

@@ -1,6 +1,7 @@
 //! The few sentences that nearly every test begins with.
 
 pub use memtrove_testkit::server::{Answer, Body, Client, Setup, TestServer, fresh_id, fresh_name};
+pub use memtrove_testkit::steps::{Dice, assert_timestamp, at_once, spread};
 pub use serde_json::{Value, json};
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -351,61 +352,6 @@ impl FilesAnswer for Answer {
 /// The names of an object's members.
 pub fn names(object: &Value) -> BTreeSet<&str> {
     object.as_object().map(|members| members.keys().map(String::as_str).collect()).unwrap_or_default()
-}
-
-/// Requires `YYYY-MM-DDThh:mm:ss.ffffffZ`.
-#[track_caller]
-pub fn assert_timestamp(value: &Value) {
-    let text = value.as_str().unwrap_or_default();
-    let shape: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
-    assert_eq!(shape, "0000-00-00T00:00:00.000000Z", "not RFC 3339 in UTC with microseconds: {value}");
-}
-
-/// Runs `count` copies at the same time; their results in order.
-pub fn at_once<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    let gate = std::sync::Barrier::new(count);
-    std::thread::scope(|scope| {
-        let (gate, work) = (&gate, &work);
-        let threads: Vec<_> = (0..count)
-            .map(|n| {
-                scope.spawn(move || {
-                    gate.wait();
-                    work(n)
-                })
-            })
-            .collect();
-        threads.into_iter().map(|thread| thread.join().expect("no thread fails")).collect()
-    })
-}
-
-/// Runs `count` pieces of work on a few threads: for building large fixtures.
-pub fn spread(count: usize, work: impl Fn(usize) + Sync) {
-    let next = std::sync::atomic::AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..16 {
-            scope.spawn(|| {
-                loop {
-                    let n = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                    if n >= count {
-                        return;
-                    }
-                    work(n);
-                }
-            });
-        }
-    });
-}
-
-/// A small deterministic generator: a failure names its seed and can be repeated.
-pub struct Dice(pub u64);
-
-impl Dice {
-    pub fn roll(&mut self, sides: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % sides as u64).unwrap()
-    }
 }
 
 /// Events, and what ends the life of things.

@@ -5,6 +5,7 @@ use crate::parity::{memory, message};
 use crate::support::*;
 use crate::surface::{Grpc, Op, Outcome, Rest, Surface};
 use crate::world::{AGENTS, World, assert_same};
+use memtrove_testkit::steps::Dice;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 static SERVER: LazyLock<TestServer> = LazyLock::new(local_server);
@@ -12,22 +13,6 @@ static SERVER: LazyLock<TestServer> = LazyLock::new(local_server);
 const STEPS: usize = 250;
 const PEOPLE: [&str; 3] = ["alice", "bob", "carol"];
 const LEVELS: [&str; 4] = ["manager", "writer", "reader", "owner"];
-
-/// A small deterministic generator: a failure names its seed and can be repeated.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % sides as u64).expect("a small number")
-    }
-
-    fn one_of<'a>(&mut self, words: &[&'a str]) -> &'a str {
-        words[self.roll(words.len())]
-    }
-}
 
 /// Now this transport, now that one.
 struct Either<'a> {
@@ -69,13 +54,13 @@ impl<'a> Walker<'a> {
 
     /// The same step in every world: everything about it follows from the dice.
     fn step(&mut self, mut dice: Dice) {
-        let person = dice.one_of(&PEOPLE);
-        let agent = format!("{person}@{}", dice.one_of(&AGENTS));
+        let person = *dice.pick(&PEOPLE);
+        let agent = format!("{person}@{}", dice.pick(&AGENTS));
         // Recent conversations more often, so that some of them get a past.
         let back = dice.roll(self.conversations.len().clamp(1, 4)) + 1;
         let conversation = Self::pick(&self.conversations, self.conversations.len().wrapping_sub(back));
         let entry = Self::pick(&self.entries, dice.roll(1000));
-        let whom = self.world.user(dice.one_of(&PEOPLE));
+        let whom = self.world.user(*dice.pick(&PEOPLE));
         let transfer = Self::pick(&self.transfers, dice.roll(1000));
         let number = dice.roll(1000);
         let items = |dice: &mut Dice| -> Value {
@@ -120,7 +105,7 @@ impl<'a> Walker<'a> {
                 }
             }
             16..=17 => {
-                let level = dice.one_of(&LEVELS);
+                let level = *dice.pick(&LEVELS);
                 let asked = json!({"conversationId": conversation, "userId": whom, "accessLevel": level});
                 let op = [Op::ShareConversation, Op::ShareConversation, Op::UpdateMembership][dice.roll(3)];
                 drop(self.world.ask(person, op, asked));

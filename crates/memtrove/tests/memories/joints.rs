@@ -8,7 +8,7 @@ mod forget;
 mod pointers;
 
 use crate::support::*;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The address of something that the files surface keeps of a user.
 fn at(tenant: &Tenant, user: &str, rest: &str) -> String {
@@ -55,14 +55,4 @@ fn mirrors(tenant: &Tenant, user: &str) -> Vec<Value> {
 #[track_caller]
 fn forget(tenant: &Tenant, user: &str) -> Value {
     tenant.client.delete(&at(tenant, user, "/memory")).expect(200).json["memories"].clone()
-}
-
-/// Waits until something is so that follows from a write in the background.
-#[track_caller]
-fn eventually(what: &str, is_so: impl Fn() -> bool) {
-    let started = Instant::now();
-    while !is_so() {
-        assert!(started.elapsed() < Duration::from_secs(10), "{what} does not come about");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }

@@ -1,6 +1,7 @@
 //! The few sentences that nearly every test begins with.
 
 pub use memtrove_testkit::server::{Answer, Body, Client, Setup, TestServer, fresh_id, fresh_name};
+pub use memtrove_testkit::steps::{Dice, assert_timestamp, at_once, until};
 pub use serde_json::{Value, json};
 
 mod tenant;
@@ -9,7 +10,7 @@ pub use tenant::{Page, Tenant};
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::sync::{Barrier, LazyLock};
+use std::sync::LazyLock;
 
 /// The server of every test that needs none of its own.
 pub static SERVER: LazyLock<TestServer> = LazyLock::new(|| server_with(""));
@@ -250,13 +251,6 @@ pub fn assert_entry(entry: &Value) {
     assert_eq!(present.contains("expiresAt"), present.contains("ttlSeconds"), "{entry}");
 }
 
-/// Requires `YYYY-MM-DDThh:mm:ss.ffffffZ`.
-#[track_caller]
-pub fn assert_timestamp(value: &Value) {
-    let shape: String = text(value).chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
-    assert_eq!(shape, "0000-00-00T00:00:00.000000Z", "not RFC 3339 in UTC with microseconds: {value}");
-}
-
 /// Requires exactly these members; they may be null.
 #[track_caller]
 pub fn assert_members(object: &Value, expected: &[&str]) {
@@ -297,37 +291,4 @@ pub fn sorted<T: Ord>(items: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut items: Vec<T> = items.into_iter().collect();
     items.sort();
     items
-}
-
-/// Runs `count` copies at the same time; their results in order.
-pub fn at_once<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    let gate = Barrier::new(count);
-    std::thread::scope(|scope| {
-        let (gate, work) = (&gate, &work);
-        let threads: Vec<_> = (0..count)
-            .map(|n| {
-                scope.spawn(move || {
-                    gate.wait();
-                    work(n)
-                })
-            })
-            .collect();
-        threads.into_iter().map(|thread| thread.join().expect("no thread fails")).collect()
-    })
-}
-
-/// A small deterministic generator: a failure can be repeated.
-pub struct Dice(pub u64);
-
-impl Dice {
-    pub fn roll(&mut self, sides: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % sides as u64).unwrap()
-    }
-
-    pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
-        &items[self.roll(items.len())]
-    }
 }

@@ -4,12 +4,14 @@ pub use memtrove_proto::v1::{RecordRequest, RecordResponse, RecordStatus, Replay
 pub use memtrove_testkit::postgres::Database;
 pub use memtrove_testkit::redis::Redis;
 pub use memtrove_testkit::server::{Client, Setup, TestServer, fresh_id, fresh_name};
+pub use memtrove_testkit::steps::until;
 pub use serde_json::{Value, json};
 pub use std::time::{Duration, Instant};
 pub use tonic::{Code, Status};
 
 use memtrove_proto::v1::response_recorder_service_client::ResponseRecorderServiceClient;
 use memtrove_proto::v1::{CancelRecordRequest, CancelRecordResponse, CheckRecordingsRequest, ReplayRequest};
+use memtrove_testkit::steps::PATIENCE;
 use std::sync::LazyLock;
 pub use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
@@ -17,9 +19,6 @@ use tokio::task::JoinHandle;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Streaming};
-
-/// Longer than anything here takes on a busy machine, locators that run out included.
-const PATIENCE: Duration = Duration::from_secs(40);
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime")
@@ -36,16 +35,6 @@ pub fn soon<T>(what: &str, work: impl Future<Output = T>) -> T {
     match RUNTIME.block_on(async { tokio::time::timeout(PATIENCE, work).await }) {
         Ok(done) => done,
         Err(_) => panic!("it never came about that {what}"),
-    }
-}
-
-/// Looks again and again until something is so.
-#[track_caller]
-pub fn until(what: &str, mut done: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !done() {
-        assert!(Instant::now() < deadline, "it never came about that {what}");
-        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

@@ -191,7 +191,7 @@ fn a_reindex_makes_no_mirror_twice() {
 
     let job = tenant.client.post(&at(&tenant, "dana", "/events:reindex"), json!({})).expect(202);
     let path = format!("/v1/admin/jobs/{}", text(&job.json["job_id"]));
-    eventually("the end of the job", || tenant.client.get(&path).expect(200).json["status"] == "succeeded");
+    until("the end of the job", || tenant.client.get(&path).expect(200).json["status"] == "succeeded");
 
     assert_eq!(mirrors(&tenant, "dana"), before);
 }

@@ -22,7 +22,7 @@ fn flags(tenant: &Tenant, id: &str) -> [bool; 2] {
 
 #[track_caller]
 fn becomes(tenant: &Tenant, id: &str, expected: [bool; 2]) {
-    eventually(&format!("{expected:?} of {id}"), || flags(tenant, id) == expected);
+    until(&format!("{expected:?} of {id}"), || flags(tenant, id) == expected);
 }
 
 /// The hash of a file's newest version, as the audit trail has it.
