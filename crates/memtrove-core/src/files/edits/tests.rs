@@ -23,6 +23,7 @@ fn check(text: &str, edits: &[TextEdit], expected: Result<&str, (&str, usize, us
 #[test]
 fn the_table_of_the_contract() {
     check("aaaa", &[edit("aa", "b", None)], Err(("PATCH_MATCH_AMBIGUOUS", 0, 2)));
+    check("aaaa", &[edit("aa", "b", Some(1))], Ok("baa"));
     check("aaaa", &[edit("aa", "b", Some(2))], Ok("aab"));
     check("aaaa", &[edit("aa", "b", Some(3))], Err(("PATCH_OCCURRENCE_OUT_OF_RANGE", 0, 2)));
     check("aaa", &[edit("aa", "b", None)], Ok("ba"));
@@ -39,8 +40,10 @@ fn the_table_of_the_contract() {
 
 #[test]
 fn occurrences_count_from_one() {
-    for occurrence in [0, -1, i64::MIN, 4, i64::MAX] {
+    for occurrence in [0, -1, -3, i64::MIN, 4, i64::MAX] {
         check("a-a-a", &[edit("a", "b", Some(occurrence))], Err(("PATCH_OCCURRENCE_OUT_OF_RANGE", 0, 3)));
+    }
+    for occurrence in [0, -1, 1, 2, i64::MIN, i64::MAX] {
         check("xyz", &[edit("a", "b", Some(occurrence))], Err(("PATCH_MATCH_NOT_FOUND", 0, 0)));
     }
     check("a-a-a", &[edit("a", "b", Some(1))], Ok("b-a-a"));
@@ -71,6 +74,7 @@ fn matching_is_exact() {
     check("👩\u{200d}💻 codes", &[edit("👩", "👨", None)], Ok("👨\u{200d}💻 codes"));
     check("e\u{301}", &[edit("e", "o", None)], Ok("o\u{301}"));
     check("😀😀😀", &[edit("😀", "🙂", Some(2))], Ok("😀🙂😀"));
+    check("漢字と漢字", &[edit("漢字", "かな", Some(2))], Ok("漢字とかな"));
     check("a\0b", &[edit("\0", "-", None)], Ok("a-b"));
 }
 

@@ -32,6 +32,20 @@ fn check_paths_refused(document: &str, op: &str, paths: &[&str], expected: &str)
     }
 }
 
+/// That no operation reads, takes or puts anything at these paths. The document has a member `s`.
+fn check_nowhere(document: &str, paths: &[&str]) {
+    for op in ["add", "replace", "remove", "test"] {
+        let at = format!(r#"[{{"op":"{op}","path":"PATH","value":1}}]"#);
+        check_paths_refused(document, &at, paths, "INVALID_PATCH_PATH");
+    }
+    for op in ["move", "copy"] {
+        let from = format!(r#"[{{"op":"{op}","from":"PATH","path":"/x"}}]"#);
+        check_paths_refused(document, &from, paths, "INVALID_PATCH_PATH");
+        let to = format!(r#"[{{"op":"{op}","from":"/s","path":"PATH"}}]"#);
+        check_paths_refused(document, &to, paths, "INVALID_PATCH_PATH");
+    }
+}
+
 mod rfc_6902_appendix_a {
     use super::{check, check_refused};
 
@@ -223,11 +237,12 @@ fn a_patch_has_one_to_a_hundred_changes() {
 #[test]
 fn an_op_is_one_of_six_with_what_it_needs() {
     for ops in [
-        r#"[{"op":"merge","path":"/a"}]"#,
+        r#"[{"op":"merge","path":"/a","value":1,"from":"/a"}]"#,
+        r#"[{"op":"delete","path":"/a"}]"#,
         r#"[{"op":"set","path":"/a","value":1}]"#,
         r#"[{"op":"adds","path":"/a","value":1}]"#,
         r#"[{"op":"add ops","path":"/a","value":1}]"#,
-        r#"[{"op":"","path":"/a"}]"#,
+        r#"[{"op":"","path":"/a","value":1,"from":"/a"}]"#,
         r#"[{"op":"add","path":"/b"}]"#,
         r#"[{"op":"replace","path":"/a"}]"#,
         r#"[{"op":"test","path":"/a"}]"#,
@@ -254,18 +269,8 @@ fn an_op_is_one_of_six_with_what_it_needs() {
 #[test]
 fn a_pointer_begins_with_a_slash_and_escapes_tildes() {
     let wrong = ["", "a", "a/b", "#/a", " /a", "~1a", "/~", "/~2", "/a~", "/a/~b", "/~~0", "/~/a", "/~0~"];
-    for op in ["add", "replace", "remove", "test"] {
-        let op = format!(r#"[{{"op":"{op}","path":"PATH","value":1}}]"#);
-        check_paths_refused(r#"{"a":{"~":1},"~":{"a":1},"a~":1}"#, &op, &wrong, "INVALID_PATCH_PATH");
-    }
-    for op in ["move", "copy"] {
-        let from = format!(r#"[{{"op":"{op}","from":"PATH","path":"/b"}}]"#);
-        check_paths_refused(r#"{"a":{}}"#, &from, &wrong, "INVALID_PATCH_PATH");
-        let to = format!(r#"[{{"op":"{op}","from":"/a","path":"PATH"}}]"#);
-        check_paths_refused(r#"{"a":{}}"#, &to, &wrong, "INVALID_PATCH_PATH");
-    }
-    let document =
-        r#"{"a/b":1,"m~n":2,"":{"":3,"b":4},"~1":5,"~01":6,"/~/":7,"c%d":8," ":9,"é":10,"%2F":11}"#;
+    check_nowhere(r#"{"a":{"~":1,"~b":1},"~":{"a":1},"a~":1,"~2":1,"~~":1,"s":1}"#, &wrong);
+    let document = r#"{"a/b":1,"m~n":2,"":{"":3,"b":4},"~1":5,"~01":6,"/~/":7,"c%d":8," ":9,"é":10,"%2F":11,"k\"l":12,"i\\j":13,"😀":14}"#;
     for (path, found) in [
         ("/a~1b", 1),
         ("/m~0n", 2),
@@ -278,34 +283,49 @@ fn a_pointer_begins_with_a_slash_and_escapes_tildes() {
         ("/ ", 9),
         ("/é", 10),
         ("/%2F", 11),
+        (r#"/k\"l"#, 12),
+        (r"/i\\j", 13),
+        ("/😀", 14),
     ] {
         check(document, &format!(r#"[{{"op":"test","path":"{path}","value":{found}}}]"#), document);
     }
     check(r#"{"content":{}}"#, r#"[{"op":"add","path":"/content/","value":1}]"#, r#"{"content":{"":1}}"#);
+    check(r#"{"":{"b":1}}"#, r#"[{"op":"replace","path":"//b","value":2}]"#, r#"{"":{"b":2}}"#);
+    check(r#"{"":{"":1}}"#, r#"[{"op":"remove","path":"//"}]"#, r#"{"":{}}"#);
+    check("{}", r#"[{"op":"add","path":"/~1~0","value":1}]"#, r#"{"/~":1}"#);
 }
 
 #[test]
 fn a_pointer_leads_somewhere() {
-    let document = r#"{"object":{"a":1},"null":null,"text":"abc","number":1,"true":true,"list":[1,2],"é":1}"#;
+    let document =
+        r#"{"object":{"a":1},"null":null,"text":"abc","s":1,"true":true,"list":[1,2],"none left":[],"é":1}"#;
     let no_parent = [
         "/none/a",
         "/none/0",
         "/true/a",
         "/null/a",
         "/text/0",
-        "/number/a",
+        "/s/a",
+        "//s",
         "/list/2/a",
         "/list/a/b",
         "/object/a/b",
         "/list/-/a",
     ];
-    for op in ["add", "replace", "remove", "test"] {
-        let op = format!(r#"[{{"op":"{op}","path":"PATH","value":1}}]"#);
-        check_paths_refused(document, &op, &no_parent, "INVALID_PATCH_PATH");
-    }
-    let far = "/none".repeat(200);
-    check_paths_refused(document, r#"[{"op":"add","path":"PATH","value":1}]"#, &[&far], "INVALID_PATCH_PATH");
-    let no_target = ["/none", "/object/b", "/object/A", "/list/2", "/list/-", "/list/a", "//", "/e\u{301}"];
+    check_nowhere(document, &no_parent);
+    check_nowhere(document, &[&"/none".repeat(200)]);
+    let no_target = [
+        "/none",
+        "/object/b",
+        "/object/A",
+        "/list/2",
+        "/list/-",
+        "/list/a",
+        "/none left/0",
+        "/",
+        "//",
+        "/e\u{301}",
+    ];
     for op in ["replace", "remove", "test"] {
         let op = format!(r#"[{{"op":"{op}","path":"PATH","value":1}}]"#);
         check_paths_refused(document, &op, &no_target, "INVALID_PATCH_PATH");
@@ -313,8 +333,6 @@ fn a_pointer_leads_somewhere() {
     for op in ["move", "copy"] {
         let from = format!(r#"[{{"op":"{op}","from":"PATH","path":"/x"}}]"#);
         check_paths_refused(document, &from, &no_target, "INVALID_PATCH_PATH");
-        let to = format!(r#"[{{"op":"{op}","from":"/number","path":"PATH"}}]"#);
-        check_paths_refused(document, &to, &no_parent, "INVALID_PATCH_PATH");
     }
 }
 
@@ -344,9 +362,11 @@ fn an_index_is_digits_without_a_leading_zero_and_in_range() {
         "/l/~0",
         "/l/1~1",
     ];
-    for op in ["add", "replace", "remove", "test"] {
-        let op = format!(r#"[{{"op":"{op}","path":"PATH","value":1}}]"#);
-        check_paths_refused(document, &op, &wrong, "INVALID_PATCH_PATH");
+    check_nowhere(r#"{"l":[1,1],"s":1}"#, &wrong);
+    for (nested, inner) in [(r#"{"l":[{"a":1},{"a":1}],"s":1}"#, "/a"), (r#"{"l":[[1],[1]],"s":1}"#, "/0")] {
+        let inside: Vec<String> =
+            wrong.iter().chain(&["/l/-"]).map(|path| format!("{path}{inner}")).collect();
+        check_nowhere(nested, &inside.iter().map(String::as_str).collect::<Vec<_>>());
     }
     check(document, r#"[{"op":"add","path":"/l/2","value":3}]"#, r#"{"l":[1,2,3]}"#);
     check(document, r#"[{"op":"add","path":"/l/0","value":0}]"#, r#"{"l":[0,1,2]}"#);
@@ -357,10 +377,35 @@ fn an_index_is_digits_without_a_leading_zero_and_in_range() {
     check_refused(document, r#"[{"op":"move","from":"/l/0","path":"/l/2"}]"#, "INVALID_PATCH_PATH");
     check(r#"{"o":{"-":1,"01":2}}"#, r#"[{"op":"remove","path":"/o/-"}]"#, r#"{"o":{"01":2}}"#);
     check(
-        r#"{"o":{"01":2}}"#,
-        r#"[{"op":"replace","path":"/o/01","value":3},{"op":"add","path":"/o/-1","value":4}]"#,
-        r#"{"o":{"01":3,"-1":4}}"#,
+        r#"{"o":{"0":1,"01":2}}"#,
+        r#"[{"op":"test","path":"/o/0","value":1},{"op":"replace","path":"/o/01","value":3},{"op":"add","path":"/o/-1","value":4}]"#,
+        r#"{"o":{"0":1,"01":3,"-1":4}}"#,
     );
+}
+
+#[test]
+fn an_operation_changes_what_it_points_at_and_nothing_else() {
+    check(r#"{"a":1}"#, r#"[{"op":"add","path":"/a","value":{"b":null}}]"#, r#"{"a":{"b":null}}"#);
+    check(
+        r#"{"l":[{"n":1},{"n":2},{"n":3}]}"#,
+        r#"[{"op":"replace","path":"/l/2/n","value":30},{"op":"remove","path":"/l/0"}]"#,
+        r#"{"l":[{"n":2},{"n":30}]}"#,
+    );
+    check(
+        r#"{"a":{"n":1.10},"l":[0]}"#,
+        r#"[{"op":"copy","from":"/a","path":"/b"},{"op":"copy","from":"/a/n","path":"/l/0"}]"#,
+        r#"{"a":{"n":1.10},"l":[1.10,0],"b":{"n":1.10}}"#,
+    );
+    check(
+        r#"{"a":{"n":1}}"#,
+        r#"[{"op":"copy","from":"/a","path":"/b"},{"op":"replace","path":"/b/n","value":2}]"#,
+        r#"{"a":{"n":1},"b":{"n":2}}"#,
+    );
+    check(r#"{"a":1,"b":2}"#, r#"[{"op":"copy","from":"/a","path":"/b"}]"#, r#"{"a":1,"b":1}"#);
+    check(r#"{"a":1,"b":2}"#, r#"[{"op":"move","from":"/a","path":"/b"}]"#, r#"{"b":1}"#);
+    check(r#"{"l":[1,2,3]}"#, r#"[{"op":"move","from":"/l/0","path":"/l/2"}]"#, r#"{"l":[2,3,1]}"#);
+    check_refused(r#"{"l":[1,2,3]}"#, r#"[{"op":"move","from":"/l/0","path":"/l/3"}]"#, "INVALID_PATCH_PATH");
+    check(r#"{"a":1,"ab":{}}"#, r#"[{"op":"move","from":"/a","path":"/ab/c"}]"#, r#"{"ab":{"c":1}}"#);
 }
 
 #[test]
