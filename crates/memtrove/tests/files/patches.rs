@@ -186,11 +186,15 @@ fn writes_to_what_the_server_keeps_are_accepted_and_overwritten() {
 #[test]
 fn elements_are_judged_before_the_file_is_looked_at() {
     let scope = Scope::fresh(&SERVER);
-    let body = json!({"ops": [add("/content/a", json!(1)), {"op": "add"}]});
-
-    scope.patch("missing.md", "*", body.clone()).refused(400, "INVALID_REQUEST");
     scope.create("a.md", json!({}));
-    scope.patch("a.md", "\"other\"", body).refused(400, "INVALID_REQUEST");
+    for body in [
+        json!({"ops": [add("/content/a", json!(1)), {"op": "add"}]}),
+        json!({"ops": add("/content/a", json!(1))}),
+        json!({"ops": [add("/content/a", json!(1))], "edits": "a"}),
+    ] {
+        scope.patch("missing.md", "*", body.clone()).refused(400, "INVALID_REQUEST");
+        scope.patch("a.md", "\"other\"", body).refused(400, "INVALID_REQUEST");
+    }
 }
 
 // ---- what is left must be an envelope
