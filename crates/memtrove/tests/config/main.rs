@@ -297,12 +297,12 @@ fn every_key_is_documented_with_its_default() {
         {
             continue;
         }
-        let variable = format!("`MEMTROVE_{}`", key.to_uppercase().replace('.', "__"));
+        let name = format!("`{key}`");
         let row = page
             .lines()
-            .find(|line| line.starts_with('|') && line.split('|').nth(2).unwrap_or("").trim() == variable);
-        let row = row.unwrap_or_else(|| panic!("{variable} is not in docs/configuration.md"));
-        let documented = row.split('|').nth(3).unwrap_or("").trim();
+            .find(|line| line.starts_with('|') && line.split('|').nth(1).unwrap_or("").trim() == name);
+        let row = row.unwrap_or_else(|| panic!("{name} is not in docs/configuration.md"));
+        let documented = row.split('|').nth(2).unwrap_or("").trim();
         let literal = documented.strip_prefix('`').and_then(|text| text.strip_suffix('`'));
         // A default that depends on others is described in words, and none is nothing to compare with.
         let Some(literal) = literal.filter(|text| !text.contains('`') && !setting.value.is_null()) else {
