@@ -99,7 +99,7 @@ class NewMemory(Model):
     ttl_seconds: int | None = None
     """How long it lives after each change."""
     occurred_at: datetime | None = None
-    """Episodic only: when it happened (RFC 3339); now unless said otherwise."""
+    """When it happened (RFC 3339). An episodic memory happened now unless said otherwise."""
     access_policy: MemoryAccessPolicy | None = None
     """Who may see it: whoever made it in personal layers, everybody in the others, unless said otherwise."""
     fact: FactStatement | None = None
@@ -1738,7 +1738,7 @@ class Memory(Model):
     created_by: MemoryAuthor | None = None
     """Who made it; for trusted clients, admins and whoever made it."""
     occurred_at: datetime | None = None
-    """Episodic only: when it happened."""
+    """When it happened."""
     expires_at: datetime | None = None
     """When it ceases to exist."""
     ttl_seconds: int | None = None

@@ -24,7 +24,7 @@ pub struct NewMemory {
     pub metadata: Map<String, Value>,
     /// How long it lives.
     pub ttl_seconds: Option<i64>,
-    /// Episodic only: when it happened, if the request says.
+    /// When it happened, if the request says.
     pub occurred_at: Option<Timestamp>,
     /// Who of those who have the scope may see it.
     pub policy: AccessPolicy,
@@ -79,7 +79,7 @@ pub struct AddMemory {
     pub metadata: GivenMetadata,
     /// How long it lives, if not as long as its kind does.
     pub ttl_seconds: Option<i64>,
-    /// Episodic only: when it happened.
+    /// When it happened, if anybody knows.
     pub occurred_at: Option<Timestamp>,
     /// Who of those who have the scope may see it; the layer's default unless said.
     pub policy: Option<AccessPolicy>,
@@ -112,9 +112,6 @@ impl AddMemory {
         rules.check_layer(self.layer)?;
         let kind = self.kind.unwrap_or(Kind::default_in(self.layer));
         kind.check_layer(self.layer)?;
-        if self.occurred_at.is_some() && kind != Kind::Episodic {
-            return Err(Error::field("occurredAt", "belongs to entries of kind episodic only"));
-        }
         match (&self.fact, kind == Kind::Procedural) {
             (None, true) => return Err(Error::field("fact", "is required of entries of kind procedural")),
             (Some(_), false) => {

@@ -156,7 +156,7 @@ pub struct Memory {
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
-    /// Episodic only: when it happened.
+    /// When it happened, if somebody said so; an episodic entry happened when it was made unless somebody did.
     pub occurred_at: Option<Timestamp>,
     /// From then on it does not exist.
     pub expires_at: Option<Timestamp>,

@@ -243,7 +243,7 @@ pub struct Memory {
     /// When it was last changed.
     #[schema(format = DateTime)]
     pub updated_at: String,
-    /// Episodic only: when it happened.
+    /// When it happened.
     #[schema(format = DateTime, nullable = false)]
     pub occurred_at: Option<String>,
     /// When it ceases to exist.
@@ -303,7 +303,7 @@ pub struct AddMemoryRequest {
     /// How long it lives after each change.
     #[schema(minimum = 1, maximum = 31_536_000)]
     pub ttl_seconds: Option<i64>,
-    /// Episodic only: when it happened (RFC 3339); now unless said otherwise.
+    /// When it happened (RFC 3339). An episodic memory happened now unless said otherwise.
     #[schema(format = DateTime)]
     pub occurred_at: Option<String>,
     /// Who may see it: whoever made it in personal layers, everybody in the others, unless said otherwise.

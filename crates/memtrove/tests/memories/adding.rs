@@ -142,7 +142,7 @@ fn what_was_acknowledged_is_found_at_once_by_everybody() {
 }
 
 #[test]
-fn when_it_happened_belongs_to_episodes_only() {
+fn a_memory_of_any_kind_says_when_it_happened() {
     let tenant = Tenant::fresh();
     let place = Place::user("u");
     let told = |members: Value| tenant.add(place.with(merged(json!({"content": "we met"}), &members)));
@@ -158,9 +158,13 @@ fn when_it_happened_belongs_to_episodes_only() {
     }
     let undated = told(json!({"kind": "episodic", "occurredAt": null})).expect(201).json["memory"].clone();
     assert_eq!(undated["occurredAt"], undated["createdAt"]);
-    for kind in ["user_personal", "semantic", "working"] {
-        told(json!({"kind": kind, "occurredAt": "2026-01-01T00:00:00Z"})).invalid("occurredAt");
-        told(json!({"kind": kind, "occurredAt": null})).expect(201);
+    for kind in ["user_personal", "semantic", "working", "archival"] {
+        let dated = told(json!({"kind": kind, "occurredAt": "2026-01-01T00:00:00Z"})).expect(201);
+        assert_eq!(dated.json["memory"]["kind"], kind, "a time never changes the kind");
+        assert_eq!(dated.json["memory"]["occurredAt"], "2026-01-01T00:00:00.000000Z");
+        assert_eq!(tenant.entry(&id_of(&dated.json["memory"])), dated.json["memory"]);
+        let undated = told(json!({"kind": kind, "occurredAt": null})).expect(201);
+        assert!(undated.json["memory"]["occurredAt"].is_null());
     }
     for wrong in [
         json!("yesterday"),

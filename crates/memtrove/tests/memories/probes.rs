@@ -152,8 +152,6 @@ fn asked_of_memories(items: Vec<Value>) -> Vec<Asked> {
         for (place, memory) in item["memories"].as_array().into_iter().flatten().enumerate() {
             let mut body = user.with(json!({"content": memory["text"]}));
             if !memory["at"].is_null() {
-                // Other kinds do not take a time yet.
-                body["kind"] = json!("episodic");
                 body["occurredAt"] = json!(today.instant(&memory["at"]));
             }
             bodies.push(body);

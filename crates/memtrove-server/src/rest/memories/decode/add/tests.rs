@@ -76,13 +76,16 @@ fn working_and_session_entries_expire_and_others_when_told_to() {
 }
 
 #[test]
-fn an_episode_happened_when_it_says_or_when_it_was_made() {
+fn an_entry_happened_when_it_says_and_an_episode_otherwise_when_it_was_made() {
     let at = "2031-01-01T00:00:00Z";
     let said = stored(json!({"kind": "episodic", "occurredAt": at}));
     assert_eq!(said.occurred_at, Timestamp::parse(at));
     assert_eq!(stored(json!({"kind": "episodic"})).occurred_at, Some(NOW));
-    assert_eq!(code(read(json!({"occurredAt": at}))), "INVALID_REQUEST occurredAt");
-    assert_eq!(code(read(json!({"kind": "archival", "occurredAt": at}))), "INVALID_REQUEST occurredAt");
+    for kind in ["user_personal", "archival", "working"] {
+        let said = stored(json!({"kind": kind, "occurredAt": at}));
+        assert_eq!((said.kind.as_str(), said.occurred_at), (kind, Timestamp::parse(at)));
+        assert_eq!(stored(json!({"kind": kind})).occurred_at, None);
+    }
 }
 
 #[test]
@@ -170,8 +173,7 @@ fn one_bad_request_has_one_code() {
         (json!({}), "INVALID_REQUEST ttlSeconds"),
         (json!({"ttlSeconds": 1}), "INVALID_LAYER"),
         (json!({"layer": "session"}), "INVALID_KIND"),
-        (json!({"kind": "session"}), "INVALID_REQUEST occurredAt"),
-        (json!({"occurredAt": null}), "MISSING_IDENTIFIER"),
+        (json!({"kind": "session"}), "MISSING_IDENTIFIER"),
         (json!({"identifiers": {"userId": "bob", "sessionId": "s"}}), "FORBIDDEN"),
         (json!({"identifiers": {"userId": "alice", "sessionId": "s"}}), "CONTENT_TOO_LONG"),
         (json!({"content": "x"}), "METADATA_TOO_LARGE"),
