@@ -12,3 +12,4 @@ pub mod lexical;
 pub mod relevance;
 mod stop_words;
 pub mod terms;
+pub mod time_words;

@@ -1,0 +1,542 @@
+//! When a query asks about: "yesterday", "last week", "in March 2024", "three weeks ago", "since Monday".
+//!
+//! A phrase that is understood becomes a window of time. Everything else changes nothing: "before the move" is no window, and
+//! two phrases that do not overlap are none either. What words say is a table of each language; the grammar is shared as far as
+//! their order is. Weeks begin on Monday, days where the one who asks is.
+
+mod english;
+
+use crate::Timestamp;
+use jiff::ToSpan as _;
+use jiff::civil::{Date, Time};
+use jiff::tz::Offset;
+use std::ops::Range;
+
+/// More words of a query are not read.
+const MOST_WORDS: usize = 512;
+/// Years that a number of four digits names.
+const YEARS: std::ops::RangeInclusive<i64> = 1900..=2100;
+/// The largest number before a unit.
+const MOST_UNITS: i64 = 1_000;
+/// What lies beside a window fades over this part of its length, but within these bounds, in microseconds.
+const FADE: i64 = 4;
+const LEAST_FADE: i64 = DAY / 2;
+const MOST_FADE: i64 = 366 * DAY;
+const DAY: i64 = 86_400_000_000;
+/// A few are from so many to so many.
+const FEW: (i64, i64) = (2, 5);
+const ISO_LENGTH: usize = "2024-05-16".len();
+
+/// A span of time that a query asks about; never empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeWindow {
+    /// Its first instant.
+    pub from: Timestamp,
+    /// The first instant after it.
+    pub to: Timestamp,
+}
+
+impl TimeWindow {
+    /// Whether an instant lies in it.
+    pub fn contains(&self, at: Timestamp) -> bool {
+        self.from <= at && at < self.to
+    }
+
+    /// How well an instant fits: 1 inside, falling towards 0 the farther away it is.
+    pub fn fit(&self, at: Timestamp) -> f64 {
+        let (from, to, at) = (self.from.as_micros(), self.to.as_micros(), at.as_micros());
+        let beside = from.saturating_sub(at).max(at.saturating_sub(to).saturating_add(1)).max(0);
+        let fade = (to.saturating_sub(from) / FADE).clamp(LEAST_FADE, MOST_FADE);
+        (-(beside as f64) / fade as f64).exp()
+    }
+}
+
+/// A window, and where in the query it is named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TimePhrase {
+    /// The window.
+    pub window: TimeWindow,
+    /// Where its words stand.
+    pub range: Range<usize>,
+}
+
+/// What a query says about time, asked now by somebody whose clock is so many seconds ahead of UTC.
+pub fn find(query: &str, now: Timestamp, offset_seconds: i32) -> Option<TimePhrase> {
+    let offset = Offset::from_seconds(offset_seconds).ok()?;
+    let today = offset.to_datetime(jiff::Timestamp::from_microsecond(now.as_micros()).ok()?).date();
+    let reader = Reader { tokens: tokens(query), today };
+    let mut found: Option<(Days, Range<usize>)> = None;
+    let mut at = 0;
+    while at < reader.tokens.len() {
+        let Some((days, end)) = reader.any_phrase(at) else {
+            at += 1;
+            continue;
+        };
+        let range = reader.tokens[at].range.start..reader.tokens[end - 1].range.end;
+        found = Some(match found {
+            None => (days, range),
+            // "last month, on Friday": both hold, or nothing is sure.
+            Some((before, first)) => (before.overlap(days)?, first.start..range.end),
+        });
+        at = end;
+    }
+    let (days, range) = found?;
+    let instant = |date: Date| {
+        let start = offset.to_timestamp(date.to_datetime(Time::midnight())).ok()?;
+        Some(Timestamp::from_micros(start.as_microsecond()))
+    };
+    let window = TimeWindow { from: instant(days.from)?, to: instant(days.to)? };
+    (window.from < window.to).then_some(TimePhrase { window, range })
+}
+
+/// What a word says.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Word {
+    /// A day, counted from today.
+    DayFromNow(i64),
+    /// The one before (-1), the one that is (0), the one after (1).
+    Which(i64),
+    /// As far back from now.
+    Past,
+    Ago,
+    Since,
+    Between,
+    And,
+    From,
+    To,
+    In,
+    On,
+    /// Stands between parts of a date.
+    Join,
+    /// Says nothing here.
+    Article,
+    Number(i64),
+    /// More than two, no more than five.
+    Few,
+    /// So many of a unit.
+    Unit(Unit, i64),
+    /// From Monday, which is 0.
+    Weekday(i64),
+    /// From 1.
+    MonthName(i8),
+    /// By its first month.
+    Season(i8),
+    /// The number of a day or a year, or of units.
+    Digits(i64),
+    IsoDate(Date),
+    /// What follows is the edge of another time, or comes again and again.
+    Edge,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Unit {
+    Day,
+    Week,
+    Weekend,
+    Month,
+    Year,
+    PartOfDay,
+}
+
+/// Days from the first to the one after the last.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Days {
+    from: Date,
+    to: Date,
+}
+
+impl Days {
+    fn one(day: Date) -> Option<Self> {
+        Some(Self { from: day, to: plus_days(day, 1)? })
+    }
+
+    fn month(year: i64, month: i8) -> Option<Self> {
+        Self::months(year, month, 1)
+    }
+
+    /// Some months from a month on.
+    fn months(year: i64, month: i8, count: i64) -> Option<Self> {
+        let from = Date::new(i16::try_from(year).ok()?, month, 1).ok()?;
+        Some(Self { from, to: plus_months(from, count)? })
+    }
+
+    fn year(year: i64) -> Option<Self> {
+        Self::months(year, 1, 12)
+    }
+
+    fn overlap(self, other: Self) -> Option<Self> {
+        let both = Self { from: self.from.max(other.from), to: self.to.min(other.to) };
+        (both.from < both.to).then_some(both)
+    }
+
+    /// From the first day of one to the last of the other.
+    fn up_to(self, other: Self) -> Option<Self> {
+        let both = Self { from: self.from, to: other.to };
+        (both.from < both.to).then_some(both)
+    }
+}
+
+fn plus_days(day: Date, days: i64) -> Option<Date> {
+    day.checked_add(days.days()).ok()
+}
+
+fn plus_months(day: Date, months: i64) -> Option<Date> {
+    day.checked_add(months.months()).ok()
+}
+
+fn monday_of(day: Date) -> Option<Date> {
+    plus_days(day, -i64::from(day.weekday().to_monday_zero_offset()))
+}
+
+struct Token {
+    word: Option<Word>,
+    range: Range<usize>,
+    /// Whether only spaces or a comma stand between it and the word before.
+    follows: bool,
+    is_large: bool,
+}
+
+fn tokens(query: &str) -> Vec<Token> {
+    let mut tokens: Vec<Token> = Vec::new();
+    let mut read = 0;
+    while tokens.len() < MOST_WORDS {
+        let Some(start) = query[read..].find(char::is_alphanumeric).map(|at| read + at) else { break };
+        let date = iso_date(&query[start..]);
+        let end = match date {
+            Some(_) => start + ISO_LENGTH,
+            None => query[start..].find(|c: char| !c.is_alphanumeric()).map_or(query.len(), |at| start + at),
+        };
+        let between = query[read..start].trim();
+        let written = &query[start..end];
+        tokens.push(Token {
+            word: date.or_else(|| meaning(&written.to_lowercase())),
+            range: start..end,
+            follows: !tokens.is_empty() && matches!(between, "" | ","),
+            is_large: written.starts_with(char::is_uppercase),
+        });
+        read = end;
+    }
+    tokens
+}
+
+/// A date like 2024-05-16 at the beginning of a text.
+fn iso_date(text: &str) -> Option<Word> {
+    let date = text.get(..ISO_LENGTH)?;
+    let is_shaped = date.bytes().zip(*b"0000-00-00").all(|(byte, shape)| match shape {
+        b'0' => byte.is_ascii_digit(),
+        _ => byte == b'-',
+    });
+    let goes_on = text[ISO_LENGTH..].starts_with(|c: char| c.is_alphanumeric() || c == '-');
+    (is_shaped && !goes_on).then(|| date.parse().ok().map(Word::IsoDate))?
+}
+
+fn meaning(word: &str) -> Option<Word> {
+    if let Some((_, meaning)) = english::WORDS.iter().find(|(known, _)| *known == word) {
+        return Some(*meaning);
+    }
+    let digits = word.trim_end_matches(|c: char| c.is_ascii_lowercase());
+    let is_ordinal = ["", "st", "nd", "rd", "th"].contains(&&word[digits.len()..]);
+    (is_ordinal && digits.len() <= 4).then(|| digits.parse().ok().map(Word::Digits))?
+}
+
+struct Reader {
+    tokens: Vec<Token>,
+    today: Date,
+}
+
+/// What was read: the days, and the place after the last word.
+type Read = Option<(Days, usize)>;
+
+impl Reader {
+    /// The word at a place, if it goes on with the words before.
+    fn next(&self, at: usize) -> Option<Word> {
+        self.tokens.get(at).filter(|token| token.follows)?.word
+    }
+
+    /// A phrase that begins here.
+    fn any_phrase(&self, at: usize) -> Read {
+        match self.tokens[at].word? {
+            Word::Since => {
+                let (days, end) = self.named(at + 1, true)?;
+                Some((days.up_to(Days::one(self.today)?)?, end))
+            }
+            Word::Between => self.range(at, Word::And),
+            Word::From => self.range(at, Word::To),
+            _ if self.is_edge(at) => None,
+            _ => self.named(at, false),
+        }
+    }
+
+    /// Whether the words before make a time here the edge of another one.
+    fn is_edge(&self, at: usize) -> bool {
+        let Some(before) = at.checked_sub(1).filter(|_| self.tokens[at].follows) else { return false };
+        match self.tokens[before].word {
+            Some(Word::Edge | Word::To | Word::Between) => true,
+            Some(Word::Article | Word::In | Word::On) => self.is_edge(before),
+            _ => false,
+        }
+    }
+
+    /// "between March and May"
+    fn range(&self, at: usize, joint: Word) -> Read {
+        let (first, end) = self.named(at + 1, true)?;
+        if self.next(end)? != joint {
+            return None;
+        }
+        let (last, end) = self.named(end + 1, true)?;
+        if let Some(days) = first.up_to(last) {
+            return Some((days, end));
+        }
+        // "between November and February": the November before that February.
+        let earlier = Self { tokens: Vec::new(), today: last.from };
+        let first = self.tokens.get(at + 1)?.word.and_then(|word| earlier.bare(word))?;
+        Some((first.up_to(last)?, end))
+    }
+
+    /// A time that is named from here on; in a phrase that asks for a time a name alone is one.
+    fn named(&self, at: usize, alone: bool) -> Read {
+        let word = if alone { self.next(at)? } else { self.tokens.get(at)?.word? };
+        match word {
+            Word::Article => self.next(at + 1).and_then(|_| self.named(at + 1, alone)),
+            Word::DayFromNow(days) => Some((Days::one(plus_days(self.today, days)?)?, at + 1)),
+            Word::IsoDate(date) => Some((Days::one(date)?, at + 1)),
+            Word::In => self.next(at + 1).and_then(|_| self.inside(at + 1)),
+            Word::On => self.next(at + 1).and_then(|_| self.named(at + 1, true)).filter(|(days, _)| {
+                // "on March" is no date, "on Monday" is.
+                plus_days(days.from, 1) == Some(days.to)
+            }),
+            Word::Which(which) => self.which(at + 1, which),
+            Word::Past => self.rolling(at + 1),
+            Word::Unit(Unit::Day, 1) => match (self.next(at + 1)?, self.next(at + 2)?) {
+                (Word::Edge, Word::DayFromNow(days)) => {
+                    Some((Days::one(plus_days(self.today, 2 * days)?)?, at + 3))
+                }
+                _ => None,
+            },
+            _ => self.ago(at).or_else(|| self.date(at, alone)).or_else(|| {
+                let bare = self.bare(word).filter(|_| alone)?;
+                Some((bare, at + 1))
+            }),
+        }
+    }
+
+    /// What follows "in": a month, a season, a year, or what is a time by itself.
+    fn inside(&self, at: usize) -> Read {
+        match self.next(at)? {
+            Word::Article => self.inside(at + 1),
+            Word::Unit(Unit::Year, 1) => match self.next(at + 1)? {
+                Word::Digits(year) => Some((self.bare(Word::Digits(year))?, at + 2)),
+                _ => None,
+            },
+            word @ (Word::MonthName(_) | Word::Season(_) | Word::Digits(_)) => {
+                let dated = self.date(at, false).filter(|_| !matches!(word, Word::Digits(_)));
+                dated.or_else(|| Some((self.bare(word)?, at + 1)))
+            }
+            Word::Which(_) | Word::Past => self.named(at, false),
+            _ => None,
+        }
+    }
+
+    /// What a name says by itself: the latest one that has begun.
+    fn bare(&self, word: Word) -> Option<Days> {
+        let year = i64::from(self.today.year());
+        let begun = |days: &Option<Days>| days.is_some_and(|days| days.from <= self.today);
+        match word {
+            Word::IsoDate(date) => Days::one(date),
+            Word::Weekday(weekday) => {
+                let since =
+                    (i64::from(self.today.weekday().to_monday_zero_offset()) - 1 - weekday).rem_euclid(7);
+                Days::one(plus_days(self.today, -1 - since)?)
+            }
+            Word::MonthName(month) => {
+                [year, year - 1].into_iter().map(|year| Days::month(year, month)).find(begun)?
+            }
+            Word::Season(month) => {
+                [year, year - 1].into_iter().map(|year| Days::months(year, month, 3)).find(begun)?
+            }
+            Word::Digits(year) if YEARS.contains(&year) => Days::year(year),
+            _ => None,
+        }
+    }
+
+    /// "last week", "this month", "next Friday"
+    fn which(&self, at: usize, which: i64) -> Read {
+        let today = self.today;
+        let year = i64::from(today.year());
+        let word = self.next(at)?;
+        let days = match word {
+            Word::Number(_) | Word::Digits(_) | Word::Few if which == -1 => return self.rolling(at),
+            // "the last week of the holidays"
+            Word::Unit(..) if self.next(at + 1) == Some(Word::Join) => return None,
+            Word::Unit(Unit::Day, _) => return None,
+            Word::Unit(Unit::PartOfDay, 1) => match which {
+                0 => Days::one(today)?,
+                -1 => Days { from: plus_days(today, -1)?, to: plus_days(today, 1)? },
+                _ => return None,
+            },
+            Word::Unit(unit, 1) => self.unit(unit, which)?,
+            Word::Unit(..) => return None,
+            Word::Weekday(weekday) => {
+                let monday = monday_of(today)?;
+                let day = plus_days(monday, weekday)?;
+                Days::one(match which {
+                    0 => day,
+                    -1 if day < today => day,
+                    -1 => plus_days(day, -7)?,
+                    _ if day > today => day,
+                    _ => plus_days(day, 7)?,
+                })?
+            }
+            Word::MonthName(month) => self.one_of(which, year, |year| Days::month(year, month))?,
+            Word::Season(month) => self.one_of(which, year, |year| Days::months(year, month, 3))?,
+            _ => return None,
+        };
+        Some((days, at + 1))
+    }
+
+    /// What comes once a year: the latest that is over, the one of now or of this year, or the first to come.
+    fn one_of(&self, which: i64, year: i64, of: impl Fn(i64) -> Option<Days>) -> Option<Days> {
+        let mut years = [year - 2, year - 1, year, year + 1].into_iter().filter_map(of);
+        match which {
+            0 => {
+                let all: Vec<Days> = years.collect();
+                let now = all.iter().find(|days| days.from <= self.today && self.today < days.to);
+                now.or(all.iter().find(|days| i64::from(days.from.year()) == year)).copied()
+            }
+            -1 => years.filter(|days| days.to <= self.today).last(),
+            _ => years.find(|days| days.from > self.today),
+        }
+    }
+
+    /// A unit of the calendar, counted from the one of today.
+    fn unit(&self, unit: Unit, from_now: i64) -> Option<Days> {
+        match unit {
+            Unit::Day | Unit::PartOfDay => Days::one(plus_days(self.today, from_now)?),
+            Unit::Week => {
+                let from = plus_days(monday_of(self.today)?, 7 * from_now)?;
+                Some(Days { from, to: plus_days(from, 7)? })
+            }
+            Unit::Weekend => {
+                let from = plus_days(monday_of(self.today)?, 7 * from_now + 5)?;
+                Some(Days { from, to: plus_days(from, 2)? })
+            }
+            Unit::Month => {
+                let day = plus_months(self.today, from_now)?;
+                Days::month(day.year().into(), day.month())
+            }
+            Unit::Year => Days::year(i64::from(self.today.year()) + from_now),
+        }
+    }
+
+    /// How many of a unit, with the place after it: "three weeks", "a couple of days", "a few months"; few are 0.
+    fn count(&self, at: usize) -> Option<(i64, Unit, usize)> {
+        let mut at = at;
+        if let (Some(Word::Number(1)), Some(Word::Number(_) | Word::Few)) =
+            (self.tokens.get(at)?.word, self.next(at + 1))
+        {
+            at += 1;
+        }
+        let count = match self.tokens.get(at)?.word? {
+            Word::Number(count) | Word::Digits(count) => count,
+            Word::Few => 0,
+            _ => return None,
+        };
+        at += 1 + usize::from(self.next(at + 1) == Some(Word::Join));
+        let Word::Unit(unit, units) = self.next(at)? else { return None };
+        let count = count * units;
+        (count <= MOST_UNITS && unit != Unit::PartOfDay).then_some((count, unit, at + 1))
+    }
+
+    /// "three days", after "last" or "past": up to today.
+    fn rolling(&self, at: usize) -> Read {
+        let (count, unit, end) = match self.next(at)? {
+            Word::Unit(unit, units) if unit != Unit::PartOfDay => (units, unit, at + 1),
+            _ => self.count(at)?,
+        };
+        let count = if count == 0 { FEW.1 } else { count };
+        let from = match unit {
+            Unit::Day | Unit::PartOfDay => plus_days(self.today, -count),
+            Unit::Week | Unit::Weekend => plus_days(self.today, -7 * count),
+            Unit::Month => plus_months(self.today, -count),
+            Unit::Year => plus_months(self.today, -12 * count),
+        };
+        Some((Days { from: from?, to: plus_days(self.today, 1)? }, end))
+    }
+
+    /// "three days ago"
+    fn ago(&self, at: usize) -> Read {
+        let (count, unit, end) = self.count(at)?;
+        if self.next(end)? != Word::Ago {
+            return None;
+        }
+        let days = match count {
+            0 => self.unit(unit, -FEW.1)?.up_to(self.unit(unit, -FEW.0)?)?,
+            _ => {
+                // Who counts more than a week of days, or more than a few other units, does not count exactly.
+                let about = if unit == Unit::Day { count / 7 } else { count / 5 };
+                self.unit(unit, -count - about)?.up_to(self.unit(unit, about - count)?)?
+            }
+        };
+        Some((days, end + 1))
+    }
+
+    /// "5 May 2024", "May 5th", "March 2024", "winter of 2023", "Monday last week"
+    fn date(&self, at: usize, alone: bool) -> Read {
+        let token = self.tokens.get(at)?;
+        let past_join = |at: usize| at + usize::from(self.next(at) == Some(Word::Join));
+        let year = |at: usize| match self.next(at) {
+            Some(Word::Digits(year)) if YEARS.contains(&year) => Some((year, at + 1)),
+            Some(Word::Which(which)) if self.next(at + 1) == Some(Word::Unit(Unit::Year, 1)) => {
+                Some((i64::from(self.today.year()) + which, at + 2))
+            }
+            _ => None,
+        };
+        match token.word? {
+            Word::Digits(day @ 1..=31) => {
+                let month_at = past_join(at + 1);
+                let Word::MonthName(month) = self.next(month_at)? else { return None };
+                self.day(month, day, year(past_join(month_at + 1)), month_at + 1)
+            }
+            Word::MonthName(month) => {
+                if let Some((year, end)) = year(past_join(at + 1)) {
+                    return Some((Days::month(year, month)?, end));
+                }
+                let Word::Digits(day @ 1..=31) = self.next(at + 1)? else { return None };
+                (alone || token.is_large).then(|| self.day(month, day, year(at + 2), at + 2))?
+            }
+            Word::Season(month) => {
+                let (year, end) = year(past_join(at + 1))?;
+                Some((Days::months(year, month, 3)?, end))
+            }
+            Word::Weekday(weekday) => {
+                let at = past_join(at + 1);
+                let (Word::Which(which), Word::Unit(Unit::Week, 1)) = (self.next(at)?, self.next(at + 1)?)
+                else {
+                    return None;
+                };
+                let week = self.unit(Unit::Week, which)?;
+                Some((Days::one(plus_days(week.from, weekday)?)?, at + 2))
+            }
+            _ => None,
+        }
+    }
+
+    /// A day of a month: of a year, or the latest one.
+    fn day(&self, month: i8, day: i64, year: Option<(i64, usize)>, end: usize) -> Read {
+        let of =
+            |year: i64| Days::one(Date::new(i16::try_from(year).ok()?, month, i8::try_from(day).ok()?).ok()?);
+        match year {
+            Some((year, end)) => Some((of(year)?, end)),
+            None => {
+                let this_year = i64::from(self.today.year());
+                // The 29th of February comes every four years, and once in a while after eight.
+                let mut years = (this_year - 8..=this_year).rev();
+                let days = years.find_map(|year| of(year).filter(|days| days.from <= self.today))?;
+                Some((days, end))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
