@@ -28,6 +28,7 @@ use memtrove_core::memories::{
     MemoryId, Mode, Policy, ScopeKey, State, Viewer,
 };
 use memtrove_core::recall::terms::{self, EntryQuery};
+use memtrove_core::recall::time_words::TimeWindow;
 use memtrove_core::text::Analyzer;
 use memtrove_core::{Clock, Timestamp};
 use memtrove_recall::embed::{Calibration, QueryVector, Space};
@@ -77,6 +78,7 @@ macro_rules! memory_suite {
             words_are_found_without_any_vector,
             words_and_meaning_both_count,
             the_best_are_the_best_however_close_they_are,
+            what_is_of_the_time_that_is_asked_about_is_found_among_much_else,
             among_equals_the_more_relevant_and_the_later_come_first,
             entries_that_may_conflict_are_all_named,
             searches_beside_writers_see_whole_entries,
@@ -267,6 +269,7 @@ impl Fixture {
             words_required: false,
             threshold: 0.0,
             farthest: None,
+            time: None,
             want: 1_000,
             viewer: viewer("somebody"),
             conditions: Conditions::default(),

@@ -25,8 +25,8 @@ pub use lifecycle::{
     DecayedMemory, EndSessionRequest, EndedSession, PromoteRequest, PromotedMemory, SessionPromotion,
 };
 pub use search::{
-    FoundMemory, ListMemoriesRequest, MemoryFilter, MemoryPage, MemoryTimeRange, SearchMemoriesRequest,
-    SearchedMemories,
+    AskedTime, FoundMemory, ListMemoriesRequest, MemoryFilter, MemoryPage, MemoryTimeRange,
+    SearchMemoriesRequest, SearchedMemories,
 };
 pub use words::{
     AccessPolicyWord, MemoryKind, MemoryLayer, MemoryRanking, MemorySearchMode, MemorySourceType, MemoryState,

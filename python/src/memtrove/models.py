@@ -394,6 +394,20 @@ class AdminSearchResult(Model):
 
 
 @dataclass(kw_only=True, repr=False)
+class AskedTime(Model):
+    """A time that a query asks about: memories of that time are preferred."""
+
+    _wire_names: ClassVar[dict[str, str]] = {"from_": "from"}
+
+    from_: datetime
+    """Its first instant."""
+    to: datetime
+    """The first instant after it."""
+    words: str
+    """The words of the query that say so."""
+
+
+@dataclass(kw_only=True, repr=False)
 class AssembledContext(Model):
     """A context."""
 
@@ -2269,6 +2283,8 @@ class SearchedMemories(Model):
     """Where was looked, strongest first."""
     threshold_used: float
     """The least score."""
+    time: AskedTime | None = None
+    """The time that the query was understood to ask about; not there if it asks about none."""
 
 
 @dataclass(kw_only=True, repr=False)

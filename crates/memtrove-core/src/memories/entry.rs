@@ -196,6 +196,11 @@ impl Memory {
         self.occurred_at.unwrap_or(self.created_at)
     }
 
+    /// When it became true, as far as anybody said: what questions about time look at, and what makes one entry newer.
+    pub fn told_at(&self) -> Timestamp {
+        told_at(self.at(), self.created_at, self.anchor, self.updated_at)
+    }
+
     /// Whether it still exists.
     pub fn is_live(&self, now: Timestamp) -> bool {
         self.expires_at.is_none_or(|expires| expires > now)
@@ -222,9 +227,27 @@ impl Memory {
     }
 }
 
+/// When an entry happened, or else when it began to say what it says. `at` is [`Memory::at`]: one that equals the time of its
+/// making is no time that anybody told. What it says is as old as its anchor, but what was brought in begins to fade later.
+pub fn told_at(at: Timestamp, created_at: Timestamp, anchor: Timestamp, updated_at: Timestamp) -> Timestamp {
+    if at == created_at { anchor.min(updated_at) } else { at }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_entry_is_as_old_as_what_it_says_unless_somebody_told_when_it_happened() {
+        let (early, made, changed, later) = (1, 10, 20, 30);
+        let at = Timestamp::from_micros;
+        let told = |at_: i64, anchor: i64, updated: i64| told_at(at(at_), at(made), at(anchor), at(updated));
+        assert_eq!(told(made, made, made), at(made));
+        assert_eq!(told(early, changed, later), at(early), "it happened before it was told");
+        assert_eq!(told(made, changed, changed), at(changed), "it was corrected");
+        assert_eq!(told(made, made, later), at(made), "only its metadata changed");
+        assert_eq!(told(made, later, changed), at(changed), "it was brought in with its times");
+    }
 
     #[test]
     fn the_id_of_a_working_memory_says_so_and_stays_unique() {

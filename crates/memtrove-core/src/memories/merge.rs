@@ -27,6 +27,8 @@ pub struct Match {
     pub cosine: f64,
     /// Its relevance now, 0..1.
     pub relevance: f64,
+    /// When it became true, as far as anybody said: [`Memory::told_at`](super::Memory::told_at).
+    pub at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
     /// The caller's key for entries that contradict each other.

@@ -52,7 +52,7 @@ pub use bulk::{BulkAdd, BulkDelete};
 pub use change::{Applied, Change};
 pub use conditions::Conditions;
 pub use cursor::{CursorKey, FactPosition, Fingerprint, Position};
-pub use entry::{Embedding, Fact, Lineage, Memory, MemoryId, State};
+pub use entry::{Embedding, Fact, Lineage, Memory, MemoryId, State, told_at};
 pub use fact_query::{FactPattern, FactQuery, QueryFacts};
 pub use facts::{AddFact, FactChange, FactKey, NewFact};
 pub use filter::{Filter, MemberConditions};

@@ -104,6 +104,14 @@ pub struct Search {
     pub mode: Mode,
 }
 
+impl Search {
+    /// Whether words of time in the query say when to look: not beside a range that says so, nor where words count nothing.
+    pub fn asks_about_time(&self) -> bool {
+        let Conditions { from, to, .. } = &self.conditions;
+        self.mode == Mode::Hybrid && from.is_none() && to.is_none()
+    }
+}
+
 impl SearchMemories {
     /// A search for a text, with the defaults of the contract.
     pub fn new(identifiers: Identifiers, query: String) -> Self {

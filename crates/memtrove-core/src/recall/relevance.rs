@@ -18,6 +18,10 @@ const UNKNOWN_WORDS: f64 = 0.15;
 /// questions that have an answer find it there, and 1.8 % of unrelated entries are above.
 const CURVE: [(f64, f64); 4] = [(0.0, 0.0), (0.14, 0.7), (0.5, 0.9), (1.0, 1.0)];
 
+/// How much it says that an entry is of the time that is asked about: so many more times what is missing of its score is
+/// multiplied by itself. An entry that is a poor answer stays one.
+const IN_TIME: f64 = 1.0;
+
 /// For models that were not measured: up to this share of the query's words says nothing, it is what unrelated texts have in
 /// common; from that share on, words say all they can; and that is what they say by themselves.
 const CHANCE: f64 = 0.2;
@@ -44,6 +48,9 @@ pub struct Relevance {
     pub similarity: f64,
     /// Which share of what the query's words are worth the entry holds, from 0 to 1.
     pub coverage: f64,
+    /// How well its time fits the one that is asked about, from 0 to 1, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<f64>,
 }
 
 impl Asked {
@@ -53,7 +60,7 @@ impl Asked {
         let coverage = self.coverage(found);
         let meaning = self.meaning();
         let order = (1.0 - meaning) * coverage + meaning * share(cosine);
-        Relevance { score: curve(order), similarity: share(similarity), coverage }
+        Relevance { score: curve(order), similarity: share(similarity), coverage, time: None }
     }
 
     /// As [`relevance`](Self::relevance), where nobody measured what the model's cosines are worth: words can only raise the
@@ -63,7 +70,7 @@ impl Asked {
         let coverage = if all > 0.0 { share(found / all) } else { 0.0 };
         let similarity = share(similarity);
         let words = BY_WORDS_ALONE * ((coverage - CHANCE) / (ENOUGH - CHANCE)).clamp(0.0, 1.0);
-        Relevance { score: similarity + (1.0 - similarity) * words, similarity, coverage }
+        Relevance { score: similarity + (1.0 - similarity) * words, similarity, coverage, time: None }
     }
 
     /// What meaning counts.
@@ -86,8 +93,21 @@ impl Asked {
 impl Relevance {
     /// How well an entry answers by its meaning alone.
     pub fn of_meaning(similarity: f64) -> Self {
-        Self { score: share(similarity), similarity: share(similarity), coverage: 0.0 }
+        Self { score: share(similarity), similarity: share(similarity), coverage: 0.0, time: None }
     }
+
+    /// The same of an entry whose time fits so well the one that is asked about. It only ever raises the score, so a time that is
+    /// asked about hides nothing.
+    pub fn in_time(self, fit: f64) -> Self {
+        let fit = share(fit);
+        let score = 1.0 - (1.0 - self.score).powf(1.0 + IN_TIME * fit);
+        Self { score, time: Some(fit), ..self }
+    }
+}
+
+/// The least score of an entry that reaches a threshold because it is of the time that is asked about.
+pub fn least_score_in_time(threshold: f64) -> f64 {
+    1.0 - (1.0 - share(threshold)).powf(1.0 / (1.0 + IN_TIME))
 }
 
 /// What is no number is no evidence.
@@ -233,6 +253,23 @@ mod tests {
         ) {
             let relevance = asked.relevance_unmeasured(found, similarity);
             prop_assert!(relevance.score >= similarity && relevance.score <= 1.0);
+        }
+
+        #[test]
+        fn being_of_the_time_that_is_asked_about_only_raises_a_score(
+            scores in [0.0..=1.0f64, 0.0..=1.0f64], fits in [0.0..=1.0f64, 0.0..=1.0f64]
+        ) {
+            let in_time = |score: f64, fit: f64| Relevance::of_meaning(score).in_time(fit).score;
+            prop_assert_eq!(in_time(0.0, fits[0]), 0.0);
+            prop_assert_eq!(in_time(1.0, fits[0]), 1.0);
+            prop_assert!(in_time(scores[0], fits[0]) >= scores[0] - 1e-12);
+            prop_assert!(in_time(scores[0], fits[0]) <= 1.0);
+            // The order by relevance stays among entries of one time, and the order by time among those as relevant.
+            prop_assert!(in_time(scores[0].min(scores[1]), fits[0]) <= in_time(scores[0].max(scores[1]), fits[0]));
+            prop_assert!(in_time(scores[0], fits[0].min(fits[1])) <= in_time(scores[0], fits[0].max(fits[1])) + 1e-12);
+            let least = least_score_in_time(scores[1]);
+            prop_assert!(in_time(least, 1.0) >= scores[1] - 1e-12);
+            prop_assert!(scores[0] >= least - 1e-9 || in_time(scores[0], fits[0]) < scores[1]);
         }
 
         #[test]

@@ -51,7 +51,7 @@ pub use listing::Listed;
 pub use ranking::Hit;
 pub use remember::Remembered;
 pub use replay::{AnswerKey, Answered, Reply};
-pub use search::{KnowledgeMode, KnowledgeQuery, Metric, SearchResults};
+pub use search::{AskedTime, KnowledgeMode, KnowledgeQuery, Metric, SearchResults};
 pub use sessions::{EndedSession, SessionPromotion};
 pub use subjects::{Subject, SubjectSearch};
 pub use subscription::{StreamRequest, Streamed, Subscription};

@@ -17,6 +17,7 @@ use memtrove_core::memories::{Conditions, Memory, ScopeKey, Viewer};
 use memtrove_core::recall::lexical;
 use memtrove_core::recall::relevance::{Asked, Relevance};
 use memtrove_core::recall::terms::EntryQuery;
+use memtrove_core::recall::time_words::TimeWindow;
 use memtrove_core::{Result, Timestamp};
 use memtrove_recall::embed::{QueryVector, Space};
 use memtrove_recall::index::{Bm25, Candidate, QueryTerm, TermStatistics, rescore};
@@ -62,6 +63,8 @@ pub struct ScopeQuery {
     pub threshold: f64,
     /// The greatest distance of meanings, and how it is measured.
     pub farthest: Option<(Metric, f64)>,
+    /// The time that is asked about: what lies in it is preferred.
+    pub time: Option<TimeWindow>,
     /// How many of the best are needed, in each scope.
     pub want: usize,
     /// For whom.
@@ -363,7 +366,7 @@ impl ScopeSearch<'_> {
         let bounds: Vec<(f64, f64)> = estimates
             .iter()
             .map(|one| {
-                let score = |cosine: f64| self.evidence(words, one.vector, one.lexical, cosine).score;
+                let score = |cosine: f64| self.evidence(words, one, cosine).score;
                 (score(one.matched.cosine - one.error), score(one.matched.cosine + one.error))
             })
             .collect();
@@ -426,7 +429,7 @@ impl ScopeSearch<'_> {
             let Some(vector) = one.vector.and_then(|number| self.query.vectors.get(number)) else { continue };
             let Some(stored) = fetched.get(&place) else { continue };
             one.matched.cosine = f64::from(rescore(&vector.vector, &stored.vector));
-            one.matched.evidence = self.evidence(words, one.vector, one.lexical, one.matched.cosine);
+            one.matched.evidence = self.evidence(words, one, one.matched.cosine);
             one.error = 0.0;
         }
         Ok(())
@@ -447,14 +450,15 @@ impl ScopeSearch<'_> {
             anchor: slot.anchor,
         };
         let (layer, cosine) = (self.span.scope.layer(), f64::from(candidate.similarity));
-        Estimate {
+        let mut estimate = Estimate {
             matched: Match {
                 id: slot.id,
                 key: candidate.key,
                 layer,
-                evidence: self.evidence(words, vector, candidate.lexical, cosine),
+                evidence: Relevance::default(),
                 cosine,
                 relevance: self.decay.shown(layer, &fading, self.query.now),
+                at: slot.told_at(),
                 updated_at: slot.updated_at,
                 conflict_key,
                 overridden_by: None,
@@ -463,7 +467,9 @@ impl ScopeSearch<'_> {
             lexical: candidate.lexical,
             vector,
             error: if vector.is_some() { f64::from(candidate.error) } else { 0.0 },
-        }
+        };
+        estimate.matched.evidence = self.evidence(words, &estimate, cosine);
+        estimate
     }
 
     /// An entry with its exact score, by what is stored; none if it could not be found.
@@ -491,19 +497,23 @@ impl ScopeSearch<'_> {
         Some(self.estimate(words, &candidate, &slot, vector, head.conflict_key.map(Into::into)))
     }
 
-    /// What speaks for an entry whose cosine is this.
-    fn evidence(&self, words: &Words, vector: Option<usize>, lexical: f32, cosine: f64) -> Relevance {
+    /// What speaks for an entry if its cosine is this.
+    fn evidence(&self, words: &Words, entry: &Estimate, cosine: f64) -> Relevance {
         let query = self.query;
-        let compared = vector.filter(|_| query.mode == Mode::Semantic || !query.words_required);
+        let compared = entry.vector.filter(|_| query.mode == Mode::Semantic || !query.words_required);
         let vector = compared.and_then(|number| query.vectors.get(number));
         let similarity = vector.map_or(0.0, |vector| vector.calibration.score(cosine));
-        let (asked, found) = (words.asked(compared), f64::from(lexical));
-        match query.mode {
+        let (asked, found) = (words.asked(compared), f64::from(entry.lexical));
+        let relevance = match query.mode {
             Mode::Hybrid if vector.is_none_or(|vector| vector.calibration.is_measured()) => {
                 asked.relevance(found, cosine, similarity)
             }
             Mode::Hybrid => asked.relevance_unmeasured(found, similarity),
             Mode::Semantic => Relevance::of_meaning(similarity),
+        };
+        match query.time {
+            Some(window) => relevance.in_time(window.fit(entry.matched.at)),
+            None => relevance,
         }
     }
 }

@@ -8,6 +8,7 @@ use memtrove_core::memories::{
     Code, Conditions, Identifiers, Layer, MemoryCaller, Mode, Ranking, ScopeKey, SearchMemories, Viewer,
 };
 use memtrove_core::recall::terms::{self, EntryQuery};
+use memtrove_core::recall::time_words::{self, TimePhrase, TimeWindow};
 use memtrove_core::{Error, Result};
 use memtrove_recall::embed::{EmbedError, QueryVector};
 
@@ -29,6 +30,17 @@ pub struct SearchResults {
     pub searched: Vec<Layer>,
     /// The least score.
     pub threshold: f64,
+    /// The time that the query was understood to ask about.
+    pub time: Option<AskedTime>,
+}
+
+/// A time that a query asks about, with the words that say so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskedTime {
+    /// The time.
+    pub window: TimeWindow,
+    /// The words, as they stand there.
+    pub words: String,
 }
 
 /// How far apart meanings are.
@@ -103,6 +115,8 @@ impl Memories {
         let search = search.check(self.rules(), caller)?;
         let mode =
             if search.mode == Mode::Semantic { KnowledgeMode::Semantic } else { KnowledgeMode::Hybrid };
+        let phrase =
+            search.asks_about_time().then(|| time_words::find(&search.query, self.now(), 0)).flatten();
         let forms = self.query_forms(caller, &search.query, mode).await?;
         let searched: Vec<Layer> = search.scopes.iter().map(ScopeKey::layer).collect();
         let spans = self.spans(caller, search.scopes).await?;
@@ -113,6 +127,7 @@ impl Memories {
             words_required: false,
             threshold: search.threshold,
             farthest: None,
+            time: phrase.as_ref().map(|phrase| phrase.window),
             want: search.limit + SPARE,
             viewer: search.viewer,
             conditions: search.conditions,
@@ -131,7 +146,9 @@ impl Memories {
             count("memory.search", *layer);
             metrics::histogram!("memory_search_results", "layer" => layer.as_str()).record(of_layer as f64);
         }
-        Ok(SearchResults { hits, total, exact: !inexact, searched, threshold: search.threshold })
+        let time = phrase
+            .map(|TimePhrase { window, range }| AskedTime { window, words: search.query[range].to_owned() });
+        Ok(SearchResults { hits, total, exact: !inexact, searched, threshold: search.threshold, time })
     }
 
     /// Searches as the knowledge protocol asks for it: by score, without a threshold of its own.
@@ -151,6 +168,7 @@ impl Memories {
             words_required: query.mode == KnowledgeMode::Keyword,
             threshold: 0.0,
             farthest: query.distance_threshold.map(|most| (query.metric, most)),
+            time: None,
             want: wanted + SPARE,
             viewer: query.viewer,
             conditions: query.conditions,
@@ -161,7 +179,7 @@ impl Memories {
         let RankedHits { hits, total, inexact, .. } = self.hits(&spans, scope_query, options).await?;
         let hits: Vec<Hit> = hits.into_iter().skip(query.offset).take(query.limit).collect();
         self.parts.uses.note(hits.iter().map(|hit| hit.memory.id), self.now());
-        Ok(SearchResults { hits, total, exact: !inexact, searched, threshold: 0.0 })
+        Ok(SearchResults { hits, total, exact: !inexact, searched, threshold: 0.0, time: None })
     }
 
     pub(super) async fn query_forms(

@@ -76,6 +76,7 @@ impl Memories {
                     words_required: false,
                     threshold,
                     farthest: None,
+                    time: None,
                     want: limit,
                     viewer: viewer.clone(),
                     conditions: conditions.clone(),

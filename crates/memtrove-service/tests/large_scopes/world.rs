@@ -148,6 +148,7 @@ pub fn like(model: &str, vector: &[f32], words: &str, want: usize) -> ScopeQuery
         words_required: false,
         threshold: 0.0,
         farthest: None,
+        time: None,
         want,
         viewer: Viewer { user: Some("alice".into()), client: None, team: None, all: false },
         conditions: Conditions::default(),

@@ -207,6 +207,7 @@ pub async fn a_search_agrees_with_a_plain_one(fixture: Fixture) {
                     evidence: Relevance::of_meaning(cosine),
                     cosine,
                     relevance: memory.number("relevance").unwrap(),
+                    at: memory.told_at(),
                     updated_at: memory.updated_at,
                     conflict_key: None,
                     overridden_by: None,

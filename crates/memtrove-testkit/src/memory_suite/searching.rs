@@ -168,6 +168,30 @@ pub async fn words_and_meaning_both_count(fixture: Fixture) {
     assert!(one_near > none_near, "one word more, the same meaning");
 }
 
+/// What is of another time and more similar must not keep it from being looked at.
+pub async fn what_is_of_the_time_that_is_asked_about_is_found_among_much_else(fixture: Fixture) {
+    let (from, to) = (Timestamp::from_micros(1_000_000), Timestamp::from_micros(2_000_000));
+    let mut entries: Vec<Memory> = (0..400)
+        .map(|number| fixture.entry(&user("u"), &format!("note {number}"), &at_cosine(0.6)))
+        .collect();
+    let mut then = fixture.entry(&user("u"), "then", &at_cosine(0.5));
+    then.occurred_at = Some(from);
+    let mut beside = fixture.entry(&user("u"), "just after", &at_cosine(0.5));
+    beside.occurred_at = Some(to);
+    entries.extend([then.clone(), beside.clone()]);
+    fixture.insert(entries).await;
+    let query = ScopeQuery { want: 3, ..fixture.like(&towards(0)) };
+    let usual = fixture.nearest(&[user("u")], query.clone()).await;
+    assert!(usual.matches.iter().all(|near| near.id != then.id));
+
+    let query = ScopeQuery { time: Some(TimeWindow { from, to }), ..query };
+    let hits = fixture.nearest(&[user("u")], query).await;
+    let first = hits.matches.iter().max_by(|a, b| a.score().total_cmp(&b.score())).unwrap();
+    assert_eq!((first.id, first.at, first.evidence.time), (then.id, from, Some(1.0)));
+    assert_eq!(hits.total, usual.total, "nothing is left out");
+    assert!(first.score() > first.similarity());
+}
+
 /// An estimate may decide what is looked at, never what is best.
 pub async fn the_best_are_the_best_however_close_they_are(fixture: Fixture) {
     let query: Vec<f32> = (1..=8u8).map(f32::from).collect();

@@ -164,6 +164,24 @@ pub struct SearchedMemories {
     pub searched_layers: Vec<MemoryLayer>,
     /// The least score.
     pub threshold_used: f64,
+    /// The time that the query was understood to ask about; not there if it asks about none.
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<AskedTime>,
+}
+
+/// A time that a query asks about: memories of that time are preferred.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AskedTime {
+    /// Its first instant.
+    #[schema(format = DateTime)]
+    pub from: String,
+    /// The first instant after it.
+    #[schema(format = DateTime)]
+    pub to: String,
+    /// The words of the query that say so.
+    pub words: String,
 }
 
 /// A memory that a search found.

@@ -109,15 +109,15 @@ fn a_stronger_layer_comes_first_unless_score_is_asked_for() {
         "zebra",
         "we saw a zebra",
         "lunch was late",
-        "lunch on Monday is late",
-        "when lunch is served on Monday",
-        "lunch is served on Monday",
-        "lunch is served at noon on Monday",
+        "lunch in Lisbon is late",
+        "when lunch is served in Lisbon",
+        "lunch is served in Lisbon",
+        "lunch is served at noon in Lisbon",
     ];
     for (place, content) in places.iter().zip(contents) {
         tenant.added(place.with(json!({"content": content, "kind": "semantic"})));
     }
-    let body = json!({"query": "lunch is served at noon on Monday", "identifiers": tenant.all_identifiers(), "threshold": 0, "dedupe": false});
+    let body = json!({"query": "lunch is served at noon in Lisbon", "identifiers": tenant.all_identifiers(), "threshold": 0, "dedupe": false});
 
     assert_eq!(tenant.found(body.clone()), contents);
     let scored = tenant.results(merged(body, &json!({"ranking": "score"})));

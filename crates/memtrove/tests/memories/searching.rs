@@ -282,6 +282,38 @@ fn a_time_range_is_inclusive_and_about_when_it_happened() {
 }
 
 #[test]
+fn what_is_of_the_time_that_is_asked_about_comes_first() {
+    let (tenant, place) = (Tenant::fresh(), Place::user("u"));
+    for (year, colour) in [(2019, "red"), (2021, "yellow"), (2023, "green")] {
+        let content = format!("Painted the front door {colour}");
+        tenant
+            .added(place.with(json!({"content": content, "occurredAt": format!("{year}-06-01T00:00:00Z")})));
+    }
+    let asked = |more: Value| {
+        let query = json!({"query": "How did we paint the front door in 2021?", "ranking": "score"});
+        tenant.search(place.everything(merged(query, &more))).expect(200).json
+    };
+    let understood = asked(json!({"explain": true}));
+    assert_eq!(
+        understood["time"],
+        json!({"from": "2021-01-01T00:00:00.000000Z", "to": "2022-01-01T00:00:00.000000Z", "words": "in 2021"})
+    );
+    let results = list(&understood["results"]);
+    assert_eq!(results.len(), 3, "the time that is asked about is no filter");
+    assert_eq!(results[0]["memory"]["content"], "Painted the front door yellow");
+    let fits: Vec<f64> = results.iter().map(|hit| number(&hit["explanation"]["time"])).collect();
+    assert!(fits[0] == 1.0 && fits[1..].iter().all(|fit| (0.0..1.0).contains(fit)), "{fits:?}");
+
+    // A range that is given is meant; words by themselves say nothing about time.
+    let ranged = asked(json!({"timeRange": {"from": "2022-01-01T00:00:00Z"}, "explain": true}));
+    assert!(ranged["time"].is_null());
+    let results = list(&ranged["results"]);
+    assert_eq!(results.len(), 1);
+    assert!(results[0]["explanation"]["time"].is_null());
+    assert!(asked(json!({"mode": "semantic"}))["time"].is_null());
+}
+
+#[test]
 fn an_explanation_comes_on_request() {
     let (tenant, place) = notes();
     let query = json!({"query": "When do we deploy?"});

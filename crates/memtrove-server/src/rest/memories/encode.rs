@@ -8,8 +8,8 @@ use memtrove_core::memories::{
 use memtrove_core::{Error, Json, Result};
 use memtrove_service::memories::memory_store::{HalfInfo, Health};
 use memtrove_service::memories::{
-    AddedFact, AddedMemory, BulkAdded, ConsolidationReport, DecayReport, EndedSession, FadedMemory,
-    MemoryCapabilities, MemoryHealth, Reply, SessionPromotion, ShownHit, ShownMemory,
+    AddedFact, AddedMemory, AskedTime, BulkAdded, ConsolidationReport, DecayReport, EndedSession,
+    FadedMemory, MemoryCapabilities, MemoryHealth, Reply, SessionPromotion, ShownHit, ShownMemory,
 };
 use memtrove_wire::memories as wire;
 use serde::Serialize;
@@ -54,13 +54,17 @@ pub(in crate::rest) fn memory(shown: ShownMemory, with_embedding: bool) -> wire:
 pub(in crate::rest) fn hit(hit: ShownHit, with_embedding: bool, explain: bool) -> wire::FoundMemory {
     let ShownHit { shown, matched } = hit;
     let explanation = || {
-        json!({
+        let mut members = json!({
             "similarity": matched.similarity(),
             "calibrated": matched.evidence.similarity,
             "lexical": matched.evidence.coverage,
             "relevance": matched.relevance,
             "score": matched.score(),
-        })
+        });
+        if let Some(fit) = matched.evidence.time {
+            members["time"] = json!(fit);
+        }
+        members
     };
     wire::FoundMemory {
         layer: shown.memory.scope.layer().into(),
@@ -70,6 +74,12 @@ pub(in crate::rest) fn hit(hit: ShownHit, with_embedding: bool, explain: bool) -
         overridden_by: matched.overridden_by.map(|winner| winner.0),
         explanation: if explain { explanation().as_object().cloned() } else { None },
     }
+}
+
+/// The time that a query asks about.
+pub(super) fn asked_time(asked: AskedTime) -> wire::AskedTime {
+    let AskedTime { window, words } = asked;
+    wire::AskedTime { from: window.from.to_string(), to: window.to.to_string(), words }
 }
 
 /// A result of a search in a context: what its budget counts.

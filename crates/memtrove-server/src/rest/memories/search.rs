@@ -70,6 +70,7 @@ pub(in crate::rest) async fn search_memories(
         total_count_exact: answer.exact,
         searched_layers: answer.searched.into_iter().map(Into::into).collect(),
         threshold_used: answer.threshold,
+        time: answer.time.map(encode::asked_time),
     };
     Ok(respond(StatusCode::OK, &body))
 }

@@ -196,17 +196,16 @@ impl ScopeSearch<'_> {
         let kinds = kinds(&admission);
         let filter = filter(&admission, kinds.as_deref());
         let mut nominees = Nominees { row: self.row, admission, filter, named: HashMap::new() };
-        let mut exact = true;
-        if !query.words_required {
-            for vector in &query.vectors {
-                exact &= self.name_by_vector(tx, &mut nominees, &vector.space, &vector.vector)?;
-            }
+        let asked = if query.uses_words() { words.rarest_first(&here.frequencies) } else { Vec::new() };
+        let exact = self.name(tx, &mut nominees, words, &asked)?;
+        if let Some(window) = query.time.filter(|_| !exact) {
+            // The best of that time may not be among the best of all times.
+            let last = window.to.saturating_add_micros(-1);
+            nominees.filter =
+                VectorFilter { from: Some(window.from.as_micros()), to: Some(last.as_micros()), ..filter };
+            self.name(tx, &mut nominees, words, &asked)?;
         }
-        let mut asked = Vec::new();
-        if query.uses_words() {
-            asked = words.rarest_first(&here.frequencies);
-            exact &= self.name_by_words(tx, &mut nominees, words, &asked)?;
-        }
+        let mut exact = exact;
         let mut total = None;
         if query.matches_everything() && !exact && query.conditions.filter.is_empty() {
             let filter = VectorFilter { with_vector: true, ..filter };
@@ -222,6 +221,26 @@ impl ScopeSearch<'_> {
         let estimates = admitted.filter_map(|one| self.exact(words, &terms, one)).collect();
         self.keep(estimates, total, exact, matches);
         Ok(())
+    }
+
+    /// Names those that mean what is looked for or have some of its words; says whether none was overlooked.
+    fn name(
+        &self,
+        tx: &mut dyn Tx,
+        nominees: &mut Nominees<'_>,
+        words: &Words,
+        asked: &[QueryWord],
+    ) -> Result<bool> {
+        let mut exact = true;
+        if !self.query.words_required {
+            for vector in &self.query.vectors {
+                exact &= self.name_by_vector(tx, nominees, &vector.space, &vector.vector)?;
+            }
+        }
+        if self.query.uses_words() {
+            exact &= self.name_by_words(tx, nominees, words, asked)?;
+        }
+        Ok(exact)
     }
 
     /// Names those that mean what is looked for; says whether none was overlooked.

@@ -5,14 +5,15 @@
 
 use super::{Admission, Estimate, ScopeQuery, ScopeSearch, Words};
 use memtrove_core::memories::search::Mode;
-use memtrove_core::memories::{AccessPolicy, Author, Kind, MemoryId, Policy, State, Viewer};
+use memtrove_core::memories::{AccessPolicy, Author, Kind, MemoryId, Policy, State, Viewer, told_at};
+use memtrove_core::recall::relevance::least_score_in_time;
 use memtrove_core::{Result, Timestamp};
 use memtrove_recall::embed::{Calibration, QueryVector, Space};
 use memtrove_recall::index::{Partition, PartitionCache, Piece, Probe, ProbeResult, SpaceNo, TermStatistics};
 use memtrove_store::memories::scopes::ScopeRow;
 use memtrove_store::memories::{ScopeNo, index};
 use memtrove_store::{StoreError, Tx};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::mem::size_of;
 use std::sync::Arc;
 
@@ -61,6 +62,10 @@ impl Slot {
             policy: head.policy.policy,
             space: None,
         }
+    }
+
+    pub(super) fn told_at(&self) -> Timestamp {
+        told_at(self.at, self.created_at, self.anchor, self.updated_at)
     }
 }
 
@@ -443,7 +448,14 @@ impl ScopeSearch<'_> {
         // An entry without a vector to compare with has no meaning that a search by meaning could find.
         let compared = |slot: &Slot| slot.space.and_then(|space| *spaces.get(usize::from(space.0))?);
         let findable = |key, slot: &Slot| (keyword_only || compared(slot).is_some()) && admits(key, slot);
-        let ProbeResult { candidates, allowed, exact } = partition.search(&probe, findable);
+        let ProbeResult { mut candidates, allowed, exact } = partition.search(&probe, findable);
+        if let Some(window) = query.time.filter(|_| !small) {
+            // The best of that time may not be among the best of all times.
+            let in_time = |key, slot: &Slot| window.contains(slot.told_at()) && findable(key, slot);
+            let known: HashSet<u64> = candidates.iter().map(|candidate| candidate.key).collect();
+            let more = partition.search(&probe, in_time).candidates;
+            candidates.extend(more.into_iter().filter(|candidate| !known.contains(&candidate.key)));
+        }
         all.exact &= exact || everything;
         if everything {
             let count = || partition.iter().filter(|(key, slot)| findable(*key, slot)).count();
@@ -466,7 +478,7 @@ impl ScopeSearch<'_> {
 
 /// The least cosine that the threshold can be reached with, by meaning alone.
 fn least_cosine(query: &ScopeQuery, words: &Words) -> f32 {
-    let threshold = query.threshold;
+    let threshold = if query.time.is_some() { least_score_in_time(query.threshold) } else { query.threshold };
     let least = |calibration: &Calibration| {
         let (mut low, mut high) = (0.0, 1.0);
         for _ in 0..40 {
