@@ -40,7 +40,7 @@ fn the_table_of_the_contract() {
 
 #[test]
 fn occurrences_count_from_one() {
-    for occurrence in [0, -1, -3, i64::MIN, 4, i64::MAX] {
+    for occurrence in [0, -1, -3, i64::MIN, 4, (1 << 32) + 1, i64::MAX] {
         check("a-a-a", &[edit("a", "b", Some(occurrence))], Err(("PATCH_OCCURRENCE_OUT_OF_RANGE", 0, 3)));
     }
     for occurrence in [0, -1, 1, 2, i64::MIN, i64::MAX] {
@@ -87,7 +87,8 @@ fn the_whole_list_is_judged_by_its_shape_first() {
         json!({"old_text": null, "new_text": "b"}),
         json!({"old_text": 1, "new_text": "b"}),
         json!({"old_text": ["a"], "new_text": "b"}),
-        json!({"oldText": "a", "newText": "b"}),
+        json!({"oldText": "a", "new_text": "b"}),
+        json!({"old_text": "a", "newText": "b"}),
         json!({"old_text": "a"}),
         json!({"old_text": "a", "new_text": null}),
         json!({"old_text": "a", "new_text": 1}),

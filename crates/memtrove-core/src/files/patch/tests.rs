@@ -239,11 +239,13 @@ fn an_op_is_one_of_six_with_what_it_needs() {
     for ops in [
         r#"[{"op":"merge","path":"/a","value":1,"from":"/a"}]"#,
         r#"[{"op":"delete","path":"/a"}]"#,
+        r#"[{"op":"increment","path":"/a","value":1}]"#,
         r#"[{"op":"set","path":"/a","value":1}]"#,
         r#"[{"op":"adds","path":"/a","value":1}]"#,
         r#"[{"op":"add ops","path":"/a","value":1}]"#,
         r#"[{"op":"","path":"/a","value":1,"from":"/a"}]"#,
         r#"[{"op":"add","path":"/b"}]"#,
+        r#"[{"op":"add","path":"/b","from":"/a"}]"#,
         r#"[{"op":"replace","path":"/a"}]"#,
         r#"[{"op":"test","path":"/a"}]"#,
         r#"[{"op":"move","path":"/b"}]"#,
@@ -293,6 +295,7 @@ fn a_pointer_begins_with_a_slash_and_escapes_tildes() {
     check(r#"{"":{"b":1}}"#, r#"[{"op":"replace","path":"//b","value":2}]"#, r#"{"":{"b":2}}"#);
     check(r#"{"":{"":1}}"#, r#"[{"op":"remove","path":"//"}]"#, r#"{"":{}}"#);
     check("{}", r#"[{"op":"add","path":"/~1~0","value":1}]"#, r#"{"/~":1}"#);
+    check(r#"{" ":{"a":1}}"#, r#"[{"op":"replace","path":"/ /a","value":2}]"#, r#"{" ":{"a":2}}"#);
 }
 
 #[test]
@@ -422,7 +425,17 @@ fn a_value_is_not_moved_into_itself() {
     check(document, r#"[{"op":"move","from":"/a","path":"/ab"}]"#, r#"{"ab":{"b":{}}}"#);
     check(document, r#"[{"op":"move","from":"/a","path":"/a"}]"#, r#"{"ab":1,"a":{"b":{}}}"#);
     check(r#"{"l":[1,2]}"#, r#"[{"op":"move","from":"/l/1","path":"/l/1"}]"#, r#"{"l":[1,2]}"#);
-    check_refused(r#"{"l":[[1]]}"#, r#"[{"op":"move","from":"/l/0","path":"/l/0/0"}]"#, "INVALID_PATCH_PATH");
+    // What comes after it would have moved to its place.
+    check_refused(
+        r#"{"l":[[1],[2]]}"#,
+        r#"[{"op":"move","from":"/l/0","path":"/l/0/0"}]"#,
+        "INVALID_PATCH_PATH",
+    );
+    check_refused(
+        r#"{"l":[[[1]],[[2]]]}"#,
+        r#"[{"op":"move","from":"/l/0","path":"/l/0/0/0"}]"#,
+        "INVALID_PATCH_PATH",
+    );
 }
 
 #[test]
@@ -468,6 +481,7 @@ fn values_are_equal_when_they_say_the_same() {
     }
     let exponent = "9".repeat(60);
     let huge = (format!("1e{exponent}"), format!("2e{exponent}"));
+    let less_huge = format!("1e{}", "8".repeat(60));
     assert!(equal(&value(&huge.0), &value(&huge.0)));
     let different = [
         ("1", "2"),
@@ -498,11 +512,15 @@ fn values_are_equal_when_they_say_the_same() {
         (r#"{"a":1}"#, r#"{"a":1,"b":null}"#),
         (r#""a""#, r#""A""#),
         (r#""\u00e9""#, r#""e\u0301""#),
+        (r#"{"a":null}"#, r#"{"b":null}"#),
         (&huge.0, &huge.1),
+        (&huge.0, &less_huge),
     ];
     for (left, right) in different {
         assert!(!equal(&value(left), &value(right)) && !equal(&value(right), &value(left)), "{left} {right}");
     }
+    let document = r#"{"a":{"b":1.50,"c":[]}}"#;
+    check(document, r#"[{"op":"test","path":"/a","value":{"c":[],"b":15e-1}}]"#, document);
 }
 
 #[test]
@@ -550,7 +568,7 @@ fn copies_cannot_grow_a_document_without_end() {
     assert!(detail(&refused, "actual").unwrap().parse::<usize>().unwrap() > WORKING_CHARS);
     assert_eq!(code::<()>(Err(refused)), "DOCUMENT_SIZE_EXCEEDED");
 
-    let large = json!({"content": {"a": "x".repeat(MAX_CHARS)}}).to_string();
+    let large = json!({"content": {"a": "é".repeat(MAX_CHARS)}}).to_string();
     let moved =
         r#"[{"op":"copy","from":"/content/a","path":"/content/b"},{"op":"remove","path":"/content/a"}]"#;
     assert!(patched(&large, moved).is_ok(), "only the outcome has to fit");

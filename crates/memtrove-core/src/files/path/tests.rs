@@ -40,6 +40,7 @@ fn backslashes_and_escaped_slashes_name_the_same_file() {
 fn malformed_paths_are_refused() {
     let segment = "s".repeat(256);
     let long = ["a".repeat(255), "b".repeat(255), "c".repeat(255), "d".repeat(255), "e".to_owned()].join("/");
+    let (wide_segment, wide) = ("é".repeat(128), ["é"; 400].join("/"));
     let wrong = [
         "",
         " ",
@@ -71,6 +72,8 @@ fn malformed_paths_are_refused() {
         "a%00",
         &segment,
         &long,
+        &wide_segment,
+        &wide,
     ];
     for path in wrong {
         assert_eq!(code(FilePath::parse(path)), "INVALID_PATH", "{path:?}");

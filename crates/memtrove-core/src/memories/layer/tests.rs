@@ -61,11 +61,19 @@ fn a_refusal_names_all_that_is_missing_in_the_order_of_the_matrix() {
             "layers": {"agent": ["agentId"], "company": ["companyId"]},
         })
     );
+    let one_of_two = refusal(identifiers(&[Identifier::User]).require(&[Layer::User, Layer::Team]));
+    assert_eq!(one_of_two.details["layers"], json!({"team": ["teamId"]}));
+    let none = refusal(identifiers(&[]).require(&[Layer::Agent, Layer::Session]));
+    assert_eq!(
+        none.details["layers"],
+        json!({"agent": ["agentId", "userId"], "session": ["userId", "sessionId"]})
+    );
 }
 
 #[test]
 fn any_text_of_up_to_255_characters_names_something_but_for_control_characters() {
-    for text in ["a", " ", "_:/%#. ", "👩‍👩‍👧", "\u{80}", "ä", "a\u{308}", &"x".repeat(255), &"🦭".repeat(255)]
+    for text in
+        ["a", " ", "_:/%#. ", "👩‍👩‍👧", "\u{80}\u{feff}", "ä", "a\u{308}", &"x".repeat(255), &"🦭".repeat(255)]
     {
         assert_eq!(named(json!({"userId": text})).get(Identifier::User), Some(text));
     }
