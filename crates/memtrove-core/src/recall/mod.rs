@@ -3,12 +3,13 @@
 //!
 //! Pure functions over what an index found. Dialogue (conversations, events) is ranked by [`fusion`], where a turn's
 //! neighbours and its session count; entries that stand alone (memories) by [`relevance`], whose scores mean the same for
-//! every query, so that a threshold can be set.
+//! every query, so that a threshold can be set. Long texts are cut into [`passages`].
 
 pub mod actors;
 pub mod document;
 pub mod fusion;
 pub mod lexical;
+pub mod passages;
 pub mod relevance;
 mod stop_words;
 pub mod terms;
