@@ -58,6 +58,16 @@ def test_a_very_long_text_is_one_memory_too(memory: Memtrove) -> None:
     assert memory.remember(text).id == memory.remember(text).id
 
 
+def test_a_hit_shows_the_passage_that_answers(memory: Memtrove) -> None:
+    lines = "Nothing of note was said. " * 40
+    memory.remember(f"{lines}The ferry leaves at nine from quay four. {lines}")
+    memory.remember("The ferry office is closed on Mondays")
+    hits = {len(hit.text) > 1000: hit for hit in memory.recall("when does the ferry leave?", threshold=0)}
+    assert "quay four." in hits[True].passage and len(hits[True].passage.split()) <= 120
+    assert hits[True].passage in hits[True].text
+    assert hits[False].passage == hits[False].text
+
+
 def test_forgetting_takes_an_id_a_text_or_a_hit(memory: Memtrove) -> None:
     first = memory.remember("likes tea")
     memory.remember("likes coffee")

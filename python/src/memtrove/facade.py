@@ -28,11 +28,14 @@ class Hit:
     """By which it is forgotten."""
     memory: Memory
     """All that is known of it."""
+    passage: str
+    """The part of the text that answers, at most 120 words; all of a text that is no longer."""
 
     @classmethod
     def of(cls, found: FoundMemory) -> Hit:
         """A result of a search."""
-        return cls(found.memory.content, found.score, found.memory.id, found.memory)
+        memory = found.memory
+        return cls(memory.content, found.score, memory.id, memory, found.passage or memory.content)
 
 
 @dataclass(frozen=True)

@@ -1174,6 +1174,10 @@ class FoundMemory(Model):
     """How near its meaning is: the raw cosine."""
     layer: MemoryLayer
     """Whose it is."""
+    passage: str | None = None
+    """The part of its content that matters, if that is longer than 120 words: whole sentences, as they stand
+    there.
+    """
     overridden_by: str | None = None
     """The stronger one that contradicts it."""
     explanation: dict[str, Any] | None = None

@@ -86,7 +86,8 @@ static DEFINITIONS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
                     json!({
                         "query": {"type": "string", "minLength": 1, "maxLength": 2000,
                             "description": "A question or a topic, in plain words."},
-                        "limit": {"type": "integer", "minimum": 1, "maximum": 20, "default": 5},
+                        "limit": {"type": "integer", "minimum": 1, "maximum": 20, "default": 5,
+                            "description": "Of long memories the passage that matters is shown; 1 shows the best one whole."},
                         "min_score": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.3,
                             "description": "0 shows whatever comes nearest. A high score is no proof: read what it says."},
                     }),

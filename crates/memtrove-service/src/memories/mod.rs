@@ -23,6 +23,7 @@ mod listing;
 mod maintenance;
 pub mod memory_store;
 pub(crate) mod mirror;
+mod passages;
 mod pointers;
 mod ranking;
 mod relay;

@@ -5,8 +5,10 @@ use memtrove_core::Result;
 use memtrove_core::memories::duplicate::Profile;
 use memtrove_core::memories::merge::{Match, Options, Text, Walk};
 use memtrove_core::memories::{Memory, MemoryId, Ranking};
+use memtrove_core::recall::passages::PassageQuery;
 use memtrove_recall::embed::Space;
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// A result of a search: a match with its entry.
 #[derive(Debug, Clone)]
@@ -15,6 +17,18 @@ pub struct Hit {
     pub matched: Match,
     /// The entry.
     pub memory: Memory,
+    /// The part of its content that matters, in bytes, if it is long.
+    pub passage: Option<Range<usize>>,
+}
+
+impl Hit {
+    /// What of its content is to be read: the passage that matters of a long one, or all of it.
+    pub fn text(&self) -> &str {
+        self.passage
+            .clone()
+            .and_then(|passage| self.memory.content.get(passage))
+            .unwrap_or(&self.memory.content)
+    }
 }
 
 /// The hits of a search, in their order.
@@ -28,6 +42,8 @@ pub struct RankedHits {
     pub inexact: bool,
     /// Whether more matches would not make more hits: every match was walked, and the index named them all.
     pub is_all: bool,
+    /// What passages of them are looked for by.
+    pub passages: Option<PassageQuery>,
 }
 
 /// How matches are ranked.
@@ -77,9 +93,15 @@ pub(super) fn rank(
     let is_all = walked.len() == found.matches.len() && !found.truncated;
     let hits = walk.finish().into_iter().filter_map(|matched| {
         let memory = loaded.remove(&matched.id)?;
-        Some(Hit { matched, memory })
+        Some(Hit { matched, memory, passage: None })
     });
-    Ok(RankedHits { hits: hits.collect(), total: found.total, inexact: found.inexact, is_all })
+    Ok(RankedHits {
+        hits: hits.collect(),
+        total: found.total,
+        inexact: found.inexact,
+        is_all,
+        passages: found.passages.clone(),
+    })
 }
 
 /// The matches that are walked, in the order of the walk. Ranked by score, what is far down cannot come up: the best are

@@ -15,6 +15,7 @@ use memtrove_core::memories::merge::Match;
 use memtrove_core::memories::search::Mode;
 use memtrove_core::memories::{Conditions, Memory, ScopeKey, Viewer};
 use memtrove_core::recall::lexical;
+use memtrove_core::recall::passages::PassageQuery;
 use memtrove_core::recall::relevance::{Asked, Relevance};
 use memtrove_core::recall::terms::EntryQuery;
 use memtrove_core::recall::time_words::TimeWindow;
@@ -107,6 +108,8 @@ pub struct Matches {
     pub inexact: bool,
     /// Whether there are more than are named here.
     pub truncated: bool,
+    /// What passages of them are looked for by; none where nothing was searched.
+    pub passages: Option<PassageQuery>,
     /// The scopes that were searched, each with the instant up to which.
     scopes: HashMap<ScopeNo, Option<Timestamp>>,
 }
@@ -213,7 +216,7 @@ pub fn search(
         rows.push((span, row, in_database.then_some(here)));
     }
     let words = Words::of(query, &statistics);
-    let mut matches = Matches::default();
+    let mut matches = Matches { passages: Some(words.passages(query)), ..Matches::default() };
     for (span, row, in_database) in rows {
         matches.scopes.insert(row.no, span.until);
         let scope = ScopeSearch { span, row, query, decay };
@@ -278,6 +281,13 @@ impl Words {
         let foreign = understood.first().map_or(0.0, |understood| 1.0 - understood);
         let bm25 = Bm25 { k1: (REPEATED * foreign) as f32, b: SHORT, average_length: USUAL_TERMS };
         Self { terms, known, unknown, understood, bm25 }
+    }
+
+    /// What passages are looked for by: the words, and the meaning in the space that every text has a vector of at once.
+    fn passages(&self, query: &ScopeQuery) -> PassageQuery {
+        let shared = query.vectors.iter().position(|vector| vector.space.is_shared());
+        let terms = self.terms.iter().map(|term| (term.hash, f64::from(term.weight)));
+        PassageQuery::new(terms.collect(), self.asked(shared))
     }
 
     /// What the query asks for, of an entry that one of its vectors can be compared with.

@@ -120,6 +120,7 @@ impl Memories {
         let forms = self.query_forms(caller, &search.query, mode).await?;
         let searched: Vec<Layer> = search.scopes.iter().map(ScopeKey::layer).collect();
         let spans = self.spans(caller, search.scopes).await?;
+        let meaning = forms.vectors.iter().find(|vector| vector.space.is_shared()).cloned();
         let query = ScopeQuery {
             vectors: forms.vectors,
             terms: forms.terms,
@@ -139,7 +140,8 @@ impl Memories {
             dedupe: search.dedupe,
             include_overridden: search.include_overridden,
         };
-        let RankedHits { hits, total, inexact, .. } = self.hits(&spans, query, options).await?;
+        let RankedHits { hits, total, inexact, passages, .. } = self.hits(&spans, query, options).await?;
+        let hits = self.with_passages(hits, passages, meaning).await?;
         self.parts.uses.note(hits.iter().map(|hit| hit.memory.id), self.now());
         for layer in &searched {
             let of_layer = hits.iter().filter(|hit| hit.memory.scope.layer() == *layer).count();

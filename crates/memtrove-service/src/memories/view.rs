@@ -23,6 +23,8 @@ pub struct ShownHit {
     pub shown: ShownMemory,
     /// How it matches.
     pub matched: Match,
+    /// The part of its content that matters, if it is long.
+    pub passage: Option<String>,
 }
 
 impl Memories {
@@ -40,7 +42,7 @@ impl Memories {
 
     /// A result of a search as a caller sees it.
     pub fn show_hit(&self, caller: &MemoryCaller, hit: Hit) -> ShownHit {
-        let Hit { matched, memory } = hit;
-        ShownHit { shown: self.show(caller, memory), matched }
+        let passage = hit.passage.is_some().then(|| hit.text().to_owned());
+        ShownHit { shown: self.show(caller, hit.memory), matched: hit.matched, passage }
     }
 }

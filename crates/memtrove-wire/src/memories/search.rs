@@ -190,6 +190,10 @@ pub struct AskedTime {
 pub struct FoundMemory {
     /// The memory.
     pub memory: Memory,
+    /// The part of its content that matters, if that is longer than 120 words: whole sentences, as they stand there.
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub passage: Option<String>,
     /// How well it matches.
     #[schema(minimum = 0, maximum = 1)]
     pub score: f64,

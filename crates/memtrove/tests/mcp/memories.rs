@@ -84,11 +84,26 @@ fn numbers_out_of_range_are_brought_into_it() {
 }
 
 #[test]
-fn long_memories_are_cut_where_there_are_several() {
+fn of_a_long_memory_the_passage_that_answers_is_shown() {
     let mut agent = Home::new().agent(&[]);
-    let long = format!("The archive of the observatory: {}", "star ".repeat(1500));
+    let stars = "Another star was seen that night. ".repeat(100);
+    let long = format!("{stars}The archive of the observatory burnt down. {stars}");
     agent.ok("remember", json!({"text": long}));
     agent.ok("remember", json!({"text": "The archive of the observatory is in the cellar."}));
+    let query = json!({"query": "archive of the observatory burnt", "min_score": 0});
+    let found = agent.ok("recall", query);
+    assert!(found.len() < 1200 && found.contains("burnt down."), "{found}");
+    assert!(found.contains("… Another star") && found.contains("that night. …"), "{found}");
+    let whole = agent.ok("recall", json!({"query": "which star was seen", "min_score": 0, "limit": 1}));
+    assert!(whole.len() > long.len(), "{} characters", whole.len());
+}
+
+#[test]
+fn long_memories_are_cut_where_there_are_several() {
+    let mut agent = Home::new().agent(&[]);
+    let long = |word: &str| format!("The archive of the observatory: {}", word.repeat(150));
+    agent.ok("remember", json!({"text": long("stargazer's ")}));
+    agent.ok("remember", json!({"text": long("astronomer's ")}));
     let found = agent.ok("recall", json!({"query": "archive of the observatory", "min_score": 0}));
     assert!(found.len() < 3000 && found.contains("more characters)"), "{} characters", found.len());
 }

@@ -42,6 +42,7 @@ mod openspec_batch;
 mod openspec_query;
 mod openspec_writing;
 mod override_keys;
+mod passages;
 mod pointers;
 mod principals;
 mod probes;

@@ -6,8 +6,10 @@ use crate::mcp::failure::{NO_MEMORY, to_failure};
 use memtrove_core::memories::{
     AddMemory, Assertion, Layer, MemoryId, Precondition, Ranking, SearchMemories, mirror,
 };
+use memtrove_service::memories::Hit;
 use memtrove_wire::tools::ToolFailure;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// The most characters of something to remember; what is longer is a file.
@@ -55,11 +57,25 @@ pub(super) async fn recall(server: &McpServer, arguments: &Value) -> Outcome {
         let memory = &hit.memory;
         let at = memory.occurred_at.unwrap_or(memory.updated_at).to_string();
         let whose = if memory.scope.user().is_none() { ", project" } else { "" };
-        let text = cut(&indented(&memory.content), chars);
+        // Whoever asks for a single memory wants to read all of it.
+        let text = if limit == 1 { memory.content.as_str().into() } else { passage_of(hit) };
+        let text = cut(&indented(&text), chars);
         // Writing to a `String` cannot fail.
         let _ = writeln!(shown, "{:.2} {text} [{}, {}{whose}]", hit.matched.score(), memory.id, day(&at));
     }
     Ok(shown.trim_end().to_owned())
+}
+
+/// What of a memory matters. That a passage is not all of it can be seen.
+fn passage_of(hit: &Hit) -> Cow<'_, str> {
+    match &hit.passage {
+        None => hit.text().into(),
+        Some(passage) => {
+            let before = if passage.start > 0 { "… " } else { "" };
+            let after = if passage.end < hit.memory.content.len() { " …" } else { "" };
+            format!("{before}{}{after}", hit.text()).into()
+        }
+    }
 }
 
 /// Forgets a memory, which a fact is too, or an event with the memory that mirrors it.

@@ -52,7 +52,7 @@ pub(in crate::rest) fn memory(shown: ShownMemory, with_embedding: bool) -> wire:
 
 /// A result of a search.
 pub(in crate::rest) fn hit(hit: ShownHit, with_embedding: bool, explain: bool) -> wire::FoundMemory {
-    let ShownHit { shown, matched } = hit;
+    let ShownHit { shown, matched, passage } = hit;
     let explanation = || {
         let mut members = json!({
             "similarity": matched.similarity(),
@@ -69,6 +69,7 @@ pub(in crate::rest) fn hit(hit: ShownHit, with_embedding: bool, explain: bool) -
     wire::FoundMemory {
         layer: shown.memory.scope.layer().into(),
         memory: memory(shown, with_embedding),
+        passage,
         score: matched.score(),
         similarity: matched.similarity(),
         overridden_by: matched.overridden_by.map(|winner| winner.0),
