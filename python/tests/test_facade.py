@@ -38,9 +38,17 @@ def open_memory(url: str, loop: asyncio.AbstractEventLoop | None) -> Iterator[Op
 def test_what_is_remembered_is_recalled_in_other_words(memory: Memtrove) -> None:
     memory.remember("Alice prefers trains to flights")
     memory.remember("Alice is allergic to peanuts", tags=["health"])
-    hits = memory.recall("how does she like to travel?")
-    assert hits[0].text == "Alice prefers trains to flights" and 0.3 <= hits[0].score <= 1
+    hits = memory.recall("how does Alice like to travel?")
+    assert hits[0].text == "Alice prefers trains to flights" and 0.7 <= hits[0].score <= 1
     assert memory.recall("which food is dangerous for her, peanuts?")[0].memory.metadata.tags == ["health"]
+
+
+def test_without_a_threshold_the_server_decides(memory: Memtrove) -> None:
+    memory.remember("The cat sleeps on the windowsill")
+    unrelated = "quarterly tax filing deadlines"
+    found = memory.client.memories.search(unrelated, identifiers={"user_id": memory.user})
+    assert found.threshold_used == 0.7 and memory.recall(unrelated) == []
+    assert [hit.text for hit in memory.recall(unrelated, threshold=0)] == ["The cat sleeps on the windowsill"]
 
 
 def test_the_same_text_is_one_memory(memory: Memtrove) -> None:

@@ -130,7 +130,7 @@ pub struct Mem0SearchRequest {
     /// How many at most; 20 unless said otherwise.
     #[schema(minimum = 1, maximum = 100)]
     pub top_k: Option<i64>,
-    /// The least score; 0.1 unless said otherwise.
+    /// The least score; 0.7 unless said otherwise.
     #[schema(minimum = 0, maximum = 1)]
     pub threshold: Option<f64>,
     /// The members that results show; all unless said otherwise.

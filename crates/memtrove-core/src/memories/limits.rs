@@ -2,6 +2,7 @@
 
 use super::add::check_length;
 use super::{Code, Kind, Layer};
+use crate::recall::relevance::DEFAULT_THRESHOLD;
 use crate::{Error, Result};
 use serde_json::Value;
 
@@ -176,7 +177,7 @@ impl Default for Rules {
             working_ttl_seconds: 3_600,
             session_ttl_seconds: 3_600,
             search_limit: 10,
-            search_threshold: 0.7,
+            search_threshold: DEFAULT_THRESHOLD,
             list_limit: 50,
             fact_limit: 100,
             decay: DecayRules::default(),

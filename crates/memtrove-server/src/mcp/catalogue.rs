@@ -34,10 +34,18 @@ impl Effect {
     }
 }
 
-/// The tools, in the order in which they are shown: what is used most comes first. `in_project` says whether a project is
-/// bound, which some of them then know of.
-pub(super) fn tools(in_project: bool) -> Vec<Tool> {
-    DEFINITIONS.iter().map(|definition| definition.tool(in_project)).collect()
+/// What the tools of one session say that is not the same for all.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SessionTerms {
+    /// Whether a project is bound, which some of the tools then know of.
+    pub in_project: bool,
+    /// The least score of a memory that is found where a model names none.
+    pub min_score: f64,
+}
+
+/// The tools, in the order in which they are shown: what is used most comes first.
+pub(super) fn tools(terms: SessionTerms) -> Vec<Tool> {
+    DEFINITIONS.iter().map(|definition| definition.tool(terms)).collect()
 }
 
 /// The names of all tools.
@@ -51,15 +59,15 @@ struct Definition {
     title: &'static str,
     description: &'static str,
     effect: Effect,
-    parameters: fn() -> Value,
+    parameters: fn(SessionTerms) -> Value,
     /// Whether a project's memory can be meant instead of the user's own.
     for_project: bool,
 }
 
 impl Definition {
-    fn tool(&self, in_project: bool) -> Tool {
-        let mut schema = (self.parameters)();
-        if self.for_project && in_project {
+    fn tool(&self, terms: SessionTerms) -> Tool {
+        let mut schema = (self.parameters)(terms);
+        if self.for_project && terms.in_project {
             schema["properties"]["for_project"] = json!({"type": "boolean", "default": false,
                 "description": "True: for everybody who works on this project, not for this user only."});
         }
@@ -80,7 +88,7 @@ static DEFINITIONS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
                       events included, by meaning and words; not in files. Use it before answering anything that earlier \
                       sessions may bear on.",
             effect: Effect::Reads,
-            parameters: || {
+            parameters: |terms| {
                 object(
                     &["query"],
                     json!({
@@ -88,7 +96,7 @@ static DEFINITIONS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
                             "description": "A question or a topic, in plain words."},
                         "limit": {"type": "integer", "minimum": 1, "maximum": 20, "default": 5,
                             "description": "Of long memories the passage that matters is shown; 1 shows the best one whole."},
-                        "min_score": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.3,
+                        "min_score": {"type": "number", "minimum": 0, "maximum": 1, "default": terms.min_score,
                             "description": "0 shows whatever comes nearest. A high score is no proof: read what it says."},
                     }),
                 )
@@ -101,7 +109,7 @@ static DEFINITIONS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
             description: "Remember one thing for later sessions: a preference, a decision, who somebody is, how something is \
                       done. The same words again are not stored twice.",
             effect: Effect::AddsOnce,
-            parameters: || {
+            parameters: |_| {
                 object(
                     &["text"],
                     json!({
@@ -119,7 +127,7 @@ static DEFINITIONS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
             description: "Forget a memory, fact or event for good, by the id that recall, query_facts or memory_log_event \
                       showed, or by its exact text.",
             effect: Effect::ChangesOnce,
-            parameters: || {
+            parameters: |_| {
                 object(
                     &[],
                     json!({
@@ -137,7 +145,7 @@ static DEFINITIONS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
             description: "Remember a fact with exactly one subject, relation and value, to be looked up by query_facts: Alice · \
                       works_at · Acme. The same fact again is not stored twice.",
             effect: Effect::AddsOnce,
-            parameters: || {
+            parameters: |_| {
                 object(
                     &["subject", "predicate", "object"],
                     json!({
@@ -156,7 +164,7 @@ static DEFINITIONS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
             title: "Look up facts",
             description: "List the facts with exactly this subject, predicate or object; what is left out does not matter.",
             effect: Effect::Reads,
-            parameters: || {
+            parameters: |_| {
                 object(
                     &[],
                     json!({
@@ -174,7 +182,7 @@ static DEFINITIONS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
             title: "List memory files",
             description: FileTool::ListFiles.description(),
             effect: Effect::Reads,
-            parameters: || FileTool::ListFiles.parameters(),
+            parameters: |_| FileTool::ListFiles.parameters(),
             for_project: false,
         },
         Definition {
@@ -182,7 +190,7 @@ static DEFINITIONS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
             title: "Load a memory file",
             description: FileTool::LoadFile.description(),
             effect: Effect::Reads,
-            parameters: || FileTool::LoadFile.parameters(),
+            parameters: |_| FileTool::LoadFile.parameters(),
             for_project: false,
         },
         Definition {
@@ -190,7 +198,7 @@ static DEFINITIONS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
             title: "Write a memory file",
             description: FileTool::WriteFile.description(),
             effect: Effect::ChangesOnce,
-            parameters: || FileTool::WriteFile.parameters(),
+            parameters: |_| FileTool::WriteFile.parameters(),
             for_project: false,
         },
         Definition {
@@ -198,7 +206,7 @@ static DEFINITIONS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
             title: "Edit a memory file",
             description: FileTool::PatchFile.description(),
             effect: Effect::Changes,
-            parameters: || FileTool::PatchFile.parameters(),
+            parameters: |_| FileTool::PatchFile.parameters(),
             for_project: false,
         },
         Definition {
@@ -206,7 +214,7 @@ static DEFINITIONS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
             title: "Delete a memory file",
             description: "Delete a memory file that is not needed any more.",
             effect: Effect::ChangesOnce,
-            parameters: || {
+            parameters: |_| {
                 object(&["path"], json!({"path": {"type": "string", "minLength": 1, "maxLength": 1024}}))
             },
             for_project: false,
@@ -217,7 +225,7 @@ static DEFINITIONS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
             description: "Note that something happened, in a sentence or two, so that memory_recall finds it later: a release, \
                       a meeting, a decision and its reason.",
             effect: Effect::Adds,
-            parameters: || {
+            parameters: |_| {
                 object(
                     &["digest"],
                     json!({
@@ -237,7 +245,7 @@ static DEFINITIONS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
             title: "Recall events",
             description: FileTool::Recall.description(),
             effect: Effect::Reads,
-            parameters: || FileTool::Recall.parameters(),
+            parameters: |_| FileTool::Recall.parameters(),
             for_project: false,
         },
         Definition {
@@ -245,7 +253,7 @@ static DEFINITIONS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
             title: "Search conversations",
             description: "Search what was said in the user's own earlier conversations; returns the best passage of each.",
             effect: Effect::Reads,
-            parameters: || {
+            parameters: |_| {
                 object(
                     &["query"],
                     json!({
@@ -262,7 +270,7 @@ static DEFINITIONS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
             description: "Record a message of a conversation, so that search_conversations finds it later. Only when you are \
                       asked to keep a transcript.",
             effect: Effect::Adds,
-            parameters: || {
+            parameters: |_| {
                 object(
                     &["role", "text"],
                     json!({

@@ -27,6 +27,7 @@ mod resources;
 mod tools;
 
 pub use bound::{Bound, Local};
+use catalogue::SessionTerms;
 pub use http::{PATH, router};
 
 use memtrove_service::Services;
@@ -93,6 +94,13 @@ impl McpServer {
         }
     }
 
+    fn terms(&self) -> SessionTerms {
+        SessionTerms {
+            in_project: self.bound.project().is_some(),
+            min_score: self.services.memories.rules().search_threshold,
+        }
+    }
+
     /// What a tool answers.
     async fn called(&self, request: CallToolRequestParams) -> Result<CallToolResult, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
@@ -143,11 +151,11 @@ impl ServerHandler for McpServer {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(catalogue::tools(self.bound.project().is_some())))
+        Ok(ListToolsResult::with_all_items(catalogue::tools(self.terms())))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        catalogue::tools(self.bound.project().is_some()).into_iter().find(|tool| tool.name == name)
+        catalogue::tools(self.terms()).into_iter().find(|tool| tool.name == name)
     }
 
     async fn call_tool(

@@ -72,6 +72,26 @@ fn a_threshold_keeps_out_what_does_not_fit() {
 }
 
 #[test]
+fn without_a_threshold_the_configured_one_applies() {
+    let home = Home::new();
+    let mut agent = home.agent(&[]);
+    agent.ok("remember", json!({"text": "The cat sleeps on the windowsill."}));
+    let unrelated = json!({"query": "quarterly tax filing deadlines"});
+    let none = agent.ok("recall", unrelated.clone());
+    assert!(none.starts_with("nothing found with a score of 0.7 or more"), "{none}");
+    agent.hang_up();
+    assert!(agent.ended().success());
+
+    let mut command = home.command(&[]);
+    command.env("MEMTROVE_MEMORIES__SEARCH__DEFAULT_THRESHOLD", "0");
+    let mut all = Agent::start(command);
+    all.begin();
+    assert!(all.ok("recall", unrelated).contains("The cat sleeps"));
+    let tools = all.request("tools/list", json!({}))["result"]["tools"].clone();
+    assert_eq!(tools[0]["inputSchema"]["properties"]["min_score"]["default"], 0.0);
+}
+
+#[test]
 fn numbers_out_of_range_are_brought_into_it() {
     let mut agent = Home::new().agent(&[]);
     for number in 1..=3 {

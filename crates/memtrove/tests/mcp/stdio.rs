@@ -69,6 +69,7 @@ fn it_says_who_it_is_what_it_can_and_when_to_use_it() {
         assert!(tool["description"].as_str().is_some_and(|text| text.len() > 20), "{tool}");
         assert!(tool["annotations"]["readOnlyHint"].is_boolean(), "{tool}");
     }
+    assert_eq!(tools[0]["inputSchema"]["properties"]["min_score"]["default"], 0.7, "the server's default");
     assert!(listed.to_string().len() < 12_000, "{} bytes", listed.to_string().len());
 }
 

@@ -49,6 +49,28 @@ fn a_search_ranks_by_score_and_keeps_to_its_bounds() {
 }
 
 #[test]
+fn a_search_that_names_no_threshold_has_that_of_every_other_search() {
+    let server = server_with("[memories.search]\ndefault_threshold = 0.0\n");
+    for (default, mem0) in [(0.7, Mem0::fresh()), (0.0, Mem0(server.anonymous().with_key("m0-key")))] {
+        for text in ["My dog is called Rex", "Deploys happen on Tuesdays"] {
+            mem0.say(text, json!({"user_id": "u"}));
+        }
+        let query = "what is the name of the dog?";
+        let ours = json!({"query": query, "identifiers": {"userId": "u"}, "ranking": "score"});
+        let ours = mem0.0.post("/v1/memories:search", ours).expect(200).json;
+        assert_eq!(ours["thresholdUsed"], default);
+        let texts_of_ours: Vec<&str> = ours["results"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|hit| hit["memory"]["content"].as_str().unwrap())
+            .collect();
+        assert_eq!(texts_of_ours.len(), if default > 0.0 { 1 } else { 2 });
+        assert_eq!(mem0.found(query, json!({"user_id": "u"})), texts_of_ours);
+    }
+}
+
+#[test]
 fn two_that_say_the_same_are_both_found() {
     let mem0 = Mem0::fresh();
     mem0.say("the sky is blue", json!({"user_id": "u"}));

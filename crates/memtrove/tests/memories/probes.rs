@@ -143,44 +143,74 @@ fn asked(kind: &str) -> Vec<Asked> {
     if items[0]["turns"].is_array() { asked_of_conversations(items) } else { asked_of_memories(items) }
 }
 
-fn asked_of_memories(items: Vec<Value>) -> Vec<Asked> {
-    let (tenant, user, today) = (Tenant::fresh(), Place::user("u"), Day::today());
-    let mut bodies = Vec::new();
-    let mut places = Vec::new();
-    let mut documents: Vec<String> = Vec::new();
-    for (number, item) in items.iter().enumerate() {
-        for (place, memory) in item["memories"].as_array().into_iter().flatten().enumerate() {
-            let mut body = user.with(json!({"content": memory["text"]}));
-            if !memory["at"].is_null() {
-                body["occurredAt"] = json!(today.instant(&memory["at"]));
+/// All items of one kind as memories of one user.
+struct Remembered {
+    tenant: Tenant,
+    user: Place,
+    /// The item of each memory, and its place in that.
+    known: HashMap<String, (usize, usize)>,
+    /// The document that an item is about.
+    files: HashMap<usize, String>,
+}
+
+impl Remembered {
+    fn new(items: &[Value]) -> Self {
+        let (tenant, user, today) = (Tenant::fresh(), Place::user("u"), Day::today());
+        let mut bodies = Vec::new();
+        let mut places = Vec::new();
+        let mut documents: Vec<String> = Vec::new();
+        for (number, item) in items.iter().enumerate() {
+            for (place, memory) in item["memories"].as_array().into_iter().flatten().enumerate() {
+                let mut body = user.with(json!({"content": memory["text"]}));
+                if !memory["at"].is_null() {
+                    body["occurredAt"] = json!(today.instant(&memory["at"]));
+                }
+                bodies.push(body);
+                places.push((number, place));
             }
-            bodies.push(body);
-            places.push((number, place));
+            for (place, turn) in item["turns"].as_array().into_iter().flatten().enumerate() {
+                let said = format!("{}: {}", text(&turn["role"]), text(&turn["text"]));
+                bodies.push(user.with(json!({"content": said})));
+                places.push((number, place));
+            }
+            let document = item["file"].as_str();
+            if let Some(file) = document.filter(|file| !documents.iter().any(|known| known == file)) {
+                documents.push(file.to_owned());
+                bodies.push(user.with(json!({"content": fixture(file)})));
+                places.push((number, 0));
+            }
         }
-        if let Some(file) = item["file"].as_str().filter(|file| !documents.iter().any(|known| known == file))
-        {
-            documents.push(file.to_owned());
-            bodies.push(user.with(json!({"content": fixture(file)})));
-            places.push((number, 0));
-        }
+        let files = items
+            .iter()
+            .enumerate()
+            .filter_map(|(number, item)| Some((number, item["file"].as_str()?.to_owned())))
+            .collect();
+        let known = tenant.add_all(bodies).into_iter().zip(places).collect();
+        Self { tenant, user, known, files }
     }
-    let files: HashMap<usize, String> = items
-        .iter()
-        .enumerate()
-        .filter_map(|(number, item)| Some((number, item["file"].as_str()?.to_owned())))
-        .collect();
-    let known: HashMap<String, (usize, usize)> = tenant.add_all(bodies).into_iter().zip(places).collect();
-    let ask = |(n, item): (usize, Value)| {
+
+    /// The best results of a search for what an item asks.
+    fn search(&self, item: &Value, members: &Value) -> Vec<Value> {
         let body = json!({
-            "query": item["query"], "identifiers": user.identifiers, "threshold": 0, "ranking": "score", "limit": 10,
+            "query": item["query"], "identifiers": self.user.identifiers, "ranking": "score",
         });
-        let hits = list(&tenant.search(body).expect(200).json["results"]);
-        let place_in_item = |hit: &Value| {
-            let (owner, place) = known[&id_of(&hit["memory"])];
-            // Questions about one document share the memory that the first of them added.
-            (owner == n || files.get(&owner).is_some_and(|file| Some(file) == files.get(&n))).then_some(place)
-        };
-        let found: Vec<Option<usize>> = hits.iter().map(place_in_item).collect();
+        list(&self.tenant.search(merged(body, members)).expect(200).json["results"])
+    }
+
+    /// Where in the item with this number a result comes from; `None` if it comes from another.
+    fn place_in(&self, number: usize, hit: &Value) -> Option<usize> {
+        let (owner, place) = self.known[&id_of(&hit["memory"])];
+        // Questions about one document share the memory that the first of them added.
+        let shared = || self.files.get(&owner).is_some_and(|file| Some(file) == self.files.get(&number));
+        (owner == number || shared()).then_some(place)
+    }
+}
+
+fn asked_of_memories(items: Vec<Value>) -> Vec<Asked> {
+    let remembered = Remembered::new(&items);
+    let ask = |(n, item): (usize, Value)| {
+        let hits = remembered.search(&item, &json!({"threshold": 0, "limit": 10}));
+        let found: Vec<Option<usize>> = hits.iter().map(|hit| remembered.place_in(n, hit)).collect();
         let best_score = hits.first().map_or(0.0, |hit| number(&hit["score"]));
         let answer = found.iter().position(Option::is_some).map(|rank| &hits[rank]);
         let passage = answer.and_then(|hit| hit["passage"].as_str()).map(str::to_owned);
@@ -251,6 +281,12 @@ fn measured(figure: &Figure, asked: &[&Asked]) -> f64 {
     }
 }
 
+fn kinds() -> Vec<&'static str> {
+    let mut kinds: Vec<&str> = FIGURES.iter().map(|figure| figure.kind).collect();
+    kinds.dedup();
+    kinds
+}
+
 /// The figure as people read it.
 fn shown(figure: Option<f64>) -> String {
     figure.map_or_else(|| "–".to_owned(), |figure| format!("{figure:.1}"))
@@ -258,8 +294,7 @@ fn shown(figure: Option<f64>) -> String {
 
 #[test]
 fn every_kind_of_question_is_answered_as_often_as_before() {
-    let mut kinds: Vec<&str> = FIGURES.iter().map(|figure| figure.kind).collect();
-    kinds.dedup();
+    let kinds = kinds();
     let answers = at_once(kinds.len(), |n| asked(kinds[n]));
 
     let mut table =
@@ -283,4 +318,112 @@ fn every_kind_of_question_is_answered_as_often_as_before() {
     println!("{table}");
 
     assert!(fallen.is_empty(), "below the floor: {fallen:?}\n{table}");
+}
+
+/// How many of all questions that have an answer, in per cent, must find it with nothing but the question: what the default
+/// threshold promises. The frozen halves have the floor.
+const COMES_BACK_FLOOR: f64 = 80.0;
+
+/// How often the answer is among the results of a search that names no threshold, and of one that names another.
+#[derive(Default)]
+struct ComesBack {
+    questions: usize,
+    /// For each of [`THRESHOLDS`].
+    answered: [usize; THRESHOLDS.len()],
+    results: [usize; THRESHOLDS.len()],
+}
+
+/// The default, and none.
+const THRESHOLDS: [Option<f64>; 2] = [None, Some(0.0)];
+
+impl ComesBack {
+    fn count(&mut self, other: &Self) {
+        self.questions += other.questions;
+        for at in 0..THRESHOLDS.len() {
+            self.answered[at] += other.answered[at];
+            self.results[at] += other.results[at];
+        }
+    }
+
+    fn share(&self, at: usize) -> f64 {
+        100.0 * self.answered[at] as f64 / self.questions as f64
+    }
+
+    fn row(&self, name: &str) -> String {
+        let cells = (0..THRESHOLDS.len()).map(|at| {
+            let results = self.results[at] as f64 / self.questions as f64;
+            format!("{:>7.1} {results:>7.2}", self.share(at))
+        });
+        format!("{name:<22} {:>9} {}\n", self.questions, cells.collect::<Vec<_>>().join(" "))
+    }
+}
+
+/// Asks what has an answer as the Python package and the tools of MCP do.
+fn coming_back(remembered: &Remembered, items: &[Value], is_asked: impl Fn(&Value) -> bool) -> ComesBack {
+    let mut all = ComesBack::default();
+    for (n, item) in items.iter().enumerate() {
+        let answer = item["want"].as_array().map_or(Some(0), |want| want.first().map(place));
+        let Some(answer) = answer.filter(|_| is_asked(item)) else { continue };
+        all.questions += 1;
+        for (at, threshold) in THRESHOLDS.iter().enumerate() {
+            let hits = remembered.search(item, &json!({"limit": 5, "threshold": threshold}));
+            let answered = hits.iter().any(|hit| remembered.place_in(n, hit) == Some(answer));
+            all.answered[at] += usize::from(answered);
+            all.results[at] += hits.len();
+        }
+    }
+    all
+}
+
+/// The questions that the curve of scores was made from: each has one memory.
+fn fitted_questions() -> Vec<Value> {
+    let path = format!("{}/../memtrove-recall/tests/fixtures/questions.tsv", env!("CARGO_MANIFEST_DIR"));
+    let lines = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let item = |line: &str| {
+        let (memory, question) = line.split_once('\t').expect("a memory and its question");
+        json!({"memories": [{"text": memory}], "query": question, "want": [0]})
+    };
+    lines.lines().map(item).collect()
+}
+
+#[test]
+fn most_questions_come_back_without_a_threshold() {
+    let every = |_: &Value| true;
+    let is_frozen = |item: &Value| item["frozen"] == true;
+    let kinds = kinds();
+    let sets = at_once(kinds.len() + 1, |n| match kinds.get(n) {
+        Some(kind) => {
+            let items = items(kind);
+            let remembered = Remembered::new(&items);
+            (coming_back(&remembered, &items, is_frozen), coming_back(&remembered, &items, every))
+        }
+        None => {
+            let items = fitted_questions();
+            (ComesBack::default(), coming_back(&Remembered::new(&items), &items, every))
+        }
+    });
+
+    let (mut frozen, mut whole) = (ComesBack::default(), ComesBack::default());
+    let heads = THRESHOLDS.map(|threshold| threshold.map_or("default".to_owned(), |one| format!("{one}")));
+    let heads = heads.map(|head| format!("{head:>7} {:>7}", "results")).join(" ");
+    let mut table = format!("{:<22} {:>9} {heads}\n", "kind", "questions");
+    for (n, (of_frozen, of_all)) in sets.iter().enumerate() {
+        let Some(kind) = kinds.get(n) else {
+            table += &of_all.row("questions (fitted)");
+            continue;
+        };
+        table += &of_frozen.row(&format!("{kind} (frozen)"));
+        table += &of_all.row(kind);
+        frozen.count(of_frozen);
+        whole.count(of_all);
+    }
+    table += &frozen.row("all (frozen)");
+    table += &whole.row("all");
+    println!("{table}Per cent of the questions whose answer is among five results; results a question.");
+
+    let fitted = &sets[kinds.len()].1;
+    for (name, set) in [("frozen", &frozen), ("fitted", fitted)] {
+        let reached = set.share(0);
+        assert!(reached >= COMES_BACK_FLOOR, "{name}: {reached:.1} % come back by default\n{table}");
+    }
 }

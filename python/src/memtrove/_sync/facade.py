@@ -90,8 +90,11 @@ class Memtrove:
         )
         return added.memory
 
-    def recall(self, query: str, *, limit: int = 5, threshold: float = 0.3) -> Sequence[Hit]:
-        """What is remembered that has to do with it, the best first."""
+    def recall(self, query: str, *, limit: int = 5, threshold: float | None = None) -> Sequence[Hit]:
+        """What is remembered that has to do with it, the best first.
+
+        Without a `threshold` the server's applies: 0.7, unless it is configured otherwise.
+        """
         found = self.client.memories.search(
             a_text("the question", query)[:QUERY_CHARS],
             identifiers=self._identifiers,

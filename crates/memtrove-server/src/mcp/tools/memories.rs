@@ -16,7 +16,6 @@ use std::fmt::Write as _;
 const MAX_TEXT_CHARS: usize = 8000;
 const MAX_QUERY_CHARS: usize = 2000;
 const DEFAULT_LIMIT: u32 = 5;
-const DEFAULT_MIN_SCORE: f64 = 0.3;
 
 /// Remembers something, once.
 pub(super) async fn remember(server: &McpServer, arguments: &Value) -> Outcome {
@@ -34,20 +33,21 @@ pub(super) async fn remember(server: &McpServer, arguments: &Value) -> Outcome {
 
 /// Finds memories.
 pub(super) async fn recall(server: &McpServer, arguments: &Value) -> Outcome {
-    let takes = r#"recall takes {"query": "plain words", "limit": 5, "min_score": 0.3}; limit (1 to 20) and min_score (0 to 1) are optional."#;
+    let takes = r#"recall takes {"query": "plain words", "limit": 5, "min_score": 0}; limit (1 to 20) and min_score (0 to 1) are optional."#;
     let arguments = read(arguments, &["query", "limit", "min_score"], takes)?;
-    let threshold = share(&arguments, "min_score")?.unwrap_or(DEFAULT_MIN_SCORE);
+    let threshold = share(&arguments, "min_score")?;
     let query = arguments.text("query", MAX_QUERY_CHARS)?;
     let limit = arguments.number(&["limit"], 1, 20)?.unwrap_or(DEFAULT_LIMIT);
     let search = SearchMemories {
         limit: Some(limit as usize),
-        threshold: Some(threshold),
+        threshold,
         ranking: Ranking::Score,
         ..search(server, query)?
     };
     let (memories, caller) = (&server.services.memories, server.memories_caller());
     let found = memories.search(&caller, search).await.map_err(to_failure)?;
     if found.hits.is_empty() {
+        let threshold = found.threshold;
         let advice = if threshold > 0.0 { "; other words or a lower min_score may find more" } else { "" };
         return Ok(format!("nothing found with a score of {threshold} or more{advice}"));
     }

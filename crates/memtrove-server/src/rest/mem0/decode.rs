@@ -23,8 +23,6 @@ use std::collections::BTreeSet;
 
 /// Results of a search that names no number of them: as many as mem0 gives.
 const TOP_K: usize = 20;
-/// The least score of a search that names none: as low as mem0's, which ranks and hardly cuts.
-const THRESHOLD: f64 = 0.1;
 /// Entries on a page that names no number of them, and the last page there is.
 const PAGE_SIZE: usize = 100;
 const LAST_PAGE: usize = 1_000_000;
@@ -64,7 +62,7 @@ pub(super) fn search(body: &Value, rules: &Rules) -> Result<(SubjectSearch, Opti
     refuse_unknown(members, &KNOWN)?;
     let query = members.required("query", members.spoken("query"))?.trim().to_owned();
     let limit = first_limit(members, ["top_k", "limit"], TOP_K, rules.limits.search_limit)?;
-    let threshold = members.number("threshold", 0.0..=1.0)?.unwrap_or(THRESHOLD);
+    let threshold = members.number("threshold", 0.0..=1.0)?.unwrap_or(rules.search_threshold);
     let fields = members.texts("fields")?.map(|names| names.into_iter().map(str::to_owned).collect());
     for name in ["rerank", "keyword_search", "explain"] {
         members.boolean(name)?;
