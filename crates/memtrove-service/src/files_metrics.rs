@@ -4,7 +4,8 @@
 //! in `docs/operations.md`.
 
 use crate::Context;
-use memtrove_core::{Error, ErrorKind, Result};
+use crate::quota::SCOPES;
+use memtrove_core::{Details, Error, ErrorKind, Result};
 use memtrove_store::AllTenants;
 use memtrove_store::files::events;
 use std::time::Duration;
@@ -44,7 +45,6 @@ const DELETIONS: [(&str, &str); 8] = [
     ("memory", "forget"),
     ("idempotency", "expiry"),
 ];
-const SCOPES: [&str; 2] = ["user", "service"];
 /// How many results a bucket ends with; a search answers 500 at most.
 const RESULTS: [(usize, &str); 4] = [(0, "0"), (10, "1-10"), (100, "11-100"), (usize::MAX, "101-500")];
 
@@ -119,9 +119,11 @@ pub(crate) fn deleted(kind: &'static str, cause: &'static str, count: u64) {
     metrics::counter!(LIFECYCLE_DELETED, "kind" => kind, "cause" => cause).increment(count);
 }
 
-/// A quota of a `scope` (`user`, `service`) was used up.
-pub(crate) fn quota_rejection(scope: &'static str) {
-    metrics::counter!(QUOTA_REJECTIONS, "scope" => scope).increment(1);
+/// Counts a request that a quota refused, by whose (`user`, `service`) was used up.
+pub(crate) fn quota_rejection(error: &Error) {
+    if let Details::Quota(quota) = &error.details {
+        metrics::counter!(QUOTA_REJECTIONS, "scope" => quota.scope).increment(1);
+    }
 }
 
 /// The audit trail could not prove a version.

@@ -95,6 +95,7 @@ impl CallKind {
 /// Whose a bucket is, as refusals and metrics call it.
 const USER: &str = "user";
 const SERVICE: &str = "service";
+pub(crate) const SCOPES: [&str; 2] = [USER, SERVICE];
 
 /// Waiting makes no room, but somebody may have.
 const RETRY_WHEN_FULL_SECONDS: u32 = 60;
@@ -131,10 +132,22 @@ impl Quotas {
         Self { shared, ..quotas }
     }
 
-    /// Counts one call of `service` for `user`, or refuses it and counts nothing.
+    /// Whether anything is limited for anybody.
+    pub fn is_on(&self) -> bool {
+        self.on
+    }
+
+    /// Counts one call of `service` for `user`, if it is for one, or refuses it and counts nothing.
     ///
     /// Both are of the tenant: what a service does in one is not held against it in another.
-    pub async fn spend(&self, tenant: &str, user: &str, service: &str, kind: CallKind) -> Result<()> {
+    pub async fn spend<'a>(
+        &self,
+        tenant: &str,
+        user: impl Into<Option<&'a str>>,
+        service: &str,
+        kind: CallKind,
+    ) -> Result<()> {
+        let user = user.into();
         match &self.shared {
             Some(shared) => self.spend_shared(shared, tenant, user, service, kind).await,
             None => self.charge(tenant, user, service, kind),
@@ -142,11 +155,17 @@ impl Quotas {
     }
 
     /// As [`Quotas::spend`], with the buckets of this process.
-    fn charge(&self, tenant: &str, user: &str, service: &str, kind: CallKind) -> Result<()> {
+    fn charge<'a>(
+        &self,
+        tenant: &str,
+        user: impl Into<Option<&'a str>>,
+        service: &str,
+        kind: CallKind,
+    ) -> Result<()> {
         if !self.on {
             return Ok(());
         }
-        let mut draws = self.draws(tenant, user, service, kind);
+        let mut draws = self.draws(tenant, user.into(), service, kind);
         // A caller that waits for the emptier of the two has waited for both.
         let emptiest = draws.iter().flatten().max_by_key(|draw| draw.wait());
         if let Some(refused) = emptiest.filter(|draw| draw.wait() > 0) {
@@ -161,7 +180,7 @@ impl Quotas {
         if let Some(shared) = &self.shared {
             return self.refund_shared(shared, tenant, user, service, kind);
         }
-        self.draws(tenant, user, service, kind).iter_mut().flatten().for_each(Draw::give_back);
+        self.draws(tenant, Some(user), service, kind).iter_mut().flatten().for_each(Draw::give_back);
     }
 
     /// Removes from the store what is not needed any more.
@@ -177,11 +196,17 @@ impl Quotas {
         self.clock.now().as_micros().saturating_mul(1000)
     }
 
-    fn draws(&self, tenant: &str, user: &str, service: &str, kind: CallKind) -> [Option<Draw<'_>>; 2] {
+    fn draws(
+        &self,
+        tenant: &str,
+        user: Option<&str>,
+        service: &str,
+        kind: CallKind,
+    ) -> [Option<Draw<'_>>; 2] {
         let (of_user, of_service) = self.limits(tenant).rates(kind);
         let now = self.now();
         [
-            of_user.map(|rate| self.users.draw(rate, (tenant, user), kind, now)),
+            of_user.zip(user).map(|(rate, user)| self.users.draw(rate, (tenant, user), kind, now)),
             of_service.map(|rate| self.services.draw(rate, (tenant, service), kind, now)),
         ]
     }
@@ -196,6 +221,13 @@ impl Quotas {
         self.limits(tenant).max_events
     }
 
+    /// How many reads a second one user of this tenant may go on with, through one service; rounded down.
+    pub fn reads_per_second(&self, tenant: &str) -> Option<u64> {
+        let (of_user, of_service) = self.limits(tenant).rates(CallKind::Read);
+        let rates = [of_user, of_service].into_iter().flatten();
+        rates.map(|rate| rate.limit / rate.window.as_secs().max(1)).min()
+    }
+
     fn limits(&self, tenant: &str) -> &QuotaLimits {
         self.tenants.get(tenant).unwrap_or(&self.everywhere)
     }
@@ -203,18 +235,15 @@ impl Quotas {
 
 /// The refusal for a user who has as many `files` or `events` as it may have.
 pub(crate) fn full(resource: &'static str, limit: u64) -> Error {
-    exceeded(Quota {
+    let refusal = Error::quota_exceeded(Quota {
         scope: USER,
         resource,
         limit,
         window_seconds: 0,
         retry_after_seconds: RETRY_WHEN_FULL_SECONDS,
-    })
-}
-
-fn exceeded(quota: Quota) -> Error {
-    files_metrics::quota_rejection(quota.scope);
-    Error::quota_exceeded(quota)
+    });
+    files_metrics::quota_rejection(&refusal);
+    refusal
 }
 
 impl Rate {
@@ -323,7 +352,7 @@ impl Draw<'_> {
 
     fn refusal(&self) -> Error {
         let seconds = self.wait().unsigned_abs().div_ceil(1_000_000_000);
-        exceeded(Quota {
+        Error::quota_exceeded(Quota {
             scope: self.scope,
             resource: self.kind.resource(),
             limit: self.rate.limit,

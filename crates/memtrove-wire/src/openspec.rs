@@ -92,7 +92,7 @@ pub struct KnowledgeLimits {
     pub max_batch_size: u64,
     /// The length of a vector.
     pub max_embeddings_dim: u64,
-    /// Queries per second; null where they are not limited.
+    /// Queries per second that a caller may go on with for one user, rounded down; null where they are not limited.
     #[schema(required)]
     pub query_rate_limit: Option<u64>,
 }

@@ -1449,7 +1449,7 @@ class KnowledgeLimits(Model):
     max_embeddings_dim: int
     """The length of a vector."""
     query_rate_limit: int | None = None
-    """Queries per second; null where they are not limited."""
+    """Queries per second that a caller may go on with for one user, rounded down; null where they are not limited."""
 
 
 @dataclass(kw_only=True, repr=False)

@@ -129,6 +129,8 @@ pub struct MemoryCaller {
     claims: Vec<Layer>,
     /// Whether it may only name itself as `agentId`.
     agent_bound: bool,
+    /// Whether the request was taken off the quotas.
+    charged: bool,
 }
 
 impl MemoryCaller {
@@ -146,6 +148,7 @@ impl MemoryCaller {
             request_id,
             claims: Layer::ALL.to_vec(),
             agent_bound: false,
+            charged: false,
         }
     }
 
@@ -159,6 +162,22 @@ impl MemoryCaller {
     pub fn binding_agent(mut self, bound: bool) -> Self {
         self.agent_bound = bound;
         self
+    }
+
+    /// The same caller in a request that was taken off the quotas: what it does further is a step of that.
+    pub fn charged(mut self) -> Self {
+        self.charged = true;
+        self
+    }
+
+    /// Whether the request was taken off the quotas.
+    pub fn is_charged(&self) -> bool {
+        self.charged
+    }
+
+    /// The service that called, for quotas: the client, or a user without one.
+    pub fn service(&self) -> String {
+        self.client.as_ref().map_or_else(|| self.principal.clone(), |client| format!("client:{client}"))
     }
 
     /// The tenant.
@@ -268,18 +287,21 @@ impl MemoryCaller {
         Author { user, client: self.client.clone() }
     }
 
-    /// Who looks at lists and searches with these identifiers.
-    pub fn viewer(&self, identifiers: &Identifiers) -> Viewer {
-        let user = match &self.user {
+    /// The user whom a request is for that names one, or none, as far as this caller may speak for that one.
+    pub fn speaks_for(&self, named: Option<&str>) -> Option<String> {
+        match &self.user {
             // An admin that names somebody else looks through that user's eyes. Others may not: a request by id names
             // users without being authorised to.
-            Some(own) if self.admin && self.bound => {
-                Some(identifiers.get(Identifier::User).unwrap_or(own).to_owned())
-            }
+            Some(own) if self.admin && self.bound => Some(named.unwrap_or(own).to_owned()),
             Some(own) => Some(own.clone()),
-            None if self.is_trusted() => identifiers.get(Identifier::User).map(str::to_owned),
+            None if self.is_trusted() => named.map(str::to_owned),
             None => None,
-        };
+        }
+    }
+
+    /// Who looks at lists and searches with these identifiers.
+    pub fn viewer(&self, identifiers: &Identifiers) -> Viewer {
+        let user = self.speaks_for(identifiers.get(Identifier::User));
         let team = identifiers.get(Identifier::Team).map(str::to_owned);
         Viewer { user, client: self.client.clone(), team, all: false }
     }

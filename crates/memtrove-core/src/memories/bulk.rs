@@ -1,6 +1,6 @@
 //! Many entries in one request.
 
-use super::{AddMemory, Code, Rules};
+use super::{AddMemory, Code, Identifier, Rules};
 use crate::{Error, Result};
 use std::collections::HashSet;
 
@@ -23,6 +23,17 @@ impl BulkAdd {
         }
         check_count(self.count, rules.limits.bulk_add)
     }
+
+    /// The user whom all of them name, if that is one.
+    pub fn user(&self) -> Option<&str> {
+        one_of(self.items.iter().flatten().map(|item| item.identifiers.get(Identifier::User)))
+    }
+}
+
+/// What all of these are, if that is one.
+pub(super) fn one_of<'a>(mut named: impl Iterator<Item = Option<&'a str>>) -> Option<&'a str> {
+    let first = named.next().flatten()?;
+    named.all(|other| other == Some(first)).then_some(first)
 }
 
 /// Entries to delete together, each id once.

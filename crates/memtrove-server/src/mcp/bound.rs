@@ -1,14 +1,18 @@
 //! Whose memory an agent works with: bound by the host, never said by the agent.
 
 use super::McpServer;
+use super::failure::to_failure;
 use memtrove_core::files::{ScopedCaller, path};
 use memtrove_core::identity::{
     Caller, Credentials, IdentityPolicy, Principal, RoleGrant, Trust, VerifiedClient, VerifiedUser, resolve,
 };
 use memtrove_core::memories::{Identifier, Identifiers, Layer, MemoryCaller};
 use memtrove_core::{ConversationId, Error, Result};
+use memtrove_service::quota::CallKind;
+use memtrove_wire::tools::ToolFailure;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::HashSet;
 use uuid::Uuid;
 
@@ -129,6 +133,16 @@ impl McpServer {
     /// The caller, in the memories of its tenant.
     pub(super) fn memories_caller(&self) -> MemoryCaller {
         self.services.memories.caller(&self.bound.principal, self.bound.request_id.clone())
+    }
+
+    /// Charges a call of a tool that takes several steps; those are free for the caller that this gives back.
+    pub(super) async fn charge_once<'a>(
+        &self,
+        caller: &'a MemoryCaller,
+        kind: CallKind,
+    ) -> Result<Cow<'a, MemoryCaller>, ToolFailure> {
+        let identifiers = self.bound.identifiers().map_err(to_failure)?;
+        self.services.memories.charge_once(caller, &identifiers, kind).await.map_err(to_failure)
     }
 
     /// The caller, in the conversations of its user.

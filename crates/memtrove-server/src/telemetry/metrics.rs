@@ -111,6 +111,7 @@ fn describe() {
         "Age of the oldest background task that waits."
     );
     memtrove_service::files_metrics::announce();
+    memtrove_service::memories::announce_metrics();
     memtrove_service::changes::announce_metrics();
     memtrove_service::vectors::announce_metrics();
     memtrove_service::recorder::announce_metrics();

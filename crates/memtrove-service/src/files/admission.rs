@@ -4,6 +4,7 @@
 //! asked for its role cannot be passed on. Jobs on a whole tenant are no scope's; they ask the principal themselves.
 
 use super::Files;
+use crate::files_metrics;
 use crate::quota::CallKind;
 use memtrove_core::files::{Code, FileRole, ScopedCaller};
 use memtrove_core::{Error, Result};
@@ -132,7 +133,8 @@ impl Files {
         R::require(&caller)?;
         let kind = if R::WRITES { CallKind::Write } else { CallKind::Read };
         let (tenant, user) = (caller.scope.tenant().as_str(), caller.scope.user().as_str());
-        self.cx.quotas.spend(tenant, user, &caller.service, kind).await?;
+        let spent = self.cx.quotas.spend(tenant, user, &caller.service, kind).await;
+        spent.inspect_err(files_metrics::quota_rejection)?;
         Ok(Admitted { caller, charged: true, role: PhantomData })
     }
 

@@ -88,7 +88,8 @@ impl Files {
         AssembleMemories { search, render }: AssembleMemories,
         max_chars_total: usize,
     ) -> Result<Vec<String>> {
-        let answer = self.memories.search(rememberer, search.clone()).await?;
+        // The request was charged when its caller was admitted.
+        let answer = self.memories.search(&rememberer.clone().charged(), search.clone()).await?;
         let show = |hit| render(self.memories.show_hit(rememberer, hit), &search);
         let shown: Vec<String> = answer.hits.into_iter().map(show).collect::<Result<_>>()?;
         let budget = Budget { max_docs: usize::MAX, max_chars_total };

@@ -6,6 +6,7 @@ use super::replay::{AnswerKey, Answered, KeyedRequest};
 use super::view::ShownMemory;
 use super::writing::{Write, WriteOutcome};
 use super::{Memories, count, embedding_failed};
+use crate::quota::CallKind;
 use memtrove_core::memories::{
     Assertion, BulkAdd, BulkDelete, Code, Embedding, Kind, Memory, MemoryCaller, MemoryId, Precondition,
 };
@@ -37,11 +38,12 @@ impl Memories {
         add: BulkAdd,
         key: Option<AnswerKey<BulkAdded>>,
     ) -> Result<Answered<BulkAdded>> {
+        add.check(self.rules())?;
+        let caller = &*self.charge(caller, CallKind::Write, |caller| caller.speaks_for(add.user())).await?;
         let replay = KeyedRequest::new(caller, key, None)?;
         if let Some(first) = replay.find(self, caller).await? {
             return Ok(first);
         }
-        add.check(self.rules())?;
         let BulkAdd { items, atomic, .. } = add;
         let mut read: Vec<Result<Memory>> = Vec::with_capacity(items.len());
         for item in items {
@@ -144,9 +146,11 @@ impl Memories {
 
     /// Deletes entries, each by itself.
     pub async fn bulk_delete(&self, caller: &MemoryCaller, delete: BulkDelete) -> Result<BulkDeleted> {
+        let ids = delete.check(self.rules())?;
+        let caller = &*self.charge(caller, CallKind::Write, |caller| caller.speaks_for(None)).await?;
         let mut outcome = BulkDeleted::default();
         let (assertion, any) = (Assertion::default(), Precondition::default());
-        for text in delete.check(self.rules())? {
+        for text in ids {
             match self.delete(caller, MemoryId::named(&text), &assertion, &any).await {
                 Ok(true) => outcome.deleted += 1,
                 Ok(false) => outcome.failed.push((text, Code::MemoryNotFound.as_str())),

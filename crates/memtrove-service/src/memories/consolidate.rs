@@ -8,6 +8,7 @@ use super::memory_store::ScanQuery;
 use super::ranking::comparable;
 use super::writing::{Write, WriteOutcome};
 use crate::lease;
+use crate::quota::CallKind;
 use memtrove_core::Result;
 use memtrove_core::memories::consolidate::{self, MergeCandidate};
 use memtrove_core::memories::{
@@ -57,6 +58,8 @@ impl Memories {
         request: ConsolidateRequest,
     ) -> Result<ConsolidationReport> {
         let request = request.check(self.rules(), caller)?;
+        let user = |caller: &MemoryCaller| caller.speaks_for(request.scope.user());
+        let caller = &*self.charge(caller, CallKind::Write, user).await?;
         let actor = self.actor(caller, &Default::default());
         let viewer = (caller.viewer(&request.scope.identifiers()), Onlooker::of(caller));
         let threshold = request.similarity_threshold;

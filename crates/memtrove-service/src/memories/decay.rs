@@ -6,6 +6,7 @@ use super::journal::{Actor, Milestone};
 use super::listing::Onlooker;
 use super::memory_store::Half;
 use super::writing::{Write, WriteOutcome};
+use crate::quota::CallKind;
 use memtrove_core::identity::Tenant;
 use memtrove_core::memories::{
     DecayRequest, DecayRules, Layer, Memory, MemoryCaller, MemoryId, ScopeKey, State, Viewer,
@@ -79,6 +80,9 @@ impl Memories {
     /// Runs a pass over some scopes, or over the tenant.
     pub async fn decay(&self, caller: &MemoryCaller, request: DecayRequest) -> Result<DecayReport> {
         let request = request.check(self.rules(), caller)?;
+        let named = request.scopes.iter().flatten().find_map(|scope| scope.user());
+        let user = |caller: &MemoryCaller| caller.speaks_for(named);
+        let caller = &*self.charge(caller, CallKind::Write, user).await?;
         let mut pass = Pass {
             at: request.as_of.unwrap_or_else(|| self.now()),
             dry_run: request.dry_run,

@@ -5,6 +5,7 @@ use super::replay::{AnswerKey, Answered, KeyedRequest};
 use super::view::ShownMemory;
 use super::writing::{Write, WriteOutcome};
 use super::{Memories, count};
+use crate::quota::CallKind;
 use memtrove_core::memories::{
     AccessPolicy, AddMemory, Applied, Assertion, Change, Embedding, GivenMetadata, Memory, MemoryCaller,
     MemoryId, NewMemory, Precondition, State,
@@ -52,6 +53,7 @@ impl Memories {
         key: Option<AnswerKey<AddedMemory>>,
     ) -> Result<Answered<AddedMemory>> {
         let new = add.check(self.rules(), caller)?;
+        let caller = &*self.charge_once(caller, &new.identifiers, CallKind::Write).await?;
         count("memory.add", new.scope.layer());
         let replay = KeyedRequest::new(caller, key, new.author.user.as_deref())?;
         if let Some(first) = replay.find(self, caller).await? {
@@ -75,7 +77,9 @@ impl Memories {
 
     /// Stores a new entry, with or without an embedding.
     pub async fn create(&self, caller: &MemoryCaller, add: AddMemory, embed: bool) -> Result<Memory> {
-        let (memory, actor) = self.draft(caller, add.check(self.rules(), caller)?, embed).await?;
+        let new = add.check(self.rules(), caller)?;
+        let caller = &*self.charge_once(caller, &new.identifiers, CallKind::Write).await?;
+        let (memory, actor) = self.draft(caller, new, embed).await?;
         let journal = self.journal(actor, memory.created_at, 1, "add");
         let memory = Arc::new(memory);
         match self.write(vec![Write::Insert(memory.clone())], journal).await? {
@@ -109,6 +113,7 @@ impl Memories {
 
     /// An entry by its id.
     pub async fn get(&self, caller: &MemoryCaller, id: MemoryId, assertion: &Assertion) -> Result<Memory> {
+        let caller = &*self.charge_once(caller, &assertion.identifiers, CallKind::Read).await?;
         let memory = self.reach(caller, id, assertion).await?;
         count("memory.get", memory.scope.layer());
         self.parts.uses.note([memory.id], self.now());
@@ -121,6 +126,7 @@ impl Memories {
         caller: &MemoryCaller,
         id: MemoryId,
     ) -> Result<(Memory, Vec<versions::Version>)> {
+        let caller = &*self.charge(caller, CallKind::Read, |caller| caller.speaks_for(None)).await?;
         let memory = self.reach(caller, id, &Assertion::default()).await?;
         let first = versions::Version { version: 1, at: memory.created_at, by: memory.created_by.clone() };
         let store = self.parts.store.of(memory.kind).store();
@@ -148,6 +154,7 @@ impl Memories {
         change: Change,
     ) -> Result<Updated> {
         change.check(self.rules())?;
+        let caller = &*self.charge_once(caller, &assertion.identifiers, CallKind::Write).await?;
         self.change(caller, id, assertion, "update", |memory| change.apply(memory, self.now(), self.rules()))
             .await
     }
@@ -164,6 +171,7 @@ impl Memories {
         let with =
             Change { content: Some(content), metadata: Some(metadata), policy, precondition, ttl: None };
         with.check(self.rules())?;
+        let caller = &*self.charge(caller, CallKind::Write, |caller| caller.speaks_for(None)).await?;
         let replaced = self
             .change(caller, id, &Assertion::default(), "replace", |memory| {
                 let mut change = with.clone();
@@ -233,6 +241,7 @@ impl Memories {
         assertion: &Assertion,
         precondition: &Precondition,
     ) -> Result<bool> {
+        let caller = &*self.charge_once(caller, &assertion.identifiers, CallKind::Write).await?;
         self.delete_if(caller, id, assertion, precondition, |_| true).await
     }
 

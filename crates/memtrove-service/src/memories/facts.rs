@@ -5,6 +5,7 @@ use super::entries::settle_state;
 use super::replay::{AnswerKey, Answered, KeyedRequest};
 use super::writing::{Write, WriteOutcome};
 use super::{AddedMemory, Listed, Memories, Updated, count};
+use crate::quota::CallKind;
 use memtrove_core::memories::{
     AddFact, Applied, Assertion, Code, Embedding, Fact, FactChange, FactPosition, Kind, Memory, MemoryCaller,
     MemoryId, NewFact, NewMemory, Precondition, QueryFacts, ScopeKey,
@@ -33,6 +34,7 @@ impl Memories {
         key: Option<AnswerKey<AddedFact>>,
     ) -> Result<Answered<AddedFact>> {
         let new = add.check(self.rules(), caller)?;
+        let caller = &*self.charge_once(caller, &new.memory.identifiers, CallKind::Write).await?;
         count("fact.add", new.memory.scope.layer());
         let replay = KeyedRequest::new(caller, key, new.memory.author.user.as_deref())?;
         if let Some(first) = replay.find(self, caller).await? {
@@ -184,6 +186,7 @@ impl Memories {
         change: FactChange,
     ) -> Result<Updated> {
         change.check(self.rules())?;
+        let caller = &*self.charge_once(caller, &assertion.identifiers, CallKind::Write).await?;
         let current = self.reach(caller, id, assertion).await?;
         if current.kind != Kind::Procedural {
             return Err(Error::no_such_memory());
@@ -206,12 +209,14 @@ impl Memories {
         assertion: &Assertion,
         precondition: &Precondition,
     ) -> Result<bool> {
+        let caller = &*self.charge_once(caller, &assertion.identifiers, CallKind::Write).await?;
         self.delete_if(caller, id, assertion, precondition, |memory| memory.kind == Kind::Procedural).await
     }
 
     /// A page of facts.
     pub async fn facts(&self, caller: &MemoryCaller, query: QueryFacts) -> Result<Listed> {
         let query = query.check(self.rules(), caller)?;
+        let caller = &*self.charge(caller, CallKind::Read, |_| query.viewer.user.clone()).await?;
         query.scopes.iter().for_each(|scope| count("fact.query", scope.layer()));
         let (fingerprint, key, now) = (query.fingerprint(), self.parts.keys.cursors, self.now());
         let after =

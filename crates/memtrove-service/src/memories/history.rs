@@ -1,6 +1,7 @@
 //! What an entry said, from the first text to the last.
 
 use super::Memories;
+use crate::quota::CallKind;
 use memtrove_core::memories::{Assertion, Memory, MemoryCaller, MemoryId};
 use memtrove_core::{Error, Result, Timestamp};
 use memtrove_store::memories::texts::{self, Replaced};
@@ -22,6 +23,7 @@ pub struct Saying {
 impl Memories {
     /// What an entry said, oldest first. A change of anything but its text is not among it.
     pub async fn history(&self, caller: &MemoryCaller, id: MemoryId) -> Result<(Memory, Vec<Saying>)> {
+        let caller = &*self.charge(caller, CallKind::Read, |caller| caller.speaks_for(None)).await?;
         let memory = self.reach(caller, id, &Assertion::default()).await?;
         let store = self.parts.store.of(memory.kind).store();
         let of = memory.id;

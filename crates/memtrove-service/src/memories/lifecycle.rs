@@ -9,6 +9,7 @@ use super::ranking::comparable;
 use super::scope_search::Span;
 use super::writing::{Write, WriteOutcome, possible, terms_of};
 use crate::lease;
+use crate::quota::CallKind;
 use memtrove_core::memories::duplicate::{self, Profile};
 use memtrove_core::memories::promote;
 use memtrove_core::memories::{
@@ -85,6 +86,7 @@ impl Memories {
         milestone: &'static str,
         change: impl Fn(&Memory) -> Result<Memory>,
     ) -> Result<Memory> {
+        let caller = &*self.charge(caller, CallKind::Write, |caller| caller.speaks_for(None)).await?;
         let _turn = self.turn(id).await;
         loop {
             let current = self.reach_to_write(caller, id, &Assertion::default()).await?;
@@ -184,6 +186,7 @@ impl Memories {
     /// Copies an entry to another layer.
     pub async fn promote(&self, caller: &MemoryCaller, id: MemoryId, request: &Promote) -> Result<Promoted> {
         self.rules().check_layer(request.target_layer)?;
+        let caller = &*self.charge_once(caller, &request.identifiers, CallKind::Write).await?;
         loop {
             let source = self.reach(caller, id, &Assertion::default()).await?;
             let target = request.target(&source, caller)?;

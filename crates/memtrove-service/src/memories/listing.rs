@@ -3,6 +3,7 @@
 use super::memory_store::{MemoryPage, ScanQuery};
 use super::scope_search::Span;
 use super::{Memories, count};
+use crate::quota::CallKind;
 use memtrove_core::memories::cursor::Position;
 use memtrove_core::memories::{Identifier, Layer, ListMemories, Memory, MemoryCaller, ScopeKey};
 use memtrove_core::{Error, Result};
@@ -24,6 +25,7 @@ impl Memories {
     /// A page of the entries of a scope, newest first.
     pub async fn list(&self, caller: &MemoryCaller, list: ListMemories) -> Result<Listed> {
         let list = list.check(self.rules(), caller)?;
+        let caller = &*self.charge(caller, CallKind::Read, |_| list.viewer.user.clone()).await?;
         count("memory.list", list.scope.layer());
         let (fingerprint, key) = (list.fingerprint(), self.parts.keys.cursors);
         let after =

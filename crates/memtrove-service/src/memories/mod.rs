@@ -8,6 +8,7 @@ pub mod access;
 mod access_counts;
 mod bulk;
 mod capabilities;
+mod charge;
 mod consolidate;
 mod decay;
 mod entries;
@@ -42,6 +43,7 @@ pub mod writing;
 
 pub use bulk::{BulkAdded, BulkDeleted};
 pub use capabilities::{MemoryCapabilities, MemoryHealth};
+pub use charge::announce_metrics;
 pub use consolidate::ConsolidationReport;
 pub use decay::{DecayReport, FadedMemory};
 pub use entries::{AddedMemory, Replacement, Updated};

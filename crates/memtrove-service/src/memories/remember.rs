@@ -8,6 +8,7 @@ use super::entries::settle_state;
 use super::memory_store::Half;
 use super::scope_search::Span;
 use super::writing::{Write, WriteOutcome};
+use crate::quota::CallKind;
 use memtrove_core::memories::{
     AddMemory, Assertion, Conditions, Memory, MemoryCaller, MemoryId, Precondition, Search, SearchMemories,
     Statement, Viewer,
@@ -33,6 +34,7 @@ impl Memories {
     /// Stores an entry unless one in the same scope that the caller sees states the same already.
     pub async fn remember(&self, caller: &MemoryCaller, add: AddMemory) -> Result<Remembered> {
         let new = add.check(self.rules(), caller)?;
+        let caller = &*self.charge_once(caller, &new.identifiers, CallKind::Write).await?;
         let viewer = caller.viewer(&new.identifiers);
         // A fork says what its ancestors said before it. The scope itself counts, even when it is closed to readers.
         let mut spans = self.spans(caller, vec![new.scope.clone()]).await?;
@@ -75,6 +77,7 @@ impl Memories {
     /// at their end; says which they were. They are looked for as by a search.
     pub async fn forget_words(&self, caller: &MemoryCaller, words: SearchMemories) -> Result<Vec<MemoryId>> {
         let Search { query, scopes, viewer, conditions, .. } = words.check(self.rules(), caller)?;
+        let caller = &*self.charge(caller, CallKind::Write, |_| viewer.user.clone()).await?;
         let spans = self.spans(caller, scopes).await?;
         let (now, wanted) = (self.now(), Arc::new((query, viewer, conditions)));
         let mut forgotten = Vec::new();

@@ -3,6 +3,7 @@
 use super::ranking::{Hit, RankedHits};
 use super::scope_search::{ScopeQuery, Span};
 use super::{Memories, count, embedding_failed};
+use crate::quota::CallKind;
 use memtrove_core::memories::merge::Options;
 use memtrove_core::memories::{
     Code, Conditions, Identifiers, Layer, MemoryCaller, Mode, Ranking, ScopeKey, SearchMemories, Viewer,
@@ -113,6 +114,7 @@ impl Memories {
     /// Searches the layers of a request.
     pub async fn search(&self, caller: &MemoryCaller, search: SearchMemories) -> Result<SearchResults> {
         let search = search.check(self.rules(), caller)?;
+        let caller = &*self.charge(caller, CallKind::Read, |_| search.viewer.user.clone()).await?;
         let mode =
             if search.mode == Mode::Semantic { KnowledgeMode::Semantic } else { KnowledgeMode::Hybrid };
         let phrase =
@@ -155,6 +157,7 @@ impl Memories {
 
     /// Searches as the knowledge protocol asks for it: by score, without a threshold of its own.
     pub async fn query(&self, caller: &MemoryCaller, query: KnowledgeQuery) -> Result<SearchResults> {
+        let caller = &*self.charge(caller, CallKind::Read, |_| query.viewer.user.clone()).await?;
         let mut forms = self.query_forms(caller, &query.query, query.mode).await?;
         if query.mode == KnowledgeMode::Keyword {
             // A mark is no word.

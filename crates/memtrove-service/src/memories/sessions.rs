@@ -6,6 +6,7 @@ use super::lifecycle::Promoted;
 use super::listing::Onlooker;
 use super::memory_store::ScanQuery;
 use super::writing::{Write, WriteOutcome};
+use crate::quota::CallKind;
 use memtrove_core::memories::promote::{self, PromotionBlock, PromotionDecision};
 use memtrove_core::memories::{
     ClearMemories, Conditions, EndSession, Kind, Layer, Memory, MemoryCaller, MemoryId, Position, ScopeKey,
@@ -53,6 +54,7 @@ impl Memories {
     /// Ends a session: what matters is copied to its user, the rest goes or stays as asked.
     pub async fn end_session(&self, caller: &MemoryCaller, request: EndSession) -> Result<EndedSession> {
         let SessionEnd { scope, identifiers, rules, as_of } = request.check(self.rules(), caller)?;
+        let caller = &*self.charge_once(caller, &identifiers, CallKind::Write).await?;
         // Whether something matters depends on how often it was found.
         self.write_uses().await?;
         let ended_at = as_of.unwrap_or_else(|| self.now());
@@ -102,6 +104,7 @@ impl Memories {
     /// Removes the entries of some kinds from one scope.
     pub async fn clear(&self, caller: &MemoryCaller, request: ClearMemories) -> Result<usize> {
         let request = request.check(self.rules(), caller)?;
+        let caller = &*self.charge(caller, CallKind::Write, |_| request.viewer.user.clone()).await?;
         let conditions = Conditions { kinds: Some(request.kinds), ..Conditions::default() };
         let mut all = self.everything(caller, &request.scope, conditions).await?;
         all.retain(|memory| {

@@ -7,6 +7,7 @@ use super::replay::Answered;
 use super::scope_search::{ScopeQuery, Span};
 use super::search::KnowledgeMode;
 use super::{BulkAdded, Memories, count};
+use crate::quota::CallKind;
 use memtrove_core::memories::mem0::{self, Entities, Entity, Filters, Update, may_look_into};
 use memtrove_core::memories::merge::Options;
 use memtrove_core::memories::{
@@ -63,6 +64,8 @@ impl Memories {
     pub async fn search_about(&self, caller: &MemoryCaller, search: SubjectSearch) -> Result<Vec<Hit>> {
         let SubjectSearch { query, filters, limit, threshold } = search;
         self.rules().check_query(&query)?;
+        let caller =
+            &*self.charge(caller, CallKind::Read, |caller| caller.speaks_for(filters.user())).await?;
         let viewed = self.viewed_scopes(caller, &filters.places).await?;
         let conditions = filters.conditions(caller);
         let forms = self.query_forms(caller, &query, KnowledgeMode::Hybrid).await?;
@@ -107,6 +110,8 @@ impl Memories {
         offset: usize,
         limit: usize,
     ) -> Result<(Vec<Memory>, usize)> {
+        let caller =
+            &*self.charge(caller, CallKind::Read, |caller| caller.speaks_for(filters.user())).await?;
         let viewed = self.viewed_scopes(caller, &filters.places).await?;
         let conditions = filters.conditions(caller);
         let (mut before, mut after, mut total) = (offset, None, 0);
@@ -137,6 +142,8 @@ impl Memories {
     pub async fn delete_about(&self, caller: &MemoryCaller, ids: Entities) -> Result<usize> {
         let ids = ids.required()?;
         ids.authorise(caller)?;
+        let caller =
+            &*self.charge(caller, CallKind::Write, |caller| caller.speaks_for(ids.get(Entity::User))).await?;
         let scopes = match ids.get(Entity::User) {
             Some(user) => {
                 authorise_user(caller, user)?;
@@ -160,18 +167,21 @@ impl Memories {
             let message = "only a client that may act for all users may delete everything";
             return Err(Error::new(Code::Forbidden, message));
         }
+        let caller = &*self.charge(caller, CallKind::Write, |caller| caller.speaks_for(None)).await?;
         let scopes = self.known_scopes(caller, true).await?;
         self.delete_in(caller, scopes, &Entities::default()).await
     }
 
     /// Changes an entry.
     pub async fn revise(&self, caller: &MemoryCaller, id: MemoryId, update: &Update) -> Result<Memory> {
+        let caller = &*self.charge(caller, CallKind::Write, |caller| caller.speaks_for(None)).await?;
         let revised = |memory: &Memory| self.revised(memory, update);
         Ok(self.change(caller, id, &Assertion::default(), "update", revised).await?.memory)
     }
 
     /// Changes entries. All of them must be there, and all changes possible, before the first is touched.
     pub async fn revise_all(&self, caller: &MemoryCaller, updates: &[(MemoryId, Update)]) -> Result<()> {
+        let caller = &*self.charge(caller, CallKind::Write, |caller| caller.speaks_for(None)).await?;
         for (id, update) in updates {
             let memory = self.reach_to_write(caller, *id, &Assertion::default()).await?;
             self.refuse_restated(&self.revised(&memory, update)?.memory).await?;
@@ -184,6 +194,7 @@ impl Memories {
 
     /// Deletes entries. All of them must be there before the first goes.
     pub async fn delete_all(&self, caller: &MemoryCaller, ids: &BTreeSet<MemoryId>) -> Result<()> {
+        let caller = &*self.charge(caller, CallKind::Write, |caller| caller.speaks_for(None)).await?;
         for id in ids {
             self.reach_to_write(caller, *id, &Assertion::default()).await?;
         }
@@ -196,6 +207,7 @@ impl Memories {
 
     /// Deletes an entry that must be there; with those that it absorbed, and those that these absorbed, where that is wanted.
     pub async fn delete_linked(&self, caller: &MemoryCaller, id: MemoryId, linked: bool) -> Result<()> {
+        let caller = &*self.charge(caller, CallKind::Write, |caller| caller.speaks_for(None)).await?;
         let (any, at_any) = (Assertion::default(), Precondition::default());
         let memory = self.get(caller, id, &any).await?;
         let mut absorbed = if linked { memory.lineage.consolidated_from } else { Vec::new() };
@@ -230,6 +242,7 @@ impl Memories {
         offset: usize,
         limit: usize,
     ) -> Result<(Vec<Subject>, usize)> {
+        let caller = &*self.charge(caller, CallKind::Read, |caller| caller.speaks_for(None)).await?;
         let mut known: BTreeMap<(Entity, String), (i64, Vec<ScopeKey>)> = BTreeMap::new();
         for (scope, entries) in
             self.known_scopes(caller, false).await?.into_iter().filter(|(_, entries)| *entries > 0)

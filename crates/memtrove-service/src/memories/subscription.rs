@@ -3,6 +3,7 @@
 use super::Memories;
 use super::relay::{self, Relay};
 use super::stream::{Event, KEPT_BYTES, KEPT_EVENTS, Listener, Live, Numbered};
+use crate::quota::CallKind;
 use memtrove_core::identity::Tenant;
 use memtrove_core::memories::stream_position::StreamPositions;
 use memtrove_core::memories::{Memory, MemoryCaller, ScopeHash, ScopeKey, Viewer};
@@ -71,6 +72,7 @@ impl Memories {
         request: StreamRequest,
         since: Option<i64>,
     ) -> Result<Subscription> {
+        let caller = &*self.charge(caller, CallKind::Read, |_| request.viewer.user.clone()).await?;
         let scopes = request.scopes.iter().map(ScopeKey::hash).collect();
         let tenant = caller.tenant().clone();
         let mut positions = StreamPositions::new(&self.parts.keys.stream, &tenant);

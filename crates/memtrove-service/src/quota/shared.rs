@@ -9,7 +9,7 @@
 //! the other holds what is left: the [`HELD`]th part of the limit at most, and no longer than that takes to flow in. So a limit
 //! of less than twice [`HELD`] is exact. The time is that of the node whose clock is furthest ahead.
 
-use super::{CallKind, Quotas, Rate, exceeded};
+use super::{CallKind, Quotas, Rate};
 use memtrove_core::identity::Tenant;
 use memtrove_core::{Error, Quota, Result};
 use memtrove_store::rates::{self, Draw, Grant, Measure};
@@ -110,7 +110,7 @@ impl Quotas {
         &self,
         shared: &Shared,
         tenant: &str,
-        user: &str,
+        user: Option<&str>,
         service: &str,
         kind: CallKind,
     ) -> [Option<BucketDraw>; 2] {
@@ -123,14 +123,15 @@ impl Quotas {
                 digest: shared.digest(scope, tenant, name, kind),
             })
         };
-        [wanted(super::USER, user, of_user), wanted(super::SERVICE, service, of_service)]
+        let of_user = user.and_then(|user| wanted(super::USER, user, of_user));
+        [of_user, wanted(super::SERVICE, service, of_service)]
     }
 
     pub(super) async fn spend_shared(
         &self,
         shared: &Shared,
         tenant: &str,
-        user: &str,
+        user: Option<&str>,
         service: &str,
         kind: CallKind,
     ) -> Result<()> {
@@ -171,7 +172,8 @@ impl Quotas {
         service: &str,
         kind: CallKind,
     ) {
-        for (place, wanted) in self.wanted(shared, tenant, user, service, kind).into_iter().enumerate() {
+        for (place, wanted) in self.wanted(shared, tenant, Some(user), service, kind).into_iter().enumerate()
+        {
             let Some(wanted) = wanted else { continue };
             let (turn, shared) = (shared.turn(place, &wanted), shared.clone());
             let tenant = Tenant::listed(tenant.to_owned());
@@ -315,7 +317,7 @@ impl BucketDraw {
 
     fn refusal(&self, wait: i64) -> Error {
         let seconds = wait.unsigned_abs().div_ceil(1_000_000_000);
-        exceeded(Quota {
+        Error::quota_exceeded(Quota {
             scope: self.scope,
             resource: self.kind.resource(),
             limit: self.rate.limit,

@@ -95,6 +95,15 @@ fn a_tenant_replaces_single_limits() {
 }
 
 #[test]
+fn a_call_for_no_user_counts_for_its_service_alone() {
+    let (quotas, _) =
+        quotas(QuotaLimits { user_reads: rate(1, 60), service_reads: rate(3, 60), ..QuotaLimits::default() });
+    assert_eq!(passed(9, || quotas.charge("acme", None::<&str>, "agent", CallKind::Read)), 3);
+    assert_eq!(refusal(quotas.charge("acme", "alice", "agent", CallKind::Read)).scope, "service");
+    assert_eq!(quotas.charge("acme", "alice", "another", CallKind::Read), Ok(()));
+}
+
+#[test]
 fn a_clock_that_is_set_back_costs_at_most_one_window() {
     let (quotas, clock) = quotas(QuotaLimits { user_reads: rate(5, 10), ..QuotaLimits::default() });
     let read = || quotas.charge("acme", "alice", "agent", CallKind::Read);

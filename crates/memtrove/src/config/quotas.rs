@@ -1,4 +1,4 @@
-//! `[quotas]`: how much users and services may ask of the files surface.
+//! `[quotas]`: how much users and services may ask about files and memories.
 
 use super::Span;
 use memtrove_server::auth::config::ConfigProblem;

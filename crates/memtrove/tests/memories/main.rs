@@ -47,6 +47,7 @@ mod pointers;
 mod principals;
 mod probes;
 mod promotion;
+mod quotas;
 mod ranks;
 mod reading;
 mod searching;

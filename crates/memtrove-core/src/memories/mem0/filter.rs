@@ -4,6 +4,7 @@
 
 use super::{Entities, Entity, conditions, metadata};
 use crate::Result;
+use crate::memories::bulk::one_of;
 use crate::memories::filter::{Comparison, compare, contains, is};
 use crate::memories::{Code, Conditions, Memory, MemoryCaller, ScopeKey};
 use crate::{Error, Timestamp};
@@ -32,6 +33,11 @@ impl Filters {
         }
         let implied = matches!(&places[..], [place] if test.is_nothing_but_ids() && is_a_scope(place));
         Ok(Self { test: (!implied).then_some(test), places })
+    }
+
+    /// The user whom all places name, if that is one.
+    pub fn user(&self) -> Option<&str> {
+        one_of(self.places.iter().map(|place| place.get(Entity::User)))
     }
 
     /// Which of the entries in these places a caller asks for, as far as it may speak for the agents that are kept with them.

@@ -3,9 +3,10 @@
 use super::{Outcome, cut, fitting, for_project, indented, internal, read, share};
 use crate::mcp::McpServer;
 use crate::mcp::failure::to_failure;
-use memtrove_core::memories::{AddFact, Fact, FactPattern, Layer, Memory, QueryFacts};
+use memtrove_core::memories::{AddFact, Fact, FactPattern, Layer, Memory, MemoryCaller, QueryFacts};
 use memtrove_core::parse_uuid;
 use memtrove_service::memories::{AddedFact, Listed};
+use memtrove_service::quota::CallKind;
 use memtrove_wire::tools::ToolFailure;
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -32,12 +33,14 @@ pub(super) async fn remember(server: &McpServer, arguments: &Value) -> Outcome {
     let confidence = share(&arguments, "confidence")?;
     let layer = if for_project(server, &arguments)? { Layer::Project } else { Layer::User };
 
+    let caller = server.memories_caller();
+    let caller = &*server.charge_once(&caller, CallKind::Write).await?;
     let same = FactPattern {
         fact_type: Some(FACT_TYPE.to_owned()),
         object: Some(object.clone()),
         ..relation(&subject, &predicate)
     };
-    let stated = facts(server, vec![layer], same, None).await?.memories.into_iter().next();
+    let stated = facts(server, caller, vec![layer], same, None).await?.memories.into_iter().next();
     // Stating a fact replaces its confidence, so one that is stated already is left alone unless that is to change, or its time
     // would run out.
     let is_new = |fact: &Fact| confidence.is_some_and(|confidence| confidence != fact.confidence);
@@ -54,8 +57,7 @@ pub(super) async fn remember(server: &McpServer, arguments: &Value) -> Outcome {
                 confidence: confidence.unwrap_or(1.0),
             };
             let add = AddFact::new(layer, server.bound.identifiers().map_err(to_failure)?, fact);
-            let caller = server.memories_caller();
-            let added = server.services.memories.add_fact(&caller, add, None).await.map_err(to_failure)?;
+            let added = server.services.memories.add_fact(caller, add, None).await.map_err(to_failure)?;
             let Some(AddedFact { memory, created }) = added.now() else {
                 return Err(internal("a fact without a key was answered before"));
             };
@@ -71,8 +73,9 @@ pub(super) async fn remember(server: &McpServer, arguments: &Value) -> Outcome {
     let mut said = format!("{what} [{id}]");
     let related = relation(&subject, &predicate);
     // The fact is stated already: that the others could not be looked for is no reason to have it stated again.
-    let others =
-        facts(server, server.bound.layers(), related, Some(OTHERS + 1)).await.map(|found| found.memories);
+    let others = facts(server, caller, server.bound.layers(), related, Some(OTHERS + 1))
+        .await
+        .map(|found| found.memories);
     for memory in others.unwrap_or_default().iter().filter(|memory| memory.id != id) {
         let other = line(memory, PART_CHARS);
         // Writing to a `String` cannot fail.
@@ -92,7 +95,8 @@ pub(super) async fn query(server: &McpServer, arguments: &Value) -> Outcome {
         object: arguments.optional_text("object", MAX_CHARS)?,
         ..FactPattern::default()
     };
-    let found = facts(server, server.bound.layers(), pattern, Some(limit)).await?;
+    let caller = server.memories_caller();
+    let found = facts(server, &caller, server.bound.layers(), pattern, Some(limit)).await?;
     if found.memories.is_empty() {
         return Ok("no such facts; they are compared exactly, recall also finds what is similar".to_owned());
     }
@@ -112,7 +116,11 @@ pub(super) async fn query(server: &McpServer, arguments: &Value) -> Outcome {
 }
 
 /// The facts that are shown like this, with or without what stands behind them.
-pub(super) async fn shown_as(server: &McpServer, text: &str) -> Result<Vec<Memory>, ToolFailure> {
+pub(super) async fn shown_as(
+    server: &McpServer,
+    caller: &MemoryCaller,
+    text: &str,
+) -> Result<Vec<Memory>, ToolFailure> {
     let text = without(text, '[', ']', |id| parse_uuid(id).is_some());
     let surely = without(text, '(', ')', |number| number.parse::<f64>().is_ok());
     let mut forms = vec![text, surely];
@@ -124,7 +132,7 @@ pub(super) async fn shown_as(server: &McpServer, text: &str) -> Result<Vec<Memor
             continue;
         }
         let pattern = FactPattern { object: Some(object.to_owned()), ..relation(subject, predicate) };
-        let found = facts(server, server.bound.layers(), pattern, Some(MAX_LIMIT)).await?.memories;
+        let found = facts(server, caller, server.bound.layers(), pattern, Some(MAX_LIMIT)).await?.memories;
         if !found.is_empty() {
             return Ok(found);
         }
@@ -152,6 +160,7 @@ fn relation(subject: &str, predicate: &str) -> FactPattern {
 
 async fn facts(
     server: &McpServer,
+    caller: &MemoryCaller,
     layers: Vec<Layer>,
     pattern: FactPattern,
     limit: Option<u32>,
@@ -163,7 +172,7 @@ async fn facts(
         limit: limit.map(|limit| limit as usize),
         ..QueryFacts::default()
     };
-    server.services.memories.facts(&server.memories_caller(), query).await.map_err(to_failure)
+    server.services.memories.facts(caller, query).await.map_err(to_failure)
 }
 
 fn line(memory: &Memory, chars: usize) -> String {

@@ -4,9 +4,10 @@ use super::{Outcome, cut, day, facts, for_project, indented, read, share, share_
 use crate::mcp::McpServer;
 use crate::mcp::failure::{NO_MEMORY, to_failure};
 use memtrove_core::memories::{
-    AddMemory, Assertion, Layer, MemoryId, Precondition, Ranking, SearchMemories, mirror,
+    AddMemory, Assertion, Layer, MemoryCaller, MemoryId, Precondition, Ranking, SearchMemories, mirror,
 };
 use memtrove_service::memories::Hit;
+use memtrove_service::quota::CallKind;
 use memtrove_wire::tools::ToolFailure;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -85,16 +86,17 @@ pub(super) async fn forget(server: &McpServer, arguments: &Value) -> Outcome {
     let id = arguments.optional_text("id", 100)?;
     let text = arguments.optional_text("text", MAX_TEXT_CHARS)?;
     let (memories, caller) = (&server.services.memories, server.memories_caller());
+    let caller = &*server.charge_once(&caller, CallKind::Write).await?;
     let forgotten = match (id, text) {
         // Ids are shown in brackets.
-        (Some(id), None) => forget_id(server, id.trim().trim_matches(['[', ']'])).await?,
+        (Some(id), None) => forget_id(server, caller, id.trim().trim_matches(['[', ']'])).await?,
         (None, Some(text)) => {
             let words = search(server, text.clone())?;
-            match memories.forget_words(&caller, words).await.map_err(to_failure)?.len() {
+            match memories.forget_words(caller, words).await.map_err(to_failure)?.len() {
                 0 => {
                     let mut gone = 0;
-                    for fact in facts::shown_as(server, &text).await? {
-                        gone += forget_id(server, &fact.id.to_string()).await?;
+                    for fact in facts::shown_as(server, caller, &text).await? {
+                        gone += forget_id(server, caller, &fact.id.to_string()).await?;
                     }
                     gone
                 }
@@ -116,8 +118,8 @@ pub(super) async fn forget(server: &McpServer, arguments: &Value) -> Outcome {
 }
 
 /// Forgets what has this id; says how many that were.
-async fn forget_id(server: &McpServer, id: &str) -> Result<usize, ToolFailure> {
-    let (memories, caller) = (&server.services.memories, server.memories_caller());
+async fn forget_id(server: &McpServer, caller: &MemoryCaller, id: &str) -> Result<usize, ToolFailure> {
+    let memories = &server.services.memories;
     let mut ids = vec![MemoryId::named(id)];
     if let Ok(files) = server.files_caller() {
         ids.push(mirror::id(&files.scope, id));
@@ -129,7 +131,7 @@ async fn forget_id(server: &McpServer, id: &str) -> Result<usize, ToolFailure> {
         for layer in server.bound.layers() {
             // An id leads to no other scope than those that are bound.
             let bound = Assertion { layer: Some(layer), identifiers: identifiers.clone() };
-            let deleted = memories.delete(&caller, id, &bound, &at_any).await.map_err(to_failure)?;
+            let deleted = memories.delete(caller, id, &bound, &at_any).await.map_err(to_failure)?;
             gone += usize::from(deleted);
         }
         if gone > 0 {

@@ -11,9 +11,10 @@ use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use memtrove_core::memories::members::Members;
-use memtrove_core::memories::{Assertion, Code, MemoryCaller, MemoryId, Precondition, Rules};
+use memtrove_core::memories::{Assertion, Code, Identifiers, MemoryCaller, MemoryId, Precondition, Rules};
 use memtrove_core::{Error, Result};
 use memtrove_service::memories::Memories;
+use memtrove_service::quota::CallKind;
 use memtrove_wire::openspec as wire;
 use serde_json::Value;
 
@@ -80,6 +81,8 @@ pub(in crate::rest) async fn batch_knowledge(
     let memories = &app.0.services.memories;
     let body = body.value()?;
     let batch = Batch::read(&body, memories.rules())?;
+    // A batch is one call, for whom its credentials name.
+    let caller = memories.charge_once(&caller, &Identifiers::default(), CallKind::Write).await?;
     let mut report = Report::default();
     for item in batch.items {
         if report.stopped {

@@ -17,16 +17,17 @@ const DESCRIPTION: &str =
 #[utoipa::path(get, path = "/openspec/v1/knowledge", tag = "knowledge",
     responses((status = 200, description = "The provider", body = wire::KnowledgeDiscovery)))]
 pub(in crate::rest) async fn discover_knowledge(
-    Called(_): Called,
+    Called(caller): Called,
     State(app): State<App>,
 ) -> Result<Response, ApiError> {
     let memories = &app.0.services.memories;
     let dimensions = memories.capabilities().dimensions.map(|dimensions| dimensions as u64);
-    Ok(respond(StatusCode::OK, &discovery(memories.rules(), dimensions)))
+    let query_rate = memories.reads_per_second(&caller);
+    Ok(respond(StatusCode::OK, &discovery(memories.rules(), dimensions, query_rate)))
 }
 
 /// The truth: without embeddings nothing is found by meaning, and a type all of whose layers are switched off is none.
-fn discovery(rules: &Rules, dimensions: Option<u64>) -> wire::KnowledgeDiscovery {
+fn discovery(rules: &Rules, dimensions: Option<u64>, query_rate: Option<u64>) -> wire::KnowledgeDiscovery {
     let words = |words: &[&str]| words.iter().copied().map(str::to_owned).collect::<Vec<_>>();
     let modes: &[&str] = if dimensions.is_some() { &["semantic", "keyword", "hybrid"] } else { &["keyword"] };
     let is_open = |of: &Type| rules.enabled_layers.iter().any(|layer| !kinds(&[*of], *layer).is_empty());
@@ -59,7 +60,7 @@ fn discovery(rules: &Rules, dimensions: Option<u64>) -> wire::KnowledgeDiscovery
             max_entry_size: (4 * limits.content_length + limits.metadata_bytes) as u64,
             max_batch_size: limits.bulk_add as u64,
             max_embeddings_dim: dimensions.unwrap_or(0),
-            query_rate_limit: None,
+            query_rate_limit: query_rate,
         },
         features: wire::KnowledgeFeatures {
             semantic_search: dimensions.is_some(),

@@ -17,6 +17,7 @@ use memtrove_core::memories::{
     Assertion, Author, Memory, MemoryCaller, MemoryId, Precondition, precondition,
 };
 use memtrove_service::memories::Memories;
+use memtrove_service::quota::CallKind;
 use memtrove_wire::openspec as wire;
 use serde_json::Value;
 
@@ -148,6 +149,7 @@ pub(super) async fn replace(
 ) -> Result<Memory> {
     decode::check_options(body)?;
     let any = Assertion::default();
+    let caller = &*memories.charge_once(caller, &any.identifiers, CallKind::Write).await?;
     let stored = memories.get(caller, id, &any).await?;
     match decode::replacement(body, &stored, &precondition)? {
         NextEntry::Fact(change) => Ok(memories.update_fact(caller, id, &any, change).await?.memory),
