@@ -17,7 +17,7 @@ pub use filter::{Field, Filters, Mem0Operator, Test, WhichTime, in_scope};
 pub use kept::{Lifetime, Mem0Memory};
 pub use last_day::{DAY_SECONDS, LastDay, date, seconds_left};
 pub use metadata::{SplitMetadata, all as all_metadata};
-pub use shown::{SaidBy, expiration_date, said_by};
+pub use shown::{SaidBy, expiration_date, has_last_day, said_by};
 pub use writing::{Update, Utterance};
 
 use super::{Conditions, Filter, Kind};

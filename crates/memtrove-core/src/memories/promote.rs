@@ -4,7 +4,9 @@ mod redaction;
 
 pub use redaction::redact;
 
-use super::{AccessPolicy, Author, Kind, Lineage, Memory, MemoryId, ScopeKey, State};
+use super::{
+    AccessPolicy, Author, Kind, Layer, Lineage, Memory, MemoryId, ScopeKey, SessionRules, State, Viewer, mem0,
+};
 use crate::Timestamp;
 use serde_json::{Map, Value};
 
@@ -64,6 +66,20 @@ pub fn decide(memory: &Memory, relevance: f64, threshold: f64) -> PromotionDecis
     }
     let score = score(memory, relevance);
     if score >= threshold { PromotionDecision::Promote { score } } else { PromotionDecision::Stay }
+}
+
+/// Whether an entry that expires in a session that nobody ended is copied to the user layer: what the end of the session would
+/// copy, of what the user may see. What its end was told to leave behind stays behind, unless it was changed since; and what
+/// mem0 gave a last day has lived until that, as was asked.
+pub fn outlives_session(memory: &Memory, relevance: f64, rules: &SessionRules) -> bool {
+    let user = memory.scope.user().map(str::to_owned);
+    let viewer = Viewer { user, ..Viewer::default() };
+    rules.promote_important
+        && memory.scope.layer() == Layer::Session
+        && !mem0::has_last_day(memory)
+        && memory.lineage.passed_over != Some(memory.version)
+        && viewer.sees(&memory.policy, &memory.created_by)
+        && matches!(decide(memory, relevance, rules.promotion_threshold), PromotionDecision::Promote { .. })
 }
 
 /// The copy of an entry in another scope, with the kind, the policy and the lifetime of entries there. What identifies

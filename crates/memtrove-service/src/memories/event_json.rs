@@ -108,6 +108,8 @@ pub(super) fn read(tenant: &Tenant, bytes: &[u8]) -> Option<Event> {
             consolidated_from: body.ids("consolidatedFrom")?,
             superseded_by: body.id("supersededBy"),
             mirror_of: body.text("mirrorOf"),
+            // Nobody is told.
+            passed_over: None,
         },
         access_count: body.int("accessCount")?,
         last_accessed_at: body.at("lastAccessedAt"),
@@ -214,6 +216,7 @@ mod tests {
                 consolidated_from: vec![id(3), id(4)],
                 superseded_by: Some(id(5)),
                 mirror_of: Some("event".to_owned()),
+                passed_over: None,
             },
             access_count: 3,
             last_accessed_at: Some(AT),

@@ -10,6 +10,7 @@ use crate::idempotency::oldest_answer;
 use memtrove_core::memories::{Layer, Memory, ScopeKey};
 use memtrove_core::{Error, Result};
 use memtrove_store::idempotency::{self, AnswerTable};
+use memtrove_store::memories::entries::ExpiredSince;
 use memtrove_store::memories::{entries, index, purge, scopes};
 use memtrove_store::{AllTenants, Tx, stream};
 use serde_json::json;
@@ -20,6 +21,8 @@ use std::time::Duration;
 
 /// Entries that a step works on.
 const STEP: i64 = 200;
+/// Memories of sessions that nobody ended that one sweep copies to their users at most.
+const MOST_PROMOTIONS: usize = 1_000;
 /// Notes of what went that are kept.
 const KEPT_GONE: i64 = 10_000;
 
@@ -75,21 +78,21 @@ impl Memories {
         }
     }
 
-    /// Removes what has expired. It is already hidden; this only gives the space back.
+    /// Removes what has expired. It is already hidden; this gives the space back, after what matters in sessions that nobody ended
+    /// was copied to their users. What could not be copied yet stays for the next time.
     async fn sweep(&self) -> Result<()> {
+        // Whether something matters depends on how often it was found.
+        self.write_down().await;
+        let mut promotions_left = MOST_PROMOTIONS;
         for store in self.parts.store.all().map(Half::store) {
-            loop {
-                let now = self.now();
-                let expired = store
-                    .read(AllTenants, "list_expired", move |tx| {
-                        Ok::<_, Error>(entries::expired(tx, now, STEP)?)
-                    })
-                    .await?;
-                let full = expired.len() as i64 == STEP;
-                self.expire(expired.into_iter().map(|stored| stored.memory).collect()).await?;
-                if !full {
-                    break;
-                }
+            let (now, mut after) = (self.now(), Some(ExpiredSince::EVER));
+            while let Some(from) = after {
+                let list = move |tx: &mut dyn Tx| Ok::<_, Error>(entries::expired(tx, now, from, STEP)?);
+                let (expired, next) = store.read(AllTenants, "list_expired", list).await?;
+                after = next;
+                let expired = expired.into_iter().map(|stored| stored.memory).collect();
+                let done = self.promote_expired(expired, &mut promotions_left).await;
+                self.expire(done).await?;
             }
         }
         Ok(())

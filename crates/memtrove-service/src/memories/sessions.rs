@@ -2,18 +2,21 @@
 
 use super::Memories;
 use super::access::Writable;
+use super::journal::Actor;
 use super::lifecycle::Promoted;
 use super::listing::Onlooker;
 use super::memory_store::ScanQuery;
 use super::writing::{Write, WriteOutcome};
 use crate::quota::CallKind;
+use memtrove_core::identity::Tenant;
 use memtrove_core::memories::promote::{self, PromotionBlock, PromotionDecision};
 use memtrove_core::memories::{
-    ClearMemories, Conditions, EndSession, Kind, Layer, Memory, MemoryCaller, MemoryId, Position, ScopeKey,
-    SessionEnd, Viewer,
+    Author, ClearMemories, Conditions, EndSession, Kind, Layer, Memory, MemoryCaller, MemoryId, Position,
+    ScopeKey, SessionEnd, Viewer,
 };
 use memtrove_core::{Result, Timestamp};
 use memtrove_store::memories::{entries, writing};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Entries that are read and removed at a time.
 const STEP: usize = 500;
@@ -75,8 +78,7 @@ impl Memories {
                     PromotionDecision::Stay => {}
                 }
             }
-            let user = vec![scope.user().unwrap_or_default().to_owned()];
-            if let Some(target) = ScopeKey::listed(scope.tenant().clone(), Layer::User, user) {
+            if let Some(target) = user_of(&scope) {
                 let actor = self.actor(caller, &identifiers);
                 // One that changed meanwhile stays as it is, for the next time.
                 let copies = self.copy_all(&important, &target, &actor, true).await?;
@@ -91,12 +93,21 @@ impl Memories {
         let evaluated = kept.len();
         let mut deleted = self.remove(caller, working, "session end").await?;
         let mut retained = kept.len();
+        let configured = &self.rules().session;
+        if !rules.promote_important || rules.promotion_threshold > configured.promotion_threshold {
+            // A later version has not been passed over.
+            self.amend_all(&kept, |memory, version| memory.lineage.passed_over = Some(version)).await?;
+        }
         if rules.auto_delete && rules.retention_seconds == 0 {
             let gone = self.remove(caller, kept, "session end").await?;
             (deleted, retained) = (deleted + gone, retained - gone);
         } else if rules.auto_delete {
             let until = ended_at.saturating_add_micros(rules.retention_seconds.saturating_mul(1_000_000));
-            self.expire_by(&kept, until).await?;
+            // Neither a version nor a renewal.
+            let tighten = move |memory: &mut Memory, _| {
+                memory.expires_at = Some(memory.expires_at.map_or(until, |at| at.min(until)));
+            };
+            self.amend_all(&kept, tighten).await?;
         }
         Ok(EndedSession { scope, ended_at, evaluated, promoted, blocked, deleted, retained })
     }
@@ -169,18 +180,22 @@ impl Memories {
         Ok(removed)
     }
 
-    /// Has entries expire no later than an instant: neither a version nor a renewal.
-    async fn expire_by(&self, memories: &[Memory], until: Timestamp) -> Result<()> {
+    /// Notes something at entries that is no version of theirs; it is told the version that was read.
+    async fn amend_all(
+        &self,
+        memories: &[Memory],
+        amend: impl Fn(&mut Memory, i64) + Clone + Send + Sync + 'static,
+    ) -> Result<()> {
         for step in memories.chunks(STEP) {
             let Some(tenant) = step.first().map(|memory| memory.scope.tenant().clone()) else { continue };
-            let ids: Vec<_> = step.iter().map(|memory| memory.id).collect();
+            let read: Vec<_> = step.iter().map(|memory| (memory.id, memory.version)).collect();
+            let amend = amend.clone();
             self.cx
                 .store
-                .write(tenant.clone(), "expire_memories", move |tx| {
-                    for id in &ids {
+                .write(tenant.clone(), "amend_memories", move |tx| {
+                    for (id, version) in &read {
                         let Some(mut stored) = entries::get(tx, &tenant, *id)? else { continue };
-                        let expires = stored.memory.expires_at.map_or(until, |at| at.min(until));
-                        stored.memory.expires_at = Some(expires);
+                        amend(&mut stored.memory, *version);
                         writing::amend(tx, &stored)?;
                     }
                     Ok::<_, memtrove_core::Error>(())
@@ -189,4 +204,72 @@ impl Memories {
         }
         Ok(())
     }
+
+    /// Copies what matters of entries that have expired to the users of their sessions, as the end of these would; gives back
+    /// those that may go. The others wait: no more than `left` are copied, and a copy may fail.
+    pub(super) async fn promote_expired(&self, expired: Vec<Memory>, left: &mut usize) -> Vec<Memory> {
+        let rules = self.rules();
+        if !rules.session.promote_important || rules.check_layer(Layer::User).is_err() {
+            return expired;
+        }
+        let (mut done, mut users) = (Vec::new(), BTreeMap::<(Tenant, String), Vec<Memory>>::new());
+        for memory in expired {
+            let relevance = self.relevance_at(&memory, memory.expires_at.unwrap_or_else(|| self.now()));
+            let outlives = promote::outlives_session(&memory, relevance, &rules.session);
+            match memory.scope.user().filter(|_| outlives).map(str::to_owned) {
+                Some(user) => users.entry((memory.scope.tenant().clone(), user)).or_default().push(memory),
+                None => done.push(memory),
+            }
+        }
+        for (_, mut important) in users {
+            important.truncate(*left);
+            *left -= important.len();
+            match self.carry_over(&important).await {
+                Ok(waiting) => {
+                    done.extend(important.into_iter().filter(|memory| !waiting.contains(&memory.id)));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "what matters in a session could not be promoted; trying again later");
+                }
+            }
+        }
+        done
+    }
+
+    /// Copies entries of one user's sessions, which nobody ended, to the user; says which have to wait, because something came
+    /// between. Those of a conversation that was deleted are not copied: the user asked for them to go.
+    async fn carry_over(&self, important: &[Memory]) -> Result<HashSet<MemoryId>> {
+        let Some(target) = important.first().and_then(|memory| user_of(&memory.scope)) else {
+            return Ok(HashSet::new());
+        };
+        let mut there = HashMap::new();
+        for memory in important {
+            if !there.contains_key(&memory.scope) {
+                let spans = self.own_span(Onlooker::Member, &memory.scope).await?;
+                there.insert(memory.scope.clone(), !spans.is_empty());
+            }
+        }
+        let of_sessions = important.iter().filter(|memory| there.get(&memory.scope) == Some(&true));
+        let sources = self.with_embeddings(of_sessions).await?;
+        let author = Author { user: target.user().map(str::to_owned), client: None };
+        let actor = Actor { author, ..Actor::system("session expiry") };
+        let copied = self.copy_all(&sources, &target, &actor, true).await?;
+        let waiting = sources.iter().zip(copied).filter(|(_, copy)| copy.is_none());
+        Ok(waiting.map(|(source, _)| source.id).collect())
+    }
+
+    /// Entries of the primary store with their embeddings, so that copies need not be embedded again.
+    async fn with_embeddings(&self, memories: impl Iterator<Item = &Memory>) -> Result<Vec<Memory>> {
+        let mut whole = Vec::new();
+        for memory in memories {
+            whole.extend(self.parts.store.get(memory.scope.tenant(), memory.id).await?);
+        }
+        Ok(whole)
+    }
+}
+
+/// The scope of the user of a session.
+fn user_of(session: &ScopeKey) -> Option<ScopeKey> {
+    let user = vec![session.user()?.to_owned()];
+    ScopeKey::listed(session.tenant().clone(), Layer::User, user)
 }

@@ -1,6 +1,7 @@
 //! Entries as a caller sees them at this moment.
 
 use super::{Hit, Memories};
+use memtrove_core::Timestamp;
 use memtrove_core::memories::decay::Fading;
 use memtrove_core::memories::merge::Match;
 use memtrove_core::memories::{Author, Memory, MemoryCaller};
@@ -30,7 +31,12 @@ pub struct ShownHit {
 impl Memories {
     /// The relevance of an entry at this moment.
     pub fn relevance(&self, memory: &Memory) -> f64 {
-        self.rules().decay.shown(memory.scope.layer(), &Fading::of(memory), self.now())
+        self.relevance_at(memory, self.now())
+    }
+
+    /// The relevance of an entry at an instant.
+    pub(super) fn relevance_at(&self, memory: &Memory, at: Timestamp) -> f64 {
+        self.rules().decay.shown(memory.scope.layer(), &Fading::of(memory), at)
     }
 
     /// An entry as a caller sees it.

@@ -115,7 +115,8 @@ pub(super) fn rest(memory: &Memory) -> String {
         let Fact { fact_type, subject, predicate, object, confidence } = fact;
         put("fact", json!([fact_type, subject, predicate, object, confidence]));
     }
-    let Lineage { promoted_from, promoted_to, consolidated_from, superseded_by, mirror_of } = &memory.lineage;
+    let Lineage { promoted_from, promoted_to, consolidated_from, superseded_by, mirror_of, passed_over } =
+        &memory.lineage;
     for (name, id) in [("from", promoted_from), ("to", promoted_to), ("by", superseded_by)] {
         if let Some(id) = id {
             put(name, json!(id.to_string()));
@@ -126,6 +127,9 @@ pub(super) fn rest(memory: &Memory) -> String {
     }
     if let Some(event) = mirror_of {
         put("mirrorOf", json!(event));
+    }
+    if let Some(version) = passed_over {
+        put("passedOver", json!(version));
     }
     Json::Object(rest).to_string()
 }
@@ -152,6 +156,7 @@ fn read_rest(text: &[u8], memory: &mut Memory) -> Option<()> {
                 memory.lineage.consolidated_from = value.as_array()?.iter().map(id).collect::<Option<_>>()?
             }
             "mirrorOf" => memory.lineage.mirror_of = Some(value.as_str()?.to_owned()),
+            "passedOver" => memory.lineage.passed_over = Some(value.as_i64()?),
             _ => return None,
         }
     }
@@ -322,15 +327,34 @@ pub fn after(
     Ok(found)
 }
 
-/// Entries whose time has come, up to `limit`.
-pub fn expired(tx: &mut dyn Tx, now: Timestamp, limit: i64) -> Result<Vec<Stored>, StoreError> {
+/// Where a walk through what has expired goes on: after this instant and number.
+#[derive(Debug, Clone, Copy)]
+pub struct ExpiredSince(i64, i64);
+
+impl ExpiredSince {
+    /// Before all of it.
+    pub const EVER: Self = Self(i64::MIN, 0);
+}
+
+/// Up to `limit` entries that have expired, oldest first, and where to go on if there may be more.
+pub fn expired(
+    tx: &mut dyn Tx,
+    now: Timestamp,
+    after: ExpiredSince,
+    limit: i64,
+) -> Result<(Vec<Stored>, Option<ExpiredSince>), StoreError> {
     let found = tx.rows(
-        concat!("SELECT ", columns!(), "WHERE m.expires_at <= $1 ORDER BY m.expires_at LIMIT $2"),
-        &[now.as_micros().into(), limit.into()],
-        stored,
+        concat!(
+            "SELECT ",
+            columns!(),
+            "WHERE m.expires_at <= $1 AND (m.expires_at, m.no) > ($2, $3) ORDER BY m.expires_at, m.no LIMIT $4"
+        ),
+        &[now.as_micros().into(), after.0.into(), after.1.into(), limit.into()],
+        |row| Ok((ExpiredSince(row.int(11)?, row.int(0)?), stored(row)?)),
     )?;
+    let next = found.last().map(|(at, _)| *at).filter(|_| found.len() as i64 == limit);
     // One that cannot be read must not keep the others from going; the vault has raised its alarm.
-    Ok(found.into_iter().filter_map(|open| open(tx).ok()).collect())
+    Ok((found.into_iter().filter_map(|(_, open)| open(tx).ok()).collect(), next))
 }
 
 /// Up to `limit` entries that a user made in scopes that are not its own, none of them after `last`.

@@ -41,6 +41,7 @@ pub async fn an_entry_comes_back_as_it_was_written(fixture: Fixture) {
         consolidated_from: vec![plain.id],
         superseded_by: Some(plain.id),
         mirror_of: Some("event 7".into()),
+        passed_over: Some(6),
     };
     let mut bare = fixture.entry(&user("u"), "not embedded", &[]);
     (bare.state, bare.embedding, bare.created_by) = (State::Created, None, Author::default());

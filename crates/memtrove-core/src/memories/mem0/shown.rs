@@ -27,6 +27,11 @@ pub fn expiration_date(memory: &Memory) -> Option<String> {
     }
 }
 
+/// Whether its add or an update named its last day.
+pub fn has_last_day(memory: &Memory) -> bool {
+    memory.expires_at.is_some() && text_of_own(memory, "expiration_date").is_some()
+}
+
 fn text_of_own<'a>(memory: &'a Memory, name: &str) -> Option<&'a str> {
     memory.metadata.get(OWN)?.get(name)?.as_str()
 }

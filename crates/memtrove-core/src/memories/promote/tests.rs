@@ -1,6 +1,6 @@
 use super::*;
 use crate::memories::testing::{members, memory, scope};
-use crate::memories::{Embedding, Layer};
+use crate::memories::{Embedding, Layer, Policy};
 use proptest::prelude::*;
 use serde_json::json;
 use uuid::Uuid;
@@ -51,6 +51,38 @@ fn what_reaches_the_threshold_is_promoted_once() {
     let lineage = Lineage { promoted_to, ..Lineage::default() };
     assert_eq!(decision(&Memory { lineage, ..important.clone() }), PromotionDecision::Stay);
     assert_eq!(decision(&Memory { kind: Kind::Working, ..important }), PromotionDecision::Stay);
+}
+
+#[test]
+fn what_expires_outlives_a_session_that_nobody_ended_if_its_end_would_promote_it() {
+    let rules = SessionRules::default();
+    let important = Memory { version: 3, ..with(json!({"importance": 0.8})) };
+    let is_kept = |entry: &Memory| outlives_session(entry, 1.0, &rules);
+    assert!(is_kept(&important));
+    assert!(is_kept(&Memory { kind: Kind::Episodic, ..important.clone() }));
+    let off = SessionRules { promote_important: false, ..SessionRules::default() };
+    assert!(!outlives_session(&important, 1.0, &off));
+    let passed_over = |version| {
+        let lineage = Lineage { passed_over: Some(version), ..Lineage::default() };
+        Memory { lineage, ..important.clone() }
+    };
+    assert!(!is_kept(&passed_over(3)));
+    assert!(is_kept(&passed_over(2)), "it was changed since");
+    let last_day = json!({"importance": 1, "mem0": {"expiration_date": "2026-02-01"}});
+    let dated = Memory { expires_at: Some(Timestamp::from_micros(1)), ..with(last_day) };
+    assert!(!is_kept(&dated));
+    let hidden = Author { user: Some("somebody else".to_owned()), client: None };
+    let private = AccessPolicy::new(Policy::Private);
+    for (entry, why) in [
+        (with(json!({"importance": 0.79})), "it matters too little"),
+        (with(json!({"importance": 1, "sensitive": true})), "it is sensitive"),
+        (with(json!({"importance": 1, "private": true})), "it is private"),
+        (Memory { kind: Kind::Working, ..important.clone() }, "it is scratch"),
+        (Memory { scope: scope(Layer::User), ..important.clone() }, "it is in no session"),
+        (Memory { created_by: hidden, policy: private, ..important.clone() }, "the user may not see it"),
+    ] {
+        assert!(!is_kept(&entry), "{why}");
+    }
 }
 
 #[test]

@@ -340,7 +340,8 @@ fn statement(fact: Fact) -> wire::FactStatement {
 }
 
 fn lineage(lineage: Lineage) -> wire::MemoryLineage {
-    let Lineage { promoted_from, promoted_to, consolidated_from, superseded_by, mirror_of } = lineage;
+    let Lineage { promoted_from, promoted_to, consolidated_from, superseded_by, mirror_of, passed_over: _ } =
+        lineage;
     let id = |id: MemoryId| id.0;
     wire::MemoryLineage {
         promoted_from: promoted_from.map(id),
