@@ -23,9 +23,9 @@ only_sqlite=(
 # PostgreSQL too.
 transport=(
     # Requests that end before the store is asked, and what the transport makes of its answer.
-    acceptance/{hosts,identity,limits,members,shell} files/{edits,envelope,http,identity,patches,paths}
-    grpc/{fields,identity,refusals,surface,transport,wire} mem0/{filters,hostile,principals,refusals}
-    memories/{checks,hostile,http,identifiers,introspection,metadata,openspec_query,principals,settings}
+    acceptance/{hosts,identity,limits,members,shell} files/{http,identity,patches,paths}
+    grpc/{fields,identity,refusals,surface,transport,wire} mem0/{filters,principals,refusals}
+    memories/{checks,http,identifiers,introspection,metadata,openspec_query,principals,settings}
     # What another server answers, and what becomes of that before anything is stored.
     attachments/sources memories/embedding_provider
     # Forms, ranges, signed addresses and gRPC around the same rows: attachments/{access,admin,deleting,linking} look at those.

@@ -28,9 +28,9 @@ pub struct Rate {
 /// What one tenant's users and services may do. `None` is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QuotaLimits {
-    /// Reads of what one user has stored, by any caller.
+    /// Reads of what one user has stored, by any caller that names that user alone.
     pub user_reads: Option<Rate>,
-    /// Writes to what one user has stored, by any caller.
+    /// Writes to what one user has stored, by any caller that names that user alone.
     pub user_writes: Option<Rate>,
     /// Reads by one service, whosever they are for.
     pub service_reads: Option<Rate>,

@@ -181,6 +181,9 @@ def _decode_time(text: str, at: str) -> datetime:
     if not found:
         raise DecodeError(f"the answer has at {at} what is no date with a time")
     day, clock, fraction, zone = found.groups()
+    if day.startswith("0000"):
+        # RFC 3339 has a year 0 and Python has not.
+        return datetime.min.replace(tzinfo=timezone.utc)
     # Python counts microseconds; whatever is finer is cut off.
     fraction = (fraction or "").ljust(6, "0")[:6]
     try:

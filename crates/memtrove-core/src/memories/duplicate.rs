@@ -14,6 +14,37 @@ pub const SIMILARITY: f64 = 0.95;
 
 const NEGATIONS: [&str; 7] = ["no", "not", "never", "none", "nor", "without", "cannot"];
 
+/// Words that hold only for a part of what is said without them.
+const LIMITS: [&str; 13] = [
+    "almost",
+    "barely",
+    "except",
+    "hardly",
+    "if",
+    "maybe",
+    "nearly",
+    "only",
+    "perhaps",
+    "rarely",
+    "seldom",
+    "sometimes",
+    "unless",
+];
+
+/// Small words that decide what a sentence says, in alphabetical order. Models hardly see them, because every text is full of
+/// them.
+const SMALL_WORDS: [&str; 107] = [
+    "about", "above", "after", "against", "all", "also", "always", "am", "and", "any", "are", "around", "as",
+    "at", "be", "because", "been", "before", "behind", "below", "beside", "between", "both", "but", "by",
+    "can", "could", "did", "do", "does", "down", "during", "each", "either", "even", "every", "few", "fewer",
+    "for", "from", "had", "has", "have", "he", "her", "hers", "him", "his", "i", "in", "inside", "into",
+    "is", "it", "its", "just", "less", "many", "may", "me", "might", "mine", "more", "most", "much", "must",
+    "my", "neither", "of", "off", "often", "on", "onto", "or", "our", "out", "outside", "over", "shall",
+    "she", "should", "since", "some", "still", "than", "their", "them", "they", "through", "till", "to",
+    "toward", "towards", "under", "until", "up", "us", "was", "we", "were", "while", "will", "with", "would",
+    "yet", "you", "your",
+];
+
 /// What the test looks at in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
@@ -38,6 +69,20 @@ impl Profile {
     /// The words with a digit, in order.
     fn numbers(&self) -> impl Iterator<Item = &str> {
         self.words().filter(|word| word.contains(char::is_numeric))
+    }
+
+    fn limits(&self) -> BTreeSet<&str> {
+        self.words().filter(|word| LIMITS.contains(word)).collect()
+    }
+
+    /// The small words, and the others, each as often as it is there. Articles are neither.
+    fn small_and_large(&self) -> (HashMap<&str, usize>, HashMap<&str, usize>) {
+        let (mut small, mut large) = (HashMap::new(), HashMap::new());
+        for word in self.words().filter(|word| !["a", "an", "the"].contains(word)) {
+            let kind = if SMALL_WORDS.binary_search(&word).is_ok() { &mut small } else { &mut large };
+            *kind.entry(word).or_default() += 1;
+        }
+        (small, large)
     }
 
     fn negations(&self) -> BTreeSet<String> {
@@ -80,9 +125,27 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
     lanes.iter().sum::<f32>() + rest
 }
 
-/// Whether texts that mean nearly the same differ in what matters: numbers, negations, or who does what to whom.
+/// Whether texts that mean nearly the same differ in what matters: numbers, negations and limits, who does what to whom, or a
+/// small word in place of another.
 fn contradict(a: &Profile, b: &Profile) -> bool {
-    !a.numbers().eq(b.numbers()) || a.negations() != b.negations() || are_reordered(a, b)
+    !a.numbers().eq(b.numbers())
+        || a.negations() != b.negations()
+        || a.limits() != b.limits()
+        || are_reordered(a, b)
+        || are_turned(a, b)
+}
+
+/// The same but for small words: four fifths of the other words of the longer text are in both, and each has a small word that the
+/// other has not. One that has more of them may just say it at greater length.
+fn are_turned(a: &Profile, b: &Profile) -> bool {
+    let ((a_small, a_large), (b_small, b_large)) = (a.small_and_large(), b.small_and_large());
+    let total = |words: &HashMap<&str, usize>| words.values().sum::<usize>();
+    let common = |a: &HashMap<&str, usize>, b: &HashMap<&str, usize>| {
+        a.iter().map(|(word, count)| (*count).min(b.get(word).copied().unwrap_or_default())).sum::<usize>()
+    };
+    let small = common(&a_small, &b_small);
+    let is_replaced = small < total(&a_small) && small < total(&b_small);
+    is_replaced && common(&a_large, &b_large) * 5 >= total(&a_large).max(total(&b_large)) * 4
 }
 
 /// Same words, other order: four fifths of the longer text are in both, but not as many in the same order.

@@ -13,9 +13,9 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Quotas {
-    /// Reads of what one user has stored, by any caller.
+    /// Reads of what one user has stored, by any caller that names that user alone.
     pub user_reads: Option<Rate>,
-    /// Writes to what one user has stored, by any caller.
+    /// Writes to what one user has stored, by any caller that names that user alone.
     pub user_writes: Option<Rate>,
     /// Reads by one service in one tenant, whosever they are for.
     pub service_reads: Option<Rate>,

@@ -8,7 +8,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Lets all readers of the store but one search at a time. A search of a million entries that are not in memory takes as long as
 /// reading them does; pages of others do not wait for that, unless the store has a single reader.
-pub(crate) struct Turns(Arc<Semaphore>);
+pub(crate) struct Turns {
+    turns: Arc<Semaphore>,
+    waiting: Semaphore,
+}
+
+/// Searches that wait for a turn at most: the next is told to come again.
+const MOST_WAITING: usize = 256;
 
 /// Held by a unit of work while it searches: it ends with the work, not with its caller.
 pub(super) type Turn = OwnedSemaphorePermit;
@@ -23,12 +29,17 @@ pub(super) struct Wanted(Arc<AtomicBool>);
 
 impl Turns {
     pub fn of(store: &Store) -> Self {
-        Self(Arc::new(Semaphore::new(store.health().readers.saturating_sub(1).max(1))))
+        Self::new(store.health().readers.saturating_sub(1).max(1), MOST_WAITING)
+    }
+
+    fn new(turns: usize, waiting: usize) -> Self {
+        Self { turns: Arc::new(Semaphore::new(turns)), waiting: Semaphore::new(waiting) }
     }
 
     /// Waits for a turn. To be taken right before the work is queued: what comes before may wait for a network.
     pub(super) async fn take(&self) -> Result<Turn> {
-        self.0.clone().acquire_owned().await.map_err(|error| Error::internal(error.to_string()))
+        let _waits = self.waiting.try_acquire().map_err(|_| Error::overloaded(1))?;
+        self.turns.clone().acquire_owned().await.map_err(|error| Error::internal(error.to_string()))
     }
 }
 
@@ -56,14 +67,16 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
     use super::*;
+    use memtrove_core::Code;
 
     #[tokio::test]
     async fn a_search_waits_until_the_work_of_another_has_ended() {
-        let turns = Turns(Arc::new(Semaphore::new(1)));
+        let turns = Turns::new(1, 1);
         let work = turns.take().await.unwrap();
         let second = turns.take();
         tokio::pin!(second);
         assert!(futures_util::poll!(second.as_mut()).is_pending(), "there is one turn");
+        assert_eq!(turns.take().await.unwrap_err().code, Code::Overloaded, "one may wait");
         drop(work);
         drop(second.await.unwrap());
     }
