@@ -148,7 +148,9 @@ fn calls_at_once_share_what_there_is() {
         let callers: Vec<_> = (0..8)
             .map(|caller| {
                 let (user, service) = (format!("user-{}", caller % 3), format!("agent-{}", caller % 2));
-                scope.spawn(move || passed(500, || quotas.charge("acme", &user, &service, CallKind::Write)))
+                scope.spawn(move || {
+                    passed(500, || quotas.charge("acme", user.as_str(), &service, CallKind::Write))
+                })
             })
             .collect();
         callers.into_iter().map(|caller| caller.join().unwrap()).sum()
@@ -160,7 +162,8 @@ fn calls_at_once_share_what_there_is() {
 fn buckets_that_are_full_again_take_no_memory() {
     let (quotas, clock) = quotas(QuotaLimits { user_reads: rate(10, 10), ..QuotaLimits::default() });
     let held = || quotas.users.shards.iter().map(|shard| shard.lock().unwrap().full_at.len()).sum::<usize>();
-    let call = |number: usize| quotas.charge("acme", &format!("user-{number}"), "agent", CallKind::Read);
+    let call =
+        |number: usize| quotas.charge("acme", format!("user-{number}").as_str(), "agent", CallKind::Read);
     (0..20_000).for_each(|number| call(number).unwrap());
     assert_eq!(held(), 20_000, "all of them have called within the last second");
     // From here on a thousand users call per second, and each of their buckets is full again a second later.

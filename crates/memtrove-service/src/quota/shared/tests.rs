@@ -147,7 +147,9 @@ async fn refused_by_one_bucket_a_call_takes_nothing_from_the_other() {
     for number in 0..20 {
         let user = format!("user {number}");
         cluster.clock.advance_micros(1);
-        passed += usize::from(nodes[number % 2].spend("acme", &user, "agent", CallKind::Read).await.is_ok());
+        passed += usize::from(
+            nodes[number % 2].spend("acme", user.as_str(), "agent", CallKind::Read).await.is_ok(),
+        );
     }
     assert_eq!(passed, 5);
 }
