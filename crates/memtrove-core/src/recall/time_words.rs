@@ -403,7 +403,7 @@ impl Reader {
                 let now = all.iter().find(|days| days.from <= self.today && self.today < days.to);
                 now.or(all.iter().find(|days| i64::from(days.from.year()) == year)).copied()
             }
-            -1 => years.filter(|days| days.to <= self.today).last(),
+            -1 => years.rfind(|days| days.to <= self.today),
             _ => years.find(|days| days.from > self.today),
         }
     }
