@@ -1179,7 +1179,7 @@ class FoundMemory(Model):
     there.
     """
     overridden_by: str | None = None
-    """The stronger one that contradicts it."""
+    """The one that contradicts it and is newer, or of a more specific layer."""
     explanation: dict[str, Any] | None = None
     """How the score came about."""
 

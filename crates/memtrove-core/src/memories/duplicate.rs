@@ -62,7 +62,7 @@ impl Profile {
         Self { normalised, words }
     }
 
-    fn words(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn words(&self) -> impl Iterator<Item = &str> {
         self.words.iter().map(|at| &self.normalised[at.clone()])
     }
 
@@ -85,7 +85,7 @@ impl Profile {
         (small, large)
     }
 
-    fn negations(&self) -> BTreeSet<String> {
+    pub(super) fn negations(&self) -> BTreeSet<String> {
         self.words()
             .map(|word| word.replace('’', "'"))
             .filter(|word| NEGATIONS.contains(&word.as_str()) || word.ends_with("n't"))
@@ -106,7 +106,7 @@ pub fn duplicates(
 }
 
 /// Whether the raw cosine of two vectors of unit length, or of none, reaches the threshold.
-fn are_alike(a: &[f32], b: &[f32], threshold: f64) -> bool {
+pub(super) fn are_alike(a: &[f32], b: &[f32], threshold: f64) -> bool {
     /// What rounding may take from the cosine of equal vectors.
     const ROUNDING: f64 = 1e-6;
     a.len() == b.len() && f64::from(dot(a, b)) >= threshold - ROUNDING

@@ -29,6 +29,8 @@ pub struct Match {
     pub relevance: f64,
     /// When it became true, as far as anybody said: [`Memory::told_at`](super::Memory::told_at).
     pub at: Timestamp,
+    /// Whether somebody told when it happened.
+    pub is_dated: bool,
     /// When it was last changed.
     pub updated_at: Timestamp,
     /// The caller's key for entries that contradict each other.
@@ -37,10 +39,24 @@ pub struct Match {
     pub overridden_by: Option<MemoryId>,
 }
 
+/// Scores that differ in no more than a millionth are equal: vectors are sums of 32-bit numbers. What a score cannot tell apart is far
+/// more, but in that the order by time would be as wrong as the other way round.
+const TIES: f64 = 1_000_000.0;
+
+/// A score, as far as it orders.
+pub fn rank(score: f64) -> i64 {
+    (score * TIES).round() as i64
+}
+
 impl Match {
     /// How well it answers, 0..1.
     pub fn score(&self) -> f64 {
         self.evidence.score
+    }
+
+    /// What makes one newer than another one that answers as well: when it happened, or else its last change.
+    fn newness(&self) -> Timestamp {
+        if self.is_dated { self.at } else { self.updated_at }
     }
 
     /// The raw cosine, clamped to 0..1.
@@ -48,16 +64,17 @@ impl Match {
         self.cosine.clamp(0.0, 1.0)
     }
 
-    /// The order of the walk: layer, score, relevance, latest change, id.
+    /// The order of the walk: layer, score, relevance, the newest, latest change, id.
     pub fn by_precedence(&self, other: &Self) -> Ordering {
         self.layer.cmp(&other.layer).then_with(|| self.by_score(other))
     }
 
-    /// The order of an answer that is ranked by score: score, layer, relevance, latest change, id.
+    /// The order of an answer that is ranked by score: score, layer, relevance, the newest, latest change, id.
     pub fn by_score(&self, other: &Self) -> Ordering {
-        (other.score().total_cmp(&self.score()))
+        (rank(other.score()).cmp(&rank(self.score())))
             .then(self.layer.cmp(&other.layer))
             .then(other.relevance.total_cmp(&self.relevance))
+            .then(other.newness().cmp(&self.newness()))
             .then(other.updated_at.cmp(&self.updated_at))
             .then(self.id.cmp(&other.id))
     }
@@ -74,6 +91,8 @@ pub struct Options {
     pub dedupe: bool,
     /// Whether what is overridden stays, marked.
     pub include_overridden: bool,
+    /// Whether hits that contradict each other are brought [together](super::clusters).
+    pub clusters: bool,
 }
 
 /// What the walk compares of an entry.

@@ -11,6 +11,6 @@ pub mod fusion;
 pub mod lexical;
 pub mod passages;
 pub mod relevance;
-mod stop_words;
+pub(crate) mod stop_words;
 pub mod terms;
 pub mod time_words;

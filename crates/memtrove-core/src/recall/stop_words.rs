@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 /// Whether a word, folded, is one of its language's stop words.
-pub(super) fn contains(language: Option<&str>, word: &str) -> bool {
+pub(crate) fn contains(language: Option<&str>, word: &str) -> bool {
     language.and_then(|language| FOLDED.get(language)).is_some_and(|words| words.contains(word))
 }
 

@@ -347,7 +347,7 @@ impl Half {
             let mut all = scope_search::search(tx, &indexes, &spans, &query, decay)?;
             all.extend(&others.matches);
             let mut load = |matches: &[&Match]| all.load(tx, matches, &query);
-            rank(&all, others.memories.clone(), &Order::new(&query, options), &mut load)
+            rank(&all, others.memories.clone(), &Order::new(&query, options, &cx.analyzer), &mut load)
         };
         self.store.read(tenant, "search_memories", search).await
     }

@@ -2,10 +2,12 @@
 
 use super::scope_search::{Matches, ScopeQuery};
 use memtrove_core::Result;
+use memtrove_core::memories::clusters::{self, ClusterHit, Placed};
 use memtrove_core::memories::duplicate::Profile;
 use memtrove_core::memories::merge::{Match, Options, Text, Walk};
 use memtrove_core::memories::{Memory, MemoryId, Ranking};
 use memtrove_core::recall::passages::PassageQuery;
+use memtrove_core::text::Analyzer;
 use memtrove_recall::embed::Space;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -53,12 +55,13 @@ pub(super) struct Order<'a> {
     want: usize,
     /// The space in which vectors are compared.
     space: Option<&'a Space>,
+    analyzer: &'a Analyzer,
 }
 
 impl<'a> Order<'a> {
-    pub fn new(query: &'a ScopeQuery, options: Options) -> Self {
+    pub fn new(query: &'a ScopeQuery, options: Options, analyzer: &'a Analyzer) -> Self {
         let space = query.vectors.first().map(|vector| &vector.space);
-        Self { options, want: query.want, space }
+        Self { options, want: query.want, space, analyzer }
     }
 }
 
@@ -95,13 +98,34 @@ pub(super) fn rank(
         let memory = loaded.remove(&matched.id)?;
         Some(Hit { matched, memory, passage: None })
     });
+    let hits: Vec<Hit> = hits.collect();
+    let hits = if options.clusters { clustered(hits, order) } else { hits };
     Ok(RankedHits {
-        hits: hits.collect(),
+        hits,
         total: found.total,
         inexact: found.inexact,
         is_all,
         passages: found.passages.clone(),
     })
+}
+
+/// The same hits, those together that contradict each other.
+fn clustered(hits: Vec<Hit>, order: &Order<'_>) -> Vec<Hit> {
+    let compared: Vec<ClusterHit<'_>> = hits
+        .iter()
+        .map(|hit| {
+            let vector = order.space.and_then(|space| comparable(&hit.memory, space));
+            ClusterHit::of(order.analyzer, &hit.memory, vector, hit.matched.overridden_by.is_some())
+        })
+        .collect();
+    let placed = clusters::arrange(&compared, order.options.ranking);
+    let mut hits: Vec<Option<Hit>> = hits.into_iter().map(Some).collect();
+    let place = |placed: Placed| {
+        let mut hit = hits[placed.hit].take()?;
+        hit.matched.overridden_by = hit.matched.overridden_by.or(placed.overridden_by);
+        Some(hit)
+    };
+    placed.into_iter().filter_map(place).collect()
 }
 
 /// The matches that are walked, in the order of the walk. Ranked by score, what is far down cannot come up: the best are

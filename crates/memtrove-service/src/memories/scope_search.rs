@@ -11,7 +11,7 @@ pub use ram::ScopeCache;
 use super::search::Metric;
 use memtrove_core::memories::decay::Fading;
 use memtrove_core::memories::limits::DecayRules;
-use memtrove_core::memories::merge::Match;
+use memtrove_core::memories::merge::{Match, rank};
 use memtrove_core::memories::search::Mode;
 use memtrove_core::memories::{Conditions, Memory, ScopeKey, Viewer};
 use memtrove_core::recall::lexical;
@@ -384,7 +384,7 @@ impl ScopeSearch<'_> {
             (0..estimates.len()).filter(|at| bounds[*at].1 >= query.threshold).collect();
         // Those that may be best come first, so that most of the others need not be looked at.
         let better = |a: &usize, b: &usize| bounds[*b].1.total_cmp(&bounds[*a].1);
-        let mut best: BinaryHeap<Reverse<Ordered>> = BinaryHeap::with_capacity(query.want + 1);
+        let mut best: BinaryHeap<Reverse<i64>> = BinaryHeap::with_capacity(query.want + 1);
         let mut done = 0;
         while done < order.len() {
             let rest = &mut order[done..];
@@ -396,7 +396,7 @@ impl ScopeSearch<'_> {
             let together = &rest[..count];
             // The rest are beaten: whatever their vectors say, so many others are better.
             let highest = together.iter().map(|at| bounds[*at].1).fold(0.0, f64::max);
-            if best.len() == query.want && best.peek().is_none_or(|Reverse(last)| highest < last.0) {
+            if best.len() == query.want && best.peek().is_none_or(|Reverse(last)| rank(highest) < *last) {
                 break;
             }
             if done >= MOST_RESCORED {
@@ -404,7 +404,7 @@ impl ScopeSearch<'_> {
             }
             self.make_exact(tx, words, estimates, together)?;
             for at in together {
-                best.push(Reverse(Ordered(estimates[*at].matched.score())));
+                best.push(Reverse(rank(estimates[*at].matched.score())));
                 if best.len() > query.want {
                     best.pop();
                 }
@@ -469,6 +469,7 @@ impl ScopeSearch<'_> {
                 cosine,
                 relevance: self.decay.shown(layer, &fading, self.query.now),
                 at: slot.told_at(),
+                is_dated: slot.is_dated(),
                 updated_at: slot.updated_at,
                 conflict_key,
                 overridden_by: None,
@@ -531,23 +532,5 @@ impl ScopeSearch<'_> {
 impl Estimate {
     fn is_estimated(&self) -> bool {
         self.error > 0.0
-    }
-}
-
-/// A number that sorts.
-#[derive(PartialEq)]
-struct Ordered(f64);
-
-impl Eq for Ordered {}
-
-impl PartialOrd for Ordered {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Ordered {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.0.total_cmp(&other.0)
     }
 }

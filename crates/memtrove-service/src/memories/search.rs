@@ -4,6 +4,7 @@ use super::ranking::{Hit, RankedHits};
 use super::scope_search::{ScopeQuery, Span};
 use super::{Memories, count, embedding_failed};
 use crate::quota::CallKind;
+use memtrove_core::memories::contradiction::Wording;
 use memtrove_core::memories::merge::Options;
 use memtrove_core::memories::{
     Code, Conditions, Identifiers, Layer, MemoryCaller, Mode, Ranking, ScopeKey, SearchMemories, Viewer,
@@ -119,6 +120,8 @@ impl Memories {
             if search.mode == Mode::Semantic { KnowledgeMode::Semantic } else { KnowledgeMode::Hybrid };
         let phrase =
             search.asks_about_time().then(|| time_words::find(&search.query, self.now(), 0)).flatten();
+        // A question about a time, or about what was, is not answered by what came later.
+        let clusters = phrase.is_none() && !Wording::of(&self.cx.analyzer, &search.query).asks_about_before();
         let forms = self.query_forms(caller, &search.query, mode).await?;
         let searched: Vec<Layer> = search.scopes.iter().map(ScopeKey::layer).collect();
         let spans = self.spans(caller, search.scopes).await?;
@@ -141,6 +144,7 @@ impl Memories {
             ranking: search.ranking,
             dedupe: search.dedupe,
             include_overridden: search.include_overridden,
+            clusters,
         };
         let RankedHits { hits, total, inexact, passages, .. } = self.hits(&spans, query, options).await?;
         let hits = self.with_passages(hits, passages, meaning).await?;
@@ -179,8 +183,13 @@ impl Memories {
             conditions: query.conditions,
             now: self.now(),
         };
-        let options =
-            Options { limit: wanted, ranking: Ranking::Score, dedupe: true, include_overridden: false };
+        let options = Options {
+            limit: wanted,
+            ranking: Ranking::Score,
+            dedupe: true,
+            include_overridden: false,
+            clusters: false,
+        };
         let RankedHits { hits, total, inexact, .. } = self.hits(&spans, scope_query, options).await?;
         let hits: Vec<Hit> = hits.into_iter().skip(query.offset).take(query.limit).collect();
         self.parts.uses.note(hits.iter().map(|hit| hit.memory.id), self.now());

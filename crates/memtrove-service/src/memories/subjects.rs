@@ -86,8 +86,13 @@ impl Memories {
                     now: self.now(),
                 };
                 // Everything that was added is found: what says the same, too.
-                let options =
-                    Options { limit, ranking: Ranking::Score, dedupe: false, include_overridden: true };
+                let options = Options {
+                    limit,
+                    ranking: Ranking::Score,
+                    dedupe: false,
+                    include_overridden: true,
+                    clusters: false,
+                };
                 all.extend(self.hits(spans, scope_query, options).await?.hits);
             }
         }

@@ -208,6 +208,7 @@ pub async fn a_search_agrees_with_a_plain_one(fixture: Fixture) {
                     cosine,
                     relevance: memory.number("relevance").unwrap(),
                     at: memory.told_at(),
+                    is_dated: memory.at() != memory.created_at,
                     updated_at: memory.updated_at,
                     conflict_key: None,
                     overridden_by: None,

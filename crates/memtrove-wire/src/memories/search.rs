@@ -202,7 +202,7 @@ pub struct FoundMemory {
     pub similarity: f64,
     /// Whose it is.
     pub layer: MemoryLayer,
-    /// The stronger one that contradicts it.
+    /// The one that contradicts it and is newer, or of a more specific layer.
     #[schema(required)]
     pub overridden_by: Option<Uuid>,
     /// How the score came about.

@@ -216,8 +216,9 @@ fn what_is_kept_is_what_the_contract_keeps() {
     }
     assert!(by_meaning > 0, "the sample has no duplicate by meaning");
     let expected: Vec<String> = kept.iter().map(|entry| text(&entry["content"])).collect();
-    assert_eq!(tenant.found(body(json!({"limit": 100}))), expected);
-    assert_eq!(tenant.found(body(json!({"limit": 9}))), expected[..9]);
+    // What contradicts each other comes together, so only which are kept is compared.
+    assert_eq!(sorted(tenant.found(body(json!({"limit": 100})))), sorted(expected.clone()));
+    assert_eq!(sorted(tenant.found(body(json!({"limit": 9})))), sorted(expected[..9].to_vec()));
     let scored = tenant.found_ids(body(json!({"limit": 100, "ranking": "score"})));
     assert_eq!(
         sorted(scored),

@@ -13,6 +13,7 @@ mod boundaries;
 mod bulk;
 mod checks;
 mod consolidation;
+mod contradictions;
 mod cursors;
 mod decay;
 mod dedupe;

@@ -50,8 +50,8 @@ const fn language(language: &'static str, floor: f64) -> Figure {
 }
 
 const FIGURES: [Figure; 24] = [
-    figure("newest_same", Measure::NewerFirst, 38.0, Some(90.0)),
-    figure("newest_changed", Measure::NewerFirst, 8.0, Some(70.0)),
+    figure("newest_same", Measure::NewerFirst, 94.7, Some(90.0)),
+    figure("newest_changed", Measure::NewerFirst, 64.7, Some(70.0)),
     figure("time_words", Measure::First, 94.7, Some(80.0)),
     figure("negation", Measure::First, 74.7, Some(70.0)),
     figure("names", Measure::First, 96.0, None),

@@ -28,6 +28,7 @@ fn entry(id: u128, layer: Layer, score: f64, content: &str) -> Entry {
             cosine: score,
             relevance: 1.0,
             at: updated_at,
+            is_dated: false,
             updated_at,
             conflict_key: None,
             overridden_by: None,
@@ -37,8 +38,13 @@ fn entry(id: u128, layer: Layer, score: f64, content: &str) -> Entry {
     }
 }
 
-const ALL: Options =
-    Options { limit: 100, ranking: Ranking::Precedence, dedupe: true, include_overridden: false };
+const ALL: Options = Options {
+    limit: 100,
+    ranking: Ranking::Precedence,
+    dedupe: true,
+    include_overridden: false,
+    clusters: false,
+};
 
 /// Walks as a caller does: batch by batch, reading only what is wanted. Also returns how many texts were read.
 fn walk(entries: &[Entry], options: Options) -> (Vec<Match>, usize) {
@@ -75,7 +81,8 @@ fn the_layer_comes_first_then_score_relevance_latest_change_and_id() {
     ];
     entries[3].matched.relevance = 0.5;
     entries[4].matched.updated_at = Timestamp::from_micros(1);
-    assert_eq!(ids(&entries, ALL), [5, 3, 6, 4, 2, 1]);
+    (entries[5].matched.is_dated, entries[5].matched.at) = (true, Timestamp::from_micros(-1));
+    assert_eq!(ids(&entries, ALL), [5, 3, 6, 4, 2, 1], "the sixth happened before the third was changed");
     assert_eq!(ids(&entries, Options { ranking: Ranking::Score, ..ALL }), [1, 5, 3, 6, 4, 2]);
     assert_eq!(ids(&entries, Options { ranking: Ranking::Score, limit: 2, ..ALL }), [1, 5]);
 }
@@ -229,6 +236,7 @@ fn some_entries() -> impl Strategy<Value = Vec<Entry>> {
                 cosine: 0.0,
                 relevance: f64::from(relevance),
                 at: Timestamp::from_micros(micros),
+                is_dated: false,
                 updated_at: Timestamp::from_micros(micros),
                 conflict_key: Option::<String>::map(key, Into::into),
                 overridden_by: None,
@@ -250,7 +258,7 @@ proptest! {
         include_overridden: bool,
     ) {
         let ranking = if by_score { Ranking::Score } else { Ranking::Precedence };
-        let options = Options { limit, ranking, dedupe, include_overridden };
+        let options = Options { limit, ranking, dedupe, include_overridden, clusters: false };
         prop_assert_eq!(walk(&entries, options).0, naive(&entries, options));
     }
 }

@@ -64,6 +64,10 @@ impl Slot {
         }
     }
 
+    pub(super) fn is_dated(&self) -> bool {
+        self.at != self.created_at
+    }
+
     pub(super) fn told_at(&self) -> Timestamp {
         told_at(self.at, self.created_at, self.anchor, self.updated_at)
     }
