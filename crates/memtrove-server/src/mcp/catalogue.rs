@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn every_tool_says_what_it_does_to_what_is_stored_and_takes_nothing_else() {
-        for tool in tools(true) {
+        for tool in tools(SessionTerms { in_project: true, min_score: 0.7 }) {
             let annotations = tool.annotations.as_ref();
             assert!(annotations.is_some_and(|of| of.read_only_hint.is_some()), "{}", tool.name);
             assert!(annotations.is_some_and(|of| of.open_world_hint == Some(false)), "{}", tool.name);
@@ -311,7 +311,7 @@ mod tests {
 
     #[test]
     fn no_tool_takes_whose_memory_is_meant() {
-        for tool in tools(true) {
+        for tool in tools(SessionTerms { in_project: true, min_score: 0.7 }) {
             let properties = tool.input_schema.get("properties").and_then(Value::as_object);
             for name in properties.into_iter().flatten().map(|(name, _)| name) {
                 assert!(!super::super::tools::names_a_scope(name), "{}: {name}", tool.name);

@@ -81,13 +81,13 @@ mod tests {
 
     #[test]
     fn what_is_switched_off_is_not_promised() {
-        let all = discovery(&Rules::default(), Some(256)).provider;
+        let all = discovery(&Rules::default(), Some(256), None).provider;
         assert_eq!(all.capabilities.query.layers.len(), 8);
         assert!(all.features.semantic_search);
         assert_eq!(all.limits.max_embeddings_dim, 256);
 
         let rules = Rules { enabled_layers: vec![Layer::User], ..Rules::default() };
-        let little = discovery(&rules, None).provider;
+        let little = discovery(&rules, None, None).provider;
         let layers = ["working", "episodic", "semantic", "procedural", "archival", "user"];
         assert_eq!(little.capabilities.storage.layers, layers);
         assert_eq!(little.capabilities.query.modes, ["keyword"]);
