@@ -4,12 +4,12 @@
 
 mod world;
 
-use memtrove_core::ConversationId;
 use memtrove_core::files::ScopedCaller;
 use memtrove_core::memories::{
     AddMemory, Assertion, BulkAdd, Change, EndSession, GivenMetadata, Identifier, Identifiers, Kind, Layer,
     ListMemories, Memory, MemoryCaller, MemoryId,
 };
+use memtrove_core::{ConversationId, Timestamp};
 use memtrove_service::conversations::CreateConversation;
 use memtrove_service::{Services, Settings};
 use memtrove_store::Store;
@@ -47,6 +47,7 @@ on_both_engines!(
     what_matters_is_copied_to_the_user_when_it_expires,
     what_the_end_of_a_session_would_leave_behind_goes,
     what_was_used_often_matters,
+    what_happened_then_still_happened_then,
     a_server_that_was_away_for_days_looks_before_it_purges,
     what_is_said_already_is_not_said_twice,
     nothing_is_promoted_where_that_is_switched_off,
@@ -113,13 +114,20 @@ impl<'a> Person<'a> {
     }
 
     async fn say_as(&self, session: &str, content: &str, metadata: Value, kind: Option<Kind>) -> MemoryId {
+        self.add(AddMemory { kind, ..self.saying(session, content, metadata) }).await
+    }
+
+    /// Something that lives for an hour, as entries of sessions do.
+    fn saying(&self, session: &str, content: &str, metadata: Value) -> AddMemory {
         let Value::Object(metadata) = metadata else { panic!("metadata are an object") };
-        let add = AddMemory {
+        AddMemory {
             metadata: GivenMetadata::new(metadata).unwrap(),
-            kind,
             ttl_seconds: Some(3600),
             ..AddMemory::new(Layer::Session, self.session(session), content.to_owned())
-        };
+        }
+    }
+
+    async fn add(&self, add: AddMemory) -> MemoryId {
         let added = self.services.memories.add(&self.caller, add, None).await.unwrap();
         added.now().unwrap().memory.memory.id
     }
@@ -207,6 +215,20 @@ async fn what_was_used_often_matters(engine: Engine) {
     }
     expire(&engine, &services).await;
     assert_eq!(alice.knows_texts().await, ["Alice drinks tea"]);
+}
+
+async fn what_happened_then_still_happened_then(engine: Engine) {
+    let services = engine.start().await;
+    let alice = Person::new(&services, "alice");
+    let then = Some(Timestamp::from_micros(1_000_000));
+    for (session, content) in [("ended", "Alice moved to Porto"), ("s", "Alice bought a boat")] {
+        let dated = |add| AddMemory { occurred_at: then, ..add };
+        alice.add(dated(alice.saying(session, content, important()))).await;
+    }
+    alice.end("ended", |_| {}).await;
+    expire(&engine, &services).await;
+    let known = alice.knows().await;
+    assert_eq!(known.iter().map(|memory| memory.occurred_at).collect::<Vec<_>>(), [then, then]);
 }
 
 async fn a_server_that_was_away_for_days_looks_before_it_purges(engine: Engine) {

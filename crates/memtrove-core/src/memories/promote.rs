@@ -100,7 +100,7 @@ pub fn copy(source: &Memory, target: &ScopeKey, id: MemoryId, author: Author, no
         created_by: author,
         created_at: now,
         updated_at: now,
-        occurred_at: None,
+        occurred_at: source.occurred_at,
         expires_at: None,
         ttl_seconds: None,
         version: 1,

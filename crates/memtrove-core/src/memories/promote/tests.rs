@@ -91,6 +91,7 @@ fn a_copy_for_the_same_person_is_the_entry_with_the_life_of_its_new_place() {
     let source = Memory {
         content: "Call me at +49 30 1234567".to_owned(),
         version: 5,
+        occurred_at: Some(Timestamp::from_micros(44)),
         expires_at: Some(Timestamp::from_micros(100)),
         ttl_seconds: Some(3600),
         access_count: 3,
@@ -105,6 +106,7 @@ fn a_copy_for_the_same_person_is_the_entry_with_the_life_of_its_new_place() {
         metadata: source.metadata.clone(),
         created_at: now,
         updated_at: now,
+        occurred_at: source.occurred_at,
         anchor: now,
         lineage: Lineage { promoted_from: Some(source.id), ..Lineage::default() },
         ..memory(2, "")
