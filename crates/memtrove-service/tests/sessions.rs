@@ -12,9 +12,9 @@ use memtrove_core::memories::{
 use memtrove_core::{ConversationId, Timestamp};
 use memtrove_service::conversations::CreateConversation;
 use memtrove_service::{Services, Settings};
-use memtrove_store::Store;
 use memtrove_store::postgres::PostgresEngine;
 use memtrove_store::sqlite::{SqliteConfig, SqliteEngine};
+use memtrove_store::{AllTenants, Store, Tx};
 use memtrove_testkit::clock::TestClock;
 use memtrove_testkit::postgres::Database;
 use serde_json::{Value, json};
@@ -55,6 +55,7 @@ on_both_engines!(
     a_user_who_was_forgotten_is_not_promoted,
     the_session_of_a_deleted_conversation_is_not_promoted,
     a_long_backlog_is_promoted_in_several_passes,
+    what_was_copied_before_something_failed_is_linked,
 );
 
 /// A store that services are opened on, again and again.
@@ -89,6 +90,24 @@ impl Engine {
         let mut settings = Settings::default();
         change(&mut settings);
         Services::new(self.store.clone(), self.clock.clone(), settings).await.unwrap()
+    }
+}
+
+impl Engine {
+    /// From now on the store refuses every new entry that says "refused".
+    async fn refuse_copies(&self) {
+        let sql: &[&str] = match self.database {
+            None => &["CREATE TRIGGER refuse BEFORE INSERT ON memories \
+                       WHEN instr(NEW.content, CAST('refused' AS BLOB)) > 0 BEGIN SELECT RAISE(ABORT, 'no'); END"],
+            Some(_) => &[
+                "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS \
+                 $$ BEGIN RAISE EXCEPTION 'no'; END $$",
+                "CREATE TRIGGER refuse BEFORE INSERT ON memories FOR EACH ROW \
+                 WHEN (position('refused'::bytea in NEW.content) > 0) EXECUTE FUNCTION refuse()",
+            ],
+        };
+        let refuse = move |tx: &mut dyn Tx| sql.iter().try_for_each(|sql| tx.execute(sql, &[]).map(drop));
+        self.store.write(AllTenants, "refuse_copies", refuse).await.unwrap();
     }
 }
 
@@ -147,9 +166,32 @@ impl<'a> Person<'a> {
         known
     }
 
+    /// Says things in one session, together.
+    async fn say_all(&self, session: &str, contents: impl Iterator<Item = String>) {
+        self.say_all_in(contents.map(|content| (session.to_owned(), content))).await;
+    }
+
+    /// Says things, each in a session, together.
+    async fn say_all_in(&self, said: impl Iterator<Item = (String, String)>) {
+        let items: Vec<_> =
+            said.map(|(session, content)| Ok(self.saying(&session, &content, important()))).collect();
+        let adds = BulkAdd { count: items.len(), items, atomic: true };
+        self.services.memories.bulk_add(&self.caller, adds, None).await.unwrap();
+    }
+
+    /// How much is known of the user for good.
+    async fn counts(&self) -> usize {
+        let list = ListMemories::new(Layer::User, identifiers(&[(Identifier::User, self.name)]));
+        self.services.memories.list(&self.caller, list).await.unwrap().total
+    }
+
     async fn knows_texts(&self) -> Vec<String> {
         self.knows().await.into_iter().map(|memory| memory.content).collect()
     }
+}
+
+fn stamp(number: usize) -> String {
+    format!("Alice owns the stamp number {number}")
 }
 
 fn important() -> Value {
@@ -321,28 +363,29 @@ async fn the_session_of_a_deleted_conversation_is_not_promoted(engine: Engine) {
 async fn a_long_backlog_is_promoted_in_several_passes(engine: Engine) {
     let services = engine.start().await;
     let alice = Person::new(&services, "alice");
-    let add = |number: usize| {
-        let Value::Object(metadata) = important() else { unreachable!() };
-        let content = format!("Alice owns the stamp number {number}");
-        Ok(AddMemory {
-            metadata: GivenMetadata::new(metadata)?,
-            ..AddMemory::new(Layer::Session, alice.session(&format!("s{}", number % 7)), content)
-        })
-    };
     for some in 0..3 {
-        let items: Vec<_> = (some * 400..(some + 1) * 400).map(add).collect();
-        let adds = BulkAdd { count: items.len(), items, atomic: true };
-        services.memories.bulk_add(&alice.caller, adds, None).await.unwrap();
+        let stamps = (some * 400..(some + 1) * 400).map(|number| (format!("s{}", number % 7), number));
+        alice.say_all_in(stamps.map(|(session, number)| (session, stamp(number)))).await;
     }
-    let known = async || {
-        let of_user = identifiers(&[(Identifier::User, "alice")]);
-        let list = ListMemories::new(Layer::User, of_user);
-        services.memories.list(&alice.caller, list).await.unwrap().total
-    };
     expire(&engine, &services).await;
-    assert_eq!(known().await, 1_000, "a pass does no more");
+    assert_eq!(alice.counts().await, 1_000, "a pass does no more");
     services.run_due_tasks().await.unwrap();
-    assert_eq!(known().await, 1_200, "and the next one goes on");
+    assert_eq!(alice.counts().await, 1_200, "and the next one goes on");
+}
+
+async fn what_was_copied_before_something_failed_is_linked(engine: Engine) {
+    let services = engine.start().await;
+    let alice = Person::new(&services, "alice");
+    alice.say("s", "Alice owns a refused stamp", important()).await;
+    engine.clock.advance_micros(SECOND);
+    alice.say_all("s", (0..249).map(stamp)).await;
+    engine.refuse_copies().await;
+    let request = EndSession { identifiers: alice.session("s"), ..EndSession::default() };
+    assert!(services.memories.end_session(&alice.caller, request).await.is_err(), "one copy is refused");
+    assert_eq!(alice.counts().await, 200, "the first step was done");
+    let list = ListMemories { limit: Some(100), ..ListMemories::new(Layer::Session, alice.session("s")) };
+    let newest = services.memories.list(&alice.caller, list).await.unwrap().memories;
+    assert!(newest.iter().all(|memory| memory.lineage.promoted_to.is_some()));
 }
 
 /// Two nodes at once: the one that has the lease promotes, and if both do, it is done once.

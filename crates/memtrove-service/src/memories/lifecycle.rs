@@ -256,23 +256,31 @@ impl Memories {
         }
         let mut missing = HashSet::new();
         for step in new.chunks(COPIED_AT_ONCE) {
+            let mut made_here = Vec::with_capacity(step.len());
             for (copy, made) in step.iter().zip(self.insert_copies(step, actor).await?) {
                 match made {
                     true => {
                         let memory = Memory::clone(&copy.memory);
                         promoted[copy.number] = Some(Promoted { memory, deduplicated: false });
+                        made_here.push((copy.source, copy.memory.id));
                     }
                     false => drop(missing.insert(copy.memory.id)),
                 }
             }
+            // Right away: if a later step fails, these are not copied once more.
+            self.link(&made_here).await?;
         }
         // What says the same as a copy that could not be made waits, as that does.
         for one in &mut promoted {
             one.take_if(|promoted| missing.contains(&promoted.memory.id));
         }
-        let links = sources.iter().zip(&promoted);
-        let links = links.filter_map(|(source, one)| Some((source, one.as_ref()?.memory.id)));
-        self.link(links.collect()).await?;
+        let told = sources.iter().zip(&promoted);
+        let told =
+            told.filter_map(|(source, one)| Some((source, one.as_ref().filter(|one| one.deduplicated)?)));
+        let links: Vec<_> = told.map(|(source, one)| (source, one.memory.id)).collect();
+        for step in links.chunks(COPIED_AT_ONCE) {
+            self.link(step).await?;
+        }
         Ok(promoted)
     }
 
@@ -366,11 +374,11 @@ impl Memories {
     }
 
     /// Notes on entries which ones they were copied to: neither a version nor a renewal.
-    async fn link(&self, links: Vec<(&Memory, MemoryId)>) -> Result<()> {
+    async fn link(&self, links: &[(&Memory, MemoryId)]) -> Result<()> {
         let Some((first, _)) = links.first() else { return Ok(()) };
         let tenant = first.scope.tenant().clone();
         let (working, lasting): (Vec<_>, Vec<_>) =
-            links.into_iter().partition(|(source, _)| Self::is_volatile(source.kind));
+            links.iter().copied().partition(|(source, _)| Self::is_volatile(source.kind));
         for (half, links) in self.parts.store.all().into_iter().zip([lasting, working]) {
             if links.is_empty() {
                 continue;
@@ -393,7 +401,7 @@ impl Memories {
 
 /// Entries of a scope that are compared before the next are read.
 const SCANNED_AT_ONCE: usize = 500;
-/// Copies that are stored in one unit of work.
+/// Copies that are stored, and sources that are linked to theirs, in one unit of work.
 const COPIED_AT_ONCE: usize = 200;
 
 /// A copy that is to be stored.
