@@ -55,6 +55,7 @@ on_both_engines!(
     a_user_who_was_forgotten_is_not_promoted,
     the_session_of_a_deleted_conversation_is_not_promoted,
     a_long_backlog_is_promoted_in_several_passes,
+    what_the_end_of_its_session_did_not_choose_stays_behind,
     what_was_copied_before_something_failed_is_linked,
 );
 
@@ -371,6 +372,18 @@ async fn a_long_backlog_is_promoted_in_several_passes(engine: Engine) {
     assert_eq!(alice.counts().await, 1_000, "a pass does no more");
     services.run_due_tasks().await.unwrap();
     assert_eq!(alice.counts().await, 1_200, "and the next one goes on");
+}
+
+async fn what_the_end_of_its_session_did_not_choose_stays_behind(engine: Engine) {
+    let services = engine.start().await;
+    let alice = Person::new(&services, "alice");
+    let id = alice.say("s", "Alice drinks tea", json!({})).await;
+    alice.end("s", |_| {}).await;
+    for _ in 0..10 {
+        services.memories.get(&alice.caller, id, &Assertion::default()).await.unwrap();
+    }
+    expire(&engine, &services).await;
+    assert_eq!(alice.knows_texts().await, Vec::<String>::new());
 }
 
 async fn what_was_copied_before_something_failed_is_linked(engine: Engine) {

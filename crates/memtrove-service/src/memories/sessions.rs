@@ -66,8 +66,8 @@ impl Memories {
         let (working, kept): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|memory| memory.kind == Kind::Working);
         let (mut promoted, mut blocked) = (Vec::new(), Vec::new());
+        let (mut important, mut scores) = (Vec::<Memory>::new(), Vec::new());
         if rules.promote_important {
-            let (mut important, mut scores) = (Vec::new(), Vec::new());
             for memory in &kept {
                 match promote::decide(memory, self.relevance(memory), rules.promotion_threshold) {
                     PromotionDecision::Promote { score } => {
@@ -93,11 +93,12 @@ impl Memories {
         let evaluated = kept.len();
         let mut deleted = self.remove(caller, working, "session end").await?;
         let mut retained = kept.len();
-        let configured = &self.rules().session;
-        if !rules.promote_important || rules.promotion_threshold > configured.promotion_threshold {
-            // A later version has not been passed over.
-            self.amend_all(&kept, |memory, version| memory.lineage.passed_over = Some(version)).await?;
-        }
+        // Not those that were chosen, also if something came between: these wait. A later version has not been passed over.
+        let chosen: HashSet<MemoryId> = important.iter().map(|memory| memory.id).collect();
+        let passed_over =
+            |memory: &&Memory| memory.lineage.promoted_to.is_none() && !chosen.contains(&memory.id);
+        let passed_over: Vec<&Memory> = kept.iter().filter(passed_over).collect();
+        self.amend_all(&passed_over, |memory, version| memory.lineage.passed_over = Some(version)).await?;
         if rules.auto_delete && rules.retention_seconds == 0 {
             let gone = self.remove(caller, kept, "session end").await?;
             (deleted, retained) = (deleted + gone, retained - gone);
@@ -107,7 +108,7 @@ impl Memories {
             let tighten = move |memory: &mut Memory, _| {
                 memory.expires_at = Some(memory.expires_at.map_or(until, |at| at.min(until)));
             };
-            self.amend_all(&kept, tighten).await?;
+            self.amend_all(&kept.iter().collect::<Vec<_>>(), tighten).await?;
         }
         Ok(EndedSession { scope, ended_at, evaluated, promoted, blocked, deleted, retained })
     }
@@ -183,7 +184,7 @@ impl Memories {
     /// Notes something at entries that is no version of theirs; it is told the version that was read.
     async fn amend_all(
         &self,
-        memories: &[Memory],
+        memories: &[&Memory],
         amend: impl Fn(&mut Memory, i64) + Clone + Send + Sync + 'static,
     ) -> Result<()> {
         for step in memories.chunks(STEP) {
