@@ -56,6 +56,7 @@ on_both_engines!(
     the_session_of_a_deleted_conversation_is_not_promoted,
     a_long_backlog_is_promoted_in_several_passes,
     what_the_end_of_its_session_did_not_choose_stays_behind,
+    what_was_given_a_lifetime_of_its_own_has_had_it,
     what_was_copied_before_something_failed_is_linked,
 );
 
@@ -384,6 +385,20 @@ async fn what_the_end_of_its_session_did_not_choose_stays_behind(engine: Engine)
     }
     expire(&engine, &services).await;
     assert_eq!(alice.knows_texts().await, Vec::<String>::new());
+}
+
+async fn what_was_given_a_lifetime_of_its_own_has_had_it(engine: Engine) {
+    let services = engine.start().await;
+    let alice = Person::new(&services, "alice");
+    for (content, ttl_seconds) in
+        [("The code is 4711", Some(300)), ("The lift is broken", Some(7200)), ("Alice has a cat", None)]
+    {
+        alice.add(AddMemory { ttl_seconds, ..alice.saying("s", content, important()) }).await;
+    }
+    for _ in 0..2 {
+        expire(&engine, &services).await;
+    }
+    assert_eq!(alice.knows_texts().await, ["Alice has a cat"]);
 }
 
 async fn what_was_copied_before_something_failed_is_linked(engine: Engine) {

@@ -5,7 +5,7 @@ mod redaction;
 pub use redaction::redact;
 
 use super::{
-    AccessPolicy, Author, Kind, Layer, Lineage, Memory, MemoryId, ScopeKey, SessionRules, State, Viewer, mem0,
+    AccessPolicy, Author, Kind, Layer, Lineage, Memory, MemoryId, Rules, ScopeKey, State, Viewer, mem0,
 };
 use crate::Timestamp;
 use serde_json::{Map, Value};
@@ -69,17 +69,21 @@ pub fn decide(memory: &Memory, relevance: f64, threshold: f64) -> PromotionDecis
 }
 
 /// Whether an entry that expires in a session that nobody ended is copied to the user layer: what the end of the session would
-/// copy, of what the user may see. What its end was told to leave behind stays behind, unless it was changed since; and what
-/// mem0 gave a last day has lived until that, as was asked.
-pub fn outlives_session(memory: &Memory, relevance: f64, rules: &SessionRules) -> bool {
+/// copy, of what the user may see. What its end left behind stays behind, unless it was changed since. What was given a
+/// lifetime of its own, or a last day by mem0, has lived as long as was asked.
+pub fn outlives_session(memory: &Memory, relevance: f64, rules: &Rules) -> bool {
     let user = memory.scope.user().map(str::to_owned);
     let viewer = Viewer { user, ..Viewer::default() };
-    rules.promote_important
+    rules.session.promote_important
         && memory.scope.layer() == Layer::Session
+        && memory.ttl_seconds == Some(rules.session_ttl_seconds)
         && !mem0::has_last_day(memory)
         && memory.lineage.passed_over != Some(memory.version)
         && viewer.sees(&memory.policy, &memory.created_by)
-        && matches!(decide(memory, relevance, rules.promotion_threshold), PromotionDecision::Promote { .. })
+        && matches!(
+            decide(memory, relevance, rules.session.promotion_threshold),
+            PromotionDecision::Promote { .. }
+        )
 }
 
 /// The copy of an entry in another scope, with the kind, the policy and the lifetime of entries there. What identifies

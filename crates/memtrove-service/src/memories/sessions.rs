@@ -216,7 +216,7 @@ impl Memories {
         let (mut done, mut users) = (Vec::new(), BTreeMap::<(Tenant, String), Vec<Memory>>::new());
         for memory in expired {
             let relevance = self.relevance_at(&memory, memory.expires_at.unwrap_or_else(|| self.now()));
-            let outlives = promote::outlives_session(&memory, relevance, &rules.session);
+            let outlives = promote::outlives_session(&memory, relevance, rules);
             match memory.scope.user().filter(|_| outlives).map(str::to_owned) {
                 Some(user) => users.entry((memory.scope.tenant().clone(), user)).or_default().push(memory),
                 None => done.push(memory),

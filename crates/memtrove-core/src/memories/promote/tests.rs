@@ -55,12 +55,14 @@ fn what_reaches_the_threshold_is_promoted_once() {
 
 #[test]
 fn what_expires_outlives_a_session_that_nobody_ended_if_its_end_would_promote_it() {
-    let rules = SessionRules::default();
+    let rules = Rules::default();
+    let with = |metadata| Memory { ttl_seconds: Some(3600), ..with(metadata) };
     let important = Memory { version: 3, ..with(json!({"importance": 0.8})) };
     let is_kept = |entry: &Memory| outlives_session(entry, 1.0, &rules);
     assert!(is_kept(&important));
     assert!(is_kept(&Memory { kind: Kind::Episodic, ..important.clone() }));
-    let off = SessionRules { promote_important: false, ..SessionRules::default() };
+    let mut off = Rules::default();
+    off.session.promote_important = false;
     assert!(!outlives_session(&important, 1.0, &off));
     let passed_over = |version| {
         let lineage = Lineage { passed_over: Some(version), ..Lineage::default() };
@@ -78,6 +80,9 @@ fn what_expires_outlives_a_session_that_nobody_ended_if_its_end_would_promote_it
         (with(json!({"importance": 1, "sensitive": true})), "it is sensitive"),
         (with(json!({"importance": 1, "private": true})), "it is private"),
         (Memory { kind: Kind::Working, ..important.clone() }, "it is scratch"),
+        (Memory { ttl_seconds: Some(300), ..important.clone() }, "it was to live for five minutes"),
+        (Memory { ttl_seconds: Some(7200), ..important.clone() }, "it was to live for two hours"),
+        (Memory { ttl_seconds: None, ..important.clone() }, "it does not expire"),
         (Memory { scope: scope(Layer::User), ..important.clone() }, "it is in no session"),
         (Memory { created_by: hidden, policy: private, ..important.clone() }, "the user may not see it"),
     ] {
