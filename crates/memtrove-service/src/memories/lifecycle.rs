@@ -319,8 +319,6 @@ impl Memories {
             if self.try_copies(&[again], actor).await? {
                 return Ok(true);
             }
-            // Either it is not what it was any more, or it is a fact that somebody states there out of sight.
-            self.refuse_restated(&copy.memory).await?;
         }
     }
 
