@@ -58,6 +58,7 @@ on_both_engines!(
     what_the_end_of_its_session_did_not_choose_stays_behind,
     what_was_given_a_lifetime_of_its_own_has_had_it,
     what_was_copied_before_something_failed_is_linked,
+    the_same_words_at_another_time_say_something_else,
 );
 
 /// A store that services are opened on, again and again.
@@ -414,6 +415,20 @@ async fn what_was_copied_before_something_failed_is_linked(engine: Engine) {
     let list = ListMemories { limit: Some(100), ..ListMemories::new(Layer::Session, alice.session("s")) };
     let newest = services.memories.list(&alice.caller, list).await.unwrap().memories;
     assert!(newest.iter().all(|memory| memory.lineage.promoted_to.is_some()));
+}
+
+async fn the_same_words_at_another_time_say_something_else(engine: Engine) {
+    let services = engine.start().await;
+    let alice = Person::new(&services, "alice");
+    for day in [None, Some(1), Some(2), Some(2), None] {
+        let occurred_at = day.map(|day| Timestamp::from_micros(day * DAY));
+        let said = alice.saying("s", "Alice swam a mile", important());
+        alice.add(AddMemory { occurred_at, ..said }).await;
+    }
+    alice.end("s", |_| {}).await;
+    let mut times: Vec<_> = alice.knows().await.into_iter().map(|memory| memory.occurred_at).collect();
+    times.sort();
+    assert_eq!(times, [None, Some(Timestamp::from_micros(DAY)), Some(Timestamp::from_micros(2 * DAY))]);
 }
 
 /// Two nodes at once: the one that has the lease promotes, and if both do, it is done once.

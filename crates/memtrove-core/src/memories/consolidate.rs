@@ -41,8 +41,8 @@ pub fn takes_part(memory: &Memory) -> bool {
         && memory.lineage.mirror_of.is_none()
 }
 
-/// Finds the groups among the entries of one scope: of one kind each, and seen by the same people. Each entry is compared
-/// with leaders only: what is like something like the leader stays apart.
+/// Finds the groups among the entries of one scope: of one kind and one time each, and seen by the same people. Each entry is
+/// compared with leaders only: what is like something like the leader stays apart.
 pub fn groups<'a>(candidates: &[MergeCandidate<'a>], threshold: f64) -> Vec<MergeGroup<'a>> {
     let mut mergeable: Vec<Vec<MergeCandidate<'a>>> = Vec::new();
     for candidate in candidates.iter().filter(|candidate| takes_part(candidate.memory)) {
@@ -71,15 +71,16 @@ pub fn absorbed(memory: &Memory, by: MemoryId, now: Timestamp) -> Memory {
     memory
 }
 
-/// Whether entries are of one kind and seen by the same people: merging must neither show anybody more, nor take anything
-/// from anybody.
+/// Whether entries are of one kind and one time, and seen by the same people: merging must neither show anybody more, nor take
+/// anything from anybody. What happened twice is no duplicate.
 fn may_merge(a: &Memory, b: &Memory) -> bool {
     let maker = |memory: &Memory| match &memory.created_by {
         Author { user: Some(user), .. } => (Some(user.clone()), None),
         Author { user: None, client } => (None, client.clone()),
     };
     let is_open = matches!(a.policy.policy, Policy::Organization | Policy::Public);
-    a.kind == b.kind && a.policy == b.policy && (is_open || maker(a) == maker(b))
+    let is_alike = a.kind == b.kind && a.stated_time() == b.stated_time() && a.policy == b.policy;
+    is_alike && (is_open || maker(a) == maker(b))
 }
 
 fn groups_among<'a>(mut candidates: Vec<MergeCandidate<'a>>, threshold: f64) -> Vec<MergeGroup<'a>> {

@@ -199,6 +199,12 @@ impl Memory {
         self.occurred_at.unwrap_or(self.created_at)
     }
 
+    /// When it happened, as somebody said. An episodic entry that came without a time got that of its making, which two never
+    /// share.
+    pub fn stated_time(&self) -> Option<Timestamp> {
+        self.occurred_at.filter(|at| *at != self.created_at)
+    }
+
     /// When it became true, as far as anybody said: what questions about time look at, and what makes one entry newer.
     pub fn told_at(&self) -> Timestamp {
         told_at(self.at(), self.created_at, self.anchor, self.updated_at)

@@ -22,9 +22,7 @@ impl<'a> Statement<'a> {
             Policy::Private | Policy::Restricted | Policy::Shared => Some(&memory.created_by),
             Policy::Organization | Policy::Public => None,
         };
-        // An episodic entry that came without a time got that of its making, which two never share.
-        let occurred_at = memory.occurred_at.filter(|at| *at != memory.created_at);
-        Self { kind: memory.kind, occurred_at, creator }
+        Self { kind: memory.kind, occurred_at: memory.stated_time(), creator }
     }
 
     /// Whether both are of one kind and one time; for whom they are is for the viewer to decide.

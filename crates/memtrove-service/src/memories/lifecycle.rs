@@ -431,7 +431,11 @@ impl ComparedMemory {
         comparable(&self.memory, space.as_ref()?)
     }
 
+    /// What happened at another time says something else with the same words.
     fn says_the_same(&self, other: &Self) -> bool {
+        if self.memory.stated_time() != other.memory.stated_time() {
+            return false;
+        }
         let (own, theirs) = (self.vector_in(&self.space), other.vector_in(&self.space));
         duplicate::duplicates(&self.profile, own, &other.profile, theirs, duplicate::SIMILARITY)
     }

@@ -65,6 +65,17 @@ fn only_what_is_like_the_leader_is_absorbed_not_what_is_like_the_absorbed() {
 }
 
 #[test]
+fn what_happened_at_another_time_stays_apart() {
+    let swum =
+        |id, occurred_at| Memory { occurred_at, ..made(id, id as i64, "Alice swam a mile", json!({})) };
+    let day = |number: i64| Some(at(number * 1_000));
+    let entries = [swum(1, None), swum(2, day(1)), swum(3, day(2)), swum(4, day(2)), swum(5, None)];
+    assert_eq!(grouped(&entries), [[5, 1], [4, 3]]);
+    let untimed = [swum(1, Some(at(1))), swum(2, Some(at(2)))];
+    assert_eq!(grouped(&untimed), [[2, 1]], "the times of their making are none that somebody gave");
+}
+
+#[test]
 fn entries_that_contradict_each_other_stay_apart() {
     let entries = [
         made(1, 0, "The timeout is 30 seconds", json!({})),
