@@ -5,20 +5,23 @@
 mod world;
 
 use memtrove_core::files::ScopedCaller;
+use memtrove_core::identity::Tenant;
 use memtrove_core::memories::{
     AddMemory, Assertion, BulkAdd, Change, EndSession, GivenMetadata, Identifier, Identifiers, Kind, Layer,
-    ListMemories, Memory, MemoryCaller, MemoryId,
+    ListMemories, Memory, MemoryCaller, MemoryId, ScopeKey,
 };
-use memtrove_core::{ConversationId, Timestamp};
+use memtrove_core::{Clock, ConversationId, Timestamp};
 use memtrove_service::conversations::CreateConversation;
 use memtrove_service::{Services, Settings};
 use memtrove_store::postgres::PostgresEngine;
 use memtrove_store::sqlite::{SqliteConfig, SqliteEngine};
-use memtrove_store::{AllTenants, Store, Tx};
+use memtrove_store::{AllTenants, Store, Tx, leases};
 use memtrove_testkit::clock::TestClock;
 use memtrove_testkit::postgres::Database;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::time::Duration;
+use uuid::Uuid;
 use world::{identifiers, principal};
 
 const SECOND: i64 = 1_000_000;
@@ -429,6 +432,33 @@ async fn the_same_words_at_another_time_say_something_else(engine: Engine) {
     let mut times: Vec<_> = alice.knows().await.into_iter().map(|memory| memory.occurred_at).collect();
     times.sort();
     assert_eq!(times, [None, Some(Timestamp::from_micros(DAY)), Some(Timestamp::from_micros(2 * DAY))]);
+}
+
+/// Another node copies to Bob for as long as this lasts: what goes to Alice does not wait for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn promoting_to_one_user_does_not_wait_for_another() {
+    let engine = Engine::postgres();
+    let services = engine.start().await;
+    let (alice, bob) = (Person::new(&services, "alice"), Person::new(&services, "bob"));
+    alice.say("s", "Alice moves to Porto", important()).await;
+    bob.say("s", "Bob moves to Faro", important()).await;
+    let target =
+        ScopeKey::listed(Tenant::listed("default".to_owned()), Layer::User, vec!["bob".to_owned()]).unwrap();
+    let half: String = target.hash().0[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+    let (now, until) = (engine.clock.now(), engine.clock.now().saturating_add_micros(HOUR));
+    let (name, node) = (format!("promote {half}"), Uuid::from_u128(7));
+    let take = move |tx: &mut dyn Tx| leases::take(tx, &name, node, now, until);
+    assert!(engine.store.write(AllTenants, "take_lease", take).await.unwrap());
+
+    let waiting = bob.end("s", |_| {});
+    tokio::pin!(waiting);
+    let soon = tokio::time::timeout(Duration::from_millis(500), &mut waiting).await;
+    assert!(soon.is_err(), "the other node is at it");
+    let all = async {
+        tokio::select! { () = &mut waiting => panic!("too early"), () = alice.end("s", |_| {}) => {} }
+    };
+    tokio::time::timeout(Duration::from_secs(20), all).await.unwrap();
+    assert_eq!(alice.knows_texts().await, ["Alice moves to Porto"]);
 }
 
 /// Two nodes at once: the one that has the lease promotes, and if both do, it is done once.

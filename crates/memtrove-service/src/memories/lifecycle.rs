@@ -215,34 +215,36 @@ impl Memories {
         actor: &super::Actor,
         once: bool,
     ) -> Result<Vec<Option<Promoted>>> {
+        let mut copies = Vec::with_capacity(sources.len());
+        for source in sources {
+            copies.push(ComparedMemory::of(self.copy_of(source, target, actor).await?));
+        }
         // One after the other: two that look for a duplicate at the same time would both find none.
-        let _alone = self.parts.promoting.lock().await;
+        let _turn = self.parts.promoting.take(target.hash()).await;
         let name = lease::of_scope("promote", target);
-        lease::in_turn(&self.cx, &name, self.copy_alone(sources, target, actor, once)).await
+        lease::in_turn(&self.cx, &name, self.copy_alone(sources, &copies, target, actor, once)).await
     }
 
     async fn copy_alone(
         &self,
         sources: &[Memory],
+        copies: &[ComparedMemory],
         target: &ScopeKey,
         actor: &super::Actor,
         once: bool,
     ) -> Result<Vec<Option<Promoted>>> {
-        let mut copies = Vec::with_capacity(sources.len());
-        for source in sources {
-            copies.push(ComparedMemory::of(self.copy_of(source, target, actor).await?));
-        }
         // One that the actor may not see must not be named.
         let Author { user, client } = actor.author.clone();
         let viewer = Viewer { user, client, ..Viewer::default() };
-        let there = self.saying_the_same(target, &copies, &viewer).await?;
+        let there = self.saying_the_same(target, copies, &viewer).await?;
         let read = self.sources(sources, once).await?;
         let mut promoted: Vec<Option<Promoted>> = vec![None; sources.len()];
         let mut new: Vec<NewCopy<'_>> = Vec::new();
         let mut seen: Vec<&ComparedMemory> = Vec::new();
         for (number, (((source, copy), there), read)) in
-            sources.iter().zip(&copies).zip(there).zip(read).enumerate()
+            sources.iter().zip(copies).zip(there).zip(read).enumerate()
         {
+            tokio::task::yield_now().await;
             let Some(read) = read else { continue };
             let same = || seen.iter().find(|made| made.says_the_same(copy)).map(|made| made.memory.clone());
             if let Some(same) = there.or_else(same) {
@@ -357,13 +359,15 @@ impl Memories {
             let page = self.parts.store.scan(vec![span], query).await?;
             after = page.memories.last().map(memtrove_core::memories::Position::of);
             let is_last = page.memories.len() < SCANNED_AT_ONCE;
-            let lasting = page.memories.into_iter().filter(|memory| memory.kind != Kind::Working);
-            for other in lasting.map(|memory| ComparedMemory::of(Arc::new(memory))) {
+            for memory in page.memories.into_iter().filter(|memory| memory.kind != Kind::Working) {
+                let other = ComparedMemory::of(Arc::new(memory));
                 for (copy, there) in copies.iter().zip(&mut there) {
                     if there.is_none() && copy.says_the_same(&other) {
                         *there = Some(other.memory.clone());
                     }
                 }
+                // With many copies this takes long.
+                tokio::task::yield_now().await;
             }
             if is_last || there.iter().all(Option::is_some) {
                 return Ok(there);

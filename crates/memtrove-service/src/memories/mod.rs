@@ -70,13 +70,14 @@ use memtrove_core::identity::{Principal, Role};
 use memtrove_core::memories::stream_position::StreamKey;
 use memtrove_core::memories::{
     Assertion, Code, CursorKey, Embedding, Identifiers, Kind, Layer, Memory, MemoryCaller, MemoryId, Rules,
+    ScopeHash,
 };
 use memtrove_core::{Error, Result, Timestamp};
 use memtrove_recall::embed::EmbedError;
 use memtrove_store::Store;
 use std::sync::Arc;
 use stream::Bus;
-use tokio::sync::{Mutex, Notify};
+use tokio::sync::Notify;
 use turns::{HeldTurn, Turns};
 use writing::{Write, WriteOutcome};
 
@@ -101,9 +102,9 @@ struct Parts {
     keys: Keys,
     /// Wakes the task that makes better vectors.
     upgrades: Notify,
-    /// Held while an entry is copied to another scope, and behind it a lease that holds off other nodes: two that look for what
-    /// says the same at the same time would both find nothing, and both copy.
-    promoting: Mutex<()>,
+    /// Of those who copy entries to a scope, and behind it a lease that holds off other nodes: two that look for what says the
+    /// same at the same time would both find nothing, and both copy.
+    promoting: Turns<ScopeHash>,
     consolidating: UnderWay,
     /// Of those who change an entry.
     turns: Turns<MemoryId>,
@@ -121,7 +122,7 @@ impl Memories {
             uses,
             keys,
             upgrades: Notify::new(),
-            promoting: Mutex::default(),
+            promoting: Turns::default(),
             consolidating: UnderWay::default(),
             turns: Turns::default(),
             stating: Turns::default(),
