@@ -13,6 +13,7 @@ use memtrove_core::memories::{
 use memtrove_core::{Clock, ConversationId, Timestamp};
 use memtrove_service::conversations::CreateConversation;
 use memtrove_service::{Services, Settings};
+use memtrove_store::memories::entries::{self, ExpiredSince};
 use memtrove_store::postgres::PostgresEngine;
 use memtrove_store::sqlite::{SqliteConfig, SqliteEngine};
 use memtrove_store::{AllTenants, Store, Tx, leases};
@@ -61,6 +62,7 @@ on_both_engines!(
     what_the_end_of_its_session_did_not_choose_stays_behind,
     what_was_given_a_lifetime_of_its_own_has_had_it,
     what_was_copied_before_something_failed_is_linked,
+    what_cannot_be_promoted_takes_nothing_from_others_and_goes_after_a_day,
     the_same_words_at_another_time_say_something_else,
 );
 
@@ -114,6 +116,13 @@ impl Engine {
         };
         let refuse = move |tx: &mut dyn Tx| sql.iter().try_for_each(|sql| tx.execute(sql, &[]).map(drop));
         self.store.write(AllTenants, "refuse_copies", refuse).await.unwrap();
+    }
+
+    /// How many expired entries are stored still.
+    async fn expired(&self) -> usize {
+        let now = self.clock.now();
+        let list = move |tx: &mut dyn Tx| entries::expired(tx, now, ExpiredSince::EVER, 10_000);
+        self.store.read(AllTenants, "list_expired", list).await.unwrap().0.len()
     }
 }
 
@@ -418,6 +427,26 @@ async fn what_was_copied_before_something_failed_is_linked(engine: Engine) {
     let list = ListMemories { limit: Some(100), ..ListMemories::new(Layer::Session, alice.session("s")) };
     let newest = services.memories.list(&alice.caller, list).await.unwrap().memories;
     assert!(newest.iter().all(|memory| memory.lineage.promoted_to.is_some()));
+}
+
+async fn what_cannot_be_promoted_takes_nothing_from_others_and_goes_after_a_day(engine: Engine) {
+    let services = engine.start().await;
+    let (alice, bob) = (Person::new(&services, "alice"), Person::new(&services, "bob"));
+    bob.say("s", "Bob has a cat", important()).await;
+    for _ in 0..3 {
+        bob.say_all("s", (0..400).map(|number| format!("Bob owns the refused stamp {number}"))).await;
+    }
+    engine.clock.advance_micros(SECOND);
+    alice.say("s", "Alice has a dog", important()).await;
+    engine.refuse_copies().await;
+    expire(&engine, &services).await;
+    assert_eq!(alice.knows_texts().await, ["Alice has a dog"]);
+    assert_eq!((bob.counts().await, engine.expired().await), (0, 1_201), "it waits");
+
+    engine.clock.advance_micros(DAY);
+    services.run_due_tasks().await.unwrap();
+    assert_eq!(bob.knows_texts().await, ["Bob has a cat"], "each is tried by itself before it goes");
+    assert_eq!(engine.expired().await, 1_001, "the others go step by step");
 }
 
 async fn the_same_words_at_another_time_say_something_else(engine: Engine) {

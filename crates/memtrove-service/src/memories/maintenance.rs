@@ -4,6 +4,7 @@ use super::Memories;
 use super::access::Writable;
 use super::journal::{Actor, Milestone};
 use super::memory_store::Half;
+use super::sessions::PromotionBudget;
 use super::stream::KEPT_MICROS;
 use super::writing::{Write, WriteOutcome};
 use crate::idempotency::oldest_answer;
@@ -34,13 +35,13 @@ impl Memories {
             let pause = self.cx.settings.memories.sweep_interval;
             tokio::time::sleep(pause).await;
             since_fading += pause;
-            self.upkeep().await;
             if since_fading >= self.cx.settings.memories.decay_interval {
                 since_fading = Duration::ZERO;
                 if let Err(error) = self.fade().await {
                     tracing::warn!(%error, "memories could not be looked at for fading; trying again later");
                 }
             }
+            self.upkeep().await;
         }
     }
 
@@ -62,7 +63,6 @@ impl Memories {
     /// One round of everything but fading.
     pub(crate) async fn upkeep(&self) {
         let chores = [
-            ("sweeping expired memories", self.sweep().await),
             ("applying retention to memories", self.retain().await),
             ("making memories found by their words", self.register_words().await),
             ("looking at what points at files", self.check_pointers().await),
@@ -70,6 +70,8 @@ impl Memories {
             ("purging idempotency keys of memories", self.purge_keys().await),
             ("forgetting what went from indexes", self.trim_gone().await),
             ("trimming the stream of memories", self.trim_stream().await),
+            // The last one: it promotes, which may take long.
+            ("sweeping expired memories", self.sweep().await),
         ];
         for (chore, result) in chores {
             if let Err(error) = result {
@@ -83,7 +85,7 @@ impl Memories {
     async fn sweep(&self) -> Result<()> {
         // Whether something matters depends on how often it was found.
         self.write_down().await;
-        let mut promotions_left = MOST_PROMOTIONS;
+        let mut budget = PromotionBudget::new(MOST_PROMOTIONS);
         for store in self.parts.store.all().map(Half::store) {
             let (now, mut after) = (self.now(), Some(ExpiredSince::EVER));
             while let Some(from) = after {
@@ -91,7 +93,7 @@ impl Memories {
                 let (expired, next) = store.read(AllTenants, "list_expired", list).await?;
                 after = next;
                 let expired = expired.into_iter().map(|stored| stored.memory).collect();
-                let done = self.promote_expired(expired, &mut promotions_left).await;
+                let done = self.promote_expired(expired, &mut budget).await;
                 self.expire(done).await?;
             }
         }
@@ -112,15 +114,16 @@ impl Memories {
         Ok(())
     }
 
-    /// Removes what is older than its kind is kept.
+    /// Removes what is older than its kind is kept; what has expired is for the sweep.
     async fn retain(&self) -> Result<()> {
         let retention = &self.cx.settings.memories.retention;
         if retention.is_empty() {
             return Ok(());
         }
+        let now = self.now();
         let cutoffs: Vec<_> = retention
             .iter()
-            .map(|(kind, keep)| (*kind, self.now().saturating_add_micros(-(keep.as_micros() as i64))))
+            .map(|(kind, keep)| (*kind, now.saturating_add_micros(-(keep.as_micros() as i64))))
             .collect();
         let mut after = memtrove_store::memories::ScopeNo(0);
         loop {
@@ -134,7 +137,7 @@ impl Memories {
                         let old = cutoffs
                             .iter()
                             .any(|(kind, cutoff)| memory.kind == *kind && memory.at() < *cutoff);
-                        if old && memory.lineage.mirror_of.is_none() {
+                        if old && memory.is_live(now) && memory.lineage.mirror_of.is_none() {
                             outdated.push(stored.memory);
                         }
                         ControlFlow::Continue(())

@@ -16,7 +16,7 @@ use memtrove_core::memories::{
 };
 use memtrove_core::{Result, Timestamp};
 use memtrove_store::memories::{entries, writing};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Entries that are read and removed at a time.
 const STEP: usize = 500;
@@ -38,6 +38,26 @@ pub struct EndedSession {
     pub deleted: usize,
     /// How many stay.
     pub retained: usize,
+}
+
+/// How long after its expiry an entry that cannot be promoted is kept for another try.
+const LONGEST_WAIT_MICROS: i64 = 24 * 3600 * 1_000_000;
+
+/// A user of a tenant.
+type UserName = (Tenant, String);
+
+/// What one sweep may still promote.
+pub(super) struct PromotionBudget {
+    left: usize,
+    /// Users to whom nothing could be copied: they are not tried again before the next sweep.
+    failed: BTreeSet<UserName>,
+}
+
+impl PromotionBudget {
+    /// Up to this many entries.
+    pub(super) fn new(most: usize) -> Self {
+        Self { left: most, failed: BTreeSet::new() }
+    }
 }
 
 /// An entry that outlives its session.
@@ -207,13 +227,17 @@ impl Memories {
     }
 
     /// Copies what matters of entries that have expired to the users of their sessions, as the end of these would; gives back
-    /// those that may go. The others wait: no more than `left` are copied, and a copy may fail.
-    pub(super) async fn promote_expired(&self, expired: Vec<Memory>, left: &mut usize) -> Vec<Memory> {
+    /// those that may go. The others wait: no more are copied than the budget has left, and a copy may fail.
+    pub(super) async fn promote_expired(
+        &self,
+        expired: Vec<Memory>,
+        budget: &mut PromotionBudget,
+    ) -> Vec<Memory> {
         let rules = self.rules();
         if !rules.session.promote_important || rules.check_layer(Layer::User).is_err() {
             return expired;
         }
-        let (mut done, mut users) = (Vec::new(), BTreeMap::<(Tenant, String), Vec<Memory>>::new());
+        let (mut done, mut users) = (Vec::new(), BTreeMap::<UserName, Vec<Memory>>::new());
         for memory in expired {
             let relevance = self.relevance_at(&memory, memory.expires_at.unwrap_or_else(|| self.now()));
             let outlives = promote::outlives_session(&memory, relevance, rules);
@@ -222,17 +246,44 @@ impl Memories {
                 None => done.push(memory),
             }
         }
-        for (_, mut important) in users {
-            important.truncate(*left);
-            *left -= important.len();
+        for (user, mut important) in users {
+            if budget.failed.contains(&user) {
+                continue;
+            }
+            important.truncate(budget.left);
             match self.carry_over(&important).await {
                 Ok(waiting) => {
-                    done.extend(important.into_iter().filter(|memory| !waiting.contains(&memory.id)));
+                    important.retain(|memory| !waiting.contains(&memory.id));
+                    budget.left -= important.len();
+                    done.extend(important);
                 }
                 Err(error) => {
                     tracing::warn!(%error, "what matters in a session could not be promoted; trying again later");
+                    done.extend(self.promote_or_give_up(important, budget).await);
+                    budget.failed.insert(user);
                 }
             }
+        }
+        done
+    }
+
+    /// Tries those that have waited for long, each by itself: one that cannot be copied must not hold up the others for ever. Gives
+    /// back those that may go, copied or not.
+    async fn promote_or_give_up(&self, important: Vec<Memory>, budget: &mut PromotionBudget) -> Vec<Memory> {
+        let since = self.now().saturating_add_micros(-LONGEST_WAIT_MICROS);
+        let mut done = Vec::new();
+        for memory in important {
+            if memory.expires_at.is_none_or(|expired| expired > since) {
+                continue;
+            }
+            match self.carry_over(std::slice::from_ref(&memory)).await {
+                Ok(waiting) if waiting.is_empty() => budget.left -= 1,
+                Ok(_) => continue,
+                Err(error) => {
+                    tracing::warn!(id = %memory.id, %error, "what matters in a session was not promoted and goes");
+                }
+            }
+            done.push(memory);
         }
         done
     }
