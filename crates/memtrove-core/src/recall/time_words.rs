@@ -69,7 +69,7 @@ pub fn find(query: &str, now: Timestamp, offset_seconds: i32) -> Option<TimePhra
     let mut at = 0;
     while at < reader.tokens.len() {
         let Some((days, end)) = reader.any_phrase(at) else {
-            at += 1;
+            at = reader.beside(at).unwrap_or(at + 1);
             continue;
         };
         let range = reader.tokens[at].range.start..reader.tokens[end - 1].range.end;
@@ -264,6 +264,29 @@ impl Reader {
             Word::From => self.range(at, Word::To),
             _ if self.is_edge(at) => None,
             _ => self.named(at, false),
+        }
+    }
+
+    /// The place after a time that only bounds another one, which begins with this word: "before 5 May 2024". It says nothing, and
+    /// its parts do not either.
+    fn beside(&self, at: usize) -> Option<usize> {
+        let end_of_named = |at: usize| self.named(at, true).map(|(_, end)| end);
+        // "between May 2025 and March 2024"
+        let end_of_range = |joint: Word| {
+            let end = end_of_named(at + 1)?;
+            (self.next(end)? == joint).then(|| end_of_named(end + 1))?
+        };
+        match self.tokens[at].word? {
+            Word::Edge | Word::To | Word::Since => {
+                let is_article = |at: &usize| self.next(*at) == Some(Word::Article);
+                let noun = (at + 1..self.tokens.len()).find(|at| !is_article(at))?;
+                // "until the end of March 2024"
+                let is_of = self.tokens[noun].word.is_none() && self.next(noun + 1) == Some(Word::Join);
+                end_of_named(if is_of { noun + 2 } else { noun })
+            }
+            Word::Between => end_of_range(Word::And).or_else(|| end_of_named(at + 1)),
+            Word::From => end_of_range(Word::To),
+            _ => None,
         }
     }
 

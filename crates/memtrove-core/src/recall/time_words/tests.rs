@@ -92,6 +92,17 @@ fn other_words_are_none() {
         "What did he do before last week?",
         "after the 5th of May",
         "until yesterday",
+        "what did we paint before 5 May 2024?",
+        "after the 5th of May 2024",
+        "before May 5th, 2024",
+        "older than 5 May 2024",
+        "until 31 December 2024",
+        "until the end of March 2024",
+        "after Monday last week",
+        "before the summer of 2021",
+        "by Friday of last week",
+        "between 5 May 2024 and the houses",
+        "since next week",
         "every Monday",
         "Is the museum open on Mondays?",
         "May I march in line?",
@@ -114,6 +125,13 @@ fn other_words_are_none() {
     ] {
         assert_eq!(read(query), None, "{query}");
     }
+}
+
+#[test]
+fn what_follows_an_edge_is_read_on() {
+    says("in March, but not before 5 May 2024", "in March", "2026-03-01", "2026-03-31");
+    says("before 5 May 2024, what did I buy last week?", "last week", "2026-11-09", "2026-11-15");
+    says("before the move in March 2024", "in March 2024", "2024-03-01", "2024-03-31");
 }
 
 #[test]
