@@ -2,7 +2,7 @@
 //!
 //! A phrase that is understood becomes a window of time. Everything else changes nothing: "before the move" is no window, and
 //! two phrases that do not overlap are none either. What words say is a table of each language; the grammar is shared as far as
-//! their order is. Weeks begin on Monday, days where the one who asks is.
+//! their order is. Weeks begin on Monday, and days at midnight where clocks are as far ahead of UTC as the caller says.
 
 mod english;
 
@@ -138,6 +138,14 @@ enum Unit {
     PartOfDay,
 }
 
+/// So many of a unit of the calendar, or between so many and so many.
+#[derive(Debug, Clone, Copy)]
+struct Count {
+    least: i64,
+    most: i64,
+    unit: Unit,
+}
+
 /// Days from the first to the one after the last.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Days {
@@ -167,6 +175,12 @@ impl Days {
     fn overlap(self, other: Self) -> Option<Self> {
         let both = Self { from: self.from.max(other.from), to: self.to.min(other.to) };
         (both.from < both.to).then_some(both)
+    }
+
+    /// Both, if one begins where the other ends.
+    fn beside(self, other: Self) -> Option<Self> {
+        let (first, last) = if self.from <= other.from { (self, other) } else { (other, self) };
+        (first.to == last.from).then_some(Self { from: first.from, to: last.to })
     }
 
     /// From the first day of one to the last of the other.
@@ -302,15 +316,18 @@ impl Reader {
 
     /// "between March and May"
     fn range(&self, at: usize, joint: Word) -> Read {
-        let (first, end) = self.named(at + 1, true)?;
-        if self.next(end)? != joint {
+        let (first, end_of_first) = self.named(at + 1, true)?;
+        if self.next(end_of_first)? != joint {
             return None;
         }
-        let (last, end) = self.named(end + 1, true)?;
+        let (last, end) = self.named(end_of_first + 1, true)?;
         if let Some(days) = first.up_to(last) {
             return Some((days, end));
         }
-        // "between November and February": the November before that February.
+        // "between November and February": the November before that February. Of a time with a year there is no other.
+        if end_of_first != at + 2 {
+            return None;
+        }
         let earlier = Self { tokens: Vec::new(), today: last.from };
         let first = self.tokens.get(at + 1)?.word.and_then(|word| earlier.bare(word))?;
         Some((first.up_to(last)?, end))
@@ -351,13 +368,24 @@ impl Reader {
                 Word::Digits(year) => Some((self.bare(Word::Digits(year))?, at + 2)),
                 _ => None,
             },
-            word @ (Word::MonthName(_) | Word::Season(_) | Word::Digits(_)) => {
-                let dated = self.date(at, false).filter(|_| !matches!(word, Word::Digits(_)));
-                dated.or_else(|| Some((self.bare(word)?, at + 1)))
+            word @ Word::Digits(_) => {
+                let days = self.bare(word)?;
+                // "in 2023 and 2024"
+                match (self.next(at + 1), self.next(at + 2).and_then(|word| self.year(word))) {
+                    (Some(Word::And), Some(other)) => Some((days.beside(other)?, at + 3)),
+                    _ => Some((days, at + 1)),
+                }
+            }
+            word @ (Word::MonthName(_) | Word::Season(_)) => {
+                self.date(at, false).or_else(|| Some((self.bare(word)?, at + 1)))
             }
             Word::Which(_) | Word::Past => self.named(at, false),
             _ => None,
         }
+    }
+
+    fn year(&self, word: Word) -> Option<Days> {
+        self.bare(word).filter(|_| matches!(word, Word::Digits(_)))
     }
 
     /// What a name says by itself: the latest one that has begun.
@@ -451,32 +479,33 @@ impl Reader {
         }
     }
 
-    /// How many of a unit, with the place after it: "three weeks", "a couple of days", "a few months"; few are 0.
-    fn count(&self, at: usize) -> Option<(i64, Unit, usize)> {
+    /// How many of a unit, with the place after it: "three weeks", "a couple of days", "a few months".
+    fn count(&self, at: usize) -> Option<(Count, usize)> {
         let mut at = at;
         if let (Some(Word::Number(1)), Some(Word::Number(_) | Word::Few)) =
             (self.tokens.get(at)?.word, self.next(at + 1))
         {
             at += 1;
         }
-        let count = match self.tokens.get(at)?.word? {
-            Word::Number(count) | Word::Digits(count) => count,
-            Word::Few => 0,
+        let (least, most) = match self.tokens.get(at)?.word? {
+            Word::Number(count) | Word::Digits(count) => (count, count),
+            Word::Few => FEW,
             _ => return None,
         };
         at += 1 + usize::from(self.next(at + 1) == Some(Word::Join));
         let Word::Unit(unit, units) = self.next(at)? else { return None };
-        let count = count * units;
-        (count <= MOST_UNITS && unit != Unit::PartOfDay).then_some((count, unit, at + 1))
+        let count = Count { least: least * units, most: most * units, unit };
+        (count.most <= MOST_UNITS && unit != Unit::PartOfDay).then_some((count, at + 1))
     }
 
     /// "three days", after "last" or "past": up to today.
     fn rolling(&self, at: usize) -> Read {
-        let (count, unit, end) = match self.next(at)? {
-            Word::Unit(unit, units) if unit != Unit::PartOfDay => (units, unit, at + 1),
+        let (Count { most: count, unit, .. }, end) = match self.next(at)? {
+            Word::Unit(unit, units) if unit != Unit::PartOfDay => {
+                (Count { least: units, most: units, unit }, at + 1)
+            }
             _ => self.count(at)?,
         };
-        let count = if count == 0 { FEW.1 } else { count };
         let from = match unit {
             Unit::Day | Unit::PartOfDay => plus_days(self.today, -count),
             Unit::Week | Unit::Weekend => plus_days(self.today, -7 * count),
@@ -488,18 +517,17 @@ impl Reader {
 
     /// "three days ago"
     fn ago(&self, at: usize) -> Read {
-        let (count, unit, end) = self.count(at)?;
+        let (Count { least, most, unit }, end) = self.count(at)?;
         if self.next(end)? != Word::Ago {
             return None;
         }
-        let days = match count {
-            0 => self.unit(unit, -FEW.1)?.up_to(self.unit(unit, -FEW.0)?)?,
-            _ => {
-                // Who counts more than a week of days, or more than a few other units, does not count exactly.
-                let about = if unit == Unit::Day { count / 7 } else { count / 5 };
-                self.unit(unit, -count - about)?.up_to(self.unit(unit, about - count)?)?
-            }
+        // Who counts more than a week of days, or more than a few other units, does not count exactly.
+        let about = match unit {
+            _ if least < most => 0,
+            Unit::Day => most / 7,
+            _ => most / 5,
         };
+        let days = self.unit(unit, -most - about)?.up_to(self.unit(unit, about - least)?)?;
         Some((days, end + 1))
     }
 
