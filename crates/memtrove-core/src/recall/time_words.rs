@@ -56,8 +56,21 @@ impl TimeWindow {
 pub struct TimePhrase {
     /// The window.
     pub window: TimeWindow,
-    /// Where its words stand.
+    /// Where its words stand, from the first to the last.
     pub range: Range<usize>,
+    /// Where each of its parts stands; there is more than one where other words are between them.
+    pub parts: Vec<Range<usize>>,
+}
+
+impl TimePhrase {
+    /// What the query says besides.
+    pub fn rest(&self, query: &str) -> String {
+        let mut rest = query.to_owned();
+        for part in self.parts.iter().rev() {
+            rest.replace_range(part.clone(), " ");
+        }
+        rest
+    }
 }
 
 /// What a query says about time, asked now by somebody whose clock is so many seconds ahead of UTC.
@@ -65,28 +78,30 @@ pub fn find(query: &str, now: Timestamp, offset_seconds: i32) -> Option<TimePhra
     let offset = Offset::from_seconds(offset_seconds).ok()?;
     let today = offset.to_datetime(jiff::Timestamp::from_microsecond(now.as_micros()).ok()?).date();
     let reader = Reader { tokens: tokens(query), today };
-    let mut found: Option<(Days, Range<usize>)> = None;
+    let mut found: Option<Days> = None;
+    let mut parts: Vec<Range<usize>> = Vec::new();
     let mut at = 0;
     while at < reader.tokens.len() {
         let Some((days, end)) = reader.any_phrase(at) else {
             at = reader.beside(at).unwrap_or(at + 1);
             continue;
         };
-        let range = reader.tokens[at].range.start..reader.tokens[end - 1].range.end;
+        parts.push(reader.tokens[at].range.start..reader.tokens[end - 1].range.end);
         found = Some(match found {
-            None => (days, range),
+            None => days,
             // "last month, on Friday": both hold, or nothing is sure.
-            Some((before, first)) => (before.overlap(days)?, first.start..range.end),
+            Some(before) => before.overlap(days)?,
         });
         at = end;
     }
-    let (days, range) = found?;
+    let days = found?;
+    let range = parts.first()?.start..parts.last()?.end;
     let instant = |date: Date| {
         let start = offset.to_timestamp(date.to_datetime(Time::midnight())).ok()?;
         Some(Timestamp::from_micros(start.as_microsecond()))
     };
     let window = TimeWindow { from: instant(days.from)?, to: instant(days.to)? };
-    (window.from < window.to).then_some(TimePhrase { window, range })
+    (window.from < window.to).then_some(TimePhrase { window, range, parts })
 }
 
 /// What a word says.

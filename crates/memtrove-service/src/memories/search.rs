@@ -122,7 +122,10 @@ impl Memories {
             search.asks_about_time().then(|| time_words::find(&search.query, self.now(), 0)).flatten();
         // A question about a time, or about what was, is not answered by what came later.
         let clusters = phrase.is_none() && !Wording::of(&self.cx.analyzer, &search.query).asks_about_before();
-        let forms = self.query_forms(caller, &search.query, mode).await?;
+        // What was understood as a time is not looked for as words, unless there is nothing else to look for.
+        let rest = phrase.as_ref().map(|phrase| phrase.rest(&search.query));
+        let rest = rest.filter(|rest| rest.contains(char::is_alphanumeric));
+        let forms = self.query_forms(caller, rest.as_deref().unwrap_or(&search.query), mode).await?;
         let searched: Vec<Layer> = search.scopes.iter().map(ScopeKey::layer).collect();
         let spans = self.spans(caller, search.scopes).await?;
         let meaning = forms.vectors.iter().find(|vector| vector.space.is_shared()).cloned();
@@ -154,8 +157,10 @@ impl Memories {
             count("memory.search", *layer);
             metrics::histogram!("memory_search_results", "layer" => layer.as_str()).record(of_layer as f64);
         }
-        let time = phrase
-            .map(|TimePhrase { window, range }| AskedTime { window, words: search.query[range].to_owned() });
+        let time = phrase.map(|TimePhrase { window, range, .. }| AskedTime {
+            window,
+            words: search.query[range].to_owned(),
+        });
         Ok(SearchResults { hits, total, exact: !inexact, searched, threshold: search.threshold, time })
     }
 

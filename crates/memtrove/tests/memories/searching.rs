@@ -314,6 +314,26 @@ fn what_is_of_the_time_that_is_asked_about_comes_first() {
 }
 
 #[test]
+fn words_that_say_when_are_not_looked_for_as_words() {
+    let (tenant, place) = (Tenant::fresh(), Place::user("u"));
+    for (content, at) in [
+        ("March 2024 calendar of the choir", "2019-06-01T00:00:00Z"),
+        ("Bought a lamp", "2024-03-12T00:00:00Z"),
+        ("Bought a calendar of the Pyrenees", "2023-06-01T00:00:00Z"),
+    ] {
+        tenant.added(place.with(json!({"content": content, "occurredAt": at})));
+    }
+    let query = json!({"query": "What was bought in March 2024?", "ranking": "score", "explain": true});
+    let answer = tenant.search(place.everything(query)).expect(200).json;
+    assert_eq!(answer["time"]["words"], "in March 2024");
+    let results = list(&answer["results"]);
+    assert_eq!(results[0]["memory"]["content"], "Bought a lamp");
+    let choir = results.iter().find(|hit| hit["memory"]["content"] == "March 2024 calendar of the choir");
+    let choir = choir.unwrap_or_else(|| panic!("a time is no filter: {answer}"));
+    assert_eq!(choir["explanation"]["lexical"], 0.0, "it has no word of the question: {choir}");
+}
+
+#[test]
 fn an_explanation_comes_on_request() {
     let (tenant, place) = notes();
     let query = json!({"query": "When do we deploy?"});

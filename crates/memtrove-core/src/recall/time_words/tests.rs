@@ -144,6 +144,18 @@ fn what_follows_an_edge_is_read_on() {
 }
 
 #[test]
+fn what_a_query_says_besides_is_without_the_words_of_time() {
+    for (query, rest) in [
+        ("what did I buy last week?", "what did I buy  ?"),
+        ("In March 2024, what did we paint?", " , what did we paint?"),
+        ("last month, whom did I meet in October?", " , whom did I meet  ?"),
+        ("on 5 May", " "),
+    ] {
+        assert_eq!(find(query, instant(NOW), 0).unwrap().rest(query), rest, "{query}");
+    }
+}
+
+#[test]
 fn days_begin_where_the_one_who_asks_is() {
     // In Auckland it is Friday already.
     let window = find("yesterday", instant(NOW), 13 * 3600).unwrap().window;
@@ -218,7 +230,7 @@ proptest! {
         words in prop::collection::vec(any_word(), 0..8), now in any_now()
     ) {
         let query = words.join(" ");
-        if let Some(TimePhrase { window, range }) = find(&query, now, 0) {
+        if let Some(TimePhrase { window, range, .. }) = find(&query, now, 0) {
             prop_assert!(window.from < window.to, "{} is {:?}", query, window);
             prop_assert!(!query[range].is_empty());
         }
@@ -230,10 +242,15 @@ proptest! {
         offset in -50_400i32..50_400
     ) {
         let query = format!("{before} {phrase} {after}");
-        if let Some(TimePhrase { window, range }) = find(&query, now, offset) {
+        if let Some(phrase) = find(&query, now, offset) {
+            let TimePhrase { window, range, parts } = phrase.clone();
             prop_assert!(window.from < window.to);
             prop_assert!(query.is_char_boundary(range.start) && query.is_char_boundary(range.end));
-            prop_assert!(!query[range].trim().is_empty());
+            prop_assert!(!query[range.clone()].trim().is_empty());
+            prop_assert!(parts.is_sorted_by(|one, other| one.end <= other.start));
+            prop_assert_eq!(parts.first().map(|part| part.start), Some(range.start));
+            prop_assert_eq!(parts.last().map(|part| part.end), Some(range.end));
+            prop_assert!(phrase.rest(&query).len() < query.len());
             prop_assert_eq!(window.fit(window.from), 1.0);
             prop_assert!(window.fit(window.to.saturating_add_micros(DAY)) < 1.0);
         }
