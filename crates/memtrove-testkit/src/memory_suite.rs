@@ -27,6 +27,7 @@ use memtrove_core::memories::{
     AccessPolicy, Author, Conditions, Embedding, Filter, Kind, Layer, Lineage, MemberConditions, Memory,
     MemoryId, Mode, Policy, ScopeKey, State, Viewer,
 };
+use memtrove_core::recall::relevance::DEFAULT_THRESHOLD;
 use memtrove_core::recall::terms::{self, EntryQuery};
 use memtrove_core::recall::time_words::TimeWindow;
 use memtrove_core::text::Analyzer;
@@ -40,6 +41,7 @@ use memtrove_service::memories::scope_search::{Matches, ScopeQuery, Span};
 use memtrove_service::memories::writing::{Write, WriteOutcome};
 use serde_json::{Map, Value};
 use std::any::Any;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// One `#[tokio::test]` for each behaviour, on halves that `$open` makes.
@@ -79,6 +81,7 @@ macro_rules! memory_suite {
             words_and_meaning_both_count,
             the_best_are_the_best_however_close_they_are,
             what_is_of_the_time_that_is_asked_about_is_found_among_much_else,
+            everything_of_a_time_is_found_where_nothing_else_is_asked_for,
             among_equals_the_more_relevant_and_the_later_come_first,
             entries_that_may_conflict_are_all_named,
             searches_beside_writers_see_whole_entries,
@@ -270,6 +273,7 @@ impl Fixture {
             threshold: 0.0,
             farthest: None,
             time: None,
+            time_alone: false,
             want: 1_000,
             viewer: viewer("somebody"),
             conditions: Conditions::default(),

@@ -24,6 +24,9 @@ const CURVE: [(f64, f64); 4] = [(0.0, 0.0), (0.14, DEFAULT_THRESHOLD), (0.5, 0.9
 /// multiplied by itself. An entry that is a poor answer stays one.
 const IN_TIME: f64 = 1.0;
 
+/// What it says by itself that an entry is of that time, where nothing else is asked for.
+const BY_TIME_ALONE: f64 = DEFAULT_THRESHOLD;
+
 /// For models that were not measured: up to this share of the query's words says nothing, it is what unrelated texts have in
 /// common; from that share on, words say all they can; and that is what they say by themselves.
 const CHANCE: f64 = 0.2;
@@ -105,6 +108,20 @@ impl Relevance {
         let score = 1.0 - (1.0 - self.score).powf(1.0 + IN_TIME * fit);
         Self { score, time: Some(fit), ..self }
     }
+
+    /// The same where nothing else is asked for: an entry that is of that time answers by this alone. Those beside it do not.
+    pub fn in_time_alone(self, fit: f64) -> Self {
+        let score = match fit >= 1.0 {
+            true => BY_TIME_ALONE + (1.0 - BY_TIME_ALONE) * self.score,
+            false => self.score,
+        };
+        Self { score, ..self }.in_time(fit)
+    }
+}
+
+/// The score of an entry that nothing speaks for but that it is of the time that is asked about, and nothing else.
+pub fn score_by_time_alone() -> f64 {
+    Relevance::default().in_time_alone(1.0).score
 }
 
 /// The least score of an entry that reaches a threshold because it is of the time that is asked about.
@@ -140,8 +157,10 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
     use super::*;
+    use crate::Timestamp;
     use crate::recall::lexical::idf;
     use crate::recall::terms::of_entry;
+    use crate::recall::time_words::TimeWindow;
     use crate::text::Analyzer;
     use proptest::prelude::*;
 
@@ -272,6 +291,26 @@ mod tests {
             let least = least_score_in_time(scores[1]);
             prop_assert!(in_time(least, 1.0) >= scores[1] - 1e-12);
             prop_assert!(scores[0] >= least - 1e-9 || in_time(scores[0], fits[0]) < scores[1]);
+        }
+
+        #[test]
+        fn where_nothing_else_is_asked_for_what_is_of_the_time_answers_by_that(
+            scores in [0.0..=1.0f64, 0.0..=1.0f64], fits in [0.0..=1.0f64, 0.0..=1.0f64], from in -1i64 << 50..1 << 50,
+            length in 1i64..1 << 50, beside in 1i64..1 << 50
+        ) {
+            let alone = |score: f64, fit: f64| Relevance::of_meaning(score).in_time_alone(fit).score;
+            let in_time = |score: f64, fit: f64| Relevance::of_meaning(score).in_time(fit).score;
+            prop_assert!((DEFAULT_THRESHOLD..=1.0).contains(&alone(scores[0], 1.0)));
+            prop_assert!(alone(scores[0], fits[0].min(fits[1])) <= alone(scores[0], fits[0].max(fits[1])) + 1e-12);
+            prop_assert!(alone(scores[0], fits[0]) <= alone(scores[0], 1.0) + 1e-12);
+            prop_assert!(alone(scores[0].min(scores[1]), 1.0) <= alone(scores[0].max(scores[1]), 1.0) + 1e-12);
+            // Outside the window, however near, nothing is raised.
+            let at = Timestamp::from_micros;
+            let window = TimeWindow { from: at(from), to: at(from + length) };
+            for outside in [at(from - beside), at(from - 1), window.to, at(from + length + beside)] {
+                let fit = window.fit(outside);
+                prop_assert_eq!(alone(scores[0], fit), in_time(scores[0], fit));
+            }
         }
 
         #[test]

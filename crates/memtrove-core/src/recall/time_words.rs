@@ -6,7 +6,9 @@
 
 mod english;
 
+use super::stop_words;
 use crate::Timestamp;
+use crate::text::{fold, spans};
 use jiff::ToSpan as _;
 use jiff::civil::{Date, Time};
 use jiff::tz::Offset;
@@ -70,6 +72,18 @@ impl TimePhrase {
             rest.replace_range(part.clone(), " ");
         }
         rest
+    }
+
+    /// Whether the query asks for nothing but what was then: "what happened last week?"
+    pub fn is_all_of(&self, query: &str) -> bool {
+        let rest = self.rest(query);
+        let mut is_all = true;
+        spans(&rest, |_, word| {
+            is_all &= fold(&rest[word]).is_none_or(|word| {
+                stop_words::contains(Some("english"), &word) || english::ASKS_FOR_ANYTHING.contains(&&*word)
+            });
+        });
+        is_all
     }
 }
 

@@ -66,6 +66,8 @@ pub struct ScopeQuery {
     pub farthest: Option<(Metric, f64)>,
     /// The time that is asked about: what lies in it is preferred.
     pub time: Option<TimeWindow>,
+    /// Whether nothing else is asked for: then what lies in it matches by that.
+    pub time_alone: bool,
     /// How many of the best are needed, in each scope.
     pub want: usize,
     /// For whom.
@@ -523,6 +525,7 @@ impl ScopeSearch<'_> {
             Mode::Semantic => Relevance::of_meaning(similarity),
         };
         match query.time {
+            Some(window) if query.time_alone => relevance.in_time_alone(window.fit(entry.matched.at)),
             Some(window) => relevance.in_time(window.fit(entry.matched.at)),
             None => relevance,
         }

@@ -125,7 +125,12 @@ impl Memories {
         // What was understood as a time is not looked for as words, unless there is nothing else to look for.
         let rest = phrase.as_ref().map(|phrase| phrase.rest(&search.query));
         let rest = rest.filter(|rest| rest.contains(char::is_alphanumeric));
-        let forms = self.query_forms(caller, rest.as_deref().unwrap_or(&search.query), mode).await?;
+        let mut forms = self.query_forms(caller, rest.as_deref().unwrap_or(&search.query), mode).await?;
+        let time_alone = phrase.as_ref().is_some_and(|phrase| phrase.is_all_of(&search.query));
+        if time_alone && rest.is_some() {
+            // Words that ask for anything are in no answer.
+            forms.terms = EntryQuery::default();
+        }
         let searched: Vec<Layer> = search.scopes.iter().map(ScopeKey::layer).collect();
         let spans = self.spans(caller, search.scopes).await?;
         let meaning = forms.vectors.iter().find(|vector| vector.space.is_shared()).cloned();
@@ -137,6 +142,7 @@ impl Memories {
             threshold: search.threshold,
             farthest: None,
             time: phrase.as_ref().map(|phrase| phrase.window),
+            time_alone,
             want: search.limit + SPARE,
             viewer: search.viewer,
             conditions: search.conditions,
@@ -183,6 +189,7 @@ impl Memories {
             threshold: 0.0,
             farthest: query.distance_threshold.map(|most| (query.metric, most)),
             time: None,
+            time_alone: false,
             want: wanted + SPARE,
             viewer: query.viewer,
             conditions: query.conditions,

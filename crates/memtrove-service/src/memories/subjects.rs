@@ -80,6 +80,7 @@ impl Memories {
                     threshold,
                     farthest: None,
                     time: None,
+                    time_alone: false,
                     want: limit,
                     viewer: viewer.clone(),
                     conditions: conditions.clone(),

@@ -149,6 +149,7 @@ pub fn like(model: &str, vector: &[f32], words: &str, want: usize) -> ScopeQuery
         threshold: 0.0,
         farthest: None,
         time: None,
+        time_alone: false,
         want,
         viewer: Viewer { user: Some("alice".into()), client: None, team: None, all: false },
         conditions: Conditions::default(),

@@ -192,6 +192,46 @@ pub async fn what_is_of_the_time_that_is_asked_about_is_found_among_much_else(fi
     assert!(first.score() > first.similarity());
 }
 
+/// Where nothing but a time is asked for, neither words nor a meaning name what lies in it.
+pub async fn everything_of_a_time_is_found_where_nothing_else_is_asked_for(fixture: Fixture) {
+    let (from, to) = (Timestamp::from_micros(1_000_000), Timestamp::from_micros(2_000_000));
+    let at = |content: &str, micros: i64| {
+        let mut entry = fixture.entry(&user("u"), content, &at_cosine(0.0));
+        entry.occurred_at = Some(Timestamp::from_micros(micros));
+        entry
+    };
+    let then: Vec<Memory> = (0..40).map(|number| at(&format!("then {number}"), 1_000_000 + number)).collect();
+    let mut entries: Vec<Memory> = (0..400)
+        .map(|number| fixture.entry(&user("u"), &format!("note {number}"), &at_cosine(0.1)))
+        .collect();
+    entries.extend([at("just before", 999_999), at("just after", 2_000_000)]);
+    entries.extend(then.clone());
+    fixture.insert(entries).await;
+    let ids: HashSet<MemoryId> = then.iter().map(|memory| memory.id).collect();
+    for vectors in [fixture.like(&towards(0)).vectors, Vec::new()] {
+        let query = ScopeQuery {
+            vectors,
+            mode: Mode::Hybrid,
+            threshold: DEFAULT_THRESHOLD,
+            time: Some(TimeWindow { from, to }),
+            time_alone: true,
+            want: 5,
+            ..fixture.like(&towards(0))
+        };
+        let few = fixture.nearest(&[user("u")], query.clone()).await;
+        assert_eq!((few.total, few.matches.len()), (40, 5), "{few:?}");
+        let all = fixture.nearest(&[user("u")], ScopeQuery { want: 100, ..query.clone() }).await;
+        let found: HashSet<MemoryId> = all.matches.iter().map(|near| near.id).collect();
+        assert_eq!((all.total, &found), (40, &ids));
+        let none = ScopeQuery { time_alone: false, ..query };
+        assert_eq!(
+            fixture.nearest(&[user("u")], none).await.total,
+            0,
+            "only where nothing else is asked for"
+        );
+    }
+}
+
 /// An estimate may decide what is looked at, never what is best.
 pub async fn the_best_are_the_best_however_close_they_are(fixture: Fixture) {
     let query: Vec<f32> = (1..=8u8).map(f32::from).collect();

@@ -334,6 +334,33 @@ fn words_that_say_when_are_not_looked_for_as_words() {
 }
 
 #[test]
+fn a_question_for_nothing_but_a_time_finds_what_was_then() {
+    let (tenant, place) = (Tenant::fresh(), Place::user("u"));
+    for (content, at) in [
+        ("Bought a lamp", "2024-03-12T00:00:00Z"),
+        ("Anna moved to Sintra", "2024-11-12T09:00:00Z"),
+        ("The roof leaks", "2023-12-31T23:59:59Z"),
+        ("It happened in 2024, said the calendar", "2019-06-01T00:00:00Z"),
+    ] {
+        tenant.added(place.with(json!({"content": content, "occurredAt": at})));
+    }
+    let asked = |query: &str| {
+        let members = json!({"query": query, "threshold": 0.7, "ranking": "score"});
+        let answer = tenant.search(place.everything(members)).expect(200).json;
+        let found: Vec<String> =
+            list(&answer["results"]).iter().map(|hit| text(&hit["memory"]["content"])).collect();
+        assert_eq!(answer["totalCount"], found.len(), "{answer}");
+        found
+    };
+    let mut of_2024 = asked("What happened in 2024?");
+    of_2024.sort();
+    assert_eq!(of_2024, ["Anna moved to Sintra", "Bought a lamp"]);
+    assert_eq!(asked("What did she do on 12 November 2024?"), ["Anna moved to Sintra"]);
+    assert_eq!(asked("What did Anna do in 2024?"), ["Anna moved to Sintra"], "a name is asked for besides");
+    assert_eq!(asked("What happened in 2022?"), Vec::<String>::new());
+}
+
+#[test]
 fn an_explanation_comes_on_request() {
     let (tenant, place) = notes();
     let query = json!({"query": "When do we deploy?"});

@@ -107,3 +107,31 @@ pub(super) const WORDS: &[(&str, Word)] = &[
     ("fall", Season(9)),
     ("winter", Season(12)),
 ];
+
+/// Words of a question that asks for anything, besides those of grammar.
+pub(super) const ASKS_FOR_ANYTHING: &[&str] = &[
+    "anything",
+    "done",
+    "event",
+    "events",
+    "everything",
+    "go",
+    "goes",
+    "going",
+    "happen",
+    "happened",
+    "happening",
+    "happens",
+    "new",
+    "news",
+    "occur",
+    "occurred",
+    "occurs",
+    "please",
+    "show",
+    "something",
+    "tell",
+    "thing",
+    "things",
+    "went",
+];

@@ -156,6 +156,35 @@ fn what_a_query_says_besides_is_without_the_words_of_time() {
 }
 
 #[test]
+fn a_question_for_nothing_but_a_time_is_told_from_others() {
+    let asks_for_time_alone = |query: &str| find(query, instant(NOW), 0).unwrap().is_all_of(query);
+    for query in [
+        "yesterday",
+        "What happened in 2024?",
+        "what happened yesterday",
+        "What did she do on 12 November?",
+        "What's new since Monday?",
+        "What was going on between March and May?",
+        "What have I been doing last week?",
+        "Tell me everything about last month",
+        "In March, what things happened on 5 March?",
+    ] {
+        assert!(asks_for_time_alone(query), "{query}");
+    }
+    for query in [
+        "What did Anna do yesterday?",
+        "what did i buy last week",
+        "Erin in March",
+        "昨日 yesterday",
+        "what happened in Paris in 2024",
+        "user_id yesterday",
+        "7 on 5 May",
+    ] {
+        assert!(!asks_for_time_alone(query), "{query}");
+    }
+}
+
+#[test]
 fn days_begin_where_the_one_who_asks_is() {
     // In Auckland it is Friday already.
     let window = find("yesterday", instant(NOW), 13 * 3600).unwrap().window;

@@ -3,6 +3,7 @@
 
 use super::{Admission, Matches, ScopeSearch, Words, passing_filter};
 use memtrove_core::memories::{Kind, Viewer};
+use memtrove_core::recall::relevance::score_by_time_alone;
 use memtrove_core::{Error, Result, Timestamp};
 use memtrove_recall::embed::Space;
 use memtrove_recall::index::{QueryTerm, TermStatistics, rescore};
@@ -147,6 +148,20 @@ impl Nominees<'_> {
         Ok(admitted.filter_map(similarity).collect())
     }
 
+    /// Looks at all that the filter lets pass, as far as these are not too many; says whether they were not.
+    fn take_all(&mut self, tx: &mut dyn Tx) -> Result<bool> {
+        let mut after = 0;
+        let mut looked_at = 0;
+        while looked_at < NAMED.1 {
+            let named = vectors(tx)?.list(self.row.no.0, &self.filter, after, BATCH)?;
+            let Some(last) = named.last() else { return Ok(true) };
+            after = last.no;
+            looked_at += named.len();
+            self.take(tx, &named, |_| None)?;
+        }
+        Ok(false)
+    }
+
     /// Looks at more and more, until enough are admitted; says whether there are no others, and whether those are enough.
     fn ask(
         &mut self,
@@ -198,6 +213,7 @@ impl ScopeSearch<'_> {
         let mut nominees = Nominees { row: self.row, admission, filter, named: HashMap::new() };
         let asked = if query.uses_words() { words.rarest_first(&here.frequencies) } else { Vec::new() };
         let exact = self.name(tx, &mut nominees, words, &asked)?;
+        let has_vector = !query.vectors.is_empty();
         if let Some(window) = query.time.filter(|_| !exact) {
             // The best of that time may not be among the best of all times.
             let last = window.to.saturating_add_micros(-1);
@@ -207,6 +223,22 @@ impl ScopeSearch<'_> {
         }
         let mut exact = exact;
         let mut total = None;
+        if let Some(window) = query.time.filter(|_| query.time_alone && !(exact && has_vector)) {
+            // It is found by a time that what was written again later may have left.
+            exact = false;
+            let last = window.to.saturating_add_micros(-1);
+            nominees.filter = VectorFilter {
+                from: Some(window.from.as_micros()),
+                to: Some(last.as_micros()),
+                with_vector: has_vector,
+                ..filter
+            };
+            let all = nominees.take_all(tx)?;
+            if !all && score_by_time_alone() >= query.threshold && query.conditions.filter.is_empty() {
+                let filter = nominees.filter;
+                total = Some(count_filtered(tx, self.row, &nominees.admission, filter, Some(COUNTED))?);
+            }
+        }
         if query.matches_everything() && !exact && query.conditions.filter.is_empty() {
             let filter = VectorFilter { with_vector: true, ..filter };
             let counted = count_filtered(tx, self.row, &nominees.admission, filter, Some(COUNTED))?;

@@ -9,7 +9,9 @@ use memtrove_core::memories::{AccessPolicy, Author, Kind, MemoryId, Policy, Stat
 use memtrove_core::recall::relevance::least_score_in_time;
 use memtrove_core::{Result, Timestamp};
 use memtrove_recall::embed::{Calibration, QueryVector, Space};
-use memtrove_recall::index::{Partition, PartitionCache, Piece, Probe, ProbeResult, SpaceNo, TermStatistics};
+use memtrove_recall::index::{
+    Candidate, Partition, PartitionCache, Piece, Probe, ProbeResult, SpaceNo, TermStatistics,
+};
 use memtrove_store::memories::scopes::ScopeRow;
 use memtrove_store::memories::{ScopeNo, index};
 use memtrove_store::{StoreError, Tx};
@@ -453,11 +455,17 @@ impl ScopeSearch<'_> {
         let compared = |slot: &Slot| slot.space.and_then(|space| *spaces.get(usize::from(space.0))?);
         let findable = |key, slot: &Slot| (keyword_only || compared(slot).is_some()) && admits(key, slot);
         let ProbeResult { mut candidates, allowed, exact } = partition.search(&probe, findable);
-        if let Some(window) = query.time.filter(|_| !small) {
-            // The best of that time may not be among the best of all times.
+        if let Some(window) = query.time.filter(|_| !small || query.time_alone) {
+            // The best of that time may not be among the best of all times; where nothing else is asked for, all of it matches.
             let in_time = |key, slot: &Slot| window.contains(slot.told_at()) && findable(key, slot);
             let known: HashSet<u64> = candidates.iter().map(|candidate| candidate.key).collect();
-            let more = partition.search(&probe, in_time).candidates;
+            let more = match query.time_alone {
+                true if vectors.is_empty() => all_without_evidence(partition, in_time),
+                true => {
+                    partition.search(&Probe { floor: Some(-1.0), exact: true, ..probe }, in_time).candidates
+                }
+                false => partition.search(&probe, in_time).candidates,
+            };
             candidates.extend(more.into_iter().filter(|candidate| !known.contains(&candidate.key)));
         }
         all.exact &= exact || everything;
@@ -478,6 +486,12 @@ impl ScopeSearch<'_> {
             all.estimates.push(self.estimate(words, &candidate, slot, compared(slot), conflict_key));
         }
     }
+}
+
+/// Entries that nothing is known of but that they are admitted.
+fn all_without_evidence(partition: &Partition<Slot>, admits: impl Fn(u64, &Slot) -> bool) -> Vec<Candidate> {
+    let admitted = partition.iter().filter(|(key, slot)| admits(*key, slot));
+    admitted.map(|(key, _)| Candidate { key, similarity: 0.0, error: 0.0, lexical: 0.0 }).collect()
 }
 
 /// The least cosine that the threshold can be reached with, by meaning alone.
