@@ -86,6 +86,7 @@ impl Vectors {
     pub async fn reindex_now(&self, mut progress: impl FnMut(i64, i64)) -> Result<i64> {
         self.require_provider()?;
         self.memories.list_outdated().await?;
+        self.memories.make_missing_pieces().await?;
         let (mut done, mut total) = (0, self.waiting().await?);
         loop {
             progress(done, total);
@@ -132,6 +133,7 @@ impl Vectors {
     /// As [`Vectors::round`]; the inner error is the provider's.
     async fn make_waiting(&self) -> Result<Result<(), EmbedError>> {
         self.memories.list_outdated_after_a_change().await?;
+        self.memories.make_missing_pieces().await?;
         loop {
             match self.memories.upgrade_some().await? {
                 Ok(0) => return Ok(Ok(())),
@@ -165,6 +167,7 @@ impl Vectors {
     async fn work_on_job(&self) -> Result<bool> {
         let Some(mut job) = jobs::claim(&self.cx, KIND).await? else { return Ok(false) };
         self.memories.list_outdated().await?;
+        self.memories.make_missing_pieces().await?;
         (job.processed, job.total) = (0, self.waiting().await?);
         let mut noted = Instant::now();
         let mut errors = Vec::new();

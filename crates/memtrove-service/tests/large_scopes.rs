@@ -45,6 +45,8 @@ mod in_the_database {
         only_vectors_of_one_space_are_compared,
         words_are_found_without_any_vector,
         words_and_meaning_both_count,
+        a_long_entry_is_found_by_its_best_piece,
+        words_that_stand_together_outweigh_words_of_many_pieces,
         among_equals_the_more_relevant_and_the_later_come_first,
         entries_that_may_conflict_are_all_named,
         searches_beside_writers_see_whole_entries,

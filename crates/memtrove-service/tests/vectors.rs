@@ -14,8 +14,8 @@ use memtrove_recall::embed::{EmbeddingConfig, OpenAiConfig, Provider, RetryConfi
 use memtrove_service::conversations::{AppendRequest, CreateConversation};
 use memtrove_service::{Services, Settings};
 use memtrove_store::files::jobs::{self, Job, Status};
-use memtrove_store::memories::upgrades;
 use memtrove_store::memories::writing::Writing;
+use memtrove_store::memories::{entries, index, upgrades};
 use memtrove_store::{AllTenants, StoreError, Tx, TxExt};
 use memtrove_testkit::embedder::{DIMENSIONS, Embedder};
 use serde_json::json;
@@ -235,10 +235,10 @@ async fn a_memory_that_changed_while_its_vector_was_made_gets_another() {
     let (memories, any) = (&world.services.memories, Assertion::default());
     memories.update(&alice(&world.services), id, &any, change).await.unwrap();
 
-    let late = Embedding { model: STATIC.into(), vector: vec![1.0; 256] };
+    let late = Embedding::of_whole(STATIC.into(), vec![1.0; 256]);
     let put = move |tx: &mut dyn Tx| {
         let mut writing = Writing::default();
-        let written = upgrades::put(tx, &read[0], &late, &mut writing)?;
+        let written = upgrades::put(tx, &read[0], &late, None, &mut writing)?;
         writing.finish(tx)?;
         Ok::<_, StoreError>((written, upgrades::count(tx)?))
     };
@@ -246,4 +246,70 @@ async fn a_memory_that_changed_while_its_vector_was_made_gets_another() {
 
     world.restarted(Provider::Static).await.run_due_tasks().await.unwrap();
     assert_eq!(world.models().await, counts([(STATIC, 1)]));
+}
+
+/// How many pieces a memory is found by, and how many of these have vectors.
+async fn pieces(world: &World, id: MemoryId) -> (usize, usize) {
+    let read = move |tx: &mut dyn Tx| {
+        let stored = entries::get(tx, principal("alice", None).tenant(), id)?.unwrap();
+        let vectors = stored.memory.embedding.map_or(0, |embedding| embedding.pieces.len());
+        Ok::<_, StoreError>((index::terms(tx, stored.scope_no, stored.seq)?.pieces.len(), vectors))
+    };
+    world.store.read(AllTenants, "test", read).await.unwrap()
+}
+
+/// Makes a memory what an older version would have written.
+async fn without_pieces(world: &World, id: MemoryId) {
+    let write = move |tx: &mut dyn Tx| {
+        let mut stored = entries::get(tx, principal("alice", None).tenant(), id)?.unwrap();
+        let mut terms = index::terms(tx, stored.scope_no, stored.seq)?;
+        terms.pieces.clear();
+        stored.memory.embedding.iter_mut().for_each(|embedding| embedding.pieces.clear());
+        let mut writing = Writing::default();
+        writing.replace(tx, &stored.memory, &terms, stored.memory.version)?;
+        writing.finish(tx)?;
+        tx.post("DELETE FROM meta WHERE key = 'memory_pieces_made'", &[])
+    };
+    world.store.write(AllTenants, "test", write).await.unwrap();
+}
+
+#[tokio::test]
+async fn long_memories_of_an_older_version_come_to_be_found_by_their_pieces() {
+    let long = format!("{0}The ferry leaves at nine. {0}", "Nothing is said here that matters. ".repeat(40));
+    for (provider, with_vectors) in [(Provider::Static, true), (Provider::None, false)] {
+        let world = World::new(settings(provider)).await;
+        let id = remember(&world.services, &long, true).await;
+        let short = remember(&world.services, "A short one.", true).await;
+        world.services.run_due_tasks().await.unwrap();
+        let cut = pieces(&world, id).await;
+        assert!(cut.0 > 4 && cut.1 == if with_vectors { cut.0 } else { 0 }, "{cut:?}");
+        without_pieces(&world, id).await;
+        assert_eq!(pieces(&world, id).await, (0, 0));
+
+        world.services.run_due_tasks().await.unwrap();
+
+        assert_eq!((pieces(&world, id).await, pieces(&world, short).await), (cut, (0, 0)));
+        let memory =
+            world.services.memories.get(&alice(&world.services), id, &Assertion::default()).await.unwrap();
+        assert_eq!((memory.version, memory.content), (1, long.clone()), "it says the same as before");
+        without_pieces(&world, id).await;
+        let note = |tx: &mut dyn Tx| upgrades::set_pieces_made(tx);
+        world.store.write(AllTenants, "test", note).await.unwrap();
+        world.services.run_due_tasks().await.unwrap();
+        assert_eq!(pieces(&world, id).await, (0, 0), "looked for once");
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_comes_later_makes_the_vectors_of_pieces_too() {
+    let embedder = Embedder::start();
+    let world = World::new(settings(Provider::Static)).await;
+    let long = format!("{0}The ferry leaves at nine. {0}", "Nothing is said here that matters. ".repeat(40));
+    let id = remember(&world.services, &long, true).await;
+    let (count, _) = pieces(&world, id).await;
+    let services = world.restarted(words(&embedder)).await;
+    services.run_due_tasks().await.unwrap();
+    assert_eq!(world.models().await, counts([(WORDS, 1)]));
+    assert_eq!(pieces(&world, id).await, (count, count));
+    assert!(embedder.texts() > count, "{} texts", embedder.texts());
 }

@@ -30,6 +30,8 @@ pub struct VectorRow<'a> {
     pub expires_at: Option<i64>,
     /// What it means.
     pub vector: Option<&'a [f32]>,
+    /// The same of each piece of a long one.
+    pub pieces: &'a [Vec<f32>],
     /// The digests of its words.
     pub terms: &'a [u64],
 }
@@ -131,13 +133,14 @@ pub trait VectorIndex {
     /// Removes an entry, if it is there.
     fn remove(&mut self, no: i64) -> Result<(), StoreError>;
 
-    /// Removes up to `limit` entries of a scope; says how many. With the last of them goes what is known of its words.
+    /// Removes entries of a scope, up to `limit` of their vectors and all others that these have; says how many. With the last of them goes what is known of its words.
     fn clear(&mut self, scope: i64, limit: i64) -> Result<u64, StoreError>;
 
     /// How long the vectors of a scope are: every length once.
     fn dimensions(&mut self, scope: i64) -> Result<Vec<i64>, StoreError>;
 
-    /// Up to `limit` entries whose vectors are as long as this one and most similar to it, nearly in that order.
+    /// Up to `limit` entries whose vectors, or those of their pieces, are as long as this one and most similar to it, nearly in
+    /// that order. One that is named for several pieces is named several times.
     fn nearest(
         &mut self,
         scope: i64,

@@ -136,6 +136,7 @@ macro_rules! engine_suite {
             events_of_the_stream_say_nothing_once_their_memory_is_gone,
             a_trimmed_stream_says_from_where_it_is_whole,
             what_is_similar_is_found_as_it_was_put_last,
+            pieces_are_found_with_their_entry,
             filters_come_before_the_limit_of_vectors,
             words_are_found_and_counted_in_their_scope,
             undone_vectors_leave_no_trace,

@@ -79,6 +79,8 @@ macro_rules! memory_suite {
             only_vectors_of_one_space_are_compared,
             words_are_found_without_any_vector,
             words_and_meaning_both_count,
+            a_long_entry_is_found_by_its_best_piece,
+            words_that_stand_together_outweigh_words_of_many_pieces,
             the_best_are_the_best_however_close_they_are,
             what_is_of_the_time_that_is_asked_about_is_found_among_much_else,
             everything_of_a_time_is_found_where_nothing_else_is_asked_for,
@@ -178,7 +180,7 @@ impl Fixture {
             lineage: Lineage::default(),
             access_count: 0,
             last_accessed_at: None,
-            embedding: Some(Embedding { model: MODELS[0].into(), vector: unit(vector) }),
+            embedding: Some(Embedding::of_whole(MODELS[0].into(), unit(vector))),
         }
     }
 

@@ -99,6 +99,15 @@ pub struct Embedding {
     pub model: Arc<str>,
     /// Unit length, or all zero for a text without known words.
     pub vector: Vec<f32>,
+    /// The same of each [piece](crate::recall::passages::cut) of a long text; none of a short one, or where none were made.
+    pub pieces: Vec<Vec<f32>>,
+}
+
+impl Embedding {
+    /// Of a text as a whole.
+    pub fn of_whole(model: Arc<str>, vector: Vec<f32>) -> Self {
+        Self { model, vector, pieces: Vec::new() }
+    }
 }
 
 /// What a procedural entry states.

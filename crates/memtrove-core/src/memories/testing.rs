@@ -42,7 +42,7 @@ pub(crate) fn memory(id: u128, content: &str) -> Memory {
         lineage: Lineage::default(),
         access_count: 0,
         last_accessed_at: None,
-        embedding: Some(Embedding { model: "test".into(), vector: vec![1.0, 0.0] }),
+        embedding: Some(Embedding::of_whole("test".into(), vec![1.0, 0.0])),
     }
 }
 

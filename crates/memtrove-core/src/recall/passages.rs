@@ -24,8 +24,8 @@ const OVERLAP: usize = 3;
 const WORD_CHARS: usize = 32;
 /// Lengths are counted in this part of a word: what a character counts where there are no spaces.
 const WORD: usize = 2;
-/// A word takes at least this many bytes: itself, and what parts it from the next.
-const WORD_BYTES: usize = 2;
+/// A long text takes at least this many bytes: a letter for each word, and what parts it from the next.
+pub const LONG_BYTES: usize = 2 * WHOLE_WORDS;
 
 /// After these a full stop ends no sentence.
 const SHORTENED: [&str; 12] =
@@ -35,8 +35,7 @@ const CLOSING: [char; 12] = ['"', '\'', ')', ']', '”', '’', '»', '」', '�
 
 /// Whether a text has more than one piece.
 pub fn is_long(text: &str) -> bool {
-    text.len() >= WORD_BYTES * WHOLE_WORDS
-        && sentences(text).iter().map(|one| one.length).sum::<usize>() > WHOLE
+    text.len() >= LONG_BYTES && sentences(text).iter().map(|one| one.length).sum::<usize>() > WHOLE
 }
 
 /// Cuts a text into at most `most` pieces, each a range of its bytes. They come in its order, and each begins where the one
@@ -243,12 +242,12 @@ impl PassageQuery {
         analyzer: &Analyzer,
         text: &str,
         pieces: &[Range<usize>],
-        cosine: impl Fn(&str) -> f64,
+        cosine: impl Fn(usize, &str) -> f64,
     ) -> Option<Range<usize>> {
         let mut best: Option<(f64, &Range<usize>)> = None;
-        for piece in pieces {
+        for (number, piece) in pieces.iter().enumerate() {
             let part = &text[piece.clone()];
-            let (found, cosine) = (self.worth(self.said_in(analyzer, part)), cosine(part));
+            let (found, cosine) = (self.worth(self.said_in(analyzer, part)), cosine(number, part));
             let score = self.asked.relevance(found, cosine, cosine).score;
             if best.is_none_or(|(other, _)| score > other) {
                 best = Some((score, piece));

@@ -33,6 +33,15 @@ const CHANCE: f64 = 0.2;
 const ENOUGH: f64 = 0.8;
 const BY_WORDS_ALONE: f64 = 0.8;
 
+/// What the words of a long entry count that stand in other pieces than its best one.
+const REST: f32 = 0.2;
+
+/// What the words of an entry are worth: those of its best piece, and a little of the rest, of what all of them are worth
+/// `together`.
+pub fn of_pieces(best: f32, together: f32) -> f32 {
+    best + REST * (together - best).max(0.0)
+}
+
 /// How much is known of a query.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Asked {

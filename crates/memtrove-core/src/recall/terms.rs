@@ -36,6 +36,15 @@ pub struct Terms {
     pub length: u32,
 }
 
+/// What an entry is found by.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EntryTerms {
+    /// The terms of all of it.
+    pub whole: Terms,
+    /// Of a long one, the terms of each of its pieces.
+    pub pieces: Vec<Terms>,
+}
+
 /// Analyses a text for ranking.
 pub fn terms(analyzer: &Analyzer, text: &str) -> Terms {
     let mut hashes = Vec::with_capacity(text.len() / 6);

@@ -16,6 +16,15 @@ pub(super) struct WordQuery {
     norms: Norms,
 }
 
+/// What the words of a document score.
+#[derive(Clone, Copy, Default)]
+pub(super) struct WordScore {
+    /// The BM25 score of its best piece.
+    pub(super) best: f32,
+    /// The sum of what each term scores where it scores most.
+    pub(super) together: f32,
+}
+
 /// What the length of a piece makes of a frequency.
 #[derive(Clone, Copy)]
 pub(super) struct Norms {
@@ -95,13 +104,14 @@ impl WordQuery {
         nominating.len() == self.terms.len() || probe.lexical_floor.is_none()
     }
 
-    /// The BM25 score of a document's best piece.
-    pub(super) fn score<M>(&self, partition: &Partition<M>, number: u32) -> f32 {
+    /// What the words of a document score.
+    pub(super) fn score<M>(&self, partition: &Partition<M>, number: u32) -> WordScore {
         if self.terms.is_empty() {
-            return 0.0;
+            return WordScore::default();
         }
         let mut best = 0.0f32;
         let mut frequencies = vec![0; self.terms.len()];
+        let mut most = vec![0.0f32; self.terms.len()];
         for piece in partition.pieces_of(number) {
             let chunk = &partition.chunks[piece.chunk()];
             for (term, frequency) in chunk.terms.get(piece.slot()) {
@@ -110,14 +120,18 @@ impl WordQuery {
                 }
             }
             let length = chunk.lengths[piece.slot()];
-            let occurring = self.terms.iter().zip(&mut frequencies).filter(|(_, frequency)| **frequency > 0);
             // In the order in which `scan` adds them, so that both come to the very same sum.
-            let score = occurring.fold(0.0, |sum, (term, frequency)| {
-                sum + term.weight * self.norms.part(std::mem::take(frequency), length)
-            });
+            let mut score = 0.0;
+            for ((term, frequency), most) in self.terms.iter().zip(&mut frequencies).zip(&mut most) {
+                if *frequency > 0 {
+                    let part = term.weight * self.norms.part(std::mem::take(frequency), length);
+                    *most = most.max(part);
+                    score += part;
+                }
+            }
             best = best.max(score);
         }
-        best
+        WordScore { best, together: most.into_iter().fold(0.0, |sum, part| sum + part) }
     }
 
     /// The rarest terms, up to that many postings together, but at least one. They keep their order: sums of numbers depend on it,

@@ -6,6 +6,7 @@ use super::postings::MAX_PIECE;
 use super::probe::{Piece, SpaceNo, TermStatistics};
 use super::term_lists::Occurrence;
 use super::words::Words;
+use hashbrown::HashMap;
 use std::mem::size_of;
 
 /// The vectors and words of one memory scope or conversation tree, with something of the caller's (`M`) beside every
@@ -23,7 +24,17 @@ pub struct Partition<M> {
     pub(super) pieces: usize,
     with_terms: u64,
     length: u64,
+    repeats: Repeats,
     beside: usize,
+}
+
+/// What is counted more than once because documents have several pieces.
+#[derive(Default)]
+struct Repeats {
+    /// By term, in how many pieces it stands beyond the first of each document.
+    terms: HashMap<u32, u32>,
+    /// Pieces with terms beyond the first of each document.
+    pieces: u64,
 }
 
 /// Which chunks of a shape have room.
@@ -50,6 +61,7 @@ impl<M> Partition<M> {
             pieces: 0,
             with_terms: 0,
             length: 0,
+            repeats: Repeats::default(),
             beside: 0,
         }
     }
@@ -61,6 +73,9 @@ impl<M> Partition<M> {
         let pieces = if pieces.is_empty() { &[NOTHING][..] } else { pieces };
         let found = self.documents.find(key);
         let mut old: Vec<PieceNo> = found.map(|number| self.pieces_of(number).collect()).unwrap_or_default();
+        if let Some(known) = found {
+            self.count_repeats(known, false);
+        }
         let document = found.unwrap_or_else(|| self.documents.vacant());
         let mut following = None;
         for piece in pieces.iter().rev() {
@@ -80,12 +95,14 @@ impl<M> Partition<M> {
         old.into_iter().for_each(|number| self.give_back(number));
         if let Some(first) = following {
             self.documents.set(document, Document { key, meta, first });
+            self.count_repeats(document, true);
         }
     }
 
     /// Takes a document out.
     pub fn remove(&mut self, key: u64) -> Option<M> {
         let document = self.documents.find(key)?;
+        self.count_repeats(document, false);
         let pieces: Vec<PieceNo> = self.pieces_of(document).collect();
         pieces.into_iter().for_each(|number| self.give_back(number));
         let meta = self.documents.remove(document);
@@ -111,6 +128,11 @@ impl<M> Partition<M> {
         self.documents.len()
     }
 
+    /// How many pieces the documents have together.
+    pub fn pieces(&self) -> usize {
+        self.pieces
+    }
+
     /// Whether there is no document.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -132,6 +154,7 @@ impl<M> Partition<M> {
             + self.pools.capacity() * size_of::<Pool>()
             + lists.map(|list| list.capacity() * size_of::<usize>()).sum::<usize>()
             + self.words.heap()
+            + self.repeats.terms.allocation_size()
     }
 
     /// All documents, in no order.
@@ -150,31 +173,78 @@ impl<M> Partition<M> {
         }
     }
 
-    /// As [`Partition::statistics`], of the documents that `allow` lets through.
-    pub fn statistics_of(&self, terms: &[u64], allow: impl Fn(u64, &M) -> bool) -> TermStatistics {
-        let allowed = |number: u32| self.documents.get(number).is_some_and(|one| allow(one.key, &one.meta));
-        let (mut pieces, mut length) = (0, 0);
-        for number in self.documents.numbers().filter(|number| allowed(*number)) {
-            for piece in self.pieces_of(number) {
-                let chunk = &self.chunks[piece.chunk()];
-                if chunk.terms.get(piece.slot()).next().is_some() {
-                    pieces += 1;
-                    length += u64::from(chunk.lengths[piece.slot()]);
-                }
-            }
+    /// How common some terms are among documents: each counts once, however many of its pieces have them. How long they are
+    /// is not counted.
+    pub fn document_statistics(&self, terms: &[u64]) -> TermStatistics {
+        let frequency = |hash: &u64| {
+            let term = self.words.number(*hash)?;
+            let repeated = self.repeats.terms.get(&term).copied().unwrap_or_default();
+            Some(self.words.postings(term).len() as u64 - u64::from(repeated))
+        };
+        TermStatistics {
+            pieces: self.with_terms - self.repeats.pieces,
+            length: 0,
+            frequencies: terms.iter().map(|hash| frequency(hash).unwrap_or_default()).collect(),
         }
+    }
+
+    /// As [`Partition::document_statistics`], of the documents that `allow` lets through.
+    pub fn document_statistics_of(&self, terms: &[u64], allow: impl Fn(u64, &M) -> bool) -> TermStatistics {
+        let allowed = |number: u32| self.documents.get(number).is_some_and(|one| allow(one.key, &one.meta));
+        let has_terms = |number: &u32| {
+            self.pieces_of(*number)
+                .any(|piece| self.chunks[piece.chunk()].terms.get(piece.slot()).next().is_some())
+        };
+        let documents = self.documents.numbers().filter(|number| allowed(*number)).filter(has_terms).count();
         let owner = |piece: u32| self.chunks[piece as usize / CHUNK].owner(piece as usize % CHUNK);
         let frequency = |hash: &u64| {
             let Some(term) = self.words.number(*hash) else { return 0 };
             let mut cursor = self.words.postings(term).cursor();
-            let mut frequency = 0;
+            let mut owners = Vec::new();
             while cursor.piece().is_some() {
                 let run = cursor.before(u32::MAX);
-                frequency += run.iter().filter(|posting| owner(posting.piece()).is_some_and(allowed)).count();
+                owners.extend(
+                    run.iter().filter_map(|posting| owner(posting.piece())).filter(|one| allowed(*one)),
+                );
             }
-            frequency as u64
+            if self.has_long_documents() {
+                owners.sort_unstable();
+                owners.dedup();
+            }
+            owners.len() as u64
         };
-        TermStatistics { pieces, length, frequencies: terms.iter().map(frequency).collect() }
+        TermStatistics {
+            pieces: documents as u64,
+            length: 0,
+            frequencies: terms.iter().map(frequency).collect(),
+        }
+    }
+
+    /// Notes which terms a document has in several pieces, or that it has them no more.
+    fn count_repeats(&mut self, document: u32, come: bool) {
+        if self.pieces_of(document).nth(1).is_none() {
+            return;
+        }
+        let mut terms: Vec<u32> = Vec::new();
+        let mut with_terms = 0;
+        for piece in self.pieces_of(document) {
+            let before = terms.len();
+            let chunk = &self.chunks[piece.chunk()];
+            terms.extend(chunk.terms.get(piece.slot()).map(|(term, _)| term));
+            with_terms += u64::from(terms.len() > before);
+        }
+        let repeated = with_terms.saturating_sub(1);
+        self.repeats.pieces =
+            if come { self.repeats.pieces + repeated } else { self.repeats.pieces - repeated };
+        terms.sort_unstable();
+        for run in terms.chunk_by(|one, other| one == other).filter(|run| run.len() > 1) {
+            let (term, more) = (run[0], run.len() as u32 - 1);
+            let count = self.repeats.terms.entry(term).or_default();
+            *count = if come { *count + more } else { *count - more };
+            if *count == 0 {
+                self.repeats.terms.remove(&term);
+            }
+        }
     }
 
     /// The pieces of a document.

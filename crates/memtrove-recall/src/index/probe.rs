@@ -74,7 +74,7 @@ pub struct Probe<'a> {
 }
 
 /// A document that may be among the best.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Candidate {
     /// The key it was put under.
     pub key: u64,
@@ -84,6 +84,8 @@ pub struct Candidate {
     pub error: f32,
     /// The BM25 score of its best piece; 0 when no word matches.
     pub lexical: f32,
+    /// What its words score together, each where it scores most; the same as `lexical` for a single piece.
+    pub together: f32,
 }
 
 /// What a partition answers.
@@ -100,11 +102,11 @@ pub struct ProbeResult {
 /// How common some terms are. Numbers of several partitions are added up, so that a word weighs the same in all of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TermStatistics {
-    /// How many pieces there are.
+    /// How many pieces there are, or documents where these are counted.
     pub pieces: u64,
     /// How many words they have together.
     pub length: u64,
-    /// In how many pieces each of the terms occurs, in the order they were asked for.
+    /// In how many of them each of the terms occurs, in the order they were asked for.
     pub frequencies: Vec<u64>,
 }
 

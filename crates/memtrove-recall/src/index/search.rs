@@ -6,7 +6,7 @@
 //! count all the same where they occur in a nominee.
 
 use super::by_vector::VectorQuery;
-use super::by_words::WordQuery;
+use super::by_words::{WordQuery, WordScore};
 use super::partition::Partition;
 use super::probe::{Candidate, Probe, ProbeResult};
 
@@ -85,6 +85,7 @@ impl<M> Partition<M> {
     fn measure(&self, number: u32, vectors: &[VectorQuery], words: &WordQuery) -> Candidate {
         let best = vectors.iter().filter_map(|query| query.similarity(self, number)).reduce(|a, b| a.or(b));
         let (similarity, error) = best.map_or((0.0, 0.0), |best| (best.similarity, best.error));
-        Candidate { key: self.documents.key(number), similarity, error, lexical: words.score(self, number) }
+        let WordScore { best: lexical, together } = words.score(self, number);
+        Candidate { key: self.documents.key(number), similarity, error, lexical, together }
     }
 }

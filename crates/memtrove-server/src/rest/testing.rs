@@ -70,7 +70,7 @@ pub(in crate::rest) fn memory_with(metadata: Map<String, Value>) -> Memory {
         scope: scope(Layer::User),
         metadata,
         created_by: Author { user: Some("x".to_owned()), client: None },
-        embedding: Some(Embedding { model: "test".into(), vector: vec![1.0, 0.0] }),
+        embedding: Some(Embedding::of_whole("test".into(), vec![1.0, 0.0])),
         ..memory(7, "the text")
     }
 }

@@ -2,13 +2,14 @@
 
 use super::access::Writable;
 use super::entries::settle_state;
+use super::pieces::CutTexts;
 use super::replay::{AnswerKey, Answered, KeyedRequest};
 use super::view::ShownMemory;
 use super::writing::{Write, WriteOutcome};
 use super::{Memories, count, embedding_failed};
 use crate::quota::CallKind;
 use memtrove_core::memories::{
-    Assertion, BulkAdd, BulkDelete, Code, Embedding, Kind, Memory, MemoryCaller, MemoryId, Precondition,
+    Assertion, BulkAdd, BulkDelete, Code, Kind, Memory, MemoryCaller, MemoryId, Precondition,
 };
 use memtrove_core::{Error, Result};
 use memtrove_recall::embed::EmbedError;
@@ -95,13 +96,14 @@ impl Memories {
     /// Gives every entry of a batch its embedding, in as few calls as possible. Where that fails for all, none is stored.
     pub(super) async fn embed_all(&self, caller: &MemoryCaller, read: &mut [Result<Memory>]) -> Result<()> {
         let texts: Vec<&str> = read.iter().flatten().map(|memory| memory.content.as_str()).collect();
-        let made = match self.cx.embeddings.documents(caller.tenant().as_str(), &texts).await {
-            Ok(made) => made.into_iter().map(Some).collect(),
+        let cut = CutTexts::of(&texts);
+        let made = match self.cx.embeddings.documents(caller.tenant().as_str(), cut.all()).await {
+            Ok(made) => cut.embeddings(made).into_iter().map(Some).collect(),
             Err(EmbedError::Disabled) => vec![None; texts.len()],
             Err(error) => return Err(embedding_failed(&error)),
         };
         for (memory, made) in read.iter_mut().flatten().zip(made) {
-            memory.embedding = made.map(|made| Embedding { model: made.model, vector: made.vector });
+            memory.embedding = made;
             settle_state(memory);
         }
         Ok(())

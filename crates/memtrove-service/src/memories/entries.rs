@@ -223,7 +223,7 @@ impl Memories {
             drop(turn);
             if written == WriteOutcome::Done {
                 if content_changed {
-                    self.cx.embeddings.forget(caller.tenant().as_str(), &current.content);
+                    self.forget_vectors(caller.tenant().as_str(), &current.content);
                     self.parts.upgrades.notify_one();
                 }
                 count("memory.update", memory.scope.layer());
@@ -272,7 +272,7 @@ impl Memories {
             };
             if written == WriteOutcome::Done {
                 count("memory.delete", memory.scope.layer());
-                self.cx.embeddings.forget(caller.tenant().as_str(), &memory.content);
+                self.forget_vectors(caller.tenant().as_str(), &memory.content);
                 return Ok(true);
             }
         }

@@ -113,7 +113,7 @@ pub(super) fn read(tenant: &Tenant, bytes: &[u8]) -> Option<Event> {
         },
         access_count: body.int("accessCount")?,
         last_accessed_at: body.at("lastAccessedAt"),
-        embedding: body.text("model").map(|model| Embedding { model: model.into(), vector: Vec::new() }),
+        embedding: body.text("model").map(|model| Embedding::of_whole(model.into(), Vec::new())),
     };
     Some(Event {
         update: Update::parse(&body.text("update")?)?,
@@ -220,7 +220,7 @@ mod tests {
             },
             access_count: 3,
             last_accessed_at: Some(AT),
-            embedding: Some(Embedding { model: "model".into(), vector: Vec::new() }),
+            embedding: Some(Embedding::of_whole("model".into(), Vec::new())),
         };
         let milestone = Some(Milestone { name: "archived", details: json!({"relevance": 0.5}) });
         Event { update, memory: Arc::new(memory), at: AT, milestone }

@@ -2,14 +2,15 @@
 
 use super::Memories;
 use super::access::Writable;
+use super::pieces::CutTexts;
 
 use super::entries::settle_state;
 use super::journal::{self, Actor, Entry, Told};
 use super::stream::{Event, Update};
 use super::writing::{Write, WriteOutcome, terms_of};
 use memtrove_core::files::Scope;
-use memtrove_core::memories::{Embedding, Memory, mirror};
-use memtrove_core::recall::terms::Terms;
+use memtrove_core::memories::{Memory, mirror};
+use memtrove_core::recall::terms::EntryTerms;
 use memtrove_core::{Error, Result, Timestamp, UserId};
 use memtrove_recall::embed::EmbedError;
 use memtrove_store::changes::{self, Change, ChangeKind};
@@ -26,7 +27,7 @@ const STEP: usize = 100;
 /// An entry that mirrors an event, ready to be written.
 pub(crate) struct Mirror {
     memory: Memory,
-    terms: Terms,
+    terms: EntryTerms,
     /// Whether a vector, or a better one, is still to be made.
     waits: bool,
 }
@@ -90,10 +91,12 @@ impl Memories {
         let mut memories: Vec<Memory> =
             events.iter().filter_map(|event| mirror::memory(scope, event, most, now)).collect();
         let texts: Vec<&str> = memories.iter().map(|memory| memory.content.as_str()).collect();
-        match self.cx.embeddings.documents(scope.tenant().as_str(), &texts).await {
+        let cut = CutTexts::of(&texts);
+        match self.cx.embeddings.documents(scope.tenant().as_str(), cut.all()).await {
             Ok(made) => {
+                let made = cut.embeddings(made);
                 for (memory, made) in memories.iter_mut().zip(made) {
-                    memory.embedding = Some(Embedding { model: made.model, vector: made.vector });
+                    memory.embedding = Some(made);
                     settle_state(memory);
                 }
             }
@@ -130,7 +133,7 @@ impl Memories {
     /// Drops the remembered vectors of what is gone.
     pub(crate) fn forget_texts(&self, told: &Told) {
         for (_, event) in told {
-            self.cx.embeddings.forget(event.memory.scope.tenant().as_str(), &event.memory.content);
+            self.forget_vectors(event.memory.scope.tenant().as_str(), &event.memory.content);
         }
     }
 

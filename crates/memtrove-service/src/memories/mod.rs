@@ -25,6 +25,7 @@ mod maintenance;
 pub mod memory_store;
 pub(crate) mod mirror;
 mod passages;
+mod pieces;
 mod pointers;
 mod ranking;
 mod relay;
@@ -75,6 +76,7 @@ use memtrove_core::memories::{
 use memtrove_core::{Error, Result, Timestamp};
 use memtrove_recall::embed::EmbedError;
 use memtrove_store::Store;
+use pieces::CutTexts;
 use std::sync::Arc;
 use stream::Bus;
 use tokio::sync::Notify;
@@ -188,8 +190,9 @@ impl Memories {
 
     /// Makes the embedding of a text that is being written.
     async fn embed(&self, tenant: &str, text: &str) -> Result<Option<Embedding>> {
-        match self.cx.embeddings.document(tenant, text).await {
-            Ok(made) => Ok(Some(Embedding { model: made.model, vector: made.vector })),
+        let texts = CutTexts::of(&[text]);
+        match self.cx.embeddings.documents(tenant, texts.all()).await {
+            Ok(made) => Ok(texts.embeddings(made).pop()),
             Err(EmbedError::Disabled) => Ok(None),
             Err(error) => Err(embedding_failed(&error)),
         }

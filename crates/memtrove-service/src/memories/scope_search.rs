@@ -13,11 +13,11 @@ use memtrove_core::memories::decay::Fading;
 use memtrove_core::memories::limits::DecayRules;
 use memtrove_core::memories::merge::{Match, rank};
 use memtrove_core::memories::search::Mode;
-use memtrove_core::memories::{Conditions, Memory, ScopeKey, Viewer};
+use memtrove_core::memories::{Conditions, Embedding, Memory, ScopeKey, Viewer};
 use memtrove_core::recall::lexical;
 use memtrove_core::recall::passages::PassageQuery;
-use memtrove_core::recall::relevance::{Asked, Relevance};
-use memtrove_core::recall::terms::EntryQuery;
+use memtrove_core::recall::relevance::{Asked, Relevance, of_pieces};
+use memtrove_core::recall::terms::{EntryQuery, EntryTerms};
 use memtrove_core::recall::time_words::TimeWindow;
 use memtrove_core::{Result, Timestamp};
 use memtrove_recall::embed::{QueryVector, Space};
@@ -292,6 +292,25 @@ impl Words {
         PassageQuery::new(terms.collect(), self.asked(shared))
     }
 
+    /// What these words are worth in the best piece of an entry, and in all of it, each where it is worth most.
+    fn worth_of(&self, terms: &[QueryTerm], entry: &EntryTerms) -> (f32, f32) {
+        let pieces = if entry.pieces.is_empty() { std::slice::from_ref(&entry.whole) } else { &entry.pieces };
+        let mut most = vec![0.0f32; terms.len()];
+        let mut best = 0.0f32;
+        for piece in pieces {
+            let mut sum = 0.0;
+            for (term, most) in terms.iter().zip(&mut most) {
+                if let Ok(at) = piece.counts.binary_search_by_key(&term.hash, |(hash, _)| *hash) {
+                    let worth = self.bm25.worth(term.weight, piece.counts[at].1, piece.length);
+                    *most = most.max(worth);
+                    sum += worth;
+                }
+            }
+            best = best.max(sum);
+        }
+        (best, most.into_iter().fold(0.0, |sum, worth| sum + worth))
+    }
+
     /// What the query asks for, of an entry that one of its vectors can be compared with.
     fn asked(&self, vector: Option<usize>) -> Asked {
         let understood = vector.and_then(|number| self.understood.get(number)).copied().unwrap_or_default();
@@ -314,6 +333,8 @@ struct Estimate {
     seq: i64,
     /// What the words are worth that it has of the query.
     lexical: f32,
+    /// How near the query its meaning is, or that of its nearest piece: what it is ranked by.
+    nearest: f64,
     /// Which of the query's vectors it was compared with.
     vector: Option<usize>,
     /// The true cosine is at most this far away; nothing of an exact one.
@@ -379,7 +400,7 @@ impl ScopeSearch<'_> {
             .iter()
             .map(|one| {
                 let score = |cosine: f64| self.evidence(words, one, cosine).score;
-                (score(one.matched.cosine - one.error), score(one.matched.cosine + one.error))
+                (score(one.nearest - one.error), score(one.nearest + one.error))
             })
             .collect();
         let mut order: Vec<usize> =
@@ -441,7 +462,8 @@ impl ScopeSearch<'_> {
             let Some(vector) = one.vector.and_then(|number| self.query.vectors.get(number)) else { continue };
             let Some(stored) = fetched.get(&place) else { continue };
             one.matched.cosine = f64::from(rescore(&vector.vector, &stored.vector));
-            one.matched.evidence = self.evidence(words, one, one.matched.cosine);
+            one.nearest = f64::from(nearest(&vector.vector, stored));
+            one.matched.evidence = self.evidence(words, one, one.nearest);
             one.error = 0.0;
         }
         Ok(())
@@ -462,6 +484,7 @@ impl ScopeSearch<'_> {
             anchor: slot.anchor,
         };
         let (layer, cosine) = (self.span.scope.layer(), f64::from(candidate.similarity));
+        let lexical = of_pieces(candidate.lexical, candidate.together);
         let mut estimate = Estimate {
             matched: Match {
                 id: slot.id,
@@ -477,7 +500,8 @@ impl ScopeSearch<'_> {
                 overridden_by: None,
             },
             seq: slot.seq,
-            lexical: candidate.lexical,
+            lexical,
+            nearest: cosine,
             vector,
             error: if vector.is_some() { f64::from(candidate.error) } else { 0.0 },
         };
@@ -494,20 +518,20 @@ impl ScopeSearch<'_> {
         if vector.is_none() && !query.vectors.is_empty() {
             return None;
         }
-        let lexical = terms.iter().fold(0.0, |sum, term| {
-            let found = own.counts.iter().find(|(hash, _)| *hash == term.hash);
-            sum + found.map_or(0.0, |(_, count)| words.bm25.worth(term.weight, *count, own.length))
-        });
+        let (lexical, together) = words.worth_of(terms, &own);
         if query.words_required && lexical <= 0.0 {
             return None;
         }
-        let similarity = match (vector, &embedding) {
-            (Some(vector), Some(made)) => rescore(&query.vectors[vector].vector, &made.vector),
-            _ => 0.0,
-        };
-        let candidate = Candidate { key: no.0 as u64, similarity, error: 0.0, lexical };
+        let (mut similarity, mut cosine) = (0.0, 0.0);
+        if let (Some(vector), Some(made)) = (vector, &embedding) {
+            let asked = &query.vectors[vector].vector;
+            (similarity, cosine) = (nearest(asked, made), rescore(asked, &made.vector));
+        }
+        let candidate = Candidate { key: no.0 as u64, similarity, error: 0.0, lexical, together };
         let slot = Slot::of(seq, &head);
-        Some(self.estimate(words, &candidate, &slot, vector, head.conflict_key.map(Into::into)))
+        let mut exact = self.estimate(words, &candidate, &slot, vector, head.conflict_key.map(Into::into));
+        exact.matched.cosine = f64::from(cosine);
+        Some(exact)
     }
 
     /// What speaks for an entry if its cosine is this.
@@ -536,4 +560,10 @@ impl Estimate {
     fn is_estimated(&self) -> bool {
         self.error > 0.0
     }
+}
+
+/// How near an entry's meaning is to a vector: that of its nearest piece, if it has several.
+fn nearest(query: &[f32], stored: &Embedding) -> f32 {
+    let pieces = stored.pieces.iter().map(|piece| rescore(query, piece));
+    pieces.reduce(f32::max).unwrap_or_else(|| rescore(query, &stored.vector))
 }

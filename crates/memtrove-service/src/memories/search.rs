@@ -133,7 +133,7 @@ impl Memories {
         }
         let searched: Vec<Layer> = search.scopes.iter().map(ScopeKey::layer).collect();
         let spans = self.spans(caller, search.scopes).await?;
-        let meaning = forms.vectors.iter().find(|vector| vector.space.is_shared()).cloned();
+        let meanings = forms.vectors.clone();
         let query = ScopeQuery {
             vectors: forms.vectors,
             terms: forms.terms,
@@ -156,7 +156,7 @@ impl Memories {
             clusters,
         };
         let RankedHits { hits, total, inexact, passages, .. } = self.hits(&spans, query, options).await?;
-        let hits = self.with_passages(hits, passages, meaning).await?;
+        let hits = self.with_passages(hits, passages, meanings).await?;
         self.parts.uses.note(hits.iter().map(|hit| hit.memory.id), self.now());
         for layer in &searched {
             let of_layer = hits.iter().filter(|hit| hit.memory.scope.layer() == *layer).count();

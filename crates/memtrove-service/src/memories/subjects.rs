@@ -412,7 +412,7 @@ impl Memories {
             let (mirrors, own): (Vec<_>, Vec<_>) =
                 page.memories.into_iter().partition(|memory| memory.lineage.mirror_of.is_some());
             for memory in &own {
-                self.cx.embeddings.forget(caller.tenant().as_str(), &memory.content);
+                self.forget_vectors(caller.tenant().as_str(), &memory.content);
             }
             let mut left: Vec<MemoryId> = mirrors.iter().map(|memory| memory.id).collect();
             let ids: Vec<MemoryId> = own.iter().map(|memory| memory.id).collect();

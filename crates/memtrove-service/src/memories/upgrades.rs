@@ -2,9 +2,12 @@
 //! model that is configured by now. The old ones serve until then.
 
 use super::Memories;
+use super::pieces::CutTexts;
+use super::writing::terms_of;
 use memtrove_core::memories::Embedding;
+use memtrove_core::recall::passages::is_long;
 use memtrove_core::{Error, Result};
-use memtrove_recall::embed::{EmbedError, Embedded};
+use memtrove_recall::embed::EmbedError;
 use memtrove_store::AllTenants;
 use memtrove_store::memories::entries::Stored;
 use memtrove_store::memories::upgrades;
@@ -117,16 +120,20 @@ impl Memories {
             Err(error) => return Ok(Err(error)),
         };
         let count = batch.len();
-        let work = Arc::new((batch, vectors));
+        // Of a long one the words of its pieces go with their vectors.
+        let terms: Vec<_> = batch
+            .iter()
+            .map(|stored| is_long(&stored.memory.content).then(|| terms_of(&self.cx, &stored.memory)))
+            .collect();
+        let work = Arc::new((batch, vectors, terms));
         self.cx
             .store
             .write(AllTenants, "upgrade_vectors", move |tx| {
                 let mut writing = Writing::default();
-                for (stored, made) in work.0.iter().zip(&work.1) {
+                for ((stored, made), terms) in work.0.iter().zip(&work.1).zip(&work.2) {
                     match made {
-                        Some(Embedded { model, vector }) => {
-                            let embedding = Embedding { model: model.clone(), vector: vector.clone() };
-                            upgrades::put(tx, stored, &embedding, &mut writing)?;
+                        Some(made) => {
+                            upgrades::put(tx, stored, made, terms.as_ref(), &mut writing)?;
                         }
                         None => upgrades::remove(tx, stored.no)?,
                     }
@@ -139,11 +146,12 @@ impl Memories {
     }
 
     /// A vector for each entry but those whose text is refused: they keep what they have.
-    async fn vectors(&self, batch: &[Stored]) -> Result<Vec<Option<Embedded>>, EmbedError> {
+    async fn vectors(&self, batch: &[Stored]) -> Result<Vec<Option<Embedding>>, EmbedError> {
         let embeddings = &self.cx.embeddings;
         let texts: Vec<&str> = batch.iter().map(|stored| stored.memory.content.as_str()).collect();
-        let refusal = match embeddings.upgrade(&texts).await {
-            Ok(vectors) => return Ok(vectors.into_iter().map(Some).collect()),
+        let cut = CutTexts::of(&texts);
+        let refusal = match embeddings.upgrade(cut.all()).await {
+            Ok(made) => return Ok(cut.embeddings(made).into_iter().map(Some).collect()),
             Err(refusal @ EmbedError::Permanent(_)) => refusal,
             Err(error) => return Err(error),
         };
@@ -152,8 +160,9 @@ impl Memories {
         tracing::warn!(error = %refusal, "some memories are refused and keep the vectors they have");
         let mut vectors = Vec::with_capacity(texts.len());
         for text in texts {
-            match embeddings.upgrade(&[text]).await {
-                Ok(mut made) => vectors.push(made.pop()),
+            let cut = CutTexts::of(&[text]);
+            match embeddings.upgrade(cut.all()).await {
+                Ok(made) => vectors.push(cut.embeddings(made).pop()),
                 Err(EmbedError::Permanent(_)) => vectors.push(None),
                 Err(error) => return Err(error),
             }

@@ -13,7 +13,8 @@ use super::stream::{Event, Update};
 use crate::Context;
 use memtrove_core::identity::Tenant;
 use memtrove_core::memories::{Kind, Memory, MemoryId, ScopeKey, Viewer};
-use memtrove_core::recall::terms::{self, Terms};
+use memtrove_core::recall::passages::{self, MEMORY_PIECES};
+use memtrove_core::recall::terms::{self, EntryTerms};
 use memtrove_core::{Error, Result};
 use memtrove_store::Tx;
 use memtrove_store::memories::entries;
@@ -90,10 +91,10 @@ impl<T> Attempt<T> {
 impl Half {
     /// Writes all of these or, unless every one can be done, none.
     pub async fn write(&self, writes: Vec<Write>, journal: Entry) -> Result<WriteOutcome> {
-        let terms: Vec<Terms> = writes
+        let terms: Vec<EntryTerms> = writes
             .iter()
             .map(|write| match write {
-                Write::Remove(_) => Terms::default(),
+                Write::Remove(_) => EntryTerms::default(),
                 _ => terms_of(&self.cx, write.memory()),
             })
             .collect();
@@ -106,7 +107,7 @@ impl Half {
     async fn write_lasting(
         &self,
         writes: Vec<Write>,
-        terms: Vec<Terms>,
+        terms: Vec<EntryTerms>,
         journal: Entry,
     ) -> Result<WriteOutcome> {
         let Some(tenant) = tenant_of(&writes) else { return Ok(WriteOutcome::Done) };
@@ -136,7 +137,7 @@ impl Half {
     async fn write_working(
         &self,
         writes: Vec<Write>,
-        terms: Vec<Terms>,
+        terms: Vec<EntryTerms>,
         journal: Entry,
     ) -> Result<WriteOutcome> {
         let Some(tenant) = tenant_of(&writes) else { return Ok(WriteOutcome::Done) };
@@ -229,14 +230,17 @@ impl PreferredModel {
     }
 }
 
-/// The words an entry is found by.
-pub(super) fn terms_of(cx: &Context, memory: &Memory) -> Terms {
-    terms::of_entry(&cx.analyzer, &searchable_text(memory))
+/// The words an entry is found by: of a long one those of each piece, too, with what belongs to all of them.
+pub(super) fn terms_of(cx: &Context, memory: &Memory) -> EntryTerms {
+    let content = memory.content.as_str();
+    let of = |text: &str| terms::of_entry(&cx.analyzer, &searchable_text(memory, text));
+    let pieces = if passages::is_long(content) { passages::cut(content, MEMORY_PIECES) } else { Vec::new() };
+    EntryTerms { whole: of(content), pieces: pieces.into_iter().map(|piece| of(&content[piece])).collect() }
 }
 
-/// What of an entry its words are taken from.
-fn searchable_text(memory: &Memory) -> String {
-    let mut text = memory.content.clone();
+/// What the words of an entry, or of a part of it, are taken from.
+fn searchable_text(memory: &Memory, content: &str) -> String {
+    let mut text = content.to_owned();
     let mut add = |more: &str| {
         text.push('\n');
         text.push_str(more);
@@ -257,7 +261,7 @@ fn ids(writes: &[Write]) -> Vec<MemoryId> {
 fn apply(
     tx: &mut dyn Tx,
     writes: &[Write],
-    terms: &[Terms],
+    terms: &[EntryTerms],
     preferred: Option<&PreferredModel>,
 ) -> Result<Option<Vec<MemoryId>>> {
     // Looked at before anything is written: what was written would have to be undone.

@@ -50,7 +50,7 @@ async fn changes_are_seen_at_once_on_every_node() {
 
         let mut changed = Memory { version: 2, ..made.clone() };
         let elsewhere: Vec<f32> = vector(&made).into_iter().map(|x| -x).collect();
-        changed.embedding = Some(Embedding { model: MODEL.into(), vector: elsewhere.clone() });
+        changed.embedding = Some(Embedding::of_whole(MODEL.into(), elsewhere.clone()));
         let write =
             Write::Replace { memory: Arc::new(changed.clone()), current: Writable::by_task(made.clone()) };
         assert_eq!(other.write(vec![write]).await, WriteOutcome::Done);
@@ -81,7 +81,7 @@ async fn nothing_is_lost_on_the_way() {
                 let made = memory(writer * 1_000 + number, "written meanwhile", dice.direction(64));
                 assert_eq!(node.write(vec![Write::Insert(Arc::new(made.clone()))]).await, WriteOutcome::Done);
                 let mut changed = Memory { version: 2, ..made.clone() };
-                changed.embedding = Some(Embedding { model: MODEL.into(), vector: dice.direction(64) });
+                changed.embedding = Some(Embedding::of_whole(MODEL.into(), dice.direction(64)));
                 let write = Write::Replace {
                     memory: Arc::new(changed.clone()),
                     current: Writable::by_task(made.clone()),
@@ -148,7 +148,7 @@ async fn another_model_gets_another_index() {
     let better: Vec<Memory> = memories
         .iter()
         .map(|memory| {
-            let embedding = Some(Embedding { model: OTHER.into(), vector: dice.direction(32) });
+            let embedding = Some(Embedding::of_whole(OTHER.into(), dice.direction(32)));
             Memory { version: 2, embedding, ..memory.clone() }
         })
         .collect();

@@ -6,7 +6,7 @@ use memtrove_core::memories::{
     AccessPolicy, Author, Conditions, Embedding, Kind, Layer, Lineage, Memory, MemoryId, Mode, Policy,
     ScopeKey, State, Viewer,
 };
-use memtrove_core::recall::terms;
+use memtrove_core::recall::terms::{self, EntryTerms};
 use memtrove_core::text::Analyzer;
 use memtrove_core::{Clock, Timestamp};
 use memtrove_recall::embed::{Calibration, QueryVector, Space};
@@ -71,7 +71,9 @@ impl Node {
     pub async fn pour(&self, memories: Vec<Memory>) {
         let analyzer = Analyzer::new("english").unwrap();
         for some in memories.chunks(1_000) {
-            let words: Vec<_> = some.iter().map(|memory| terms::terms(&analyzer, &memory.content)).collect();
+            let of = |memory: &Memory| terms::terms(&analyzer, &memory.content);
+            let words: Vec<EntryTerms> =
+                some.iter().map(|memory| EntryTerms { whole: of(memory), pieces: Vec::new() }).collect();
             let some = some.to_vec();
             let poured = self.store.write(AllTenants, "suite", move |tx| {
                 let mut writing = Writing::default();
@@ -130,7 +132,7 @@ pub fn memory(number: u128, content: &str, vector: Vec<f32>) -> Memory {
         lineage: Lineage::default(),
         access_count: 0,
         last_accessed_at: None,
-        embedding: Some(Embedding { model: MODEL.into(), vector }),
+        embedding: Some(Embedding::of_whole(MODEL.into(), vector)),
     }
 }
 

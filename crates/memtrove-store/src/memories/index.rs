@@ -1,12 +1,12 @@
 //! What searches look at: one row per entry, in the order in which an index in memory takes them in.
 
-use super::{MemoryNo, ScopeNo, entries};
+use super::{MemoryNo, ScopeNo, entries, pieces};
 use crate::vault::{self, seal_contexts};
 use crate::{Lock, Row, StoreError, Tx, TxExt, Value};
 use memtrove_core::Timestamp;
 use memtrove_core::memories::decay::Fading;
 use memtrove_core::memories::{AccessPolicy, Author, Embedding, Kind, Memory, MemoryId, State};
-use memtrove_core::recall::terms::Terms;
+use memtrove_core::recall::terms::{EntryTerms, Terms};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub struct Indexed {
     /// What it means.
     pub embedding: Option<Embedding>,
     /// What it says.
-    pub terms: Terms,
+    pub terms: EntryTerms,
 }
 
 /// What decides whether an entry is found, and breaks ties.
@@ -70,7 +70,7 @@ pub(super) fn put(
     seq: i64,
     no: MemoryNo,
     memory: &Memory,
-    terms: &Terms,
+    terms: &EntryTerms,
 ) -> Result<(), StoreError> {
     let place = scope.place(seq);
     let fading = Fading::of(memory);
@@ -229,21 +229,21 @@ pub fn embeddings(tx: &mut dyn Tx, at: &[i64]) -> Result<HashMap<i64, Embedding>
     )?;
     let opened = found.into_iter().map(|(place, model, body)| {
         let body = vault::open(tx, &seal_contexts::memory_index(place), body)?;
-        let vector = Body::read(&body).ok_or_else(broken)?.vector();
-        Ok((place, Embedding { model: model.into(), vector }))
+        let embedding = Body::read(&body).and_then(|body| body.embedding(&model)).ok_or_else(broken)?;
+        Ok((place, embedding))
     });
     opened.collect()
 }
 
 /// The terms of an entry that is indexed under a change.
-pub fn terms(tx: &mut dyn Tx, scope: ScopeNo, seq: i64) -> Result<Terms, StoreError> {
+pub fn terms(tx: &mut dyn Tx, scope: ScopeNo, seq: i64) -> Result<EntryTerms, StoreError> {
     let place = scope.place(seq);
     let found = tx.first("SELECT body FROM memory_index WHERE place = $1", &[place.into()], |row| {
         Ok(row.bytes(0)?.to_vec())
     })?;
-    let Some(body) = found else { return Ok(Terms::default()) };
+    let Some(body) = found else { return Ok(EntryTerms::default()) };
     let body = vault::open(tx, &seal_contexts::memory_index(place), body)?;
-    Ok(Body::read(&body).ok_or_else(broken)?.terms())
+    Body::read(&body).and_then(|body| body.terms()).ok_or_else(broken)
 }
 
 fn head(row: &dyn Row) -> Result<IndexHead, StoreError> {
@@ -279,8 +279,9 @@ fn indexed(
     head.policy.approved_users = body.texts(body.approved_users).ok_or_else(broken)?;
     head.policy.allowed_teams = body.texts(body.allowed_teams).ok_or_else(broken)?;
     head.conflict_key = body.conflict_key().ok_or_else(broken)?;
-    let embedding = model.map(|model| Embedding { model: Arc::from(model), vector: body.vector() });
-    Ok(Indexed { no, seq: ScopeNo::seq(place), head, embedding, terms: body.terms() })
+    let embedding = model.map(|model| body.embedding(model).ok_or_else(broken)).transpose()?;
+    let terms = body.terms().ok_or_else(broken)?;
+    Ok(Indexed { no, seq: ScopeNo::seq(place), head, embedding, terms })
 }
 
 fn broken() -> StoreError {
@@ -294,14 +295,16 @@ struct Body<'a> {
     approved_users: &'a [u8],
     allowed_teams: &'a [u8],
     conflict_key: &'a [u8],
+    /// Of a long entry: see [`pieces::encode`]. Rows that an older version wrote end before it.
+    pieces: &'a [u8],
 }
 
 /// A term's bytes: its digest and its frequency.
 const TERM_BYTES: usize = 9;
 
-fn encode(memory: &Memory, terms: &Terms) -> Vec<u8> {
+fn encode(memory: &Memory, terms: &EntryTerms) -> Vec<u8> {
     let vector = memory.embedding.as_ref().map_or(&[][..], |embedding| &embedding.vector);
-    let mut bytes = Vec::with_capacity(32 + vector.len() * 4 + terms.counts.len() * TERM_BYTES);
+    let mut bytes = Vec::with_capacity(32 + vector.len() * 4 + terms.whole.counts.len() * TERM_BYTES);
     bytes.push(0);
     let mut part = |length: usize, write: &mut dyn FnMut(&mut Vec<u8>)| {
         bytes.extend_from_slice(&(length as u32).to_le_bytes());
@@ -310,9 +313,9 @@ fn encode(memory: &Memory, terms: &Terms) -> Vec<u8> {
     part(vector.len() * 4, &mut |bytes| {
         vector.iter().for_each(|x| bytes.extend_from_slice(&x.to_le_bytes()))
     });
-    part(4 + terms.counts.len() * TERM_BYTES, &mut |bytes| {
-        bytes.extend_from_slice(&terms.length.to_le_bytes());
-        for (term, frequency) in &terms.counts {
+    part(4 + terms.whole.counts.len() * TERM_BYTES, &mut |bytes| {
+        bytes.extend_from_slice(&terms.whole.length.to_le_bytes());
+        for (term, frequency) in &terms.whole.counts {
             bytes.extend_from_slice(&term.to_le_bytes());
             bytes.push((*frequency).min(u32::from(u8::MAX)) as u8);
         }
@@ -324,6 +327,11 @@ fn encode(memory: &Memory, terms: &Terms) -> Vec<u8> {
     }
     let key = memory.conflict_key().unwrap_or_default();
     part(key.len(), &mut |bytes| bytes.extend_from_slice(key.as_bytes()));
+    if !terms.pieces.is_empty() {
+        let vectors = memory.embedding.as_ref().map_or(&[][..], |embedding| &embedding.pieces);
+        let pieces = pieces::encode(vectors, terms);
+        part(pieces.len(), &mut |bytes| bytes.extend_from_slice(&pieces));
+    }
     bytes
 }
 
@@ -342,15 +350,25 @@ impl<'a> Body<'a> {
             approved_users: part()?,
             allowed_teams: part()?,
             conflict_key: part()?,
+            pieces: part().unwrap_or_default(),
         })
     }
 
-    fn vector(&self) -> Vec<f32> {
+    fn embedding(&self, model: &str) -> Option<Embedding> {
         let (floats, _) = self.vector.as_chunks::<4>();
-        floats.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
+        let vector = floats.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+        let pieces = pieces::decode(self.pieces, &Terms::default())?;
+        let pieces = pieces.into_iter().filter_map(|piece| piece.vector).collect();
+        Some(Embedding { model: Arc::from(model), vector, pieces })
     }
 
-    fn terms(&self) -> Terms {
+    fn terms(&self) -> Option<EntryTerms> {
+        let whole = self.whole_terms();
+        let pieces = pieces::decode(self.pieces, &whole)?.into_iter().map(|piece| piece.terms).collect();
+        Some(EntryTerms { whole, pieces })
+    }
+
+    fn whole_terms(&self) -> Terms {
         let Some((length, terms)) = self.terms.split_first_chunk::<4>() else { return Terms::default() };
         let (terms, _) = terms.as_chunks::<TERM_BYTES>();
         let term = |bytes: &[u8; TERM_BYTES]| {

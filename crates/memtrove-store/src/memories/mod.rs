@@ -9,6 +9,7 @@ pub mod access_counts;
 pub mod entries;
 pub mod facts;
 pub mod index;
+mod pieces;
 pub mod pointers;
 pub mod purge;
 pub mod scopes;

@@ -9,7 +9,7 @@ use crate::vectors::VectorRow;
 use crate::{StoreError, Tx, TxExt};
 use memtrove_core::Timestamp;
 use memtrove_core::memories::Memory;
-use memtrove_core::recall::terms::Terms;
+use memtrove_core::recall::terms::EntryTerms;
 
 /// Scopes of more entries than `above` that nodes search, up to `limit`.
 pub fn large(tx: &mut dyn Tx, above: i64, limit: i64) -> Result<Vec<ScopeRow>, StoreError> {
@@ -60,7 +60,7 @@ pub fn fill(tx: &mut dyn Tx, scope: ScopeNo, limit: i64) -> Result<bool, StoreEr
 /// Takes up to `limit` entries of a scope from the database, and then the scope itself; says whether there may be more.
 pub fn take_back(tx: &mut dyn Tx, scope: ScopeNo, limit: i64) -> Result<bool, StoreError> {
     let Some(row) = lock(tx, scope, Searched::Clearing)? else { return Ok(false) };
-    let more = clear(tx, scope, limit)? as i64 == limit;
+    let more = clear(tx, scope, limit)? as i64 >= limit;
     if !more {
         set(tx, &row, Searched::ByNodes, 0)?;
     }
@@ -103,10 +103,10 @@ pub(super) fn put(
     seq: i64,
     no: MemoryNo,
     memory: &Memory,
-    terms: &Terms,
+    terms: &EntryTerms,
 ) -> Result<(), StoreError> {
     let Some(vectors) = tx.vectors() else { return Ok(()) };
-    let terms: Vec<u64> = terms.counts.iter().map(|(digest, _)| *digest).collect();
+    let terms: Vec<u64> = terms.whole.counts.iter().map(|(digest, _)| *digest).collect();
     vectors.put(&VectorRow {
         no: no.0,
         scope: scope.0,
@@ -120,6 +120,7 @@ pub(super) fn put(
         created_at: memory.created_at.as_micros(),
         expires_at: memory.expires_at.map(Timestamp::as_micros),
         vector: memory.embedding.as_ref().map(|embedding| embedding.vector.as_slice()),
+        pieces: memory.embedding.as_ref().map_or(&[], |embedding| &embedding.pieces),
         terms: &terms,
     })
 }
@@ -127,7 +128,7 @@ pub(super) fn put(
 fn put_indexed(tx: &mut dyn Tx, scope: ScopeNo, indexed: &index::Indexed) -> Result<(), StoreError> {
     let Some(vectors) = tx.vectors() else { return Ok(()) };
     let head = &indexed.head;
-    let terms: Vec<u64> = indexed.terms.counts.iter().map(|(digest, _)| *digest).collect();
+    let terms: Vec<u64> = indexed.terms.whole.counts.iter().map(|(digest, _)| *digest).collect();
     vectors.put(&VectorRow {
         no: indexed.no.0,
         scope: scope.0,
@@ -141,6 +142,7 @@ fn put_indexed(tx: &mut dyn Tx, scope: ScopeNo, indexed: &index::Indexed) -> Res
         created_at: head.created_at.as_micros(),
         expires_at: head.expires_at.map(Timestamp::as_micros),
         vector: indexed.embedding.as_ref().map(|embedding| embedding.vector.as_slice()),
+        pieces: indexed.embedding.as_ref().map_or(&[], |embedding| &embedding.pieces),
         terms: &terms,
     })
 }

@@ -1,10 +1,13 @@
 //! Entries whose vector is to be made anew: by a better model of the same space, or in another space.
 
-use super::{MemoryNo, ScopeNo, entries, index};
+use super::{MemoryNo, entries, index};
 use crate::{StoreError, Tx, TxExt, meta};
 use memtrove_core::memories::Embedding;
+use memtrove_core::recall::terms::EntryTerms;
 
 const LISTED_FOR: &str = "memory_vectors_listed_for";
+/// A cut that puts other pieces into the index needs another name.
+const PIECES_MADE: &str = "memory_pieces_made";
 
 /// Puts an entry on the list.
 pub fn add(tx: &mut dyn Tx, no: MemoryNo) -> Result<(), StoreError> {
@@ -44,6 +47,35 @@ pub fn set_listed_for(tx: &mut dyn Tx, model: &str) -> Result<(), StoreError> {
     meta::set(tx, LISTED_FOR, Some(model.as_bytes()))
 }
 
+/// Up to `limit` entries after a place that may be long, for they take at least so many bytes; and the last place that was looked
+/// at, or `None` at the end.
+pub fn long_after(
+    tx: &mut dyn Tx,
+    after: i64,
+    bytes: i64,
+    limit: i64,
+) -> Result<(Vec<entries::Stored>, Option<i64>), StoreError> {
+    let found = tx.rows(
+        "SELECT i.place, i.no, CASE WHEN LENGTH(m.content) >= $1 THEN 1 ELSE 0 END FROM memory_index i \
+         LEFT JOIN memories m ON m.no = i.no WHERE i.place > $2 ORDER BY i.place LIMIT $3",
+        &[bytes.into(), after.into(), limit.into()],
+        |row| Ok((row.int(0)?, row.int(1)?, row.int(2)? == 1)),
+    )?;
+    let last = found.last().map(|(place, _, _)| *place);
+    let numbers: Vec<i64> = found.into_iter().filter(|(_, _, long)| *long).map(|(_, no, _)| no).collect();
+    Ok((entries::with_numbers(tx, &numbers)?, last))
+}
+
+/// Whether every long entry was looked at that an older version may have written.
+pub fn are_pieces_made(tx: &mut dyn Tx) -> Result<bool, StoreError> {
+    Ok(meta::get(tx, PIECES_MADE)?.is_some())
+}
+
+/// Notes that every long entry was looked at.
+pub fn set_pieces_made(tx: &mut dyn Tx) -> Result<(), StoreError> {
+    meta::set(tx, PIECES_MADE, Some(b"1"))
+}
+
 /// How many entries are on the list.
 pub fn count(tx: &mut dyn Tx) -> Result<i64, StoreError> {
     Ok(tx.first("SELECT COUNT(*) FROM memory_upgrades", &[], |row| row.int(0))?.unwrap_or_default())
@@ -60,6 +92,22 @@ pub fn next(tx: &mut dyn Tx, limit: i64) -> Result<Vec<entries::Stored>, StoreEr
     Ok(found)
 }
 
+/// Gives an entry other terms and keeps its vector, if it has not changed since it was read.
+pub fn put_terms(
+    tx: &mut dyn Tx,
+    stored: &entries::Stored,
+    embedding: Option<Embedding>,
+    terms: &EntryTerms,
+    writing: &mut super::writing::Writing,
+) -> Result<bool, StoreError> {
+    let Some(mut current) = entries::load(tx, stored.scope_no, stored.no, stored.seq)? else {
+        return Ok(false);
+    };
+    current.memory.embedding = embedding;
+    let version = current.memory.version;
+    writing.replace(tx, &current.memory, terms, version)
+}
+
 /// Takes entries off the list that are not there any more, with all that `next` would have answered.
 pub fn drop_missing(tx: &mut dyn Tx, limit: i64) -> Result<u64, StoreError> {
     tx.execute(
@@ -69,18 +117,22 @@ pub fn drop_missing(tx: &mut dyn Tx, limit: i64) -> Result<u64, StoreError> {
     )
 }
 
-/// Gives an entry another vector and takes it off the list, if it has not changed since it was read. Neither its version nor
-/// its time changes: it says the same as before.
+/// Gives an entry another vector and takes it off the list, if it has not changed since it was read; and other terms, if there
+/// are some. Neither its version nor its time changes: it says the same as before.
 pub fn put(
     tx: &mut dyn Tx,
     stored: &entries::Stored,
     embedding: &Embedding,
+    terms: Option<&EntryTerms>,
     writing: &mut super::writing::Writing,
 ) -> Result<bool, StoreError> {
     let current = entries::load(tx, stored.scope_no, stored.no, stored.seq)?;
     let Some(mut current) = current else { return Ok(false) };
     remove(tx, stored.no)?;
-    let terms = index::terms(tx, ScopeNo(stored.scope_no.0), stored.seq)?;
+    let terms = match terms {
+        Some(terms) => terms.clone(),
+        None => index::terms(tx, stored.scope_no, stored.seq)?,
+    };
     current.memory.embedding = Some(embedding.clone());
     if current.memory.state == memtrove_core::memories::State::Created {
         current.memory.state = memtrove_core::memories::State::Active;

@@ -8,7 +8,7 @@ use crate::vault::{self, seal_contexts};
 use crate::{StoreError, Tx, TxExt};
 use memtrove_core::Timestamp;
 use memtrove_core::memories::{Memory, ScopeHash, ScopeKey};
-use memtrove_core::recall::terms::Terms;
+use memtrove_core::recall::terms::EntryTerms;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
@@ -43,7 +43,7 @@ impl Writing {
         &mut self,
         tx: &mut dyn Tx,
         memory: &Memory,
-        terms: &Terms,
+        terms: &EntryTerms,
     ) -> Result<MemoryNo, StoreError> {
         let tenant = memory.scope.tenant().clone();
         let open = self.open(tx, &memory.scope)?;
@@ -108,7 +108,7 @@ impl Writing {
         &mut self,
         tx: &mut dyn Tx,
         memory: &Memory,
-        terms: &Terms,
+        terms: &EntryTerms,
     ) -> Result<MemoryNo, StoreError> {
         let scope = self.open(tx, &memory.scope)?.row.no;
         statements::take_over(tx, scope, memory)?;
@@ -120,7 +120,7 @@ impl Writing {
         &mut self,
         tx: &mut dyn Tx,
         memory: &Memory,
-        terms: &Terms,
+        terms: &EntryTerms,
         expected: i64,
     ) -> Result<bool, StoreError> {
         let id = memory.id.0;

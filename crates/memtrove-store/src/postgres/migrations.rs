@@ -39,6 +39,8 @@ const STEPS: &[Migration] = &[
         works_with: DENIES_WITHOUT_TENANT,
         sql: include_str!("migrations/0008_tenants.sql"),
     },
+    // An older version would put the vectors of entries in place of those of their pieces.
+    Migration { name: "0009_pieces", works_with: 9, sql: include_str!("migrations/0009_pieces.sql") },
 ];
 
 /// From this step on, who names no tenant sees nothing.

@@ -69,7 +69,14 @@ struct Conditions<'a> {
 }
 
 impl<'a> Conditions<'a> {
-    /// The conditions of a filter on a scope, whose words are these. The scope's number stands there as it is: see the module.
+    /// The conditions of a filter on entries of a scope, whose words are these.
+    fn of_entries(scope: i64, filter: &VectorFilter<'a>, terms: &'a [i64]) -> Self {
+        let mut all = Self::new(scope, filter, terms);
+        all.sql.push_str(" AND piece = 0");
+        all
+    }
+
+    /// The same for their pieces too. The scope's number stands there as it is: see the module.
     fn new(scope: i64, filter: &VectorFilter<'a>, terms: &'a [i64]) -> Self {
         let mut all = Self { sql: format!("scope_no = {scope}"), params: Vec::new() };
         all.and("(expires_at IS NULL OR expires_at > $)", filter.now.into());
@@ -142,31 +149,14 @@ impl VectorIndex for PostgresTx<'_> {
         let vector = row.vector.and_then(spelled);
         let terms = term_keys(row.scope, row.terms.iter().copied());
         // Where vector and words are as they were, the indexes need not be touched.
+        self.put_vector(row, vector.as_deref(), 0, &terms)?;
+        for (number, piece) in (1..).zip(row.pieces) {
+            self.put_vector(row, spelled(piece).as_deref(), number, &[])?;
+        }
+        // Those of a version before that had more pieces.
         self.post(
-            "INSERT INTO memory_vectors (no, scope_no, seq, kind, state, policy, author_user, author_client, at, created_at, \
-             expires_at, dimensions, embedding, terms) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, CAST($13 AS halfvec), $14) \
-             ON CONFLICT (no) DO UPDATE SET scope_no = excluded.scope_no, seq = excluded.seq, kind = excluded.kind, \
-             state = excluded.state, policy = excluded.policy, author_user = excluded.author_user, \
-             author_client = excluded.author_client, at = excluded.at, created_at = excluded.created_at, \
-             expires_at = excluded.expires_at, dimensions = excluded.dimensions, embedding = excluded.embedding, \
-             terms = excluded.terms",
-            &[
-                row.no.into(),
-                row.scope.into(),
-                row.seq.into(),
-                row.kind.into(),
-                row.state.into(),
-                row.policy.into(),
-                row.author_user.into(),
-                row.author_client.into(),
-                row.at.into(),
-                row.created_at.into(),
-                row.expires_at.into(),
-                row.vector.map(|vector| vector.len() as i64).into(),
-                vector.as_deref().into(),
-                Value::Ints(&terms),
-            ],
+            "DELETE FROM memory_vectors WHERE no = $1 AND piece > $2",
+            &[row.no.into(), (row.pieces.len() as i64).into()],
         )
     }
 
@@ -243,7 +233,7 @@ impl VectorIndex for PostgresTx<'_> {
         let weights: Vec<i64> = query.worth.iter().map(|(_, weight)| (weight * 1e6) as i64).collect();
         let vector = query.vector.and_then(|vector| Some((vector.len(), spelled(vector)?)));
         let words = term_keys(scope, filter.terms.iter().copied());
-        let mut all = Conditions::new(scope, filter, &words);
+        let mut all = Conditions::of_entries(scope, filter, &words);
         all.and("terms && $", Value::Ints(&some));
         let (keys, weights) = (all.param(Value::Ints(&keys)), all.param(Value::Ints(&weights)));
         let mut order = String::new();
@@ -274,7 +264,7 @@ impl VectorIndex for PostgresTx<'_> {
         // A scope that an older version counted has no number of entries yet.
         let sql = format!(
             "SELECT COALESCE(CAST(ROUND(c.share * e.entries) AS BIGINT), (SELECT COUNT(*) FROM \
-             (SELECT 1 FROM memory_vectors v WHERE v.terms @> ARRAY[asked.term] AND (v.policy IN {OPEN} OR \
+             (SELECT 1 FROM memory_vectors v WHERE v.piece = 0 AND v.terms @> ARRAY[asked.term] AND (v.policy IN {OPEN} OR \
              v.policy = 'private' AND (v.author_user = $4 OR v.author_user IS NULL AND v.author_client = $5)) \
              LIMIT {COUNTED}) x)), CAST(e.entries AS BIGINT) \
              FROM unnest($1) WITH ORDINALITY AS asked (term, place) CROSS JOIN \
@@ -299,7 +289,7 @@ impl VectorIndex for PostgresTx<'_> {
         self.post("DELETE FROM memory_common_terms WHERE scope_no = $1", &[scope.into()])?;
         let open = format!(
             "FROM memory_vectors v LEFT JOIN memory_scopes s ON s.id = v.scope_no WHERE v.scope_no = $1 AND \
-             (v.policy IN {OPEN} OR v.policy = 'private' AND v.author_user = s.user_id)"
+             v.piece = 0 AND (v.policy IN {OPEN} OR v.policy = 'private' AND v.author_user = s.user_id)"
         );
         self.post(
             &format!(
@@ -331,7 +321,7 @@ impl VectorIndex for PostgresTx<'_> {
 
     fn count(&mut self, scope: i64, filter: &VectorFilter<'_>, most: Option<i64>) -> Result<i64, StoreError> {
         let words = term_keys(scope, filter.terms.iter().copied());
-        let all = Conditions::new(scope, filter, &words);
+        let all = Conditions::of_entries(scope, filter, &words);
         let limit = most.map_or(String::new(), |most| format!(" LIMIT {most}"));
         let sql = format!("SELECT COUNT(*) FROM (SELECT 1 FROM memory_vectors WHERE {}{limit}) x", all.sql);
         let counted = self.rows_of(&sql, &all.params, !words.is_empty(), |row| row.int(0))?;
@@ -346,7 +336,7 @@ impl VectorIndex for PostgresTx<'_> {
         limit: i64,
     ) -> Result<Vec<Named>, StoreError> {
         let words = term_keys(scope, filter.terms.iter().copied());
-        let mut all = Conditions::new(scope, filter, &words);
+        let mut all = Conditions::of_entries(scope, filter, &words);
         all.and("no > $", after.into());
         let sql = format!("SELECT no, seq FROM memory_vectors WHERE {} ORDER BY no LIMIT {limit}", all.sql);
         self.rows_of(&sql, &all.params, !words.is_empty(), named)
@@ -354,6 +344,43 @@ impl VectorIndex for PostgresTx<'_> {
 }
 
 impl PostgresTx<'_> {
+    /// Puts the vector of an entry (0) or of one of its pieces.
+    fn put_vector(
+        &mut self,
+        row: &VectorRow<'_>,
+        vector: Option<&str>,
+        piece: i64,
+        terms: &[i64],
+    ) -> Result<(), StoreError> {
+        self.post(
+            "INSERT INTO memory_vectors (no, piece, scope_no, seq, kind, state, policy, author_user, author_client, at, \
+             created_at, expires_at, dimensions, embedding, terms) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, CAST($14 AS halfvec), $15) \
+             ON CONFLICT (no, piece) DO UPDATE SET scope_no = excluded.scope_no, seq = excluded.seq, kind = excluded.kind, \
+             state = excluded.state, policy = excluded.policy, author_user = excluded.author_user, \
+             author_client = excluded.author_client, at = excluded.at, created_at = excluded.created_at, \
+             expires_at = excluded.expires_at, dimensions = excluded.dimensions, embedding = excluded.embedding, \
+             terms = excluded.terms",
+            &[
+                row.no.into(),
+                piece.into(),
+                row.scope.into(),
+                row.seq.into(),
+                row.kind.into(),
+                row.state.into(),
+                row.policy.into(),
+                row.author_user.into(),
+                row.author_client.into(),
+                row.at.into(),
+                row.created_at.into(),
+                row.expires_at.into(),
+                row.vector.map(|vector| vector.len() as i64).into(),
+                vector.into(),
+                Value::Ints(terms),
+            ],
+        )
+    }
+
     /// The rows of a query; `by_terms` if it looks for words, which say whose scope they are of.
     fn rows_of<T>(
         &mut self,

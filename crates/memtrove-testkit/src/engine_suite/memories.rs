@@ -7,7 +7,7 @@ use memtrove_core::files::{ETag, Event, FilePath};
 use memtrove_core::memories::{
     AccessPolicy, Author, Kind, Layer, Lineage, Memory, MemoryId, Policy, ScopeKey, State,
 };
-use memtrove_core::recall::terms::Terms;
+use memtrove_core::recall::terms::EntryTerms;
 use memtrove_store::files::audit::{self, NewRecord};
 use memtrove_store::files::forget;
 use memtrove_store::files::{events, scopes};
@@ -62,7 +62,7 @@ pub(super) async fn remember(store: &Store, memories: Vec<Memory>) {
     write(store, move |tx| {
         let mut writing = Writing::default();
         for memory in &memories {
-            writing.insert(tx, memory, &Terms::default())?;
+            writing.insert(tx, memory, &EntryTerms::default())?;
         }
         writing.finish(tx)
     })
@@ -75,7 +75,7 @@ async fn reword(store: &Store, memories: Vec<Memory>) {
         let mut writing = Writing::default();
         for memory in &memories {
             let next = Memory { content: "seal".into(), version: 2, ..memory.clone() };
-            assert!(writing.replace(tx, &next, &Terms::default(), 1)?);
+            assert!(writing.replace(tx, &next, &EntryTerms::default(), 1)?);
         }
         writing.finish(tx)
     })
@@ -140,7 +140,7 @@ pub async fn replaced_texts_go_with_their_memory(fixture: impl EngineFixture) {
         let next = now.clone();
         write(store, move |tx| {
             let mut writing = Writing::default();
-            assert!(writing.replace(tx, &next, &Terms::default(), next.version - 1)?);
+            assert!(writing.replace(tx, &next, &EntryTerms::default(), next.version - 1)?);
             writing.finish(tx)
         })
         .await;
@@ -164,7 +164,7 @@ pub async fn replaced_texts_go_with_their_memory(fixture: impl EngineFixture) {
     let next = now.clone();
     write(store, move |tx| {
         let mut writing = Writing::default();
-        assert!(writing.replace(tx, &next, &Terms::default(), last)?);
+        assert!(writing.replace(tx, &next, &EntryTerms::default(), last)?);
         writing.finish(tx)
     })
     .await;
@@ -310,7 +310,7 @@ pub async fn pointers_are_due_when_their_document_changes(fixture: impl EngineFi
     let elsewhere = Memory { version: 2, ..memory(1, &of_alice(), "alice", at("b.md")) };
     write(store, move |tx| {
         let mut writing = Writing::default();
-        assert!(writing.replace(tx, &elsewhere, &Terms::default(), 1)?);
+        assert!(writing.replace(tx, &elsewhere, &EntryTerms::default(), 1)?);
         writing.finish(tx)?;
         let due = pointers::due(tx, 10)?;
         assert_eq!(due.len(), 1);

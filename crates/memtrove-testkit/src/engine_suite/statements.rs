@@ -4,7 +4,7 @@ use super::forget::{NOW, tenant, write};
 use super::memories::{memory, of_alice, project, remember};
 use super::{EngineFixture, count};
 use memtrove_core::memories::{AccessPolicy, Kind, Memory, Policy, ScopeKey};
-use memtrove_core::recall::terms::Terms;
+use memtrove_core::recall::terms::EntryTerms;
 use memtrove_store::memories::writing::Writing;
 use memtrove_store::memories::{scopes, statements};
 use memtrove_store::{AllTenants, Store, StoreError, Tx};
@@ -33,7 +33,7 @@ async fn found(store: &Store, scope: &ScopeKey, words: &'static str) -> Vec<u128
 async fn replace(store: &Store, next: Memory) {
     write(store, move |tx| {
         let mut writing = Writing::default();
-        assert!(writing.replace(tx, &next, &Terms::default(), next.version - 1)?);
+        assert!(writing.replace(tx, &next, &EntryTerms::default(), next.version - 1)?);
         writing.finish(tx)
     })
     .await;
@@ -82,7 +82,7 @@ pub async fn one_memory_stands_for_what_several_state(fixture: impl EngineFixtur
 
     write(store, move |tx| {
         let mut writing = Writing::default();
-        writing.insert_first(tx, &says(5, &project(), "Tea"), &Terms::default())?;
+        writing.insert_first(tx, &says(5, &project(), "Tea"), &EntryTerms::default())?;
         writing.finish(tx)
     })
     .await;
@@ -119,7 +119,7 @@ pub async fn of_many_who_state_the_same_at_once_one_is_stored(fixture: impl Engi
                     return Ok(());
                 }
                 let mut writing = Writing::default();
-                writing.insert_first(tx, &new, &Terms::default())?;
+                writing.insert_first(tx, &new, &EntryTerms::default())?;
                 writing.finish(tx)
             })
             .await;

@@ -40,6 +40,7 @@ fn row<'a>(no: i64, vector: &'a [f32], terms: &'a [u64]) -> VectorRow<'a> {
         created_at: no,
         expires_at: (no % 10 == 9).then_some(1_000),
         vector: Some(vector),
+        pieces: &[],
         terms,
     }
 }
@@ -96,6 +97,45 @@ pub async fn what_is_similar_is_found_as_it_was_put_last(fixture: impl EngineFix
     assert_eq!(found.await.unwrap(), [], "another scope");
     let lengths = store.read(AllTenants, "suite", |tx| index(tx).dimensions(SCOPE)).await.unwrap();
     assert_eq!(lengths, [3]);
+}
+
+/// An entry is found by each of its pieces, and counted once.
+pub async fn pieces_are_found_with_their_entry(fixture: impl EngineFixture) {
+    let store = fixture.store();
+    if !is_able(store).await {
+        return;
+    }
+    put(store, 10..60).await;
+    let near = |of: i64| direction(of, 100).to_vec();
+    write(store, move |tx| {
+        let pieces = [near(80), near(0), near(1)];
+        index(tx).put(&VectorRow { pieces: &pieces, ..row(5, &direction(40, 100), &[SEAL]) })
+    })
+    .await;
+    assert_eq!(nearest(store, VectorFilter::default(), 4).await, [5, 5, 10, 11], "for two of its pieces");
+    assert_eq!(nearest(store, VectorFilter { only: Some(&[5]), ..VectorFilter::default() }, 9).await, [5; 4]);
+    let counted = write(store, |tx| {
+        let all = VectorFilter::default();
+        index(tx).count_terms(SCOPE, 51)?;
+        let counts = index(tx).term_counts(SCOPE, PrivateOwner::default(), &[SEAL])?;
+        let query = WordQuery { some: &[SEAL], worth: &[(SEAL, 1.0)], vector: Some(&direction(0, 1)) };
+        let named = index(tx).with_terms(SCOPE, &query, &VectorFilter { to: Some(9), ..all }, 9)?;
+        let listed = index(tx).list(SCOPE, &VectorFilter { to: Some(10), ..all }, 0, 9)?;
+        Ok((index(tx).count(SCOPE, &all, None)?, counts, numbers(&named), numbers(&listed)))
+    })
+    .await;
+    // Of 10 to 59, 16 are private; of the 12 with the word, 4.
+    let counts = TermCounts { entries: 35, counts: vec![9] };
+    assert_eq!(counted, (51, counts, vec![5], vec![5, 10]));
+
+    // A version with fewer pieces, and then none.
+    write(store, move |tx| {
+        index(tx).put(&VectorRow { pieces: &[near(1)], ..row(5, &direction(40, 100), &[]) })
+    })
+    .await;
+    assert_eq!(nearest(store, VectorFilter { only: Some(&[5]), ..VectorFilter::default() }, 9).await, [5; 2]);
+    write(store, |tx| index(tx).remove(5)).await;
+    assert_eq!(nearest(store, VectorFilter::default(), 2).await, [10, 11]);
 }
 
 /// Conditions come before the limit, every one of them.

@@ -74,9 +74,9 @@ impl Model {
         memory.ttl_seconds = memory.expires_at.map(|_| 1);
         memory.embedding = match dice.roll(8) {
             0 => None,
-            1 => Some(Embedding { model: MODELS[1].into(), vector: unit(&any_vector(dice, 4)) }),
-            2 => Some(Embedding { model: MODELS[0].into(), vector: vec![0.0; 8] }),
-            _ => Some(Embedding { model: MODELS[0].into(), vector: unit(&any_vector(dice, 8)) }),
+            1 => Some(Embedding::of_whole(MODELS[1].into(), unit(&any_vector(dice, 4)))),
+            2 => Some(Embedding::of_whole(MODELS[0].into(), vec![0.0; 8])),
+            _ => Some(Embedding::of_whole(MODELS[0].into(), unit(&any_vector(dice, 8)))),
         };
         if memory.embedding.is_none() && memory.state != State::Archived {
             memory.state = State::Created;

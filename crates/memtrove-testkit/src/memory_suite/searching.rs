@@ -1,6 +1,7 @@
 //! Searches: by meaning, by words, and never behind what was written.
 
 use super::*;
+use memtrove_core::recall::passages::{MEMORY_PIECES, cut};
 use serde_json::json;
 use tokio::task::JoinSet;
 
@@ -85,11 +86,11 @@ pub async fn what_has_no_direction_is_similar_to_nothing(fixture: Fixture) {
 pub async fn only_vectors_of_one_space_are_compared(fixture: Fixture) {
     let one = fixture.entry(&user("u"), "of the first space", &towards(0));
     let mut two = fixture.entry(&user("u"), "of the second space", &[]);
-    two.embedding = Some(Embedding { model: MODELS[1].into(), vector: vec![0.0, 1.0, 0.0, 0.0] });
+    two.embedding = Some(Embedding::of_whole(MODELS[1].into(), vec![0.0, 1.0, 0.0, 0.0]));
     let mut none = fixture.entry(&user("u"), "of none", &[]);
     (none.state, none.embedding) = (State::Created, None);
     let mut strange = fixture.entry(&user("u"), "of a model nobody knows", &[]);
-    strange.embedding = Some(Embedding { model: "abacus".into(), vector: vec![1.0, 0.0] });
+    strange.embedding = Some(Embedding::of_whole("abacus".into(), vec![1.0, 0.0]));
     fixture.insert([one.clone(), two.clone(), none, strange]).await;
 
     let (first, second) = (asked(MODELS[0], &towards(0)), asked(MODELS[1], &[0.0, 1.0, 0.0, 0.0]));
@@ -232,6 +233,76 @@ pub async fn everything_of_a_time_is_found_where_nothing_else_is_asked_for(fixtu
     }
 }
 
+/// A text of several pieces, of which one alone says this.
+fn long(said: &str) -> (String, usize) {
+    let filler = "Nothing is said here that matters. ".repeat(40);
+    let text = format!("{filler}{said} {filler}");
+    let pieces = cut(&text, MEMORY_PIECES);
+    let which = pieces.iter().position(|piece| text[piece.clone()].contains(said)).unwrap();
+    assert!(pieces.len() > 4);
+    (text, which)
+}
+
+pub async fn a_long_entry_is_found_by_its_best_piece(fixture: Fixture) {
+    let (content, which) = long("The ferry leaves at nine.");
+    let mut entry = fixture.entry(&user("u"), &content, &at_cosine(0.25));
+    let count = cut(&content, MEMORY_PIECES).len();
+    let vectors = (0..count).map(|number| if number == which { at_cosine(0.875) } else { towards(7) });
+    entry.embedding.as_mut().unwrap().pieces = vectors.collect();
+    let other = fixture.entry(&user("u"), "A note on ferries.", &at_cosine(0.5));
+    fixture.insert([entry.clone(), other.clone()]).await;
+
+    let check = async |entry: &Memory| {
+        for want in [1, 10] {
+            let query = ScopeQuery { want, ..fixture.like(&towards(0)) };
+            let hits = fixture.nearest(&[user("u")], query).await;
+            assert_eq!((hits.total, hits.inexact), (2, false), "counted once");
+            let best = hits.matches.iter().find(|near| near.id == entry.id).unwrap();
+            assert!((best.score() - 0.875).abs() < 0.01, "by its nearest piece: {best:?}");
+            assert!((best.similarity() - 0.25).abs() < 1e-5, "shown as a whole: {best:?}");
+        }
+        let query = ScopeQuery { threshold: 0.6, ..fixture.like(&towards(0)) };
+        assert_eq!(found(&fixture.nearest(&[user("u")], query).await), [entry.id]);
+        let hits = fixture.nearest(&[user("u")], fixture.like(&towards(7))).await;
+        assert_eq!(found(&hits)[0], entry.id, "another piece");
+        assert_eq!(fixture.scan(&[user("u")], fixture.everything()).await.total, 2);
+    };
+    check(&entry).await;
+
+    // What is amended keeps its pieces; what is written anew has others.
+    let stored = fixture.get(&entry).await.unwrap();
+    assert_eq!(stored.embedding.as_ref().unwrap().pieces.len(), count);
+    let renamed = fixture.next(&stored, |memory| memory.metadata = metadata(json!({"tags": ["renamed"]})));
+    assert_eq!(fixture.replace(renamed.clone(), 1).await, WriteOutcome::Done);
+    check(&renamed).await;
+    let short = fixture.next(&renamed, |memory| {
+        memory.content = "The ferry leaves at ten.".into();
+        memory.embedding.as_mut().unwrap().pieces = Vec::new();
+    });
+    assert_eq!(fixture.replace(short, 2).await, WriteOutcome::Done);
+    assert_eq!(found(&fixture.nearest(&[user("u")], fixture.like(&towards(0))).await), [other.id, entry.id]);
+}
+
+pub async fn words_that_stand_together_outweigh_words_of_many_pieces(fixture: Fixture) {
+    let (together, _) = long("Herons wait in the reeds near the harbour.");
+    let filler = "Nothing is said here that matters. ".repeat(40);
+    let apart = format!("Herons wait. {filler} The reeds grow. {filler} The harbour is near.");
+    let mut entries = [together, apart].map(|content| fixture.entry(&user("u"), &content, &towards(0)));
+    for memory in &mut entries {
+        (memory.state, memory.embedding) = (State::Created, None);
+    }
+    fixture.insert(entries.clone()).await;
+    let query = ScopeQuery { words_required: false, ..by_words(&fixture, "herons reeds harbour") };
+    let hits = fixture.nearest(&[user("u")], query).await;
+    assert_eq!(found(&hits), [entries[0].id, entries[1].id]);
+    let [best, other] = [0, 1].map(|at| hits.matches.iter().find(|near| near.id == entries[at].id).unwrap());
+    assert!(best.evidence.coverage > 0.999, "all of the words in one piece: {best:?}");
+    assert!(
+        (0.3..0.7).contains(&other.evidence.coverage),
+        "a third of them, and a little of the rest: {other:?}"
+    );
+}
+
 /// An estimate may decide what is looked at, never what is best.
 pub async fn the_best_are_the_best_however_close_they_are(fixture: Fixture) {
     let query: Vec<f32> = (1..=8u8).map(f32::from).collect();
@@ -317,7 +388,7 @@ pub async fn searches_beside_writers_see_whole_entries(fixture: Fixture) {
                 let axis = (number + step) % 8;
                 let next = fixture.next(&current, |memory| {
                     memory.content = format!("axis{axis}");
-                    memory.embedding = Some(Embedding { model: MODELS[0].into(), vector: towards(axis) });
+                    memory.embedding = Some(Embedding::of_whole(MODELS[0].into(), towards(axis)));
                 });
                 assert_eq!(fixture.replace(next.clone(), current.version).await, WriteOutcome::Done);
                 current = next;

@@ -69,7 +69,7 @@ pub async fn a_new_version_takes_the_place_of_the_old_one(fixture: Fixture) {
     let second = fixture.next(&first, |memory| {
         memory.content = "second".into();
         memory.metadata = metadata(json!({"tags": ["new"]}));
-        memory.embedding = Some(Embedding { model: MODELS[0].into(), vector: towards(1) });
+        memory.embedding = Some(Embedding::of_whole(MODELS[0].into(), towards(1)));
     });
     assert_eq!(fixture.replace(second.clone(), 1).await, WriteOutcome::Done);
 

@@ -24,6 +24,7 @@ const STEPS_OF_A_FORGET: [&str; 7] = [
     "forget_entries",
 ];
 const FOR_ALL_TENANTS: &[(&str, &str)] = &[
+    ("are_pieces_made", "background: vectors"),
     ("beat", "a node says that it is there"),
     ("begin_searching", "background: indexes of vectors"),
     ("bury_nodes", "background: nodes that are gone"),
@@ -73,6 +74,7 @@ const FOR_ALL_TENANTS: &[(&str, &str)] = &[
     ("leave", "a node says that it goes"),
     ("list_expired", "background: memories whose time has come"),
     ("list_large_scopes", "background: indexes of vectors"),
+    ("list_long_memories", "background: long memories that an older version wrote"),
     ("list_nodes", "start"),
     ("list_outdated_memories", "background: retention"),
     ("list_outdated_vectors", "background: vectors"),
@@ -81,8 +83,10 @@ const FOR_ALL_TENANTS: &[(&str, &str)] = &[
     ("list_upgrades", "background: vectors"),
     ("listed_model", "background: vectors"),
     ("look_at_pointers", "background: memories that point at files"),
+    ("make_pieces", "background: long memories that an older version wrote"),
     ("mark_pointers", "background: memories that point at files"),
     ("note_job", "background: a job"),
+    ("note_pieces", "background: vectors"),
     ("number_changes", "the feed: commits of all tenants get their numbers together"),
     ("open_signed_attachment", "a link carries no caller; the attachment it names tells the tenant"),
     ("purge_file_idempotency_keys", "background: old answers"),

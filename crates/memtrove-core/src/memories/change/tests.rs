@@ -26,7 +26,7 @@ fn apply(change: Change, memory: &Memory) -> Result<Applied> {
 /// A decayed entry at version 3, with an embedding and some metadata, whose anchor is 0.
 fn old() -> Memory {
     let metadata = object(json!({"tags": ["a", "b"], "keep": 1, "gone": true}));
-    let embedding = Some(Embedding { model: "m".into(), vector: vec![1.0] });
+    let embedding = Some(Embedding::of_whole("m".into(), vec![1.0]));
     Memory { version: 3, state: State::Decayed, metadata, embedding, ..memory(1, "old text") }
 }
 

@@ -18,7 +18,7 @@ fn made(id: u128, micros: i64, content: &str, metadata: Value) -> Memory {
 /// A vector at an angle, in degrees: 18 of them are a cosine of 0.951.
 fn pointing(degrees: f32, memory: Memory) -> Memory {
     let (y, x) = degrees.to_radians().sin_cos();
-    let embedding = Some(Embedding { model: "test".into(), vector: vec![x, y] });
+    let embedding = Some(Embedding::of_whole("test".into(), vec![x, y]));
     Memory { embedding, ..memory }
 }
 

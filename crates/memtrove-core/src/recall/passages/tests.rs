@@ -26,7 +26,7 @@ fn asking(query: &str) -> PassageQuery {
 /// The passage that answers a query, by its words alone.
 fn shown<'a>(text: &'a str, query: &str) -> &'a str {
     let (query, analyzer) = (asking(query), english());
-    let piece = query.best_piece(&analyzer, text, &cut(text, 64), |_| 0.0).unwrap();
+    let piece = query.best_piece(&analyzer, text, &cut(text, 64), |_, _| 0.0).unwrap();
     &text[query.passage(&analyzer, text, &piece)]
 }
 
@@ -111,14 +111,14 @@ fn rare_words_weigh_more_than_common_ones() {
     let (boats, master) = (terms::query(&english(), "boats")[0], terms::query(&english(), "master")[0]);
     let asked = Asked { known: 10.0, unknown: 0.0, understood: 0.0 };
     let query = PassageQuery::new(vec![(boats, 1.0), (master, 9.0)], asked);
-    let piece = query.best_piece(&english(), &text, &cut(&text, 64), |_| 0.0).unwrap();
+    let piece = query.best_piece(&english(), &text, &cut(&text, 64), |_, _| 0.0).unwrap();
     assert!(text[piece].contains("master"));
 }
 
 #[test]
 fn where_no_word_matches_meaning_decides() {
     let text = format!("{}{}", "All about ships. ".repeat(60), "All about trains. ".repeat(60));
-    let near = |part: &str| if part.contains("trains") && !part.contains("ships") { 0.9 } else { 0.1 };
+    let near = |_, part: &str| if part.contains("trains") && !part.contains("ships") { 0.9 } else { 0.1 };
     let piece = asking("railway").best_piece(&english(), &text, &cut(&text, 64), near).unwrap();
     assert!(!text[piece].contains("ships"));
 }

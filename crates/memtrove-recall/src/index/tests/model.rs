@@ -81,6 +81,20 @@ impl Model {
         }
     }
 
+    /// The same, where a document counts once however many of its pieces have a term.
+    pub fn document_statistics(&self, terms: &[u64], below: u32) -> TermStatistics {
+        let allowed = || self.0.values().filter(|text| text.meta < below);
+        let has = |text: &&Text, is: &dyn Fn(u64) -> bool| {
+            text.parts.iter().flat_map(|part| &part.terms).any(|(hash, _)| is(*hash))
+        };
+        let having = |term: u64| allowed().filter(|text| has(text, &|hash| hash == term)).count() as u64;
+        TermStatistics {
+            pieces: allowed().filter(|text| has(text, &|_| true)).count() as u64,
+            length: 0,
+            frequencies: terms.iter().map(|term| having(*term)).collect(),
+        }
+    }
+
     /// The cosine of a document's best piece; `None` without a vector to compare.
     pub fn similarity(&self, key: u64, question: &Question) -> Option<f64> {
         let text = &self.0[&key];
@@ -95,21 +109,24 @@ impl Model {
         cosines.reduce(f64::max)
     }
 
-    /// The BM25 score of a document's best piece.
-    pub fn lexical(&self, key: u64, question: &Question) -> f64 {
+    /// The BM25 score of a document's best piece, and of each term where it scores most.
+    pub fn lexical(&self, key: u64, question: &Question) -> (f64, f64) {
         let statistics = self.statistics(&question.terms);
         let bm25 = Bm25::new(statistics.average_length());
         let (k1, b) = (f64::from(bm25.k1), f64::from(bm25.b));
-        let score = |part: &Part| {
+        let scores = |part: &Part| {
             let norm = k1 * (1.0 - b + b * f64::from(part.length) / f64::from(bm25.average_length.max(1.0)));
             let terms = question.terms.iter().enumerate().map(|(n, term)| {
                 let of_term = part.terms.iter().filter(|(hash, _)| hash == term);
                 let frequency = f64::from(of_term.map(|(_, frequency)| frequency).sum::<u32>().min(15));
                 f64::from(statistics.idf(n)) * (k1 + 1.0) * frequency / (frequency + norm)
             });
-            terms.sum::<f64>()
+            terms.collect::<Vec<f64>>()
         };
-        self.0[&key].parts.iter().map(score).fold(0.0, f64::max)
+        let parts: Vec<Vec<f64>> = self.0[&key].parts.iter().map(scores).collect();
+        let best = parts.iter().map(|part| part.iter().sum()).fold(0.0, f64::max);
+        let most = |n: usize| parts.iter().map(|part| part[n]).fold(0.0, f64::max);
+        (best, (0..question.terms.len()).map(most).sum())
     }
 }
 

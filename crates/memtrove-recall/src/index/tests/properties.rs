@@ -89,6 +89,10 @@ proptest! {
         let (partition, model) = play(&history);
         prop_assert_eq!(partition.len(), model.0.len());
         prop_assert_eq!(partition.statistics(&question.terms), model.statistics(&question.terms));
+        let documents = model.document_statistics(&question.terms, u32::MAX);
+        prop_assert_eq!(partition.document_statistics(&question.terms), documents);
+        let some = partition.document_statistics_of(&question.terms, |_, &meta| meta < question.below);
+        prop_assert_eq!(some, model.document_statistics(&question.terms, question.below));
         let found = search(&partition, &question, Effort::Complete);
 
         let allowed: Vec<u64> =
@@ -102,8 +106,10 @@ proptest! {
             prop_assert!(allowed.contains(&candidate.key));
             let similarity = model.similarity(candidate.key, &question).unwrap_or(0.0);
             prop_assert!((similarity - f64::from(candidate.similarity)).abs() <= f64::from(candidate.error));
-            let lexical = model.lexical(candidate.key, &question);
+            let (lexical, together) = model.lexical(candidate.key, &question);
             prop_assert!((lexical - f64::from(candidate.lexical)).abs() <= 1e-4, "{lexical} for {candidate:?}");
+            prop_assert!((together - f64::from(candidate.together)).abs() <= 1e-4, "{together} for {candidate:?}");
+            prop_assert!(candidate.together >= candidate.lexical);
         }
         let at_least = |score: &dyn Fn(u64) -> f64, least: f64| keys.iter().filter(|&&key| score(key) >= least).count();
         for key in allowed.iter().copied().filter(|key| !keys.contains(key)) {
@@ -113,8 +119,8 @@ proptest! {
                 prop_assert!(as_good >= question.want, "{key} is more similar than those that were found");
                 prop_assert!(question.floor.is_none_or(|floor| similarity < f64::from(floor)));
             }
-            let lexical = model.lexical(key, &question);
-            let as_good = at_least(&|key| model.lexical(key, &question), lexical - 1e-4);
+            let (lexical, _) = model.lexical(key, &question);
+            let as_good = at_least(&|key| model.lexical(key, &question).0, lexical - 1e-4);
             prop_assert!(lexical == 0.0 || as_good >= question.want, "{key} has better words");
             prop_assert!(question.lexical_floor.is_none_or(|floor| lexical <= f64::from(floor) + 1e-4));
             prop_assert!(question.floor.is_none_or(|floor| floor > 0.0), "at floor 0 everybody is wanted");
@@ -164,7 +170,7 @@ proptest! {
         for (&key, _) in model.0.iter().filter(|(key, text)| text.meta < question.below && !keys.contains(key)) {
             let similarity = model.similarity(key, &question).unwrap_or(0.0);
             let above = question.floor.is_some_and(|floor| similarity >= f64::from(floor))
-                || question.lexical_floor.is_some_and(|floor| model.lexical(key, &question) > f64::from(floor) + 1e-4);
+                || question.lexical_floor.is_some_and(|floor| model.lexical(key, &question).0 > f64::from(floor) + 1e-4);
             prop_assert!(!(found.exact && above), "{key} was overlooked");
         }
     }

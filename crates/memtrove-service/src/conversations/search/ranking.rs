@@ -184,7 +184,7 @@ impl Search<'_> {
     /// What is to be looked at in a tree, by place: what has something in common with the query, and what was said around
     /// it, which may answer the question without a word of it.
     fn find(&self, known: &Known, partition: &Partition<Turn>) -> HashMap<u64, Candidate> {
-        let nothing = |key| Candidate { key, similarity: 0.0, error: 0.0, lexical: 0.0 };
+        let nothing = |key| Candidate { key, ..Candidate::default() };
         let by_key = |candidate: Candidate| (candidate.key, candidate);
         let mut found: HashMap<u64, Candidate> =
             partition.search(&self.probe, |_, _| true).candidates.into_iter().map(by_key).collect();

@@ -1,12 +1,12 @@
 //! Finding entries of a large scope, which the database searches: it names candidates, by meaning and by words. What is
 //! admitted, how it is scored and in which order it comes is decided here, from what is stored, as for every other scope.
 
-use super::{Admission, Matches, ScopeSearch, Words, passing_filter};
+use super::{Admission, Matches, ScopeSearch, Words, nearest, passing_filter};
 use memtrove_core::memories::{Kind, Viewer};
 use memtrove_core::recall::relevance::score_by_time_alone;
 use memtrove_core::{Error, Result, Timestamp};
 use memtrove_recall::embed::Space;
-use memtrove_recall::index::{QueryTerm, TermStatistics, rescore};
+use memtrove_recall::index::{QueryTerm, TermStatistics};
 use memtrove_store::memories::index::Indexed;
 use memtrove_store::memories::scopes::ScopeRow;
 use memtrove_store::memories::{entries, index};
@@ -144,7 +144,10 @@ impl Nominees<'_> {
         }
         self.named.extend(fresh.iter().map(|one| (one.no, None)));
         self.named.extend(loaded.into_iter().map(|one| (one.no.0, Some(one))));
-        let admitted = named.iter().filter_map(|one| self.named.get(&one.no)?.as_ref());
+        let mut counted = HashSet::with_capacity(named.len());
+        // An entry is named once for each of its pieces that is near.
+        let named = named.iter().filter(|one| counted.insert(one.no));
+        let admitted = named.filter_map(|one| self.named.get(&one.no)?.as_ref());
         Ok(admitted.filter_map(similarity).collect())
     }
 
@@ -286,7 +289,7 @@ impl ScopeSearch<'_> {
         let scope = self.row.no;
         let similarity = |one: &Indexed| {
             let made = one.embedding.as_ref()?;
-            (Space::of(&made.model).as_ref() == Some(space)).then(|| rescore(vector, &made.vector))
+            (Space::of(&made.model).as_ref() == Some(space)).then(|| nearest(vector, made))
         };
         let list = |care: Care| {
             move |index: &mut dyn VectorIndex, filter: &VectorFilter<'_>, limit: usize| {

@@ -21,6 +21,8 @@ use std::sync::Arc;
 
 /// Up to this many entries, all that could pass the threshold are looked at, and counted exactly.
 const EXACT_ENTRIES: usize = 20_000;
+/// As long as they have no more pieces than this: to look at so many takes some milliseconds.
+const EXACT_PIECES: usize = 4 * EXACT_ENTRIES;
 
 /// What an index in memory knows of an entry besides its vector and words.
 #[derive(Debug, Clone)]
@@ -149,8 +151,8 @@ impl ScopeState {
         let mut sum = TermStatistics::default();
         for VisiblePart { entries, in_part } in self.visible(open, viewer) {
             sum.add(&match in_part {
-                false => entries.statistics(terms),
-                true => entries.statistics_of(terms, |key, slot| viewer.see(self, key, slot)),
+                false => entries.document_statistics(terms),
+                true => entries.document_statistics_of(terms, |key, slot| viewer.see(self, key, slot)),
             });
         }
         sum
@@ -325,9 +327,21 @@ fn index_entry(state: &mut ScopeState, open: &mut Partition<Slot>, indexed: inde
     if let Some(conflict) = head.conflict_key {
         state.conflicts.insert(key, conflict.into());
     }
-    let vector = embedding.as_ref().filter(|_| space.is_some()).map(|embedding| embedding.vector.as_slice());
-    let piece = Piece { vector, terms: &terms.counts, length: terms.length };
-    state.hidden.place(open, key, place).put(key, slot, space, &[piece]);
+    let embedding = embedding.as_ref().filter(|_| space.is_some());
+    let whole = embedding.map(|embedding| embedding.vector.as_slice());
+    let parts = if terms.pieces.is_empty() { std::slice::from_ref(&terms.whole) } else { &terms.pieces };
+    let vectors = embedding.map_or(&[][..], |embedding| &embedding.pieces);
+    let vector = |number: usize| match vectors.len() == parts.len() {
+        true => vectors.get(number).map(Vec::as_slice),
+        // Of what is one piece, or where pieces have none yet.
+        false => whole.filter(|_| number == 0),
+    };
+    let pieces: Vec<Piece<'_>> = parts
+        .iter()
+        .enumerate()
+        .map(|(number, terms)| Piece { vector: vector(number), terms: &terms.counts, length: terms.length })
+        .collect();
+    state.hidden.place(open, key, place).put(key, slot, space, &pieces);
 }
 
 /// Whom of a scope's authors a viewer is.
@@ -433,7 +447,7 @@ impl ScopeSearch<'_> {
                 Some((SpaceNo(number as u16), query.vectors[(*at)?].vector.as_slice()))
             })
             .collect();
-        let small = part.in_part || partition.len() <= EXACT_ENTRIES;
+        let small = part.in_part || (partition.len() <= EXACT_ENTRIES && partition.pieces() <= EXACT_PIECES);
         let everything = query.matches_everything();
         let probe = Probe {
             vectors: &vectors,
@@ -491,7 +505,7 @@ impl ScopeSearch<'_> {
 /// Entries that nothing is known of but that they are admitted.
 fn all_without_evidence(partition: &Partition<Slot>, admits: impl Fn(u64, &Slot) -> bool) -> Vec<Candidate> {
     let admitted = partition.iter().filter(|(key, slot)| admits(*key, slot));
-    admitted.map(|(key, _)| Candidate { key, similarity: 0.0, error: 0.0, lexical: 0.0 }).collect()
+    admitted.map(|(key, _)| Candidate { key, ..Candidate::default() }).collect()
 }
 
 /// The least cosine that the threshold can be reached with, by meaning alone.
