@@ -138,8 +138,7 @@ pub struct Lineage {
     pub superseded_by: Option<MemoryId>,
     /// The event that this entry mirrors.
     pub mirror_of: Option<String>,
-    /// The version at which the end of its session passed it over, where that was told to promote less than is configured.
-    /// Nobody is shown it.
+    /// The version at which the end of its session passed it over. Nobody is shown it.
     pub passed_over: Option<i64>,
 }
 

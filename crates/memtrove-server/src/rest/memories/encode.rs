@@ -44,7 +44,7 @@ pub(in crate::rest) fn memory(shown: ShownMemory, with_embedding: bool) -> wire:
         embedding,
         embedding_model,
         fact: memory.fact.map(statement),
-        lineage: (memory.lineage != Lineage::default()).then(|| lineage(memory.lineage)),
+        lineage: lineage(memory.lineage),
         access_count: (memory.access_count > 0).then_some(memory.access_count),
         last_accessed_at: memory.last_accessed_at.map(|at| at.to_string()),
     }
@@ -339,16 +339,21 @@ fn statement(fact: Fact) -> wire::FactStatement {
     wire::FactStatement { fact_type, subject, predicate, object, confidence: Some(confidence) }
 }
 
-fn lineage(lineage: Lineage) -> wire::MemoryLineage {
+fn lineage(lineage: Lineage) -> Option<wire::MemoryLineage> {
+    // Nobody is shown what a session passed over.
+    let shown = Lineage { passed_over: None, ..lineage };
+    if shown == Lineage::default() {
+        return None;
+    }
     let Lineage { promoted_from, promoted_to, consolidated_from, superseded_by, mirror_of, passed_over: _ } =
-        lineage;
+        shown;
     let id = |id: MemoryId| id.0;
-    wire::MemoryLineage {
+    Some(wire::MemoryLineage {
         promoted_from: promoted_from.map(id),
         promoted_to: promoted_to.map(id),
         consolidated_from: (!consolidated_from.is_empty())
             .then(|| consolidated_from.into_iter().map(id).collect()),
         superseded_by: superseded_by.map(id),
         mirror_of,
-    }
+    })
 }
