@@ -276,6 +276,7 @@ impl Fixture {
             farthest: None,
             time: None,
             time_alone: false,
+            faint_terms: Vec::new(),
             want: 1_000,
             viewer: viewer("somebody"),
             conditions: Conditions::default(),

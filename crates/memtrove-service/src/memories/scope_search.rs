@@ -56,6 +56,8 @@ pub struct ScopeQuery {
     pub vectors: Vec<QueryVector>,
     /// By words.
     pub terms: EntryQuery,
+    /// Words that are a little evidence where an entry has them, and say nothing where none has.
+    pub faint_terms: Vec<u64>,
     /// Which of the two counts.
     pub mode: Mode,
     /// Whether entries must share a word with the query.
@@ -88,6 +90,14 @@ impl ScopeQuery {
     fn vector_in_space_of(&self, model: &str) -> Option<usize> {
         let space = Space::of(model)?;
         self.vectors.iter().position(|vector| vector.space == space)
+    }
+
+    /// All terms, the faint ones last.
+    fn all_terms(&self) -> Vec<u64> {
+        let mut terms = self.terms.all();
+        let faint: Vec<u64> = self.faint_terms.iter().filter(|term| !terms.contains(term)).copied().collect();
+        terms.extend(faint);
+        terms
     }
 
     fn uses_words(&self) -> bool {
@@ -205,7 +215,7 @@ pub fn search(
 ) -> Result<Matches> {
     let mut rows = Vec::with_capacity(spans.len());
     let mut statistics = TermStatistics::default();
-    let terms = query.terms.all();
+    let terms = query.all_terms();
     for span in spans {
         let Some(row) = scopes::find(tx, &span.scope)? else { continue };
         let in_database = is_in_database(tx, cache, &row);
@@ -263,6 +273,9 @@ struct Words {
 /// understands all, neither is evidence: what counts is which of the words are there.
 const REPEATED: f64 = 0.9;
 const SHORT: f32 = 0.4;
+/// What all faint words together are worth at most, of what the others are: too little to reach the default threshold by
+/// themselves. No share of the query is missing where they are not.
+const FAINT: f64 = 0.2;
 /// How many terms an entry has about. A constant, so that the same entry scores the same in every scope.
 const USUAL_TERMS: f32 = 20.0;
 
@@ -278,7 +291,19 @@ impl Words {
             *(if is_known { &mut known } else { &mut unknown }) += weight;
             QueryTerm { hash, weight: weight as f32 }
         };
-        let terms = query.terms.all().into_iter().enumerate().map(&mut weigh).collect();
+        let mut all = query.all_terms();
+        let faint = all.split_off(query.terms.all().len());
+        let first_faint = all.len();
+        let mut terms: Vec<QueryTerm> = all.into_iter().enumerate().map(&mut weigh).collect();
+        let faint: Vec<(u64, f64)> = faint
+            .into_iter()
+            .zip(first_faint..)
+            .map(|(hash, number)| (hash, if frequency(number) > 0 { worth(number) } else { 0.0 }))
+            .collect();
+        let together: f64 = faint.iter().map(|(_, worth)| worth).sum();
+        let part = if together > 0.0 { (FAINT * known / together).min(1.0) } else { 0.0 };
+        terms
+            .extend(faint.into_iter().map(|(hash, worth)| QueryTerm { hash, weight: (part * worth) as f32 }));
         let understood: Vec<f64> = query.vectors.iter().map(|vector| vector.understood).collect();
         let foreign = understood.first().map_or(0.0, |understood| 1.0 - understood);
         let bm25 = Bm25 { k1: (REPEATED * foreign) as f32, b: SHORT, average_length: USUAL_TERMS };

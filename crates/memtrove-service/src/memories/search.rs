@@ -126,6 +126,13 @@ impl Memories {
         let rest = phrase.as_ref().map(|phrase| phrase.rest(&search.query));
         let rest = rest.filter(|rest| rest.contains(char::is_alphanumeric));
         let mut forms = self.query_forms(caller, rest.as_deref().unwrap_or(&search.query), mode).await?;
+        // A memory may say the same words: "our choir sings it this spring".
+        let faint_terms = match (&phrase, &rest) {
+            (Some(phrase), Some(_)) => {
+                terms::query_for_entries(&self.cx.analyzer, &search.query[phrase.range.clone()]).words
+            }
+            _ => Vec::new(),
+        };
         let time_alone = phrase.as_ref().is_some_and(|phrase| phrase.is_all_of(&search.query));
         if time_alone && rest.is_some() {
             // Words that ask for anything are in no answer.
@@ -143,6 +150,7 @@ impl Memories {
             farthest: None,
             time: phrase.as_ref().map(|phrase| phrase.window),
             time_alone,
+            faint_terms,
             want: search.limit + SPARE,
             viewer: search.viewer,
             conditions: search.conditions,
@@ -190,6 +198,7 @@ impl Memories {
             farthest: query.distance_threshold.map(|most| (query.metric, most)),
             time: None,
             time_alone: false,
+            faint_terms: Vec::new(),
             want: wanted + SPARE,
             viewer: query.viewer,
             conditions: query.conditions,

@@ -81,6 +81,7 @@ impl Memories {
                     farthest: None,
                     time: None,
                     time_alone: false,
+                    faint_terms: Vec::new(),
                     want: limit,
                     viewer: viewer.clone(),
                     conditions: conditions.clone(),

@@ -152,6 +152,7 @@ pub fn like(model: &str, vector: &[f32], words: &str, want: usize) -> ScopeQuery
         farthest: None,
         time: None,
         time_alone: false,
+        faint_terms: Vec::new(),
         want,
         viewer: Viewer { user: Some("alice".into()), client: None, team: None, all: false },
         conditions: Conditions::default(),
