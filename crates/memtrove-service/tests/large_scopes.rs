@@ -15,6 +15,7 @@ mod world;
 mod in_the_database {
     // All of them but one: how many pass a threshold is counted exactly only where nodes search.
     memtrove_testkit::memory_suite!(super::tended::open;
+        everything_of_a_time_is_found_where_nothing_else_is_asked_for,
         a_half_says_what_it_can_do_and_that_it_is_well,
         an_entry_comes_back_as_it_was_written,
         an_unknown_id_is_nothing,
