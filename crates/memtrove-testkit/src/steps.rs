@@ -1,4 +1,5 @@
 //! Steps that tests of every surface take: at the same time, again until it is so, at random.
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
 use serde_json::Value;
 use std::sync::Barrier;
