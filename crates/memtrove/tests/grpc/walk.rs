@@ -60,7 +60,8 @@ impl<'a> Walker<'a> {
         let back = dice.roll(self.conversations.len().clamp(1, 4)) + 1;
         let conversation = Self::pick(&self.conversations, self.conversations.len().wrapping_sub(back));
         let entry = Self::pick(&self.entries, dice.roll(1000));
-        let whom = self.world.user(*dice.pick(&PEOPLE));
+        let other = *dice.pick(&PEOPLE);
+        let whom = self.world.user(other);
         let transfer = Self::pick(&self.transfers, dice.roll(1000));
         let number = dice.roll(1000);
         let items = |dice: &mut Dice| -> Value {
