@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
+from typing import Any, cast
 
 import pytest
 
@@ -93,7 +94,7 @@ def test_a_time_to_live_can_be_given_and_taken_away(alice: MemtroveClient, user:
 
 def test_a_memory_of_the_year_0_keeps_no_other_from_being_read(alice: MemtroveClient, user: str) -> None:
     me = {"user_id": user}
-    alice.memories.add("the beginning", layer="user", identifiers=me, occurred_at="0000-01-01T00:00:00Z")
+    alice.memories.add("the beginning", layer="user", identifiers=me, occurred_at=cast(Any, "0000-01-01T00:00:00Z"))
     alice.memories.add("today", layer="user", identifiers=me)
     newest, oldest = alice.memories.list_all(layer="user", identifiers=me)
     assert (newest.content, oldest.content) == ("today", "the beginning")
