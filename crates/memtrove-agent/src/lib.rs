@@ -4,7 +4,7 @@
 //! turn from the slots of a [`MemoryPolicy`]. [`tools`] are the same for a language model: definitions that
 //! [`ToolFormat`] renders for each vendor, and [`AgentMemory::call_tool`], whose failures are data that a model can act
 //! on. [`AgentMemory::call_memory_tool`] answers the commands of Anthropic's memory tool. A [`Session`] keeps what a
-//! conversation was told of the memory, and says when to tell it again.
+//! model has seen of the memory, and says when to show it again.
 //!
 //! ```no_run
 //! use memtrove_agent::{AgentMemory, Result, Scope, ToolFormat, tools};
@@ -23,9 +23,9 @@
 //! }
 //! ```
 //!
-//! This crate knows the client and nothing of the service behind it. Whose memory it is, a [`Scope`] says that the host
-//! holds: nothing that a model sends can change it. One more tool is one more arm in `dispatch.rs`; its definition
-//! belongs to `memtrove_wire::tools`, where every host takes it from.
+//! This crate knows the client and nothing of the service behind it. The host's [`Scope`] says whose memory it is; what a
+//! model sends cannot change that. To add a tool, add an arm in `dispatch.rs` and its definition in `memtrove_wire::tools`,
+//! which every host uses.
 #![warn(missing_docs)]
 
 mod dispatch;

@@ -1,8 +1,8 @@
-//! Where large bodies are kept: a directory, S3 or Azure Blob; sealed if somebody gives a key; and how they are fetched
-//! from the web without being led astray.
+//! Large bodies in a directory, S3 or Azure Blob, sealed if there is a key; and fetching them from public addresses of the
+//! web.
 //!
-//! Knows bytes, keys and stores, and nothing of what they are for. Bytes go through in pieces: nothing here holds a whole
-//! body. To add a store, give [`Backend`] a variant and pass the suite in `tests/suite`.
+//! This crate knows bytes, keys and stores, and not what they are for. Bytes pass in pieces: no body is held whole. To add a
+//! store, give [`Backend`] a variant and pass the suite in `tests/suite`.
 
 mod directory;
 mod error;

@@ -1,9 +1,9 @@
-//! A client of Memtrove, one memory service for AI agents: conversations, files and events, memories and facts.
+//! A client of Memtrove, a memory service for AI agents: conversations, files and events, memories and facts.
 //!
-//! Every operation of the REST API is a method of [`Client`], with typed requests and answers. What reads is retried, what
-//! changes something is not unless it carries an idempotency key ([`operations`] is the table that says which is which), and the
-//! errors of all surfaces become one [`ApiError`]. Nothing here knows the server: types come from `memtrove-wire`, rules that can
-//! be checked before anything is sent from `memtrove-core`.
+//! Every operation of the REST API is a method of [`Client`], with typed requests and answers. Reads are retried,
+//! changes only with an idempotency key ([`operations`] says which is which), and the errors of all surfaces become one
+//! [`ApiError`]. This crate does not know the server: types come from `memtrove-wire`, rules that can be checked before a
+//! request is sent from `memtrove-core`.
 //!
 //! ```no_run
 //! use memtrove_client::memories::{AddMemoryRequest, MemoryIdentifiers, MemoryLayer, SearchMemoriesRequest};

@@ -1,8 +1,8 @@
 //! The domain of Memtrove: types, ids and every rule that can be written as a pure function.
 //!
-//! Nothing here knows a transport, a driver or a runtime: no HTTP, no SQL, no async, no clock of its own. A rule that
-//! needs the time or a fresh id is given one (see [`time::Clock`]). To add a rule, put it in the module of the surface
-//! it belongs to and test it as a function; a service calls it inside its unit of work.
+//! Nothing here knows a transport, a driver or a runtime: no HTTP, no SQL, no async, no clock. A rule that needs the
+//! time or a fresh id is given one (see [`time::Clock`]). To add a rule, put it in the module of its surface and test it as
+//! a function; a service calls it inside its unit of work.
 
 pub mod attachments;
 pub mod changes;

@@ -1,7 +1,7 @@
 //! The gRPC contract, as Rust: messages, server traits and clients.
 //!
-//! All of it is made from `proto/` when this crate is built. It knows nothing of the product, so that clients can use it
-//! too. To add a call, write it into the contract; the server does not compile until it answers it.
+//! All of it is made from `proto/` when this crate is built. It does not know the product, so that clients can use it too.
+//! To add a call, write it into the contract; the server does not compile until it answers the call.
 
 pub mod json;
 

@@ -1,10 +1,10 @@
 //! Memtrove over HTTP: REST, gRPC, MCP, identity, telemetry, and the shell every request passes through.
 //!
-//! A handler here decodes, calls one function of `memtrove-service` and encodes; what a request means is decided there.
-//! [`shell`] is what all routes share (request ids, limits, timeouts, metrics, the server loop) and knows none of
-//! them, so that it can be put around any router. To add a route: a handler in [`rest`], next to its siblings, with its
-//! OpenAPI description; its errors are the domain's, rendered by [`rest::error`]. A call of the gRPC API is a handler in
-//! [`grpc`], and its errors are rendered by [`grpc::error`]. A tool for agents is a function in [`mcp`].
+//! A handler decodes, calls one function of `memtrove-service`, which decides what the request means, and encodes.
+//! [`shell`] is what all routes share (request ids, limits, timeouts, metrics, the server loop); it knows none of them, so
+//! that it fits around any router. To add a route, write a handler in [`rest`] with its OpenAPI description; its errors are
+//! the domain's, rendered by [`rest::error`]. A call of the gRPC API is a handler in [`grpc`], and its errors are rendered by
+//! [`grpc::error`]. A tool for agents is a function in [`mcp`].
 
 pub mod auth;
 pub mod forward;

@@ -1,9 +1,8 @@
-//! Memtrove's use cases. Each is one function: authorise, run the unit of work, tell the world.
+//! Memtrove's use cases. Each is one function: authorise, run the unit of work, notify.
 //!
-//! Transports decode what came into requests of the types here, call these functions and nothing below them; every decision about
-//! what is stored is the same for all of them.
-//! This crate knows no HTTP and no SQL. To add an operation: a method in its surface's module, the rules it needs as
-//! pure functions in `memtrove-core`, the statements it needs as functions in `memtrove-store`.
+//! Transports decode requests into the types here and call these functions, nothing below them, so that all transports decide
+//! alike. This crate knows no HTTP and no SQL. To add an operation, write a method in its surface's module, its rules as
+//! pure functions in `memtrove-core`, and its statements as functions in `memtrove-store`.
 
 pub mod attachments;
 mod audit;

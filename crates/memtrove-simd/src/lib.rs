@@ -1,9 +1,9 @@
 //! The inner loops of recall, written for the vector instructions of the CPU at hand: those of a [`search`] and those of a
 //! [`transformer`].
 //!
-//! This crate is the only one with `unsafe` code, and knows nothing but slices of numbers. What it offers is safe: lengths are
-//! asserted, and a kernel is handed out only where its instructions were detected. Instructions are chosen while the program
-//! runs, so one binary serves every machine.
+//! This crate is the only one with `unsafe` code, and knows only slices of numbers. Its functions are safe: they assert
+//! lengths, and a kernel is handed out only where its instructions were detected. Instructions are chosen at run time, so one
+//! binary serves every machine.
 
 #![allow(
     unsafe_code,

@@ -1,9 +1,9 @@
-//! Where Memtrove keeps things: units of work, SQL repositories, and the engines that run them.
+//! Storage: units of work, SQL repositories, and the engines that run them.
 //!
 //! A [`Store`] owns threads, each thread owns a connection, and work is a plain synchronous closure over a [`Tx`]. The
-//! repositories ([`conversations`], [`tasks`], …) are written once, in portable SQL against that port; what really
+//! repositories ([`conversations`], [`tasks`], …) are written once, in portable SQL against that port; what
 //! differs between engines (schema, full text, row locks, array parameters) sits behind [`Tx`] in the engine's module.
-//! What people wrote is sealed before it is stored and opened after it was read, by the [`vault`].
+//! The [`vault`] seals content before it is stored and opens it after it is read.
 //! This crate knows no transport and no use case. To add a table: a migration in every engine, a repository module
 //! here, and its behaviours in the testkit's engine suite.
 

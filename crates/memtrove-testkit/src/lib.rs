@@ -1,5 +1,5 @@
-//! What every test of Memtrove shares: the server under test, and the suites that every storage engine and every
-//! provider of memories pass.
+//! What the tests of Memtrove share: the server under test, and the suites that both storage engines and both halves of the
+//! memories' store pass.
 
 pub mod clock;
 pub mod embedder;

@@ -1,7 +1,7 @@
 //! The request and response types of Memtrove's REST API, shared by server and client.
 //!
-//! Requests are lenient (every member may be missing) because the service says what is wrong with one, in the
-//! contract's words. Responses are exact: clients compare bodies member by member, so a shape never grows by itself.
+//! Requests are lenient (every member may be missing), because the service says what is wrong with one, in the contract's
+//! words. Responses are exact: clients compare bodies member by member, so no member is added in passing.
 #![warn(missing_docs)]
 
 mod attachments;

@@ -1,7 +1,7 @@
 //! The `memtrove` binary: command line, configuration, composition root.
 //!
-//! This crate puts the parts together and says nothing about what they do: rules are in `memtrove-core`, operations in
-//! `memtrove-service`, HTTP in `memtrove-server`. It is a library only so that its tests can reach it.
+//! This crate puts the parts together: rules are in `memtrove-core`, operations in `memtrove-service`, HTTP in
+//! `memtrove-server`. It is a library only so that its tests can reach it.
 //!
 //! To add a command: a file with its arguments and a `run`, and a line in [`cli::Command`].
 
