@@ -1,12 +1,12 @@
 //! Anthropic's memory tool (`memory_20250818`) on top of files: its six commands, answered in the words that its
 //! documentation has, which are the words that models know.
 //!
-//! `/memories/notes.md` is the file `memories/notes.md`; a folder is what paths have in common, and is there as long as
-//! something is in it. A file may be changed by others at any time: edits are made to the version that was read, and start
-//! again if somebody was faster.
+//! `/memories/notes.md` is the file `memories/notes.md`; a folder is what paths have in common, and exists while it
+//! has files. A file may be changed by others at any time: edits are made to the version that was read, and start
+//! again if another change was faster.
 //!
-//! Files change one by one, so a command on a folder can stop half way. `delete` can then be called again and goes on
-//! where it stopped. `rename` first moves back what it moved; what is then not known to be back, it says.
+//! Files change one by one, so a command on a folder can fail half way. `delete` can then be called again. `rename` first
+//! moves back what it moved, and names the files that may not be back.
 //!
 //! A path is a file or a folder, never both: nothing is created or moved below a file. Other clients know no folders and may
 //! have made both; then `delete` and `rename` take the file with everything below it.

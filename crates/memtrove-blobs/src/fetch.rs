@@ -1,4 +1,4 @@
-//! Fetching from the web what somebody else named, without being led into our own network.
+//! Fetching from the web what a caller named, but never from our own network.
 //!
 //! An address is looked up once per connection, every answer has to be public, and exactly those that were looked at are
 //! connected to; so a name that changes its answer in between gains nothing. Redirects are followed by hand, and each one

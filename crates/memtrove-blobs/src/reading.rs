@@ -1,4 +1,4 @@
-//! Reading sealed blobs: from stored bytes that come as they like to the range that somebody wants.
+//! Reading sealed blobs: from stored bytes, in pieces of any length, to the range asked for.
 
 use crate::seal::{HEADER, Opener, PIECE, SEALED_PIECE, Seal, plain_length};
 use crate::{BlobError, Blobs, ByteStream, Opened};

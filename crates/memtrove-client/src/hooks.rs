@@ -1,4 +1,4 @@
-//! What callers hang into every attempt: headers of their own, and somebody who watches.
+//! What callers add to every attempt: their headers, and functions that see requests and responses.
 
 use crate::error::BoxError;
 use futures_util::future::BoxFuture;

@@ -1,4 +1,4 @@
-//! What a single call can be told besides what it is about.
+//! The options of a single call.
 
 /// What holds for the calls of a client made with [`Client::with_options`](crate::Client::with_options).
 ///

@@ -1,4 +1,4 @@
-//! Long work that somebody asked for: queued once, done by one worker, watched by those it concerns.
+//! Long work on request: queued once, done by one worker, watched by those it concerns.
 
 use crate::Context;
 use memtrove_core::identity::Tenant;

@@ -1,8 +1,8 @@
 //! The configuration: one struct per section of the file, every field with its default and its meaning.
 //!
 //! To add a key, add a documented field with a default. It can then be set in the file, as
-//! `MEMTROVE_SECTION__KEY`, shows up in `memtrove doctor --settings`, and a mistyped one is told about it. What cannot be
-//! combined is said in [`Config::problems`].
+//! `MEMTROVE_SECTION__KEY`, shows up in `memtrove doctor --settings`, and a mistyped one is reported. [`Config::problems`]
+//! lists what cannot be combined.
 
 mod attachments;
 mod data_dir;

@@ -42,7 +42,7 @@ may use the same folder at once.";
 /// Arguments of `memtrove mcp`.
 #[derive(Debug, Args)]
 pub struct McpArgs {
-    /// Whose memory it is [default: whoever is logged in]
+    /// Whose memory it is [default: the user who is logged in]
     #[arg(long)]
     pub user: Option<String>,
     /// The project that is worked on; what is remembered for it is shared by all who name it

@@ -1,4 +1,4 @@
-//! The response that is being given: all of it for somebody who comes later, and an end to it.
+//! The response that is being given: all of it for a reader who comes later, and an end to it.
 
 use crate::sse::{self, AtEnd, Event, LAST_EVENT_ID};
 use crate::{Client, ConversationId, Error, Result, operations};

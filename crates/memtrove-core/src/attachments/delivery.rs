@@ -1,4 +1,4 @@
-//! How bytes that somebody else brought are given to a browser.
+//! How bytes that users uploaded are served to a browser.
 //!
 //! Anybody can upload anything under any name, and it comes from the same origin as the API: a page that ran there could do
 //! whatever its reader may do. So whatever a browser would run, or might take for something else than we do, is handed over

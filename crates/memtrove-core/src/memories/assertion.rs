@@ -1,5 +1,5 @@
 //! A request by id may say which scope it means, so that a service with one credential for many users cannot be led to
-//! somebody else's entry.
+//! another user's entry.
 
 use super::{Identifiers, Layer, Memory};
 

@@ -1,4 +1,4 @@
-//! Carrying what matters on: from a session to its person, or, when somebody says so, to what people share.
+//! Promotion of what matters: from a session to its user, or, when asked for, to shared layers.
 
 mod redaction;
 

@@ -5,8 +5,8 @@
 //! so similarities are estimates with a known error; callers that need the exact number read the stored vector and
 //! [`rescore`] it.
 //!
-//! Made by hand: libraries for vectors keep one large graph on the disk or in memory, and are told of every write. Here are many
-//! small partitions, scanned exactly, with words and filters in the same pass; each is caught up from the store and dropped
+//! Made by hand: libraries for vectors keep one large graph on disk or in memory, and must be told of every write. This index has
+//! many small partitions, scanned exactly, with words and filters in the same pass; each is caught up from the store and dropped
 //! when memory is short.
 
 mod by_vector;

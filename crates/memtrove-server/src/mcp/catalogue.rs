@@ -1,4 +1,4 @@
-//! What models are told of the tools. A model pays for every word of this in every session, and picks by it.
+//! The descriptions of the tools for models. A model pays for every word in every session, and chooses tools by them.
 
 use super::tools::events::MAX_KEYWORD_CHARS;
 use memtrove_wire::tools::FileTool;

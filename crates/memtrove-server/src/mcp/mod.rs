@@ -2,7 +2,7 @@
 //!
 //! [`McpServer`] answers for one [`Bound`] caller, whom the host chose: over stdio the user who started the process, over HTTP
 //! the user whom the credentials name. No argument of a tool says whose memory is meant, so a model cannot be talked into using
-//! somebody else's.
+//! that of another user.
 //!
 //! To add a tool: its definition in `catalogue.rs`, its function in `tools`, next to its siblings, and its line in
 //! [`tools::call`]. A failure of the domain is a result that the model reads ([`failure`]); protocol errors are for requests

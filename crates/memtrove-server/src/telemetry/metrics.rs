@@ -1,4 +1,4 @@
-//! The numbers behind `/metrics`: one recorder per process, and what is sampled only when somebody looks.
+//! The numbers behind `/metrics`: one recorder per process, and what is sampled only when they are read.
 
 use futures_util::future::{BoxFuture, FutureExt, join_all};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};

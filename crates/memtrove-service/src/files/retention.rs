@@ -1,4 +1,4 @@
-//! Removing what is older than somebody wants to keep: events and audit records, never files.
+//! Removing events and audit records that are older than asked for; never files.
 
 use super::{Admitted, Files, Writer, audit as trail};
 use crate::audit::checked_justification;

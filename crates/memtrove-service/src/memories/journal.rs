@@ -1,4 +1,4 @@
-//! What is told of a change: the audit trail, the change feed, the answer under an idempotency key, the stream.
+//! What a change leaves behind: the audit trail, the change feed, the answer under an idempotency key, the stream.
 
 use super::event_json;
 use super::forget::{Source, owner};

@@ -1,7 +1,7 @@
 //! The memories surface: one file per family of operations.
 //!
 //! An operation validates (rules in `memtrove_core::memories`), embeds before anything is locked, and hands the write to the
-//! [half](memory_store::Half) of the store that keeps the entry's kind, with what the journal is to be told. A change of an
+//! [half](memory_store::Half) of the store that keeps the entry's kind, with what belongs in the journal. A change of an
 //! entry is computed from what was read and committed if the entry is still at that version.
 
 pub mod access;

@@ -1,5 +1,5 @@
-//! Memories that point at files: what becomes of the files is told to them. Working memory, which lives for an hour, is not
-//! told.
+//! Memories that point at files: they are marked when the file changes or goes. Working memory, which lives for an hour, is
+//! not marked.
 
 use super::Memories;
 use super::access::Writable;

@@ -1,7 +1,7 @@
 //! Writing: batches of entries, done whole or not at all, in one unit of work.
 //!
-//! What lasts is told of in that unit of work: to the audit trail, the change feed, the stream. Working memory writes nothing
-//! that lasts; only readers of the stream hear of it, while they are connected.
+//! That unit of work also writes the audit trail, the change feed and the stream. Working memory writes nothing that lasts:
+//! only connected readers of the stream learn of it.
 
 use super::access::Writable;
 use super::access_counts::AccessCounts;

@@ -1,8 +1,7 @@
-//! This node among those that record: what it holds, and what it tells the others of it.
+//! This node among those that record: what it holds, and what it publishes of that.
 //!
-//! Who holds which recording is told in the order in which it happens here, several at a time, by one who works while there is
-//! something to tell. A recording begins when that is told: of two that begin at once, the one that was told later is the one
-//! that goes on, here and for everybody else.
+//! One task publishes who holds which recording, in the order in which that changes here, several at a time. A recording
+//! begins when it is published: of two that begin at once, the one published later goes on, on this node and for all others.
 
 use super::disk::Disk;
 use super::readers::Readers;

@@ -1,10 +1,10 @@
 //! The archive: everything a store holds, or everything of one tenant, as one stream that any engine can read back.
 //!
-//! It is how stores are backed up and how they move between engines, so it is told in terms of tables ([`tables`]) and not
-//! of files of a database. The stream is made of [frames](frame), each of which vouches for everything before it: reading
-//! stops at the first byte that is not as it was written. Sealed content stays sealed, and its data keys stay wrapped.
+//! It is how stores are backed up and how they move between engines, so it consists of tables ([`tables`]) and not
+//! of files of a database. The stream is made of [frames](frame), each with a digest of everything before it: reading stops
+//! at the first byte that is not as it was written. Sealed content stays sealed, and its data keys stay wrapped.
 //!
-//! What is alike has the same [`ArchiveDigest`], whichever engine holds it and whenever it was asked.
+//! Equal content has the same [`ArchiveDigest`], on either engine and at any time.
 //!
 //! To archive one more table: a line in [`tables`], in both engines' order of dependence. A test compares that list with the
 //! schema of every engine, so nothing is forgotten silently.

@@ -1,4 +1,4 @@
-//! Long work that somebody asked for, and how far it is.
+//! Long work on request, and its progress.
 
 use crate::{Lock, Row, StoreError, Tx, TxExt};
 use memtrove_core::Timestamp;

@@ -1,5 +1,5 @@
-//! What entries said before: the text that each change replaced. It goes with its entry, at once; and it is unsaid when others
-//! come to see the entry, or when somebody who wrote it is forgotten.
+//! What entries said before: the text that each change replaced. It goes with its entry, and when
+//! others come to see the entry, or a user who wrote it is forgotten.
 
 use super::{ScopeNo, versions};
 use crate::vault::{self, seal_contexts};

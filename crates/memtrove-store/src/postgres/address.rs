@@ -1,4 +1,4 @@
-//! Where a PostgreSQL database is, read from its URL: what it says about TLS, what may be told of it, and what is secret.
+//! Where a PostgreSQL database is, read from its URL: what it says about TLS, what of it may be shown, and what is secret.
 
 mod password;
 

@@ -1,4 +1,4 @@
-//! The thread that numbers changes and hears of what other nodes committed.
+//! The thread that numbers changes and learns what other nodes committed.
 
 use super::connection::{self, runtime};
 use super::feed;

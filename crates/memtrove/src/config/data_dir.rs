@@ -1,4 +1,4 @@
-//! Where data lies unless somebody says otherwise.
+//! Where data lies by default.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! The data export of Claude: conversations, what it remembers of somebody, and projects with their documents.
+//! The data export of Claude: conversations, what it remembers of the user, and projects with their documents.
 
 use super::record::{
     Conversation, Document, FILES, LeftOut, Message, Record, Remembered, Speaker, UNKNOWN_PARTS, Unplaced,

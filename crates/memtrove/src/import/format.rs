@@ -1,4 +1,4 @@
-//! Which format something is in: told by what is in it, not by its name.
+//! The format of an export, found by its content and not by its name.
 
 use super::items::Shape;
 use clap::ValueEnum;

@@ -1,5 +1,5 @@
-//! `search_conversations`, `append_message`. Conversations are the user's own: what others share can hold anything, and
-//! nobody asked for it.
+//! `search_conversations`, `append_message`, on the user's own conversations: those that others share can hold anything,
+//! unasked.
 
 use super::{Outcome, cut, day, indented, internal, read};
 use crate::mcp::McpServer;

@@ -1,4 +1,4 @@
-//! How the bytes of a file go out: whole, in part or not at all, and in a way that is safe for whoever opens them.
+//! How the bytes of a file go out: whole, in part or not at all, and in a way that is safe to open.
 
 use super::ranges::{self, RequestedRange};
 use crate::rest::App;

@@ -1,5 +1,5 @@
-//! From what came over the wire to what the service takes. The order in which a request is looked at is the contract's: it
-//! decides which of several faults a caller hears of.
+//! From the wire to the types of the service. The contract fixes the order of the checks: it decides which of several
+//! faults is reported.
 
 use crate::rest::extract::header;
 use crate::rest::memories::{self, encode};

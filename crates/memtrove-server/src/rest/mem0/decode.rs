@@ -1,5 +1,5 @@
-//! From mem0's bodies and parameters to what the service takes. Members that nobody here knows are refused: one that is not
-//! looked at would find more than was meant, or be dropped without a word.
+//! From mem0's bodies and parameters to the types of the service. Unknown members are refused: an ignored one would find
+//! more than was meant, or be dropped silently.
 
 mod filters;
 mod instant;

@@ -1,5 +1,5 @@
-//! From the protocol's words to what the service takes. What is wrong with an entry is told as `/v1/memories` tells it: there is
-//! one set of rules.
+//! From the protocol's words to the types of the service. Faults of an entry are reported as `/v1/memories` does: there is one
+//! set of rules.
 
 use crate::rest::memories::decode::{access_policy, fact as read_fact, metadata_filter, stated};
 use memtrove_core::identity::Tenant;

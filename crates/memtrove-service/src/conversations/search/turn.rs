@@ -1,4 +1,4 @@
-//! What a search may take from others: not the last of the store's readers, and none once nobody waits for the answer.
+//! What a search may take from others: not the last of the store's readers, and none once the caller is gone.
 
 use memtrove_core::{Error, Result};
 use memtrove_store::Store;

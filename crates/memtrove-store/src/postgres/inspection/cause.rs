@@ -1,4 +1,4 @@
-//! Why a connection failed, told apart where another remedy helps.
+//! Why a connection failed, as far as the remedies differ.
 
 use super::super::PostgresConfig;
 use super::super::address::DatabaseUrl;
