@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 # The conformance suite needs a newer Node than many systems have.
 packages=(@modelcontextprotocol/inspector@2.12.0 @modelcontextprotocol/conformance@0.1.16 node@22.22.0)
 npm=${XDG_CACHE_HOME:-$HOME/.cache}/memtrove/mcp/npm
-tests=crates/memtrove/tests/mcp/clients
+tests=crates/memtrove/tests/process/mcp/clients
 
 fail() {
     echo "mcp-clients: $*" >&2
