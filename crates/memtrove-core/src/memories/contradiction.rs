@@ -9,7 +9,7 @@ mod english;
 
 use super::duplicate::{Profile, are_alike};
 use crate::recall::document::parts;
-use crate::recall::stop_words;
+use crate::recall::stop_words::Grammar;
 use crate::text::{Analyzer, fold};
 use english::Table;
 use std::collections::BTreeSet;
@@ -289,7 +289,7 @@ fn is_past(word: &str) -> bool {
 /// The stem of a word that means something.
 fn stem(analyzer: &Analyzer, word: &str) -> Option<String> {
     let word = fold(word.strip_suffix("'s").unwrap_or(word))?;
-    if stop_words::contains(analyzer.language(), &word) {
+    if Grammar::of(analyzer.language()).is_stop_word(&word) {
         return None;
     }
     Some(analyzer.stem(&word).unwrap_or(word))

@@ -8,30 +8,49 @@ use crate::text::fold;
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
-/// Whether a word, folded, is one of its language's stop words.
-pub(crate) fn contains(language: Option<&str>, word: &str) -> bool {
-    language.and_then(|language| FOLDED.get(language)).is_some_and(|words| words.contains(word))
+/// The words of grammar of a language, to be had once for a text and asked for each of its words.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Grammar {
+    stop_words: Option<&'static HashSet<String>>,
+    negations: &'static [&'static str],
 }
 
-/// Whether a word, folded, denies what is said.
-pub(super) fn denies(language: Option<&str>, word: &str) -> bool {
-    let list = NEGATIONS.iter().find(|(name, _)| language == Some(*name));
-    list.is_some_and(|(_, words)| words.split(' ').any(|denies| denies == word))
+impl Grammar {
+    pub fn of(language: Option<&str>) -> Self {
+        let negations = NEGATIONS.iter().find(|(name, _)| language == Some(*name));
+        Self {
+            stop_words: language.and_then(|language| FOLDED.get(language)),
+            negations: negations.map_or(&[], |(_, words)| words),
+        }
+    }
+
+    /// Whether a word, folded, is one of its language's stop words.
+    pub fn is_stop_word(&self, word: &str) -> bool {
+        self.stop_words.is_some_and(|words| words.contains(word))
+    }
+
+    /// Whether a word, as it is written, denies what is said.
+    pub fn denies(&self, written: &str) -> bool {
+        if written.is_ascii() {
+            return self.negations.iter().any(|denies| denies.eq_ignore_ascii_case(written));
+        }
+        fold(written).is_some_and(|word| self.negations.contains(&word.as_str()))
+    }
 }
 
 /// Words that deny, folded. Russian and French have others that stand with every one of these.
-const NEGATIONS: [(&str, &str); 11] = [
-    ("danish", "aldrig ikke ingen intet uden"),
-    ("dutch", "geen niet nooit zonder"),
-    ("english", "cannot neither never no nobody none nor not nothing without"),
-    ("french", "aucun aucune jamais pas rien sans"),
-    ("german", "kein keine keinen keiner keinem nichts nicht nie niemals ohne"),
-    ("italian", "mai nessun nessuna niente non senza"),
-    ("norwegian", "aldri ikke ingen uten"),
-    ("portuguese", "jamais nao nenhum nenhuma nunca sem"),
-    ("russian", "без не нет ни никогда"),
-    ("spanish", "jamas ningun ninguna no nunca sin"),
-    ("swedish", "aldrig ingen inte utan"),
+const NEGATIONS: [(&str, &[&str]); 11] = [
+    ("danish", &["aldrig", "ikke", "ingen", "intet", "uden"]),
+    ("dutch", &["geen", "niet", "nooit", "zonder"]),
+    ("english", &["cannot", "neither", "never", "no", "nobody", "none", "nor", "not", "nothing", "without"]),
+    ("french", &["aucun", "aucune", "jamais", "pas", "rien", "sans"]),
+    ("german", &["kein", "keine", "keinen", "keiner", "keinem", "nichts", "nicht", "nie", "niemals", "ohne"]),
+    ("italian", &["mai", "nessun", "nessuna", "niente", "non", "senza"]),
+    ("norwegian", &["aldri", "ikke", "ingen", "uten"]),
+    ("portuguese", &["jamais", "nao", "nenhum", "nenhuma", "nunca", "sem"]),
+    ("russian", &["без", "не", "нет", "ни", "никогда"]),
+    ("spanish", &["jamas", "ningun", "ninguna", "no", "nunca", "sin"]),
+    ("swedish", &["aldrig", "ingen", "inte", "utan"]),
 ];
 
 static FOLDED: LazyLock<HashMap<&str, HashSet<String>>> = LazyLock::new(|| {
@@ -133,10 +152,19 @@ mod tests {
 
     #[test]
     fn stop_words_are_known_without_their_accents() {
-        assert!(contains(Some("english"), "which"));
-        assert!(contains(Some("german"), "fur"));
-        assert!(contains(Some("french"), "etait"));
-        assert!(!contains(Some("english"), "fur"));
-        assert!(!contains(Some("tamil"), "which") && !contains(None, "which"));
+        let is_one = |language, word| Grammar::of(language).is_stop_word(word);
+        assert!(is_one(Some("english"), "which"));
+        assert!(is_one(Some("german"), "fur"));
+        assert!(is_one(Some("french"), "etait"));
+        assert!(!is_one(Some("english"), "fur"));
+        assert!(!is_one(Some("tamil"), "which") && !is_one(None, "which"));
+    }
+
+    #[test]
+    fn what_denies_does_so_however_it_is_written() {
+        let denies = |language, word| Grammar::of(language).denies(word);
+        assert!(denies(Some("english"), "not") && denies(Some("english"), "Never"));
+        assert!(denies(Some("portuguese"), "NÃO") && denies(Some("russian"), "Нет"));
+        assert!(!denies(Some("english"), "note") && !denies(Some("german"), "no") && !denies(None, "not"));
     }
 }

@@ -9,7 +9,7 @@
 
 use super::document::parts;
 use super::fusion::MAX_TERMS;
-use super::stop_words;
+use super::stop_words::Grammar;
 use crate::text::{Analyzer, fold, humps, is_unspaced, spans};
 use std::collections::HashSet;
 use std::ops::Range;
@@ -132,6 +132,7 @@ fn names(name: &str) -> Vec<u64> {
 /// The identifiers of a text without their joints, and whether it denies something.
 fn marks(analyzer: &Analyzer, text: &str) -> Vec<u64> {
     let mut marks = Vec::new();
+    let grammar = Grammar::of(analyzer.language());
     let mut denies = false;
     let mut whole = Whole { groups_digits: true, ..Whole::default() };
     let mut note = |term: &str| {
@@ -145,8 +146,7 @@ fn marks(analyzer: &Analyzer, text: &str) -> Vec<u64> {
             return;
         }
         whole.extend(text, &at, &mut note);
-        denies |= is_shortened_not(analyzer, &text[part.end..])
-            || fold(written).is_some_and(|word| stop_words::denies(analyzer.language(), &word));
+        denies = denies || is_shortened_not(analyzer, &text[part.end..]) || grammar.denies(written);
     });
     whole.finish(text, &mut note);
     marks.extend(denies.then(|| hash(NEGATION)));
@@ -161,6 +161,7 @@ fn is_shortened_not(analyzer: &Analyzer, rest: &str) -> bool {
 }
 
 fn scan(analyzer: &Analyzer, text: &str, mut each: impl FnMut(&str)) {
+    let grammar = Grammar::of(analyzer.language());
     let mut whole = Whole::default();
     let mut pair_end = None;
     spans(text, |at, part| {
@@ -178,7 +179,7 @@ fn scan(analyzer: &Analyzer, text: &str, mut each: impl FnMut(&str)) {
         }
         whole.extend(text, &at, &mut each);
         for word in std::iter::once(written).chain(humps(written)).filter_map(fold) {
-            if !stop_words::contains(analyzer.language(), &word) {
+            if !grammar.is_stop_word(&word) {
                 each(analyzer.stem(&word).as_deref().unwrap_or(&word));
             }
         }

@@ -6,7 +6,7 @@
 
 mod english;
 
-use super::stop_words;
+use super::stop_words::Grammar;
 use crate::Timestamp;
 use crate::text::{fold, spans};
 use jiff::ToSpan as _;
@@ -77,10 +77,11 @@ impl TimePhrase {
     /// Whether the query asks for nothing but what was then: "what happened last week?"
     pub fn is_all_of(&self, query: &str) -> bool {
         let rest = self.rest(query);
+        let grammar = Grammar::of(Some("english"));
         let mut is_all = true;
         spans(&rest, |_, word| {
             is_all &= fold(&rest[word]).is_none_or(|word| {
-                stop_words::contains(Some("english"), &word) || english::ASKS_FOR_ANYTHING.contains(&&*word)
+                grammar.is_stop_word(&word) || english::ASKS_FOR_ANYTHING.contains(&&*word)
             });
         });
         is_all
