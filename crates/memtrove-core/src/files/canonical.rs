@@ -23,8 +23,14 @@ pub fn canonical_sha256(value: &Value) -> String {
     sha256_hex(canonical(value).as_bytes())
 }
 
+/// The [`ops_hash`] of what is no patch: most changes are not.
+const OPS_HASH_OF_NONE: &str = "3ca1106d6a2bcf8326666ddcf50e4a37613d52fb5ee7da84dc5a37e2060c4254";
+
 /// What an audit record proves its operations and edits with: the digest of `{"edits":…,"ops":…}`.
 pub fn ops_hash(ops: &[Value], edits: &[Value]) -> String {
+    if ops.is_empty() && edits.is_empty() {
+        return OPS_HASH_OF_NONE.to_owned();
+    }
     let (edits, ops) = (render(&CanonicalItems(edits)), render(&CanonicalItems(ops)));
     sha256_hex(format!(r#"{{"edits":{edits},"ops":{ops}}}"#).as_bytes())
 }

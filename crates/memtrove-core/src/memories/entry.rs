@@ -1,9 +1,9 @@
 //! An entry, as every part of the product knows it.
 
 use super::{AccessPolicy, Author, Kind, ScopeKey};
+use crate::files::canonical;
 use crate::{Timestamp, parse_uuid};
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 use std::fmt;
 use std::sync::Arc;
 use uuid::Uuid;
@@ -192,14 +192,7 @@ pub struct Memory {
 impl Memory {
     /// `sha256:` and the digest of the content.
     pub fn content_hash(&self) -> String {
-        let digest = Sha256::digest(self.content.as_bytes());
-        let mut text = String::with_capacity(71);
-        text.push_str("sha256:");
-        for byte in digest {
-            // Writing to a `String` cannot fail.
-            let _ = fmt::Write::write_fmt(&mut text, format_args!("{byte:02x}"));
-        }
-        text
+        format!("sha256:{}", canonical::sha256_hex(self.content.as_bytes()))
     }
 
     /// When it happened or was made: what lists are sorted by and time ranges look at.
