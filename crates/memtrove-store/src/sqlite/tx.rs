@@ -14,7 +14,6 @@ use crate::{
 };
 use rusqlite::types::{ToSql, ToSqlOutput, Value as SqliteValue, ValueRef};
 use rusqlite::{Connection, Statement};
-use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -25,6 +24,9 @@ use uuid::Uuid;
 /// for SQL that somebody builds at run time.
 const STATEMENTS: usize = 512;
 
+/// By their texts, which are long: the hash of std's map takes longer over them than SQLite over some statements.
+type Statements<'c> = hashbrown::HashMap<Box<str>, Statement<'c>>;
+
 /// A connection with its prepared statements, on which units of work run one after the other.
 pub(super) struct SqliteTx<'c> {
     connection: &'c Connection,
@@ -32,7 +34,7 @@ pub(super) struct SqliteTx<'c> {
     vault: Arc<Vault>,
     writable: bool,
     /// Keyed by the portable text, so that a call costs one look-up and no translation.
-    statements: HashMap<Box<str>, Statement<'c>>,
+    statements: Statements<'c>,
     /// Changes to the full-text index. FTS5 writes a segment at every savepoint that sees pending changes, so they are
     /// kept here while units of work run in savepoints, and applied once before the commit.
     texts: Vec<TextChange>,
@@ -62,7 +64,7 @@ impl<'c> SqliteTx<'c> {
             place,
             vault,
             writable,
-            statements: HashMap::new(),
+            statements: Statements::default(),
             texts: Vec::new(),
             failed: None,
             disk_full: false,
@@ -326,7 +328,7 @@ impl Tx for SqliteTx<'_> {
 }
 
 fn prepared<'s, 'c>(
-    statements: &'s mut HashMap<Box<str>, Statement<'c>>,
+    statements: &'s mut Statements<'c>,
     connection: &'c Connection,
     sql: &str,
 ) -> rusqlite::Result<&'s mut Statement<'c>> {
