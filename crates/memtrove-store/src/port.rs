@@ -218,6 +218,17 @@ pub trait Tx {
         self.execute(sql, params).map(drop)
     }
 
+    /// Runs an `INSERT` of one row that ends with `RETURNING` and the name of its number, and answers the number. An engine that
+    /// knows it anyway need not make it a result, which costs the embedded one as much as the row.
+    fn insert_numbered(&mut self, sql: &str, params: &[Value<'_>]) -> Result<i64, StoreError> {
+        let mut number = None;
+        self.query(sql, params, Lock::None, &mut |row| {
+            number = Some(row.int(0)?);
+            Ok(ControlFlow::Break(()))
+        })?;
+        number.ok_or_else(|| StoreError::Broken("an insert returned nothing".into()))
+    }
+
     /// Says that the statements [posted](Tx::post) from here on have nothing to do with each other, until one is waited for:
     /// none reads or changes what another one writes. An engine that is far away sends them as one.
     fn begin_batch(&mut self) {}

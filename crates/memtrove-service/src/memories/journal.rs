@@ -190,8 +190,7 @@ impl Entry {
             str::to_owned,
         );
         let tenant = memory.scope.tenant();
-        let scope = scopes::lock(tx, &Scope::listed(tenant.clone(), UserId(user)))?;
-        let sequence = scopes::take_sequence(tx, scope.id, 0)?;
+        let (scope, sequence) = scopes::take_place(tx, &Scope::listed(tenant.clone(), UserId(user)))?;
         let previous = match update {
             Update::Created => None,
             Update::Updated => Some(memory.version - 1),
@@ -228,7 +227,7 @@ impl Entry {
             record: &record.to_string(),
             image: None,
         };
-        audit::insert(tx, tenant, scope.id, &new)?;
+        audit::insert(tx, tenant, scope, &new)?;
         Ok(())
     }
 }

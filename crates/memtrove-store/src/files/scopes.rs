@@ -82,6 +82,22 @@ pub fn take_sequence(tx: &mut dyn Tx, scope: ScopeId, new_files: i64) -> Result<
     .ok_or_else(|| StoreError::Broken("a scope vanished under its lock".into()))
 }
 
+/// The scope's number and its next place in the audit trail, for a change of no file; the scope is made if it is new, and
+/// locked until the unit of work ends. Nothing is waited for but the scope.
+pub fn take_place(tx: &mut dyn Tx, scope: &Scope) -> Result<(ScopeId, i64), StoreError> {
+    let found = tx.first_locked(
+        "SELECT id, next_sequence FROM scopes WHERE tenant = $1 AND user_id = $2",
+        &[scope.tenant().as_str().into(), scope.user().as_str().into()],
+        |row| Ok((ScopeId(row.int(0)?), row.int(1)?)),
+    )?;
+    let Some((id, sequence)) = found else {
+        let id = lock(tx, scope)?.id;
+        return Ok((id, take_sequence(tx, id, 0)?));
+    };
+    tx.post("UPDATE scopes SET next_sequence = next_sequence + 1 WHERE id = $1", &[id.0.into()])?;
+    Ok((id, sequence))
+}
+
 /// Counts events that came or went, and notes the block that takes the next one.
 pub fn set_events(
     tx: &mut dyn Tx,

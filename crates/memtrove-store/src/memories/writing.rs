@@ -56,7 +56,7 @@ impl Writing {
         let rest = entries::rest(memory);
         let rest = vault::seal(tx, &tenant, &seal_contexts::memory_rest(id), rest.as_bytes())?;
         let Registration { words, statement } = Registration::of(tx, memory)?;
-        let no = tx.first(
+        let no = tx.insert_numbered(
             concat!(
                 "INSERT INTO memories (id, scope_no, seq, kind, origin_kind, state, version, at, created_at, updated_at, \
                  occurred_at, expires_at, ttl_seconds, anchor, author_user, author_client, shared_by, policy, content, \
@@ -89,9 +89,8 @@ impl Writing {
                 words.as_slice().into(),
                 statement.as_slice().into(),
             ],
-            |row| row.int(0),
         )?;
-        let no = MemoryNo(no.ok_or_else(|| StoreError::Broken("an insert returned nothing".into()))?);
+        let no = MemoryNo(no);
         index::put(tx, scope, seq, no, memory, terms)?;
         if in_database {
             searched::put(tx, scope, seq, no, memory, terms)?;

@@ -201,6 +201,14 @@ impl Tx for SqliteTx<'_> {
         }
     }
 
+    fn insert_numbered(&mut self, sql: &str, params: &[Value<'_>]) -> Result<i64, StoreError> {
+        let (insert, _) = sql
+            .rsplit_once(" RETURNING ")
+            .ok_or_else(|| StoreError::Broken("an insert does not say what its number is called".into()))?;
+        self.execute(insert, params)?;
+        Ok(self.connection.last_insert_rowid())
+    }
+
     fn query(
         &mut self,
         sql: &str,
