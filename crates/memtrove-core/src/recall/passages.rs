@@ -35,7 +35,15 @@ const CLOSING: [char; 12] = ['"', '\'', ')', ']', '”', '’', '»', '」', '�
 
 /// Whether a text has more than one piece.
 pub fn is_long(text: &str) -> bool {
-    text.len() >= LONG_BYTES && sentences(text).iter().map(|one| one.length).sum::<usize>() > WHOLE
+    if text.len() < LONG_BYTES || (text.is_ascii() && most_words(text) <= WHOLE_WORDS) {
+        return false;
+    }
+    sentences(text).iter().map(|one| one.length).sum::<usize>() > WHOLE
+}
+
+/// The most words that a text in ASCII can have: what spaces part, and the parts of what is too long for a word.
+fn most_words(text: &str) -> usize {
+    text.split_whitespace().count() + text.len() / WORD_CHARS
 }
 
 /// Cuts a text into at most `most` pieces, each a range of its bytes. They come in its order, and each begins where the one
