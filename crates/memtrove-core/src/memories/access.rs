@@ -4,6 +4,9 @@ use super::{Identifier, Identifiers, Layer, Memory};
 use crate::identity::{Principal, Role, Tenant};
 use crate::{Error, Result, UserId};
 
+const NOT_FOR_USERS: &str = "this client may not act for users, only for projects, teams and above; \
+    auth.trusted_clients lists those that may";
+
 /// Who made an entry.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Author {
@@ -234,17 +237,13 @@ impl MemoryCaller {
                 }
                 None if self.is_trusted() => {}
                 None if layers.iter().any(|layer| layer.is_personal()) => {
-                    return Err(Error::forbidden(
-                        "this client may not act for users; only for projects, teams and above",
-                    ));
+                    return Err(Error::forbidden(NOT_FOR_USERS));
                 }
                 None => {}
             }
         } else if self.user.is_none() && !self.is_trusted() && layers.iter().any(|layer| layer.is_personal())
         {
-            return Err(Error::forbidden(
-                "this client may not act for users; only for projects, teams and above",
-            ));
+            return Err(Error::forbidden(NOT_FOR_USERS));
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ use serde_json::Value;
 pub(super) fn layer(members: Members<'_>, name: &str, rules: &Rules) -> Result<Layer> {
     match members.get(name) {
         Some(given) => one_layer(given, rules),
-        None => Err(Error::new(Code::InvalidLayer, "a layer is required")),
+        None => Err(rules.no_such_layer(Value::Null)),
     }
 }
 
