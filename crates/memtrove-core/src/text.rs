@@ -165,10 +165,6 @@ impl Analyzer {
     /// was a tenth of the cost of an append.
     pub(crate) fn stem(&self, word: &str) -> Option<String> {
         let stemmer = self.stemmer.as_ref()?;
-        if word.bytes().all(|byte| byte.is_ascii_digit()) {
-            // A number is its own stem in every language, and hardly ever the one before: it is not worth remembering.
-            return None;
-        }
         STEMS.with_borrow_mut(|(language, stems)| {
             if *language != self.language || stems.len() > REMEMBERED_STEMS {
                 stems.clear();
@@ -429,15 +425,6 @@ mod tests {
                     .split(' ')
                     .any(|term| alternatives.iter().any(|prefix| term.starts_with(prefix.as_str())))
             })
-    }
-
-    #[test]
-    fn a_number_is_its_own_stem_in_every_language() {
-        for (_, algorithm) in LANGUAGES {
-            for number in ["7", "42", "1999", "0000100000023"] {
-                assert_eq!(Stemmer::create(algorithm).stem(number), number);
-            }
-        }
     }
 
     #[test]
