@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, timezone
 from typing import Any, cast
 
 import pytest
@@ -59,6 +60,18 @@ def test_the_same_text_is_one_memory(memory: Memtrove) -> None:
     assert other.id != first.id
     assert memory.remember("Alice prefers trains to flights").id == first.id
     assert len(list(memory.memories())) == 2
+
+
+def test_what_is_told_of_another_time_is_another_memory(memory: Memtrove) -> None:
+    may, june = (datetime(2024, month, 3, 12, tzinfo=timezone.utc) for month in (5, 6))
+    first = memory.remember("Alice ran the marathon", occurred_at=may)
+    again = memory.remember("alice ran the marathon.", occurred_at=may.astimezone(timezone(timedelta(hours=2))))
+    other = memory.remember("Alice ran the marathon", occurred_at=june)
+    assert (first.occurred_at, again.id, other.occurred_at) == (may, first.id, june)
+    assert memory.remember("Alice ran the marathon").id in (first.id, other.id)
+    assert memory.recall("what did Alice run in June 2024?")[0].id == other.id
+    with pytest.raises(InvalidInputError, match="no time zone"):
+        memory.remember("Alice ran the marathon", occurred_at=datetime(2024, 5, 3))
 
 
 def test_a_very_long_text_is_one_memory_too(memory: Memtrove) -> None:

@@ -116,6 +116,8 @@ static DEFINITIONS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
                         "text": {"type": "string", "minLength": 1, "maxLength": 8000,
                             "description": "One self-contained sentence that names who and what, for example: Alice wants \
                                             tests before code."},
+                        "happened_at": {"type": "string", "format": "date-time",
+                            "description": "When what it tells of was, if that is not now."},
                     }),
                 )
             },

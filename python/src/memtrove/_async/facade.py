@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from datetime import datetime
 from types import TracebackType
 from typing import Any, get_args
 
@@ -64,17 +65,25 @@ class AsyncMemtrove:
         return f"{type(self).__name__}(user={self.user!r}, client={self.client!r})"
 
     async def remember(
-        self, text: str, *, tags: Sequence[str] | None = None, metadata: Mapping[str, Any] | None = None
+        self,
+        text: str,
+        *,
+        tags: Sequence[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        occurred_at: datetime | None = None,
     ) -> Memory:
         """Remembers something for good. The same text again is the same memory, and gets these tags and metadata.
 
-        Whoever remembers it at the same moment elsewhere does not see it yet: then there are two.
+        `occurred_at` is when what it tells of was, for questions about a time; the same text of another time is another
+        memory. Whoever remembers it at the same moment elsewhere does not see it yet: then there are two.
         """
         a_text("what to remember", text)
         if isinstance(tags, str):
             raise InvalidInputError(f"tags are a list of texts: write tags=[{tags!r}]")
         given = {**(metadata or {}), **({"tags": [*tags]} if tags else {})}
         known = await self._equal(text)
+        if occurred_at is not None:
+            known = [one for one in known if one.occurred_at == occurred_at]
         if known and given:
             return (await self.client.memories.update(known[0].id, metadata=given)).memory
         if known:
@@ -84,6 +93,7 @@ class AsyncMemtrove:
             layer="user",
             identifiers=self._identifiers,
             metadata=given or None,
+            occurred_at=occurred_at,
             idempotency_key=str(uuid.uuid4()),
             retry=True,
         )

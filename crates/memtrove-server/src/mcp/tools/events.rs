@@ -25,7 +25,7 @@ pub(super) async fn log(server: &McpServer, arguments: &Value) -> Outcome {
         "tenant_id": tenant,
         "user_id": user,
         "source_type": SOURCE,
-        "timestamp": happened_at(&arguments)?,
+        "timestamp": happened_at(&arguments)?.map(|at| at.to_string()),
         "digest": arguments.text("digest", MAX_DIGEST_CHARS)?,
         "keywords": keywords(&arguments)?,
         "project_ids": server.bound.project().into_iter().collect::<Vec<_>>(),
@@ -37,11 +37,11 @@ pub(super) async fn log(server: &McpServer, arguments: &Value) -> Outcome {
 }
 
 /// When it happened. A day is one, and so is a time of day without an offset, which is UTC.
-fn happened_at(arguments: &Arguments) -> Result<Option<String>, ToolFailure> {
+pub(super) fn happened_at(arguments: &Arguments) -> Result<Option<Timestamp>, ToolFailure> {
     let Some(text) = arguments.optional_text("happened_at", 64)? else { return Ok(None) };
     let text = text.trim();
     let meant = [text.to_owned(), format!("{text}Z"), format!("{text}T00:00:00Z")];
-    match meant.into_iter().find(|instant| Timestamp::parse(instant).is_some()) {
+    match meant.iter().find_map(|instant| Timestamp::parse(instant)) {
         Some(instant) => Ok(Some(instant)),
         None => Err(arguments.wrong(format!("'happened_at' is '{text}', which is no day and no instant"))),
     }

@@ -1,5 +1,6 @@
 //! `remember`, `recall`, `forget`.
 
+use super::events::happened_at;
 use super::{Outcome, cut, day, facts, for_project, indented, read, share, share_of};
 use crate::mcp::McpServer;
 use crate::mcp::failure::{NO_MEMORY, to_failure};
@@ -20,11 +21,12 @@ const DEFAULT_LIMIT: u32 = 5;
 
 /// Remembers something, once.
 pub(super) async fn remember(server: &McpServer, arguments: &Value) -> Outcome {
-    let takes = r#"remember takes {"text": "one self-contained sentence"}; texts over 8000 characters belong in a file: memory_write_file."#;
-    let arguments = read(arguments, &["text", "for_project"], takes)?;
+    let takes = r#"remember takes {"text": "one self-contained sentence", "happened_at": "2026-01-31T09:00:00Z"}; happened_at is optional; texts over 8000 characters belong in a file: memory_write_file."#;
+    let arguments = read(arguments, &["text", "happened_at", "for_project"], takes)?;
     let text = arguments.text("text", MAX_TEXT_CHARS)?;
     let layer = if for_project(server, &arguments)? { Layer::Project } else { Layer::User };
-    let add = AddMemory::new(layer, server.bound.identifiers().map_err(to_failure)?, text);
+    let identifiers = server.bound.identifiers().map_err(to_failure)?;
+    let add = AddMemory { occurred_at: happened_at(&arguments)?, ..AddMemory::new(layer, identifiers, text) };
     let caller = server.memories_caller();
     let remembered = server.services.memories.remember(&caller, add).await.map_err(to_failure)?;
     let (what, id) =

@@ -51,6 +51,21 @@ fn what_has_no_words_is_remembered_once_and_forgotten_too() {
 }
 
 #[test]
+fn what_is_told_of_another_time_is_another_memory() {
+    let mut agent = Home::new().agent(&[]);
+    let text = "Alice ran the marathon.";
+    let first = agent.ok("remember", json!({"text": text, "happened_at": "2024-05-03"}));
+    let again = agent.ok("remember", json!({"text": text, "happened_at": "2024-05-03T00:00:00Z"}));
+    assert_eq!(again, format!("already {first}"));
+    let other = agent.ok("remember", json!({"text": text, "happened_at": "2024-06-03T12:00:00+02:00"}));
+    assert_ne!(id_in(&other), id_in(&first));
+    let found = agent.ok("recall", json!({"query": "what did Alice run in June 2024?", "limit": 2}));
+    assert!(found.lines().nth(1).unwrap().contains(&format!("[{}, 2024-06-03]", id_in(&other))), "{found}");
+    let refused = agent.failure("remember", json!({"text": text, "happened_at": "yesterday"}));
+    assert!(refused.to_string().contains("'happened_at'"), "{refused}");
+}
+
+#[test]
 fn many_who_remember_the_same_at_once_make_one_memory() {
     let mut agent = Home::new().agent(&[]);
     let call = json!({"name": "remember", "arguments": {"text": "Backups are made every night."}});
