@@ -156,6 +156,13 @@ enum Word {
     IsoDate(Date),
     /// What follows is the edge of another time, or comes again and again.
     Edge,
+    /// What passes goes on for all of what follows.
+    Over,
+    Other,
+    What,
+    Be,
+    /// With "to" after it, what somebody who is so does.
+    Up,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -321,6 +328,7 @@ impl Reader {
             (self.next(end)? == joint).then(|| end_of_named(end + 1))?
         };
         match self.tokens[at].word? {
+            Word::To if self.asks_what_somebody_does(at) => None,
             Word::Edge | Word::To | Word::Since => {
                 let is_article = |at: &usize| self.next(*at) == Some(Word::Article);
                 let noun = (at + 1..self.tokens.len()).find(|at| !is_article(at))?;
@@ -338,10 +346,19 @@ impl Reader {
     fn is_edge(&self, at: usize) -> bool {
         let Some(before) = at.checked_sub(1).filter(|_| self.tokens[at].follows) else { return false };
         match self.tokens[before].word {
-            Some(Word::Edge | Word::To | Word::Between) => true,
+            Some(Word::To) => !self.asks_what_somebody_does(before),
+            Some(Word::Edge | Word::Between) => true,
             Some(Word::Article | Word::In | Word::On) => self.is_edge(before),
             _ => false,
         }
+    }
+
+    /// Whether the "to" here is that of "what has Anna been up to".
+    fn asks_what_somebody_does(&self, to: usize) -> bool {
+        let mut before = self.tokens[..to].iter().rev().map(|token| token.word);
+        let mut has = |word: Word| before.any(|before| before == Some(word));
+        let is_up = to > 0 && self.tokens[to].follows && self.tokens[to - 1].word == Some(Word::Up);
+        is_up && has(Word::Be) && has(Word::What)
     }
 
     /// "between March and May"
@@ -367,7 +384,13 @@ impl Reader {
     fn named(&self, at: usize, alone: bool) -> Read {
         let word = if alone { self.next(at)? } else { self.tokens.get(at)?.word? };
         match word {
-            Word::Article => self.next(at + 1).and_then(|_| self.named(at + 1, alone)),
+            Word::Article => match (self.next(at + 1)?, self.next(at + 2)) {
+                (Word::Other, Some(Word::Unit(Unit::Day, 1))) => {
+                    let (least, most) = FEW;
+                    Some((self.unit(Unit::Day, -most)?.up_to(self.unit(Unit::Day, -least)?)?, at + 3))
+                }
+                _ => self.named(at + 1, alone),
+            },
             Word::DayFromNow(days) => Some((Days::one(plus_days(self.today, days)?)?, at + 1)),
             Word::IsoDate(date) => Some((Days::one(date)?, at + 1)),
             Word::In => self.next(at + 1).and_then(|_| self.inside(at + 1)),
@@ -377,10 +400,21 @@ impl Reader {
             }),
             Word::Which(which) => self.which(at + 1, which),
             Word::Past => self.rolling(at + 1),
-            Word::Unit(Unit::Day, 1) => match (self.next(at + 1)?, self.next(at + 2)?) {
-                (Word::Edge, Word::DayFromNow(days)) => {
+            Word::Unit(unit, 1) => match (self.next(at + 1)?, self.next(at + 2)?) {
+                (Word::Edge, Word::DayFromNow(days)) if unit == Unit::Day => {
                     Some((Days::one(plus_days(self.today, 2 * days)?)?, at + 3))
                 }
+                // "the week before last"; that before last Christmas is another one.
+                (Word::Edge, Word::Which(which @ (-1 | 1)))
+                    if unit != Unit::PartOfDay
+                        && !self.tokens.get(at + 3).is_some_and(|more| more.follows) =>
+                {
+                    Some((self.unit(unit, 2 * which)?, at + 3))
+                }
+                _ => None,
+            },
+            Word::Over => match (self.next(at + 1)?, self.next(at + 2)?) {
+                (Word::Article, Word::Unit(Unit::Weekend, 1)) => Some((self.weekend()?, at + 3)),
                 _ => None,
             },
             _ => self.ago(at).or_else(|| self.date(at, alone)).or_else(|| {
@@ -507,6 +541,12 @@ impl Reader {
             }
             Unit::Year => Days::year(i64::from(self.today.year()) + from_now),
         }
+    }
+
+    /// The latest weekend that has begun.
+    fn weekend(&self) -> Option<Days> {
+        let this = self.unit(Unit::Weekend, 0)?;
+        if this.from <= self.today { Some(this) } else { self.unit(Unit::Weekend, -1) }
     }
 
     /// How many of a unit, with the place after it: "three weeks", "a couple of days", "a few months".
