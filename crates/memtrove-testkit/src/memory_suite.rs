@@ -78,6 +78,7 @@ macro_rules! memory_suite {
             what_has_no_direction_is_similar_to_nothing,
             only_vectors_of_one_space_are_compared,
             words_are_found_without_any_vector,
+            words_are_found_in_other_forms_and_though_a_letter_is_wrong,
             words_and_meaning_both_count,
             a_long_entry_is_found_by_its_best_piece,
             words_that_stand_together_outweigh_words_of_many_pieces,

@@ -7,10 +7,12 @@
 
 pub mod actors;
 pub mod document;
+mod forms;
 pub mod fusion;
 pub mod lexical;
 pub mod passages;
 pub mod relevance;
+pub mod spelling;
 pub(crate) mod stop_words;
 pub mod terms;
 pub mod time_words;

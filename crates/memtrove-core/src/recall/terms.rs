@@ -8,7 +8,9 @@
 //! joints, so that `INV-2026` is found by `INV2026`, `user_id` by `userId` and `12,750` by `12750`.
 
 use super::document::parts;
+use super::forms;
 use super::fusion::MAX_TERMS;
+use super::spelling::WrittenWord;
 use super::stop_words::Grammar;
 use crate::text::{Analyzer, fold, humps, is_unspaced, spans};
 use std::collections::HashSet;
@@ -24,6 +26,8 @@ const NEGATION: &str = "\u{2}not";
 const SPEAKER: char = '\u{1}';
 /// A longer query is cut.
 const MOST_QUERY_TERMS: usize = 256;
+/// No more words of a query are looked at to see whether they are mistyped.
+const MOST_WRITTEN: usize = 64;
 /// A query names no more people.
 const MOST_NAMES: usize = 16;
 
@@ -86,7 +90,32 @@ pub fn query_for_entries(analyzer: &Analyzer, text: &str) -> EntryQuery {
     let mut known: HashSet<u64> = words.iter().copied().collect();
     marks.retain(|mark| known.insert(*mark));
     marks.truncate(MOST_QUERY_TERMS);
-    EntryQuery { words, marks }
+    let of_word = |(word, term): (usize, &u64)| {
+        let others = forms::others(analyzer.language(), *term);
+        others.iter().map(move |term| WordForm { word, term: *term })
+    };
+    let mut forms: Vec<WordForm> = words.iter().enumerate().flat_map(of_word).collect();
+    forms.retain(|form| known.insert(form.term));
+    EntryQuery { written: written(analyzer, text), words, marks, forms }
+}
+
+/// The words of a query that may be mistyped. An identifier is meant as it is written.
+fn written(analyzer: &Analyzer, text: &str) -> Vec<WrittenWord> {
+    let grammar = Grammar::of(analyzer.language());
+    let mut found: Vec<WrittenWord> = Vec::new();
+    let mut sentence_begins = true;
+    for part in text.split_whitespace() {
+        let word = part.trim_matches(|c: char| !c.is_alphanumeric());
+        let word = word.strip_suffix("'s").or_else(|| word.strip_suffix("\u{2019}s")).unwrap_or(word);
+        let is_name = !sentence_begins && word.starts_with(char::is_uppercase);
+        sentence_begins = part.ends_with(['.', '?', '!']);
+        let Some(word) = fold(word).filter(|_| word.chars().all(char::is_alphabetic)) else { continue };
+        if found.len() == MOST_WRITTEN || grammar.is_stop_word(&word) {
+            continue;
+        }
+        found.extend(WrittenWord::new(analyzer, word, is_name));
+    }
+    found
 }
 
 /// What entries are searched by.
@@ -96,12 +125,44 @@ pub struct EntryQuery {
     pub words: Vec<u64>,
     /// What else is evidence where an entry has it. That no entry has it says nothing.
     pub marks: Vec<u64>,
+    /// Other terms that say the same as one of the words.
+    pub forms: Vec<WordForm>,
+    /// The words as they were written, of those that may be mistyped.
+    pub written: Vec<WrittenWord>,
+}
+
+/// A term that says what a word of a query says: "found" where that is "find".
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WordForm {
+    /// Which of the words.
+    pub word: usize,
+    /// The term.
+    pub term: u64,
 }
 
 impl EntryQuery {
-    /// All terms, the words first.
+    /// All terms: the words, the marks, and the other forms of the words.
     pub fn all(&self) -> Vec<u64> {
-        self.words.iter().chain(&self.marks).copied().collect()
+        let forms = self.forms.iter().map(|form| &form.term);
+        self.words.iter().chain(&self.marks).chain(forms).copied().collect()
+    }
+
+    /// In how many texts each word stands in any of its forms, and each mark; in how many each of [`all`](Self::all) stands is given.
+    pub fn frequencies(&self, all: &[u64]) -> Vec<u64> {
+        let asked = self.words.len() + self.marks.len();
+        let mut sums: Vec<u64> = all.iter().take(asked).copied().collect();
+        sums.resize(asked, 0);
+        for (form, frequency) in self.forms.iter().zip(all.iter().skip(asked)) {
+            sums[form.word] = sums[form.word].saturating_add(*frequency);
+        }
+        sums
+    }
+
+    /// The words that may be mistyped, of those that stand in no text, each with its place.
+    pub fn mistyped<'a>(&'a self, frequencies: &'a [u64]) -> impl Iterator<Item = (usize, &'a WrittenWord)> {
+        let place = |one: &WrittenWord| self.words.iter().position(|term| *term == one.term);
+        let written = self.written.iter().filter_map(move |one| Some((place(one)?, one)));
+        written.filter(|(word, _)| frequencies.get(*word).is_none_or(|frequency| *frequency == 0))
     }
 }
 
@@ -231,7 +292,7 @@ impl Whole {
 }
 
 /// FNV-1a: the same on every machine and in every version, for hashes are stored.
-fn hash(term: &str) -> u64 {
+pub(super) fn hash(term: &str) -> u64 {
     term.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
@@ -321,6 +382,27 @@ mod tests {
         assert!(has_mark_of(said, "What did Caroline say?") && has_mark_of(said, "caroline's dog"));
         assert!(!has_mark_of(said, "What did Mel say?"));
         assert_eq!(of_entry(&english(), said).length, terms(&english(), said).length);
+    }
+
+    #[test]
+    fn a_form_of_a_word_is_asked_for_besides_it() {
+        let asked = query_for_entries(&english(), "Who found the children and broke it?");
+        let term = |word: &str| query(&english(), word)[0];
+        let form = |word: usize, term| WordForm { word, term };
+        assert_eq!(asked.words, ["found", "children", "broke"].map(term));
+        let expected = [(0, "find"), (1, "child"), (2, "break"), (2, "broken")];
+        assert_eq!(asked.forms, expected.map(|(word, other)| form(word, term(other))));
+        let none = query_for_entries(&english(), "find and found");
+        assert!(none.forms.is_empty(), "what is asked for already is not asked for again");
+    }
+
+    #[test]
+    fn a_word_stands_where_one_of_its_forms_does() {
+        let asked = query_for_entries(&english(), "find Anna's kettle");
+        assert_eq!((asked.words.len(), asked.marks.len(), asked.forms.len()), (3, 1, 1));
+        assert_eq!(asked.frequencies(&[2, 1, 0, 5, 3]), [5, 1, 0, 5]);
+        let mistyped: Vec<_> = asked.mistyped(&[5, 1, 0, 5]).map(|(word, one)| (word, &*one.word)).collect();
+        assert_eq!(mistyped, [(2, "kettle")]);
     }
 
     #[test]

@@ -41,6 +41,13 @@ impl StaticModel {
         LOADED.vector(text)
     }
 
+    /// Whether a word is one of the model's vocabulary, and so likely spelled right.
+    pub fn knows(word: &str) -> bool {
+        let mut ids = Vec::new();
+        LOADED.tokenizer.encode(word, &mut ids);
+        ids.len() == 1 && ids[0] != LOADED.tokenizer.unknown()
+    }
+
     /// Which share of a text's letters stands in words that the model knows. It was made from English: a foreign word falls into
     /// many short pieces, and single Chinese or Japanese characters say little by themselves.
     pub fn understood(text: &str) -> f64 {

@@ -322,7 +322,7 @@ impl Half {
         let (indexes, cx) = (self.indexes.clone(), self.cx.clone());
         let find = move |tx: &mut dyn Tx| {
             let decay = &cx.settings.memories.rules.decay;
-            let mut matches = scope_search::search(tx, &indexes, &spans, &query, decay)?;
+            let mut matches = scope_search::search(tx, &indexes, &spans, &query, decay, &cx.analyzer)?;
             let all: Vec<&Match> = matches.matches.iter().collect();
             let memories: HashMap<MemoryId, Memory> =
                 matches.load(tx, &all, &query)?.into_iter().map(|memory| (memory.id, memory)).collect();
@@ -344,7 +344,7 @@ impl Half {
         let (indexes, cx) = (self.indexes.clone(), self.cx.clone());
         let search = move |tx: &mut dyn Tx| {
             let decay = &cx.settings.memories.rules.decay;
-            let mut all = scope_search::search(tx, &indexes, &spans, &query, decay)?;
+            let mut all = scope_search::search(tx, &indexes, &spans, &query, decay, &cx.analyzer)?;
             all.extend(&others.matches);
             let mut load = |matches: &[&Match]| all.load(tx, matches, &query);
             rank(&all, others.memories.clone(), &Order::new(&query, options, &cx.analyzer), &mut load)

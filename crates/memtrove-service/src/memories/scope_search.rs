@@ -17,15 +17,19 @@ use memtrove_core::memories::{Conditions, Embedding, Memory, ScopeKey, Viewer};
 use memtrove_core::recall::lexical;
 use memtrove_core::recall::passages::PassageQuery;
 use memtrove_core::recall::relevance::{Asked, Relevance, of_pieces};
-use memtrove_core::recall::terms::{EntryQuery, EntryTerms};
+use memtrove_core::recall::spelling::WrittenWord;
+use memtrove_core::recall::terms::{EntryQuery, EntryTerms, WordForm};
 use memtrove_core::recall::time_words::TimeWindow;
+use memtrove_core::text::Analyzer;
 use memtrove_core::{Result, Timestamp};
+use memtrove_recall::embed::static_model::StaticModel;
 use memtrove_recall::embed::{QueryVector, Space};
 use memtrove_recall::index::{Bm25, Candidate, QueryTerm, TermStatistics, rescore};
 use memtrove_store::Tx;
 use memtrove_store::memories::scopes::{self, ScopeRow, Searched};
 use memtrove_store::memories::{ScopeNo, entries, index};
 use ram::{Candidates, Slot};
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -212,35 +216,104 @@ pub fn search(
     spans: &[Span],
     query: &ScopeQuery,
     decay: &DecayRules,
+    analyzer: &Analyzer,
 ) -> Result<Matches> {
-    let mut rows = Vec::with_capacity(spans.len());
-    let mut statistics = TermStatistics::default();
-    let terms = query.all_terms();
+    let mut searched = Vec::with_capacity(spans.len());
     for span in spans {
         let Some(row) = scopes::find(tx, &span.scope)? else { continue };
-        let in_database = is_in_database(tx, cache, &row);
-        let here = match (terms.is_empty(), in_database) {
-            (true, _) => TermStatistics::default(),
-            (false, true) => database::statistics(tx, row, &query.viewer, &terms)?,
-            (false, false) => ram::statistics(tx, cache, row, &query.viewer, &terms)?,
-        };
-        statistics.add(&here);
-        rows.push((span, row, in_database.then_some(here)));
+        searched.push(SearchedSpan { span, row, in_database: is_in_database(tx, cache, &row) });
     }
-    let words = Words::of(query, &statistics);
+    let mut query = Cow::Borrowed(query);
+    let mut statistics = Statistics::of(tx, cache, &searched, &query.viewer, &query.all_terms())?;
+    let meant = meant(tx, cache, &searched, &query, &statistics.together, analyzer)?;
+    if !meant.is_empty() {
+        query.to_mut().terms.forms.extend(meant);
+        statistics = Statistics::of(tx, cache, &searched, &query.viewer, &query.all_terms())?;
+    }
+    let query = &*query;
+    let words = Words::of(query, &statistics.together);
     let mut matches = Matches { passages: Some(words.passages(query)), ..Matches::default() };
-    for (span, row, in_database) in rows {
+    for (SearchedSpan { span, row, in_database }, here) in searched.into_iter().zip(&statistics.each) {
         matches.scopes.insert(row.no, span.until);
         let scope = ScopeSearch { span, row, query, decay };
         match in_database {
-            Some(here) => scope.search_database(tx, &words, &here, &mut matches)?,
-            None => scope.search_ram(tx, cache, &words, &mut matches)?,
+            true => scope.search_database(tx, &words, here, &mut matches)?,
+            false => scope.search_ram(tx, cache, &words, &mut matches)?,
         }
     }
     if let Some((metric, farthest)) = query.farthest {
         matches.drop_farther(metric, farthest);
     }
     Ok(matches)
+}
+
+/// A scope that exists, to be searched.
+struct SearchedSpan<'a> {
+    span: &'a Span,
+    row: ScopeRow,
+    in_database: bool,
+}
+
+/// How common some words are.
+struct Statistics {
+    /// In each of some scopes.
+    each: Vec<TermStatistics>,
+    /// In all of them.
+    together: TermStatistics,
+}
+
+impl Statistics {
+    /// How common terms are among what a viewer may see.
+    fn of(
+        tx: &mut dyn Tx,
+        cache: &ScopeCache,
+        searched: &[SearchedSpan<'_>],
+        viewer: &Viewer,
+        terms: &[u64],
+    ) -> Result<Self> {
+        let mut all = Self { each: Vec::with_capacity(searched.len()), together: TermStatistics::default() };
+        for SearchedSpan { row, in_database, .. } in searched {
+            let here = match (terms.is_empty(), in_database) {
+                (true, _) => TermStatistics::default(),
+                (false, true) => database::statistics(tx, *row, viewer, terms)?,
+                (false, false) => ram::statistics(tx, cache, *row, viewer, terms)?,
+            };
+            all.together.add(&here);
+            all.each.push(here);
+        }
+        Ok(all)
+    }
+}
+
+/// No more words of a query are read as others.
+const MOST_MISTYPED: usize = 4;
+
+/// What is meant by words that no entry has and no vocabulary: the commonest of the words that a letter makes of each.
+fn meant(
+    tx: &mut dyn Tx,
+    cache: &ScopeCache,
+    searched: &[SearchedSpan<'_>],
+    query: &ScopeQuery,
+    statistics: &TermStatistics,
+    analyzer: &Analyzer,
+) -> Result<Vec<WordForm>> {
+    if !query.uses_words() || statistics.pieces == 0 {
+        return Ok(Vec::new());
+    }
+    let frequencies = query.terms.frequencies(&statistics.frequencies);
+    let is_strange = |one: &WrittenWord| !StaticModel::knows(&one.word) && !StaticModel::knows(&one.stem);
+    let mistyped = query.terms.mistyped(&frequencies).filter(|(_, one)| is_strange(one)).take(MOST_MISTYPED);
+    let mut known: HashSet<u64> = query.all_terms().into_iter().collect();
+    let mut meant = Vec::new();
+    for (word, one) in mistyped {
+        let terms = one.meant(analyzer);
+        let counted = Statistics::of(tx, cache, searched, &query.viewer, &terms)?.together.frequencies;
+        let commonest = terms.into_iter().zip(counted).filter(|(_, frequency)| *frequency > 0);
+        let commonest = commonest.max_by_key(|(term, frequency)| (*frequency, Reverse(*term)));
+        let fresh = commonest.filter(|(term, _)| known.insert(*term));
+        meant.extend(fresh.map(|(term, _)| WordForm { word, term }));
+    }
+    Ok(meant)
 }
 
 /// The entries of a scope that pass a query's filter; `None` is all.
@@ -281,24 +354,29 @@ const USUAL_TERMS: f32 = 20.0;
 
 impl Words {
     fn of(query: &ScopeQuery, statistics: &TermStatistics) -> Self {
-        let frequency =
-            |number: usize| statistics.frequencies.get(number).copied().unwrap_or_default() as usize;
-        let worth = |number: usize| lexical::idf(statistics.pieces as usize, frequency(number));
+        let asked = &query.terms;
+        let worth = |frequency: u64| lexical::idf(statistics.pieces as usize, frequency as usize);
         let (mut known, mut unknown) = (0.0, 0.0);
-        let mut weigh = |(number, hash): (usize, u64)| {
-            let (is_known, worth) = (frequency(number) > 0, worth(number));
-            let weight = if is_known || number < query.terms.words.len() { worth } else { 0.0 };
+        let mut weigh = |(number, frequency): (usize, u64)| {
+            let (is_known, worth) = (frequency > 0, worth(frequency));
+            let weight = if is_known || number < asked.words.len() { worth } else { 0.0 };
             *(if is_known { &mut known } else { &mut unknown }) += weight;
-            QueryTerm { hash, weight: weight as f32 }
+            weight
         };
+        let frequencies = asked.frequencies(&statistics.frequencies);
+        let mut weights: Vec<f64> = frequencies.into_iter().enumerate().map(&mut weigh).collect();
+        // A word says the same in each of its forms.
+        weights.extend(asked.forms.iter().map(|form| weights[form.word]).collect::<Vec<f64>>());
         let mut all = query.all_terms();
-        let faint = all.split_off(query.terms.all().len());
-        let first_faint = all.len();
-        let mut terms: Vec<QueryTerm> = all.into_iter().enumerate().map(&mut weigh).collect();
+        let faint = all.split_off(weights.len());
+        let faint_frequencies = statistics.frequencies.iter().skip(weights.len());
+        let weighed = all.into_iter().zip(weights);
+        let mut terms: Vec<QueryTerm> =
+            weighed.map(|(hash, weight)| QueryTerm { hash, weight: weight as f32 }).collect();
         let faint: Vec<(u64, f64)> = faint
             .into_iter()
-            .zip(first_faint..)
-            .map(|(hash, number)| (hash, if frequency(number) > 0 { worth(number) } else { 0.0 }))
+            .zip(faint_frequencies)
+            .map(|(hash, frequency)| (hash, if *frequency > 0 { worth(*frequency) } else { 0.0 }))
             .collect();
         let together: f64 = faint.iter().map(|(_, worth)| worth).sum();
         let part = if together > 0.0 { (FAINT * known / together).min(1.0) } else { 0.0 };

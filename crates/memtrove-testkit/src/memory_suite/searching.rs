@@ -140,6 +140,36 @@ pub async fn words_are_found_without_any_vector(fixture: Fixture) {
     assert_eq!(asked("heron").await, [], "the words of before are gone");
 }
 
+pub async fn words_are_found_in_other_forms_and_though_a_letter_is_wrong(fixture: Fixture) {
+    let texts = [
+        "the heron was found",
+        "the cemetery gate",
+        "the pavilion",
+        "the pavilions burnt down",
+        "a pavillon of old",
+    ];
+    let entries = texts.map(|text| fixture.entry(&user("u"), text, &towards(0)));
+    fixture.insert(entries.clone()).await;
+    let asked = async |text: &str| found(&fixture.nearest(&[user("u")], by_words(&fixture, text)).await);
+    assert_eq!(asked("what did we find").await, [entries[0].id]);
+    assert_eq!(asked("cemetary").await, [entries[1].id]);
+    let mut both = [entries[2].id, entries[3].id];
+    both.sort_unstable();
+    let mut commonest = asked("pavillion").await;
+    commonest.sort_unstable();
+    assert_eq!(commonest, both, "of what may be meant, what most have");
+    assert_eq!(asked("pavillon").await, [entries[4].id], "what is there is meant");
+    assert_eq!(asked("camatary").await, []);
+
+    let hidden = Memory {
+        policy: AccessPolicy::new(Policy::Private),
+        ..fixture.entry(&user("u"), "a zeppelin", &towards(0))
+    };
+    let theirs = Memory { created_by: Author { user: Some("w".into()), client: None }, ..hidden };
+    fixture.insert([theirs]).await;
+    assert_eq!(asked("zepelin").await, [], "what nobody shows is not meant");
+}
+
 pub async fn words_and_meaning_both_count(fixture: Fixture) {
     let texts = [
         "the heron waits in the reeds",
