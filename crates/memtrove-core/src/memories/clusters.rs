@@ -76,7 +76,9 @@ impl<'a> ClusterHit<'a> {
                 let vectors = newer.vector.zip(older.vector);
                 contradiction::contradicts(&newer.wording, &older.wording, vectors)
                     // What changed for some changed for them: the more specific layer goes on to hold.
-                    || (is_same_layer && contradiction::replaces(&newer.wording, &older.wording, vectors))
+                    || (is_same_layer
+                        && (contradiction::replaces(&newer.wording, &older.wording, vectors)
+                            || contradiction::restates(&newer.wording, &older.wording, vectors)))
             }
         }
     }

@@ -47,6 +47,8 @@ pub struct Wording {
     says_change: bool,
     /// Whether it says what is, and not what happened.
     is_state: bool,
+    /// Where its clauses begin after the first, without the words that join them, and where they end.
+    clauses: Vec<Range<usize>>,
 }
 
 impl Wording {
@@ -68,6 +70,28 @@ impl Wording {
             sentences: if is_short { sentences(body) } else { 0 },
             says_change: says_change(&words),
             is_state: is_state(&words, verb),
+            clauses: if is_short { clauses(body, &words) } else { Vec::new() },
+            verb,
+            words,
+            stems,
+        }
+    }
+
+    /// What some parts of texts say together: a statement of one clause, by nobody in particular.
+    fn of_parts(parts: &[(&Self, Range<usize>)]) -> Self {
+        let words: Vec<String> =
+            parts.iter().flat_map(|(text, part)| text.words[part.clone()].iter().cloned()).collect();
+        let stems: Vec<Option<String>> =
+            parts.iter().flat_map(|(text, part)| text.stems[part.clone()].iter().cloned()).collect();
+        let verb = verb(&words);
+        Self {
+            speaker: None,
+            meant: stems.iter().flatten().cloned().collect(),
+            negations: BTreeSet::new(),
+            sentences: 1,
+            says_change: false,
+            is_state: is_state(&words, verb),
+            clauses: Vec::new(),
             verb,
             words,
             stems,
@@ -100,6 +124,12 @@ impl Wording {
         has(&english::HAVE, word) || has(&english::SORTS, linked) || (is_list && !leads_on)
     }
 
+    /// What stands before "is", and after it.
+    fn linked(&self) -> Option<(&[String], &[String])> {
+        let link = self.words.iter().position(|word| has(&english::BE, word))?;
+        Some((&self.words[..link], &self.words[link + 1..]))
+    }
+
     /// Whether a question is about what was, not about what is.
     pub fn asks_about_before(&self) -> bool {
         self.words.iter().any(|word| has(&english::ABOUT_BEFORE, word))
@@ -112,7 +142,61 @@ pub fn contradicts(one: &Wording, other: &Wording, vectors: Option<(&[f32], &[f3
     let are_statements = one.sentences == 1 && other.sentences == 1;
     are_statements
         && may_be_about_one_thing(one, other, vectors)
-        && (denies(one, other) || differs_in_value(one, other))
+        && (denies(one, other) || differs_in_value(one, other) || names_another(one, other))
+}
+
+/// Whether a clause of a newer text says what an older one says, with another value: "Ms Lund retired, and our accountant is Ms Aho".
+pub fn restates(newer: &Wording, older: &Wording, vectors: Option<(&[f32], &[f32])>) -> bool {
+    let are_statements =
+        (1..=2).contains(&newer.sentences) && older.sentences == 1 && older.clauses.is_empty();
+    let are_affirmed = newer.negations.is_empty() && older.negations.is_empty();
+    let Some(verb) = older.verb.filter(|_| are_statements && are_affirmed && !newer.clauses.is_empty())
+    else {
+        return false;
+    };
+    if !may_be_about_one_thing(newer, older, vectors) {
+        return false;
+    }
+    let subject = 0..verb;
+    let is_named = |at: usize| match &older.stems[at] {
+        Some(stem) => newer.meant.contains(stem),
+        None => !has(&english::PRONOUNS, &older.words[at]) || newer.words.contains(&older.words[at]),
+    };
+    let is_about_it = verb > 0 && subject.clone().all(is_named);
+    newer.clauses.iter().any(|clause| {
+        let said = Wording::of_parts(&[(newer, clause.clone())]);
+        if differs_in_value(&said, older) || names_another(&said, older) {
+            return true;
+        }
+        // "Gustav handed in his notice and works for a charity": of whom it is said stands in the first clause.
+        let is_stand_in =
+            |word: &String| has(&english::STAND_INS, word) || older.words[..verb] == [word.clone()];
+        let begin = clause.start + usize::from(newer.words.get(clause.start).is_some_and(is_stand_in));
+        if !is_about_it || begin >= clause.end {
+            return false;
+        }
+        let said = Wording::of_parts(&[(older, subject.clone()), (newer, begin..clause.end)]);
+        said.verb == Some(verb) && differs_in_value(&said, older)
+    })
+}
+
+/// Whether they say of two that each is the one who there is: "our captain is Sven", "Adele is our captain".
+fn names_another(one: &Wording, other: &Wording) -> bool {
+    let are_affirmed = one.negations.is_empty() && other.negations.is_empty();
+    are_affirmed && (names_another_holder(one, other) || names_another_holder(other, one))
+}
+
+/// Whether a text says who has a role, and the other one that somebody else has it.
+fn names_another_holder(text: &Wording, other: &Wording) -> bool {
+    let Some((role, holder)) = text.linked() else { return false };
+    let Some((another, same_role)) = other.linked() else { return false };
+    let is_somebodys = role.first().is_some_and(|word| has(&english::DEFINITE, word) || word.ends_with("'s"));
+    is_somebodys
+        && role.len() > 1
+        && role == same_role
+        && holder != another
+        && [holder, another].iter().all(|who| (1..=MOST_VALUE_WORDS).contains(&who.len()))
+        && !text.may_be_several(role.len() + 1)
 }
 
 /// Whether a newer text says that what an older one says is so no more.
@@ -244,6 +328,27 @@ fn verb(words: &[String]) -> Option<usize> {
             || (*at > 0 && (ends_so && is_followed || has(&english::VERBS, this)))
     };
     (0..words.len()).find(is_verb)
+}
+
+/// Where the clauses of a text stand among its words, but for the first.
+fn clauses(text: &str, words: &[String]) -> Vec<Range<usize>> {
+    let mut begins = Vec::new();
+    let mut count = 0;
+    let mut begin = 0;
+    for (end, _) in text.match_indices([',', ';', '.', ':']).filter(|(at, _)| text[at + 1..].starts_with(' '))
+    {
+        count += Profile::of(&text[begin..end]).words().count();
+        begins.push(count);
+        begin = end;
+    }
+    let is_joint = |at: &usize| has(&english::JOINTS, &words[*at]);
+    begins.extend((1..words.len()).filter(is_joint));
+    begins.retain(|begin| *begin < words.len());
+    begins.sort_unstable();
+    begins.dedup();
+    let ends = begins.iter().skip(1).copied().chain([words.len()]);
+    let clause = |(begin, end): (&usize, usize)| (begin + usize::from(is_joint(begin)))..end;
+    begins.iter().zip(ends).map(clause).filter(|clause| !clause.is_empty()).collect()
 }
 
 /// How many sentences a text has; none if it asks or exclaims something. What people say to each other is not what is so.

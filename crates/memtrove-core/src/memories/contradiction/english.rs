@@ -19,6 +19,12 @@ pub(super) static HAVE: Table = LazyLock::new(|| {
 });
 /// After these a verb has no ending.
 pub(super) static PRONOUNS: Table = LazyLock::new(|| set("i we you they"));
+/// They stand for somebody or something named before.
+pub(super) static STAND_INS: Table = LazyLock::new(|| set("he it she they"));
+/// A clause may begin with one of these.
+pub(super) static JOINTS: Table = LazyLock::new(|| set("and but so"));
+/// What begins with one of these is one, and not one of a sort.
+pub(super) static DEFINITE: Table = LazyLock::new(|| set("her his its my our the their your"));
 /// Requests begin with them.
 pub(super) static REQUESTS: Table = LazyLock::new(|| {
     set("always call deploy indent keep log name never prefer put run send sort store tag use write")
@@ -35,7 +41,7 @@ pub(super) static LISTS: Table = LazyLock::new(|| {
     watch work write")
 });
 /// With one of these after it, such a verb is of one thing: "runs on", "works at", "is read by".
-pub(super) static PREPOSITIONS: Table = LazyLock::new(|| set("as at by from in on out with"));
+pub(super) static PREPOSITIONS: Table = LazyLock::new(|| set("as at by for from in on out with"));
 /// Other words that may be true of several things.
 pub(super) static SORTS: Table = LazyLock::new(|| {
     set("able afraid allergic allowed also another available child children colleague daughter famous fan fond friend friends
@@ -56,18 +62,20 @@ pub(super) static NOT_PAST: Table =
     LazyLock::new(|| set("bed bleed breed feed hundred indeed naked need red seed shed sled speed wed"));
 /// They say that something is no longer as it was.
 pub(super) static CHANGES: Table = LazyLock::new(|| {
-    set("abandoned abolished adopted allowed anymore appointed axed bankrupt banned became become began bought broke broken
-    brought burned burnt bust canceled cancelled changed cleared closed converted currently cut dead delayed deleted
-    demolished died discontinued ditched diverted divorced doubled downgraded dropped dumped dyed elected ended engaged
-    enrolled evicted exchanged expired extended fell finally finished fired fixed forbade found gone got graduated grew
-    grown halved handed healed hiked hired increased inherited instead introduced joined lapsed lately leaving left
-    longer lost lowered married meanwhile merged migrated moved moving new now nowadays opened ousted passed paused
-    pivoted ported postponed promoted pulled pushed quit raised rebuilt recently recovered redecorated reduced
-    refurbished relaunched relocated remarried removed renamed renewed renovated renumbered reopened repaired replaced
-    rerouted rescheduled reset resigned resolved retired reversed reverted revoked reworked rewritten sacked scrapped
-    separated settled shaved shortened shut signed since slashed sold split started stopped succeeded succeeds
-    suspended swapped switched taken terminated threw thrown took torn traded transferred transformed trimmed turned
-    uninstalled updated upgraded vacated went widened widowed withdrawn withdrew won wound")
+    set("abandoned abolished adopted allowed altered amended anymore appointed axed bankrupt banned became become began
+    bought broke broken brought burned burnt bust canceled cancelled changed cleared closed converted currently cut
+    dead delayed deleted demolished demoted died disbanded discontinued dissolved ditched diverted divorced doubled
+    downgraded downsized dropped dumped dyed elected ended engaged enrolled evacuated evicted exchanged expired
+    extended fell finally finished fired fixed forbade found gone got graduated grew grown halved handed healed
+    hiked hired increased inherited instead introduced joined lapsed lately leaving left lent loaned longer lost
+    lowered married meanwhile merged migrated moved moving new now nowadays opened ousted outgrew outgrown passed
+    paused pivoted ported postponed promoted pulled pushed quit raised reassigned rebuilt recently recovered
+    redecorated redid redone reduced refurbished rehomed relaunched relocated remarried removed renamed renewed
+    renovated renumbered reopened repaired replaced rerouted rescheduled reset resettled resigned resolved retired
+    reversed reverted revoked reworked rewritten sacked sank scrapped separated settled shaved shifted shortened
+    shut signed since slashed sold split started stolen stopped succeeded succeeds sunk suspended swapped switched
+    taken terminated threw thrown took torn traded transferred transformed trimmed turned uninstalled updated
+    upgraded upsized vacated went widened widowed withdrawn withdrew won wound")
 });
 /// The same in several words.
 pub(super) const CHANGES_IN_WORDS: &[&str] =

@@ -86,6 +86,54 @@ fn other_words_may_say_that_something_changed() {
 }
 
 #[test]
+fn a_clause_may_say_the_same_with_another_value() {
+    for (newer, older) in [
+        ("Gustav handed in his notice and works for a charity.", "Gustav works for the council."),
+        ("The book club outgrew the flat and meets in the library.", "The book club meets at Ida's."),
+        ("Elena's racing bike was stolen, she rides a Dutch bike.", "Elena rides a racing bike."),
+        ("Jo lost her voice, so our lead singer is Mika.", "Our lead singer is Jo."),
+        ("Jo lost her voice, so Mika is our lead singer.", "Our lead singer is Jo."),
+        ("The 7:40 was cancelled: I take the 8:05 train to work", "I take the 7:40 train to work"),
+        ("Dr Voss went on leave. Tilda's tutor is Dr Amin.", "Tilda's tutor is Dr Voss."),
+    ] {
+        assert!(restates(&wording(newer), &wording(older), None), "{newer} – {older}");
+        assert!(!restates(&wording(older), &wording(newer), None), "{older} – {newer}");
+    }
+    for (newer, older) in [
+        // Of somebody else, of several, of what was, of what is so under a condition, and what is denied.
+        ("Gustav handed in his notice and Bert works for a charity.", "Gustav works for the council."),
+        ("Bert handed in his notice and works for a charity.", "Gustav works for the council."),
+        ("Jo lost her voice, so Mika is our friend.", "Our friend is Jo."),
+        ("Nina came home and likes tea.", "Nina likes coffee."),
+        ("Nina came home and worked at the bank.", "Nina works at the school."),
+        ("Nina changed jobs and works at home when it snows.", "Nina works at the school."),
+        ("Nina came home and does not work at the bank.", "Nina works at the school."),
+        ("Nina came home and works at the school.", "Nina works at the school."),
+        ("Nina came home, and", "Nina works at the school."),
+    ] {
+        assert!(!restates(&wording(newer), &wording(older), None), "{newer} – {older}");
+    }
+}
+
+#[test]
+fn a_role_has_one_holder() {
+    for (one, other) in [
+        ("Our goalkeeper is Bodo", "Tim is our goalkeeper"),
+        ("Sanjay's manager is Ruth", "Ingmar is Sanjay's manager"),
+    ] {
+        assert!(judged(one, other).0 && judged(other, one).0, "{one} – {other}");
+    }
+    for (one, other) in [
+        ("Our goalkeeper is Bodo", "Bodo is our goalkeeper"),
+        ("Tom's friend is Bob", "Ann is Tom's friend"),
+        ("Green is nice", "Nice is a city"),
+        ("Our goalkeeper is not Bodo", "Tim is our goalkeeper"),
+    ] {
+        assert!(!judged(one, other).0 && !judged(other, one).0, "{one} – {other}");
+    }
+}
+
+#[test]
 fn texts_of_other_meanings_are_about_other_things() {
     let (one, other) = (wording("Alice lives in Porto"), wording("Alice lives in Lisbon"));
     assert!(contradicts(&one, &other, Some((&[1.0, 0.0], &[0.8, 0.6]))));
@@ -105,7 +153,8 @@ fn a_question_about_before_says_so() {
 fn any_sentence() -> impl Strategy<Value = String> {
     let word = prop::sample::select(vec![
         "Alice", "Bob", "the", "rent", "is", "not", "has", "moved", "to", "Porto", "no", "longer", "900",
-        "uses", "for", "lives", "in", "we", "now", "of", "May", "does", "'s", "ten", "…", "",
+        "uses", "for", "lives", "in", "we", "now", "of", "May", "does", "'s", "ten", "…", "", ", and", "so",
+        "she",
     ]);
     prop::collection::vec(word, 0..10).prop_map(|words| words.join(" "))
 }
@@ -115,11 +164,13 @@ proptest! {
     fn a_contradiction_holds_both_ways_and_never_with_oneself(one in any_sentence(), other in any_sentence()) {
         prop_assert_eq!(judged(&one, &other).0, judged(&other, &one).0);
         prop_assert_eq!(judged(&one, &one), (false, false));
+        prop_assert!(!restates(&wording(&one), &wording(&one), None));
     }
 
     #[test]
     fn any_texts_are_judged(one in "\\PC{0,80}", other in "\\PC{0,80}") {
         judged(&one, &other);
+        restates(&wording(&one), &wording(&other), None);
         wording(&one).asks_about_before();
     }
 }
