@@ -89,6 +89,21 @@ impl<K: Eq + Hash + Clone, S: Default, M> PartitionCache<K, S, M> {
         }
     }
 
+    /// Looks at the partitions that are loaded, but for those that are being brought up to date.
+    pub fn look(&self, mut each: impl FnMut(&K, &S, &Partition<M>)) {
+        let all: Vec<(K, Arc<Shared<S, M>>)> = {
+            let shelf = self.lock();
+            shelf.places.iter().map(|(key, place)| (key.clone(), Arc::clone(&place.partition))).collect()
+        };
+        for (key, shared) in all {
+            if let Ok(content) = shared.try_read()
+                && let Some((state, partition)) = &*content
+            {
+                each(&key, state, partition);
+            }
+        }
+    }
+
     /// Drops a partition. Those who read it may finish.
     pub fn drop_key(&self, key: &K) {
         let mut shelf = self.lock();

@@ -13,7 +13,7 @@ use std::num::NonZeroU32;
 pub(super) const CHUNK: usize = 4096;
 
 /// No document owns the slot.
-const FREE: u32 = u32::MAX;
+pub(super) const FREE: u32 = u32::MAX;
 
 /// Chunk and slot of a piece.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -22,6 +22,11 @@ pub(super) struct PieceNo(NonZeroU32);
 impl PieceNo {
     pub(super) fn new(chunk: usize, slot: usize) -> Self {
         Self(NonZeroU32::MIN.saturating_add((chunk * CHUNK + slot) as u32))
+    }
+
+    /// The piece whose [index](Self::index) was written down as one more; 0 is none.
+    pub(super) fn written(number: u32) -> Option<Self> {
+        NonZeroU32::new(number).map(Self)
     }
 
     /// A number without gaps between chunks.
@@ -53,17 +58,18 @@ impl Shape {
 
 /// Whose a piece is.
 #[derive(Clone, Copy)]
-struct Slot {
-    owner: u32,
+pub(super) struct Slot {
+    pub(super) owner: u32,
     /// The next piece of the same document.
-    next: Option<PieceNo>,
+    pub(super) next: Option<PieceNo>,
 }
 
 /// Pieces whose vectors are of one shape.
+#[derive(Clone)]
 pub(super) struct Chunk {
     pub(super) shape: Shape,
-    slots: Vec<Slot>,
-    free: Vec<u16>,
+    pub(super) slots: Vec<Slot>,
+    pub(super) free: Vec<u16>,
     pub(super) lengths: Vec<u16>,
     /// Row after row.
     pub(super) codes: Vec<i8>,
@@ -158,6 +164,23 @@ impl Chunk {
         sketch::write(&unit, block, slot % BLOCK_ROWS);
     }
 
+    /// The same without anything in slots that no document has.
+    pub(super) fn without_leftovers(&self) -> Self {
+        let mut clean = self.clone();
+        if self.shape.space.is_some() {
+            let (dimensions, block) = (self.shape.dimensions, self.block_bytes());
+            for slot in self.free.iter().map(|slot| usize::from(*slot)) {
+                clean.grids[slot] = Grid::default();
+                clean.codes[slot * dimensions..][..dimensions].fill(0);
+                let columns =
+                    clean.sketches[slot / BLOCK_ROWS * block..][..block].chunks_exact_mut(BLOCK_ROWS);
+                columns.for_each(|column| column[slot % BLOCK_ROWS] = 0);
+            }
+        }
+        clean.terms.tidy();
+        clean
+    }
+
     /// How many bytes it takes on the heap.
     pub(super) fn heap(&self) -> usize {
         self.slots.capacity() * size_of::<Slot>()
@@ -170,7 +193,7 @@ impl Chunk {
     }
 
     /// How many bytes a block of sketches has.
-    fn block_bytes(&self) -> usize {
+    pub(super) fn block_bytes(&self) -> usize {
         BLOCK_ROWS * sketch::columns(self.shape.dimensions)
     }
 }

@@ -4,10 +4,12 @@ use super::chunk::{CHUNK, Chunk, PieceNo, Shape};
 use super::documents::{Document, Documents};
 use super::postings::MAX_PIECE;
 use super::probe::{Piece, SpaceNo, TermStatistics};
+use super::segment::shared_bytes;
 use super::term_lists::Occurrence;
 use super::words::Words;
 use hashbrown::HashMap;
 use std::mem::size_of;
+use std::sync::Arc;
 
 /// The vectors and words of one memory scope or conversation tree, with something of the caller's (`M`) beside every
 /// document.
@@ -15,26 +17,27 @@ use std::mem::size_of;
 /// What a search finds depends on the documents alone, not on the order in which they came or on those that went.
 pub struct Partition<M> {
     pub(super) documents: Documents<M>,
-    pub(super) chunks: Vec<Chunk>,
+    /// Shared with a [snapshot](super::segment) for as long as that is written, and copied if one changes meanwhile.
+    pub(super) chunks: Vec<Arc<Chunk>>,
     pools: Vec<Pool>,
     /// Chunks without a piece, which may get any shape.
     unused: Vec<usize>,
     pub(super) words: Words,
     /// Pieces in use.
     pub(super) pieces: usize,
-    with_terms: u64,
-    length: u64,
-    repeats: Repeats,
+    pub(super) with_terms: u64,
+    pub(super) length: u64,
+    pub(super) repeats: Repeats,
     beside: usize,
 }
 
 /// What is counted more than once because documents have several pieces.
-#[derive(Default)]
-struct Repeats {
+#[derive(Clone, Default)]
+pub(super) struct Repeats {
     /// By term, in how many pieces it stands beyond the first of each document.
-    terms: HashMap<u32, u32>,
+    pub(super) terms: HashMap<u32, u32>,
     /// Pieces with terms beyond the first of each document.
-    pieces: u64,
+    pub(super) pieces: u64,
 }
 
 /// Which chunks of a shape have room.
@@ -66,61 +69,32 @@ impl<M> Partition<M> {
         }
     }
 
-    /// Puts a document, in place of the one that had its key. Without a space its vectors are left out.
-    pub fn put(&mut self, key: u64, meta: M, space: Option<SpaceNo>, pieces: &[Piece<'_>]) {
-        const NOTHING: Piece<'_> = Piece { vector: None, terms: &[], length: 0 };
-        // Every document has a piece, even if nothing finds it.
-        let pieces = if pieces.is_empty() { &[NOTHING][..] } else { pieces };
-        let found = self.documents.find(key);
-        let mut old: Vec<PieceNo> = found.map(|number| self.pieces_of(number).collect()).unwrap_or_default();
-        if let Some(known) = found {
-            self.count_repeats(known, false);
-        }
-        let document = found.unwrap_or_else(|| self.documents.vacant());
-        let mut following = None;
-        for piece in pieces.iter().rev() {
-            let vector = piece.vector.filter(|vector| space.is_some() && !vector.is_empty());
-            let shape = vector.map_or(Shape::WORDS, |vector| Shape { space, dimensions: vector.len() });
-            // A document that only got other vectors keeps its slots, and so its postings.
-            let same = old.iter().rposition(|&number| self.chunks[number.chunk()].shape == shape);
-            let number = same.map_or_else(|| self.take_slot(shape), |at| old.remove(at));
-            let chunk = &mut self.chunks[number.chunk()];
-            chunk.own(number.slot(), document, following);
-            if let Some(vector) = vector {
-                chunk.set_vector(number.slot(), vector);
+    /// A partition of what was written down: whatever is not named here follows from it.
+    pub(super) fn restored(
+        documents: Documents<M>,
+        chunks: Vec<Arc<Chunk>>,
+        words: Words,
+        (with_terms, length, repeats): (u64, u64, Repeats),
+    ) -> Self {
+        let pieces = chunks.iter().map(|chunk| chunk.len() - chunk.free.len()).sum();
+        let mut restored =
+            Self { documents, chunks, words, pieces, with_terms, length, repeats, ..Self::new() };
+        for number in 0..restored.chunks.len() {
+            let chunk = &restored.chunks[number];
+            let (is_full, is_unused, shape) = (chunk.is_full(), chunk.is_unused(), chunk.shape);
+            if is_unused {
+                restored.unused.push(number);
+            } else if !is_full {
+                let pool = restored.pool(shape);
+                restored.pools[pool].open.push(number);
             }
-            self.set_words(number, piece.terms, piece.length);
-            following = Some(number);
         }
-        old.into_iter().for_each(|number| self.give_back(number));
-        if let Some(first) = following {
-            self.documents.set(document, Document { key, meta, first });
-            self.count_repeats(document, true);
-        }
-    }
-
-    /// Takes a document out.
-    pub fn remove(&mut self, key: u64) -> Option<M> {
-        let document = self.documents.find(key)?;
-        self.count_repeats(document, false);
-        let pieces: Vec<PieceNo> = self.pieces_of(document).collect();
-        pieces.into_iter().for_each(|number| self.give_back(number));
-        let meta = self.documents.remove(document);
-        if self.is_empty() {
-            *self = Self { beside: self.beside, ..Self::new() };
-        }
-        meta
+        restored
     }
 
     /// What was put beside a document.
     pub fn meta(&self, key: u64) -> Option<&M> {
         self.documents.get(self.documents.find(key)?).map(|document| &document.meta)
-    }
-
-    /// What was put beside a document, to be changed.
-    pub fn meta_mut(&mut self, key: u64) -> Option<&mut M> {
-        let number = self.documents.find(key)?;
-        self.documents.get_mut(number).map(|document| &mut document.meta)
     }
 
     /// How many documents there are.
@@ -149,8 +123,8 @@ impl<M> Partition<M> {
         size_of::<Self>()
             + self.beside
             + self.documents.heap()
-            + self.chunks.capacity() * size_of::<Chunk>()
-            + self.chunks.iter().map(Chunk::heap).sum::<usize>()
+            + self.chunks.capacity() * size_of::<Arc<Chunk>>()
+            + self.chunks.iter().map(|chunk| shared_bytes::<Chunk>() + chunk.heap()).sum::<usize>()
             + self.pools.capacity() * size_of::<Pool>()
             + lists.map(|list| list.capacity() * size_of::<usize>()).sum::<usize>()
             + self.words.heap()
@@ -220,6 +194,73 @@ impl<M> Partition<M> {
         }
     }
 
+    /// The pieces of a document.
+    pub(super) fn pieces_of(&self, document: u32) -> impl Iterator<Item = PieceNo> {
+        let first = self.documents.get(document).map(|document| document.first);
+        std::iter::successors(first, |piece| self.chunks[piece.chunk()].next(piece.slot()))
+    }
+
+    fn pool(&mut self, shape: Shape) -> usize {
+        self.pools.iter().position(|pool| pool.shape == shape).unwrap_or_else(|| {
+            self.pools.push(Pool { shape, open: Vec::new() });
+            self.pools.len() - 1
+        })
+    }
+}
+
+impl<M: Clone> Partition<M> {
+    /// Puts a document, in place of the one that had its key. Without a space its vectors are left out.
+    pub fn put(&mut self, key: u64, meta: M, space: Option<SpaceNo>, pieces: &[Piece<'_>]) {
+        const NOTHING: Piece<'_> = Piece { vector: None, terms: &[], length: 0 };
+        // Every document has a piece, even if nothing finds it.
+        let pieces = if pieces.is_empty() { &[NOTHING][..] } else { pieces };
+        let found = self.documents.find(key);
+        let mut old: Vec<PieceNo> = found.map(|number| self.pieces_of(number).collect()).unwrap_or_default();
+        if let Some(known) = found {
+            self.count_repeats(known, false);
+        }
+        let document = found.unwrap_or_else(|| self.documents.vacant());
+        let mut following = None;
+        for piece in pieces.iter().rev() {
+            let vector = piece.vector.filter(|vector| space.is_some() && !vector.is_empty());
+            let shape = vector.map_or(Shape::WORDS, |vector| Shape { space, dimensions: vector.len() });
+            // A document that only got other vectors keeps its slots, and so its postings.
+            let same = old.iter().rposition(|&number| self.chunks[number.chunk()].shape == shape);
+            let number = same.map_or_else(|| self.take_slot(shape), |at| old.remove(at));
+            let chunk = Arc::make_mut(&mut self.chunks[number.chunk()]);
+            chunk.own(number.slot(), document, following);
+            if let Some(vector) = vector {
+                chunk.set_vector(number.slot(), vector);
+            }
+            self.set_words(number, piece.terms, piece.length);
+            following = Some(number);
+        }
+        old.into_iter().for_each(|number| self.give_back(number));
+        if let Some(first) = following {
+            self.documents.set(document, Document { key, meta, first });
+            self.count_repeats(document, true);
+        }
+    }
+
+    /// Takes a document out.
+    pub fn remove(&mut self, key: u64) -> Option<M> {
+        let document = self.documents.find(key)?;
+        self.count_repeats(document, false);
+        let pieces: Vec<PieceNo> = self.pieces_of(document).collect();
+        pieces.into_iter().for_each(|number| self.give_back(number));
+        let meta = self.documents.remove(document);
+        if self.is_empty() {
+            *self = Self { beside: self.beside, ..Self::new() };
+        }
+        meta
+    }
+
+    /// What was put beside a document, to be changed.
+    pub fn meta_mut(&mut self, key: u64) -> Option<&mut M> {
+        let number = self.documents.find(key)?;
+        self.documents.get_mut(number).map(|document| &mut document.meta)
+    }
+
     /// Notes which terms a document has in several pieces, or that it has them no more.
     fn count_repeats(&mut self, document: u32, come: bool) {
         if self.pieces_of(document).nth(1).is_none() {
@@ -247,12 +288,6 @@ impl<M> Partition<M> {
         }
     }
 
-    /// The pieces of a document.
-    pub(super) fn pieces_of(&self, document: u32) -> impl Iterator<Item = PieceNo> {
-        let first = self.documents.get(document).map(|document| document.first);
-        std::iter::successors(first, |piece| self.chunks[piece.chunk()].next(piece.slot()))
-    }
-
     fn take_slot(&mut self, shape: Shape) -> PieceNo {
         self.pieces += 1;
         let pool = self.pool(shape);
@@ -260,14 +295,14 @@ impl<M> Partition<M> {
         let number = open.unwrap_or_else(|| {
             let number = self.unused.pop().unwrap_or(self.chunks.len());
             if number == self.chunks.len() {
-                self.chunks.push(Chunk::new(shape));
+                self.chunks.push(Arc::new(Chunk::new(shape)));
             } else {
-                self.chunks[number] = Chunk::new(shape);
+                self.chunks[number] = Arc::new(Chunk::new(shape));
             }
             self.pools[pool].open.push(number);
             number
         });
-        let chunk = &mut self.chunks[number];
+        let chunk = Arc::make_mut(&mut self.chunks[number]);
         let piece = PieceNo::new(number, chunk.take());
         assert!(piece.index() <= MAX_PIECE, "a partition of {} pieces", self.pieces);
         if chunk.is_full() {
@@ -281,7 +316,7 @@ impl<M> Partition<M> {
         self.pieces -= 1;
         let number = piece.chunk();
         let pool = self.pool(self.chunks[number].shape);
-        let (chunk, open) = (&mut self.chunks[number], &mut self.pools[pool].open);
+        let (chunk, open) = (Arc::make_mut(&mut self.chunks[number]), &mut self.pools[pool].open);
         if chunk.is_full() {
             open.push(number);
         }
@@ -293,15 +328,8 @@ impl<M> Partition<M> {
         }
     }
 
-    fn pool(&mut self, shape: Shape) -> usize {
-        self.pools.iter().position(|pool| pool.shape == shape).unwrap_or_else(|| {
-            self.pools.push(Pool { shape, open: Vec::new() });
-            self.pools.len() - 1
-        })
-    }
-
     fn set_words(&mut self, number: PieceNo, terms: &[(u64, u32)], length: u32) {
-        let chunk = &mut self.chunks[number.chunk()];
+        let chunk = Arc::make_mut(&mut self.chunks[number.chunk()]);
         let slot = number.slot();
         let old: Vec<Occurrence> = chunk.terms.get(slot).collect();
         let new = self.words.numbered(terms);

@@ -1,6 +1,7 @@
 //! Where a term occurs: piece numbers in order, in blocks small enough that one more or one less is cheap anywhere.
 
 use std::mem::size_of;
+use std::sync::Arc;
 
 /// A block has at most this many postings.
 const BLOCK: usize = 512;
@@ -24,6 +25,14 @@ impl Posting {
         self.0 >> FREQUENCY_BITS
     }
 
+    pub(super) fn bits(self) -> u32 {
+        self.0
+    }
+
+    pub(super) fn from_bits(bits: u32) -> Self {
+        Self(bits)
+    }
+
     pub(super) fn frequency(self) -> u32 {
         self.0 & MAX_FREQUENCY
     }
@@ -32,99 +41,147 @@ impl Posting {
 /// The postings of a term.
 #[derive(Default)]
 pub(super) struct Postings {
-    /// None is empty; all of one come before all of the next.
-    blocks: Vec<Vec<Posting>>,
+    list: List,
     len: usize,
 }
 
+enum List {
+    /// None is empty; all of one come before all of the next.
+    Blocks(Vec<Vec<Posting>>),
+    /// As they were written down, behind those of other terms, from here on. They become blocks when one comes or goes.
+    Restored(Arc<Vec<Posting>>, u32),
+}
+
+impl Default for List {
+    fn default() -> Self {
+        Self::Blocks(Vec::new())
+    }
+}
+
 impl Postings {
+    /// Postings that were written down behind those of other terms. There have to be as many from `start` on.
+    pub(super) fn restored(all: &Arc<Vec<Posting>>, start: u32, len: usize) -> Self {
+        match len {
+            0 => Self::default(),
+            len => Self { list: List::Restored(Arc::clone(all), start), len },
+        }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
     /// Adds a posting, in place of the piece's earlier one. Returns how many bytes more it takes.
     pub(super) fn insert(&mut self, posting: Posting) -> isize {
-        let before = self.outer_bytes();
-        let at = self.block_of(posting.piece()).min(self.blocks.len().saturating_sub(1));
-        let Some(block) = self.blocks.get_mut(at) else {
-            self.len = 1;
-            self.blocks = vec![vec![posting]];
-            return self.outer_bytes() - before + bytes(&self.blocks[0]);
-        };
-        let mut change = -bytes(block);
-        let place = match block.binary_search_by_key(&posting.piece(), |posting| posting.piece()) {
-            Ok(place) => {
-                block[place] = posting;
-                return 0;
-            }
-            Err(place) => place,
-        };
-        self.len += 1;
-        if block.len() < BLOCK {
-            if block.len() == block.capacity() {
-                // Growing by a quarter instead of doubling: most of the memory of all terms is here.
-                block.reserve_exact((block.len() / 4).clamp(1, BLOCK - block.len()));
-            }
-            block.insert(place, posting);
-            change += bytes(block);
-        } else {
-            // Pieces mostly come in order: what lies at the end begins a block, and the full one stays full.
-            let middle = if place == BLOCK { BLOCK } else { BLOCK / 2 };
-            let mut second = block.split_off(middle);
-            if place > middle || second.is_empty() {
-                second.insert(place - middle, posting);
-            } else {
-                block.insert(place, posting);
-            }
-            change += bytes(block) + bytes(&second);
-            self.blocks.insert(at + 1, second);
-        }
-        change + self.outer_bytes() - before
+        let thawed = self.thaw();
+        let Self { list: List::Blocks(blocks), len } = self else { return thawed };
+        thawed + insert(blocks, len, posting)
     }
 
     /// Takes the posting of a piece out. Returns how many bytes more it takes (less, mostly).
     pub(super) fn remove(&mut self, piece: u32) -> isize {
-        let at = self.block_of(piece);
-        let Some(block) = self.blocks.get_mut(at) else { return 0 };
-        let Ok(place) = block.binary_search_by_key(&piece, |posting| posting.piece()) else { return 0 };
-        let before = bytes(block);
-        block.remove(place);
-        self.len -= 1;
-        if block.is_empty() {
-            self.blocks.remove(at);
-            return -before;
-        }
-        if block.len() <= block.capacity() / 4 {
-            block.shrink_to(2 * block.len());
-        }
-        bytes(block) - before
+        let thawed = self.thaw();
+        let Self { list: List::Blocks(blocks), len } = self else { return thawed };
+        thawed + remove(blocks, len, piece)
     }
 
-    /// How many bytes it takes on the heap.
+    /// How many bytes it takes on the heap, but for what it shares with other terms.
     pub(super) fn bytes(&self) -> isize {
-        self.outer_bytes() + self.blocks.iter().map(bytes).sum::<isize>()
+        match &self.list {
+            List::Blocks(blocks) => outer_bytes(blocks) + blocks.iter().map(bytes).sum::<isize>(),
+            List::Restored(..) => 0,
+        }
     }
 
     /// Reads the postings in order, a range of pieces at a time.
     pub(super) fn cursor(&self) -> Cursor<'_> {
-        let (first, rest) =
-            self.blocks.split_first().map_or((&[][..], &[][..]), |(first, rest)| (first, rest));
-        Cursor { block: first, rest }
-    }
-
-    /// The block where the piece is if it is anywhere.
-    fn block_of(&self, piece: u32) -> usize {
-        // Most come at the end.
-        let last = self.blocks.last().and_then(|block| block.first());
-        if last.is_some_and(|first| first.piece() <= piece) {
-            return self.blocks.len() - 1;
+        match &self.list {
+            List::Blocks(blocks) => {
+                let (first, rest) =
+                    blocks.split_first().map_or((&[][..], &[][..]), |(first, rest)| (first, rest));
+                Cursor { block: first, rest }
+            }
+            List::Restored(all, start) => Cursor { block: &all[*start as usize..][..self.len], rest: &[] },
         }
-        self.blocks.partition_point(|block| block.last().is_some_and(|last| last.piece() < piece))
     }
 
-    fn outer_bytes(&self) -> isize {
-        (self.blocks.capacity() * size_of::<Vec<Posting>>()) as isize
+    /// Makes blocks of what was written down, so that it can change. Returns how many bytes more it takes.
+    fn thaw(&mut self) -> isize {
+        let List::Restored(all, start) = &self.list else { return 0 };
+        let blocks = all[*start as usize..][..self.len].chunks(BLOCK).map(<[Posting]>::to_vec).collect();
+        self.list = List::Blocks(blocks);
+        self.bytes()
     }
+}
+
+fn insert(blocks: &mut Vec<Vec<Posting>>, len: &mut usize, posting: Posting) -> isize {
+    let before = outer_bytes(blocks);
+    let at = block_of(blocks, posting.piece()).min(blocks.len().saturating_sub(1));
+    let Some(block) = blocks.get_mut(at) else {
+        *len = 1;
+        *blocks = vec![vec![posting]];
+        return outer_bytes(blocks) - before + bytes(&blocks[0]);
+    };
+    let mut change = -bytes(block);
+    let place = match block.binary_search_by_key(&posting.piece(), |posting| posting.piece()) {
+        Ok(place) => {
+            block[place] = posting;
+            return 0;
+        }
+        Err(place) => place,
+    };
+    *len += 1;
+    if block.len() < BLOCK {
+        if block.len() == block.capacity() {
+            // Growing by a quarter instead of doubling: most of the memory of all terms is here.
+            block.reserve_exact((block.len() / 4).clamp(1, BLOCK - block.len()));
+        }
+        block.insert(place, posting);
+        change += bytes(block);
+    } else {
+        // Pieces mostly come in order: what lies at the end begins a block, and the full one stays full.
+        let middle = if place == BLOCK { BLOCK } else { BLOCK / 2 };
+        let mut second = block.split_off(middle);
+        if place > middle || second.is_empty() {
+            second.insert(place - middle, posting);
+        } else {
+            block.insert(place, posting);
+        }
+        change += bytes(block) + bytes(&second);
+        blocks.insert(at + 1, second);
+    }
+    change + outer_bytes(blocks) - before
+}
+
+fn remove(blocks: &mut Vec<Vec<Posting>>, len: &mut usize, piece: u32) -> isize {
+    let at = block_of(blocks, piece);
+    let Some(block) = blocks.get_mut(at) else { return 0 };
+    let Ok(place) = block.binary_search_by_key(&piece, |posting| posting.piece()) else { return 0 };
+    let before = bytes(block);
+    block.remove(place);
+    *len -= 1;
+    if block.is_empty() {
+        blocks.remove(at);
+        return -before;
+    }
+    if block.len() <= block.capacity() / 4 {
+        block.shrink_to(2 * block.len());
+    }
+    bytes(block) - before
+}
+
+/// The block where the piece is if it is anywhere.
+fn block_of(blocks: &[Vec<Posting>], piece: u32) -> usize {
+    // Most come at the end.
+    let last = blocks.last().and_then(|block| block.first());
+    if last.is_some_and(|first| first.piece() <= piece) {
+        return blocks.len() - 1;
+    }
+    blocks.partition_point(|block| block.last().is_some_and(|last| last.piece() < piece))
+}
+
+fn outer_bytes(blocks: &Vec<Vec<Posting>>) -> isize {
+    (blocks.capacity() * size_of::<Vec<Posting>>()) as isize
 }
 
 fn bytes(block: &Vec<Posting>) -> isize {

@@ -15,7 +15,7 @@ pub(super) struct Grid {
     /// The length of a step; 0 for a vector without a direction.
     pub(super) scale: f32,
     /// How far the steps lead away from the vector.
-    error: f32,
+    pub(super) error: f32,
 }
 
 impl Quantised {

@@ -8,7 +8,7 @@
 
 use memtrove_simd::search::{BLOCK_ROWS, MAX_ENTRY, TABLE_BYTES};
 
-/// Another seed is another rotation; sketches are never stored, so nothing depends on it.
+/// Another seed is another rotation, and so another [format](super::segment::SEGMENT_FORMAT) of what is kept in files.
 const SEED: u64 = 0x6d65_6d6c_6f6f_6d21;
 
 /// How many bytes the sketch of a vector has.

@@ -10,16 +10,16 @@ use std::mem::size_of;
 pub(super) type Occurrence = (u32, u32);
 
 /// No list.
-const NONE: u32 = u32::MAX;
+pub(super) const NONE: u32 = u32::MAX;
 /// Less than this is not worth being tidied up.
 const MUCH: usize = 4096;
 
 /// The lists of the pieces of one chunk, behind each other.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct TermLists {
-    bytes: Vec<u8>,
-    starts: Vec<u32>,
-    unused: usize,
+    pub(super) bytes: Vec<u8>,
+    pub(super) starts: Vec<u32>,
+    pub(super) unused: usize,
 }
 
 impl TermLists {
@@ -86,7 +86,8 @@ impl TermLists {
         &all[..all.len() - rest.len()]
     }
 
-    fn tidy(&mut self) {
+    /// Drops what is not in use any more.
+    pub(super) fn tidy(&mut self) {
         let mut bytes = Vec::with_capacity(self.bytes.len() - self.unused);
         for slot in 0..self.starts.len() {
             if self.starts[slot] != NONE {

@@ -6,6 +6,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use std::cmp::Ordering;
 use std::hash::BuildHasher;
 use std::mem::size_of;
+use std::sync::Arc;
 
 /// Terms have numbers, which are shorter than their hashes; the number of a term that no piece has any more goes to
 /// another.
@@ -16,6 +17,16 @@ pub(super) struct Words {
     terms: Vec<Term>,
     free: Vec<u32>,
     postings_bytes: isize,
+    /// What postings take that were written down, also of terms that have their own by now.
+    restored_bytes: usize,
+}
+
+/// Some terms as they were written down.
+pub(super) struct RestoredTerms {
+    pub(super) hashes: Vec<u64>,
+    /// How many postings each has; together as many as there are.
+    pub(super) lengths: Vec<u32>,
+    pub(super) postings: Vec<Posting>,
 }
 
 struct Term {
@@ -24,6 +35,39 @@ struct Term {
 }
 
 impl Words {
+    /// What the terms are hashes of, by number; those of free numbers mean nothing.
+    pub(super) fn hashes(&self) -> Vec<u64> {
+        self.terms.iter().map(|term| term.hash).collect()
+    }
+
+    /// Words that were written down: hashes and numbers of postings of some terms at a time, with all their postings.
+    pub(super) fn restored(groups: Vec<RestoredTerms>) -> Self {
+        let mut words = Self::default();
+        let count = groups.iter().map(|group| group.hashes.len()).sum();
+        words.terms.reserve_exact(count);
+        words.numbers.reserve(count, |_| 0);
+        for RestoredTerms { hashes, lengths, postings } in groups {
+            words.restored_bytes += postings.capacity() * size_of::<Posting>();
+            let (postings, mut start) = (Arc::new(postings), 0);
+            for (hash, length) in hashes.into_iter().zip(lengths) {
+                let number = words.terms.len() as u32;
+                words
+                    .terms
+                    .push(Term { hash, postings: Postings::restored(&postings, start, length as usize) });
+                start += length;
+                if length == 0 {
+                    words.free.push(number);
+                    continue;
+                }
+                let Self { numbers, hasher, terms, .. } = &mut words;
+                numbers.insert_unique(hasher.hash_one(hash), number, |&number| {
+                    hasher.hash_one(terms[number as usize].hash)
+                });
+            }
+        }
+        words
+    }
+
     /// The number of a term, if any piece has it.
     pub(super) fn number(&self, hash: u64) -> Option<u32> {
         self.numbers.find(self.hasher.hash_one(hash), |&number| self.term(number).hash == hash).copied()
@@ -79,6 +123,7 @@ impl Words {
             + self.terms.capacity() * size_of::<Term>()
             + self.free.capacity() * size_of::<u32>()
             + self.postings_bytes.unsigned_abs()
+            + self.restored_bytes
     }
 
     fn term(&self, number: u32) -> &Term {

@@ -35,6 +35,7 @@ struct Branch {
 }
 
 /// An entry with something to be found, beside its vectors and words.
+#[derive(Clone)]
 pub(super) struct Turn {
     pub entry: EntryId,
     /// The version of its text.

@@ -4,3 +4,4 @@ mod cache;
 mod limits;
 mod model;
 mod properties;
+mod segment;

@@ -35,7 +35,7 @@ fn text() -> impl Strategy<Value = Text> {
     })
 }
 
-fn question() -> impl Strategy<Value = Question> {
+pub fn question() -> impl Strategy<Value = Question> {
     let query =
         |space: usize| vector(DIMENSIONS[space]).prop_map(move |vector| (SpaceNo(space as u16), vector));
     let vectors = (prop::option::of(query(0)), prop::option::of(query(1)));
@@ -58,11 +58,11 @@ fn question() -> impl Strategy<Value = Question> {
 }
 
 /// Documents put (again) and removed.
-fn history() -> impl Strategy<Value = Vec<(u64, Option<Text>)>> {
+pub fn history() -> impl Strategy<Value = Vec<(u64, Option<Text>)>> {
     prop::collection::vec((0..60u64, prop::option::weighted(0.75, text())), 0..120)
 }
 
-fn play(history: &[(u64, Option<Text>)]) -> (Partition<u32>, Model) {
+pub fn play(history: &[(u64, Option<Text>)]) -> (Partition<u32>, Model) {
     let (mut partition, mut model) = (Partition::new(), Model::default());
     for (key, text) in history {
         match text {
@@ -76,7 +76,7 @@ fn play(history: &[(u64, Option<Text>)]) -> (Partition<u32>, Model) {
     (partition, model)
 }
 
-fn search(partition: &Partition<u32>, question: &Question, effort: Effort) -> ProbeResult {
+pub fn search(partition: &Partition<u32>, question: &Question, effort: Effort) -> ProbeResult {
     let statistics = partition.statistics(&question.terms);
     question.ask(&statistics, |probe| partition.search_with(effort, probe, |_, &meta| meta < question.below))
 }
