@@ -1,6 +1,7 @@
 //! The port between repositories and engines: one transaction, portable SQL, typed values.
 
 use crate::StoreError;
+use crate::memories::segments::SegmentFolder;
 use crate::vault::Vault;
 use crate::vectors::VectorIndex;
 use std::ops::ControlFlow;
@@ -308,6 +309,11 @@ pub trait Tx {
         query: &TextQuery,
         each: &mut dyn FnMut(TextHit<'_>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError>;
+
+    /// Where indexes are kept between starts, in engines that keep them.
+    fn segments(&self) -> Option<&SegmentFolder> {
+        None
+    }
 
     /// What finds vectors and words of large scopes, in engines that can. Not where content is sealed: vectors say much of
     /// what they were made of.

@@ -1,5 +1,6 @@
 //! Units of work: a closure in, its result out, one hop each way.
 
+use crate::memories::segments::SegmentFolder;
 use crate::pulse::Pulse;
 use crate::sqlite::VolatileEngine;
 use crate::{AllTenants, StoreError, TenantScope, Tx};
@@ -87,6 +88,10 @@ pub trait Engine: Send + Sync {
     /// A store beside this one for what need not outlive it, as durable as memory.
     fn volatile_twin(&self) -> Result<Arc<dyn Engine>, StoreError> {
         Ok(Arc::new(VolatileEngine::open()?))
+    }
+    /// Where indexes are kept between starts, if they are: see [`crate::memories::segments`].
+    fn segments(&self) -> Option<&Arc<SegmentFolder>> {
+        None
     }
     /// What this engine is, for people: `sqlite at …`.
     fn describe(&self) -> String;
@@ -295,6 +300,11 @@ impl Store {
     /// Load, for metrics and readiness.
     pub fn health(&self) -> Health {
         self.engine.health()
+    }
+
+    /// Where indexes are kept between starts, if they are.
+    pub fn segments(&self) -> Option<&Arc<SegmentFolder>> {
+        self.engine.segments()
     }
 
     /// What this store is, for people.

@@ -1,6 +1,6 @@
 //! What searches look at: one row per entry, in the order in which an index in memory takes them in.
 
-use super::{MemoryNo, ScopeNo, entries, pieces};
+use super::{MemoryNo, ScopeNo, entries, pieces, segments};
 use crate::vault::{self, seal_contexts};
 use crate::{Lock, Row, StoreError, Tx, TxExt, Value};
 use memtrove_core::Timestamp;
@@ -113,6 +113,7 @@ pub(super) fn remove(tx: &mut dyn Tx, scope: ScopeNo, seq: i64) -> Result<(), St
 /// Notes that an entry is gone, for indexes that still have it.
 pub(super) fn note_gone(tx: &mut dyn Tx, scope: ScopeNo, seq: i64, no: MemoryNo) -> Result<(), StoreError> {
     tx.post("INSERT INTO memory_gone (place, no) VALUES ($1, $2)", &[scope.place(seq).into(), no.0.into()])?;
+    segments::discard(tx, scope);
     Ok(())
 }
 

@@ -14,6 +14,7 @@ pub mod pointers;
 pub mod purge;
 pub mod scopes;
 pub mod searched;
+pub mod segments;
 pub mod sessions;
 pub mod statements;
 pub mod texts;

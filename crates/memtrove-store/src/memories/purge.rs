@@ -1,7 +1,7 @@
 //! Removing whole scopes: out of reach at once, then cleared away in steps.
 
 use super::scopes::{ScopeNo, key, scope_columns};
-use super::{MemoryNo, index, searched, texts, writing};
+use super::{MemoryNo, index, searched, segments, texts, writing};
 use crate::{StoreError, Tx, TxExt, Value, stream};
 use memtrove_core::identity::Tenant;
 use memtrove_core::memories::{MemoryId, ScopeKey};
@@ -56,6 +56,7 @@ pub fn detach(
             &[no.0.into()],
         )?;
         tx.post("DELETE FROM memory_scopes WHERE id = $1", &[no.0.into()])?;
+        segments::discard_for_good(tx, *no)?;
     }
     Ok(found)
 }

@@ -110,6 +110,15 @@ pub fn find(tx: &mut dyn Tx, key: &ScopeKey) -> Result<Option<ScopeRow>, StoreEr
     tx.first(SELECT, &[key.hash().0.as_slice().into()], scope_row)
 }
 
+/// The scope with a number, and which one it is.
+pub fn numbered(tx: &mut dyn Tx, no: ScopeNo) -> Result<Option<(ScopeRow, ScopeKey)>, StoreError> {
+    tx.first(
+        concat!("SELECT ", row_columns!(), ", ", scope_columns!(), " FROM memory_scopes s WHERE s.id = $1"),
+        &[no.0.into()],
+        |row| Ok((scope_row(row)?, key(row, 6)?)),
+    )
+}
+
 /// The scope, made if it is new, locked until the unit of work ends.
 pub fn lock(tx: &mut dyn Tx, key: &ScopeKey) -> Result<ScopeRow, StoreError> {
     let hash = key.hash().0;

@@ -2,6 +2,7 @@
 
 use crate::StoreError;
 use crate::damage::Damage;
+use crate::memories::segments::SegmentFolder;
 use rusqlite::ffi::{SQLITE_IOERR_CORRUPTFS, SQLITE_IOERR_DATA, SQLITE_IOERR_READ, SQLITE_IOERR_SHORT_READ};
 use rusqlite::{Error, ErrorCode};
 use std::path::{Path, PathBuf};
@@ -12,11 +13,13 @@ use std::sync::Arc;
 pub(super) struct DatabaseFile {
     pub(super) database: PathBuf,
     pub(super) damage: Arc<Damage>,
+    /// Where indexes are kept between starts; a database in memory has none.
+    pub(super) segments: Option<Arc<SegmentFolder>>,
 }
 
 impl DatabaseFile {
     pub(super) fn new(database: PathBuf) -> Self {
-        Self { database, damage: Arc::default() }
+        Self { database, damage: Arc::default(), segments: None }
     }
 
     /// The folder that holds the database.
@@ -30,6 +33,11 @@ impl DatabaseFile {
     /// The file whose lock says that a process uses the database.
     pub(super) fn lock_file(&self) -> PathBuf {
         self.beside(".lock")
+    }
+
+    /// The folder of indexes.
+    pub(super) fn segment_folder(&self) -> PathBuf {
+        self.beside(".index")
     }
 
     /// The write-ahead log.

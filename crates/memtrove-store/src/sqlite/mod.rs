@@ -19,6 +19,7 @@ mod tx;
 mod volatile;
 mod writer;
 
+use crate::memories::segments::{self, SegmentFolder};
 use crate::vault::{self, Vault};
 use crate::{Engine, Health, QueuedWork, StoreError};
 use checkpoint::{Log, LogKeeper};
@@ -112,7 +113,9 @@ pub struct SqliteEngine {
 impl SqliteEngine {
     /// Opens the database, makes or upgrades its schema, and starts the threads. Only one process may have it open.
     pub fn open(config: SqliteConfig) -> Result<SqliteEngine, StoreError> {
-        let place = DatabaseFile::new(config.path);
+        let mut place = DatabaseFile::new(config.path);
+        let segments = Arc::new(SegmentFolder::new(place.segment_folder()));
+        place.segments = Some(Arc::clone(&segments));
         if rusqlite::version_number() < OLDEST_SQLITE {
             return Err(StoreError::Schema(format!(
                 "SQLite {} can damage a log that is checkpointed while it is written: build with 3.51.3 or newer",
@@ -128,7 +131,10 @@ impl SqliteEngine {
             ));
         }
         migrations::migrate(&writer, &place)?;
-        SqliteTx::new(&writer, place.clone(), Arc::clone(&config.vault), true).alone(vault::admit)?;
+        SqliteTx::new(&writer, place.clone(), Arc::clone(&config.vault), true).alone(|tx| {
+            vault::admit(tx)?;
+            segments.tidy(tx)
+        })?;
         let checkpointer = connection::open(&place, ConnectionRole::Checkpointer)?;
         let readers = (0..config.readers.max(1))
             .map(|_| connection::open(&place, ConnectionRole::Reader))
@@ -242,6 +248,10 @@ impl Engine for SqliteEngine {
         answer
     }
 
+    fn segments(&self) -> Option<&Arc<SegmentFolder>> {
+        self.place.segments.as_ref()
+    }
+
     fn describe(&self) -> String {
         format!("sqlite at {}", self.place.database.display())
     }
@@ -329,6 +339,7 @@ pub fn at_rest(database: &Path) -> Result<File, StoreError> {
     let lock = lock(&place)?;
     let connection = connection::open(&place, ConnectionRole::Writer)?;
     checkpoint::truncate(&connection).map_err(|error| place.error(&error))?;
+    segments::remove_folder(&place.segment_folder()).map_err(|error| place.io_error(&error))?;
     connection.close().map_err(|(_, error)| place.error(&error))?;
     Ok(lock)
 }

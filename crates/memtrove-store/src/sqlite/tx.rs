@@ -6,6 +6,7 @@ use super::failure::{DatabaseFile, is_disk_full};
 use super::feed;
 use super::scrub;
 use super::text::{self, TextChange};
+use crate::memories::segments::SegmentFolder;
 use crate::port::EachRow;
 use crate::vault::Vault;
 use crate::{
@@ -183,6 +184,10 @@ fn read_only() -> StoreError {
 }
 
 impl Tx for SqliteTx<'_> {
+    fn segments(&self) -> Option<&SegmentFolder> {
+        self.place.segments.as_deref()
+    }
+
     fn vault(&self) -> &Arc<Vault> {
         &self.vault
     }

@@ -52,6 +52,11 @@ fn append(bytes: &mut Vec<u8>, kind: u8, part: &[u8]) {
     bytes.extend_from_slice(part);
 }
 
+/// The key of a file that the index of a scope of memories is kept in.
+pub fn memory_segment(scope: i64, token: &[u8]) -> SealContext<'_> {
+    SealContext::new("memory_segment", [scope.into(), token.into()])
+}
+
 /// The title of a conversation. Ids of conversations are unique inside a tenant only.
 pub fn conversation_title(tenant: &Tenant, id: ConversationId) -> SealContext<'_> {
     SealContext::new("conversation.title", [tenant.as_str().into(), id.0.into()])
