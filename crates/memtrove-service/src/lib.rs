@@ -217,6 +217,7 @@ impl Services {
             never = tasks::run_jobs(cx, files) => match never {},
             never = vectors.run_jobs() => match never {},
             never = memories.run_writing_down() => match never {},
+            never = memories.run_segments() => match never {},
             never = node::run(cx, memories) => match never {},
             never = cx.recorder.run() => match never {},
             never = self.run_cleanup() => match never {},
@@ -229,6 +230,7 @@ impl Services {
             never = lease::hold(cx, RETENTION, || tasks::run_retention(cx, files)) => match never {},
         }
         cx.recorder.leave().await;
+        memories.keep_last_segments().await;
         node::leave(cx).await;
     }
 

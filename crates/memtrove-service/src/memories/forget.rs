@@ -20,7 +20,7 @@ use memtrove_store::idempotency;
 use memtrove_store::memories::entries::{self, Stored};
 use memtrove_store::memories::purge::{self, Detached, Selector};
 use memtrove_store::memories::writing::Writing;
-use memtrove_store::memories::{index, sessions, texts};
+use memtrove_store::memories::{index, segments, sessions, texts};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -241,6 +241,7 @@ fn anonymize(
     now: Timestamp,
 ) -> Result<Write> {
     let terms = index::terms(tx, stored.scope_no, stored.seq)?;
+    let scope_no = stored.scope_no;
     let Stored { memory, .. } = entries::with_embedding(tx, stored)?;
     let mut next = Memory { created_by: Author::default(), ..memory.clone() };
     if memory.policy.policy == Policy::Private {
@@ -255,6 +256,7 @@ fn anonymize(
     next.policy.approved_users.retain(|approved| approved != user);
     next.touch(now);
     texts::unsay(tx, memory.scope.tenant(), memory.id)?;
+    segments::discard(tx, scope_no);
     let next = Arc::new(next);
     writing.replace(tx, &next, &terms, memory.version)?;
     Ok(Write::Replace { memory: next, current: Writable::by_task(memory) })

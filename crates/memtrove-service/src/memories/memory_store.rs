@@ -141,7 +141,7 @@ pub struct MemoryStore {
 pub struct Half {
     id: &'static str,
     store: Store,
-    indexes: Arc<ScopeCache>,
+    pub(super) indexes: Arc<ScopeCache>,
     pub(super) bus: Arc<Bus>,
     pub(super) uses: Arc<AccessCounts>,
     pub(super) cx: Arc<Context>,

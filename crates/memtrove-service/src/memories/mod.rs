@@ -33,6 +33,7 @@ mod remember;
 mod replay;
 pub mod scope_search;
 mod search;
+mod segments;
 mod sessions;
 pub mod stream;
 mod subjects;
@@ -44,7 +45,6 @@ pub mod writing;
 
 pub use bulk::{BulkAdded, BulkDeleted};
 pub use capabilities::{MemoryCapabilities, MemoryHealth};
-pub use charge::announce_metrics;
 pub use consolidate::ConsolidationReport;
 pub use decay::{DecayReport, FadedMemory};
 pub use entries::{AddedMemory, Replacement, Updated};
@@ -102,6 +102,8 @@ struct Parts {
     bus: Arc<Bus>,
     uses: Arc<AccessCounts>,
     keys: Keys,
+    /// Held while an index is written to a file.
+    keeping: tokio::sync::Mutex<()>,
     /// Wakes the task that makes better vectors.
     upgrades: Notify,
     /// Of those who copy entries to a scope, and behind it a lease that holds off other nodes: two that look for what says the
@@ -123,6 +125,7 @@ impl Memories {
             bus,
             uses,
             keys,
+            keeping: tokio::sync::Mutex::default(),
             upgrades: Notify::new(),
             promoting: Turns::default(),
             consolidating: UnderWay::default(),
@@ -244,6 +247,12 @@ impl Memories {
     fn actor(&self, caller: &MemoryCaller, identifiers: &Identifiers) -> Actor {
         Actor::of(caller, caller.author(identifiers))
     }
+}
+
+/// Describes the metrics of the surface.
+pub fn announce_metrics() {
+    charge::announce_metrics();
+    scope_search::announce_metrics();
 }
 
 /// Counts an operation on a layer.

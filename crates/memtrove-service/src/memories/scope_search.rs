@@ -5,8 +5,10 @@
 
 mod database;
 mod ram;
+mod segment;
 
-pub use ram::ScopeCache;
+pub use ram::{ScopeCache, announce_metrics};
+pub use segment::ScopeSnapshot;
 
 use super::search::Metric;
 use memtrove_core::memories::decay::Fading;
@@ -197,6 +199,14 @@ pub fn count(tx: &mut dyn Tx, cache: &ScopeCache, row: ScopeRow, admission: &Adm
     match is_in_database(tx, cache, &row) {
         true => database::count(tx, row, admission),
         false => ram::count(tx, cache, row, admission),
+    }
+}
+
+/// The index of a scope in memory, brought up to date; `None` where the database searches it.
+pub fn snapshot(tx: &mut dyn Tx, cache: &ScopeCache, row: ScopeRow) -> Result<Option<ScopeSnapshot>> {
+    match is_in_database(tx, cache, &row) {
+        true => Ok(None),
+        false => ram::snapshot(tx, cache, row).map(Some),
     }
 }
 

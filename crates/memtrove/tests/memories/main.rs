@@ -32,6 +32,7 @@ mod instants;
 mod introspection;
 mod isolation;
 mod joints;
+mod kept_index;
 mod kinds;
 mod lifecycle;
 mod lifetimes;

@@ -3,6 +3,7 @@
 //! It may have seen later changes than that unit of work, whose snapshot is older. What it knows of such entries is not used:
 //! they are read from the snapshot (see [`Candidates::changed_since`]).
 
+use super::segment::{self, ScopeSnapshot};
 use super::{Admission, Estimate, ScopeQuery, ScopeSearch, Words};
 use memtrove_core::memories::search::Mode;
 use memtrove_core::memories::{AccessPolicy, Author, Kind, MemoryId, Policy, State, Viewer, told_at};
@@ -13,8 +14,9 @@ use memtrove_recall::index::{
     Candidate, Partition, PartitionCache, Piece, Probe, ProbeResult, SpaceNo, TermStatistics,
 };
 use memtrove_store::memories::scopes::ScopeRow;
-use memtrove_store::memories::{ScopeNo, index};
+use memtrove_store::memories::{ScopeNo, index, segments};
 use memtrove_store::{StoreError, Tx};
+use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 use std::mem::size_of;
 use std::sync::Arc;
@@ -30,20 +32,20 @@ pub struct Slot {
     /// The change that it was indexed by.
     pub(super) seq: i64,
     pub(super) id: MemoryId,
-    at: Timestamp,
-    created_at: Timestamp,
+    pub(super) at: Timestamp,
+    pub(super) created_at: Timestamp,
     pub(super) updated_at: Timestamp,
-    expires_at: Option<Timestamp>,
+    pub(super) expires_at: Option<Timestamp>,
     pub(super) anchor: Timestamp,
     pub(super) relevance: f32,
     pub(super) fading: f32,
-    user: Name,
-    client: Name,
-    kind: Kind,
-    state: State,
-    policy: Policy,
+    pub(super) user: Name,
+    pub(super) client: Name,
+    pub(super) kind: Kind,
+    pub(super) state: State,
+    pub(super) policy: Policy,
     /// The space of its vector, if it has one that can be compared with something.
-    space: Option<SpaceNo>,
+    pub(super) space: Option<SpaceNo>,
 }
 
 impl Slot {
@@ -77,6 +79,20 @@ impl Slot {
     }
 }
 
+/// Counter: indexes of scopes that were loaded into memory, by where `from`.
+const INDEX_LOADS: &str = "memory_index_loads_total";
+
+/// Describes the metrics of this module.
+pub fn announce_metrics() {
+    metrics::describe_counter!(
+        INDEX_LOADS,
+        "Search indexes of scopes loaded into memory: from the file where they were kept, or made anew from the store."
+    );
+    for from in ["file", "store"] {
+        metrics::counter!(INDEX_LOADS, "from" => from).increment(0);
+    }
+}
+
 /// A name among those of a scope; 0 is no name.
 type Name = u32;
 
@@ -84,27 +100,39 @@ type Name = u32;
 #[derive(Default)]
 pub struct ScopeState {
     /// The last change it has seen.
-    seq: i64,
-    names: HashMap<Arc<str>, Name>,
+    pub(super) seq: i64,
+    pub(super) names: HashMap<Arc<str>, Name>,
+    /// The number that a name was given last.
+    pub(super) last_name: Name,
     /// Policies that name somebody.
-    lists: HashMap<u64, AccessPolicy>,
-    conflicts: HashMap<u64, Arc<str>>,
-    spaces: Vec<Space>,
-    hidden: Hidden,
+    pub(super) lists: HashMap<u64, AccessPolicy>,
+    pub(super) conflicts: HashMap<u64, Arc<str>>,
+    pub(super) spaces: Vec<Space>,
+    pub(super) hidden: Hidden,
 }
 
 /// The indexes in memory, by scope.
 pub type ScopeCache = PartitionCache<ScopeNo, ScopeState, Slot>;
 
 impl ScopeState {
+    /// The last change it has seen.
+    pub fn seq(&self) -> i64 {
+        self.seq
+    }
+
+    /// How many entries there are, with those that everybody sees.
+    pub fn entries(&self, open: &Partition<Slot>) -> usize {
+        open.len() + self.hidden.places.len()
+    }
+
     fn name(&mut self, name: Option<&String>) -> Name {
         let Some(name) = name else { return 0 };
         match self.names.get(name.as_str()) {
             Some(known) => *known,
             None => {
-                let number = self.names.len() as Name + 1;
-                self.names.insert(name.as_str().into(), number);
-                number
+                self.last_name += 1;
+                self.names.insert(name.as_str().into(), self.last_name);
+                self.last_name
             }
         }
     }
@@ -162,17 +190,17 @@ impl ScopeState {
 /// The entries of a scope that not everybody sees who has it, apart from those that everybody sees. What somebody finds must
 /// not depend on what is hidden from them: neither which words are rare, nor how closely a search has to look.
 #[derive(Default)]
-struct Hidden {
+pub(super) struct Hidden {
     /// Those that only their author sees.
-    own: HashMap<Owner, Partition<Slot>>,
+    pub(super) own: HashMap<Owner, Partition<Slot>>,
     /// Those that some see: they are all looked at, by everybody.
-    listed: Partition<Slot>,
-    places: HashMap<u64, Visibility>,
+    pub(super) listed: Partition<Slot>,
+    pub(super) places: HashMap<u64, Visibility>,
 }
 
 /// Who sees an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Visibility {
+pub(super) enum Visibility {
     /// Everybody who has its scope.
     Open,
     /// Its author.
@@ -182,8 +210,8 @@ enum Visibility {
 }
 
 /// Whose an entry is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Owner {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(super) enum Owner {
     User(Name),
     /// Of an entry that no user made.
     Client(Name),
@@ -267,6 +295,14 @@ fn with_scope<R>(
     read: impl FnOnce(&ScopeState, &Partition<Slot>) -> R,
 ) -> Result<R> {
     let catch_up = |state: &mut ScopeState, partition: &mut Partition<Slot>| -> Result<(), StoreError> {
+        if state.seq == 0
+            && let Some(kept) = read_segment(tx, row)?
+        {
+            (*state, *partition) = kept;
+            metrics::counter!(INDEX_LOADS, "from" => "file").increment(1);
+        } else if state.seq == 0 {
+            metrics::counter!(INDEX_LOADS, "from" => "store").increment(1);
+        }
         if state.seq < row.gone_seq {
             // Some of what went is not noted any more.
             (*state, *partition) = (ScopeState::default(), Partition::new());
@@ -280,6 +316,32 @@ fn with_scope<R>(
         Ok(())
     };
     Ok(cache.with(&row.no, |state| state.seq < row.seq, catch_up, read)?)
+}
+
+/// The index of a scope as it was kept in a file, if it was. One that is of no use is removed.
+fn read_segment(tx: &mut dyn Tx, row: ScopeRow) -> Result<Option<(ScopeState, Partition<Slot>)>, StoreError> {
+    if tx.segments().is_none() {
+        return Ok(None);
+    }
+    let Some(token) = segments::token(tx, row.no)? else { return Ok(None) };
+    let Some(file) = tx.segments().and_then(|folder| folder.open(row.no, &token)) else { return Ok(None) };
+    let file = file.unlock(tx, row.no)?;
+    let read = file.as_ref().and_then(segment::read).filter(|(state, _)| state.seq <= row.seq);
+    if let Some(folder) = tx.segments() {
+        match (&read, &file) {
+            (Some((state, _)), Some(file)) => folder.found(row.no, state.seq, file.bytes()),
+            _ => {
+                tracing::warn!(scope = row.no.0, "the kept index of a scope cannot be used; it is made anew");
+                folder.remove(row.no);
+            }
+        }
+    }
+    Ok(read)
+}
+
+/// The index of a scope as it is now, to be kept in a file.
+pub(super) fn snapshot(tx: &mut dyn Tx, cache: &ScopeCache, row: ScopeRow) -> Result<ScopeSnapshot> {
+    with_scope(tx, cache, row, ScopeSnapshot::take)
 }
 
 /// How common some words are among what a viewer may see of a scope.
