@@ -23,6 +23,8 @@ pub(super) struct WordScore {
     pub(super) best: f32,
     /// The sum of what each term scores where it scores most.
     pub(super) together: f32,
+    /// See [`Candidate::terms`](super::probe::Candidate::terms).
+    pub(super) terms: u64,
 }
 
 /// What the length of a piece makes of a frequency.
@@ -38,22 +40,29 @@ struct WeightedTerm {
     weight: f32,
     /// In how many pieces it occurs.
     frequency: usize,
+    /// Which of the probe's terms it is: bit `n` for the `n`th.
+    bits: u64,
 }
 
 impl WordQuery {
     pub(super) fn new<M>(partition: &Partition<M>, probe: &Probe<'_>) -> Self {
-        let mut asked: Vec<(u64, f32)> = probe.terms.iter().map(|term| (term.hash, term.weight)).collect();
-        asked.retain(|&(_, weight)| weight > 0.0 && weight.is_finite());
+        let bit = |n: usize| u32::try_from(n).ok().and_then(|n| 1u64.checked_shl(n)).unwrap_or_default();
+        let mut asked: Vec<(u64, f32, u64)> =
+            probe.terms.iter().enumerate().map(|(n, term)| (term.hash, term.weight, bit(n))).collect();
+        asked.retain(|&(_, weight, _)| weight > 0.0 && weight.is_finite());
         asked.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
         asked.dedup_by(|next, kept| {
             let same = next.0 == kept.0;
-            kept.1 += if same { next.1 } else { 0.0 };
+            if same {
+                kept.1 += next.1;
+                kept.2 |= next.2;
+            }
             same
         });
-        let known = asked.into_iter().filter_map(|(hash, weight)| {
+        let known = asked.into_iter().filter_map(|(hash, weight, bits)| {
             let number = partition.words.number(hash)?;
             let frequency = partition.words.postings(number).len();
-            Some(WeightedTerm { number, weight: weight * (probe.bm25.k1 + 1.0), frequency })
+            Some(WeightedTerm { number, weight: weight * (probe.bm25.k1 + 1.0), frequency, bits })
         });
         let mut terms: Vec<WeightedTerm> = known.collect();
         // Not by how common they are here: sums of numbers depend on their order, and must not on documents that the caller
@@ -109,7 +118,7 @@ impl WordQuery {
         if self.terms.is_empty() {
             return WordScore::default();
         }
-        let mut best = 0.0f32;
+        let (mut best, mut terms) = (0.0f32, 0);
         let mut frequencies = vec![0; self.terms.len()];
         let mut most = vec![0.0f32; self.terms.len()];
         for piece in partition.pieces_of(number) {
@@ -127,11 +136,12 @@ impl WordQuery {
                     let part = term.weight * self.norms.part(std::mem::take(frequency), length);
                     *most = most.max(part);
                     score += part;
+                    terms |= term.bits;
                 }
             }
             best = best.max(score);
         }
-        WordScore { best, together: most.into_iter().fold(0.0, |sum, part| sum + part) }
+        WordScore { best, together: most.into_iter().fold(0.0, |sum, part| sum + part), terms }
     }
 
     /// The rarest terms, up to that many postings together, but at least one. They keep their order: sums of numbers depend on it,

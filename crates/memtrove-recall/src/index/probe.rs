@@ -86,6 +86,8 @@ pub struct Candidate {
     pub lexical: f32,
     /// What its words score together, each where it scores most; the same as `lexical` for a single piece.
     pub together: f32,
+    /// Which of the probe's first 64 terms it has in any of its pieces: bit `n` for the `n`th.
+    pub terms: u64,
 }
 
 /// What a partition answers.

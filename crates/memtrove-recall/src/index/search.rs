@@ -38,8 +38,25 @@ impl<M> Partition<M> {
     /// Finds candidates among the documents that `allow` lets through. It may be asked more than once about one of
     /// them, and not at all about those that nothing speaks for.
     pub fn search(&self, probe: &Probe<'_>, allow: impl Fn(u64, &M) -> bool) -> ProbeResult {
-        let small = probe.exact || self.pieces <= SMALL;
-        self.search_with(if small { Effort::Complete } else { Effort::BOUNDED }, probe, allow)
+        self.search_with(self.effort(probe), probe, allow)
+    }
+
+    /// The keys of the documents that [`Partition::search`] would measure, in ascending order.
+    pub fn nominate(&self, probe: &Probe<'_>, allow: impl Fn(u64, &M) -> bool) -> Vec<u64> {
+        let (effort, allow) = (self.effort(probe), self.by_number(&allow));
+        let (vectors, words) = (VectorQuery::of(probe), WordQuery::new(self, probe));
+        let (nominees, _) = self.nominees(effort, probe, &vectors, &words, &allow);
+        let mut keys: Vec<u64> = nominees.into_iter().map(|number| self.documents.key(number)).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        keys
+    }
+
+    /// Measures documents by vectors and words, in their order. Those that are not there are left out.
+    pub fn measure(&self, probe: &Probe<'_>, keys: impl IntoIterator<Item = u64>) -> Vec<Candidate> {
+        let (vectors, words) = (VectorQuery::of(probe), WordQuery::new(self, probe));
+        let numbers = keys.into_iter().filter_map(|key| self.documents.find(key));
+        numbers.map(|number| self.measured(number, &vectors, &words)).collect()
     }
 
     pub(super) fn search_with(
@@ -48,15 +65,10 @@ impl<M> Partition<M> {
         probe: &Probe<'_>,
         allow: impl Fn(u64, &M) -> bool,
     ) -> ProbeResult {
-        let allow = |number| self.documents.get(number).is_some_and(|found| allow(found.key, &found.meta));
+        let allow = self.by_number(&allow);
         let vectors = VectorQuery::of(probe);
         let words = WordQuery::new(self, probe);
-        let mut nominees = Vec::new();
-        let mut exact = true;
-        for query in &vectors {
-            exact &= query.nominate(self, probe, effort, &allow, &mut nominees);
-        }
-        exact &= words.nominate(self, probe, effort, &allow, &mut nominees);
+        let (mut nominees, mut exact) = self.nominees(effort, probe, &vectors, &words, &allow);
 
         let mut allowed = None;
         let everybody = probe.floor.is_some_and(|floor| floor <= 0.0);
@@ -71,10 +83,36 @@ impl<M> Partition<M> {
         }
         nominees.sort_unstable();
         nominees.dedup();
-        let measure = |number| self.measure(number, &vectors, &words);
+        let measure = |number| self.measured(number, &vectors, &words);
         let mut candidates: Vec<Candidate> = nominees.into_iter().map(measure).collect();
         candidates.sort_unstable_by(|a, b| b.similarity.total_cmp(&a.similarity).then(a.key.cmp(&b.key)));
         ProbeResult { candidates, allowed, exact }
+    }
+
+    fn effort(&self, probe: &Probe<'_>) -> Effort {
+        if probe.exact || self.pieces <= SMALL { Effort::Complete } else { Effort::BOUNDED }
+    }
+
+    fn by_number(&self, allow: &impl Fn(u64, &M) -> bool) -> impl Fn(u32) -> bool {
+        move |number| self.documents.get(number).is_some_and(|found| allow(found.key, &found.meta))
+    }
+
+    /// What vectors and words nominate, some of it twice, and whether nobody at the floors was overlooked.
+    fn nominees(
+        &self,
+        effort: Effort,
+        probe: &Probe<'_>,
+        vectors: &[VectorQuery],
+        words: &WordQuery,
+        allow: &impl Fn(u32) -> bool,
+    ) -> (Vec<u32>, bool) {
+        let mut nominees = Vec::new();
+        let mut exact = true;
+        for query in vectors {
+            exact &= query.nominate(self, probe, effort, allow, &mut nominees);
+        }
+        exact &= words.nominate(self, probe, effort, allow, &mut nominees);
+        (nominees, exact)
     }
 
     /// Whether any document has more than one piece.
@@ -82,10 +120,10 @@ impl<M> Partition<M> {
         self.pieces > self.len()
     }
 
-    fn measure(&self, number: u32, vectors: &[VectorQuery], words: &WordQuery) -> Candidate {
+    fn measured(&self, number: u32, vectors: &[VectorQuery], words: &WordQuery) -> Candidate {
         let best = vectors.iter().filter_map(|query| query.similarity(self, number)).reduce(|a, b| a.or(b));
         let (similarity, error) = best.map_or((0.0, 0.0), |best| (best.similarity, best.error));
-        let WordScore { best: lexical, together } = words.score(self, number);
-        Candidate { key: self.documents.key(number), similarity, error, lexical, together }
+        let WordScore { best: lexical, together, terms } = words.score(self, number);
+        Candidate { key: self.documents.key(number), similarity, error, lexical, together, terms }
     }
 }

@@ -640,7 +640,8 @@ impl ScopeSearch<'_> {
             let asked = &query.vectors[vector].vector;
             (similarity, cosine) = (nearest(asked, made), rescore(asked, &made.vector));
         }
-        let candidate = Candidate { key: no.0 as u64, similarity, error: 0.0, lexical, together };
+        let key = no.0 as u64;
+        let candidate = Candidate { key, similarity, lexical, together, ..Candidate::default() };
         let slot = Slot::of(seq, &head);
         let mut exact = self.estimate(words, &candidate, &slot, vector, head.conflict_key.map(Into::into));
         exact.matched.cosine = f64::from(cosine);

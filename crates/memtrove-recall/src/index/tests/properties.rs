@@ -110,6 +110,10 @@ proptest! {
             prop_assert!((lexical - f64::from(candidate.lexical)).abs() <= 1e-4, "{lexical} for {candidate:?}");
             prop_assert!((together - f64::from(candidate.together)).abs() <= 1e-4, "{together} for {candidate:?}");
             prop_assert!(candidate.together >= candidate.lexical);
+            let parts = || model.0[&candidate.key].parts.iter().flat_map(|part| &part.terms);
+            let has = |term: &u64| parts().any(|(hash, frequency)| hash == term && *frequency > 0);
+            let terms = question.terms.iter().enumerate().filter(|(_, term)| has(term));
+            prop_assert_eq!(candidate.terms, terms.fold(0, |bits, (n, _)| bits | 1 << n));
         }
         let at_least = |score: &dyn Fn(u64) -> f64, least: f64| keys.iter().filter(|&&key| score(key) >= least).count();
         for key in allowed.iter().copied().filter(|key| !keys.contains(key)) {
@@ -140,6 +144,23 @@ proptest! {
         } else {
             prop_assert_eq!(bounded, ProbeResult { allowed: None, ..complete });
         }
+    }
+
+    #[test]
+    fn what_is_nominated_and_measured_is_what_a_search_finds(history in history(), question in question()) {
+        // At floor 0 a search also measures those that nobody nominates.
+        let question = Question { floor: question.floor.filter(|floor| *floor > 0.0), ..question };
+        let (partition, _) = play(&history);
+        let statistics = partition.statistics(&question.terms);
+        let allow = |_, meta: &u32| *meta < question.below;
+        let (mut found, measured, nobody) = question.ask(&statistics, |probe| {
+            let found = partition.search(probe, allow).candidates;
+            let keys = partition.nominate(probe, allow);
+            (found, partition.measure(probe, keys), partition.measure(probe, [u64::MAX]))
+        });
+        found.sort_unstable_by_key(|candidate| candidate.key);
+        prop_assert_eq!(measured, found);
+        prop_assert!(nobody.is_empty(), "what is not there is left out");
     }
 
     #[test]
