@@ -452,6 +452,7 @@ def search_conversations(options, nodes):
             return wire.p50(millis)
 
         for build, port, requests in contestants.values():
+            read_all(port, requests[0])
             wire.one_after_the_other(port, requests, 0.3, 1, [])
         for build, medians in median_of_turns(options, contestants, turn).items():
             p50 = statistics.median(medians)
@@ -459,6 +460,14 @@ def search_conversations(options, nodes):
             rows.append([f"{size:,}", build, f"{p50:.2f}", f"{wire.at(took[build], 0.99):.2f}", f"{len(refused[build])} of {len(took[build]):,}", goal])
     return ["## `POST /v1/conversations/search`, `auto`", "", "One user with so many entries, a hundred to a conversation; embedded engine.", "",
             *table(["entries", "build", "p50 ms", "p99 ms", "refused", "goal"], rows, 2)]
+
+
+def read_all(port, request):
+    """Searches until everything is in memory: the first searches of a large user are answered with what could be read in time."""
+    connection, until = wire.Connection(port), time.monotonic() + 120
+    while b'"degraded":true' in connection.ask(request)[1] and time.monotonic() < until:
+        time.sleep(0.5)
+    connection.close()
 
 
 def search_on(port, requests):

@@ -62,10 +62,13 @@ PAGES = {
     "Page_ConversationMembership": ("MembershipPage", "ConversationMembership"),
     "Page_ConversationSummary": ("ConversationPage", "ConversationSummary"),
     "Page_OwnershipTransfer": ("TransferPage", "OwnershipTransfer"),
-    "Page_SearchResult_AdminEntry": ("AdminSearchPage", "AdminSearchResult"),
-    "Page_SearchResult_Entry": ("SearchPage", "SearchResult"),
+    "SearchPage_AdminEntry": ("AdminSearchPage", "AdminSearchResult"),
+    "SearchPage_Entry": ("SearchPage", "SearchResult"),
     "Page_UnindexedEntry": ("UnindexedPage", "UnindexedEntry"),
 }
+
+# Generic items of such pages.
+RESULTS = {"SearchResult_AdminEntry", "SearchResult_Entry"}
 
 
 def snake(name: str) -> str:
@@ -198,6 +201,7 @@ def models(document: Schema) -> str:
             page, item = PAGES[name]
             inline = schema["properties"]["data"]["items"]
             if item not in schemas:
+                inline = schemas[inline["$ref"].rsplit("/", 1)[1]] if "$ref" in inline else inline
                 admin = item.startswith("Admin")
                 inline["properties"]["entry"] = {
                     "$ref": "AdminEntry" if admin else "Entry",
@@ -208,7 +212,7 @@ def models(document: Schema) -> str:
             schema["properties"]["data"]["items"] = {"$ref": item}
             schema.setdefault("description", "A page.")
             wanted[page] = schema
-        elif is_model(name):
+        elif is_model(name) and name not in RESULTS:
             wanted[name] = schema
     for name, schema in sorted(wanted.items()):
         if "enum" in schema:

@@ -37,6 +37,7 @@ pub use settings::{
 pub use vectors::Vectors;
 
 use conversations::ingest::{self, Patience};
+use conversations::loading::{self, Unread};
 use conversations::{Trees, Turns};
 use memories::Keys;
 use memtrove_core::conversations::sync::Digester;
@@ -76,6 +77,8 @@ pub(crate) struct Context {
     pub trees: Trees,
     /// See [`Turns`].
     pub search_turns: Turns,
+    /// What searches left to be read.
+    pub unread: Unread,
     /// With what makes vectors in the background.
     pub patience: Patience,
     /// Held while other vectors for texts of conversations are made. It saves making them twice and no more: of two that make the
@@ -163,6 +166,7 @@ impl Services {
             embeddings,
             trees,
             search_turns,
+            unread: Unread::default(),
             patience: Patience::default(),
             upgrading: Mutex::default(),
             quotas,
@@ -200,6 +204,7 @@ impl Services {
         tasks::round(cx).await?;
         lease::alone(cx, ATTACHMENTS, self.attachments.clean_up(true)).await?.transpose()?;
         lease::alone(cx, TEXTS, ingest::work_off(cx, false)).await?.transpose()?;
+        loading::work_off(cx).await;
         self.memories.write_down().await;
         lease::alone(cx, UPKEEP, self.memories.upkeep()).await?;
         lease::alone(cx, INDEXES, self.memories.tend_indexes()).await?.transpose()?;
@@ -220,6 +225,7 @@ impl Services {
             never = memories.run_segments() => match never {},
             never = node::run(cx, memories) => match never {},
             never = cx.recorder.run() => match never {},
+            never = loading::run(cx) => match never {},
             never = self.run_cleanup() => match never {},
             never = self.attachments.run_deletions() => match never {},
             never = lease::hold(cx, CHORES, || tasks::run_chores(cx, files)) => match never {},
@@ -241,6 +247,7 @@ impl Services {
             () = shutdown => {}
             never = memories.run_writing_down() => match never {},
             never = node::run(cx, memories) => match never {},
+            never = loading::run(cx) => match never {},
         }
         memories.write_down().await;
         node::leave(cx).await;

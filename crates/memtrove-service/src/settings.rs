@@ -69,6 +69,8 @@ pub struct SearchSettings {
     pub actor: bool,
     /// What each kind of evidence counts.
     pub weights: Weights,
+    /// How long a search may read what is not in memory. Then it is answered with what it has.
+    pub budget: Duration,
 }
 
 impl Default for SearchSettings {
@@ -79,6 +81,7 @@ impl Default for SearchSettings {
             auto_mode: AutoMode::default(),
             actor: true,
             weights: Weights::default(),
+            budget: Duration::from_secs(1),
         }
     }
 }

@@ -201,7 +201,7 @@ async fn execute(cx: &Arc<Context>, task: &Task) -> Result<(), String> {
 }
 
 /// Removes all that was derived from the texts of a tree, which are gone.
-async fn delete_vectors(cx: &Context, body: &str) -> Result<(), String> {
+async fn delete_vectors(cx: &Arc<Context>, body: &str) -> Result<(), String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct DeletedTree {
@@ -211,8 +211,10 @@ async fn delete_vectors(cx: &Context, body: &str) -> Result<(), String> {
         serde_json::from_str(body).map_err(|e| e.to_string())?;
     let removed = cx.store.write(AllTenants, "delete_vectors", move |tx| embeddings::remove_tree(tx, group));
     removed.await.map_err(|error: StoreError| error.to_string())?;
-    cx.trees.forget(group);
-    Ok(())
+    let inner = cx.clone();
+    // It waits for those who search what is about to go.
+    let forget = tokio::task::spawn_blocking(move || inner.trees.forget(group));
+    forget.await.map_err(|error| error.to_string())
 }
 
 /// A label from a bounded set, whatever the table holds.

@@ -34,8 +34,8 @@ pub mod vectors;
 
 pub use error::StoreError;
 pub use port::{
-    Compaction, FeedEntry, Lock, Recorded, Row, StalePages, TextDocument, TextHit, TextQuery, Tx, TxExt,
-    Value,
+    Compaction, EachRow, FeedEntry, Lock, Recorded, Row, StalePages, TextDocument, TextHit, TextQuery, Tx,
+    TxExt, Value,
 };
 pub use store::{Engine, Health, QueuedWork, Store, Traces, UnitOfWork};
 pub use tenancy::{AllTenants, TenantScope};

@@ -296,18 +296,21 @@ pub trait Tx {
     /// Whether there are texts that were not [taken in](Tx::take_in_texts).
     fn has_untaken_texts(&mut self) -> Result<bool, StoreError>;
 
-    /// The numbers, in their order, of texts that were not taken in, of one tree or of all: at most `limit`. A text that is
-    /// replaced takes a new number, greater than those of all other texts of its tree, and is to be taken in again.
-    fn untaken_texts(&mut self, group: Option<Uuid>, limit: i64) -> Result<Vec<i64>, StoreError>;
+    /// The numbers above `after`, in their order, of texts that were not taken in, of one tree or of all: at most `limit`. A text
+    /// that is replaced takes a new number, greater than those of all other texts of its tree, and is to be taken in again.
+    fn untaken_texts(&mut self, group: Option<Uuid>, after: i64, limit: i64) -> Result<Vec<i64>, StoreError>;
+
+    /// How many texts were not taken in, about; at most `limit` are counted.
+    fn count_untaken_texts(&mut self, limit: i64) -> Result<i64, StoreError>;
 
     /// Notes that these texts were taken in: the first ones that [`Tx::untaken_texts`] named for all trees.
     fn take_in_texts(&mut self, numbers: &[i64]) -> Result<(), StoreError>;
 
-    /// Hands over every match, in no particular order.
+    /// Hands over every match, in no particular order, until the closure breaks off.
     fn search_text(
         &mut self,
         query: &TextQuery,
-        each: &mut dyn FnMut(TextHit<'_>) -> Result<(), StoreError>,
+        each: &mut dyn FnMut(TextHit<'_>) -> Result<ControlFlow<()>, StoreError>,
     ) -> Result<(), StoreError>;
 
     /// Where indexes are kept between starts, in engines that keep them.

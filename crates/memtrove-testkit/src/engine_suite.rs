@@ -779,7 +779,7 @@ async fn hits(store: &Store, query: TextQuery) -> Vec<Hit> {
         let mut hits = Vec::new();
         tx.search_text(&query, &mut |TextHit { id, group, conversation, text }| {
             hits.push((id, group, conversation, text.to_owned()));
-            Ok(())
+            Ok(ControlFlow::Continue(()))
         })?;
         Ok::<_, StoreError>(hits)
     });

@@ -18,6 +18,20 @@ pub struct Page<T> {
     pub after_cursor: Option<String>,
 }
 
+/// A part of what a search found, best first.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SearchPage<E> {
+    /// The results.
+    pub data: Vec<SearchResult<E>>,
+    /// What to send as `after` for the next part; null on the last one.
+    pub after_cursor: Option<String>,
+    /// `true` where not everything could be looked at in time, so that something better may be missing; else not there. What is
+    /// missing is read meanwhile: the same search again finds it soon.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub degraded: bool,
+}
+
 /// A part of a list of entries, oldest first.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]

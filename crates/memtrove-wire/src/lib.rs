@@ -24,7 +24,7 @@ pub use changes::{Change, ChangesGap, ChangesPage};
 pub use conversations::{
     AdminConversation, AdminConversationSummary, AdminEntry, Conversation, ConversationForkSummary,
     ConversationMembership, ConversationSummary, EntriesPage, Entry, OwnershipTransfer, Page,
-    SearchExplanation, SearchResult, SyncEntryResponse, UnindexedEntry,
+    SearchExplanation, SearchPage, SearchResult, SyncEntryResponse, UnindexedEntry,
 };
 pub use enums::{AccessLevel, Channel, ChannelFilter, Forks, ListMode, SearchType, TransferRole};
 pub use requests::{

@@ -357,14 +357,18 @@ class AdminEntryPage(Model):
 
 @dataclass(kw_only=True, repr=False)
 class AdminSearchPage(Model):
-    """A part of a list."""
+    """A part of what a search found, best first."""
 
     _wire_names: ClassVar[dict[str, str]] = {"after_cursor": "afterCursor"}
 
     data: list[AdminSearchResult]
-    """The items."""
+    """The results."""
     after_cursor: str | None = None
     """What to send as `after` for the next part; null on the last one."""
+    degraded: bool | None = None
+    """`true` where not everything could be looked at in time, so that something better may be missing; else not
+    there. What is missing is read meanwhile: the same search again finds it soon.
+    """
 
 
 @dataclass(kw_only=True, repr=False)
@@ -2212,14 +2216,18 @@ class SearchExplanation(Model):
 
 @dataclass(kw_only=True, repr=False)
 class SearchPage(Model):
-    """A part of a list."""
+    """A part of what a search found, best first."""
 
     _wire_names: ClassVar[dict[str, str]] = {"after_cursor": "afterCursor"}
 
     data: list[SearchResult]
-    """The items."""
+    """The results."""
     after_cursor: str | None = None
     """What to send as `after` for the next part; null on the last one."""
+    degraded: bool | None = None
+    """`true` where not everything could be looked at in time, so that something better may be missing; else not
+    there. What is missing is read meanwhile: the same search again finds it soon.
+    """
 
 
 @dataclass(kw_only=True, repr=False)

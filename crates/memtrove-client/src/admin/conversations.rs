@@ -3,7 +3,7 @@
 use super::{Admin, AdminConversation, AdminConversationSummary, AdminEntry, AdminSearchRequest};
 use crate::conversations::{
     ChannelFilter, ConversationForkSummary, ConversationMembership, EntriesPage, Forks, ListMode, Page,
-    PageRequest, SearchResult,
+    PageRequest, SearchPage,
 };
 use crate::paging::{listed, pages};
 use crate::{ConversationId, EntryId, Result, Timestamp, operations};
@@ -169,10 +169,7 @@ impl Admin {
     }
 
     /// Searches every conversation of the tenant.
-    pub async fn search_conversations(
-        &self,
-        request: AdminSearchRequest,
-    ) -> Result<Page<SearchResult<AdminEntry>>> {
+    pub async fn search_conversations(&self, request: AdminSearchRequest) -> Result<SearchPage<AdminEntry>> {
         self.call(&operations::ADMIN_SEARCH_CONVERSATIONS, &[])?.json(&request)?.receive().await
     }
 }

@@ -12,7 +12,7 @@ pub use memtrove_wire::{
     AccessLevel, Channel, ChannelFilter, Conversation, ConversationForkSummary, ConversationMembership,
     ConversationSummary, CreateConversationRequest, CreateEntryRequest, EntriesPage, Entry,
     ForkFromEntryRequest, Forks, IndexConversationsResponse, IndexEntryRequest, ListMode, OwnershipTransfer,
-    Page, SearchConversationsRequest, SearchExplanation, SearchResult, SearchType, SearchWeights,
+    Page, SearchConversationsRequest, SearchExplanation, SearchPage, SearchResult, SearchType, SearchWeights,
     SyncEntryResponse, TransferRole, UnindexedEntry,
 };
 pub use response::ResponseEvent;

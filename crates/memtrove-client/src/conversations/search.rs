@@ -2,7 +2,7 @@
 
 use super::{
     Entry, IndexConversationsResponse, IndexEntryRequest, Page, PageRequest, SearchConversationsRequest,
-    SearchResult, UnindexedEntry,
+    SearchPage, UnindexedEntry,
 };
 use crate::paging::listed;
 use crate::{Client, Result, operations};
@@ -16,7 +16,7 @@ impl Client {
     pub async fn search_conversations(
         &self,
         request: SearchConversationsRequest,
-    ) -> Result<Page<SearchResult<Entry>>> {
+    ) -> Result<SearchPage<Entry>> {
         self.call(&operations::SEARCH_CONVERSATIONS, &[])?.json(&request)?.receive().await
     }
 

@@ -16,10 +16,7 @@ pub const INDEX_EVICTIONS: &str = "memory_index_evictions_total";
 /// Describes the metrics of this module.
 pub fn announce_metrics() {
     metrics::describe_gauge!(INDEX_BYTES, metrics::Unit::Bytes, "What the search indexes in memory take.");
-    metrics::describe_gauge!(
-        INDEX_PARTITIONS,
-        "Scopes and conversation trees with a search index in memory."
-    );
+    metrics::describe_gauge!(INDEX_PARTITIONS, "Search indexes in memory.");
     metrics::describe_counter!(
         INDEX_EVICTIONS,
         "Search indexes dropped from memory to make room for others."
@@ -113,6 +110,38 @@ impl<K: Eq + Hash + Clone, S: Default, M> PartitionCache<K, S, M> {
         drop(dropped);
     }
 
+    /// Changes the partitions with such a state, one after the other. Waits for those who read them.
+    pub fn change_where(
+        &self,
+        is_meant: impl Fn(&S) -> bool,
+        mut change: impl FnMut(&mut S, &mut Partition<M>),
+    ) {
+        let all: Vec<(K, Arc<Shared<S, M>>)> = {
+            let shelf = self.lock();
+            shelf.places.iter().map(|(key, place)| (key.clone(), Arc::clone(&place.partition))).collect()
+        };
+        for (key, shared) in all {
+            let is_meant = |content: &Option<(S, Partition<M>)>| {
+                content.as_ref().is_some_and(|(state, _)| is_meant(state))
+            };
+            // Most are not meant, and somebody may be reading them.
+            if !is_meant(&shared.read().unwrap_or_else(PoisonError::into_inner)) {
+                continue;
+            }
+            let mut content = shared.write().unwrap_or_else(PoisonError::into_inner);
+            if !is_meant(&content) {
+                continue;
+            }
+            // Taken out while it changes, as when it is brought up to date.
+            let Some((mut state, mut partition)) = content.take() else { continue };
+            change(&mut state, &mut partition);
+            let bytes = Self::size_of(&partition);
+            *content = Some((state, partition));
+            drop(content);
+            self.settle(&key, &shared, bytes);
+        }
+    }
+
     /// Drops every partition. Those who read one may finish.
     pub fn clear(&self) {
         let mut shelf = self.lock();
@@ -128,6 +157,11 @@ impl<K: Eq + Hash + Clone, S: Default, M> PartitionCache<K, S, M> {
         self.lock().bytes
     }
 
+    /// How much memory the partition of a key takes; 0 where there is none.
+    pub fn bytes_of(&self, key: &K) -> usize {
+        self.lock().places.get(key).map_or(0, |place| place.bytes)
+    }
+
     /// How many partitions there are.
     pub fn len(&self) -> usize {
         self.lock().places.len()
@@ -136,6 +170,10 @@ impl<K: Eq + Hash + Clone, S: Default, M> PartitionCache<K, S, M> {
     /// Whether there is no partition.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    fn size_of(partition: &Partition<M>) -> usize {
+        size_of::<(K, CachedPartition<S, M>, Shared<S, M>)>() + partition.bytes()
     }
 
     fn lock(&self) -> MutexGuard<'_, Shelf<K, S, M>> {
@@ -175,7 +213,7 @@ impl<K: Eq + Hash + Clone, S: Default, M> PartitionCache<K, S, M> {
             self.forget(key, shared);
             return Err(error);
         }
-        let bytes = size_of::<(K, CachedPartition<S, M>, Shared<S, M>)>() + partition.bytes();
+        let bytes = Self::size_of(&partition);
         *content = Some((state, partition));
         drop(content);
         self.settle(key, shared, bytes);

@@ -31,9 +31,12 @@ impl SearchService for Calls {
                 actor: None,
                 weights: WeightsRequest::default(),
             };
-            let hits = self.app.services().conversations.search(&caller, search).await?;
-            let hits = hits.map(encode::search_result);
-            Ok(v1::SearchEntriesResponse { results: hits.data, next_cursor: hits.after.unwrap_or_default() })
+            let found = self.app.services().conversations.search(&caller, search).await?;
+            Ok(v1::SearchEntriesResponse {
+                results: found.data.into_iter().map(encode::search_result).collect(),
+                next_cursor: found.after.unwrap_or_default(),
+                degraded: found.degraded,
+            })
         })
         .await
     }

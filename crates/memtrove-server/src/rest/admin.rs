@@ -5,7 +5,7 @@ use super::entries::{all_forks, entries_page, epoch};
 use super::error::{ApiError, SearchTypeUnavailableBody};
 use super::extract::{self, Authenticated, Body, Query, Segments};
 use super::reply::{Ok200, page};
-use super::search::{result, search_type, weights};
+use super::search::{results, search_type, weights};
 use super::stats::StatsResponse;
 use axum::extract::State;
 use axum::response::sse::{Event, Sse};
@@ -309,7 +309,7 @@ pub(super) async fn list_forks(
 /// Searches every conversation of the tenant.
 #[utoipa::path(post, path = "/v1/admin/conversations/search", operation_id = "admin_search_conversations", tag = "admin",
     params(ReasonQuery), request_body = wire::AdminSearchRequest,
-    responses((status = 200, description = "A page of results, best first", body = wire::Page<wire::SearchResult<wire::AdminEntry>>),
+    responses((status = 200, description = "A page of results, best first", body = wire::SearchPage<wire::AdminEntry>),
         (status = 501, description = "The search type is not available here", body = SearchTypeUnavailableBody)))]
 pub(super) async fn search_conversations(
     Authenticated(principal): Authenticated,
@@ -317,7 +317,7 @@ pub(super) async fn search_conversations(
     State(app): State<App>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Ok200<wire::Page<wire::SearchResult<wire::AdminEntry>>>, ApiError> {
+) -> Result<Ok200<wire::SearchPage<wire::AdminEntry>>, ApiError> {
     principal.require(Role::Auditor)?;
     let reason = justification(query.justification, &headers)?;
     let request: wire::AdminSearchRequest = body.object()?;
@@ -334,9 +334,9 @@ pub(super) async fn search_conversations(
     };
     let admin =
         AdminSearch { owner: request.user_id, include_deleted: request.include_deleted.unwrap_or(false) };
-    let hits =
+    let found =
         app.0.services.conversations.admin_search(&principal, search, admin, reason.as_deref()).await?;
-    Ok(Ok200(page(hits, result)))
+    Ok(Ok200(results(found)))
 }
 
 #[derive(Deserialize, IntoParams)]

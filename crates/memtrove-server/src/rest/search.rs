@@ -9,7 +9,7 @@ use memtrove_core::Result as CoreResult;
 use memtrove_core::conversations::Entry;
 use memtrove_service::PageRequest;
 use memtrove_service::conversations::{
-    Explanation, IndexItem, SearchHit, SearchRequest, SearchType, WeightsRequest,
+    Explanation, IndexItem, SearchHit, SearchPage, SearchRequest, SearchType, WeightsRequest,
 };
 use memtrove_wire as wire;
 use serde::Deserialize;
@@ -18,13 +18,13 @@ use utoipa::IntoParams;
 /// Searches every conversation the caller can see.
 #[utoipa::path(post, path = "/v1/conversations/search", tag = "search",
     request_body = wire::SearchConversationsRequest,
-    responses((status = 200, description = "A page of results, best first", body = wire::Page<wire::SearchResult<wire::Entry>>),
+    responses((status = 200, description = "A page of results, best first", body = wire::SearchPage<wire::Entry>),
         (status = 501, description = "The search type is not available here", body = SearchTypeUnavailableBody)))]
 pub(super) async fn search_conversations(
     User(caller): User,
     State(app): State<App>,
     body: Body,
-) -> Result<Ok200<wire::Page<wire::SearchResult<wire::Entry>>>, ApiError> {
+) -> Result<Ok200<wire::SearchPage<wire::Entry>>, ApiError> {
     let request: wire::SearchConversationsRequest = body.object()?;
     let search = SearchRequest {
         query: request.query,
@@ -37,8 +37,13 @@ pub(super) async fn search_conversations(
         actor: request.actor,
         weights: weights(request.weights),
     };
-    let hits = app.0.services.conversations.search(&caller, search).await?;
-    Ok(Ok200(page(hits, result)))
+    let found = app.0.services.conversations.search(&caller, search).await?;
+    Ok(Ok200(results(found)))
+}
+
+pub(super) fn results<E: From<Entry>>(found: SearchPage) -> wire::SearchPage<E> {
+    let SearchPage { data, after, degraded } = found;
+    wire::SearchPage { data: data.into_iter().map(result).collect(), after_cursor: after, degraded }
 }
 
 pub(crate) fn search_type(asked: Option<wire::SearchType>) -> SearchType {
@@ -54,7 +59,7 @@ pub(super) fn weights(asked: Option<wire::SearchWeights>) -> WeightsRequest {
     WeightsRequest { lexical, context, by_another, asks }
 }
 
-pub(super) fn result<E: From<Entry>>(hit: SearchHit) -> wire::SearchResult<E> {
+fn result<E: From<Entry>>(hit: SearchHit) -> wire::SearchResult<E> {
     wire::SearchResult {
         conversation_id: hit.conversation_id,
         conversation_title: hit.conversation_title,

@@ -3,7 +3,7 @@
 use super::access::open_any;
 use super::entries::{EntryPage, ListEntries, Walk};
 use super::lifecycle::delete_tree;
-use super::search::{AdminSearch, SearchHit, SearchRequest};
+use super::search::{AdminSearch, SearchPage, SearchRequest};
 use super::{ChannelFilter, Conversations, EpochFilter, forks, not_found, publish, sharing, text};
 use crate::audit::{self, AsAdmin, AsAuditor, Call, Change, Grant, MembershipActor, audited};
 use crate::page::{self, Page, PageRequest};
@@ -284,7 +284,7 @@ impl Conversations {
         request: SearchRequest,
         admin: AdminSearch,
         justification: Option<&str>,
-    ) -> Result<Page<SearchHit>> {
+    ) -> Result<SearchPage> {
         let detail = [
             ("query", request.query.clone().unwrap_or_default()),
             ("userId", admin.owner.clone().unwrap_or_default()),

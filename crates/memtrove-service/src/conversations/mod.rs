@@ -23,8 +23,10 @@ pub use eviction::{EvictRequest, Eviction};
 pub use forks::ForkPoint;
 pub use indexing::IndexItem;
 pub use lifecycle::{CreateConversation, ListConversations};
-pub(crate) use search::Turns;
-pub use search::{AdminSearch, Explanation, SearchHit, SearchRequest, SearchType, WeightsRequest};
+pub use search::{
+    AdminSearch, Explanation, SearchHit, SearchPage, SearchRequest, SearchType, WeightsRequest,
+};
+pub(crate) use search::{Turns, loading};
 pub use sharing::MemberLevel;
 pub use sync::SyncOutcome;
 pub use transfers::{NewTransfer, TransferRole};

@@ -5,6 +5,7 @@
 
 mod cursor;
 mod fulltext;
+pub(crate) mod loading;
 mod page;
 mod question;
 mod ranking;
@@ -14,6 +15,7 @@ mod view;
 pub(super) use cursor::{malformed, opaque};
 pub use page::{Explanation, SearchHit};
 pub use question::WeightsRequest;
+pub(super) use turn::Budget;
 pub(crate) use turn::Turns;
 use turn::Waiting;
 
@@ -27,8 +29,9 @@ use memtrove_core::{Error, Result, UserId};
 use memtrove_recall::embed::EmbedError;
 use memtrove_store::Tx;
 use memtrove_store::conversations::search::Scope;
-use page::{HitPageRequest, Ranked};
+use page::HitPageRequest;
 use question::Question;
+use ranking::Ranking;
 
 const MAX_QUERY_CHARS: usize = 1000;
 /// One in three hundred unrelated texts is that similar to a question, with the models that are part of the product; see
@@ -70,6 +73,18 @@ pub struct SearchRequest {
     pub weights: WeightsRequest,
 }
 
+/// A page of hits.
+#[derive(Debug, Clone)]
+pub struct SearchPage {
+    /// Best first.
+    pub data: Vec<SearchHit>,
+    /// What to ask for next, if there is more.
+    pub after: Option<String>,
+    /// Whether the budget was spent before everything could be looked at: something better may be missing, and is found once it
+    /// has been read.
+    pub degraded: bool,
+}
+
 /// What an admin's search adds.
 #[derive(Debug, Clone, Default)]
 pub struct AdminSearch {
@@ -81,12 +96,12 @@ pub struct AdminSearch {
 
 impl Conversations {
     /// Searches everything the caller can see.
-    pub async fn search(&self, caller: &Caller, request: SearchRequest) -> Result<Page<SearchHit>> {
+    pub async fn search(&self, caller: &Caller, request: SearchRequest) -> Result<SearchPage> {
         self.search_in(caller.tenant(), Scope::Member(caller.user.clone()), request, 200).await
     }
 
     /// Searches what the caller owns: nothing that others shared with it, which it may never have asked for.
-    pub async fn search_own(&self, caller: &Caller, request: SearchRequest) -> Result<Page<SearchHit>> {
+    pub async fn search_own(&self, caller: &Caller, request: SearchRequest) -> Result<SearchPage> {
         self.search_in(caller.tenant(), Scope::Owner(caller.user.clone()), request, 200).await
     }
 
@@ -95,7 +110,7 @@ impl Conversations {
         grant: Grant<AsAuditor>,
         request: SearchRequest,
         admin: AdminSearch,
-    ) -> Result<Page<SearchHit>> {
+    ) -> Result<SearchPage> {
         let owner = admin.owner.filter(|owner| !owner.trim().is_empty());
         if let Some(owner) = &owner {
             text("userId", owner, MAX_USER_ID_CHARS)?;
@@ -110,7 +125,7 @@ impl Conversations {
         scope: Scope,
         request: SearchRequest,
         max_limit: usize,
-    ) -> Result<Page<SearchHit>> {
+    ) -> Result<SearchPage> {
         let query = request.query.ok_or_else(|| Error::invalid("query", "is required"))?;
         if query.trim().is_empty() {
             return Err(Error::invalid("query", "must not be blank"));
@@ -137,7 +152,7 @@ impl Conversations {
             let may_do_without = asked == SearchType::Auto && after.is_none();
             rankers = without_vectors(&rankers, may_do_without, &error)?;
         }
-        let (cx, turn) = (self.cx.clone(), self.cx.search_turns.take().await?);
+        let (cx, turn) = (self.cx.clone(), question.turn(&self.cx).await?);
         let wanted = HitPageRequest {
             limit,
             grouped,
@@ -146,20 +161,27 @@ impl Conversations {
             after,
             list,
         };
-        self.cx
-            .store
-            .read(tenant, "search_entries", move |tx| {
-                let _ends_with_the_work = &turn;
-                let mut found = (Ranker::FullText, Vec::new());
-                for ranker in &rankers {
-                    found = (*ranker, rank(tx, &cx, *ranker, &question, &wanted)?);
-                    if !found.1.is_empty() {
-                        break;
-                    }
+        let search = self.cx.store.read(tenant, "search_entries", move |tx| {
+            let _ends_with_the_work = &turn;
+            let mut found = (Ranker::FullText, Ranking::default());
+            for ranker in &rankers {
+                let before = found.1;
+                found = (*ranker, rank(tx, &cx, *ranker, &question, &wanted)?);
+                found.1.is_cut |= before.is_cut;
+                found.1.unread = found.1.unread.or(before.unread);
+                if !found.1.hits.is_empty() {
+                    break;
                 }
-                page::page(tx, &cx, &question, found, &wanted)
-            })
-            .await
+            }
+            let (ranker, Ranking { hits, is_cut, unread }) = found;
+            let page = page::page(tx, &cx, &question, (ranker, hits), &wanted)?;
+            Ok::<_, Error>((page, is_cut, unread))
+        });
+        let (Page { data, after }, degraded, unread) = search.await?;
+        if let Some(unread) = unread {
+            self.cx.unread.read_later(unread);
+        }
+        Ok(SearchPage { data, after, degraded })
     }
 
     /// Who answers such a search: the first one that finds something.
@@ -209,9 +231,12 @@ fn rank(
     ranker: Ranker,
     question: &Question,
     wanted: &HitPageRequest,
-) -> Result<Vec<Ranked>> {
+) -> Result<Ranking> {
     match ranker {
-        Ranker::FullText => fulltext::rank(tx, cx, question),
+        Ranker::FullText => {
+            let (hits, is_complete) = fulltext::rank(tx, cx, question)?;
+            Ok(Ranking { hits, is_cut: !is_complete, unread: None })
+        }
         Ranker::Semantic => ranking::by_similarity(tx, cx, question, wanted),
         Ranker::Fused | Ranker::Words => ranking::fused(tx, cx, question, wanted),
     }

@@ -16,6 +16,7 @@ mod recorder;
 mod remembering;
 mod removal;
 mod retention;
+mod search_budget;
 mod semantic_search;
 mod sessions;
 mod tasks;

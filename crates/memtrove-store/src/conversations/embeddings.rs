@@ -9,11 +9,12 @@ use super::search::Scope;
 use crate::{Lock, Row, StoreError, Tx, TxExt, Value};
 use memtrove_core::identity::Tenant;
 use memtrove_core::{ConversationId, EntryId, GroupId, UserId};
+use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
 use uuid::Uuid;
 
 /// A tree as an index in memory knows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Tree {
     pub group: GroupId,
     /// Its next place: rises with everything that is appended.
@@ -22,15 +23,28 @@ pub struct Tree {
     pub changes: i64,
 }
 
+/// The trees of a scope.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Trees {
+    /// Of each owner all that are live, those first that were written to last.
+    pub owned: Vec<(UserId, Vec<Tree>)>,
+    /// Those whose owner has others that are not in the scope: shared with a user, or deleted.
+    pub others: Vec<Tree>,
+}
+
 /// Trees of `groups` under these conditions.
 macro_rules! trees_where {
     ($conditions:literal) => {
-        concat!("SELECT g.id, g.next_ord, g.changes FROM groups g WHERE g.tenant = $1 AND ", $conditions)
+        concat!(
+            "SELECT g.id, g.next_ord, g.changes, g.owner_user_id FROM groups g WHERE g.tenant = $1 AND ",
+            $conditions,
+            " ORDER BY g.latest_updated_at DESC"
+        )
     };
 }
 
-/// Every tree of a scope, in no particular order.
-pub fn trees(tx: &mut dyn Tx, tenant: &Tenant, scope: &Scope) -> Result<Vec<Tree>, StoreError> {
+/// Every tree of a scope.
+pub fn trees(tx: &mut dyn Tx, tenant: &Tenant, scope: &Scope) -> Result<Trees, StoreError> {
     const LIVE: &str = trees_where!("g.deleted_at IS NULL");
     const DELETED: &str = trees_where!("g.deleted_at IS NOT NULL");
     const OWNED: &str = trees_where!("g.owner_user_id = $2 AND g.deleted_at IS NULL");
@@ -38,26 +52,37 @@ pub fn trees(tx: &mut dyn Tx, tenant: &Tenant, scope: &Scope) -> Result<Vec<Tree
     const SHARED: &str = "SELECT g.id, g.next_ord, g.changes FROM memberships m JOIN groups g ON g.id = m.group_id \
                           WHERE m.tenant = $1 AND m.user_id = $2 AND m.access_level > 1 AND g.deleted_at IS NULL";
     // What is live and what is deleted is in different indexes, so each is asked for by itself.
-    let (statements, user): (&[&str], Option<&UserId>) = match scope {
-        Scope::Member(user) => (&[OWNED, SHARED], Some(user)),
+    let (owned, others, user): (&str, Option<&str>, Option<&UserId>) = match scope {
+        Scope::Member(user) => (OWNED, Some(SHARED), Some(user)),
         Scope::Owner(owner) | Scope::Tenant { owner: Some(owner), with_deleted: false } => {
-            (&[OWNED], Some(owner))
+            (OWNED, None, Some(owner))
         }
         Scope::Tenant { owner: Some(owner), with_deleted: true } => {
-            (&[OWNED, OWNED_AND_DELETED], Some(owner))
+            (OWNED, Some(OWNED_AND_DELETED), Some(owner))
         }
-        Scope::Tenant { owner: None, with_deleted: false } => (&[LIVE], None),
-        Scope::Tenant { owner: None, with_deleted: true } => (&[LIVE, DELETED], None),
+        Scope::Tenant { owner: None, with_deleted: false } => (LIVE, None, None),
+        Scope::Tenant { owner: None, with_deleted: true } => (LIVE, Some(DELETED), None),
     };
     let mut params: Vec<Value<'_>> = vec![tenant.as_str().into()];
     params.extend(user.map(|user| Value::from(user.as_str())));
-    let mut trees = Vec::new();
-    for sql in statements {
-        trees.append(&mut tx.rows(sql, &params, |row| {
-            Ok(Tree { group: GroupId(row.uuid(0)?), next_ord: row.int(1)?, changes: row.int(2)? })
-        })?);
+    let tree = |row: &dyn Row| {
+        Ok::<_, StoreError>(Tree {
+            group: GroupId(row.uuid(0)?),
+            next_ord: row.int(1)?,
+            changes: row.int(2)?,
+        })
+    };
+    let mut by_owner: BTreeMap<UserId, Vec<Tree>> = BTreeMap::new();
+    if let Some(owner) = user {
+        by_owner.insert(owner.clone(), tx.rows(owned, &params, tree)?);
+    } else {
+        tx.query(owned, &params, Lock::None, &mut |row| {
+            by_owner.entry(UserId(row.text(3)?.to_owned())).or_default().push(tree(row)?);
+            Ok(ControlFlow::Continue(()))
+        })?;
     }
-    Ok(trees)
+    let others = others.map(|sql| tx.rows(sql, &params, tree)).transpose()?.unwrap_or_default();
+    Ok(Trees { owned: by_owner.into_iter().collect(), others })
 }
 
 /// Notes a change to a tree's texts that is not an append.
@@ -111,9 +136,9 @@ fn text(row: &dyn Row) -> Result<Text, StoreError> {
     })
 }
 
-/// A tree's texts that are not taken in yet.
-pub fn tail(tx: &mut dyn Tx, group: GroupId) -> Result<Vec<Text>, StoreError> {
-    let numbers = tx.untaken_texts(Some(group.0), i64::MAX)?;
+/// A tree's texts that are not taken in yet, after a number: at most `limit`.
+pub fn tail(tx: &mut dyn Tx, group: GroupId, after: i64, limit: usize) -> Result<Vec<Text>, StoreError> {
+    let numbers = tx.untaken_texts(Some(group.0), after, limit as i64)?;
     if numbers.is_empty() {
         return Ok(Vec::new());
     }
@@ -128,6 +153,19 @@ pub fn tail(tx: &mut dyn Tx, group: GroupId) -> Result<Vec<Text>, StoreError> {
     )
 }
 
+/// The trees of all texts that are not taken in yet, unless these are more than `limit`.
+pub fn trees_waiting(tx: &mut dyn Tx, limit: usize) -> Result<Option<HashSet<GroupId>>, StoreError> {
+    let numbers = tx.untaken_texts(None, 0, limit as i64 + 1)?;
+    if numbers.len() > limit {
+        return Ok(None);
+    }
+    let groups =
+        tx.rows("SELECT DISTINCT group_id FROM texts WHERE no = ANY($1)", &[Value::Ints(&numbers)], |row| {
+            Ok(GroupId(row.uuid(0)?))
+        })?;
+    Ok(Some(groups.into_iter().collect()))
+}
+
 /// Texts to be taken in next, whosever they are.
 #[derive(Debug, Default)]
 pub struct Waiting {
@@ -139,7 +177,7 @@ pub struct Waiting {
 
 /// The next texts to be taken in: at most `limit`, and once they have `bytes` together no more.
 pub fn waiting(tx: &mut dyn Tx, limit: usize, bytes: usize) -> Result<Option<Waiting>, StoreError> {
-    let numbers = tx.untaken_texts(None, limit as i64)?;
+    let numbers = tx.untaken_texts(None, 0, limit as i64)?;
     if numbers.is_empty() {
         return Ok(None);
     }
@@ -221,20 +259,22 @@ pub fn put(tx: &mut dyn Tx, group: GroupId, embedded: &[EmbeddedText]) -> Result
     Ok(())
 }
 
-/// What a tree's texts are found by, as far as it was written after a change.
+/// What a tree's texts are found by, as far as it was written after a change: each with the change that wrote it, at most `limit`,
+/// until the closure breaks off.
 pub fn changed(
     tx: &mut dyn Tx,
     group: GroupId,
     after: i64,
-    each: &mut dyn FnMut(EmbeddedText),
+    limit: usize,
+    each: &mut dyn FnMut(i64, EmbeddedText) -> ControlFlow<()>,
 ) -> Result<(), StoreError> {
     tx.query(
-        "SELECT text_no, entry_id, conversation_id, ord, speaker, asks, model, pieces FROM meanings \
-         WHERE group_id = $1 AND change > $2 ORDER BY change",
-        &[group.0.into(), after.into()],
+        "SELECT text_no, entry_id, conversation_id, ord, speaker, asks, model, pieces, change FROM meanings \
+         WHERE group_id = $1 AND change > $2 ORDER BY change LIMIT $3",
+        &[group.0.into(), after.into(), (limit as i64).into()],
         Lock::None,
         &mut |row| {
-            each(EmbeddedText {
+            let embedded = EmbeddedText {
                 text_no: row.int(0)?,
                 entry: EntryId(row.uuid(1)?),
                 conversation: ConversationId(row.uuid(2)?),
@@ -243,8 +283,8 @@ pub fn changed(
                 asks: row.int(5)? != 0,
                 model: row.opt_text(6)?.map(str::to_owned),
                 pieces: pieces::decode(row.bytes(7)?)?,
-            });
-            Ok(ControlFlow::Continue(()))
+            };
+            Ok(each(row.int(8)?, embedded))
         },
     )
 }

@@ -93,18 +93,33 @@ pub(super) fn has_untaken(tx: &mut dyn Tx) -> Result<bool, StoreError> {
     Ok(tx.first("SELECT 1 FROM texts_waiting LIMIT 1", &[], |row| row.int(0))?.is_some())
 }
 
-pub(super) fn untaken(tx: &mut dyn Tx, group: Option<Uuid>, limit: i64) -> Result<Vec<i64>, StoreError> {
+pub(super) fn count_untaken(tx: &mut dyn Tx, limit: i64) -> Result<i64, StoreError> {
+    let waiting = tx.first(
+        "SELECT COUNT(*) FROM (SELECT 1 FROM texts_waiting LIMIT $1) AS waiting",
+        &[limit.into()],
+        |row| row.int(0),
+    );
+    waiting.map(Option::unwrap_or_default)
+}
+
+pub(super) fn untaken(
+    tx: &mut dyn Tx,
+    group: Option<Uuid>,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<i64>, StoreError> {
     match group {
         // Ids rise with time, so the oldest come first.
         None => tx.rows(
             "SELECT t.no FROM (SELECT id FROM texts_waiting ORDER BY id LIMIT $1) AS w JOIN texts t ON t.id = w.id \
-             ORDER BY t.no",
-            &[limit.into()],
+             WHERE t.no > $2 ORDER BY t.no",
+            &[limit.into(), after.into()],
             |row| row.int(0),
         ),
         Some(group) => tx.rows(
-            "SELECT t.no FROM texts_waiting w JOIN texts t ON t.id = w.id WHERE w.group_id = $1 ORDER BY t.no LIMIT $2",
-            &[group.into(), limit.into()],
+            "SELECT t.no FROM texts_waiting w JOIN texts t ON t.id = w.id \
+             WHERE w.group_id = $1 AND t.no > $2 ORDER BY t.no LIMIT $3",
+            &[group.into(), after.into(), limit.into()],
             |row| row.int(0),
         ),
     }
@@ -121,13 +136,12 @@ pub(super) fn take_in(tx: &mut dyn Tx, numbers: &[i64]) -> Result<(), StoreError
 pub(super) fn search(
     tx: &mut PostgresTx<'_>,
     query: &TextQuery,
-    each: &mut dyn FnMut(TextHit<'_>) -> Result<(), StoreError>,
+    each: &mut dyn FnMut(TextHit<'_>) -> Result<ControlFlow<()>, StoreError>,
 ) -> Result<(), StoreError> {
     let Some(expression) = expression(&query.tenant, &query.words) else { return Ok(()) };
     let mut hit = |row: &dyn Row| {
         let (id, group, conversation) = (row.uuid(0)?, row.uuid(1)?, row.uuid(2)?);
-        each(TextHit { id, group, conversation, text: row.text(3)? })?;
-        Ok(ControlFlow::Continue(()))
+        each(TextHit { id, group, conversation, text: row.text(3)? })
     };
     // How many trees there are and how rare the words decides which index is the better one.
     tx.send("SELECT set_config('plan_cache_mode', 'force_custom_plan', true)", &[])?;

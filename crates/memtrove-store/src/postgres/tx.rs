@@ -480,8 +480,12 @@ impl Tx for PostgresTx<'_> {
         text::has_untaken(self)
     }
 
-    fn untaken_texts(&mut self, group: Option<Uuid>, limit: i64) -> Result<Vec<i64>, StoreError> {
-        text::untaken(self, group, limit)
+    fn untaken_texts(&mut self, group: Option<Uuid>, after: i64, limit: i64) -> Result<Vec<i64>, StoreError> {
+        text::untaken(self, group, after, limit)
+    }
+
+    fn count_untaken_texts(&mut self, limit: i64) -> Result<i64, StoreError> {
+        text::count_untaken(self, limit)
     }
 
     fn take_in_texts(&mut self, numbers: &[i64]) -> Result<(), StoreError> {
@@ -491,7 +495,7 @@ impl Tx for PostgresTx<'_> {
     fn search_text(
         &mut self,
         query: &TextQuery,
-        each: &mut dyn FnMut(TextHit<'_>) -> Result<(), StoreError>,
+        each: &mut dyn FnMut(TextHit<'_>) -> Result<ControlFlow<()>, StoreError>,
     ) -> Result<(), StoreError> {
         text::search(self, query, each)
     }

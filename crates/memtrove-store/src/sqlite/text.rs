@@ -142,10 +142,25 @@ pub(super) fn has_untaken(tx: &mut dyn Tx) -> Result<bool, StoreError> {
     waiting.map(|waiting| waiting != 0).ok_or_else(no_progress)
 }
 
+/// How many texts were not taken in, by their numbers: some of them may be gone.
+pub(super) fn count_untaken(tx: &mut dyn Tx, limit: i64) -> Result<i64, StoreError> {
+    let waiting = tx.first(
+        "SELECT MAX(COALESCE((SELECT MAX(no) FROM texts), 0) - text_no, 0) FROM meanings_progress",
+        &[],
+        |row| row.int(0),
+    )?;
+    waiting.map(|waiting| waiting.min(limit)).ok_or_else(no_progress)
+}
+
 /// The numbers of texts that were not taken in. FTS5 keeps a tree's in order, and begins where it is told to.
-pub(super) fn untaken(tx: &mut dyn Tx, group: Option<Uuid>, limit: i64) -> Result<Vec<i64>, StoreError> {
+pub(super) fn untaken(
+    tx: &mut dyn Tx,
+    group: Option<Uuid>,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<i64>, StoreError> {
     let progress = tx.first("SELECT text_no FROM meanings_progress", &[], |row| row.int(0))?;
-    let progress = progress.ok_or_else(no_progress)?;
+    let progress = progress.ok_or_else(no_progress)?.max(after);
     match group {
         None => tx.rows(
             "SELECT no FROM texts WHERE no > $1 ORDER BY no LIMIT $2",
@@ -178,7 +193,7 @@ const NAMED_GROUPS: usize = 128;
 pub(super) fn search(
     tx: &mut SqliteTx<'_>,
     query: &TextQuery,
-    each: &mut dyn FnMut(TextHit<'_>) -> Result<(), StoreError>,
+    each: &mut dyn FnMut(TextHit<'_>) -> Result<ControlFlow<()>, StoreError>,
 ) -> Result<(), StoreError> {
     let (named, dropped_by) = match query.groups.as_deref() {
         Some(groups) if groups.len() > NAMED_GROUPS => (None, Some(groups)),
@@ -191,8 +206,7 @@ pub(super) fn search(
             group: row.uuid(1)?,
             conversation: row.uuid(2)?,
             text: row.text(3)?,
-        })?;
-        Ok(ControlFlow::Continue(()))
+        })
     };
     match dropped_by {
         None => tx.query(

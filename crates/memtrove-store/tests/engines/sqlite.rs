@@ -452,7 +452,7 @@ async fn a_batch_makes_one_segment_of_the_index() {
         let query = TextQuery { tenant: "test".into(), words: vec![vec!["word".into()]], groups: None };
         tx.search_text(&query, &mut |_| {
             found += 1;
-            Ok(())
+            Ok(std::ops::ControlFlow::Continue(()))
         })?;
         Ok::<_, StoreError>(found)
     });
@@ -518,7 +518,7 @@ async fn find_texts(store: &Store, words: &str) -> Vec<Uuid> {
         let mut found = Vec::new();
         tx.search_text(&query, &mut |hit| {
             found.push(hit.id);
-            Ok(())
+            Ok(std::ops::ControlFlow::Continue(()))
         })?;
         Ok::<_, StoreError>(found)
     });

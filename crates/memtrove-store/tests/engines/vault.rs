@@ -697,7 +697,7 @@ async fn found(store: &Store, word: &str) -> usize {
         let mut hits = 0;
         tx.search_text(&query, &mut |_| {
             hits += 1;
-            Ok(())
+            Ok(std::ops::ControlFlow::Continue(()))
         })?;
         Ok::<_, StoreError>(hits)
     });

@@ -4,11 +4,12 @@ use super::forget::{NOW, detach, plant, tenant, tree, user, write};
 use super::{EngineFixture, count};
 use memtrove_core::conversations::{Channel, Entry};
 use memtrove_core::{EntryId, Json};
-use memtrove_store::conversations::embeddings::{self, EmbeddedText, Text};
+use memtrove_store::conversations::embeddings::{self, EmbeddedText, Text, Trees};
 use memtrove_store::conversations::pieces::Piece;
 use memtrove_store::conversations::{entries, groups};
 use memtrove_store::files::forget;
 use memtrove_store::{AllTenants, Store, StoreError, TextDocument, Tx};
+use std::ops::ControlFlow;
 use uuid::Uuid;
 
 fn entry(number: u128) -> EntryId {
@@ -103,9 +104,20 @@ async fn put(store: &Store, texts: Vec<Text>, model: Option<&'static str>) {
 /// What a tree has after a change.
 async fn changed(store: &Store, number: u128, after: i64) -> Vec<EmbeddedText> {
     let read = store.read(AllTenants, "suite", move |tx| {
-        let mut found = Vec::new();
-        embeddings::changed(tx, tree(number).0, after, &mut |text| found.push(text))?;
-        Ok::<_, StoreError>(found)
+        let (mut found, mut last) = (Vec::new(), after);
+        loop {
+            let before = found.len();
+            // Two at a time, as a search that must not take long reads on.
+            embeddings::changed(tx, tree(number).0, last, 2, &mut |change, text| {
+                assert!(change > last, "in the order of changes");
+                last = change;
+                found.push(text);
+                ControlFlow::Continue(())
+            })?;
+            if found.len() == before {
+                return Ok::<_, StoreError>(found);
+            }
+        }
     });
     read.await.unwrap()
 }
@@ -114,15 +126,20 @@ async fn changed(store: &Store, number: u128, after: i64) -> Vec<EmbeddedText> {
 async fn last_change(store: &Store, number: u128) -> i64 {
     let read = store.read(AllTenants, "suite", move |tx| {
         let scope = memtrove_store::conversations::search::Scope::Member(user("bob"));
-        let trees = embeddings::trees(tx, &tenant(), &scope)?;
-        Ok::<_, StoreError>(trees.into_iter().find(|found| found.group == tree(number).0).unwrap())
+        let Trees { owned, others } = embeddings::trees(tx, &tenant(), &scope)?;
+        let mut trees = owned.into_iter().flat_map(|(_, trees)| trees).chain(others);
+        Ok::<_, StoreError>(trees.find(|found| found.group == tree(number).0).unwrap())
     });
     read.await.unwrap().changes
 }
 
 async fn tail(store: &Store, number: u128) -> Vec<String> {
-    let read = store.read(AllTenants, "suite", move |tx| embeddings::tail(tx, tree(number).0));
-    read.await.unwrap().into_iter().map(|text| text.text).collect()
+    tail_after(store, number, 0, 100).await.into_iter().map(|text| text.text).collect()
+}
+
+async fn tail_after(store: &Store, number: u128, after: i64, limit: usize) -> Vec<Text> {
+    let read = store.read(AllTenants, "suite", move |tx| embeddings::tail(tx, tree(number).0, after, limit));
+    read.await.unwrap()
 }
 
 pub async fn texts_are_numbered_in_the_order_they_are_written(fixture: impl EngineFixture) {
@@ -130,12 +147,22 @@ pub async fn texts_are_numbered_in_the_order_they_are_written(fixture: impl Engi
     planted(store).await;
     assert_eq!(tail(store, 1).await, ["walrus", "carpenter", "Bob: cabbages?"]);
     assert_eq!(tail(store, 2).await, ["oyster"]);
+    let trees = |limit| store.read(AllTenants, "suite", move |tx| embeddings::trees_waiting(tx, limit));
+    assert_eq!(trees(4).await.unwrap(), Some([tree(1).0, tree(2).0].into()));
+    assert_eq!(trees(3).await.unwrap(), None, "four texts wait");
     let before: Vec<i64> = waiting(store).await.iter().map(|text| text.no).collect();
     assert!(before.is_sorted_by(|one, other| one < other), "{before:?}");
 
     write(store, |tx| index(tx, 1, 1, "kings", false)).await;
 
     assert_eq!(tail(store, 1).await, ["carpenter", "Bob: cabbages?", "kings"]);
+    let first = tail_after(store, 1, 0, 1).await.remove(0);
+    assert_eq!(first.text, "carpenter", "one at most");
+    let rest: Vec<String> =
+        tail_after(store, 1, first.no, 100).await.into_iter().map(|text| text.text).collect();
+    assert_eq!(rest, ["Bob: cabbages?", "kings"], "those after it");
+    let counted = store.read(AllTenants, "suite", |tx| tx.count_untaken_texts(1_000)).await.unwrap();
+    assert!((4..=5).contains(&counted), "four wait, and one was replaced: {counted}");
     let after = waiting(store).await;
     assert!(after[3].no > before[3], "a text that is replaced takes a new number");
     let authors: Vec<Option<&str>> = after.iter().map(|text| text.author.as_deref()).collect();

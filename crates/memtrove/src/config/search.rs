@@ -1,6 +1,6 @@
 //! `[search]`: how things are found.
 
-use super::Bytes;
+use super::{Bytes, Span};
 use memtrove_core::recall::fusion;
 use memtrove_core::text::Analyzer;
 use memtrove_server::auth::config::ConfigProblem;
@@ -27,6 +27,8 @@ pub struct Search {
     pub actor: bool,
     /// What each kind of evidence counts.
     pub weights: Weights,
+    /// How long a search of conversations may read what is not in memory before it is answered with what it has.
+    pub budget: Span,
     /// How much memory the indexes of memories may take, and those of conversations as much again.
     pub index_memory: Bytes,
     /// Scopes of memories with more entries are searched by the database where it can, instead of in the memory of every node;
@@ -36,7 +38,7 @@ pub struct Search {
 
 impl Default for Search {
     fn default() -> Self {
-        let SearchSettings { semantic, min_score, auto_mode: _, actor, weights: _ } =
+        let SearchSettings { semantic, min_score, auto_mode: _, actor, weights: _, budget } =
             SearchSettings::default();
         Self {
             fulltext_enabled: true,
@@ -46,6 +48,7 @@ impl Default for Search {
             min_score,
             actor,
             weights: Weights::default(),
+            budget: Span(budget),
             index_memory: Bytes::mebi(1024),
             database_index_above: 20_000,
         }
@@ -115,6 +118,7 @@ impl Search {
             },
             actor: self.actor,
             weights: fusion::Weights { lexical, context, by_another, asks },
+            budget: self.budget.0,
         }
     }
 }

@@ -407,6 +407,23 @@ fn without_full_text_meaning_is_searched() {
 }
 
 #[test]
+fn a_search_without_time_says_so_and_what_is_missing_is_read_meanwhile() {
+    let server = server_with("[search]\nbudget = \"0s\"");
+    let alice = server.someone("alice");
+    let id = start(&alice, "Chat");
+    let walrus = say(&alice, &id, "The walrus and the carpenter");
+    let body = json!({"query": "walrus", "includeEntry": false});
+
+    let first = alice.post(SEARCH, body.clone()).expect(200).json;
+    assert_eq!(first, json!({"data": [], "afterCursor": null, "degraded": true}));
+
+    until("all of it is in memory", || {
+        let found = alice.post(SEARCH, body.clone()).expect(200).json;
+        found.get("degraded").is_none() && found["data"][0]["entryId"] == walrus.as_str()
+    });
+}
+
+#[test]
 fn with_neither_search_is_off() {
     let server = server_with("[search]\nfulltext_enabled = false\nsemantic_enabled = false");
     let alice = server.someone("alice");

@@ -34,11 +34,17 @@ pub(super) async fn search(server: &McpServer, arguments: &Value) -> Outcome {
     };
     let caller = server.conversations_caller().map_err(to_failure)?;
     let found = server.services.conversations.search_own(&caller, request).await.map_err(to_failure)?;
-    if found.data.is_empty() {
-        return Ok("nothing found in earlier conversations".to_owned());
-    }
     let (_, user) = server.bound.scope();
-    Ok(found.data.iter().map(|hit| line(hit, user)).collect::<Vec<_>>().join("\n"))
+    let mut lines: Vec<String> = found.data.iter().map(|hit| line(hit, user)).collect();
+    if lines.is_empty() {
+        lines.push("nothing found in earlier conversations".to_owned());
+    }
+    if found.degraded {
+        lines.push(
+            "(not everything could be searched in time; ask again in a moment for the rest)".to_owned(),
+        );
+    }
+    Ok(lines.join("\n"))
 }
 
 fn line(hit: &SearchHit, user: &str) -> String {

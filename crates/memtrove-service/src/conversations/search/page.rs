@@ -92,7 +92,8 @@ pub(super) fn page(
     if wanted.grouped {
         hits = best_of_each(hits);
     }
-    let hits = after_cursor(hits, wanted.after.as_ref(), wanted.limit + 1);
+    let mut hits = after_cursor(hits, wanted.after.as_ref(), wanted.limit + 1);
+    retain_visible(tx, question, &mut hits)?;
     let mut fit = hits.len().min(wanted.limit);
     if wanted.include_entry {
         fit = fitting(tx, &hits[..fit])?;
@@ -138,6 +139,16 @@ fn after_cursor(mut hits: Vec<Ranked>, after: Option<&Cursor>, count: usize) -> 
     }
     hits.sort_unstable_by(by_rank);
     hits
+}
+
+/// Drops what is out of the caller's reach by now: an index may have been brought up to date by somebody who saw more.
+fn retain_visible(tx: &mut dyn Tx, question: &Question, hits: &mut Vec<Ranked>) -> Result<()> {
+    let mut groups: Vec<Uuid> = hits.iter().map(|hit| hit.group).collect();
+    groups.sort_unstable();
+    groups.dedup();
+    let visible = search::visible(tx, &question.tenant, &question.scope, &groups)?;
+    hits.retain(|hit| visible.contains(&hit.group));
+    Ok(())
 }
 
 /// How many of these hits a page may hold, by the content of their entries: at least one.

@@ -1,6 +1,6 @@
 //! A query, prepared: its words, its meaning, and whom it is about.
 
-use super::turn::Wanted;
+use super::turn::{Turn, Wanted};
 use super::view::View;
 use crate::{Context, SearchSettings};
 use memtrove_core::identity::Tenant;
@@ -11,6 +11,7 @@ use memtrove_core::text::Words;
 use memtrove_core::{Error, Result};
 use memtrove_recall::embed::EmbedError;
 use memtrove_recall::index::SpaceNo;
+use memtrove_store::Tx;
 use memtrove_store::conversations::search::Scope;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -52,6 +53,8 @@ pub(super) struct Question {
     pub floor: Option<f64>,
     /// Whether somebody still waits for it.
     pub wanted: Wanted,
+    /// What is searched, once it was looked up.
+    view: Option<View>,
 }
 
 impl Question {
@@ -73,29 +76,40 @@ impl Question {
             weights,
             floor: None,
             wanted,
+            view: None,
             query,
         }
     }
 
     /// Finds out who of those who take part in what is searched is named in the query.
     pub async fn find_names(&mut self, cx: &Arc<Context>) -> Result<()> {
-        let (inner, question, turn) = (cx.clone(), self.clone(), cx.search_turns.take().await?);
+        let (inner, question, turn) = (cx.clone(), self.clone(), self.turn(cx).await?);
         let speakers = cx.store.read(&self.tenant, "search_speakers", move |tx| {
             let _ends_with_the_work = &turn;
-            let mut speakers = BTreeSet::new();
-            View::of(tx, &question)?.each(tx, &inner, |_, _, known, _| {
+            let mut names = BTreeSet::new();
+            let view = View::of(tx, &inner, &question)?;
+            view.each(tx, &inner, |_, known, _| {
                 for name in known.speakers() {
-                    if !speakers.contains(name) {
-                        speakers.insert(name.to_owned());
+                    if !names.contains(name) && question.is_named(name) {
+                        names.insert(name.to_owned());
                     }
                 }
             })?;
-            Ok::<_, Error>(speakers)
+            Ok::<_, Error>((view, names))
         });
-        let mut names = speakers.await?;
-        names.retain(|name| self.is_named(name));
-        self.names = names;
+        let (view, names) = speakers.await?;
+        (self.view, self.names) = (Some(view), names);
         Ok(())
+    }
+
+    /// Waits until it may be worked on.
+    pub async fn turn(&self, cx: &Context) -> Result<Turn> {
+        cx.search_turns.take(cx.trees.is_large(&self.tenant, &self.scope)).await
+    }
+
+    /// What is searched: as it was when the search began.
+    pub fn view(&self, tx: &mut dyn Tx, cx: &Context) -> Result<View> {
+        self.view.clone().map_or_else(|| View::of(tx, cx, self), Ok)
     }
 
     /// Embeds the query, as those it names would put it.

@@ -5,20 +5,37 @@ use super::page::{Explanation, HitPageRequest, Ranked, best_of_each, by_rank};
 use super::question::Question;
 use super::view::View;
 use crate::Context;
-use crate::conversations::trees::{Known, Turn};
+use crate::conversations::trees::{Known, Place, Turn};
 use memtrove_core::Result;
-use memtrove_core::recall::fusion::{self, REACH};
+use memtrove_core::recall::fusion::{self, REACH, Weights};
 use memtrove_core::recall::lexical;
 use memtrove_recall::index::{Bm25, Candidate, Partition, Probe, QueryTerm, SpaceNo, TermStatistics};
 use memtrove_store::Tx;
-use memtrove_store::conversations::embeddings::Tree;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use uuid::Uuid;
 
-/// How many of the best of a tree are looked at, by words and by meaning each.
-const BEST_OF_TREE: usize = 500;
-/// The most hits that are kept while trees are looked at one after the other; beyond, only the better ones.
+/// How many of the best of an index are looked at, by words and by meaning each. What is around them is looked at too.
+const BEST: usize = 200;
+/// So many at most where a page wants more conversations than the best are of.
+const MOST_BEST: usize = 16 * BEST;
+/// The most hits that are kept while indexes are looked at one after the other; beyond, only the better ones.
 const MOST_HITS: usize = 200_000;
+
+/// What was found.
+#[derive(Default)]
+pub(super) struct Ranking {
+    pub hits: Vec<Ranked>,
+    /// The budget was spent before everything was looked at.
+    pub is_cut: bool,
+    /// What is to be read still, so that the next search finds it in memory.
+    pub unread: Option<View>,
+}
+
+impl Ranking {
+    fn of(view: View, hits: Vec<Ranked>, is_complete: bool) -> Self {
+        Self { hits, is_cut: !is_complete, unread: (!is_complete).then_some(view) }
+    }
+}
 
 /// By how similar their meaning is.
 pub(super) fn by_similarity(
@@ -26,37 +43,41 @@ pub(super) fn by_similarity(
     cx: &Context,
     question: &Question,
     wanted: &HitPageRequest,
-) -> Result<Vec<Ranked>> {
-    let view = View::of(tx, question)?;
+) -> Result<Ranking> {
+    let view = question.view(tx, cx)?;
     let vectors = borrowed(&question.vectors);
-    let probe = Probe {
-        vectors: &vectors,
-        terms: &[],
-        bm25: Bm25::new(1.0),
-        want: BEST_OF_TREE.max(wanted.depth()),
-        floor: None,
-        lexical_floor: None,
-        exact: false,
-    };
-    let mut hits = Vec::new();
-    view.each(tx, cx, |_, tree, known, partition| {
-        let found = partition.search(&probe, |_, turn| can_compare(&vectors, turn));
-        for candidate in found.candidates {
-            let similarity = cosine(&candidate);
-            let Some(turn) = partition.meta(candidate.key) else { continue };
-            if question.floor.is_none_or(|floor| similarity >= floor) {
-                hits.push(Ranked { score: similarity, ..unranked(tree, known, turn) });
+    let (hits, is_complete) = deep_enough(wanted, |want| {
+        let probe = Probe {
+            vectors: &vectors,
+            terms: &[],
+            bm25: Bm25::new(1.0),
+            want,
+            floor: None,
+            lexical_floor: None,
+            exact: false,
+        };
+        let (mut hits, mut is_all) = (Vec::new(), true);
+        let is_complete = view.each(tx, cx, |_, known, partition| {
+            let found = partition.search(&probe, |_, turn| can_compare(&vectors, turn));
+            is_all &= found.candidates.len() < want;
+            for candidate in found.candidates {
+                let similarity = cosine(&candidate);
+                let Some(turn) = partition.meta(candidate.key) else { continue };
+                if question.floor.is_none_or(|floor| similarity >= floor) {
+                    hits.push(Ranked { score: similarity, ..unranked(known, turn) });
+                }
             }
-        }
-        if hits.len() > MOST_HITS {
-            if wanted.grouped {
-                hits = best_of_each(std::mem::take(&mut hits));
+            if hits.len() > MOST_HITS {
+                if wanted.grouped {
+                    hits = best_of_each(std::mem::take(&mut hits));
+                }
+                hits.sort_unstable_by(by_rank);
+                hits.truncate(MOST_HITS / 2);
             }
-            hits.sort_unstable_by(by_rank);
-            hits.truncate(MOST_HITS / 2);
-        }
+        })?;
+        Ok(Looked { hits, is_all, is_complete })
     })?;
-    Ok(hits)
+    Ok(Ranking::of(view, hits, is_complete))
 }
 
 /// By all that speaks for them: words, meaning, who said it, and what was said around it.
@@ -65,10 +86,10 @@ pub(super) fn fused(
     cx: &Context,
     question: &Question,
     wanted: &HitPageRequest,
-) -> Result<Vec<Ranked>> {
-    let view = View::of(tx, question)?;
+) -> Result<Ranking> {
+    let view = question.view(tx, cx)?;
     let mut statistics = TermStatistics::default();
-    view.each(tx, cx, |_, _, _, partition| statistics.add(&partition.statistics(&question.terms)))?;
+    view.each(tx, cx, |_, _, partition| statistics.add(&partition.statistics(&question.terms)))?;
     let worth = worth(&statistics, question.terms.len());
     let terms: Vec<QueryTerm> = question
         .terms
@@ -77,42 +98,80 @@ pub(super) fn fused(
         .map(|(hash, worth)| QueryTerm { hash: *hash, weight: *worth as f32 })
         .collect();
     let vectors = borrowed(&question.vectors);
-    let search = Search {
-        subject: question.subject(),
-        probe: Probe {
-            vectors: &vectors,
-            terms: &terms,
-            bm25: Bm25::new(statistics.average_length()),
-            want: BEST_OF_TREE.max(wanted.depth()),
-            floor: None,
-            lexical_floor: None,
-            exact: false,
-        },
-        beginnings: beginnings(tx, cx, question, &statistics)?,
-    };
-    let mut turns = Vec::new();
-    view.each(tx, cx, |number, tree, known, partition| {
-        search.gather(number, tree, known, partition, &mut turns);
-        if turns.len() > MOST_HITS {
-            keep_best(&mut turns, MOST_HITS / 8);
-        }
+    let (beginnings, has_all_beginnings) = beginnings(tx, cx, question, &statistics)?;
+    let (hits, is_complete) = deep_enough(wanted, |want| {
+        let search = Search {
+            subject: question.subject(),
+            probe: Probe {
+                vectors: &vectors,
+                terms: &terms,
+                bm25: Bm25::new(statistics.average_length()),
+                want,
+                floor: None,
+                lexical_floor: None,
+                exact: false,
+            },
+            beginnings: &beginnings,
+        };
+        let (mut turns, mut is_all) = (Vec::new(), true);
+        let is_complete = view.each(tx, cx, |number, known, partition| {
+            is_all &= search.gather(number, known, partition, &mut turns) < want;
+            if turns.len() > MOST_HITS {
+                keep_best(&mut turns, MOST_HITS / 16);
+            }
+        })?;
+        let floor = question.floor.unwrap_or_default();
+        Ok(Looked { hits: scored(turns, &worth, &question.weights, floor), is_all, is_complete })
     })?;
+    Ok(Ranking::of(view, hits, is_complete && has_all_beginnings))
+}
+
+/// What was found among so many of the best.
+struct Looked {
+    hits: Vec<Ranked>,
+    /// Whether there is nothing beyond the best.
+    is_all: bool,
+    is_complete: bool,
+}
+
+/// Looks among more of the best until there are enough conversations for a page of them, or no more are found.
+fn deep_enough(
+    wanted: &HitPageRequest,
+    mut look: impl FnMut(usize) -> Result<Looked>,
+) -> Result<(Vec<Ranked>, bool)> {
+    let depth = wanted.depth();
+    let mut want = BEST.max(depth);
+    let mut before = 0;
+    loop {
+        let Looked { mut hits, is_all, is_complete } = look(want)?;
+        if wanted.grouped {
+            hits = best_of_each(hits);
+        }
+        if !wanted.grouped || is_all || hits.len() >= depth || hits.len() == before || want >= MOST_BEST {
+            return Ok((hits, is_complete));
+        }
+        before = hits.len();
+        want *= 4;
+    }
+}
+
+/// The scores of turns, but for those that only lent to their neighbours.
+fn scored(turns: Vec<TurnCandidate>, worth: &[f64], weights: &Weights, floor: f64) -> Vec<Ranked> {
     let evidence: Vec<fusion::Candidate> = turns.iter().map(|turn| turn.evidence).collect();
-    let scores = fusion::rank(&worth, &evidence, &question.weights);
-    // What has no word in common and is not similar either only lent to its neighbours.
-    let floor = question.floor.unwrap_or_default();
+    let scores = fusion::rank(worth, &evidence, weights);
+    // What has no word in common and is not similar either is no hit.
     let is_hit = |turn: &TurnCandidate| {
         let similarity = turn.evidence.similarity;
-        turn.hit.has_words || floor <= 0.0 || similarity.is_some_and(|similarity| similarity >= floor)
+        let is_similar = similarity.is_some_and(|similarity| similarity >= floor);
+        !turn.only_lends && (turn.hit.has_words || floor <= 0.0 || is_similar)
     };
     let hits = turns.into_iter().zip(scores).filter(|(turn, _)| is_hit(turn));
-    Ok(hits
-        .map(|(turn, score)| Ranked {
-            score: score.score,
-            explanation: Explanation::Fused(score),
-            ..turn.hit
-        })
-        .collect())
+    hits.map(|(turn, score)| Ranked {
+        score: score.score,
+        explanation: Explanation::Fused(score),
+        ..turn.hit
+    })
+    .collect()
 }
 
 /// What each term of a query is worth.
@@ -121,17 +180,19 @@ fn worth(statistics: &TermStatistics, terms: usize) -> Vec<f64> {
     (0..terms).map(|term| lexical::idf(statistics.pieces as usize, found(term) as usize)).collect()
 }
 
-/// What full text finds where no entry has a word of the query as it stands there, but perhaps one that begins like it.
+/// What full text finds where no entry has a word of the query as it stands there, but perhaps one that begins like it; and
+/// whether that is all of it.
 fn beginnings(
     tx: &mut dyn Tx,
     cx: &Context,
     question: &Question,
     statistics: &TermStatistics,
-) -> Result<HashSet<Uuid>> {
+) -> Result<(HashSet<Uuid>, bool)> {
     if statistics.frequencies.iter().any(|frequency| *frequency > 0) {
-        return Ok(HashSet::new());
+        return Ok((HashSet::new(), true));
     }
-    Ok(fulltext::rank(tx, cx, question)?.into_iter().map(|hit| hit.id).collect())
+    let (hits, is_all) = fulltext::rank(tx, cx, question)?;
+    Ok((hits.into_iter().map(|hit| hit.id).collect(), is_all))
 }
 
 /// A turn that may be found, or that stands near one, and what speaks for it.
@@ -139,96 +200,78 @@ struct TurnCandidate {
     hit: Ranked,
     bm25: f32,
     evidence: fusion::Candidate,
+    /// Too far from the best to be a hit, but next to one that may be.
+    only_lends: bool,
 }
 
-/// What is looked for in every tree.
+/// What is looked for in every index.
 struct Search<'a> {
     /// Whom the query is about.
     subject: Option<&'a str>,
     probe: Probe<'a>,
     /// Entries that have all words of the query, if only as beginnings of theirs.
-    beginnings: HashSet<Uuid>,
+    beginnings: &'a HashSet<Uuid>,
 }
 
 impl Search<'_> {
-    /// The best turns of a tree, and those around them.
+    /// The best turns of an index, and those around them. Answers how many are among the best.
     fn gather(
         &self,
         number: u64,
-        tree: &Tree,
         known: &Known,
         partition: &Partition<Turn>,
         turns: &mut Vec<TurnCandidate>,
-    ) {
-        let found = self.find(known, partition);
-        let terms = self.terms(partition, &found);
-        for candidate in found.values() {
+    ) -> usize {
+        let mut best = partition.nominate(&self.probe, |_, _| true);
+        let count = best.len();
+        if !self.beginnings.is_empty() {
+            let begin = partition.iter().filter(|(_, turn)| self.beginnings.contains(&turn.entry.0));
+            best.extend(begin.map(|(key, _)| key));
+        }
+        let places = around(known, partition, &best);
+        let keys = places.iter().map(|(place, _)| known.key_at(*place));
+        let candidates = partition.measure(&self.probe, keys);
+        for ((place, only_lends), candidate) in places.into_iter().zip(candidates) {
             let Some(turn) = partition.meta(candidate.key) else { continue };
             let begins = self.beginnings.contains(&turn.entry.0);
-            let terms =
-                if begins { u64::MAX } else { terms.get(&candidate.key).copied().unwrap_or_default() };
+            let terms = if begins { u64::MAX } else { candidate.terms };
             let can_compare = can_compare(self.probe.vectors, turn);
             let evidence = fusion::Candidate {
                 terms,
-                similarity: can_compare.then(|| cosine(candidate)),
+                similarity: can_compare.then(|| cosine(&candidate)),
                 by_another: self.is_by_another(known.speaker_of(turn)),
                 asks: turn.asks,
-                session: number << 32 | u64::from(known.branch_of(turn)),
-                position: known.position(turn, candidate.key) as u32,
+                session: number << 32 | u64::from(place.branch),
+                position: place.position,
             };
-            let hit = Ranked { has_words: terms != 0, ..unranked(tree, known, turn) };
-            turns.push(TurnCandidate { hit, bm25: candidate.lexical, evidence });
+            let hit = Ranked { has_words: terms != 0, ..unranked(known, turn) };
+            turns.push(TurnCandidate { hit, bm25: candidate.lexical, evidence, only_lends });
         }
-    }
-
-    /// What is to be looked at in a tree, by place: what has something in common with the query, and what was said around
-    /// it, which may answer the question without a word of it.
-    fn find(&self, known: &Known, partition: &Partition<Turn>) -> HashMap<u64, Candidate> {
-        let nothing = |key| Candidate { key, ..Candidate::default() };
-        let by_key = |candidate: Candidate| (candidate.key, candidate);
-        let mut found: HashMap<u64, Candidate> =
-            partition.search(&self.probe, |_, _| true).candidates.into_iter().map(by_key).collect();
-        if !self.beginnings.is_empty() {
-            for (key, _) in partition.iter().filter(|(_, turn)| self.beginnings.contains(&turn.entry.0)) {
-                found.entry(key).or_insert(nothing(key));
-            }
-        }
-        let around: HashSet<u64> = found
-            .keys()
-            .filter_map(|key| Some(known.around(partition.meta(*key)?, *key, REACH as usize)))
-            .flatten()
-            .filter(|key| !found.contains_key(key))
-            .copied()
-            .collect();
-        if !around.is_empty() {
-            let probe = Probe { want: around.len(), ..self.probe };
-            let candidates = partition.search(&probe, |key, _| around.contains(&key)).candidates;
-            found.extend(candidates.into_iter().map(by_key));
-            for key in around {
-                found.entry(key).or_insert(nothing(key));
-            }
-        }
-        found
-    }
-
-    /// Which of the query's terms each of these has: bit `n` for the `n`th.
-    fn terms(&self, partition: &Partition<Turn>, found: &HashMap<u64, Candidate>) -> HashMap<u64, u64> {
-        let mut terms: HashMap<u64, u64> = HashMap::new();
-        for (number, term) in self.probe.terms.iter().enumerate() {
-            let probe =
-                Probe { vectors: &[], terms: std::slice::from_ref(term), want: found.len(), ..self.probe };
-            for candidate in partition.search(&probe, |key, _| found.contains_key(&key)).candidates {
-                if candidate.lexical > 0.0 {
-                    *terms.entry(candidate.key).or_default() |= 1 << number;
-                }
-            }
-        }
-        terms
+        count
     }
 
     fn is_by_another(&self, speaker: Option<&str>) -> bool {
         self.subject.zip(speaker).is_some_and(|(subject, speaker)| !speaker.eq_ignore_ascii_case(subject))
     }
+}
+
+/// The places within reach of the best, and those within reach of these, which only lend: a score depends on all that is around,
+/// whatever else was found.
+fn around(known: &Known, partition: &Partition<Turn>, best: &[u64]) -> Vec<(Place, bool)> {
+    let mut places = Vec::with_capacity(best.len() * (4 * REACH as usize + 1));
+    for key in best {
+        let Some(turn) = partition.meta(*key) else { continue };
+        let (branch, at) = (turn.branch, known.position(turn, *key) as u32);
+        let end = known.turns_of(branch).min(at + 2 * REACH + 1);
+        places.extend(
+            (at.saturating_sub(2 * REACH)..end)
+                .map(|position| (Place { branch, position }, at.abs_diff(position) > REACH)),
+        );
+    }
+    // What is near one of them is a hit, however far it is from another.
+    places.sort_unstable();
+    places.dedup_by_key(|(place, _)| *place);
+    places
 }
 
 /// Keeps the best by words and the best by meaning, `count` of each at most, and what stands next to them.
@@ -273,10 +316,10 @@ fn cosine(candidate: &Candidate) -> f64 {
     f64::from(candidate.similarity).clamp(-1.0, 1.0)
 }
 
-fn unranked(tree: &Tree, known: &Known, turn: &Turn) -> Ranked {
+fn unranked(known: &Known, turn: &Turn) -> Ranked {
     Ranked {
         id: turn.entry.0,
-        group: tree.group.0,
+        group: known.group(turn).0,
         conversation: known.conversation(turn).0,
         score: 0.0,
         has_words: false,
@@ -286,7 +329,15 @@ fn unranked(tree: &Tree, known: &Known, turn: &Turn) -> Ranked {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
     use super::*;
+    use crate::conversations::trees::Trees;
+    use memtrove_core::{ConversationId, EntryId, GroupId};
+    use memtrove_recall::embed::{STATIC_MODEL, Space};
+    use memtrove_store::conversations::embeddings::EmbeddedText;
+    use memtrove_store::conversations::pieces::Piece;
+    use proptest::prelude::*;
 
     fn found(position: u32, bm25: f32, similarity: f64) -> TurnCandidate {
         let evidence = fusion::Candidate {
@@ -305,7 +356,7 @@ mod tests {
             has_words: false,
             explanation: Explanation::Semantic,
         };
-        TurnCandidate { hit, bm25, evidence }
+        TurnCandidate { hit, bm25, evidence, only_lends: false }
     }
 
     #[test]
@@ -322,5 +373,85 @@ mod tests {
 
         let kept: Vec<u128> = turns.iter().map(|turn| turn.hit.id.as_u128()).collect();
         assert_eq!(kept, [96, 97, 98, 99, 147, 148, 149, 150, 151, 152, 153], "another session is not near");
+    }
+
+    const WORDS: u64 = 400;
+
+    /// Numbers that look random.
+    fn mixed(seed: u64) -> u64 {
+        let x = (seed ^ seed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ x >> 31
+    }
+
+    /// A direction near that of its topic.
+    fn direction(seed: u64, topic: u64) -> Vec<i8> {
+        let part = |of: u64, n: u64| (mixed(of << 20 | n) % 127) as i64 - 63;
+        (0..32).map(|n| (part(topic, n) + part(seed, n) / 2).clamp(-127, 127) as i8).collect()
+    }
+
+    /// Dialogues of some trees: what is said is about a topic, in words of which some are common and most are rare.
+    fn dialogues(trees: &Trees, seed: u64, turns: u64) -> (Known, Partition<Turn>) {
+        let (mut known, mut partition) = (Known::default(), Partition::new());
+        for number in 0..turns {
+            let at = seed << 40 | number;
+            let (dialogue, topic) = (number / 40, mixed(seed << 40 | number / 8) % 50);
+            let word = |n| mixed(at << 4 | n) % WORDS * (mixed(at << 4 | n | 8) % WORDS) / WORDS;
+            let embedded = EmbeddedText {
+                text_no: number as i64 + 1,
+                entry: EntryId(Uuid::from_u128(u128::from(number) + 1)),
+                conversation: ConversationId(Uuid::from_u128(u128::from(dialogue))),
+                ord: number as i64,
+                speaker: Some(format!("{}", number % 2)),
+                asks: mixed(at) % 4 == 0,
+                model: Some(STATIC_MODEL.into()),
+                pieces: vec![Piece {
+                    vector: direction(at, topic),
+                    terms: (0..5).map(|n| (word(n), 1)).collect(),
+                    length: 5,
+                }],
+            };
+            let group = GroupId(Uuid::from_u128(u128::from(dialogue / 2)));
+            trees.take_in(&mut known, &mut partition, group, embedded);
+        }
+        (known, partition)
+    }
+
+    /// The best hits, looked for among so many of the best by words and by meaning.
+    fn best(known: &Known, partition: &Partition<Turn>, probe: Probe<'_>, worth: &[f64]) -> Vec<(Uuid, f64)> {
+        let search = Search { subject: Some("0"), probe, beginnings: &HashSet::new() };
+        let mut turns = Vec::new();
+        search.gather(0, known, partition, &mut turns);
+        let mut hits = scored(turns, worth, &Weights::default(), 0.35);
+        hits.sort_unstable_by(by_rank);
+        hits.iter().take(10).map(|hit| (hit.id, hit.score)).collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
+        #[test]
+        fn the_first_page_is_that_of_an_exhaustive_ranking(seed in 0..1u64 << 20, topic in 0..50u64) {
+            let trees = Trees::new(1 << 30);
+            let (known, partition) = dialogues(&trees, seed, 4_000);
+            let space = trees.space_no(&Space::of(STATIC_MODEL).unwrap());
+            let vector: Vec<f32> = direction(seed, topic).into_iter().map(f32::from).collect();
+            let asked: Vec<u64> = (0..6).map(|n| mixed(seed << 4 | n) % (WORDS / 2)).collect();
+            let worth = worth(&partition.statistics(&asked), asked.len());
+            let terms: Vec<QueryTerm> =
+                asked.iter().zip(&worth).map(|(hash, worth)| QueryTerm { hash: *hash, weight: *worth as f32 }).collect();
+            let vectors = [(space, &vector[..])];
+            let probe = Probe {
+                vectors: &vectors,
+                terms: &terms,
+                bm25: Bm25::new(5.0),
+                want: BEST,
+                floor: None,
+                lexical_floor: None,
+                exact: false,
+            };
+            let everything = best(&known, &partition, Probe { want: usize::MAX / 4, ..probe }, &worth);
+            prop_assert_eq!(everything.len(), 10);
+            prop_assert_eq!(best(&known, &partition, probe, &worth), everything);
+        }
     }
 }

@@ -5,6 +5,7 @@ use memtrove::config::Config;
 use memtrove::serve;
 use memtrove_core::recall::fusion::Weights;
 use memtrove_service::{AutoMode, SearchSettings, Settings};
+use std::time::Duration;
 
 #[test]
 fn search_is_by_words_and_meaning_together_unless_set_otherwise() {
@@ -12,7 +13,7 @@ fn search_is_by_words_and_meaning_together_unless_set_otherwise() {
     assert_eq!(settings.search, SearchSettings::default());
     assert_eq!(settings.index_memory, Settings::default().index_memory);
     let file = "[search]\nsemantic_enabled = false\nmin_score = 0.25\nauto_mode = \"fallback\"\nactor = false\n\
-                index_memory = \"64MiB\"\n[search.weights]\nlexical = 0.1\ncontext = 0.2\nby_another = 1\nasks = 0\n";
+                index_memory = \"64MiB\"\nbudget = \"250ms\"\n[search.weights]\nlexical = 0.1\ncontext = 0.2\nby_another = 1\nasks = 0\n";
     let loaded = given(file).load();
     assert_eq!(loaded.config.problems(), []);
     let settings = serve::settings(&loaded.config);
@@ -22,6 +23,7 @@ fn search_is_by_words_and_meaning_together_unless_set_otherwise() {
         auto_mode: AutoMode::Fallback,
         actor: false,
         weights: Weights { lexical: 0.1, context: 0.2, by_another: 1.0, asks: 0.0 },
+        budget: Duration::from_millis(250),
     };
     assert_eq!((settings.search, settings.index_memory), (expected, 64 << 20));
     let variable = given("").variable("MEMTROVE_SEARCH__WEIGHTS__LEXICAL", "0.3").load().config;
