@@ -266,6 +266,7 @@ impl Services {
         files_metrics::sample(&self.context).await;
         self.memories.sample_metrics().await;
         self.vectors.sample_metrics().await;
+        ingest::sample_metrics(&self.context).await;
         node::sample_metrics(&self.context).await;
     }
 }

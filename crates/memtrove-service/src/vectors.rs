@@ -32,6 +32,7 @@ const WAITING: &str = "memory_embedding_waiting";
 
 /// Describes the numbers of this module to the recorder.
 pub fn announce_metrics() {
+    crate::conversations::ingest::announce_metrics();
     metrics::describe_gauge!(WAITING, "Texts that wait for vectors of the configured model.");
 }
 

@@ -5,8 +5,8 @@ use super::embeddings::{Described, at_once};
 use crate::{Context, tasks};
 use memtrove_core::{Error, GroupId, Result};
 use memtrove_recall::embed::{EmbedError, Embedded};
-use memtrove_store::AllTenants;
-use memtrove_store::conversations::embeddings::{self, EmbeddedText, Waiting};
+use memtrove_store::conversations::embeddings::{self, EmbeddedText, Text, Waiting};
+use memtrove_store::{AllTenants, Tx};
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -14,9 +14,19 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
-/// Texts that are taken in together: each batch is a unit of work, and others want to write too.
+/// Texts that are read together, and how many bytes of them.
+const READ_TEXTS: usize = 1024;
+const READ_BYTES: usize = 2 << 20;
+/// Texts that are written down together: each batch is a unit of work, and others want to write too.
 const BATCH_TEXTS: usize = 128;
-const BATCH_BYTES: usize = 256 * 1024;
+/// With so many texts waiting no time is left to others any more: they wait for the writer, not for us.
+const BEHIND: i64 = 10_000;
+/// So many texts are counted at most.
+const MOST_COUNTED: i64 = 10_000_000;
+/// Gauge: texts that searches by meaning have to take in by themselves still.
+const WAITING: &str = "memory_conversation_texts_waiting";
+/// Of texts that a model is given together.
+const UPGRADE_BYTES: usize = 256 * 1024;
 /// Trees that are written down together.
 const TREES_AT_ONCE: usize = 32;
 /// Texts that a model is given together. A transformer takes milliseconds for each.
@@ -53,7 +63,7 @@ pub(crate) async fn run(cx: &Arc<Context>) -> Infallible {
     }
 }
 
-/// Takes in everything there is. If it is `polite`, it leaves others as much time as it takes.
+/// Takes in everything there is. If it is `polite`, it leaves others as much time as it takes, or less where much is waiting.
 pub(crate) async fn work_off(cx: &Arc<Context>, polite: bool) -> Result<()> {
     loop {
         let started = Instant::now();
@@ -61,8 +71,34 @@ pub(crate) async fn work_off(cx: &Arc<Context>, polite: bool) -> Result<()> {
             return Ok(());
         }
         if polite {
-            tokio::time::sleep(started.elapsed()).await;
+            tokio::time::sleep(pause(started.elapsed(), count_waiting(cx, BEHIND).await?)).await;
         }
+    }
+}
+
+/// How long to leave to others after so much work, with so many texts waiting.
+fn pause(work: Duration, waiting: i64) -> Duration {
+    work.mul_f64((1.0 - waiting as f64 / BEHIND as f64).clamp(0.0, 1.0))
+}
+
+async fn count_waiting(cx: &Context, most: i64) -> Result<i64> {
+    let count = move |tx: &mut dyn Tx| Ok::<_, Error>(tx.count_untaken_texts(most)?);
+    cx.store.read(AllTenants, "count_texts_waiting", count).await
+}
+
+/// Describes the metrics of this module.
+pub(crate) fn announce_metrics() {
+    metrics::describe_gauge!(
+        WAITING,
+        "Texts of conversations that were not taken in yet by what makes them searchable by meaning."
+    );
+}
+
+/// Sets the metrics of texts, before they are read.
+pub(crate) async fn sample_metrics(cx: &Context) {
+    match count_waiting(cx, MOST_COUNTED).await {
+        Ok(waiting) => metrics::gauge!(WAITING).set(waiting as f64),
+        Err(error) => tracing::warn!(%error, "texts that wait to be taken in could not be counted"),
     }
 }
 
@@ -81,20 +117,33 @@ pub(crate) async fn try_again(cx: &Arc<Context>) -> Result<(), String> {
 /// Takes in the next texts; whether there were some.
 async fn take_in(cx: &Arc<Context>) -> Result<bool> {
     let waiting = cx.store.read(AllTenants, "texts_waiting", |tx| {
-        Ok::<_, Error>(embeddings::waiting(tx, BATCH_TEXTS, BATCH_BYTES)?)
+        Ok::<_, Error>(embeddings::waiting(tx, READ_TEXTS, READ_BYTES)?)
     });
     let Some(Waiting { texts, numbers }) = waiting.await? else { return Ok(false) };
-    let inner = cx.clone();
-    let described = tokio::task::spawn_blocking(move || {
-        let described = |text| (at_once(&inner, text), text.group);
-        by_tree(texts.iter().map(described))
-    });
-    let described = described.await.map_err(|error| Error::internal(error.to_string()))?;
-    write(cx, described).await?;
+    let mut described = None;
+    for batch in texts.chunks(BATCH_TEXTS) {
+        // One batch is described while the one before is written down.
+        let next = describe(cx, batch.to_vec());
+        described = Some(match described.take() {
+            Some(before) => tokio::try_join!(write(cx, before), next)?.1,
+            None => next.await?,
+        });
+    }
+    if let Some(last) = described {
+        write(cx, last).await?;
+    }
     cx.store
         .write(AllTenants, "take_in_texts", move |tx| Ok::<_, Error>(tx.take_in_texts(&numbers)?))
         .await?;
     Ok(true)
+}
+
+async fn describe(cx: &Arc<Context>, texts: Vec<Text>) -> Result<ByTree> {
+    let inner = cx.clone();
+    let described = tokio::task::spawn_blocking(move || {
+        by_tree(texts.iter().map(|text| (at_once(&inner, text), text.group)))
+    });
+    described.await.map_err(|error| Error::internal(error.to_string()))
 }
 
 /// Gives the next texts the vectors they should have, unless that failed a moment ago; whether there were some.
@@ -125,7 +174,7 @@ pub(crate) async fn upgrade(cx: &Arc<Context>) -> Result<Result<usize, EmbedErro
     // Two at a time would make the same vectors.
     let _turn = cx.upgrading.lock().await;
     let outdated = cx.store.read(AllTenants, "texts_outdated", move |tx| {
-        Ok::<_, Error>(embeddings::outdated(tx, &model, UPGRADE_TEXTS, BATCH_BYTES)?)
+        Ok::<_, Error>(embeddings::outdated(tx, &model, UPGRADE_TEXTS, UPGRADE_BYTES)?)
     });
     let texts = outdated.await?;
     if texts.is_empty() {
@@ -213,4 +262,16 @@ async fn write(cx: &Context, trees: ByTree) -> Result<()> {
         put.await?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_more_is_waiting_the_less_is_left_to_others() {
+        let work = Duration::from_millis(100);
+        let pauses = [0, BEHIND / 4, BEHIND, 10 * BEHIND].map(|waiting| pause(work, waiting).as_millis());
+        assert_eq!(pauses, [100, 75, 0, 0]);
+    }
 }
