@@ -4,6 +4,7 @@
 //! what matched. A word is indexed as it is written (folded) and, where it differs, as its stem; an identifier like
 //! `getUserName` also by its parts. Scripts without spaces are indexed as overlapping pairs of characters.
 
+use crate::recall::passages::sentence_ends;
 use rust_stemmers::{Algorithm, Stemmer};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -127,22 +128,29 @@ impl Analyzer {
         Scorer { analyzer: self, query, beginnings }
     }
 
-    /// The part of a text around what a query matched, matches wrapped in `**`.
-    pub fn highlight(&self, text: &str, query: &Words) -> String {
+    /// The part of a text around what a query matched, matches wrapped in `**`: the part where the query's words are worth most
+    /// that stand there. `worth` has a number for each word of the query; one that is worth nothing is not marked.
+    pub fn highlight(&self, text: &str, query: &Words, worth: &[f64]) -> String {
         let scorer = self.scorer(query);
-        let mut tokens: Vec<(Range<usize>, bool)> = Vec::new();
+        let mut tokens = Vec::new();
         spans(text, |at, part| {
-            tokens.push((at, scorer.matches(&text[part])));
+            let word = scorer.matching(&text[part]);
+            tokens.push(ShownWord {
+                at,
+                word: word.filter(|word| worth.get(*word).is_some_and(|worth| *worth > 0.0)),
+            });
         });
-        let first = densest_window(&tokens);
-        let window = &tokens[first..tokens.len().min(first + FRAGMENT_WORDS)];
-        let (Some((start, _)), Some((end, _))) = (window.first(), window.last()) else {
+        let sentences = sentences(text, &tokens);
+        let window = fragment(&tokens, &sentences, worth);
+        let (Some(start), Some(end)) = (tokens[window.clone()].first(), tokens[window.clone()].last()) else {
             return String::new();
         };
-        // A fragment that reaches an end of the text keeps what stands there: brackets, a full stop.
-        let from = if first == 0 { 0 } else { start.start };
-        let to = if first + window.len() == tokens.len() { text.len() } else { end.end };
-        mark(text, from..to, window)
+        // A fragment that reaches an end of the text keeps what stands there, brackets for instance; one that ends with a
+        // sentence its full stop.
+        let from = if window.start == 0 { 0 } else { start.at.start };
+        let stop = sentences.iter().find(|sentence| sentence.words.end == window.end);
+        let to = stop.map_or(end.at.end, |sentence| sentence.end);
+        mark(text, from..to, &tokens[window])
     }
 
     /// The language whose stems and stop words are known.
@@ -292,12 +300,14 @@ impl Scorer<'_> {
 }
 
 impl Scorer<'_> {
-    /// Whether a word, or a part of it, is why something was found.
-    fn matches(&self, written: &str) -> bool {
-        std::iter::once(written).chain(humps(written)).any(|form| {
-            self.terms(form).is_some_and(|(word, stem)| {
-                self.query.iter().any(|alternatives| likeness(&word, stem.as_deref(), alternatives) > 0.0)
-            })
+    /// The word of the query that a word, or a part of it, is found by.
+    fn matching(&self, written: &str) -> Option<usize> {
+        std::iter::once(written).chain(humps(written)).find_map(|form| {
+            let (word, stem) = self.terms(form)?;
+            let likeness = |alternatives: &Vec<String>| likeness(&word, stem.as_deref(), alternatives);
+            let all = self.query.iter().map(likeness).enumerate().filter(|(_, likeness)| *likeness > 0.0);
+            // The first of those that it is most like.
+            all.reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(number, _)| number)
         })
     }
 
@@ -372,30 +382,113 @@ pub fn is_unspaced(c: char) -> bool {
         | '\u{20000}'..='\u{3ffff}')
 }
 
-/// Where the window with the most matches begins; the earliest of equals, with some words of lead.
-fn densest_window(tokens: &[(Range<usize>, bool)]) -> usize {
+/// A word of a text that is shown.
+struct ShownWord {
+    at: Range<usize>,
+    /// The word of the query that it matches.
+    word: Option<usize>,
+}
+
+/// A sentence of a text that is shown.
+struct ShownSentence {
+    /// Its words, which are some.
+    words: Range<usize>,
+    /// Its end in the text.
+    end: usize,
+}
+
+fn sentences(text: &str, tokens: &[ShownWord]) -> Vec<ShownSentence> {
+    let mut sentences: Vec<ShownSentence> = Vec::new();
+    let mut start = 0;
+    for end in sentence_ends(text).chain([text.len()]) {
+        let count = tokens[start..].iter().take_while(|token| token.at.start < end).count();
+        match sentences.last_mut() {
+            Some(last) if count == 0 => last.end = end,
+            _ if count == 0 => {}
+            _ => sentences.push(ShownSentence { words: start..start + count, end }),
+        }
+        start += count;
+    }
+    sentences
+}
+
+/// The words of a text that are shown: of the sentences that stand together and fit, those where the words of the query are worth
+/// most, each once; of equals the fewest, and the first; with as many around them as fit. Of a sentence that does not fit a part.
+fn fragment(tokens: &[ShownWord], sentences: &[ShownSentence], worth: &[f64]) -> Range<usize> {
+    if tokens.len() <= FRAGMENT_WORDS {
+        return 0..tokens.len();
+    }
+    let words = |run: &Range<usize>| sentences[run.start].words.start..sentences[run.end - 1].words.end;
+    let (mut best, mut most) = (0..1, 0.0);
+    let mut known = vec![false; worth.len()];
+    for first in 0..sentences.len() {
+        known.fill(false);
+        let mut sum = 0.0;
+        for last in first..sentences.len() {
+            if last > first && words(&(first..last + 1)).len() > FRAGMENT_WORDS {
+                break;
+            }
+            for word in tokens[sentences[last].words.clone()].iter().filter_map(|token| token.word) {
+                sum += if known[word] { 0.0 } else { worth[word] };
+                known[word] = true;
+            }
+            let run = first..last + 1;
+            // Sums of the same words may differ by their order.
+            let is_as_much = sum > 0.0 && sum > most - 1e-9 && words(&run).len() < words(&best).len();
+            if sum > most + 1e-9 || is_as_much {
+                (best, most) = (run, sum);
+            }
+        }
+    }
+    let shown = words(&best);
+    if shown.len() > FRAGMENT_WORDS {
+        let first = shown.start + densest_window(&tokens[shown], worth);
+        return first..first + FRAGMENT_WORDS;
+    }
+    let fits = |run: &Range<usize>| run.end <= sentences.len() && words(run).len() <= FRAGMENT_WORDS;
+    loop {
+        let longer = [Some(best.start..best.end + 1), best.start.checked_sub(1).map(|start| start..best.end)];
+        match longer.into_iter().flatten().find(fits) {
+            Some(run) => best = run,
+            None => return words(&best),
+        }
+    }
+}
+
+/// Where the window begins in which the words of the query are worth most, each once; the earliest of equals, with some words of
+/// lead.
+fn densest_window(tokens: &[ShownWord], worth: &[f64]) -> usize {
     if tokens.len() <= FRAGMENT_WORDS {
         return 0;
     }
-    let (mut best, mut best_count) = (0, 0);
-    let mut count = tokens[..FRAGMENT_WORDS].iter().filter(|t| t.1).count();
+    let mut counts = vec![0usize; worth.len()];
+    tokens[..FRAGMENT_WORDS].iter().filter_map(|token| token.word).for_each(|word| counts[word] += 1);
+    let (mut best, mut most) = (0, 0.0);
     for first in 0..=tokens.len() - FRAGMENT_WORDS {
-        if count > best_count {
-            (best, best_count) = (first, count);
+        let sum =
+            counts.iter().zip(worth).filter(|(count, _)| **count > 0).map(|(_, worth)| worth).sum::<f64>();
+        if sum > most {
+            (best, most) = (first, sum);
         }
-        count -= usize::from(tokens[first].1);
-        count += usize::from(tokens.get(first + FRAGMENT_WORDS).is_some_and(|t| t.1));
+        if let Some(word) = tokens[first].word {
+            counts[word] -= 1;
+        }
+        if let Some(word) = tokens.get(first + FRAGMENT_WORDS).and_then(|token| token.word) {
+            counts[word] += 1;
+        }
     }
-    let hit = tokens[best..].iter().position(|t| t.1).map_or(best, |offset| best + offset);
+    let hit =
+        tokens[best..].iter().position(|token| token.word.is_some()).map_or(best, |offset| best + offset);
     hit.saturating_sub(LEAD_WORDS)
         .min(tokens.len() - FRAGMENT_WORDS)
         .max(best.min(hit.saturating_sub(LEAD_WORDS)))
 }
 
-fn mark(text: &str, part: Range<usize>, tokens: &[(Range<usize>, bool)]) -> String {
+fn mark(text: &str, part: Range<usize>, tokens: &[ShownWord]) -> String {
     let mut out = String::with_capacity(part.len() + 16);
     let mut done = part.start;
-    let mut tokens = tokens.iter().filter(|t| t.1).map(|t| t.0.clone()).peekable();
+    let mut tokens =
+        tokens.iter().filter(|token| token.word.is_some()).map(|token| token.at.clone()).peekable();
     while let Some(mut hit) = tokens.next() {
         // Neighbouring characters of one run are one match.
         while let Some(next) = tokens.next_if(|next| next.start <= hit.end) {
@@ -483,7 +576,10 @@ mod tests {
     #[test]
     fn a_highlight_marks_what_matched() {
         let analyzer = english();
-        let highlight = |text: &str, query: &str| analyzer.highlight(text, &analyzer.query(query));
+        let highlight = |text: &str, query: &str| {
+            let words = analyzer.query(query);
+            analyzer.highlight(text, &words, &vec![1.0; words.len()])
+        };
         assert_eq!(highlight("The runners were running.", "run"), "The **runners** were **running**.");
         assert_eq!(highlight("我们明天去东京开会", "东京"), "我们明天去**东京**开会");
         assert_eq!(highlight("call getUserName() first", "user"), "call **getUserName**() first");
@@ -491,6 +587,32 @@ mod tests {
         let fragment = highlight(&long, "needle");
         assert!(fragment.contains("**needle**"), "{fragment}");
         assert!((20..=50).contains(&fragment.split_whitespace().count()), "{fragment}");
+    }
+
+    #[test]
+    fn a_highlight_shows_what_is_worth_most() {
+        let analyzer = english();
+        let words = analyzer.query("where is the needle of the barn");
+        let text = format!(
+            "The barn is where the hay of the barn is. {} Here the needle lies. {}",
+            "hay ".repeat(60),
+            "straw ".repeat(60)
+        );
+        let fragment = analyzer.highlight(&text, &words, &[0.0, 0.0, 0.0, 3.0, 0.0, 1.0]);
+        assert!(fragment.contains("Here the **needle** lies."), "{fragment}");
+        assert_eq!(analyzer.highlight("the barn", &words, &[0.0; 6]), "the barn", "nothing is worth marking");
+    }
+
+    #[test]
+    fn a_highlight_is_of_whole_sentences() {
+        let analyzer = english();
+        let words = analyzer.query("needle barn");
+        let idle = "Nobody knows what that is good for. ";
+        let text =
+            format!("{0}{0}{0}{0}{0}In the old barn, they say (but who?), lies a needle. {0}{0}{0}", idle);
+        let fragment = analyzer.highlight(&text, &words, &[1.0, 1.0]);
+        let answer = "In the old **barn**, they say (but who?), lies a **needle**.";
+        assert_eq!(fragment, format!("{idle}{answer} {idle}{idle}{idle}").trim());
     }
 
     #[test]
@@ -525,7 +647,8 @@ mod tests {
             let terms = analyzer.terms(&text);
             prop_assert!(terms.split(' ').all(|t| !t.contains('"')));
             let words = analyzer.query(&query);
-            let _ = analyzer.highlight(&text, &words);
+            let _ = analyzer.highlight(&text, &words, &vec![1.0; words.len()]);
+            let _ = analyzer.highlight(&text, &words, &[]);
         }
 
         #[test]

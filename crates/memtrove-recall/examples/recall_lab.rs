@@ -8,7 +8,7 @@ use memtrove_core::recall::actors::{self, Subject};
 use memtrove_core::recall::document::parts;
 use memtrove_core::recall::fusion::{Candidate, REACH, Weights, rank};
 use memtrove_core::recall::lexical::idf;
-use memtrove_core::recall::terms::{query, terms};
+use memtrove_core::recall::terms::{Terms, query, terms};
 use memtrove_core::text::Analyzer;
 use memtrove_recall::embed::Vector;
 use memtrove_recall::embed::static_model::StaticModel;
@@ -81,6 +81,7 @@ struct Turn {
 struct Piece {
     body: String,
     terms: HashSet<u64>,
+    length: u32,
 }
 
 struct Question {
@@ -144,9 +145,9 @@ fn named_turns(label: &Value) -> Vec<(u32, u32)> {
 impl Turn {
     fn of(text: &str, session: u64, position: u32, analyzer: &Analyzer) -> Self {
         let parts = parts(text);
-        let piece = |body: &str| Piece {
-            body: body.to_owned(),
-            terms: terms(analyzer, &parts.searched(body)).counts.into_iter().map(|(hash, _)| hash).collect(),
+        let piece = |body: &str| {
+            let Terms { counts, length } = terms(analyzer, &parts.searched(body));
+            Piece { body: body.to_owned(), terms: counts.into_iter().map(|(hash, _)| hash).collect(), length }
         };
         let pieces = parts.pieces().into_iter().map(piece).collect();
         let speaker = parts.speaker.map(str::to_owned);
@@ -284,6 +285,7 @@ fn find(
         best_by_words.into_iter().chain(best_by_meaning).flat_map(|at| around(dialogue, at)).collect();
     let names = dialogue.names.iter().map(String::as_str);
     let subject = actors::subject(&question.text, names);
+    let understood = StaticModel::understood(&question.text);
     let candidate = |at: &usize| {
         let turn = &dialogue.turns[*at];
         let by_another =
@@ -291,6 +293,9 @@ fn find(
         Candidate {
             terms: words[*at].1,
             similarity: similarities[*at],
+            understood,
+            length: turn.pieces.iter().map(|piece| piece.length).sum(),
+            by_agent: false,
             by_another,
             asks: turn.asks,
             session: turn.session,

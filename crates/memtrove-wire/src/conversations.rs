@@ -408,6 +408,9 @@ pub struct SearchResult<E> {
     pub score: f64,
     /// The part of its text that matched, matches wrapped in `**`.
     pub highlights: Option<String>,
+    /// The part of its text that matters, if that is longer than 120 words: whole sentences, as they stand there.
+    #[schema(nullable = false)]
+    pub passage: Option<String>,
     /// The whole entry, where asked for.
     pub entry: Option<E>,
     /// How the score came about, where asked for.
@@ -417,8 +420,8 @@ pub struct SearchResult<E> {
 /// How a score came about.
 ///
 /// `fulltext`: how often and how exactly the query's words are there. `semantic`: the score is the similarity. `fused`: the
-/// words and the similarity, both with what was said around the entry, weighed by the search's weights; then multiplied by
-/// what the entry keeps for who said it and for being a question.
+/// words and the similarity, both with what was said around the entry, weighed by `meaning`; then multiplied by what the entry
+/// keeps for who said it, for being a long one of an agent and for being a question.
 #[skip_serializing_none]
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -433,8 +436,12 @@ pub struct SearchExplanation {
     pub similarity: Option<f64>,
     /// The same together with what was said nearby.
     pub similarity_nearby: Option<f64>,
+    /// What the similarity counts; words count the rest.
+    pub meaning: Option<f64>,
     /// What the entry keeps for who said it.
     pub by_another: Option<f64>,
+    /// What the entry keeps for being a long one of an agent.
+    pub by_agent: Option<f64>,
     /// What the entry keeps for being a question.
     pub asks: Option<f64>,
 }

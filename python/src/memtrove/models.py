@@ -391,6 +391,8 @@ class AdminSearchResult(Model):
     """That conversation's title."""
     highlights: str | None = None
     """The part of its text that matched, matches wrapped in `**`."""
+    passage: str | None = None
+    """The part of its text that matters, if that is longer than 120 words: whole sentences, as they stand there."""
     entry: AdminEntry | None = None
     """The entry."""
     explanation: SearchExplanation | None = None
@@ -2188,14 +2190,15 @@ class SearchEventsResponse(Model):
 class SearchExplanation(Model):
     """How a score came about. `fulltext`: how often and how exactly the query's words are there. `semantic`: the
     score is the similarity. `fused`: the words and the similarity, both with what was said around the entry,
-    weighed by the search's weights; then multiplied by what the entry keeps for who said it and for being a
-    question.
+    weighed by `meaning`; then multiplied by what the entry keeps for who said it, for being a long one of an
+    agent and for being a question.
     """
 
     _wire_names: ClassVar[dict[str, str]] = {
         "words_nearby": "wordsNearby",
         "similarity_nearby": "similarityNearby",
         "by_another": "byAnother",
+        "by_agent": "byAgent",
     }
 
     ranker: str
@@ -2208,8 +2211,12 @@ class SearchExplanation(Model):
     """The cosine of the query's vector and the entry's."""
     similarity_nearby: float | None = None
     """The same together with what was said nearby."""
+    meaning: float | None = None
+    """What the similarity counts; words count the rest."""
     by_another: float | None = None
     """What the entry keeps for who said it."""
+    by_agent: float | None = None
+    """What the entry keeps for being a long one of an agent."""
     asks: float | None = None
     """What the entry keeps for being a question."""
 
@@ -2250,6 +2257,8 @@ class SearchResult(Model):
     """That conversation's title."""
     highlights: str | None = None
     """The part of its text that matched, matches wrapped in `**`."""
+    passage: str | None = None
+    """The part of its text that matters, if that is longer than 120 words: whole sentences, as they stand there."""
     entry: Entry | None = None
     """The entry."""
     explanation: SearchExplanation | None = None

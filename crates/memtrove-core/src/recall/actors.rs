@@ -9,20 +9,49 @@ pub enum Subject<'a> {
     Named(&'a str),
     /// The one who asks: the query names no one and speaks of "I" or "my".
     Asker,
+    /// The agent that is asked: the query names no one and speaks to "you".
+    Agent,
 }
 
 /// Words by which one speaks of oneself.
 const FIRST_PERSON: [&str; 6] = ["i", "my", "me", "mine", "we", "our"];
+/// Words by which one speaks to the other.
+const SECOND_PERSON: [&str; 3] = ["you", "your", "yours"];
+/// Before "you" these only ask politely: "Can you tell where I live?" is about who asks.
+const POLITE: [&str; 6] = ["can", "could", "do", "thank", "will", "would"];
+/// Labels of turns that an agent said.
+const AGENTS: [&str; 4] = ["agent", "ai", "assistant", "bot"];
+/// Labels of turns that the user said who writes them down.
+const USERS: [&str; 2] = ["human", "user"];
+
+/// Whether an agent speaks, by its label; agents without one have no name.
+pub fn is_agent(name: &str) -> bool {
+    name.is_empty() || AGENTS.iter().any(|label| name.eq_ignore_ascii_case(label))
+}
+
+/// Whether a label says no more than that a user speaks.
+pub fn is_user(name: &str) -> bool {
+    USERS.iter().any(|label| name.eq_ignore_ascii_case(label))
+}
 
 /// Whom a query is about, given the names of those who take part in what is searched. `None` when it names several, or
-/// no one and does not speak in the first person.
+/// no one and speaks of nobody, or of both: "What did you tell me?"
 pub fn subject<'a>(query: &str, names: impl IntoIterator<Item = &'a str>) -> Option<Subject<'a>> {
     let mut named = names.into_iter().filter(|name| find(query, name).is_some());
     match (named.next(), named.next()) {
         (Some(name), None) => Some(Subject::Named(name)),
-        (None, _) if FIRST_PERSON.iter().any(|word| find(query, word).is_some()) => Some(Subject::Asker),
+        (None, _) => match (says(query, &FIRST_PERSON), speaks_to_other(query)) {
+            (true, false) => Some(Subject::Asker),
+            (false, true) => Some(Subject::Agent),
+            _ => None,
+        },
         _ => None,
     }
+}
+
+/// Whether one of these words stands in a query.
+fn says(query: &str, words: &[&str]) -> bool {
+    words.iter().any(|word| find(query, word).is_some())
 }
 
 /// The query as a participant would put it: names become "I" and "my". For embedding: a name says who, not what, and in a
@@ -78,6 +107,17 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
+/// Whether a query is about what the other one says or does.
+fn speaks_to_other(query: &str) -> bool {
+    let is = |word: &str, list: &[&str]| list.iter().any(|other| word.eq_ignore_ascii_case(other));
+    let mut before = "";
+    query.split(|c: char| !is_word(c)).filter(|word| !word.is_empty()).any(|word| {
+        let is_meant = is(word, &SECOND_PERSON) && !is(before, &POLITE);
+        before = word;
+        is_meant
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,8 +135,17 @@ mod tests {
         assert_eq!(subject("When did I move?", NAMES), Some(Subject::Asker));
         assert_eq!(subject("Where is Caroline's gift to me?", NAMES), Some(Subject::Named("Caroline")));
         assert_eq!(subject("When is the conference?", NAMES), None);
+        assert_eq!(subject("What did you recommend for my knee?", NAMES), None, "both");
+        assert_eq!(subject("Which museum did you recommend?", NAMES), Some(Subject::Agent));
+        assert_eq!(subject("Could you tell me where I live?", NAMES), Some(Subject::Asker), "polite");
         assert_eq!(subject("What will Mark do?", ["Will", "Mark"]), Some(Subject::Named("Mark")));
         assert_eq!(subject("When is it?", [""]), None);
+    }
+
+    #[test]
+    fn labels_of_roles_are_no_names() {
+        assert!(is_agent("") && is_agent("Assistant") && is_agent("ai") && !is_agent("Ada"));
+        assert!(is_user("user") && is_user("Human") && !is_user("Ursula"));
     }
 
     #[test]

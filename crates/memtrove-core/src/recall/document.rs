@@ -1,5 +1,7 @@
 //! The forms of a text: what of it is searched by its words, and what by its meaning.
 
+use super::actors::{is_agent, is_user};
+
 /// A text of at most this many words is embedded as a whole; a longer one in pieces.
 pub const PIECE_WORDS: usize = 90;
 /// A longer bracket is no stamp.
@@ -86,7 +88,7 @@ pub struct Parts<'a> {
 }
 
 /// Takes a text apart. In doubt something belongs to the body: a bracket is a stamp only with a digit in it, and a label a
-/// name only when it is one capitalised word (after a stamp up to three), and not one like "Note".
+/// name only when it is one capitalised word (after a stamp up to three), and not one like "Note". Roles need no capital.
 pub fn parts(text: &str) -> Parts<'_> {
     let (stamp, rest) = match stamp(text.trim_start()) {
         Some((stamp, rest)) => (Some(stamp), rest),
@@ -118,10 +120,15 @@ fn label(text: &str, most: usize) -> Option<(&str, &str)> {
     let (name, body) = text.split_once(':')?;
     let is_name = name.len() <= NAME_CHARS
         && name.split(' ').count() <= most
-        && name.split(' ').all(is_name_word)
+        && (name.split(' ').all(is_name_word) || is_role(name))
         && !NO_NAMES.iter().any(|no_name| name.eq_ignore_ascii_case(no_name))
         && body.starts_with(char::is_whitespace);
     is_name.then(|| (name, body.trim_start()))
+}
+
+/// "user: …", "assistant: …".
+fn is_role(name: &str) -> bool {
+    is_user(name) || (!name.is_empty() && is_agent(name))
 }
 
 /// Scripts without case have names too, so the first letter must only not be a small one.
@@ -210,6 +217,10 @@ mod tests {
         assert_eq!(head("[9:00] Dr. Anna O'Neil: come in"), (Some("9:00"), Some("Dr. Anna O'Neil")));
         assert_eq!(head("田中: こんにちは"), (None, Some("田中")));
         assert_eq!(head("  User:\nhello"), (None, Some("User")));
+        assert_eq!(
+            head("[2024/05/08 (Wed) 09:00] assistant: hello"),
+            (Some("2024/05/08 (Wed) 09:00"), Some("assistant"))
+        );
     }
 
     #[test]

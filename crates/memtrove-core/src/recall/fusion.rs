@@ -2,7 +2,8 @@
 //!
 //! An answer seldom repeats its question: "How long have you had the turtles?" – "Three years now." So a turn is found by
 //! the words and the meaning of its neighbours too, the less the farther they are. That, and not a way of mixing two lists,
-//! is most of what this ranker is better by. The rest is who speaks, and that a question is not an answer.
+//! is most of what this ranker is better by. The rest is who speaks, and that a question is not an answer. A long turn needs
+//! less of its neighbours, and its own evidence is spread over many words: so nearness fades with the length of both.
 //!
 //! A score depends on the query, the turn and its neighbours alone, never on what else was found. So it means the same on
 //! every page and in every search.
@@ -17,6 +18,13 @@ pub const MAX_TERMS: usize = 64;
 /// How near the turns around count, the nearest first: what was said before is what a turn is about.
 const NEAR: [(i32, f64); 5] = [(-1, 0.8), (-2, 0.6), (1, 0.6), (-3, 0.4), (2, 0.4)];
 
+/// A turn of more terms takes less from its neighbours, and of an agent it counts less. These are about 50 words.
+const SHORT_TERMS: f64 = 30.0;
+/// A turn of more terms lends less to its neighbours. A question may be long that a short answer has its words from.
+const LENT_TERMS: f64 = 60.0;
+/// What a turn of an agent keeps, the longer it is. An agent says much that nobody asked for, a user what is so.
+const LONG_BY_AGENT: f64 = 0.9;
+
 /// A turn that a search may return, or that stands near one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Candidate {
@@ -24,6 +32,12 @@ pub struct Candidate {
     pub terms: u64,
     /// Cosine of the query and the best of its pieces; `None` when one of them has no vector.
     pub similarity: Option<f64>,
+    /// Which share of the query the model knows whose vectors were compared, from 0 to 1.
+    pub understood: f64,
+    /// How many terms it has: its words but those of grammar.
+    pub length: u32,
+    /// An agent said this.
+    pub by_agent: bool,
     /// The query is about somebody, and somebody else said this.
     pub by_another: bool,
     /// It ends with a question.
@@ -37,13 +51,13 @@ pub struct Candidate {
 /// What each kind of evidence counts. Tuned on half of LoCoMo, and flat around what they are: none is worth turning finely.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Weights {
-    /// The share of the words; the rest is meaning.
+    /// The share of the words; the rest is meaning, where the model knows the query.
     pub lexical: f64,
     /// How much the meaning of neighbours counts, of what their nearness is.
     pub context: f64,
     /// What a turn keeps that somebody else said than whom the query is about; 1 if it does not matter who speaks.
     pub by_another: f64,
-    /// What a turn keeps that ends with a question.
+    /// What a turn keeps that ends with a question. One that is put to an agent keeps all: it says what its author is about.
     pub asks: f64,
 }
 
@@ -60,16 +74,33 @@ pub struct Score {
     pub score: f64,
     /// Which share of what the query's words are worth is said here.
     pub words: f64,
-    /// Which share more is said nearby, less for being farther.
+    /// Which share more is said nearby, less for being farther, and less the longer both turns are.
     pub words_nearby: f64,
     /// How similar it is to the query.
     pub similarity: Option<f64>,
     /// How similar it is together with its neighbours.
     pub similarity_nearby: Option<f64>,
+    /// What its meaning counts, as far as the model knows the query; its words count the rest.
+    pub meaning: f64,
     /// What it keeps for who said it.
     pub by_another: f64,
+    /// What it keeps for being a long turn of an agent.
+    pub by_agent: f64,
     /// What it keeps for being a question.
     pub asks: f64,
+    /// Whether it may be an answer without a word of the query: somebody asked right before with one, or a user says it to an
+    /// agent.
+    pub may_answer: bool,
+}
+
+impl Score {
+    /// Whether it is a result although it shares no word and is less similar than `floor`: it may answer, and all that speaks
+    /// for it, what was said around it too, is worth as much as such a similarity alone.
+    pub fn is_enough(&self, floor: f64, weights: &Weights) -> bool {
+        let meaning = self.similarity_nearby.unwrap_or_default();
+        let evidence = (1.0 - self.meaning) * (self.words + self.words_nearby) + self.meaning * meaning;
+        floor <= 0.0 || (self.may_answer && evidence >= (1.0 - weights.lexical) * floor)
+    }
 }
 
 /// Scores the candidates of one search, in their order. `worth` is what each term of the query is worth, by
@@ -95,24 +126,57 @@ fn score(turns: &[Candidate], at: usize, worth: &Worth<'_>, weights: &Weights) -
     let words = worth.share(turn.terms);
     let similarity = turn.similarity.map(cosine);
     let (words_nearby, similarity_nearby) = nearby(turns, at, worth, weights.context);
-    let by_another = if turn.by_another { weights.by_another } else { 1.0 };
-    let asks = if turn.asks { weights.asks } else { 1.0 };
-    // Without a vector the words decide alone.
-    let evidence = match similarity_nearby {
-        Some(meaning) => weights.lexical * (words + words_nearby) + (1.0 - weights.lexical) * meaning,
-        None => words + words_nearby,
+    // Without a vector, or with one that says nothing, the words decide alone.
+    let meaning = match similarity_nearby {
+        Some(_) => (1.0 - weights.lexical) * cosine(turn.understood),
+        None => 0.0,
     };
-    let score = evidence * by_another * asks;
-    Score { score, words, words_nearby, similarity, similarity_nearby, by_another, asks }
+    let by_another = if turn.by_another { weights.by_another } else { 1.0 };
+    let by_agent =
+        if turn.by_agent { LONG_BY_AGENT + (1.0 - LONG_BY_AGENT) * turn.brevity(SHORT_TERMS) } else { 1.0 };
+    let is_to_agent = is_said_to_agent(turns, at);
+    let asks = if turn.asks && !is_to_agent { weights.asks } else { 1.0 };
+    let may_answer = is_to_agent || follows_question(turns, at);
+    let evidence = (1.0 - meaning) * (words + words_nearby) + meaning * similarity_nearby.unwrap_or_default();
+    let score = evidence * by_another * by_agent * asks;
+    Score {
+        score,
+        words,
+        words_nearby,
+        similarity,
+        similarity_nearby,
+        meaning,
+        by_another,
+        by_agent,
+        asks,
+        may_answer,
+    }
 }
 
-/// What the neighbours say of the query's words that the turn itself does not, each word where it is said nearest; and the
+/// Whether a user says this to an agent: one speaks nearby.
+fn is_said_to_agent(turns: &[Candidate], at: usize) -> bool {
+    !turns[at].by_agent && neighbours(turns, at).any(|(_, neighbour)| neighbour.by_agent)
+}
+
+/// Whether somebody asked right before, or before the last turn, with a word of the query.
+fn follows_question(turns: &[Candidate], at: usize) -> bool {
+    let is_asked = |other: &Candidate| other.asks && other.terms != 0;
+    neighbours(turns, at).any(|(_, other)| {
+        other.position < turns[at].position && turns[at].position - other.position <= 2 && is_asked(other)
+    })
+}
+
+/// What the neighbours say of the query's words that the turn itself does not, each word where it is lent most; and the
 /// mean similarity of the turn and its neighbours.
 fn nearby(turns: &[Candidate], at: usize, worth: &Worth<'_>, context: f64) -> (f64, Option<f64>) {
     let turn = &turns[at];
     let (mut said, mut words) = (turn.terms, 0.0);
     let (mut sum, mut parts) = (turn.similarity.map_or(0.0, cosine), 1.0);
-    for (nearness, neighbour) in neighbours(turns, at) {
+    let mut near: Vec<(f64, &Candidate)> = neighbours(turns, at)
+        .map(|(near, other)| (near * turn.brevity(SHORT_TERMS) * other.brevity(LENT_TERMS), other))
+        .collect();
+    near.sort_by(|one, other| other.0.total_cmp(&one.0));
+    for (nearness, neighbour) in near {
         words += nearness * worth.share(neighbour.terms & !said);
         said |= neighbour.terms;
         if let Some(similarity) = neighbour.similarity {
@@ -121,6 +185,13 @@ fn nearby(turns: &[Candidate], at: usize, worth: &Worth<'_>, context: f64) -> (f
         }
     }
     (words, turn.similarity.map(|_| sum / parts))
+}
+
+impl Candidate {
+    /// 1 for a turn of so many terms or fewer, less the longer it is.
+    fn brevity(&self, short: f64) -> f64 {
+        (short / f64::from(self.length.max(1))).min(1.0)
+    }
 }
 
 /// The turns around one, and how near they are; the nearest first. Some may be missing.

@@ -170,7 +170,7 @@ fn words(text: &str) -> Vec<Word> {
 }
 
 /// Where sentences end, the space after them included: after a full stop and its like, and at the end of each line.
-fn sentence_ends(text: &str) -> impl Iterator<Item = usize> {
+pub(crate) fn sentence_ends(text: &str) -> impl Iterator<Item = usize> {
     let mut chars = text.char_indices().peekable();
     // Where the stop is that may end the sentence.
     let mut stop = None;

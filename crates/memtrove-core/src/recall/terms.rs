@@ -12,7 +12,7 @@ use super::forms;
 use super::fusion::MAX_TERMS;
 use super::spelling::WrittenWord;
 use super::stop_words::Grammar;
-use crate::text::{Analyzer, fold, humps, is_unspaced, spans};
+use crate::text::{Analyzer, Words, fold, humps, is_unspaced, spans};
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -71,11 +71,35 @@ pub fn of_entry(analyzer: &Analyzer, text: &str) -> Terms {
     found
 }
 
-/// The terms of a query, each once, in the order in which they stand there; as many as the ranker can tell apart.
+/// The terms of a query, each once, in the order in which they stand there. [`worthiest`] says which of many count.
 pub fn query(analyzer: &Analyzer, text: &str) -> Vec<u64> {
-    let mut hashes = all_of_query(analyzer, text);
-    hashes.truncate(MAX_TERMS);
-    hashes
+    all_of_query(analyzer, text)
+}
+
+/// Of the terms of a query the places of those that a ranker tells apart, in their order: as many as it can, those first that
+/// some text has, and of these the rarest. `worth` and `found` are about each term.
+pub fn worthiest(worth: &[f64], found: &[u64]) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..worth.len().min(found.len())).collect();
+    if places.len() > MAX_TERMS {
+        places.sort_by(|a, b| (found[*b] > 0).cmp(&(found[*a] > 0)).then(worth[*b].total_cmp(&worth[*a])));
+        places.truncate(MAX_TERMS);
+        places.sort_unstable();
+    }
+    places
+}
+
+/// What each word of a query is worth where it is shown, by the terms that have been weighed. Words of grammar are worth nothing,
+/// unless there are no others.
+pub fn worth_of_words(analyzer: &Analyzer, words: &Words, weighed: &[(u64, f64)]) -> Vec<f64> {
+    let grammar = Grammar::of(analyzer.language());
+    let worth = |alternatives: &Vec<String>| {
+        let is_grammar = alternatives.first().is_some_and(|word| grammar.is_stop_word(word));
+        let term = alternatives.last().map(|term| hash(term));
+        let known = weighed.iter().find(|(hash, _)| Some(*hash) == term).map(|(_, worth)| *worth);
+        if is_grammar { 0.0 } else { known.unwrap_or(1.0) }
+    };
+    let worth: Vec<f64> = words.iter().map(worth).collect();
+    if worth.iter().any(|worth| *worth > 0.0) { worth } else { vec![1.0; words.len()] }
 }
 
 /// What entries that stand alone are searched by.
@@ -442,8 +466,27 @@ mod tests {
     fn a_query_keeps_its_order_and_says_everything_once() {
         let [whale, ship] = ["whale", "ship"].map(|word| query(&english(), word)[0]);
         assert_eq!(query(&english(), "whales, ships and a whale"), [whale, ship]);
-        let long: String = (0..200).map(|number| format!("w{number} ")).collect();
-        assert_eq!(query(&english(), &long).len(), MAX_TERMS);
+        let long: String = (0..300).map(|number| format!("w{number} ")).collect();
+        assert_eq!(query(&english(), &long).len(), MOST_QUERY_TERMS);
+    }
+
+    #[test]
+    fn of_many_terms_the_rarest_count_that_some_text_has() {
+        let worth: Vec<f64> = (0..100).map(f64::from).collect();
+        assert_eq!(worthiest(&worth[..3], &[0, 0, 0]), [0, 1, 2], "all that can be told apart");
+        let found: Vec<u64> = (0..100).map(|place| u64::from(place < 70)).collect();
+        assert_eq!(worthiest(&worth, &found), (6..70).collect::<Vec<_>>());
+        assert_eq!(worthiest(&worth, &[0; 100]), (36..100).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn words_of_grammar_are_worth_nothing_beside_others() {
+        let analyzer = english();
+        let worth =
+            |query: &str, weighed: &[(u64, f64)]| worth_of_words(&analyzer, &analyzer.query(query), weighed);
+        let whale = query(&analyzer, "whale")[0];
+        assert_eq!(worth("where is the whales ship", &[(whale, 3.5)]), [0.0, 0.0, 0.0, 3.5, 1.0]);
+        assert_eq!(worth("what is it", &[]), [1.0; 3]);
     }
 
     proptest! {

@@ -128,6 +128,7 @@ pub(super) fn search_result(hit: SearchHit) -> v1::SearchResult {
         entry_id: id(hit.entry_id),
         score: hit.score as f32,
         highlights: hit.highlights.unwrap_or_default(),
+        passage: hit.passage.unwrap_or_default(),
         entry: hit.entry.map(entry),
     }
 }

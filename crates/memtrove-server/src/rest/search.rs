@@ -66,6 +66,7 @@ fn result<E: From<Entry>>(hit: SearchHit) -> wire::SearchResult<E> {
         entry_id: hit.entry_id,
         score: hit.score,
         highlights: hit.highlights,
+        passage: hit.passage,
         entry: hit.entry.map(Into::into),
         explanation: hit.explanation.map(|explanation| explained(explanation, hit.score)),
     }
@@ -78,7 +79,9 @@ fn explained(explanation: Explanation, score: f64) -> wire::SearchExplanation {
         words_nearby: None,
         similarity: None,
         similarity_nearby: None,
+        meaning: None,
         by_another: None,
+        by_agent: None,
         asks: None,
     };
     match explanation {
@@ -90,7 +93,9 @@ fn explained(explanation: Explanation, score: f64) -> wire::SearchExplanation {
             words_nearby: Some(parts.words_nearby),
             similarity: parts.similarity,
             similarity_nearby: parts.similarity_nearby,
+            meaning: Some(parts.meaning),
             by_another: Some(parts.by_another),
+            by_agent: Some(parts.by_agent),
             asks: Some(parts.asks),
         },
     }

@@ -1,6 +1,7 @@
 //! From a text to what it is found by: pieces, each with its words and where it lies among meanings.
 
 use crate::Context;
+use memtrove_core::recall::actors::is_user;
 use memtrove_core::recall::document::{self, Parts};
 use memtrove_core::recall::terms::terms;
 use memtrove_core::text::Analyzer;
@@ -35,7 +36,8 @@ impl<'t> Described<'t> {
             entry: self.text.entry,
             conversation: self.text.conversation,
             ord: self.text.ord,
-            speaker: self.parts.speaker.map(str::to_owned),
+            // "user: …" names nobody else than who wrote it.
+            speaker: self.parts.speaker.filter(|name| !is_user(name)).map(str::to_owned),
             asks: self.parts.asks(),
             model: vectors.and_then(<[_]>::first).map(|embedded| (*embedded.model).to_owned()),
             pieces: self.pieces.iter().enumerate().map(piece).collect(),

@@ -32,6 +32,7 @@ use memtrove_store::conversations::search::Scope;
 use page::HitPageRequest;
 use question::Question;
 use ranking::Ranking;
+use std::sync::Arc;
 
 const MAX_QUERY_CHARS: usize = 1000;
 /// One in three hundred unrelated texts is that similar to a question, with the models that are part of the product; see
@@ -161,26 +162,29 @@ impl Conversations {
             after,
             list,
         };
+        let question = Arc::new(question);
+        let prepared = question.clone();
         let search = self.cx.store.read(tenant, "search_entries", move |tx| {
             let _ends_with_the_work = &turn;
             let mut found = (Ranker::FullText, Ranking::default());
             for ranker in &rankers {
                 let before = found.1;
-                found = (*ranker, rank(tx, &cx, *ranker, &question, &wanted)?);
+                found = (*ranker, rank(tx, &cx, *ranker, &prepared, &wanted)?);
                 found.1.is_cut |= before.is_cut;
                 found.1.unread = found.1.unread.or(before.unread);
                 if !found.1.hits.is_empty() {
                     break;
                 }
             }
-            let (ranker, Ranking { hits, is_cut, unread }) = found;
-            let page = page::page(tx, &cx, &question, (ranker, hits), &wanted)?;
+            let (ranker, Ranking { hits, weighed, is_cut, unread }) = found;
+            let page = page::page(tx, &prepared, (ranker, hits, weighed), &wanted)?;
             Ok::<_, Error>((page, is_cut, unread))
         });
-        let (Page { data, after }, degraded, unread) = search.await?;
+        let (found, degraded, unread) = search.await?;
         if let Some(unread) = unread {
             self.cx.unread.read_later(unread);
         }
+        let Page { data, after } = page::shown(&self.cx, question, found).await?;
         Ok(SearchPage { data, after, degraded })
     }
 
@@ -235,7 +239,7 @@ fn rank(
     match ranker {
         Ranker::FullText => {
             let (hits, is_complete) = fulltext::rank(tx, cx, question)?;
-            Ok(Ranking { hits, is_cut: !is_complete, unread: None })
+            Ok(Ranking { hits, is_cut: !is_complete, ..Ranking::default() })
         }
         Ranker::Semantic => ranking::by_similarity(tx, cx, question, wanted),
         Ranker::Fused | Ranker::Words => ranking::fused(tx, cx, question, wanted),

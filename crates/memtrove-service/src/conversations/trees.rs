@@ -119,6 +119,8 @@ pub(super) struct Turn {
     speaker: Option<u32>,
     /// It ends with a question.
     pub asks: bool,
+    /// How many terms its pieces have together.
+    pub length: u32,
     model: Option<u16>,
     /// The space of its vectors, if it has some.
     pub space: Option<SpaceNo>,
@@ -328,6 +330,7 @@ impl Trees {
             branch: known.branch(embedded.conversation, group, key),
             speaker,
             asks: embedded.asks,
+            length: embedded.pieces.iter().map(|piece| piece.length).sum(),
             model,
             space,
         };
@@ -393,7 +396,9 @@ impl Known {
         self.branches[place.branch as usize].keys[place.position as usize]
     }
 
-    /// Who said it; none where nobody knows.
+    /// Who said it, as [`is_agent`] knows agents; none where a name was forgotten.
+    ///
+    /// [`is_agent`]: memtrove_core::recall::actors::is_agent
     pub fn speaker_of(&self, turn: &Turn) -> Option<&str> {
         turn.speaker.map(|number| self.speakers.name(number))
     }

@@ -144,6 +144,41 @@ fn highlights_of_a_long_text_are_a_fragment_around_the_match() {
     assert!((15..=60).contains(&words), "{words} words: {highlights}");
 }
 
+#[test]
+fn highlights_show_the_rare_words_of_a_question() {
+    let (alice, _) = alice_and_indexer();
+    let id = start(&alice, "Chat");
+    let text = format!("What is the use of it? {} The walrus sleeps in it.", "Nobody knows. ".repeat(50));
+    say(&alice, &id, &text);
+
+    let page = search(&alice, json!({"query": "What is the walrus doing in it?"}));
+
+    let highlights = page.data[0]["highlights"].as_str().unwrap();
+    assert!(highlights.ends_with("The **walrus** sleeps in it."), "{highlights}");
+}
+
+#[test]
+fn a_long_entry_is_shown_by_the_passage_that_answers_of_its_indexed_text() {
+    let (alice, _) = alice_and_indexer();
+    let id = start(&alice, "Chat");
+    let line = |number: usize| format!("In line {number} of the report nothing is said that matters. ");
+    let lines = |from: usize| (from..from + 55).map(line).collect::<String>();
+    let text = format!("{}The ferry leaves at nine from quay four. {}", lines(0), lines(55));
+    say_indexed(&alice, &id, "swordfish is the password", &text);
+    say(&alice, &id, "The ferry of yesterday was late.");
+
+    for kind in ["auto", "semantic", "fulltext"] {
+        let body = json!({"query": "ferry quay", "searchType": kind, "groupByConversation": false});
+        let page = search(&alice, body);
+        let hit = page.data.iter().find(|hit| hit["passage"].is_string()).unwrap();
+        let passage = hit["passage"].as_str().unwrap();
+        assert!(passage.contains("The ferry leaves at nine from quay four."), "{kind}: {passage}");
+        assert!(text.contains(passage) && !passage.contains("swordfish"), "{kind}: {passage}");
+        let short = page.data.iter().find(|other| other["entryId"] != hit["entryId"]);
+        assert!(short.is_none_or(|short| short.get("passage").is_none()), "{kind}: a short one has none");
+    }
+}
+
 // ---- full text
 
 #[test]

@@ -73,7 +73,7 @@ fn the_same_text_is_as_similar_as_can_be() {
 }
 
 #[test]
-fn of_a_long_text_every_part_is_found_and_the_beginning_is_shown() {
+fn of_a_long_text_every_part_is_found_and_the_passage_that_answers_is_shown() {
     let (alice, id) = alice();
     let taxes = "We talked about taxes and invoices. ".repeat(100);
     say(&alice, &id, &taxes);
@@ -83,8 +83,11 @@ fn of_a_long_text_every_part_is_found_and_the_beginning_is_shown() {
     let page = search(&alice, json!({"query": "an animal doctor for the dog", "searchType": "semantic"}));
 
     assert_eq!(page.all("entryId"), [entry]);
-    let highlights = page.data[0]["highlights"].as_str().unwrap();
-    assert_eq!(highlights, format!("{}...", text.chars().take(200).collect::<String>()));
+    let passage = page.data[0]["passage"].as_str().unwrap();
+    assert!(passage.contains("The puppy was taken to the vet.") && text.contains(passage), "{passage}");
+    assert!((60..=120).contains(&passage.split_whitespace().count()), "{passage}");
+    let beginning: String = passage.chars().take(200).collect();
+    assert_eq!(page.data[0]["highlights"], format!("{beginning}..."), "its beginning: no word is shared");
     let score = page.data[0]["score"].as_f64().unwrap();
     assert!(score > 0.3, "it scores what its best part scores: {score}");
 }
@@ -244,7 +247,7 @@ fn an_answer_is_found_by_the_question_before_it() {
     let (alice, id) = alice();
     say(&alice, &id, "The meeting is at noon");
     say(&alice, &id, "How long have you had the turtles?");
-    let answer = answer(&alice, &id, "Three years now, turtles get old");
+    let answer = say(&alice, &id, "Three years now, turtles get old");
     say(&alice, &id, "The weather was nice");
 
     assert_eq!(found(&alice, "auto", "How long has the user kept turtles?")[0], answer);
@@ -289,6 +292,45 @@ fn who_asks_in_the_first_person_asks_for_what_it_said() {
 }
 
 #[test]
+fn a_question_to_an_agent_counts_like_a_statement() {
+    let (alice, id) = alice();
+    let asked = say(&alice, &id, "I build boats of cork. Which glue holds?");
+    let asks = || {
+        let body = json!({"query": "boats of cork", "explain": true, "groupByConversation": false});
+        let page = search(&alice, body);
+        let hit = page.data.iter().find(|hit| hit["entryId"] == asked).unwrap();
+        hit["explanation"]["asks"].as_f64().unwrap()
+    };
+    assert!(asks() < 1.0, "nobody is asked");
+    answer(&alice, &id, "Any that stays soft.");
+    assert!((asks() - 1.0).abs() < 1e-9, "it is asked of an agent");
+}
+
+#[test]
+fn a_long_answer_of_an_agent_counts_less_than_a_short_one() {
+    let (alice, id) = alice();
+    answer(&alice, &id, &format!("Cork floats. {}", "Sand the hull again before every winter. ".repeat(20)));
+    let body = json!({"query": "does cork float", "explain": true});
+    let long = search(&alice, body.clone()).data[0]["explanation"]["byAgent"].as_f64().unwrap();
+    answer(&alice, &start(&alice, "Other"), "Cork floats.");
+    let short = search(&alice, body).data[0]["explanation"]["byAgent"].as_f64().unwrap();
+    assert!(long < 1.0 && (short - 1.0).abs() < 1e-9, "{long} and {short}");
+}
+
+#[test]
+fn an_answer_is_found_beside_its_question_without_a_word_in_common() {
+    let (alice, id) = alice();
+    say(&alice, &id, "How long have you had the turtles?");
+    let answered = say(&alice, &id, "Eleven, come spring.");
+    say(&alice, &start(&alice, "Other"), "Twelve, come winter.");
+
+    let hits = found(&alice, "auto", "How long have there been turtles?");
+
+    assert_eq!(hits.len(), 2, "what stands elsewhere is not found");
+    assert!(hits.contains(&answered));
+}
+
+#[test]
 fn a_score_is_explained_on_request() {
     let (alice, id) = alice();
     say(&alice, &id, "Do you like the puppy?");
@@ -301,15 +343,27 @@ fn a_score_is_explained_on_request() {
     let parts = &fused["explanation"];
     assert_members(
         parts,
-        &["ranker", "words", "wordsNearby", "similarity", "similarityNearby", "byAnother", "asks"],
+        &[
+            "ranker",
+            "words",
+            "wordsNearby",
+            "similarity",
+            "similarityNearby",
+            "meaning",
+            "byAnother",
+            "byAgent",
+            "asks",
+        ],
         "an explanation",
     );
     assert_eq!(parts["ranker"], "fused");
     let part = |name: &str| parts[name].as_f64().unwrap();
-    let sum = 0.5 * (part("words") + part("wordsNearby")) + 0.5 * part("similarityNearby");
-    let score = sum * part("byAnother") * part("asks");
+    let words = part("words") + part("wordsNearby");
+    let sum = (1.0 - part("meaning")) * words + part("meaning") * part("similarityNearby");
+    let score = sum * part("byAnother") * part("byAgent") * part("asks");
     assert!((score - fused["score"].as_f64().unwrap()).abs() < 1e-9, "{fused}");
     assert!(part("asks") < 1.0, "it is a question");
+    assert_eq!(part("meaning"), 0.5, "every word of the query is known");
 
     let semantic = ask("semantic");
     assert_eq!(semantic["explanation"], json!({"ranker": "semantic", "similarity": semantic["score"]}));

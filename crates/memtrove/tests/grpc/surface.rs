@@ -578,6 +578,7 @@ fn hit(hit: v1::SearchResult) -> Value {
         ("entryId", given_id(&hit.entry_id)),
         ("score", json!(hit.score)),
         ("highlights", given(hit.highlights)),
+        ("passage", given(hit.passage)),
         ("entry", hit.entry.map(entry).unwrap_or_default()),
     ])
 }

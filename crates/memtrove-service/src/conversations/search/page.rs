@@ -6,11 +6,13 @@ use crate::Context;
 use crate::page::Page;
 use memtrove_core::conversations::Entry;
 use memtrove_core::recall::fusion::Score;
-use memtrove_core::{ConversationId, EntryId, Result};
+use memtrove_core::recall::{passages, terms};
+use memtrove_core::{ConversationId, EntryId, Error, Result};
 use memtrove_store::Tx;
 use memtrove_store::conversations::search;
 use std::cmp::Ordering;
 use std::collections::HashMap;
+use std::sync::Arc;
 use uuid::Uuid;
 
 /// How much is shown of a text that has no word of the query.
@@ -31,6 +33,8 @@ pub struct SearchHit {
     pub score: f64,
     /// The part of its text that matched.
     pub highlights: Option<String>,
+    /// The part of its text that matters, if that is long.
+    pub passage: Option<String>,
     /// How the score came about, where asked for.
     pub explanation: Option<Explanation>,
 }
@@ -81,14 +85,27 @@ impl HitPageRequest {
     }
 }
 
+/// A page of hits without what is shown of their texts: that takes no unit of work.
+pub(super) struct FoundPage {
+    hits: Vec<FoundEntry>,
+    after: Option<String>,
+    weighed: Vec<(u64, f64)>,
+}
+
+/// A hit and the text that it was found by.
+struct FoundEntry {
+    hit: SearchHit,
+    text: String,
+    has_words: bool,
+}
+
 /// The page of hits that comes next.
 pub(super) fn page(
     tx: &mut dyn Tx,
-    cx: &Context,
     question: &Question,
-    (ranker, mut hits): (Ranker, Vec<Ranked>),
+    (ranker, mut hits, weighed): (Ranker, Vec<Ranked>, Vec<(u64, f64)>),
     wanted: &HitPageRequest,
-) -> Result<Page<SearchHit>> {
+) -> Result<FoundPage> {
     if wanted.grouped {
         hits = best_of_each(hits);
     }
@@ -100,13 +117,13 @@ pub(super) fn page(
     }
     let more = hits.len() > fit;
     let hits = &hits[..fit];
-    let data = hydrated(tx, cx, question, hits, wanted)?;
+    let data = hydrated(tx, question, hits, wanted)?;
     let given = (wanted.given() + fit) as u32;
     let after = hits
         .last()
         .filter(|_| more)
         .map(|last| Cursor { ranker, given, score: last.score, id: last.id }.encode(wanted.list));
-    Ok(Page { data, after })
+    Ok(FoundPage { hits: data, after, weighed })
 }
 
 /// Better first; equals by id.
@@ -166,34 +183,64 @@ fn fitting(tx: &mut dyn Tx, hits: &[Ranked]) -> Result<usize> {
 /// Loads the entries of a page in one query and puts them in the order of their hits.
 fn hydrated(
     tx: &mut dyn Tx,
-    cx: &Context,
     question: &Question,
     hits: &[Ranked],
     wanted: &HitPageRequest,
-) -> Result<Vec<SearchHit>> {
+) -> Result<Vec<FoundEntry>> {
     let ids: Vec<Uuid> = hits.iter().map(|hit| hit.id).collect();
     let mut found: HashMap<Uuid, search::Hydrated> =
         search::hydrate(tx, &question.tenant, &ids, wanted.include_entry)?
             .into_iter()
             .map(|hit| (hit.id.0, hit))
             .collect();
-    Ok(hits
-        .iter()
-        .filter_map(|hit| {
-            let search::Hydrated { id, entry, text, conversation_title } = found.remove(&hit.id)?;
-            let highlights =
-                if hit.has_words { cx.analyzer.highlight(&text, &question.words) } else { beginning(&text) };
-            Some(SearchHit {
-                entry_id: id,
-                conversation_id: ConversationId(hit.conversation),
-                entry,
-                conversation_title,
-                score: hit.score,
-                highlights: Some(highlights).filter(|text| !text.is_empty()),
-                explanation: wanted.explain.then_some(hit.explanation),
-            })
-        })
-        .collect())
+    let entry = |hit: &Ranked| {
+        let search::Hydrated { id, entry, text, conversation_title } = found.remove(&hit.id)?;
+        let explanation = wanted.explain.then_some(hit.explanation);
+        let conversation_id = ConversationId(hit.conversation);
+        let hit_of_page = SearchHit {
+            entry_id: id,
+            conversation_id,
+            entry,
+            conversation_title,
+            score: hit.score,
+            highlights: None,
+            passage: None,
+            explanation,
+        };
+        Some(FoundEntry { hit: hit_of_page, text, has_words: hit.has_words })
+    };
+    Ok(hits.iter().filter_map(entry).collect())
+}
+
+/// Shows of every text what matters: of a long one the passage that answers, and of that what matched.
+pub(super) async fn shown(
+    cx: &Arc<Context>,
+    question: Arc<Question>,
+    found: FoundPage,
+) -> Result<Page<SearchHit>> {
+    if !found.hits.iter().any(|found| passages::is_long(&found.text)) {
+        return Ok(show(cx, &question, found));
+    }
+    let cx = cx.clone();
+    // A page of long texts takes longer than others should wait for.
+    let shown = tokio::task::spawn_blocking(move || show(&cx, &question, found));
+    shown.await.map_err(|error| Error::internal(error.to_string()))
+}
+
+fn show(cx: &Context, question: &Question, found: FoundPage) -> Page<SearchHit> {
+    let worth = terms::worth_of_words(&cx.analyzer, &question.words, &found.weighed);
+    let show = |FoundEntry { mut hit, text, has_words }: FoundEntry| {
+        let passage = question.passage(cx, &found.weighed, &text).map(|range| &text[range]);
+        let shown = passage.unwrap_or(&text);
+        let highlights = match has_words {
+            true => cx.analyzer.highlight(shown, &question.words, &worth),
+            false => beginning(shown),
+        };
+        hit.highlights = Some(highlights).filter(|text| !text.is_empty());
+        hit.passage = passage.map(str::to_owned);
+        hit
+    };
+    Page { data: found.hits.into_iter().map(show).collect(), after: found.after }
 }
 
 fn beginning(text: &str) -> String {

@@ -6,14 +6,18 @@ use crate::{Context, SearchSettings};
 use memtrove_core::identity::Tenant;
 use memtrove_core::recall::actors::{self, Subject};
 use memtrove_core::recall::fusion::Weights;
+use memtrove_core::recall::passages::{self, MEMORY_PIECES as MOST_PIECES, PassageQuery};
+use memtrove_core::recall::relevance::Asked;
 use memtrove_core::recall::terms;
 use memtrove_core::text::Words;
 use memtrove_core::{Error, Result};
-use memtrove_recall::embed::EmbedError;
-use memtrove_recall::index::SpaceNo;
+use memtrove_recall::embed::{EmbedError, QueryVector};
+use memtrove_recall::embed::static_model::StaticModel;
+use memtrove_recall::index::{SpaceNo, rescore};
 use memtrove_store::Tx;
 use memtrove_store::conversations::search::Scope;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Ids and labels that name no person, or the speaker.
@@ -42,10 +46,14 @@ pub(super) struct Question {
     query: String,
     /// For full text.
     pub words: Words,
-    /// For ranking.
+    /// For ranking: all of them, of which the worthiest count.
     pub terms: Vec<u64>,
     /// In each space that it could be embedded for.
     pub vectors: Vec<(SpaceNo, Vec<f32>)>,
+    /// Which share of it the model of each of these spaces knows.
+    pub understood: Vec<(SpaceNo, f64)>,
+    /// In the space of the bundled model, if there: any part of a text can be compared with it at once.
+    shared: Option<Vec<f32>>,
     /// Those who take part in what is searched and are named in the query.
     names: BTreeSet<String>,
     pub weights: Weights,
@@ -72,6 +80,8 @@ impl Question {
             words: cx.analyzer.query(&query),
             terms: terms::query(&cx.analyzer, &query),
             vectors: Vec::new(),
+            understood: Vec::new(),
+            shared: None,
             names: BTreeSet::new(),
             weights,
             floor: None,
@@ -116,12 +126,35 @@ impl Question {
     pub async fn embed(&mut self, cx: &Context) -> Result<(), EmbedError> {
         let query = actors::in_first_person(&self.query, self.names.iter().map(String::as_str));
         let vectors = cx.embeddings.query(self.tenant.as_str(), &query).await?;
-        self.vectors =
-            vectors.into_iter().map(|made| (cx.trees.space_no(&made.space), made.vector)).collect();
+        self.shared = vectors.iter().find(|made| made.space.is_shared()).map(|made| made.vector.clone());
+        let space_no = |made: &QueryVector| cx.trees.space_no(&made.space);
+        self.understood = vectors.iter().map(|made| (space_no(made), made.understood)).collect();
+        self.vectors = vectors.into_iter().map(|made| (space_no(&made), made.vector)).collect();
         Ok(())
     }
 
-    /// The name of whom the query is about, if it is about somebody.
+    /// What of a long text a hit shows: the passage that answers, by terms that have been weighed. None of a short one.
+    pub fn passage(&self, cx: &Context, weighed: &[(u64, f64)], text: &str) -> Option<Range<usize>> {
+        if !passages::is_long(text) {
+            return None;
+        }
+        let terms = match weighed {
+            [] => self.terms.iter().map(|term| (*term, 1.0)).collect(),
+            weighed => weighed.to_vec(),
+        };
+        let known = terms.iter().map(|(_, worth)| worth).sum();
+        let understood = if self.shared.is_some() { StaticModel::understood(&self.query) } else { 0.0 };
+        let query = PassageQuery::new(terms, Asked { known, unknown: 0.0, understood });
+        let cosine = |_: usize, piece: &str| match &self.shared {
+            Some(vector) => f64::from(rescore(vector, &StaticModel::vector(piece))),
+            None => 0.0,
+        };
+        let pieces = passages::cut(text, MOST_PIECES);
+        let best = query.best_piece(&cx.analyzer, text, &pieces, cosine)?;
+        Some(query.passage(&cx.analyzer, text, &best))
+    }
+
+    /// The name of whom the query is about, if it is about somebody; an agent has none.
     pub fn subject(&self) -> Option<&str> {
         match actors::subject(&self.query, self.names.iter().map(String::as_str))? {
             Subject::Named(name) => Some(name),
@@ -129,6 +162,7 @@ impl Question {
                 Scope::Member(user) | Scope::Owner(user) => Some(user.as_str()),
                 Scope::Tenant { .. } => None,
             },
+            Subject::Agent => Some(""),
         }
     }
 

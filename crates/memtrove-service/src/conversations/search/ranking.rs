@@ -7,8 +7,10 @@ use super::view::View;
 use crate::Context;
 use crate::conversations::trees::{Known, Place, Turn};
 use memtrove_core::Result;
-use memtrove_core::recall::fusion::{self, REACH, Weights};
+use memtrove_core::recall::actors::is_agent;
+use memtrove_core::recall::fusion::{self, REACH, Score, Weights};
 use memtrove_core::recall::lexical;
+use memtrove_core::recall::terms::worthiest;
 use memtrove_recall::index::{Bm25, Candidate, Partition, Probe, QueryTerm, SpaceNo, TermStatistics};
 use memtrove_store::Tx;
 use std::collections::HashSet;
@@ -24,7 +26,10 @@ const MOST_HITS: usize = 200_000;
 /// What was found.
 #[derive(Default)]
 pub(super) struct Ranking {
+    /// In no order.
     pub hits: Vec<Ranked>,
+    /// The terms of the query that counted, and what each was worth; none where all that stand there count alike.
+    pub weighed: Vec<(u64, f64)>,
     /// The budget was spent before everything was looked at.
     pub is_cut: bool,
     /// What is to be read still, so that the next search finds it in memory.
@@ -33,7 +38,7 @@ pub(super) struct Ranking {
 
 impl Ranking {
     fn of(view: View, hits: Vec<Ranked>, is_complete: bool) -> Self {
-        Self { hits, is_cut: !is_complete, unread: (!is_complete).then_some(view) }
+        Self { hits, weighed: Vec::new(), is_cut: !is_complete, unread: (!is_complete).then_some(view) }
     }
 }
 
@@ -90,18 +95,16 @@ pub(super) fn fused(
     let view = question.view(tx, cx)?;
     let mut statistics = TermStatistics::default();
     view.each(tx, cx, |_, _, partition| statistics.add(&partition.statistics(&question.terms)))?;
-    let worth = worth(&statistics, question.terms.len());
-    let terms: Vec<QueryTerm> = question
-        .terms
-        .iter()
-        .zip(&worth)
-        .map(|(hash, worth)| QueryTerm { hash: *hash, weight: *worth as f32 })
-        .collect();
+    let weighed = weighed(&statistics, &question.terms);
+    let worth: Vec<f64> = weighed.iter().map(|(_, worth)| *worth).collect();
+    let terms: Vec<QueryTerm> =
+        weighed.iter().map(|(hash, worth)| QueryTerm { hash: *hash, weight: *worth as f32 }).collect();
     let vectors = borrowed(&question.vectors);
     let (beginnings, has_all_beginnings) = beginnings(tx, cx, question, &statistics)?;
     let (hits, is_complete) = deep_enough(wanted, |want| {
         let search = Search {
             subject: question.subject(),
+            understood: &question.understood,
             probe: Probe {
                 vectors: &vectors,
                 terms: &terms,
@@ -123,7 +126,7 @@ pub(super) fn fused(
         let floor = question.floor.unwrap_or_default();
         Ok(Looked { hits: scored(turns, &worth, &question.weights, floor), is_all, is_complete })
     })?;
-    Ok(Ranking::of(view, hits, is_complete && has_all_beginnings))
+    Ok(Ranking { weighed, ..Ranking::of(view, hits, is_complete && has_all_beginnings) })
 }
 
 /// What was found among so many of the best.
@@ -159,13 +162,12 @@ fn deep_enough(
 fn scored(turns: Vec<TurnCandidate>, worth: &[f64], weights: &Weights, floor: f64) -> Vec<Ranked> {
     let evidence: Vec<fusion::Candidate> = turns.iter().map(|turn| turn.evidence).collect();
     let scores = fusion::rank(worth, &evidence, weights);
-    // What has no word in common and is not similar either is no hit.
-    let is_hit = |turn: &TurnCandidate| {
-        let similarity = turn.evidence.similarity;
-        let is_similar = similarity.is_some_and(|similarity| similarity >= floor);
-        !turn.only_lends && (turn.hit.has_words || floor <= 0.0 || is_similar)
+    // What has no word in common and is not similar either is a hit only if what stands around it says enough.
+    let is_hit = |(turn, score): &(TurnCandidate, Score)| {
+        let is_similar = turn.evidence.similarity.is_some_and(|similarity| similarity >= floor);
+        !turn.only_lends && (turn.hit.has_words || is_similar || score.is_enough(floor, weights))
     };
-    let hits = turns.into_iter().zip(scores).filter(|(turn, _)| is_hit(turn));
+    let hits = turns.into_iter().zip(scores).filter(is_hit);
     hits.map(|(turn, score)| Ranked {
         score: score.score,
         explanation: Explanation::Fused(score),
@@ -174,10 +176,13 @@ fn scored(turns: Vec<TurnCandidate>, worth: &[f64], weights: &Weights, floor: f6
     .collect()
 }
 
-/// What each term of a query is worth.
-fn worth(statistics: &TermStatistics, terms: usize) -> Vec<f64> {
-    let found = |term: usize| statistics.frequencies.get(term).copied().unwrap_or_default();
-    (0..terms).map(|term| lexical::idf(statistics.pieces as usize, found(term) as usize)).collect()
+/// The terms of a query that count, and what each is worth.
+fn weighed(statistics: &TermStatistics, terms: &[u64]) -> Vec<(u64, f64)> {
+    let found: Vec<u64> =
+        (0..terms.len()).map(|term| statistics.frequencies.get(term).copied().unwrap_or_default()).collect();
+    let worth: Vec<f64> =
+        found.iter().map(|found| lexical::idf(statistics.pieces as usize, *found as usize)).collect();
+    worthiest(&worth, &found).into_iter().map(|place| (terms[place], worth[place])).collect()
 }
 
 /// What full text finds where no entry has a word of the query as it stands there, but perhaps one that begins like it; and
@@ -208,6 +213,8 @@ struct TurnCandidate {
 struct Search<'a> {
     /// Whom the query is about.
     subject: Option<&'a str>,
+    /// Which share of the query the model of each space knows.
+    understood: &'a [(SpaceNo, f64)],
     probe: Probe<'a>,
     /// Entries that have all words of the query, if only as beginnings of theirs.
     beginnings: &'a HashSet<Uuid>,
@@ -239,6 +246,9 @@ impl Search<'_> {
             let evidence = fusion::Candidate {
                 terms,
                 similarity: can_compare.then(|| cosine(&candidate)),
+                understood: turn.space.map_or(0.0, |space| self.understood_in(space)),
+                length: turn.length,
+                by_agent: known.speaker_of(turn).is_some_and(is_agent),
                 by_another: self.is_by_another(known.speaker_of(turn)),
                 asks: turn.asks,
                 session: number << 32 | u64::from(place.branch),
@@ -250,8 +260,14 @@ impl Search<'_> {
         count
     }
 
+    fn understood_in(&self, space: SpaceNo) -> f64 {
+        self.understood.iter().find(|(of, _)| *of == space).map_or(0.0, |(_, understood)| *understood)
+    }
+
     fn is_by_another(&self, speaker: Option<&str>) -> bool {
-        self.subject.zip(speaker).is_some_and(|(subject, speaker)| !speaker.eq_ignore_ascii_case(subject))
+        self.subject.zip(speaker).is_some_and(|(subject, speaker)| {
+            !speaker.eq_ignore_ascii_case(subject) && !(subject.is_empty() && is_agent(speaker))
+        })
     }
 }
 
@@ -343,6 +359,9 @@ mod tests {
         let evidence = fusion::Candidate {
             terms: 0,
             similarity: Some(similarity),
+            understood: 1.0,
+            length: 10,
+            by_agent: false,
             by_another: false,
             asks: false,
             session: u64::from(position / 100),
@@ -419,7 +438,9 @@ mod tests {
 
     /// The best hits, looked for among so many of the best by words and by meaning.
     fn best(known: &Known, partition: &Partition<Turn>, probe: Probe<'_>, worth: &[f64]) -> Vec<(Uuid, f64)> {
-        let search = Search { subject: Some("0"), probe, beginnings: &HashSet::new() };
+        let understood: Vec<(SpaceNo, f64)> = probe.vectors.iter().map(|(space, _)| (*space, 1.0)).collect();
+        let search =
+            Search { subject: Some("0"), understood: &understood, probe, beginnings: &HashSet::new() };
         let mut turns = Vec::new();
         search.gather(0, known, partition, &mut turns);
         let mut hits = scored(turns, worth, &Weights::default(), 0.35);
@@ -436,9 +457,10 @@ mod tests {
             let space = trees.space_no(&Space::of(STATIC_MODEL).unwrap());
             let vector: Vec<f32> = direction(seed, topic).into_iter().map(f32::from).collect();
             let asked: Vec<u64> = (0..6).map(|n| mixed(seed << 4 | n) % (WORDS / 2)).collect();
-            let worth = worth(&partition.statistics(&asked), asked.len());
+            let weighed = weighed(&partition.statistics(&asked), &asked);
+            let worth: Vec<f64> = weighed.iter().map(|(_, worth)| *worth).collect();
             let terms: Vec<QueryTerm> =
-                asked.iter().zip(&worth).map(|(hash, worth)| QueryTerm { hash: *hash, weight: *worth as f32 }).collect();
+                weighed.iter().map(|(hash, worth)| QueryTerm { hash: *hash, weight: *worth as f32 }).collect();
             let vectors = [(space, &vector[..])];
             let probe = Probe {
                 vectors: &vectors,
