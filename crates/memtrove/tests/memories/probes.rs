@@ -2,7 +2,7 @@
 //!
 //! A line of `fixtures/probes/<kind>.jsonl` is one item: what is remembered (`memories`, `turns` of a conversation, or
 //! the text of a `file`), a `query`, and `want`, the places of what answers it, best first. All items of a kind belong to
-//! one user, so they distract from each other. The first half of each file is `frozen`: nobody looks at it while tuning,
+//! one user, so they distract from each other. Turns are asked of conversations; memories and files also, as what a user said. The first half of each file is `frozen`: nobody looks at it while tuning,
 //! and the floors hold for it.
 //!
 //! A figure that falls below its floor fails the test, which prints the table. Who makes the ranking better raises the
@@ -17,6 +17,8 @@ use std::collections::HashMap;
 /// One figure of one kind, in per cent.
 struct Figure {
     kind: &'static str,
+    /// Which search is asked.
+    surface: Surface,
     /// Only the items in this language, if it is named.
     language: &'static str,
     measure: Measure,
@@ -24,6 +26,13 @@ struct Figure {
     floor: f64,
     /// Where it is meant to get to, if that was ever said.
     goal: Option<f64>,
+}
+
+/// Where things are remembered and searched.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Surface {
+    Memories,
+    Conversations,
 }
 
 /// What is counted.
@@ -39,19 +48,29 @@ enum Measure {
     Auc,
     /// The wanted hit has a `passage` that holds the sentence with the answer.
     Passage,
+    /// The wanted hit has `highlights` that hold the answer.
+    Highlights,
     /// The first that is wanted comes first in `mode: "semantic"`.
     ByMeaning,
 }
 
 const fn figure(kind: &'static str, measure: Measure, floor: f64, goal: Option<f64>) -> Figure {
-    Figure { kind, language: "", measure, floor, goal }
+    Figure { kind, surface: Surface::Memories, language: "", measure, floor, goal }
 }
 
-const fn language(language: &'static str, floor: f64) -> Figure {
-    Figure { language, ..figure("languages", Measure::First, floor, Some(95.0)) }
+const fn in_chat(kind: &'static str, measure: Measure, floor: f64, goal: Option<f64>) -> Figure {
+    Figure { surface: Surface::Conversations, ..figure(kind, measure, floor, goal) }
 }
 
-const FIGURES: [Figure; 28] = [
+const fn language(kind: &'static str, language: &'static str, floor: f64) -> Figure {
+    Figure { language, ..figure(kind, Measure::First, floor, Some(95.0)) }
+}
+
+const fn language_in_chat(kind: &'static str, named: &'static str, floor: f64) -> Figure {
+    Figure { surface: Surface::Conversations, ..language(kind, named, floor) }
+}
+
+const FIGURES: [Figure; 48] = [
     figure("newest_same", Measure::NewerFirst, 94.7, Some(90.0)),
     figure("newest_changed", Measure::NewerFirst, 64.7, Some(70.0)),
     figure("newest_told", Measure::NewerFirst, 64.7, Some(70.0)),
@@ -73,14 +92,34 @@ const FIGURES: [Figure; 28] = [
     figure("long", Measure::Passage, 98.0, Some(90.0)),
     figure("long", Measure::ByMeaning, 81.3, Some(85.0)),
     figure("languages", Measure::First, 98.0, Some(95.0)),
-    language("de", 98.0),
-    language("fr", 98.0),
-    language("zh", 98.0),
-    language("ja", 98.0),
-    figure("assistant_chat", Measure::First, 44.7, None),
-    figure("assistant_chat", Measure::InFive, 58.0, None),
-    figure("human_chat", Measure::First, 18.0, None),
-    figure("human_chat", Measure::InFive, 78.0, None),
+    language("languages", "de", 98.0),
+    language("languages", "fr", 98.0),
+    language("languages", "zh", 98.0),
+    language("languages", "ja", 98.0),
+    in_chat("assistant_chat", Measure::First, 64.7, None),
+    in_chat("assistant_chat", Measure::InFive, 91.3, None),
+    in_chat("assistant_answer", Measure::First, 71.3, None),
+    in_chat("assistant_answer", Measure::InFive, 98.0, None),
+    in_chat("assistant_answer", Measure::Passage, 91.3, Some(90.0)),
+    in_chat("assistant_answer", Measure::Highlights, 71.3, None),
+    in_chat("human_chat", Measure::First, 41.3, None),
+    in_chat("human_chat", Measure::InFive, 84.7, None),
+    in_chat("long", Measure::First, 98.0, Some(85.0)),
+    in_chat("long", Measure::Passage, 98.0, Some(90.0)),
+    in_chat("typos", Measure::First, 84.0, None),
+    in_chat("typos", Measure::InFive, 84.0, Some(95.0)),
+    in_chat("identifiers", Measure::First, 86.0, None),
+    in_chat("identifiers", Measure::InFive, 98.0, Some(97.0)),
+    in_chat("chat_languages", Measure::First, 94.7, Some(95.0)),
+    language_in_chat("chat_languages", "de", 98.0),
+    language_in_chat("chat_languages", "fr", 83.7),
+    language_in_chat("chat_languages", "zh", 98.0),
+    language_in_chat("chat_languages", "ja", 98.0),
+    in_chat("languages", Measure::First, 98.0, Some(95.0)),
+    language_in_chat("languages", "de", 98.0),
+    language_in_chat("languages", "fr", 98.0),
+    language_in_chat("languages", "zh", 98.0),
+    language_in_chat("languages", "ja", 98.0),
 ];
 
 /// An item as it is written, and what the server answered.
@@ -93,6 +132,8 @@ struct Asked {
     first_by_meaning: bool,
     /// The passage that the first wanted hit shows, if it is long.
     passage: Option<String>,
+    /// Its highlights without marks; of an entry.
+    highlights: Option<String>,
 }
 
 impl Asked {
@@ -119,6 +160,9 @@ impl Asked {
             Measure::InFive => wanted.iter().all(|wanted| self.rank(*wanted).is_some_and(|rank| rank < 5)),
             Measure::Passage => {
                 self.passage.as_ref().is_some_and(|passage| passage.contains(&text(&self.item["passage"])))
+            }
+            Measure::Highlights => {
+                self.highlights.as_ref().is_some_and(|shown| shown.contains(&text(&self.item["answer"])))
             }
             Measure::ByMeaning => self.first_by_meaning,
             Measure::Auc => unreachable!("a figure of all items together"),
@@ -147,9 +191,11 @@ fn items(kind: &str) -> Vec<Value> {
 }
 
 /// Remembers everything of this kind as one user and asks every question.
-fn asked(kind: &str) -> Vec<Asked> {
-    let items = items(kind);
-    if items[0]["turns"].is_array() { asked_of_conversations(items) } else { asked_of_memories(items) }
+fn asked((kind, surface): (&str, Surface)) -> Vec<Asked> {
+    match surface {
+        Surface::Memories => asked_of_memories(items(kind)),
+        Surface::Conversations => asked_of_conversations(items(kind)),
+    }
 }
 
 /// All items of one kind as memories of one user.
@@ -228,18 +274,36 @@ fn asked_of_memories(items: Vec<Value>) -> Vec<Asked> {
             hits.first().and_then(|hit| remembered.place_in(n, hit)).is_some()
         };
         let first_by_meaning = item["file"].is_string() && by_meaning();
-        Asked { item, found, best_score, first_by_meaning, passage }
+        Asked { item, found, best_score, first_by_meaning, passage, highlights: None }
     };
     items.into_iter().enumerate().map(ask).collect()
+}
+
+/// What is said in the conversation of an item, and by whom.
+fn turns(item: &Value) -> Vec<(String, String)> {
+    let by_user = |said: String| ("USER".to_owned(), said);
+    match (&item["turns"], &item["memories"]) {
+        (Value::Array(turns), _) => {
+            turns.iter().map(|turn| (text(&turn["role"]), text(&turn["text"]))).collect()
+        }
+        (_, Value::Array(memories)) => memories.iter().map(|memory| by_user(text(&memory["text"]))).collect(),
+        _ => vec![by_user(fixture(&text(&item["file"])))],
+    }
 }
 
 fn asked_of_conversations(items: Vec<Value>) -> Vec<Asked> {
     let user = SERVER.someone("chatter").with_key(AGENT).in_tenant(&fresh_name("tenant"));
     let mut known = HashMap::new();
+    // Questions about one document share the entry that the first of them brought.
+    let mut documents: HashMap<String, usize> = HashMap::new();
     for (number, item) in items.iter().enumerate() {
+        if let Some(file) = item["file"].as_str()
+            && *documents.entry(file.to_owned()).or_insert(number) != number
+        {
+            continue;
+        }
         let conversation = fresh_id();
-        for (place, turn) in list(&item["turns"]).iter().enumerate() {
-            let (role, said) = (text(&turn["role"]), text(&turn["text"]));
+        for (place, (role, said)) in turns(item).into_iter().enumerate() {
             let mut entry = json!({
                 "channel": "history", "contentType": "history", "content": [{"role": role, "text": said}],
             });
@@ -258,13 +322,22 @@ fn asked_of_conversations(items: Vec<Value>) -> Vec<Asked> {
             "includeEntry": false,
         });
         let page = user.post("/v1/conversations/search", body).expect_page();
+        let number_of_item = item["file"].as_str().map_or(n, |file| documents[file]);
         let place_in_item = |id: &String| {
             let (owner, place) = known[id];
-            (owner == n).then_some(place)
+            (owner == number_of_item).then_some(place)
         };
-        let found = page.all("entryId").iter().map(place_in_item).collect();
+        let found: Vec<Option<usize>> = page.all("entryId").iter().map(place_in_item).collect();
         let best_score = page.data.first().map_or(0.0, |hit| number(&hit["score"]));
-        Asked { item, found, best_score, first_by_meaning: false, passage: None }
+        let mut asked =
+            Asked { item, found, best_score, first_by_meaning: false, passage: None, highlights: None };
+        let answer =
+            asked.wanted().first().and_then(|wanted| asked.rank(*wanted)).map(|rank| &page.data[rank]);
+        if let Some(hit) = answer {
+            asked.passage = hit["passage"].as_str().map(str::to_owned);
+            asked.highlights = hit["highlights"].as_str().map(|shown| shown.replace("**", ""));
+        }
+        asked
     };
     items.into_iter().enumerate().map(ask).collect()
 }
@@ -295,9 +368,20 @@ fn measured(figure: &Figure, asked: &[&Asked]) -> f64 {
     }
 }
 
-fn kinds() -> Vec<&'static str> {
-    let mut kinds: Vec<&str> = FIGURES.iter().map(|figure| figure.kind).collect();
+/// Every kind on every surface.
+fn asked_kinds() -> Vec<(&'static str, Surface)> {
+    let mut kinds: Vec<_> = FIGURES.iter().map(|figure| (figure.kind, figure.surface)).collect();
     kinds.dedup();
+    kinds
+}
+
+fn kinds() -> Vec<&'static str> {
+    let mut kinds: Vec<&str> = Vec::new();
+    for figure in &FIGURES {
+        if !kinds.contains(&figure.kind) {
+            kinds.push(figure.kind);
+        }
+    }
     kinds
 }
 
@@ -308,28 +392,30 @@ fn shown(figure: Option<f64>) -> String {
 
 #[test]
 fn every_kind_of_question_is_answered_as_often_as_before() {
-    let kinds = kinds();
+    let kinds = asked_kinds();
     let answers = at_once(kinds.len(), |n| asked(kinds[n]));
 
     let mut table =
-        format!("{:<15} {:<11} {:>7} {:>7} {:>7} {:>7}\n", "kind", "", "frozen", "whole", "floor", "goal");
+        format!("{:<20} {:<11} {:>7} {:>7} {:>7} {:>7}\n", "kind", "", "frozen", "whole", "floor", "goal");
     let mut fallen = Vec::new();
     for figure in &FIGURES {
-        let asked = &answers[kinds.iter().position(|kind| *kind == figure.kind).expect("a kind")];
+        let is_asked = |(kind, surface): &(&str, Surface)| (*kind, *surface) == (figure.kind, figure.surface);
+        let asked = &answers[kinds.iter().position(is_asked).expect("a kind")];
         let all: Vec<&Asked> = asked.iter().collect();
         let frozen: Vec<&Asked> = asked.iter().filter(|asked| asked.item["frozen"] == true).collect();
         assert_eq!(frozen.len() * 2, all.len(), "half of {} is frozen", figure.kind);
         let (of_frozen, of_all) = (measured(figure, &frozen), measured(figure, &all));
-        let name = format!("{} {}", figure.kind, figure.language);
+        let chat = if figure.surface == Surface::Conversations { "*" } else { "" };
+        let name = format!("{}{chat} {}", figure.kind, figure.language);
         let cells = [Some(of_frozen), Some(of_all), Some(figure.floor), figure.goal].map(shown);
         let [frozen, whole, floor, goal] = &cells;
         let measure = format!("{:?}", figure.measure);
-        table += &format!("{name:<15} {measure:<11} {frozen:>7} {whole:>7} {floor:>7} {goal:>7}\n");
+        table += &format!("{name:<20} {measure:<11} {frozen:>7} {whole:>7} {floor:>7} {goal:>7}\n");
         if of_frozen < figure.floor {
             fallen.push(name);
         }
     }
-    println!("{table}");
+    println!("{table}* asked of conversations");
 
     assert!(fallen.is_empty(), "below the floor: {fallen:?}\n{table}");
 }
