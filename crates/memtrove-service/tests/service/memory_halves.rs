@@ -76,7 +76,7 @@ async fn a_store_that_is_closed_is_not_well() {
 }
 
 fn alice() -> Identifiers {
-    world::identifiers(&[(Identifier::User, "alice")])
+    crate::world::identifiers(&[(Identifier::User, "alice")])
 }
 
 /// Something that Alice keeps.
@@ -104,7 +104,7 @@ async fn rows(store: &Store) -> BTreeMap<String, i64> {
 async fn working_memory_writes_nothing_that_lasts() {
     let world = World::new(Settings::default()).await;
     let memories = &world.services.memories;
-    let caller = memories.caller(&world::principal("alice", None), "request".to_owned());
+    let caller = memories.caller(&crate::world::principal("alice", None), "request".to_owned());
     let before = rows(&world.store).await;
 
     let key = |fingerprint: &str| {
@@ -143,7 +143,7 @@ async fn working_memory_writes_nothing_that_lasts() {
 async fn what_moves_between_the_halves_is_told_where_it_lasts() {
     let world = World::new(Settings::default()).await;
     let memories = &world.services.memories;
-    let caller = memories.caller(&world::principal("alice", None), "request".to_owned());
+    let caller = memories.caller(&crate::world::principal("alice", None), "request".to_owned());
     let added = memories.add(&caller, scratch(Kind::Working, "scratch"), None).await.unwrap();
     let id = added.now().unwrap().memory.memory.id;
     let (any, at_any) = (Assertion::default(), Precondition::default());
@@ -165,7 +165,7 @@ async fn what_moves_between_the_halves_is_told_where_it_lasts() {
 async fn a_copy_that_a_move_left_behind_does_not_stop_the_next_move() {
     let (services, database) = on_postgres().await;
     let memories = &services.memories;
-    let caller = memories.caller(&world::principal("alice", None), "request".to_owned());
+    let caller = memories.caller(&crate::world::principal("alice", None), "request".to_owned());
     let (any, at_any) = (Assertion::default(), Precondition::default());
     let add = async |content: &str| {
         let added = memories.add(&caller, scratch(Kind::Working, content), None).await.unwrap();

@@ -75,11 +75,11 @@ struct World {
     user: Caller,
     agents: Vec<Caller>,
     /// The store and its folder live as long as this.
-    _world: world::World,
+    _world: crate::world::World,
 }
 
 async fn world() -> World {
-    let world = world::World::new(Settings::default()).await;
+    let world = crate::world::World::new(Settings::default()).await;
     World {
         services: world.services.clone(),
         clock: world.clock.clone(),

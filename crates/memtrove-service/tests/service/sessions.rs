@@ -358,7 +358,7 @@ async fn a_user_who_was_forgotten_is_not_promoted(engine: Engine) {
 
 async fn the_session_of_a_deleted_conversation_is_not_promoted(engine: Engine) {
     let services = engine.start().await;
-    let (alice, owner) = (Person::new(&services, "alice"), world::caller("alice", None));
+    let (alice, owner) = (Person::new(&services, "alice"), crate::world::caller("alice", None));
     let mut sessions: Vec<ConversationId> = Vec::new();
     for _ in 0..2 {
         let created = services.conversations.create(&owner, CreateConversation::default()).await.unwrap();
