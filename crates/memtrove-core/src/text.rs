@@ -169,13 +169,13 @@ impl Analyzer {
         });
     }
 
-    /// The stem of a word, where it differs. Few words make most of every text, so the last ones are remembered: stemming
-    /// was a tenth of the cost of an append.
     /// The stem of a word that is likely no word, so that it is not worth remembering.
     pub(crate) fn stem_anew(&self, word: &str) -> Option<String> {
         Some(self.stemmer.as_ref()?.stem(word).into_owned()).filter(|stem| !stem.is_empty())
     }
 
+    /// The stem of a word, where it differs. Few words make most of every text, so the last ones are remembered: stemming
+    /// was a tenth of the cost of an append.
     pub(crate) fn stem(&self, word: &str) -> Option<String> {
         let stemmer = self.stemmer.as_ref()?;
         STEMS.with_borrow_mut(|(language, stems)| {
