@@ -74,6 +74,24 @@ impl TimePhrase {
         rest
     }
 
+    /// What of it names a time: "Friday", "March 2024", not "last week". A text about that time may name it too.
+    pub fn names(&self, query: &str) -> String {
+        let mut names = Vec::new();
+        for part in &self.parts {
+            let tokens = tokens(&query[part.clone()]);
+            let is_date = tokens.iter().any(|token| matches!(token.word, Some(Word::MonthName(_))));
+            let is_name = |token: &&Token| match token.word {
+                Some(Word::MonthName(_) | Word::Weekday(_) | Word::Season(_) | Word::IsoDate(_)) => true,
+                // A year by itself may be the number of a room.
+                Some(Word::Digits(_)) => is_date,
+                _ => false,
+            };
+            names
+                .extend(tokens.iter().filter(is_name).map(|token| &query[part.clone()][token.range.clone()]));
+        }
+        names.join(" ")
+    }
+
     /// Whether the query asks for nothing but what was then: "what happened last week?"
     pub fn is_all_of(&self, query: &str) -> bool {
         let rest = self.rest(query);

@@ -62,7 +62,8 @@ pub struct ScopeQuery {
     pub vectors: Vec<QueryVector>,
     /// By words.
     pub terms: EntryQuery,
-    /// Words that are a little evidence where an entry has them, and say nothing where none has.
+    /// Words that are a little evidence where an entry has them, and say nothing where none has. They are all the evidence
+    /// there is where no entry has any other word.
     pub faint_terms: Vec<u64>,
     /// Which of the two counts.
     pub mode: Mode,
@@ -356,8 +357,8 @@ struct Words {
 /// understands all, neither is evidence: what counts is which of the words are there.
 const REPEATED: f64 = 0.9;
 const SHORT: f32 = 0.4;
-/// What all faint words together are worth at most, of what the others are: too little to reach the default threshold by
-/// themselves. No share of the query is missing where they are not.
+/// What all faint words together are worth at most, of what the others are. No share of the query is missing where they are not.
+/// Where no entry has any of the others, they are worth the share of the query that they are.
 const FAINT: f64 = 0.2;
 /// How many terms an entry has about. A constant, so that the same entry scores the same in every scope.
 const USUAL_TERMS: f32 = 20.0;
@@ -389,7 +390,14 @@ impl Words {
             .map(|(hash, frequency)| (hash, if *frequency > 0 { worth(*frequency) } else { 0.0 }))
             .collect();
         let together: f64 = faint.iter().map(|(_, worth)| worth).sum();
-        let part = if together > 0.0 { (FAINT * known / together).min(1.0) } else { 0.0 };
+        let part = match (known > 0.0, together > 0.0) {
+            (_, false) => 0.0,
+            (true, true) => (FAINT * known / together).min(1.0),
+            (false, true) => together / (together + unknown),
+        };
+        if known <= 0.0 {
+            known = together;
+        }
         terms
             .extend(faint.into_iter().map(|(hash, worth)| QueryTerm { hash, weight: (part * worth) as f32 }));
         let understood: Vec<f64> = query.vectors.iter().map(|vector| vector.understood).collect();

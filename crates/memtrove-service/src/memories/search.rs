@@ -126,10 +126,10 @@ impl Memories {
         let rest = phrase.as_ref().map(|phrase| phrase.rest(&search.query));
         let rest = rest.filter(|rest| rest.contains(char::is_alphanumeric));
         let mut forms = self.query_forms(caller, rest.as_deref().unwrap_or(&search.query), mode).await?;
-        // A memory may say the same words: "our choir sings it this spring".
+        // A memory may name the same time: "our choir sings it this spring", "lunch is on Friday".
         let faint_terms = match (&phrase, &rest) {
             (Some(phrase), Some(_)) => {
-                terms::query_for_entries(&self.cx.analyzer, &search.query[phrase.range.clone()]).words
+                terms::query_for_entries(&self.cx.analyzer, &phrase.names(&search.query)).words
             }
             _ => Vec::new(),
         };

@@ -334,6 +334,20 @@ fn words_that_say_when_are_not_looked_for_as_words() {
 }
 
 #[test]
+fn a_memory_that_names_the_day_that_is_asked_about_is_found() {
+    let (tenant, place) = (Tenant::fresh(), Place::user("u"));
+    let lunch = "Lunch with the Berlin team is on Friday at Nami";
+    for content in [lunch, "Use tabs, not spaces, in the Go code", "The car goes to the garage on Monday"] {
+        tenant.added(place.with(json!({"content": content})));
+    }
+    for query in ["what is on Friday?", "what happens on Friday?", "where do we eat on Friday?"] {
+        let answer =
+            tenant.search(place.everything(json!({"query": query, "threshold": 0.7}))).expect(200).json;
+        assert_eq!(answer["results"][0]["memory"]["content"], lunch, "{query}: {answer}");
+    }
+}
+
+#[test]
 fn a_question_for_nothing_but_a_time_finds_what_was_then() {
     let (tenant, place) = (Tenant::fresh(), Place::user("u"));
     for (content, at) in [

@@ -24,6 +24,21 @@ fn says(query: &str, words: &str, from: &str, to: &str) {
 }
 
 #[test]
+fn what_a_text_of_that_time_may_say_too_is_a_name() {
+    for (query, names) in [
+        ("What is on Friday?", "Friday"),
+        ("Who came in March 2024?", "March 2024"),
+        ("What did we do last week, on Friday?", "Friday"),
+        ("What happened on 2026-05-16?", "2026-05-16"),
+        ("What did I plant last spring?", "spring"),
+        ("What happened three weeks ago?", ""),
+        ("What happened in 2024?", ""),
+    ] {
+        assert_eq!(find(query, instant(NOW), 0).unwrap().names(query), names, "{query}");
+    }
+}
+
+#[test]
 fn words_of_time_are_windows() {
     for (query, words, from, to) in [
         ("What did I eat yesterday?", "yesterday", "2026-11-18", "2026-11-18"),

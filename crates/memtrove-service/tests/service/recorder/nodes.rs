@@ -1,9 +1,9 @@
 //! What several nodes do together, by PostgreSQL and by Redis.
 
-use super::world::caller;
 use super::{
     AT_ONCE, conversation, elsewhere, ended_within, goes_on, in_progress, read, reader, record, replayed,
 };
+use crate::world::caller;
 use memtrove_core::identity::Caller;
 use memtrove_core::{Code, ConversationId, Error};
 use memtrove_service::recorder::{Address, Cancel, EndReason, Recording, Replay};

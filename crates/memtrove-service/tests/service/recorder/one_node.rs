@@ -1,7 +1,7 @@
 //! What one node does on its own.
 
-use super::world::{World, caller, principal};
 use super::{AT_ONCE, conversation, ended_within, goes_on, in_progress, read, reader, record, replayed};
+use crate::world::{World, caller, principal};
 use memtrove_core::conversations::AccessLevel;
 use memtrove_core::identity::Caller;
 use memtrove_core::{Code, ConversationId, Details, Error, Json, Resource};
