@@ -74,17 +74,17 @@ impl TimePhrase {
         rest
     }
 
-    /// What of it names a time: "Friday", "March 2024", not "last week". A text about that time may name it too.
+    /// What of it names a time: "Friday", "March", not "last week". A text about that time may name it too.
     pub fn names(&self, query: &str) -> String {
         let mut names = Vec::new();
         for part in &self.parts {
             let tokens = tokens(&query[part.clone()]);
-            let is_date = tokens.iter().any(|token| matches!(token.word, Some(Word::MonthName(_))));
-            let is_name = |token: &&Token| match token.word {
-                Some(Word::MonthName(_) | Word::Weekday(_) | Word::Season(_) | Word::IsoDate(_)) => true,
-                // A year by itself may be the number of a room.
-                Some(Word::Digits(_)) => is_date,
-                _ => false,
+            // A number may be that of a room.
+            let is_name = |token: &&Token| {
+                matches!(
+                    token.word,
+                    Some(Word::MonthName(_) | Word::Weekday(_) | Word::Season(_) | Word::IsoDate(_))
+                )
             };
             names
                 .extend(tokens.iter().filter(is_name).map(|token| &query[part.clone()][token.range.clone()]));
