@@ -20,7 +20,7 @@ use memtrove_store::idempotency;
 use memtrove_store::memories::entries::{self, Stored};
 use memtrove_store::memories::purge::{self, Detached, Selector};
 use memtrove_store::memories::writing::Writing;
-use memtrove_store::memories::{index, segments, sessions, texts};
+use memtrove_store::memories::{index, sessions, texts};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -255,8 +255,7 @@ fn anonymize(
     }
     next.policy.approved_users.retain(|approved| approved != user);
     next.touch(now);
-    texts::unsay(tx, memory.scope.tenant(), memory.id)?;
-    segments::discard(tx, scope_no);
+    texts::unsay(tx, memory.scope.tenant(), scope_no, memory.id)?;
     let next = Arc::new(next);
     writing.replace(tx, &next, &terms, memory.version)?;
     Ok(Write::Replace { memory: next, current: Writable::by_task(memory) })

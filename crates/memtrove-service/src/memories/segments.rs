@@ -1,8 +1,8 @@
 //! Keeping the indexes of large scopes in files, so that the first search after a start need not make them anew: where the store has
 //! a place for them, which is on the disk of a node that has the store to itself.
 //!
-//! A file may be behind: what changed since is read from the store by who reads the file. So it is written again only now and then,
-//! the less often the larger it is, and at the end. Something that is removed takes the file with it.
+//! A file may be behind: its reader takes in what changed since from the store. So it is written again only now and then, the less
+//! often the larger it is, and at the end. Something that is removed takes the file with it.
 
 use super::Memories;
 use super::memory_store::Half;
@@ -25,7 +25,7 @@ const ROUND: Duration = Duration::from_secs(10);
 /// A file is not written more often than this, and for each of its megabytes.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(60);
 const PAUSE_PER_MEGABYTE: Duration = Duration::from_secs(5);
-/// At the end no file is begun later than this: whoever stops a node does not wait long.
+/// At the end no file is begun later than this, and none is written for longer: a stop does not wait.
 const LAST_MOMENT: Duration = Duration::from_secs(2);
 const LONGEST_WRITING: Duration = Duration::from_secs(5);
 
@@ -47,9 +47,15 @@ impl Memories {
     /// Brings the files up to date: the node stops.
     pub async fn keep_last_segments(&self) {
         let begun = Instant::now();
-        // One that is being written is not lost.
-        if tokio::time::timeout(LONGEST_WRITING, self.parts.keeping.lock()).await.is_ok() {
+        let last = async {
+            // One that is being written is not lost.
+            drop(self.parts.keeping.lock().await);
             self.keep_segments(|_| begun.elapsed() < LAST_MOMENT).await;
+        };
+        if tokio::time::timeout(LONGEST_WRITING, last).await.is_err()
+            && let Some(folder) = self.parts.store.durable.store().segments()
+        {
+            folder.give_up();
         }
     }
 

@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use uuid::Uuid;
 
 /// Whose trees a search covers.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
     /// The live trees a user is a member of.
     Member(UserId),

@@ -113,8 +113,7 @@ pub(super) fn remove(tx: &mut dyn Tx, scope: ScopeNo, seq: i64) -> Result<(), St
 /// Notes that an entry is gone, for indexes that still have it.
 pub(super) fn note_gone(tx: &mut dyn Tx, scope: ScopeNo, seq: i64, no: MemoryNo) -> Result<(), StoreError> {
     tx.post("INSERT INTO memory_gone (place, no) VALUES ($1, $2)", &[scope.place(seq).into(), no.0.into()])?;
-    segments::discard(tx, scope);
-    Ok(())
+    segments::discard(tx, scope)
 }
 
 /// What changed in a scope after a change, in no particular order: `each` is given what an index is to take in.

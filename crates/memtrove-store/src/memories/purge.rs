@@ -56,7 +56,7 @@ pub fn detach(
             &[no.0.into()],
         )?;
         tx.post("DELETE FROM memory_scopes WHERE id = $1", &[no.0.into()])?;
-        segments::discard_for_good(tx, *no)?;
+        segments::discard(tx, *no)?;
     }
     Ok(found)
 }

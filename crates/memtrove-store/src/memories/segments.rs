@@ -107,17 +107,26 @@ impl SegmentFolder {
     }
 
     /// Removes the file of a scope, and ends the writing of a new one. To be called in the unit of work that removes something from
-    /// the scope, before it is committed.
-    pub fn remove(&self, scope: ScopeNo) {
+    /// the scope, before it is committed. Says whether there was one that the database may name.
+    pub fn remove(&self, scope: ScopeNo) -> bool {
         let mut state = self.lock();
         if state.writing.as_ref().is_some_and(|(writing, _)| *writing == scope)
             && let Some((_, path)) = state.writing.take()
         {
             remove(&path);
         }
-        state.files.remove(&scope).iter().flatten().for_each(|path| remove(path));
+        let files = state.files.remove(&scope);
+        files.iter().flatten().for_each(|path| remove(path));
         if let Some(standing) = state.standing.get_mut(&scope) {
             standing.seq = None;
+        }
+        files.is_some()
+    }
+
+    /// Ends the writing of a file: nobody can wait for it any more.
+    pub fn give_up(&self) {
+        if let Some((_, path)) = self.lock().writing.take() {
+            remove(&path);
         }
     }
 
@@ -213,7 +222,7 @@ impl SegmentDraft {
         let mut list = Vec::new();
         let mut put = |number: u32, part: &[u8]| {
             // A removal that came meanwhile has taken the name away already.
-            if !self.is_wanted() {
+            if !self.goes_on(at) {
                 return Err(unwanted());
             }
             let begins = at;
@@ -242,7 +251,10 @@ impl SegmentDraft {
     /// Makes the file that of the scope: the last step, in a unit of work that writes. `false`: there is no such scope any more.
     pub fn name(&self, tx: &mut dyn Tx) -> Result<bool, StoreError> {
         let there = "SELECT id FROM memory_scopes WHERE id = $1";
-        let there = tx.first(there, &[self.scope.0.into()], |row| row.int(0))?.is_some();
+        let file = self.folder.file(self.scope, &self.token);
+        // A removal that came after the writing took the file away.
+        let there = self.folder.lock().files.get(&self.scope).is_some_and(|files| files.contains(&file))
+            && tx.first(there, &[self.scope.0.into()], |row| row.int(0))?.is_some();
         meta::set(tx, &token_key(self.scope), there.then_some(&self.token))?;
         Ok(there)
     }
@@ -254,7 +266,7 @@ impl SegmentDraft {
                 self.folder.keep_only(self.scope, &self.token);
                 self.folder.found(self.scope, seq, bytes);
             }
-            false => self.folder.remove(self.scope),
+            false => drop(self.folder.remove(self.scope)),
         }
     }
 
@@ -262,8 +274,12 @@ impl SegmentDraft {
         self.folder.file(self.scope, &self.token).with_extension("new")
     }
 
-    fn is_wanted(&self) -> bool {
-        let state = self.folder.lock();
+    /// Notes how much was written, and says whether the rest is wanted. One that fails is tried again as late as one that was kept.
+    fn goes_on(&self, bytes: u64) -> bool {
+        let mut state = self.folder.lock();
+        if let Some(standing) = state.standing.get_mut(&self.scope) {
+            standing.bytes = standing.bytes.max(bytes);
+        }
         state.writing.as_ref().is_some_and(|(scope, path)| *scope == self.scope && *path == self.path())
     }
 
@@ -501,17 +517,13 @@ pub fn token(tx: &mut dyn Tx, scope: ScopeNo) -> Result<Option<SegmentToken>, St
     Ok(meta::get(tx, &token_key(scope))?.and_then(|token| token.try_into().ok()))
 }
 
-/// Takes the file of a scope away, of which something goes that must not outlive this unit of work.
-pub fn discard(tx: &mut dyn Tx, scope: ScopeNo) {
-    if let Some(folder) = tx.segments() {
-        folder.remove(scope);
+/// Takes the file of a scope away, of which something goes that must not outlive this unit of work, and its name: a file that
+/// cannot be removed, or that comes back because the machine lost its power, is no file of this database then.
+pub(super) fn discard(tx: &mut dyn Tx, scope: ScopeNo) -> Result<(), StoreError> {
+    if tx.segments().is_some_and(|folder| folder.remove(scope)) {
+        meta::set(tx, &token_key(scope), None)?;
     }
-}
-
-/// As [`discard`], of a scope that nothing leads to any more.
-pub(super) fn discard_for_good(tx: &mut dyn Tx, scope: ScopeNo) -> Result<(), StoreError> {
-    discard(tx, scope);
-    meta::set(tx, &token_key(scope), None)
+    Ok(())
 }
 
 fn tokens(tx: &mut dyn Tx) -> Result<Vec<(ScopeNo, SegmentToken)>, StoreError> {

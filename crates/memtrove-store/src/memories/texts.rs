@@ -1,7 +1,7 @@
 //! What entries said before: the text that each change replaced. It goes with its entry, and when
 //! others come to see the entry, or a user who wrote it is forgotten.
 
-use super::{ScopeNo, versions};
+use super::{ScopeNo, segments, versions};
 use crate::vault::{self, seal_contexts};
 use crate::{StoreError, Tx, TxExt};
 use memtrove_core::Timestamp;
@@ -55,8 +55,10 @@ pub fn list(tx: &mut dyn Tx, id: MemoryId) -> Result<Vec<Replaced>, StoreError> 
     rows.into_iter().map(open).collect()
 }
 
-/// Takes what they say out of the texts of an entry, which stays: that there was another text is known, and not which.
-pub fn unsay(tx: &mut dyn Tx, tenant: &Tenant, id: MemoryId) -> Result<(), StoreError> {
+/// Takes what they say out of the texts of an entry, which stays: that there was another text is known, and not which. A kept index
+/// of its scope may know them still, so it goes.
+pub fn unsay(tx: &mut dyn Tx, tenant: &Tenant, scope: ScopeNo, id: MemoryId) -> Result<(), StoreError> {
+    segments::discard(tx, scope)?;
     let versions =
         tx.rows("SELECT version FROM memory_texts WHERE id = $1", &[id.0.into()], |row| row.int(0))?;
     for version in versions {

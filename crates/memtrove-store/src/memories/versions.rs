@@ -1,6 +1,6 @@
 //! Who made which version; never what it said. The first version is the entry's own making and is not kept again.
 
-use super::{MemoryNo, texts};
+use super::{MemoryNo, ScopeNo, texts};
 use crate::{StoreError, Tx, TxExt};
 use memtrove_core::Timestamp;
 use memtrove_core::identity::Tenant;
@@ -69,15 +69,15 @@ pub fn list(tx: &mut dyn Tx, no: MemoryNo) -> Result<Vec<Version>, StoreError> {
 /// said before: some of it may be what the user wrote. Says how many.
 pub fn anonymize(tx: &mut dyn Tx, tenant: &Tenant, user: &str, limit: i64) -> Result<u64, StoreError> {
     let made = tx.rows(
-        "SELECT v.no, v.version, m.id FROM memory_versions v JOIN memories m ON m.no = v.no \
+        "SELECT v.no, v.version, m.id, m.scope_no FROM memory_versions v JOIN memories m ON m.no = v.no \
          JOIN memory_scopes s ON s.id = m.scope_no WHERE v.shared_by = $1 AND s.tenant = $2 LIMIT $3",
         &[user.into(), tenant.as_str().into(), limit.into()],
-        |row| Ok((row.int(0)?, row.int(1)?, MemoryId(row.uuid(2)?))),
+        |row| Ok((row.int(0)?, row.int(1)?, MemoryId(row.uuid(2)?), ScopeNo(row.int(3)?))),
     )?;
     let mut unsaid = HashSet::new();
-    for (no, version, id) in &made {
+    for (no, version, id, scope) in &made {
         if unsaid.insert(*id) {
-            texts::unsay(tx, tenant, *id)?;
+            texts::unsay(tx, tenant, *scope, *id)?;
         }
         tx.post(
             "UPDATE memory_versions SET user_id = NULL, client = NULL, shared_by = NULL WHERE no = $1 AND version = $2",

@@ -135,7 +135,7 @@ impl Writing {
         // Those who see the entry see what it said before; those who did not may not.
         let same_viewers = policy.open(tx, id)? == memory.policy;
         if !same_viewers {
-            texts::unsay(tx, &tenant, memory.id)?;
+            texts::unsay(tx, &tenant, scope, memory.id)?;
         }
         if replaced != memory.content {
             texts::keep(tx, scope, memory, if same_viewers { &replaced } else { "" })?;

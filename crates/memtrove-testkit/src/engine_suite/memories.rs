@@ -154,7 +154,11 @@ pub async fn replaced_texts_go_with_their_memory(fixture: impl EngineFixture) {
     let last = versions::KEPT + 3;
     assert_eq!(kept.last(), Some(&(last, format!("text {}", last - 1))));
 
-    write(store, move |tx| texts::unsay(tx, &tenant(), id)).await;
+    write(store, move |tx| {
+        let stored = entries::get(tx, &tenant(), id)?.unwrap();
+        texts::unsay(tx, &tenant(), stored.scope_no, id)
+    })
+    .await;
     let unsaid = store.read(AllTenants, "suite", move |tx| texts::list(tx, id)).await.unwrap();
     assert_eq!(unsaid.len(), kept.len(), "that there was another text is known");
     assert!(unsaid.iter().all(|one| one.text.is_none()));
