@@ -38,7 +38,7 @@ pub use vectors::Vectors;
 
 use conversations::ingest::{self, Patience};
 use conversations::loading::{self, Unread};
-use conversations::{Trees, Turns};
+use conversations::{SearchTurns, Trees};
 use memories::Keys;
 use memtrove_core::conversations::sync::Digester;
 use memtrove_core::memories::Code;
@@ -75,8 +75,8 @@ pub(crate) struct Context {
     pub embeddings: Embeddings,
     /// Indexes of conversations in memory.
     pub trees: Trees,
-    /// See [`Turns`].
-    pub search_turns: Turns,
+    /// See [`SearchTurns`].
+    pub search_turns: SearchTurns,
     /// What searches left to be read.
     pub unread: Unread,
     /// With what makes vectors in the background.
@@ -153,7 +153,7 @@ impl Services {
         let quotas = Quotas::across(settings.quotas.clone(), clock.clone(), &store, rates_key);
         let (node, started_at) = (clock.new_id(), clock.now());
         let trees = Trees::new(settings.index_memory);
-        let search_turns = Turns::of(&store);
+        let search_turns = SearchTurns::of(&store);
         let recorder = Recorder::new(store.clone(), clock.clone(), settings.recorder.clone())?;
         let context = Arc::new(Context {
             store,

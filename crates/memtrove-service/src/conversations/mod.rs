@@ -26,7 +26,7 @@ pub use lifecycle::{CreateConversation, ListConversations};
 pub use search::{
     AdminSearch, Explanation, SearchHit, SearchPage, SearchRequest, SearchType, WeightsRequest,
 };
-pub(crate) use search::{Turns, loading};
+pub(crate) use search::{SearchTurns, loading};
 pub use sharing::MemberLevel;
 pub use sync::SyncOutcome;
 pub use transfers::{NewTransfer, TransferRole};

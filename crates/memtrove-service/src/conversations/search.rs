@@ -16,7 +16,7 @@ pub(super) use cursor::{malformed, opaque};
 pub use page::{Explanation, SearchHit};
 pub use question::WeightsRequest;
 pub(super) use turn::Budget;
-pub(crate) use turn::Turns;
+pub(crate) use turn::SearchTurns;
 use turn::Waiting;
 
 use super::{Conversations, text};

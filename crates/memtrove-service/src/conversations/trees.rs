@@ -95,7 +95,7 @@ struct Branch {
 
 /// Where a turn stands: in which branch, as which of its turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct TurnPlace {
     pub branch: u32,
     pub position: u32,
 }
@@ -353,13 +353,6 @@ impl Trees {
     }
 }
 
-impl TreeSet {
-    /// The index they are in.
-    pub fn key(&self) -> &PartitionKey {
-        &self.key
-    }
-}
-
 impl KnownTree {
     fn is_behind(&self, tree: &Tree) -> bool {
         !self.is_whole || self.next_ord < tree.next_ord || self.changes < tree.changes
@@ -392,7 +385,7 @@ impl Known {
     }
 
     /// The key of the turn that stands there.
-    pub fn key_at(&self, place: Place) -> u64 {
+    pub fn key_at(&self, place: TurnPlace) -> u64 {
         self.branches[place.branch as usize].keys[place.position as usize]
     }
 

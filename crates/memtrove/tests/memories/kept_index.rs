@@ -139,7 +139,8 @@ fn a_damaged_file_is_made_anew() {
             file.set_len(keep(file.metadata().unwrap().len())).unwrap();
         }
     };
-    let damages: [(&str, &dyn Fn(&Path)); 9] = [
+    type Damage<'a> = (&'a str, &'a dyn Fn(&Path));
+    let damages: [Damage<'_>; 9] = [
         ("the mark", &flip(|_| 0)),
         ("the kind", &flip(|_| 8)),
         ("a part", &flip(|length| length / 2)),

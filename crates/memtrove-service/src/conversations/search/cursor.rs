@@ -8,6 +8,8 @@ use memtrove_core::{Error, Result};
 use uuid::Uuid;
 
 const MAX_CURSOR_CHARS: usize = 100;
+/// No list is that long: who says so did not get the cursor from us, and would have everything ranked.
+const MOST_GIVEN: u32 = 200_000;
 
 /// Who ranked: scores of different ones mean different things.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,9 +92,13 @@ impl Cursor {
         let (ranker, rest) = rest.split_at(1);
         let (given, rest) = rest.split_at(4);
         let (score, id) = rest.split_at(8);
+        let given = u32::from_be_bytes(given.try_into().map_err(|_| malformed())?);
+        if given > MOST_GIVEN {
+            return Err(malformed());
+        }
         Ok(Self {
             ranker: *Ranker::ALL.get(usize::from(ranker[0])).ok_or_else(malformed)?,
-            given: u32::from_be_bytes(given.try_into().map_err(|_| malformed())?),
+            given,
             score: f64::from_be_bytes(score.try_into().map_err(|_| malformed())?),
             id: Uuid::from_slice(id).map_err(|_| malformed())?,
         })

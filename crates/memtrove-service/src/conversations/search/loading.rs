@@ -1,7 +1,7 @@
 //! Reading on, in the background, what a search had no time for: so that the next one finds it in memory.
 
 use super::turn::{Budget, Wanted};
-use super::view::View;
+use super::view::{SearchedScope, View};
 use crate::Context;
 use memtrove_core::{Error, Result};
 use std::collections::VecDeque;
@@ -18,25 +18,25 @@ const MOST_UNREAD: usize = 16;
 /// Scopes that are not all in memory, although somebody searched them.
 #[derive(Default)]
 pub(crate) struct Unread {
-    views: Mutex<VecDeque<View>>,
+    scopes: Mutex<VecDeque<SearchedScope>>,
     wake: Notify,
 }
 
 impl Unread {
     /// Notes that somebody searches what is not all in memory.
-    pub(super) fn read_later(&self, view: View) {
-        let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
-        views.retain(|other| !other.is_of_the_same(&view));
-        if views.len() == MOST_UNREAD {
-            views.pop_front();
+    pub(super) fn read_later(&self, searched: SearchedScope) {
+        let mut scopes = self.scopes.lock().unwrap_or_else(PoisonError::into_inner);
+        scopes.retain(|other| *other != searched);
+        if scopes.len() == MOST_UNREAD {
+            scopes.pop_front();
         }
-        views.push_back(view);
-        drop(views);
+        scopes.push_back(searched);
+        drop(scopes);
         self.wake.notify_one();
     }
 
-    fn next(&self) -> Option<View> {
-        self.views.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    fn next(&self) -> Option<SearchedScope> {
+        self.scopes.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 }
 
@@ -50,23 +50,23 @@ pub(crate) async fn run(cx: &Arc<Context>) -> Infallible {
 
 /// Reads on what there is to read on.
 pub(crate) async fn work_off(cx: &Arc<Context>) {
-    while let Some(view) = cx.unread.next() {
-        if let Err(error) = read_on(cx, view).await {
+    while let Some(searched) = cx.unread.next() {
+        if let Err(error) = read_on(cx, searched).await {
             tracing::debug!(%error, "an index could not be read on; the next search does it");
         }
     }
 }
 
 /// Reads the indexes of a scope a slice at a time, and leaves others as much time as it takes.
-async fn read_on(cx: &Arc<Context>, view: View) -> Result<()> {
+async fn read_on(cx: &Arc<Context>, searched: SearchedScope) -> Result<()> {
     let mut turns_before = None;
     loop {
-        let (inner, all, turn) = (cx.clone(), view.clone(), cx.search_turns.take(true).await?);
+        let (inner, of, turn) = (cx.clone(), searched.clone(), cx.search_turns.take(true).await?);
         let started = Instant::now();
-        let read = cx.store.read(&view.tenant, "read_index", move |tx| {
+        let read = cx.store.read(&searched.tenant, "read_index", move |tx| {
             let _ends_with_the_work = &turn;
             let mut turns = 0;
-            let slice = all.within(Budget::begin(&Wanted::default(), SLICE));
+            let slice = View::of(tx, &inner, of.clone(), Budget::begin(&Wanted::default(), SLICE))?;
             let is_complete = slice.each(tx, &inner, |_, _, partition| turns += partition.len())?;
             Ok::<_, Error>((turns, is_complete))
         });

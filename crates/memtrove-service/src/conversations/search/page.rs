@@ -6,7 +6,7 @@ use crate::Context;
 use crate::page::Page;
 use memtrove_core::conversations::Entry;
 use memtrove_core::recall::fusion::Score;
-use memtrove_core::recall::{passages, terms};
+use memtrove_core::recall::terms;
 use memtrove_core::{ConversationId, EntryId, Error, Result};
 use memtrove_store::Tx;
 use memtrove_store::conversations::search;
@@ -15,6 +15,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use uuid::Uuid;
 
+/// A page of more bytes of text takes longer to show than others should wait for: it takes a turn.
+const SHOWN_AT_ONCE: usize = 64 * 1024;
 /// How much is shown of a text that has no word of the query.
 const BEGINNING_CHARS: usize = 200;
 
@@ -109,19 +111,26 @@ pub(super) fn page(
     if wanted.grouped {
         hits = best_of_each(hits);
     }
-    let mut hits = after_cursor(hits, wanted.after.as_ref(), wanted.limit + 1);
-    retain_visible(tx, question, &mut hits)?;
-    let mut fit = hits.len().min(wanted.limit);
+    let next = after_cursor(hits, wanted.after.as_ref(), wanted.limit + 1);
+    let due = &next[..next.len().min(wanted.limit)];
+    let mut shown = due.to_vec();
+    retain_visible(tx, question, &mut shown)?;
     if wanted.include_entry {
-        fit = fitting(tx, &hits[..fit])?;
+        let fit = fitting(tx, &shown)?;
+        shown.truncate(fit);
     }
-    let more = hits.len() > fit;
-    let hits = &hits[..fit];
-    let data = hydrated(tx, question, hits, wanted)?;
-    let given = (wanted.given() + fit) as u32;
-    let after = hits
+    // A page ends where its last hit is due, though some before it may not be shown.
+    let is_due = |hit: &Ranked| due.iter().position(|due| due.id == hit.id);
+    let is_cut = wanted.include_entry && shown.len() < due.len();
+    let end = match shown.last().and_then(is_due).filter(|_| is_cut) {
+        Some(last) => last + 1,
+        None => due.len(),
+    };
+    let data = hydrated(tx, question, &shown, wanted)?;
+    let given = (wanted.given() + end) as u32;
+    let after = due[..end]
         .last()
-        .filter(|_| more)
+        .filter(|_| next.len() > end)
         .map(|last| Cursor { ranker, given, score: last.score, id: last.id }.encode(wanted.list));
     Ok(FoundPage { hits: data, after, weighed })
 }
@@ -218,18 +227,23 @@ pub(super) async fn shown(
     question: Arc<Question>,
     found: FoundPage,
 ) -> Result<Page<SearchHit>> {
-    if !found.hits.iter().any(|found| passages::is_long(&found.text)) {
+    if found.hits.iter().map(|found| found.text.len()).sum::<usize>() <= SHOWN_AT_ONCE {
         return Ok(show(cx, &question, found));
     }
-    let cx = cx.clone();
-    // A page of long texts takes longer than others should wait for.
-    let shown = tokio::task::spawn_blocking(move || show(&cx, &question, found));
+    let (cx, turn) = (cx.clone(), question.turn(cx).await?);
+    let shown = tokio::task::spawn_blocking(move || {
+        let _ends_with_the_work = &turn;
+        show(&cx, &question, found)
+    });
     shown.await.map_err(|error| Error::internal(error.to_string()))
 }
 
 fn show(cx: &Context, question: &Question, found: FoundPage) -> Page<SearchHit> {
     let worth = terms::worth_of_words(&cx.analyzer, &question.words, &found.weighed);
     let show = |FoundEntry { mut hit, text, has_words }: FoundEntry| {
+        if question.wanted.is_over() {
+            return hit;
+        }
         let passage = question.passage(cx, &found.weighed, &text).map(|range| &text[range]);
         let shown = passage.unwrap_or(&text);
         let highlights = match has_words {

@@ -1,7 +1,7 @@
 //! A query, prepared: its words, its meaning, and whom it is about.
 
-use super::turn::{Turn, Wanted};
-use super::view::View;
+use super::turn::{Budget, SearchTurn, Wanted};
+use super::view::{SearchedScope, View};
 use crate::{Context, SearchSettings};
 use memtrove_core::identity::Tenant;
 use memtrove_core::recall::actors::{self, Subject};
@@ -63,6 +63,8 @@ pub(super) struct Question {
     pub wanted: Wanted,
     /// What is searched, once it was looked up.
     view: Option<View>,
+    /// Whether those who take part were all looked at.
+    pub has_all_names: bool,
 }
 
 impl Question {
@@ -87,6 +89,7 @@ impl Question {
             floor: None,
             wanted,
             view: None,
+            has_all_names: true,
             query,
         }
     }
@@ -97,29 +100,34 @@ impl Question {
         let speakers = cx.store.read(&self.tenant, "search_speakers", move |tx| {
             let _ends_with_the_work = &turn;
             let mut names = BTreeSet::new();
-            let view = View::of(tx, &inner, &question)?;
-            view.each(tx, &inner, |_, known, _| {
+            let view = question.view(tx, &inner)?;
+            let is_all = view.each(tx, &inner, |_, known, _| {
                 for name in known.speakers() {
                     if !names.contains(name) && question.is_named(name) {
                         names.insert(name.to_owned());
                     }
                 }
             })?;
-            Ok::<_, Error>((view, names))
+            Ok::<_, Error>((view, names, is_all))
         });
-        let (view, names) = speakers.await?;
-        (self.view, self.names) = (Some(view), names);
+        let (view, names, is_all) = speakers.await?;
+        (self.view, self.names, self.has_all_names) = (Some(view), names, is_all);
         Ok(())
     }
 
     /// Waits until it may be worked on.
-    pub async fn turn(&self, cx: &Context) -> Result<Turn> {
+    pub async fn turn(&self, cx: &Context) -> Result<SearchTurn> {
         cx.search_turns.take(cx.trees.is_large(&self.tenant, &self.scope)).await
     }
 
-    /// What is searched: as it was when the search began.
+    /// What is searched: as it was when the search began, unless that is a while ago.
     pub fn view(&self, tx: &mut dyn Tx, cx: &Context) -> Result<View> {
-        self.view.clone().map_or_else(|| View::of(tx, cx, self), Ok)
+        let searched = || SearchedScope { tenant: self.tenant.clone(), scope: self.scope.clone() };
+        match &self.view {
+            Some(view) if view.is_fresh() => Ok(view.clone()),
+            Some(view) => View::of(tx, cx, searched(), view.budget()),
+            None => View::of(tx, cx, searched(), Budget::begin(&self.wanted, cx.settings.search.budget)),
+        }
     }
 
     /// Embeds the query, as those it names would put it.

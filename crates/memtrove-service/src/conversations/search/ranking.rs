@@ -3,9 +3,9 @@
 use super::fulltext;
 use super::page::{Explanation, HitPageRequest, Ranked, best_of_each, by_rank};
 use super::question::Question;
-use super::view::View;
+use super::view::{SearchedScope, View};
 use crate::Context;
-use crate::conversations::trees::{Known, Place, Turn};
+use crate::conversations::trees::{Known, Turn, TurnPlace};
 use memtrove_core::Result;
 use memtrove_core::recall::actors::is_agent;
 use memtrove_core::recall::fusion::{self, REACH, Score, Weights};
@@ -20,6 +20,8 @@ use uuid::Uuid;
 const BEST: usize = 200;
 /// So many at most where a page wants more conversations than the best are of.
 const MOST_BEST: usize = 16 * BEST;
+/// So many at most where a page lies far down a list, which ends there.
+const DEEPEST: usize = 20_000;
 /// The most hits that are kept while indexes are looked at one after the other; beyond, only the better ones.
 const MOST_HITS: usize = 200_000;
 
@@ -33,12 +35,17 @@ pub(super) struct Ranking {
     /// The budget was spent before everything was looked at.
     pub is_cut: bool,
     /// What is to be read still, so that the next search finds it in memory.
-    pub unread: Option<View>,
+    pub unread: Option<SearchedScope>,
 }
 
 impl Ranking {
     fn of(view: View, hits: Vec<Ranked>, is_complete: bool) -> Self {
-        Self { hits, weighed: Vec::new(), is_cut: !is_complete, unread: (!is_complete).then_some(view) }
+        Self {
+            hits,
+            weighed: Vec::new(),
+            is_cut: !is_complete,
+            unread: (!is_complete).then(|| view.searched()),
+        }
     }
 }
 
@@ -80,7 +87,7 @@ pub(super) fn by_similarity(
                 hits.truncate(MOST_HITS / 2);
             }
         })?;
-        Ok(Looked { hits, is_all, is_complete })
+        Ok(BestTurns { hits, is_all, is_complete })
     })?;
     Ok(Ranking::of(view, hits, is_complete))
 }
@@ -94,7 +101,8 @@ pub(super) fn fused(
 ) -> Result<Ranking> {
     let view = question.view(tx, cx)?;
     let mut statistics = TermStatistics::default();
-    view.each(tx, cx, |_, _, partition| statistics.add(&partition.statistics(&question.terms)))?;
+    let has_counted_all =
+        view.each(tx, cx, |_, _, partition| statistics.add(&partition.statistics(&question.terms)))?;
     let weighed = weighed(&statistics, &question.terms);
     let worth: Vec<f64> = weighed.iter().map(|(_, worth)| *worth).collect();
     let terms: Vec<QueryTerm> =
@@ -124,13 +132,14 @@ pub(super) fn fused(
             }
         })?;
         let floor = question.floor.unwrap_or_default();
-        Ok(Looked { hits: scored(turns, &worth, &question.weights, floor), is_all, is_complete })
+        Ok(BestTurns { hits: scored(turns, &worth, &question.weights, floor), is_all, is_complete })
     })?;
-    Ok(Ranking { weighed, ..Ranking::of(view, hits, is_complete && has_all_beginnings) })
+    let is_complete = is_complete && has_counted_all && has_all_beginnings && question.has_all_names;
+    Ok(Ranking { weighed, ..Ranking::of(view, hits, is_complete) })
 }
 
 /// What was found among so many of the best.
-struct Looked {
+struct BestTurns {
     hits: Vec<Ranked>,
     /// Whether there is nothing beyond the best.
     is_all: bool,
@@ -140,13 +149,13 @@ struct Looked {
 /// Looks among more of the best until there are enough conversations for a page of them, or no more are found.
 fn deep_enough(
     wanted: &HitPageRequest,
-    mut look: impl FnMut(usize) -> Result<Looked>,
+    mut look: impl FnMut(usize) -> Result<BestTurns>,
 ) -> Result<(Vec<Ranked>, bool)> {
     let depth = wanted.depth();
-    let mut want = BEST.max(depth);
+    let mut want = BEST.max(depth.min(DEEPEST));
     let mut before = 0;
     loop {
-        let Looked { mut hits, is_all, is_complete } = look(want)?;
+        let BestTurns { mut hits, is_all, is_complete } = look(want)?;
         if wanted.grouped {
             hits = best_of_each(hits);
         }
@@ -266,14 +275,16 @@ impl Search<'_> {
 
     fn is_by_another(&self, speaker: Option<&str>) -> bool {
         self.subject.zip(speaker).is_some_and(|(subject, speaker)| {
-            !speaker.eq_ignore_ascii_case(subject) && !(subject.is_empty() && is_agent(speaker))
+            let is_subject =
+                if subject.is_empty() { is_agent(speaker) } else { speaker.eq_ignore_ascii_case(subject) };
+            !is_subject
         })
     }
 }
 
 /// The places within reach of the best, and those within reach of these, which only lend: a score depends on all that is around,
 /// whatever else was found.
-fn around(known: &Known, partition: &Partition<Turn>, best: &[u64]) -> Vec<(Place, bool)> {
+fn around(known: &Known, partition: &Partition<Turn>, best: &[u64]) -> Vec<(TurnPlace, bool)> {
     let mut places = Vec::with_capacity(best.len() * (4 * REACH as usize + 1));
     for key in best {
         let Some(turn) = partition.meta(*key) else { continue };
@@ -281,7 +292,7 @@ fn around(known: &Known, partition: &Partition<Turn>, best: &[u64]) -> Vec<(Plac
         let end = known.turns_of(branch).min(at + 2 * REACH + 1);
         places.extend(
             (at.saturating_sub(2 * REACH)..end)
-                .map(|position| (Place { branch, position }, at.abs_diff(position) > REACH)),
+                .map(|position| (TurnPlace { branch, position }, at.abs_diff(position) > REACH)),
         );
     }
     // What is near one of them is a hit, however far it is from another.

@@ -10,7 +10,7 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
 /// Lets all readers of the store but one search at a time, so that pages of others do not wait for a search, unless the store has a
 /// single reader. Searches of large scopes also leave a core to others, where there are two.
-pub(crate) struct Turns {
+pub(crate) struct SearchTurns {
     turns: Arc<Semaphore>,
     large: Arc<Semaphore>,
     waiting: Semaphore,
@@ -20,7 +20,7 @@ pub(crate) struct Turns {
 const MOST_WAITING: usize = 256;
 
 /// Held by a unit of work while it searches: it ends with the work, not with its caller.
-pub(super) struct Turn {
+pub(super) struct SearchTurn {
     _reader: OwnedSemaphorePermit,
     _core: Option<OwnedSemaphorePermit>,
 }
@@ -40,7 +40,7 @@ pub(in crate::conversations) struct Budget {
     until: Instant,
 }
 
-impl Turns {
+impl SearchTurns {
     pub fn of(store: &Store) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let all_but_one = |count: usize| count.saturating_sub(1).max(1);
@@ -53,14 +53,14 @@ impl Turns {
     }
 
     /// Waits for a turn. To be taken right before the work is queued: what comes before may wait for a network.
-    pub(super) async fn take(&self, is_large: bool) -> Result<Turn> {
+    pub(super) async fn take(&self, is_large: bool) -> Result<SearchTurn> {
         let _waits = self.waiting.try_acquire().map_err(|_| Error::overloaded(1))?;
         let closed = |error: AcquireError| Error::internal(error.to_string());
         // The core first: who waits for one takes no reader meanwhile.
         let core =
             if is_large { Some(self.large.clone().acquire_owned().await.map_err(closed)?) } else { None };
         let reader = self.turns.clone().acquire_owned().await.map_err(closed)?;
-        Ok(Turn { _reader: reader, _core: core })
+        Ok(SearchTurn { _reader: reader, _core: core })
     }
 }
 
@@ -77,7 +77,7 @@ impl Drop for Waiting {
 }
 
 impl Wanted {
-    fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -108,7 +108,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_search_waits_until_the_work_of_another_has_ended() {
-        let turns = Turns::new(1, 1, 1);
+        let turns = SearchTurns::new(1, 1, 1);
         let work = turns.take(false).await.unwrap();
         let second = turns.take(false);
         tokio::pin!(second);
@@ -120,7 +120,7 @@ mod tests {
 
     #[tokio::test]
     async fn large_searches_leave_a_turn_to_others() {
-        let turns = Turns::new(2, 1, 2);
+        let turns = SearchTurns::new(2, 1, 2);
         let _large = turns.take(true).await.unwrap();
         let second = turns.take(true);
         tokio::pin!(second);

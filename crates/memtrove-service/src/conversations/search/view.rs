@@ -1,6 +1,5 @@
 //! What a search looks through.
 
-use super::question::Question;
 use super::turn::Budget;
 use crate::Context;
 use crate::conversations::trees::{Known, TreeSet, Turn};
@@ -9,33 +8,52 @@ use memtrove_core::identity::Tenant;
 use memtrove_recall::index::Partition;
 use memtrove_store::Tx;
 use memtrove_store::conversations::embeddings;
+use memtrove_store::conversations::search::Scope;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// For so long a list of trees is as good as new. After that others may have brought indexes further than it knows, and reading by it
+/// would take newer trees out again.
+const FRESH: Duration = Duration::from_millis(50);
+
+/// Whose trees are searched.
+#[derive(Clone, PartialEq)]
+pub(in crate::conversations) struct SearchedScope {
+    pub tenant: Tenant,
+    pub scope: Scope,
+}
 
 /// The trees of a scope, as a unit of work sees them.
 #[derive(Clone)]
 pub(super) struct View {
-    pub tenant: Tenant,
+    of: SearchedScope,
     sets: Arc<[TreeSet]>,
     has_tail: bool,
     budget: Budget,
+    begun: Instant,
 }
 
 impl View {
-    pub fn of(tx: &mut dyn Tx, cx: &Context, question: &Question) -> Result<Self> {
-        let budget = Budget::begin(&question.wanted, cx.settings.search.budget);
-        let trees = embeddings::trees(tx, &question.tenant, &question.scope)?;
-        let sets = cx.trees.sets(&question.tenant, trees).into();
-        Ok(Self { tenant: question.tenant.clone(), sets, has_tail: tx.has_untaken_texts()?, budget })
+    pub fn of(tx: &mut dyn Tx, cx: &Context, of: SearchedScope, budget: Budget) -> Result<Self> {
+        let begun = Instant::now();
+        let trees = embeddings::trees(tx, &of.tenant, &of.scope)?;
+        let sets = cx.trees.sets(&of.tenant, trees).into();
+        Ok(Self { of, sets, has_tail: tx.has_untaken_texts()?, budget, begun })
     }
 
-    /// The same trees, to be read with another budget.
-    pub fn within(&self, budget: Budget) -> Self {
-        Self { budget, ..self.clone() }
+    /// Whether another unit of work may go by it.
+    pub fn is_fresh(&self) -> bool {
+        self.begun.elapsed() < FRESH
     }
 
-    /// Whether it is of the same scope.
-    pub fn is_of_the_same(&self, other: &Self) -> bool {
-        self.sets.iter().map(TreeSet::key).eq(other.sets.iter().map(TreeSet::key))
+    /// How long it may be read.
+    pub fn budget(&self) -> Budget {
+        self.budget.clone()
+    }
+
+    /// Whose trees these are.
+    pub fn searched(&self) -> SearchedScope {
+        self.of.clone()
     }
 
     /// Reads the index of each set of trees, and gives each a number. Answers whether all of it could be read: what is not in
