@@ -17,6 +17,12 @@ only_sqlite=(
     "concurrency::a_second_process_on_the_same_data_folder_refuses_to_start|a folder has one owner; a database has many nodes"
     "jobs::reindex_leaves_a_folder_alone_that_a_server_uses|a folder has one owner; a database has many nodes"
     "a_rotation_does_not_say_that_traces_are_gone_while_somebody_reads|a reader keeps SQLite's log from being emptied"
+    "kept_index::searches_find_the_same_after_a_restart|indexes are kept in files beside a database of SQLite"
+    "kept_index::searches_find_the_same_after_a_restart_encrypted|indexes are kept in files beside a database of SQLite"
+    "kept_index::a_damaged_file_is_made_anew|indexes are kept in files beside a database of SQLite"
+    "kept_index::an_older_copy_of_the_database_refuses_a_newer_file|indexes are kept in files beside a database of SQLite"
+    "kept_index::what_is_deleted_or_forgotten_takes_its_file_with_it|indexes are kept in files beside a database of SQLite"
+    "kept_index::a_file_that_comes_back_after_a_removal_is_not_taken_for_the_scopes|indexes are kept in files beside a database of SQLite"
 )
 
 # Chapters that no other engine could fail without failing others, too. They run on SQLite; `make test-backends` runs them on

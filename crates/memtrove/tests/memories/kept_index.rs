@@ -2,7 +2,6 @@
 //! forgotten is in none of them.
 
 use crate::support::*;
-use memtrove_testkit::server::engine_is_postgres;
 use std::path::{Path, PathBuf};
 
 const ENCRYPTION: &str = "[encryption.dek]\nkey = \"bWVtbG9vbSB0ZXN0IGtleSB3aXRoIDMyIGJ5dGVzIS4=\"\n";
@@ -83,9 +82,6 @@ fn restart(server: &mut TestServer) {
 }
 
 fn finds_the_same_after_a_restart(toml: &str) {
-    if engine_is_postgres() {
-        return;
-    }
     let (mut server, place) = searched_server(toml);
     let before = found(&Tenant::of(&server, "t"), &place);
     assert_eq!(loads(&server, "store"), 1);
@@ -119,9 +115,6 @@ fn searches_find_the_same_after_a_restart_encrypted() {
 /// Every kind of damage: none of it is noticed by who searches.
 #[test]
 fn a_damaged_file_is_made_anew() {
-    if engine_is_postgres() {
-        return;
-    }
     let (mut server, place) = searched_server("");
     let before = found(&Tenant::of(&server, "t"), &place);
     assert!(server.stop().success());
@@ -165,9 +158,6 @@ fn a_damaged_file_is_made_anew() {
 /// The database of yesterday does not know the file of today, even if it came as far since.
 #[test]
 fn an_older_copy_of_the_database_refuses_a_newer_file() {
-    if engine_is_postgres() {
-        return;
-    }
     let (mut server, place) = searched_server("");
     assert!(server.stop().success());
     let (database, copy) = (server.data_dir().join("memtrove.db"), server.data_dir().join("yesterday"));
@@ -192,9 +182,6 @@ fn an_older_copy_of_the_database_refuses_a_newer_file() {
 /// A file goes before the answer, for whatever reason something goes.
 #[test]
 fn what_is_deleted_or_forgotten_takes_its_file_with_it() {
-    if engine_is_postgres() {
-        return;
-    }
     let (mut server, place) = searched_server("");
     let project = Place::project("p1");
     let tenant = Tenant::of(&server, "t");
@@ -219,4 +206,22 @@ fn what_is_deleted_or_forgotten_takes_its_file_with_it() {
     assert_eq!(found(&Tenant::of(&server, "t"), &place), vec![json!([]); 5]);
     restart(&mut server);
     assert_eq!(found(&Tenant::of(&server, "t"), &place), vec![json!([]); 5]);
+}
+
+#[test]
+fn a_file_that_comes_back_after_a_removal_is_not_taken_for_the_scopes() {
+    let (mut server, place) = searched_server("");
+    restart(&mut server);
+    let kept = files(&server).remove(0);
+    let bytes = std::fs::read(&kept).unwrap();
+    let tenant = Tenant::of(&server, "t");
+    found(&tenant, &place);
+    let ids = fill(&tenant, &place, ENTRIES, 1);
+    tenant.delete(&ids[0]).expect(200);
+    assert_eq!(files(&server), [PathBuf::new(); 0]);
+    // As after a loss of power that undid nothing but the removal.
+    server.kill();
+    std::fs::write(&kept, bytes).unwrap();
+    server.restart();
+    assert_eq!(files(&server), [PathBuf::new(); 0], "what was deleted is in it");
 }
