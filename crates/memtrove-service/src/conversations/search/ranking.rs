@@ -416,7 +416,7 @@ mod tests {
 
     /// A direction near that of its topic.
     fn direction(seed: u64, topic: u64) -> Vec<i8> {
-        let part = |of: u64, n: u64| (mixed(of << 20 | n) % 127) as i64 - 63;
+        let part = |of: u64, n: u64| (mixed((of << 20) | n) % 127) as i64 - 63;
         (0..32).map(|n| (part(topic, n) + part(seed, n) / 2).clamp(-127, 127) as i8).collect()
     }
 
@@ -424,16 +424,16 @@ mod tests {
     fn dialogues(trees: &Trees, seed: u64, turns: u64) -> (Known, Partition<Turn>) {
         let (mut known, mut partition) = (Known::default(), Partition::new());
         for number in 0..turns {
-            let at = seed << 40 | number;
-            let (dialogue, topic) = (number / 40, mixed(seed << 40 | number / 8) % 50);
-            let word = |n| mixed(at << 4 | n) % WORDS * (mixed(at << 4 | n | 8) % WORDS) / WORDS;
+            let at = (seed << 40) | number;
+            let (dialogue, topic) = (number / 40, mixed((seed << 40) | (number / 8)) % 50);
+            let word = |n| mixed((at << 4) | n) % WORDS * (mixed((at << 4) | n | 8) % WORDS) / WORDS;
             let embedded = EmbeddedText {
                 text_no: number as i64 + 1,
                 entry: EntryId(Uuid::from_u128(u128::from(number) + 1)),
                 conversation: ConversationId(Uuid::from_u128(u128::from(dialogue))),
                 ord: number as i64,
                 speaker: Some(format!("{}", number % 2)),
-                asks: mixed(at) % 4 == 0,
+                asks: mixed(at).is_multiple_of(4),
                 model: Some(STATIC_MODEL.into()),
                 pieces: vec![Piece {
                     vector: direction(at, topic),
@@ -467,7 +467,7 @@ mod tests {
             let (known, partition) = dialogues(&trees, seed, 4_000);
             let space = trees.space_no(&Space::of(STATIC_MODEL).unwrap());
             let vector: Vec<f32> = direction(seed, topic).into_iter().map(f32::from).collect();
-            let asked: Vec<u64> = (0..6).map(|n| mixed(seed << 4 | n) % (WORDS / 2)).collect();
+            let asked: Vec<u64> = (0..6).map(|n| mixed((seed << 4) | n) % (WORDS / 2)).collect();
             let weighed = weighed(&partition.statistics(&asked), &asked);
             let worth: Vec<f64> = weighed.iter().map(|(_, worth)| *worth).collect();
             let terms: Vec<QueryTerm> =
