@@ -80,10 +80,15 @@ impl TimePhrase {
         for part in &self.parts {
             let tokens = tokens(&query[part.clone()]);
             // A number may be that of a room.
-            let is_name = |token: &&Token| {
+            let is_name = |token: &&TimeToken| {
                 matches!(
                     token.word,
-                    Some(Word::MonthName(_) | Word::Weekday(_) | Word::Season(_) | Word::IsoDate(_))
+                    Some(
+                        TimeWord::MonthName(_)
+                            | TimeWord::Weekday(_)
+                            | TimeWord::Season(_)
+                            | TimeWord::IsoDate(_)
+                    )
                 )
             };
             names
@@ -139,7 +144,7 @@ pub fn find(query: &str, now: Timestamp, offset_seconds: i32) -> Option<TimePhra
 
 /// What a word says.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Word {
+enum TimeWord {
     /// A day, counted from today.
     DayFromNow(i64),
     /// The one before (-1), the one that is (0), the one after (1).
@@ -257,16 +262,16 @@ fn monday_of(day: Date) -> Option<Date> {
     plus_days(day, -i64::from(day.weekday().to_monday_zero_offset()))
 }
 
-struct Token {
-    word: Option<Word>,
+struct TimeToken {
+    word: Option<TimeWord>,
     range: Range<usize>,
     /// Whether only spaces or a comma stand between it and the word before.
     follows: bool,
     is_large: bool,
 }
 
-fn tokens(query: &str) -> Vec<Token> {
-    let mut tokens: Vec<Token> = Vec::new();
+fn tokens(query: &str) -> Vec<TimeToken> {
+    let mut tokens: Vec<TimeToken> = Vec::new();
     let mut read = 0;
     while tokens.len() < MOST_WORDS {
         let Some(start) = query[read..].find(char::is_alphanumeric).map(|at| read + at) else { break };
@@ -277,7 +282,7 @@ fn tokens(query: &str) -> Vec<Token> {
         };
         let between = query[read..start].trim();
         let written = &query[start..end];
-        tokens.push(Token {
+        tokens.push(TimeToken {
             word: date.or_else(|| meaning(&written.to_lowercase())),
             range: start..end,
             follows: !tokens.is_empty() && matches!(between, "" | ","),
@@ -289,27 +294,27 @@ fn tokens(query: &str) -> Vec<Token> {
 }
 
 /// A date like 2024-05-16 at the beginning of a text.
-fn iso_date(text: &str) -> Option<Word> {
+fn iso_date(text: &str) -> Option<TimeWord> {
     let date = text.get(..ISO_LENGTH)?;
     let is_shaped = date.bytes().zip(*b"0000-00-00").all(|(byte, shape)| match shape {
         b'0' => byte.is_ascii_digit(),
         _ => byte == b'-',
     });
     let goes_on = text[ISO_LENGTH..].starts_with(|c: char| c.is_alphanumeric() || c == '-');
-    (is_shaped && !goes_on).then(|| date.parse().ok().map(Word::IsoDate))?
+    (is_shaped && !goes_on).then(|| date.parse().ok().map(TimeWord::IsoDate))?
 }
 
-fn meaning(word: &str) -> Option<Word> {
+fn meaning(word: &str) -> Option<TimeWord> {
     if let Some((_, meaning)) = english::WORDS.iter().find(|(known, _)| *known == word) {
         return Some(*meaning);
     }
     let digits = word.trim_end_matches(|c: char| c.is_ascii_lowercase());
     let is_ordinal = ["", "st", "nd", "rd", "th"].contains(&&word[digits.len()..]);
-    (is_ordinal && digits.len() <= 4).then(|| digits.parse().ok().map(Word::Digits))?
+    (is_ordinal && digits.len() <= 4).then(|| digits.parse().ok().map(TimeWord::Digits))?
 }
 
 struct Reader {
-    tokens: Vec<Token>,
+    tokens: Vec<TimeToken>,
     today: Date,
 }
 
@@ -318,19 +323,19 @@ type Read = Option<(Days, usize)>;
 
 impl Reader {
     /// The word at a place, if it goes on with the words before.
-    fn next(&self, at: usize) -> Option<Word> {
+    fn next(&self, at: usize) -> Option<TimeWord> {
         self.tokens.get(at).filter(|token| token.follows)?.word
     }
 
     /// A phrase that begins here.
     fn any_phrase(&self, at: usize) -> Read {
         match self.tokens[at].word? {
-            Word::Since => {
+            TimeWord::Since => {
                 let (days, end) = self.named(at + 1, true)?;
                 Some((days.up_to(Days::one(self.today)?)?, end))
             }
-            Word::Between => self.range(at, Word::And),
-            Word::From => self.range(at, Word::To),
+            TimeWord::Between => self.range(at, TimeWord::And),
+            TimeWord::From => self.range(at, TimeWord::To),
             _ if self.is_edge(at) => None,
             _ => self.named(at, false),
         }
@@ -341,21 +346,21 @@ impl Reader {
     fn beside(&self, at: usize) -> Option<usize> {
         let end_of_named = |at: usize| self.named(at, true).map(|(_, end)| end);
         // "between May 2025 and March 2024"
-        let end_of_range = |joint: Word| {
+        let end_of_range = |joint: TimeWord| {
             let end = end_of_named(at + 1)?;
             (self.next(end)? == joint).then(|| end_of_named(end + 1))?
         };
         match self.tokens[at].word? {
-            Word::To if self.asks_what_somebody_does(at) => None,
-            Word::Edge | Word::To | Word::Since => {
-                let is_article = |at: &usize| self.next(*at) == Some(Word::Article);
+            TimeWord::To if self.asks_what_somebody_does(at) => None,
+            TimeWord::Edge | TimeWord::To | TimeWord::Since => {
+                let is_article = |at: &usize| self.next(*at) == Some(TimeWord::Article);
                 let noun = (at + 1..self.tokens.len()).find(|at| !is_article(at))?;
                 // "until the end of March 2024"
-                let is_of = self.tokens[noun].word.is_none() && self.next(noun + 1) == Some(Word::Join);
+                let is_of = self.tokens[noun].word.is_none() && self.next(noun + 1) == Some(TimeWord::Join);
                 end_of_named(if is_of { noun + 2 } else { noun })
             }
-            Word::Between => end_of_range(Word::And).or_else(|| end_of_named(at + 1)),
-            Word::From => end_of_range(Word::To),
+            TimeWord::Between => end_of_range(TimeWord::And).or_else(|| end_of_named(at + 1)),
+            TimeWord::From => end_of_range(TimeWord::To),
             _ => None,
         }
     }
@@ -364,9 +369,9 @@ impl Reader {
     fn is_edge(&self, at: usize) -> bool {
         let Some(before) = at.checked_sub(1).filter(|_| self.tokens[at].follows) else { return false };
         match self.tokens[before].word {
-            Some(Word::To) => !self.asks_what_somebody_does(before),
-            Some(Word::Edge | Word::Between) => true,
-            Some(Word::Article | Word::In | Word::On) => self.is_edge(before),
+            Some(TimeWord::To) => !self.asks_what_somebody_does(before),
+            Some(TimeWord::Edge | TimeWord::Between) => true,
+            Some(TimeWord::Article | TimeWord::In | TimeWord::On) => self.is_edge(before),
             _ => false,
         }
     }
@@ -374,13 +379,13 @@ impl Reader {
     /// Whether the "to" here is that of "what has Anna been up to".
     fn asks_what_somebody_does(&self, to: usize) -> bool {
         let mut before = self.tokens[..to].iter().rev().map(|token| token.word);
-        let mut has = |word: Word| before.any(|before| before == Some(word));
-        let is_up = to > 0 && self.tokens[to].follows && self.tokens[to - 1].word == Some(Word::Up);
-        is_up && has(Word::Be) && has(Word::What)
+        let mut has = |word: TimeWord| before.any(|before| before == Some(word));
+        let is_up = to > 0 && self.tokens[to].follows && self.tokens[to - 1].word == Some(TimeWord::Up);
+        is_up && has(TimeWord::Be) && has(TimeWord::What)
     }
 
     /// "between March and May"
-    fn range(&self, at: usize, joint: Word) -> Read {
+    fn range(&self, at: usize, joint: TimeWord) -> Read {
         let (first, end_of_first) = self.named(at + 1, true)?;
         if self.next(end_of_first)? != joint {
             return None;
@@ -402,28 +407,28 @@ impl Reader {
     fn named(&self, at: usize, alone: bool) -> Read {
         let word = if alone { self.next(at)? } else { self.tokens.get(at)?.word? };
         match word {
-            Word::Article => match (self.next(at + 1)?, self.next(at + 2)) {
-                (Word::Other, Some(Word::Unit(Unit::Day, 1))) => {
+            TimeWord::Article => match (self.next(at + 1)?, self.next(at + 2)) {
+                (TimeWord::Other, Some(TimeWord::Unit(Unit::Day, 1))) => {
                     let (least, most) = FEW;
                     Some((self.unit(Unit::Day, -most)?.up_to(self.unit(Unit::Day, -least)?)?, at + 3))
                 }
                 _ => self.named(at + 1, alone),
             },
-            Word::DayFromNow(days) => Some((Days::one(plus_days(self.today, days)?)?, at + 1)),
-            Word::IsoDate(date) => Some((Days::one(date)?, at + 1)),
-            Word::In => self.next(at + 1).and_then(|_| self.inside(at + 1)),
-            Word::On => self.next(at + 1).and_then(|_| self.named(at + 1, true)).filter(|(days, _)| {
+            TimeWord::DayFromNow(days) => Some((Days::one(plus_days(self.today, days)?)?, at + 1)),
+            TimeWord::IsoDate(date) => Some((Days::one(date)?, at + 1)),
+            TimeWord::In => self.next(at + 1).and_then(|_| self.inside(at + 1)),
+            TimeWord::On => self.next(at + 1).and_then(|_| self.named(at + 1, true)).filter(|(days, _)| {
                 // "on March" is no date, "on Monday" is.
                 plus_days(days.from, 1) == Some(days.to)
             }),
-            Word::Which(which) => self.which(at + 1, which),
-            Word::Past => self.rolling(at + 1),
-            Word::Unit(unit, 1) => match (self.next(at + 1)?, self.next(at + 2)?) {
-                (Word::Edge, Word::DayFromNow(days)) if unit == Unit::Day => {
+            TimeWord::Which(which) => self.which(at + 1, which),
+            TimeWord::Past => self.rolling(at + 1),
+            TimeWord::Unit(unit, 1) => match (self.next(at + 1)?, self.next(at + 2)?) {
+                (TimeWord::Edge, TimeWord::DayFromNow(days)) if unit == Unit::Day => {
                     Some((Days::one(plus_days(self.today, 2 * days)?)?, at + 3))
                 }
                 // "the week before last"; that before last Christmas is another one.
-                (Word::Edge, Word::Which(which @ (-1 | 1)))
+                (TimeWord::Edge, TimeWord::Which(which @ (-1 | 1)))
                     if unit != Unit::PartOfDay
                         && !self.tokens.get(at + 3).is_some_and(|more| more.follows) =>
                 {
@@ -431,8 +436,8 @@ impl Reader {
                 }
                 _ => None,
             },
-            Word::Over => match (self.next(at + 1)?, self.next(at + 2)?) {
-                (Word::Article, Word::Unit(Unit::Weekend, 1)) => Some((self.weekend()?, at + 3)),
+            TimeWord::Over => match (self.next(at + 1)?, self.next(at + 2)?) {
+                (TimeWord::Article, TimeWord::Unit(Unit::Weekend, 1)) => Some((self.weekend()?, at + 3)),
                 _ => None,
             },
             _ => self.ago(at).or_else(|| self.date(at, alone)).or_else(|| {
@@ -445,49 +450,49 @@ impl Reader {
     /// What follows "in": a month, a season, a year, or what is a time by itself.
     fn inside(&self, at: usize) -> Read {
         match self.next(at)? {
-            Word::Article => self.inside(at + 1),
-            Word::Unit(Unit::Year, 1) => match self.next(at + 1)? {
-                Word::Digits(year) => Some((self.bare(Word::Digits(year))?, at + 2)),
+            TimeWord::Article => self.inside(at + 1),
+            TimeWord::Unit(Unit::Year, 1) => match self.next(at + 1)? {
+                TimeWord::Digits(year) => Some((self.bare(TimeWord::Digits(year))?, at + 2)),
                 _ => None,
             },
-            word @ Word::Digits(_) => {
+            word @ TimeWord::Digits(_) => {
                 let days = self.bare(word)?;
                 // "in 2023 and 2024"
                 match (self.next(at + 1), self.next(at + 2).and_then(|word| self.year(word))) {
-                    (Some(Word::And), Some(other)) => Some((days.beside(other)?, at + 3)),
+                    (Some(TimeWord::And), Some(other)) => Some((days.beside(other)?, at + 3)),
                     _ => Some((days, at + 1)),
                 }
             }
-            word @ (Word::MonthName(_) | Word::Season(_)) => {
+            word @ (TimeWord::MonthName(_) | TimeWord::Season(_)) => {
                 self.date(at, false).or_else(|| Some((self.bare(word)?, at + 1)))
             }
-            Word::Which(_) | Word::Past => self.named(at, false),
+            TimeWord::Which(_) | TimeWord::Past => self.named(at, false),
             _ => None,
         }
     }
 
-    fn year(&self, word: Word) -> Option<Days> {
-        self.bare(word).filter(|_| matches!(word, Word::Digits(_)))
+    fn year(&self, word: TimeWord) -> Option<Days> {
+        self.bare(word).filter(|_| matches!(word, TimeWord::Digits(_)))
     }
 
     /// What a name says by itself: the latest one that has begun.
-    fn bare(&self, word: Word) -> Option<Days> {
+    fn bare(&self, word: TimeWord) -> Option<Days> {
         let year = i64::from(self.today.year());
         let begun = |days: &Option<Days>| days.is_some_and(|days| days.from <= self.today);
         match word {
-            Word::IsoDate(date) => Days::one(date),
-            Word::Weekday(weekday) => {
+            TimeWord::IsoDate(date) => Days::one(date),
+            TimeWord::Weekday(weekday) => {
                 let since =
                     (i64::from(self.today.weekday().to_monday_zero_offset()) - 1 - weekday).rem_euclid(7);
                 Days::one(plus_days(self.today, -1 - since)?)
             }
-            Word::MonthName(month) => {
+            TimeWord::MonthName(month) => {
                 [year, year - 1].into_iter().map(|year| Days::month(year, month)).find(begun)?
             }
-            Word::Season(month) => {
+            TimeWord::Season(month) => {
                 [year, year - 1].into_iter().map(|year| Days::months(year, month, 3)).find(begun)?
             }
-            Word::Digits(year) if YEARS.contains(&year) => Days::year(year),
+            TimeWord::Digits(year) if YEARS.contains(&year) => Days::year(year),
             _ => None,
         }
     }
@@ -498,18 +503,20 @@ impl Reader {
         let year = i64::from(today.year());
         let word = self.next(at)?;
         let days = match word {
-            Word::Number(_) | Word::Digits(_) | Word::Few if which == -1 => return self.rolling(at),
+            TimeWord::Number(_) | TimeWord::Digits(_) | TimeWord::Few if which == -1 => {
+                return self.rolling(at);
+            }
             // "the last week of the holidays"
-            Word::Unit(..) if self.next(at + 1) == Some(Word::Join) => return None,
-            Word::Unit(Unit::Day, _) => return None,
-            Word::Unit(Unit::PartOfDay, 1) => match which {
+            TimeWord::Unit(..) if self.next(at + 1) == Some(TimeWord::Join) => return None,
+            TimeWord::Unit(Unit::Day, _) => return None,
+            TimeWord::Unit(Unit::PartOfDay, 1) => match which {
                 0 => Days::one(today)?,
                 -1 => Days { from: plus_days(today, -1)?, to: plus_days(today, 1)? },
                 _ => return None,
             },
-            Word::Unit(unit, 1) => self.unit(unit, which)?,
-            Word::Unit(..) => return None,
-            Word::Weekday(weekday) => {
+            TimeWord::Unit(unit, 1) => self.unit(unit, which)?,
+            TimeWord::Unit(..) => return None,
+            TimeWord::Weekday(weekday) => {
                 let monday = monday_of(today)?;
                 let day = plus_days(monday, weekday)?;
                 Days::one(match which {
@@ -520,8 +527,8 @@ impl Reader {
                     _ => plus_days(day, 7)?,
                 })?
             }
-            Word::MonthName(month) => self.one_of(which, year, |year| Days::month(year, month))?,
-            Word::Season(month) => self.one_of(which, year, |year| Days::months(year, month, 3))?,
+            TimeWord::MonthName(month) => self.one_of(which, year, |year| Days::month(year, month))?,
+            TimeWord::Season(month) => self.one_of(which, year, |year| Days::months(year, month, 3))?,
             _ => return None,
         };
         Some((days, at + 1))
@@ -570,18 +577,18 @@ impl Reader {
     /// How many of a unit, with the place after it: "three weeks", "a couple of days", "a few months".
     fn count(&self, at: usize) -> Option<(Count, usize)> {
         let mut at = at;
-        if let (Some(Word::Number(1)), Some(Word::Number(_) | Word::Few)) =
+        if let (Some(TimeWord::Number(1)), Some(TimeWord::Number(_) | TimeWord::Few)) =
             (self.tokens.get(at)?.word, self.next(at + 1))
         {
             at += 1;
         }
         let (least, most) = match self.tokens.get(at)?.word? {
-            Word::Number(count) | Word::Digits(count) => (count, count),
-            Word::Few => FEW,
+            TimeWord::Number(count) | TimeWord::Digits(count) => (count, count),
+            TimeWord::Few => FEW,
             _ => return None,
         };
-        at += 1 + usize::from(self.next(at + 1) == Some(Word::Join));
-        let Word::Unit(unit, units) = self.next(at)? else { return None };
+        at += 1 + usize::from(self.next(at + 1) == Some(TimeWord::Join));
+        let TimeWord::Unit(unit, units) = self.next(at)? else { return None };
         let count = Count { least: least * units, most: most * units, unit };
         (count.most <= MOST_UNITS && unit != Unit::PartOfDay).then_some((count, at + 1))
     }
@@ -589,7 +596,7 @@ impl Reader {
     /// "three days", after "last" or "past": up to today.
     fn rolling(&self, at: usize) -> Read {
         let (Count { most: count, unit, .. }, end) = match self.next(at)? {
-            Word::Unit(unit, units) if unit != Unit::PartOfDay => {
+            TimeWord::Unit(unit, units) if unit != Unit::PartOfDay => {
                 (Count { least: units, most: units, unit }, at + 1)
             }
             _ => self.count(at)?,
@@ -606,7 +613,7 @@ impl Reader {
     /// "three days ago"
     fn ago(&self, at: usize) -> Read {
         let (Count { least, most, unit }, end) = self.count(at)?;
-        if self.next(end)? != Word::Ago {
+        if self.next(end)? != TimeWord::Ago {
             return None;
         }
         // Who counts more than a week of days, or more than a few other units, does not count exactly.
@@ -622,34 +629,35 @@ impl Reader {
     /// "5 May 2024", "May 5th", "March 2024", "winter of 2023", "Monday last week"
     fn date(&self, at: usize, alone: bool) -> Read {
         let token = self.tokens.get(at)?;
-        let past_join = |at: usize| at + usize::from(self.next(at) == Some(Word::Join));
+        let past_join = |at: usize| at + usize::from(self.next(at) == Some(TimeWord::Join));
         let year = |at: usize| match self.next(at) {
-            Some(Word::Digits(year)) if YEARS.contains(&year) => Some((year, at + 1)),
-            Some(Word::Which(which)) if self.next(at + 1) == Some(Word::Unit(Unit::Year, 1)) => {
+            Some(TimeWord::Digits(year)) if YEARS.contains(&year) => Some((year, at + 1)),
+            Some(TimeWord::Which(which)) if self.next(at + 1) == Some(TimeWord::Unit(Unit::Year, 1)) => {
                 Some((i64::from(self.today.year()) + which, at + 2))
             }
             _ => None,
         };
         match token.word? {
-            Word::Digits(day @ 1..=31) => {
+            TimeWord::Digits(day @ 1..=31) => {
                 let month_at = past_join(at + 1);
-                let Word::MonthName(month) = self.next(month_at)? else { return None };
+                let TimeWord::MonthName(month) = self.next(month_at)? else { return None };
                 self.day(month, day, year(past_join(month_at + 1)), month_at + 1)
             }
-            Word::MonthName(month) => {
+            TimeWord::MonthName(month) => {
                 if let Some((year, end)) = year(past_join(at + 1)) {
                     return Some((Days::month(year, month)?, end));
                 }
-                let Word::Digits(day @ 1..=31) = self.next(at + 1)? else { return None };
+                let TimeWord::Digits(day @ 1..=31) = self.next(at + 1)? else { return None };
                 (alone || token.is_large).then(|| self.day(month, day, year(at + 2), at + 2))?
             }
-            Word::Season(month) => {
+            TimeWord::Season(month) => {
                 let (year, end) = year(past_join(at + 1))?;
                 Some((Days::months(year, month, 3)?, end))
             }
-            Word::Weekday(weekday) => {
+            TimeWord::Weekday(weekday) => {
                 let at = past_join(at + 1);
-                let (Word::Which(which), Word::Unit(Unit::Week, 1)) = (self.next(at)?, self.next(at + 1)?)
+                let (TimeWord::Which(which), TimeWord::Unit(Unit::Week, 1)) =
+                    (self.next(at)?, self.next(at + 1)?)
                 else {
                     return None;
                 };

@@ -28,16 +28,16 @@ const SLOWEST: u64 = 16 * 1024;
 #[derive(Debug, Clone)]
 pub struct Uploads {
     room: Arc<Semaphore>,
-    by_user: Arc<Mutex<HashMap<User, usize>>>,
+    by_user: Arc<Mutex<HashMap<Uploader, usize>>>,
 }
 
-type User = (Tenant, UserId);
+type Uploader = (Tenant, UserId);
 
 /// A place among the uploads; given back when it is dropped.
 #[derive(Debug)]
 pub(crate) struct UploadSlot {
     uploads: Uploads,
-    user: User,
+    user: Uploader,
     _room: OwnedSemaphorePermit,
 }
 
@@ -53,7 +53,7 @@ impl Uploads {
         self.place((caller.tenant().clone(), caller.user.clone()))
     }
 
-    fn place(&self, user: User) -> Result<UploadSlot> {
+    fn place(&self, user: Uploader) -> Result<UploadSlot> {
         let full = || Error::overloaded(RETRY_SECONDS);
         let room = self.room.clone().try_acquire_owned().map_err(|_| full())?;
         let mut by_user = self.by_user();
@@ -66,7 +66,7 @@ impl Uploads {
         Ok(UploadSlot { uploads: self.clone(), user, _room: room })
     }
 
-    fn by_user(&self) -> MutexGuard<'_, HashMap<User, usize>> {
+    fn by_user(&self) -> MutexGuard<'_, HashMap<Uploader, usize>> {
         self.by_user.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -118,7 +118,7 @@ mod tests {
     use memtrove_core::Code;
     use std::future::{pending, ready};
 
-    fn user(name: &str) -> User {
+    fn user(name: &str) -> Uploader {
         (Tenant::listed("acme".into()), name.into())
     }
 
