@@ -354,6 +354,10 @@ impl TestServer {
             .env("MEMTROVE_SERVER__LISTEN", "127.0.0.1:0")
             .env("MEMTROVE_SERVER__DATA_DIR", &self.data_dir)
             .env("NO_COLOR", "1");
+        if !self.setup.toml.contains("budget = ") {
+            // On a busy machine a debug build may take longer to read than a search waits: its answer would be cut.
+            command.env("MEMTROVE_SEARCH__BUDGET", "20s");
+        }
         if let Some(database) = &self.setup.database {
             // Few connections: many servers run at once on one machine and one PostgreSQL.
             command.env(STORE_URL, database.url()).env("MEMTROVE_STORE__CONNECTIONS", "4");
