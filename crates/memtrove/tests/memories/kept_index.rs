@@ -218,10 +218,10 @@ fn a_file_that_comes_back_after_a_removal_is_not_taken_for_the_scopes() {
     found(&tenant, &place);
     let ids = fill(&tenant, &place, ENTRIES, 1);
     tenant.delete(&ids[0]).expect(200);
-    assert_eq!(files(&server), [PathBuf::new(); 0]);
+    assert!(files(&server).is_empty());
     // As after a loss of power that undid nothing but the removal.
     server.kill();
     std::fs::write(&kept, bytes).unwrap();
     server.restart();
-    assert_eq!(files(&server), [PathBuf::new(); 0], "what was deleted is in it");
+    assert!(files(&server).is_empty(), "what was deleted is in it");
 }
