@@ -1,9 +1,9 @@
 //! Indexes in memory that are kept in files beside the database, so that a start need not make them anew: one file for a scope, in a
 //! folder that may be deleted at any time.
 //!
-//! A file belongs to the database while that has its [token](token): the database names it after the file is whole, in a unit of work,
-//! so that one of an older copy of the database, or of another one, is never taken for its own. What changed since a file was written is
-//! read from the database as ever. Only an engine that one process uses has such files, and no archive holds them.
+//! A file belongs to the database while that has its [`token`](token()): the database names it after the file is whole, in a unit of
+//! work. A file of another database, or of an older copy, has a token that this database does not name. What changed since a file was
+//! written is read from the database as ever. Only an engine that one process uses has such files, and no archive holds them.
 //!
 //! A file is a head, parts that are checked (or sealed) one by one, and a list of where they are: it is read in any order, and one that
 //! is torn or damaged is found out.
